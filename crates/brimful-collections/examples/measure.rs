@@ -1,6 +1,6 @@
 //! Measures the collections in Rust; prints one JSON object. `bench/collections.py` runs it.
 //!
-//! `measure FOLDER BUDGET_BYTES [bag|box|keys|counter|set|bloom|mesh|spill]...` with the sizes of
+//! `measure FOLDER BUDGET_BYTES [bag|box|keys|counter|set|bloom|mesh|spill]...` uses the sizes of
 //! the issue.
 
 #![allow(
@@ -36,7 +36,7 @@ impl Random {
 struct Measures(Vec<String>);
 
 impl Measures {
-    /// Times `f` and notes how many things a second it did.
+    /// Times `f` and records the rate of `count` things a second.
     fn time<R>(&mut self, name: &str, count: u64, f: impl FnOnce() -> R) -> R {
         let begin = Instant::now();
         let result = f();
@@ -176,7 +176,7 @@ fn boxes(path: &Path, options: Options, measures: &mut Measures) {
 }
 
 /// Counter, set and filter of at least four times the budget each; the random keys of a batch are
-/// made outside the clock.
+/// generated outside the measured time.
 fn keys(
     folder: &Path,
     resources: &Arc<Resources>,
@@ -194,7 +194,7 @@ fn keys(
             batch.iter_mut().for_each(|key| *key = random.next() % most)
         }
     };
-    // Tables double: these many entries fill the last doubling to five eighths, or more.
+    // Tables double: with this many entries, the last doubling is at least five eighths full.
     let pages = (budget * 4 / (16 << 10)).next_power_of_two();
     if wanted("counter") {
         let (rounds, distinct) = (25, pages * 1023 * 5 / 8);
@@ -224,7 +224,7 @@ fn keys(
         let mut seconds = 0.0;
         for start in (0..distinct).step_by(BATCH as usize) {
             let some = (distinct - start).min(BATCH);
-            // Every second number, so that half of what is asked for is absent.
+            // Every second number, so that half of the keys queried are absent.
             batch.iter_mut().zip(start..start + some).for_each(|(key, number)| *key = number * 2);
             let begin = Instant::now();
             set.add_many(batch.get(..some as usize).unwrap()).unwrap();

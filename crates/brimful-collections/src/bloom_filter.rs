@@ -1,8 +1,8 @@
-//! Which keys may have been seen: some bits a key, and a false answer now and then.
+//! A Bloom filter: some bits per key, and a false positive now and then.
 //!
-//! A key's bits are all in one page, which its mixed bits choose, so that it costs one read. Pages
-//! have so many bits that this changes the rate of false positives by less than a hundredth of it.
-//! Invariant: a key that was added is always found.
+//! All bits of a key are in one page, which its mixed bits select, so a look-up costs one read.
+//! Pages have so many bits that this changes the rate of false positives by less than a hundredth
+//! of it. Invariant: a key that was added is always found.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,20 +30,20 @@ pub struct BloomFilter {
     options: Options,
     page_count: u64,
     probes: u32,
-    /// Keys and the bits of the rate that it was made for.
+    /// The number of keys and the bits of the rate given when the filter was made.
     made_for: [u64; 2],
-    /// Keys added, repeats included.
+    /// Number of keys added, including repeats.
     added: AtomicU64,
     _lock: Option<FolderLock>,
 }
 
 impl BloomFilter {
-    /// Opens the filter at `path`, or makes it for `keys` keys, so that another key is found with
-    /// probability `false_positives`.
+    /// Opens the filter at `path`, or makes it for `keys` keys. A key that was not added is then
+    /// found with probability `false_positives`.
     ///
     /// # Errors
-    /// [`Error::Usage`] for no keys, or a rate that is not between 0 and 1; [`Error::RecordType`]
-    /// if it was made for others.
+    /// [`Error::Usage`] for 0 keys, or a rate that is not between 0 and 1; [`Error::RecordType`] if
+    /// the filter was made for other values.
     pub fn open(path: &Path, keys: u64, false_positives: f64, options: Options) -> Result<Self> {
         let locked = CollectionFolder::at(path)?;
         let mut opened = Self::open_in(&locked.folder, keys, false_positives, options)?;
@@ -51,7 +51,8 @@ impl BloomFilter {
         Ok(opened)
     }
 
-    /// [`BloomFilter::open`] in any folder; the caller sees to it that nobody else has it open.
+    /// Like [`BloomFilter::open`], in any folder; the caller ensures that no other process has it
+    /// open.
     pub fn open_in(
         folder: &dyn Folder,
         keys: u64,
@@ -82,7 +83,7 @@ impl BloomFilter {
             return Err(Error::RecordType { path: folder.path().into(), expected, found });
         }
         let (page_count, found_probes) = (u64_at(&meta, 0), u64_at(&meta, 8));
-        // Machines round logarithms in their own ways.
+        // The result of a logarithm differs slightly between machines.
         let is_near = |found: u64, made: u64| found > 0 && found.abs_diff(made) <= 1;
         if !is_near(page_count, count_pages(pages.page_bytes())) || !is_near(found_probes, probes) {
             let what = format!(
@@ -103,32 +104,32 @@ impl BloomFilter {
         })
     }
 
-    /// Keys put off: the next question applies them first, which may take long.
+    /// Number of pending keys: the next query applies them first, which may take long.
     pub fn waiting(&self) -> u64 {
         self.log.len()
     }
 
-    /// Keys taken since the filter was opened, repeats included.
+    /// Number of keys accepted since the filter was opened, including repeats.
     pub fn taken(&self) -> u64 {
         self.log.taken()
     }
 
-    /// Where the filter is.
+    /// The path of the filter.
     pub fn path(&self) -> &Path {
         self.pages.path().parent().unwrap_or(self.pages.path())
     }
 
-    /// Bytes of bits.
+    /// Size of the bit array, in bytes.
     pub fn bytes(&self) -> u64 {
         self.page_count * self.pages.page_bytes() as u64
     }
 
-    /// Bits looked at for each key.
+    /// Number of bits probed per key.
     pub fn probes(&self) -> u32 {
         self.probes
     }
 
-    /// Keys added, repeats included.
+    /// Number of keys added, including repeats.
     pub fn added(&self) -> u64 {
         self.added.load(Ordering::Relaxed)
     }
@@ -139,7 +140,7 @@ impl BloomFilter {
 
     /// Byte and bit of each probe of a key within its page.
     fn places(&self, mixed: u64) -> impl Iterator<Item = (usize, u8)> + use<> {
-        // Two hashes make them all (Kirsch and Mitzenmacher 2006).
+        // Two hashes give all probes (Kirsch and Mitzenmacher 2006).
         let second = mix(mixed);
         let (mut at, step) = (second as u32, (second >> 32) as u32 | 1);
         let mask = self.pages.page_bytes() as u32 * 8 - 1;
@@ -150,9 +151,9 @@ impl BloomFilter {
         })
     }
 
-    /// Adds keys: all of them, or none if it fails.
+    /// Adds all keys, or none after a failure.
     pub fn add_many(&self, keys: &[u64]) -> Result<()> {
-        // Before these keys are there: applying may be stopped.
+        // Before accepting these keys, because a cancellation may interrupt it.
         if self.log.is_full() {
             self.apply()?;
         }
@@ -162,7 +163,7 @@ impl BloomFilter {
     }
 
     fn apply(&self) -> Result<()> {
-        // Bits that are set twice do no harm: what was not applied to the end is applied again.
+        // Setting a bit twice is harmless: an interrupted piece is applied again from its start.
         self.log.drain(&self.options, mix, unmix, |keys| {
             self.set_bits(keys).map_err(|error| (0, error))
         })
@@ -197,7 +198,7 @@ impl BloomFilter {
         self.places(mixed).all(|(at, bit)| bytes.get(at).is_some_and(|byte| byte & bit != 0))
     }
 
-    /// False if `key` was never added; true if it was, and sometimes else.
+    /// False if `key` was never added; true if it was, and sometimes otherwise.
     pub fn contains(&self, key: u64) -> Result<bool> {
         self.apply()?;
         let mixed = mix(key);
@@ -206,14 +207,13 @@ impl BloomFilter {
             .read(PageId::new(0, self.page_of(mixed)), |bytes| self.may_be(bytes, mixed))?)
     }
 
-    /// Keys that are best asked for at once by a caller who copies them and the answers: as many as
-    /// the budget has memory for. Others cost no copy however many they are, and are best asked for
-    /// all at once.
+    /// The number of keys per query for callers that copy keys and answers: as many as the budget
+    /// has memory for. Other callers should ask for all keys at once, which costs no copy.
     pub fn question_len(&self) -> usize {
         question_len(&self.options)
     }
 
-    /// [`BloomFilter::contains`] for each of `keys`, in their order.
+    /// Like [`BloomFilter::contains`], for each of `keys`, in the order of `keys`.
     pub fn contains_many(&self, keys: &[u64]) -> Result<Vec<bool>> {
         self.apply()?;
         by_range(&self.options, keys, false, mix, || {
@@ -222,7 +222,7 @@ impl BloomFilter {
         })
     }
 
-    /// Pushes the indices of those whose mixed key may be there.
+    /// Pushes the indices of the keys that may have been added.
     fn find(
         &self,
         scanner: &mut Scanner<'_>,
@@ -245,16 +245,15 @@ impl BloomFilter {
         Ok(())
     }
 
-    /// Reads everything that stands on disk and compares it with its checksums. Returns the bytes
-    /// read.
+    /// Reads everything on disk and verifies its checksums. Returns the bytes read.
     ///
     /// # Errors
-    /// Corruption that names the offset.
+    /// Corruption, naming the offset.
     pub fn verify(&self) -> Result<u64> {
         Ok(self.pages.verify(&self.options.resources.job)?)
     }
 
-    /// Makes everything added so far survive a crash.
+    /// Makes all added keys durable.
     pub fn sync(&self) -> Result<()> {
         self.apply()?;
         Ok(self.pages.sync_with(|_| Ok(self.describe()))?)

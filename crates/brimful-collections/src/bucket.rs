@@ -1,16 +1,16 @@
-//! One bucket of a hash table: a page of entries that ascend.
+//! A bucket of a hash table: a page of ascending entries.
 //!
-//! An entry is a mixed key, and in a map a value. Invariant: what is behind the last entry is
-//! zeros, so that equal buckets are equal bytes.
+//! An entry is a mixed key, and in a map also a value. Invariant: the bytes after the last entry
+//! are zero, so that equal buckets have equal bytes.
 
 use crate::by_range::Asked;
 use crate::fields::{put, u32_at, u64_at};
 
 pub(crate) const HEADER_BYTES: usize = 8;
-/// Entries that are counted where a search ends.
+/// Entries compared one by one at the end of a search.
 const COUNTED: usize = 8;
 
-/// What happens to a bucket in a batch.
+/// The outcome of merging a batch into a bucket.
 pub(crate) enum Merged {
     Unchanged,
     Changed {
@@ -20,7 +20,7 @@ pub(crate) enum Merged {
     Full,
 }
 
-/// How entries lie in a page.
+/// The layout of entries in a page.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entries {
     /// 1 in a set, 2 in a map to a number.
@@ -32,12 +32,12 @@ impl Entries {
         self.words * 8
     }
 
-    /// Most entries of a page.
+    /// Most entries per page.
     pub(crate) fn capacity(self, page_bytes: usize) -> usize {
         (page_bytes - HEADER_BYTES) / self.entry_bytes()
     }
 
-    /// Where an entry begins.
+    /// The offset of an entry.
     pub(crate) fn place(self, entry: usize) -> usize {
         HEADER_BYTES + entry * self.entry_bytes()
     }
@@ -57,18 +57,18 @@ impl Entries {
         if self.words > 1 { u64_at(bytes, self.place(entry) + 8) } else { 0 }
     }
 
-    /// All entries.
+    /// All entries, as keys and values.
     pub(crate) fn iter(self, bytes: &[u8]) -> impl Iterator<Item = (u64, u64)> {
         (0..self.count(bytes)).map(move |entry| (self.key(bytes, entry), self.value(bytes, entry)))
     }
 
-    /// Where a mixed key is, or would be.
+    /// The index of a mixed key, or the index for inserting it.
     pub(crate) fn find(self, bytes: &[u8], mixed: u64) -> Result<usize, usize> {
         let at = self.find_from(bytes, 0, mixed);
         if at < self.count(bytes) && self.key(bytes, at) == mixed { Ok(at) } else { Err(at) }
     }
 
-    /// For each of `sorted` that is there, calls `found` with its index and the value.
+    /// Calls `found` with the index and the value of each of `sorted` that exists.
     pub(crate) fn find_sorted<'a>(
         self,
         bytes: &[u8],
@@ -84,9 +84,9 @@ impl Entries {
         }
     }
 
-    /// The first entry from `start` on that is not less than `mixed`: by doubling steps, as the
-    /// next key of a batch is near. The last few are counted rather than searched, which nothing
-    /// can mispredict.
+    /// The first entry from `start` on that is not less than `mixed`. Searches in doubling steps,
+    /// because the next key of a batch is near. The last few entries are counted instead, without
+    /// branches that can be mispredicted.
     #[inline]
     pub(crate) fn find_from(self, bytes: &[u8], start: usize, mixed: u64) -> usize {
         let count = self.count(bytes);
@@ -109,8 +109,8 @@ impl Entries {
             .sum::<usize>()
     }
 
-    /// Merges many ascending keys into a bucket's entries, one entry after the other: a few
-    /// nanoseconds each, where looking for each key would cost ten times that.
+    /// Merges many ascending keys into a bucket by a scan of its entries: a few nanoseconds per
+    /// entry, where a search for each key would cost ten times that.
     fn merge_many(self, bytes: &[u8], keys: &[u64], out: &mut [u8]) -> Merged {
         let (count, width) = (self.count(bytes), self.words);
         let capacity = self.capacity(bytes.len());
@@ -160,7 +160,7 @@ impl Entries {
         if new > 0 || width > 1 { Merged::Changed { new } } else { Merged::Unchanged }
     }
 
-    /// Merges ascending keys into a bucket's entries; the result is in `out`.
+    /// Merges ascending keys into a bucket's entries; writes the result to `out`.
     pub(crate) fn merge(self, bytes: &[u8], keys: &[u64], out: &mut [u8]) -> Merged {
         let capacity = self.capacity(bytes.len());
         let count = self.count(bytes);
@@ -206,7 +206,7 @@ impl Entries {
         if changed { Merged::Changed { new } } else { Merged::Unchanged }
     }
 
-    /// Changes one entry of a bucket; `None` if it is full.
+    /// Changes one entry of a bucket; `None` if the bucket is full.
     pub(crate) fn set(
         self,
         bytes: &mut [u8],

@@ -1,9 +1,9 @@
-//! Questions about many keys, range after range of what they are mixed to.
+//! Queries for many keys, one range of mixed keys after another.
 //!
-//! The keys stay where the caller has them. Each thread goes through all of them for the next range
-//! and sorts those within it, so that however many keys a call has, each page of a structure is
-//! read once. Passing over a key costs about a nanosecond. Invariant: what is sorted at once fits
-//! in the memory of a batch, also where many keys are equal.
+//! The keys stay in the caller's memory. For each range, a thread scans all keys and sorts those
+//! within it, so that a call reads each page of a structure once, whatever the number of keys.
+//! Skipping a key costs about a nanosecond. Invariant: the keys sorted at once fit in the memory of
+//! a batch, even if many keys are equal.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -14,28 +14,28 @@ use bytemuck::{Pod, Zeroable};
 use crate::error::Result;
 use crate::options::Options;
 
-/// Most ranges of one pass: more would make passing over the keys cost more than the answers.
+/// Most ranges per pass: with more, skipping keys would cost more than the answers.
 const MOST_RANGES: usize = 64;
-/// Parts of a range: one is sorted within a processor's cache.
+/// Parts per range: one part is sorted within a processor's cache.
 const PARTS: usize = 32;
-/// Fewest keys that are worth a range.
+/// Fewest keys that justify a range.
 const FEWEST_KEYS: usize = 1 << 14;
-/// Fewest keys that are worth a pass over a structure.
+/// Fewest keys that justify a pass over a structure.
 const FEWEST_COPIED: usize = 1 << 18;
 
-/// Keys that a caller who copies them, and the answers, gives at once: both copies take the half of
-/// a batch's memory that is not for sorting, or some MiB.
+/// Keys per query for callers that copy keys and answers: both copies together take the half of a
+/// batch's memory that is not for sorting, or some MiB.
 pub(crate) fn question_len(options: &Options) -> usize {
     (options.batch_bytes() / 2 / (2 * size_of::<u64>())).max(FEWEST_COPIED)
 }
 
-/// A key that is asked for: what it is mixed to, and its place among those asked for.
+/// A requested key: its mixed value, and its index in the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Asked {
     pub(crate) mixed: u64,
     pub(crate) index: u32,
-    /// To a multiple of 8 bytes.
+    /// Padding to a multiple of 8 bytes.
     zero: u32,
 }
 
@@ -49,13 +49,14 @@ impl Record for Asked {
     const RADIX_IS_WHOLE: bool = false;
 
     fn radix(&self) -> u64 {
-        // So many bits tell nearly all mixed keys of a part apart, and take two passes.
+        // These bits distinguish nearly all mixed keys of a part, and need two passes.
         self.mixed >> 32
     }
 }
 
-/// What is found for each of `keys`, in their order; `absent` where nothing is. Each thread has an
-/// asker, which is given keys that ascend, and pushes the index of one with what it found.
+/// The answer for each of `keys`, in the order of `keys`; `absent` if there is none. Each thread
+/// makes an asker, which gets ascending keys and pushes the index of each key found with its
+/// answer.
 pub(crate) fn by_range<R, Ask>(
     options: &Options,
     keys: &[u64],
@@ -69,7 +70,7 @@ where
 {
     let mut out = vec![absent; keys.len()];
     let workers = options.resources.workers();
-    // Half of it: pages that the system reads ahead need memory too.
+    // Half of the batch's memory, because pages that the system reads ahead need memory, too.
     let most = (options.batch_bytes() / 2 / size_of::<Asked>() / workers).max(FEWEST_KEYS);
     let step = most.saturating_mul(MOST_RANGES).min(u32::MAX as usize);
     for (keys, out) in keys.chunks(step).zip(out.chunks_mut(step)) {
@@ -105,7 +106,8 @@ where
                 if range >= ranges {
                     return Ok(());
                 }
-                // What is multiplied by the number of ranges begins with that of its range.
+                // The product of a mixed key and the number of ranges has the number of its range
+                // above 64 bits.
                 let first = |range: usize| ((range as u128) << u64::BITS).div_ceil(ranges as u128);
                 let (low, last) = (first(range) as u64, (first(range + 1) - 1) as u64);
                 for (key, index) in keys.iter().zip(0..) {
@@ -136,7 +138,7 @@ where
     Ok(out)
 }
 
-/// A little more than `keys`, as some ranges get more keys than others.
+/// A little more than `keys`, because some ranges get more keys than others.
 fn with_spare(keys: usize) -> usize {
     keys + keys / 8 + 64
 }

@@ -11,13 +11,13 @@ use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::order::Order;
 
-/// How values become bytes.
+/// Converts values to bytes and back.
 pub trait Codec<T> {
-    /// The codec's name; a bag is opened with the one it was made with.
+    /// The codec's name; a bag opens only with the codec that made it.
     const NAME: &'static str;
-    /// Appends the bytes of `value` to `out`.
+    /// Encodes `value` and appends the bytes to `out`.
     fn encode(value: &T, out: &mut Vec<u8>) -> std::result::Result<(), String>;
-    /// The value of these bytes.
+    /// Decodes a value.
     fn decode(bytes: &[u8]) -> std::result::Result<T, String>;
 }
 
@@ -82,12 +82,12 @@ impl<T: Send, C: Codec<T>> DiskBag<T, C> {
         &self.records
     }
 
-    /// Ids given out, removed records included.
+    /// Number of ids assigned, including those of removed records.
     pub fn len(&self) -> u64 {
         self.records.len()
     }
 
-    /// True if no id was given out.
+    /// True if no id was assigned.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
@@ -108,18 +108,18 @@ impl<T: Send, C: Codec<T>> DiskBag<T, C> {
         self.records.fetch(id, |bytes| self.decode(id, bytes))?
     }
 
-    /// The values `ids`, in their order.
+    /// The values `ids`, in the order of `ids`.
     pub fn fetch_batch(&self, ids: &[u64]) -> Result<Vec<T>> {
         let batches = self.records.fetch_batch(ids)?;
         let records = batches.iter().flat_map(|records| records.iter());
         ids.iter().zip(records).map(|(id, bytes)| self.decode(*id, bytes)).collect()
     }
 
-    /// As many values from `start` on as a batch may hold, `most` at most and one at least; fewer
-    /// only at the end.
+    /// The values from `start` on that fit in a batch: at least one, at most `most`; fewer only at
+    /// the end.
     ///
     /// # Errors
-    /// [`Error::Removed`] for the first that was removed.
+    /// [`Error::Removed`] for the first removed value.
     pub fn fetch_next(&self, start: u64, most: usize) -> Result<Vec<T>> {
         let records = self.records.fetch_next(start, most)?;
         let value = |(index, id): (usize, u64)| {
@@ -134,7 +134,7 @@ impl<T: Send, C: Codec<T>> DiskBag<T, C> {
         self.records.store(id, &self.encode(value)?)
     }
 
-    /// Replaces the values `ids`; of an id that occurs twice the last one stays.
+    /// Replaces the values `ids`; for a repeated id the last value stays.
     pub fn store_batch(&self, ids: &[u64], values: &[T]) -> Result<()> {
         let records = values.iter().map(|value| self.encode(value)).collect::<Result<Vec<_>>>()?;
         self.records.store_batch(ids, &records)
@@ -186,7 +186,8 @@ impl<T: Send, C: Codec<T>> DiskBag<T, C> {
         .flatten()
     }
 
-    /// Lets `f` see and change all values, as [`RecordBag::process`] does with records.
+    /// Passes all values to `f`, which may change them, as [`RecordBag::process`] does with
+    /// records.
     pub fn process(
         &self,
         order: &Order,
@@ -200,17 +201,17 @@ impl<T: Send, C: Codec<T>> DiskBag<T, C> {
         })
     }
 
-    /// [`RecordBag::verify`]; values are not decoded.
+    /// Like [`RecordBag::verify`]; does not decode values.
     pub fn verify(&self) -> Result<u64> {
         self.records.verify()
     }
 
-    /// Makes everything stored so far survive a crash.
+    /// Makes all stored data durable.
     pub fn sync(&self) -> Result<()> {
         self.records.sync()
     }
 
-    /// Gives unused space back; makes everything durable.
+    /// Frees unused space and makes everything durable.
     pub fn compact(&self) -> Result<()> {
         self.records.compact()
     }

@@ -40,7 +40,7 @@ pub struct DiskBox<T> {
 impl<T: Pod + Send + Sync> DiskBox<T> {
     const ALIGNED: () = assert!(align_of::<T>() <= 8, "a record is aligned to at most 8 bytes");
 
-    /// Opens the box at `path`, or makes it. Records are told from others by their size alone.
+    /// Opens the box at `path`, or makes it. Only the size of records is checked, not their type.
     ///
     /// # Errors
     /// As [`RecordBox::open`].
@@ -52,7 +52,7 @@ impl<T: Pod + Send + Sync> DiskBox<T> {
         })
     }
 
-    /// [`DiskBox::open`] in any folder; the caller sees to it that nobody else has it open.
+    /// Like [`DiskBox::open`], in any folder; the caller ensures that no other process has it open.
     pub fn open_in(folder: &dyn Folder, options: Options) -> Result<Self> {
         let () = Self::ALIGNED;
         Ok(Self {
@@ -66,12 +66,12 @@ impl<T: Pod + Send + Sync> DiskBox<T> {
         &self.records
     }
 
-    /// Records in the box.
+    /// Number of records.
     pub fn len(&self) -> u64 {
         self.records.len()
     }
 
-    /// True if there is none.
+    /// True if there is no record.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
@@ -89,7 +89,7 @@ impl<T: Pod + Send + Sync> DiskBox<T> {
         Ok(out)
     }
 
-    /// The records `ids`, in their order.
+    /// The records `ids`, in the order of `ids`.
     pub fn fetch_batch(&self, ids: &[u64]) -> Result<Vec<T>> {
         let mut out = vec![T::zeroed(); ids.len()];
         self.records.fetch_batch(ids, bytemuck::cast_slice_mut(&mut out))?;
@@ -106,7 +106,7 @@ impl<T: Pod + Send + Sync> DiskBox<T> {
         self.records.store_range(start, bytemuck::cast_slice(records))
     }
 
-    /// Replaces the records `ids`; of an id that occurs twice the last one stays.
+    /// Replaces the records `ids`; for a repeated id the last record stays.
     pub fn store_batch(&self, ids: &[u64], records: &[T]) -> Result<()> {
         self.records.store_batch(ids, bytemuck::cast_slice(records))
     }
@@ -121,7 +121,7 @@ impl<T: Pod + Send + Sync> DiskBox<T> {
         self.records.extend(bytemuck::cast_slice(records))
     }
 
-    /// Makes the box `len` records long; what is new is zero.
+    /// Sets the length to `len` records; new records are zero.
     pub fn resize(&self, len: u64) -> Result<()> {
         self.records.resize(len)
     }
@@ -139,7 +139,7 @@ impl<T: Pod + Send + Sync> DiskBox<T> {
         })
     }
 
-    /// Streams the box through `f` as [`RecordBox::process`] does.
+    /// Passes all records to `f` as [`RecordBox::process`] does.
     pub fn process(
         &self,
         order: &Order,
@@ -148,17 +148,17 @@ impl<T: Pod + Send + Sync> DiskBox<T> {
         self.records.process(order, |ids, bytes| f(ids, bytemuck::cast_slice_mut(bytes)))
     }
 
-    /// [`RecordBox::verify`].
+    /// Like [`RecordBox::verify`].
     pub fn verify(&self) -> Result<u64> {
         self.records.verify()
     }
 
-    /// Makes everything stored so far survive a crash.
+    /// Makes all stored data durable.
     pub fn sync(&self) -> Result<()> {
         self.records.sync()
     }
 
-    /// Gives unused space of the file back; makes everything durable.
+    /// Frees unused space of the file and makes everything durable.
     pub fn compact(&self) -> Result<()> {
         self.records.compact()
     }

@@ -1,8 +1,7 @@
 //! A fixed number of growing lists: the neighbours of each vertex.
 //!
-//! Items are put off and appended list by list, so that items for random lists cost no random
-//! access. Invariant: items put off are in their lists before anything is asked for or made
-//! durable.
+//! New items stay pending and are appended list by list, so that items for random lists cost no
+//! random access. Invariant: pending items are in their lists before a query or a sync.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -18,9 +17,9 @@ use crate::partition_log::PartitionLog;
 const SCHEMA: &[u8] = b"lists of u32";
 /// Bytes of an item.
 const ITEM_BYTES: usize = 4;
-/// Lists made at once.
+/// Lists made per step.
 const STEP: u64 = 1 << 20;
-/// Items appended at once: their lists' numbers and bytes are in memory.
+/// Items appended per batch: the numbers of their lists and their bytes are in memory.
 const BATCH: usize = 1 << 14;
 
 /// Lists of 32-bit items, larger than memory.
@@ -42,7 +41,7 @@ pub struct DiskLists {
     bag: RecordBag,
     log: PartitionLog,
     options: Options,
-    /// Bits that a list's number has at most.
+    /// Bits of the greatest list number.
     bits: u32,
 }
 
@@ -50,7 +49,7 @@ impl DiskLists {
     /// Opens the lists at `path`, or makes `count` empty ones, at most 2^32.
     ///
     /// # Errors
-    /// [`Error::RecordType`] if there is another number of lists; else as [`RecordBag::open`].
+    /// [`Error::RecordType`] if the number of lists differs; otherwise as [`RecordBag::open`].
     pub fn open(path: &Path, count: u64, options: Options) -> Result<Self> {
         let options = PartitionLog::leave(options);
         let bag = RecordBag::open(path, SCHEMA, options.clone())?;
@@ -80,27 +79,27 @@ impl DiskLists {
         Ok(Self { bag, log, options, bits })
     }
 
-    /// Items put off: the next question applies them first, which may take long.
+    /// Number of pending items: the next query applies them first, which may take long.
     pub fn waiting(&self) -> u64 {
         self.log.len()
     }
 
-    /// Items taken since the lists were opened.
+    /// Number of items accepted since the lists were opened.
     pub fn taken(&self) -> u64 {
         self.log.taken()
     }
 
-    /// Where the lists are.
+    /// The path of the lists.
     pub fn path(&self) -> &Path {
         self.bag.path()
     }
 
-    /// How many lists there are.
+    /// Number of lists.
     pub fn len(&self) -> u64 {
         self.bag.len()
     }
 
-    /// Never true: there is at least one list.
+    /// Always false: there is at least one list.
     pub fn is_empty(&self) -> bool {
         self.bag.is_empty()
     }
@@ -110,8 +109,8 @@ impl DiskLists {
         self.bag.file_bytes()
     }
 
-    /// Appends `items[i]` to list `lists[i]`. The items of a list come in ascending runs: those
-    /// that memory held together are one run. If it fails, nothing of it was appended.
+    /// Appends `items[i]` to list `lists[i]`. The items of a list form ascending runs; a run
+    /// consists of items that were in memory together. After a failure no item was appended.
     pub fn append_many(&self, lists: &[u32], items: &[u32]) -> Result<()> {
         if lists.len() != items.len() {
             return Err(Error::Usage(format!(
@@ -135,14 +134,14 @@ impl DiskLists {
             .zip(items)
             .map(|(list, item)| (u64::from(*list) << 32 | u64::from(*item)) << shift)
             .collect();
-        // Before these items are there: applying may be stopped.
+        // Before accepting these items, because a cancellation may interrupt it.
         if self.log.is_full() {
             self.apply()?;
         }
         self.log.push(&keys, |key| key, &self.options)
     }
 
-    /// Appends what was put off.
+    /// Appends the pending items.
     pub fn apply(&self) -> Result<()> {
         let shift = 32 - self.bits;
         self.log.drain(
@@ -161,7 +160,7 @@ impl DiskLists {
         )
     }
 
-    /// Appends the items of ascending keys; an error comes with how many were appended.
+    /// Appends the items of ascending keys; an error includes the number of items appended.
     fn append_sorted(&self, keys: &[u64], shift: u32) -> Result<(), (usize, Error)> {
         let list_of = |key: &u64| (key >> shift) >> 32;
         let (mut ids, mut ends, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
@@ -187,21 +186,22 @@ impl DiskLists {
         Ok(self.get_many(&[list])?.1)
     }
 
-    /// Items of a list.
+    /// Number of items of a list.
     pub fn count(&self, list: u64) -> Result<u64> {
         self.apply()?;
         Ok(self.bag.record_len(list)? / ITEM_BYTES as u64)
     }
 
-    /// The items of a list as little-endian bytes, with nothing else in memory: returns how many
-    /// bytes there are. Where that is not the length of `out`, what is in `out` is of no use.
+    /// Reads the items of a list as little-endian bytes into `out`, without other memory, and
+    /// returns their number of bytes. If it differs from the length of `out`, the content of `out`
+    /// is undefined.
     pub fn read_into(&self, list: u64, out: &mut [u8]) -> Result<u64> {
         self.apply()?;
         self.bag.read_into(list, out)
     }
 
-    /// The items of all `lists`, one list after the other, and how many each has. Beside the result
-    /// it holds the lists that are shorter than a page.
+    /// The number of items of each of `lists`, and all their items, one list after the other.
+    /// Beside the result, only lists shorter than a page are in memory.
     pub fn get_many(&self, lists: &[u64]) -> Result<(Vec<u64>, Vec<u32>)> {
         self.apply()?;
         let (mut counts, mut all) = (Vec::with_capacity(lists.len()), Vec::new());
@@ -230,19 +230,19 @@ impl DiskLists {
         Ok((counts, all))
     }
 
-    /// Lets `f` see all lists, on all threads.
+    /// Passes all lists to `f`, on all threads.
     pub fn for_each(&self, f: impl Fn(u64, &[u32]) -> Result<()> + Sync) -> Result<()> {
         self.apply()?;
         self.bag.process(&Order::Ascending, |list, bytes| f(list, &items(bytes)))
     }
 
-    /// [`RecordBag::verify`], after appending what was put off.
+    /// Like [`RecordBag::verify`], after appending the pending items.
     pub fn verify(&self) -> Result<u64> {
         self.apply()?;
         self.bag.verify()
     }
 
-    /// Makes everything appended so far survive a crash.
+    /// Makes all appended items durable.
     pub fn sync(&self) -> Result<()> {
         self.apply()?;
         self.bag.sync()

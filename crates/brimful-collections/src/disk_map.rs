@@ -1,8 +1,8 @@
-//! Values of any length by keys of any length.
+//! A map from keys to values, both of any length.
 //!
-//! A table of hashed keys says which record of a bag holds them; the record is a chain of all keys
-//! of that hash, each with its values. Invariant: keys are compared in full, so two that hash alike
-//! are two.
+//! A table of hashed keys refers to the records of a bag. A record is a chain of all keys with the
+//! same hash, each with its values. Invariant: keys are compared in full, so keys with equal hashes
+//! stay distinct.
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ use crate::partition_log::PartitionLog;
 
 const SCHEMA: &[u8] = b"map";
 const LOCKS: usize = 64;
-/// Keys asked for together.
+/// Keys per batch of look-ups.
 const BATCH: usize = 1 << 16;
 
 /// A map from keys to one or more values each, larger than memory.
@@ -41,18 +41,18 @@ const BATCH: usize = 1 << 16;
 #[derive(Debug)]
 pub struct DiskMap {
     bag: RecordBag,
-    /// Changes of keys that hash alike are ordered.
+    /// Order the changes of keys with equal hashes.
     locks: Vec<Mutex<()>>,
 }
 
-/// One key with one value in a chain.
+/// A key with one value in a chain.
 struct Link<'a> {
     key: &'a [u8],
     value: &'a [u8],
     len: usize,
 }
 
-/// The links of a chain; a chain that breaks off ends with an error.
+/// The links of a chain; `None` marks the end of a damaged chain.
 fn links(chain: &[u8]) -> impl Iterator<Item = Option<Link<'_>>> {
     let mut rest = chain;
     std::iter::from_fn(move || {
@@ -83,7 +83,7 @@ fn link(key: &[u8], value: &[u8]) -> Vec<u8> {
 }
 
 impl DiskMap {
-    /// Bytes of its memory that keys take which are put off, at most; the rest is for pages.
+    /// Limit of the memory for pending keys, in bytes; the rest of the map's memory is for pages.
     pub const KEY_BYTES: u64 = PartitionLog::BUFFER_BYTES;
 
     /// Opens the map at `path`, or makes it.
@@ -91,13 +91,13 @@ impl DiskMap {
         Ok(Self::over(RecordBag::open(path, SCHEMA, options)?))
     }
 
-    /// [`DiskMap::open`] in any folder; the caller sees to it that nobody else has it open.
+    /// Like [`DiskMap::open`], in any folder; the caller ensures that no other process has it open.
     pub fn open_in(folder: &dyn Folder, options: Options) -> Result<Self> {
         Ok(Self::over(RecordBag::open_in(folder, SCHEMA, options)?))
     }
 
-    /// The same map for an owner that has set memory aside for the longest values, six times their
-    /// bytes: none is refused for its length.
+    /// Lifts the limit on the length of values, for an owner that has reserved memory for the
+    /// longest: six times their bytes.
     pub fn with_any_value(self) -> Self {
         Self { bag: self.bag.with_any_record(), ..self }
     }
@@ -106,7 +106,7 @@ impl DiskMap {
         Self { bag, locks: (0..LOCKS).map(|_| Mutex::default()).collect() }
     }
 
-    /// Where the map is.
+    /// The path of the map.
     pub fn path(&self) -> &Path {
         self.bag.path()
     }
@@ -132,7 +132,7 @@ impl DiskMap {
         })
     }
 
-    /// The record of the chain of a hash, and the chain.
+    /// The id and the bytes of the chain of a hash.
     fn chain_of(&self, mixed: u64) -> Result<Option<(u64, Vec<u8>)>> {
         let Some(id) = self.bag.keys().get(self.bag.pages(), mixed)? else {
             return Ok(None);
@@ -154,7 +154,7 @@ impl DiskMap {
         Ok(first)
     }
 
-    /// All values of `key`, the oldest first.
+    /// All values of `key`, oldest first.
     pub fn get_all(&self, key: &[u8]) -> Result<Vec<Vec<u8>>> {
         let mut values = Vec::new();
         self.find(key, |value| {
@@ -164,10 +164,10 @@ impl DiskMap {
         Ok(values)
     }
 
-    /// Calls `f` with the values of `key`, the oldest first, until it returns false.
+    /// Passes the values of `key` to `f`, oldest first, until `f` returns false.
     fn find(&self, key: &[u8], mut f: impl FnMut(&[u8]) -> bool) -> Result<()> {
         let mixed = hash(key);
-        // A chain that becomes empty between the two reads is removed: then nobody has the key.
+        // Under the lock: a chain that becomes empty between the two reads would be removed.
         let found = {
             let _changing = self.lock(mixed);
             self.chain_of(mixed)?
@@ -203,7 +203,7 @@ impl DiskMap {
             None => self.bag.append_linked(mixed, &link(key, value)),
             Some((id, chain)) => {
                 let mut others = self.without(id, &chain, key)?;
-                // Not beside the next: it may be long.
+                // Freed before the new chain is stored, because both may be long.
                 drop(chain);
                 others.extend(link(key, value));
                 self.bag.store(id, &others)
@@ -211,7 +211,7 @@ impl DiskMap {
         }
     }
 
-    /// Adds a value to those of `key`: amortised O(1).
+    /// Adds a value to `key`: amortised O(1).
     pub fn chain(&self, key: &[u8], value: &[u8]) -> Result<()> {
         self.check(key, value)?;
         let mixed = hash(key);
@@ -222,8 +222,8 @@ impl DiskMap {
         }
     }
 
-    /// The first value of each of `keys`, in their order. Table and records are read in the order
-    /// of their pages.
+    /// The first value of each of `keys`, in the order of `keys`. Reads table and records in page
+    /// order.
     pub fn get_many(&self, keys: &[impl AsRef<[u8]>]) -> Result<Vec<Option<Vec<u8>>>> {
         let job = &self.bag.options().resources.job;
         let mut out = vec![None; keys.len()];
@@ -242,7 +242,7 @@ impl DiskMap {
             )?;
             let ids: Vec<u64> = found.iter().map(|(_, id)| *id).collect();
             let batches = match self.bag.fetch_batch(&ids) {
-                // A chain became empty since the table was asked.
+                // A chain became empty and was removed after the look-up in the table.
                 Err(Error::Removed { .. }) => {
                     for (key, place) in keys.iter().zip(&mut *out) {
                         *place = self.get(key.as_ref())?;
@@ -269,13 +269,14 @@ impl DiskMap {
         Ok(out)
     }
 
-    /// [`DiskMap::insert`] for each key and value, in the order of the table's pages; of a key that
-    /// occurs twice the last value stays. If it fails or is stopped, some of them are in the map.
+    /// Like [`DiskMap::insert`] for each key and value, in the page order of the table; for a
+    /// repeated key the last value stays. After a failure or cancellation some of the pairs are in
+    /// the map.
     pub fn insert_many<B: AsRef<[u8]>>(&self, pairs: &[(B, B)]) -> Result<()> {
         self.in_order(pairs, |key, value| self.insert(key, value))
     }
 
-    /// [`DiskMap::chain`] for each key and value, in the order of the table's pages.
+    /// Like [`DiskMap::chain`] for each key and value, in the page order of the table.
     pub fn chain_many<B: AsRef<[u8]>>(&self, pairs: &[(B, B)]) -> Result<()> {
         self.in_order(pairs, |key, value| self.chain(key, value))
     }
@@ -288,7 +289,7 @@ impl DiskMap {
         let job = &self.bag.options().resources.job;
         let mut sorted: Vec<(u64, &(B, B))> =
             pairs.iter().map(|pair| (hash(pair.0.as_ref()), pair)).collect();
-        // Stable: what is given later stays later.
+        // Stable, so that values keep their order.
         sorted.sort_by_key(|(mixed, _)| *mixed);
         for some in sorted.chunks(BATCH / 64) {
             job.check()?;
@@ -332,7 +333,7 @@ impl DiskMap {
         Ok(others)
     }
 
-    /// Calls `f` with every key and value; one pass in the order in which chains began.
+    /// Passes every key and value to `f`; one pass in the order in which the chains were made.
     pub fn for_each(&self, mut f: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
         let mut next = Some(0);
         while let Some(start) = next {
@@ -341,8 +342,8 @@ impl DiskMap {
         Ok(())
     }
 
-    /// [`DiskMap::for_each`] for one batch: `start` is 0, or what the call before returned. `None`
-    /// is the end.
+    /// Like [`DiskMap::for_each`], for one batch: `start` is 0 or the result of the previous call.
+    /// Returns `None` at the end.
     pub fn for_some(
         &self,
         start: u64,
@@ -355,14 +356,14 @@ impl DiskMap {
         })
     }
 
-    /// [`DiskMap::for_some`] with the first value of each key alone.
+    /// Like [`DiskMap::for_some`], with only the first value of each key.
     pub fn first_values(
         &self,
         start: u64,
         mut f: impl FnMut(&[u8], &[u8]) -> Result<()>,
     ) -> Result<Option<u64>> {
         self.chains(start, |id, chain| {
-            // Nearly always one key: others hash alike.
+            // Nearly always one key; more only if hashes are equal.
             let mut seen: Vec<&[u8]> = Vec::new();
             for link in links(chain) {
                 let link = link.ok_or_else(|| self.broken(id))?;
@@ -375,8 +376,8 @@ impl DiskMap {
         })
     }
 
-    /// Calls `f` with the record and the bytes of each chain of one batch; returns where the next
-    /// begins.
+    /// Passes the id and the bytes of each chain of one batch to `f`; returns the start of the next
+    /// batch.
     fn chains(
         &self,
         start: u64,
@@ -390,7 +391,7 @@ impl DiskMap {
         Ok((!records.is_empty()).then_some(start + records.len() as u64))
     }
 
-    /// Hashes of keys that are there: the number of keys, but for two that hash alike.
+    /// Number of different hashes of keys: the number of keys, unless hashes are equal.
     pub fn len(&self) -> u64 {
         self.bag.keys().len()
     }
@@ -400,11 +401,11 @@ impl DiskMap {
         self.len() == 0
     }
 
-    /// [`RecordBag::verify`], and that every key leads to its own chain. Returns the bytes read.
-    /// Nothing must be changed meanwhile.
+    /// Like [`RecordBag::verify`], and checks that every key refers to its own chain. Returns the
+    /// bytes read. The map must not change meanwhile.
     ///
     /// # Errors
-    /// Corruption that names the offset or the record.
+    /// Corruption, naming the offset or the record.
     pub fn verify(&self) -> Result<u64> {
         let read = self.bag.verify()?;
         let job = &self.bag.options().resources.job;
@@ -416,12 +417,12 @@ impl DiskMap {
         Ok(read)
     }
 
-    /// Makes everything stored so far survive a crash.
+    /// Makes all stored data durable.
     pub fn sync(&self) -> Result<()> {
         self.bag.sync()
     }
 
-    /// Gives unused space back; makes everything durable.
+    /// Frees unused space and makes everything durable.
     pub fn compact(&self) -> Result<()> {
         self.bag.compact()
     }

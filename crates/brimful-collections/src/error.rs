@@ -1,30 +1,30 @@
-//! What can go wrong with a collection.
+//! The errors of collections.
 
 use std::path::PathBuf;
 
 use brimful_store::ErrorKind;
 
-/// A result of a collection.
+/// Result type of a collection.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Anything that can go wrong between a caller and a record.
+/// Any failure between a caller and a record.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The bytes below failed.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] brimful_store::Error),
-    /// An id that the collection does not have.
+    /// The collection has no such id.
     #[error("{} has no record {id}: its ids are 0 to {len}, the last excluded", path.display())]
     OutOfRange {
         /// The collection.
         path: PathBuf,
-        /// The first id asked for that is not there.
+        /// The first missing id.
         id: u64,
         /// Records in the collection.
         len: u64,
     },
-    /// A record that was removed.
+    /// The record was removed.
     #[error("record {id} of {} was removed", path.display())]
     Removed {
         /// The collection.
@@ -32,37 +32,37 @@ pub enum Error {
         /// The id.
         id: u64,
     },
-    /// A collection made for records of another type.
+    /// The collection was made for records of another type.
     #[error("{} holds {found}, it cannot be opened as {expected}; open it as what it is, or use another path", path.display())]
     RecordType {
         /// The collection.
         path: PathBuf,
-        /// The type asked for.
+        /// The type requested.
         expected: String,
-        /// The type it was made with.
+        /// The type in the file.
         found: String,
     },
-    /// A record whose bytes are not those of its type.
+    /// The bytes of a record do not fit its type.
     #[error("a record of {} has {expected} bytes, {found} were given", path.display())]
     RecordBytes {
         /// The collection.
         path: PathBuf,
-        /// Bytes of a record, or the most that it may have.
+        /// Bytes per record, or their limit.
         expected: u64,
         /// Bytes given.
         found: u64,
     },
-    /// A record that its codec refuses.
+    /// The codec refused a record.
     #[error("record {id} of {} is not what its serializer writes: {what}", path.display())]
     Codec {
         /// The collection.
         path: PathBuf,
         /// The id.
         id: u64,
-        /// What the codec says.
+        /// The message of the codec.
         what: String,
     },
-    /// A call that asks for something impossible.
+    /// The call is invalid.
     #[error("{0}")]
     Usage(String),
 }

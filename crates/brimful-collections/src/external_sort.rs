@@ -1,4 +1,4 @@
-//! Sorting more records than fit in memory: a face on the store's sorter.
+//! Sorts more records than fit in memory, by means of the store's sorter.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use brimful_store::sorter::{Record, Sorter, minimum_bytes};
 use crate::error::Result;
 use crate::options::Options;
 
-/// Hands the records that `feed` pushes to `consume`, ascending, in batches. What memory does not
-/// hold is in a nameless file in `folder` meanwhile.
+/// Passes the records that `feed` pushes to `consume`, ascending, in batches. Records that do not
+/// fit in memory are in a nameless file in `folder` meanwhile.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -30,8 +30,8 @@ use crate::options::Options;
 /// ```
 ///
 /// # Errors
-/// What `feed` and `consume` return; [`crate::Error::Store`] if the budget is too small or the disk
-/// fails.
+/// The errors of `feed` and `consume`; [`crate::Error::Store`] if the budget is too small or the
+/// disk fails.
 pub fn sort<R: Record>(
     folder: &Path,
     options: &Options,

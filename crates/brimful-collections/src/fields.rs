@@ -1,8 +1,7 @@
 //! Little-endian fields in the bytes of a page.
 //!
 //! Invariant: every offset is in range, because callers check offsets that come from a file. An
-//! offset out of range is a fault of brimful and panics: reading 0, or skipping a write, would hide
-//! it.
+//! offset out of range is a bug and panics: reading 0, or skipping a write, would hide it.
 
 /// A little-endian number of 8 bytes at `at`.
 #[inline]

@@ -14,7 +14,7 @@ use crate::options::Options;
 /// The name of the page file in a collection's folder.
 pub(crate) const PAGES: &str = "pages";
 
-/// The folder of a collection: one of the file system, which is locked, or any other.
+/// The folder of a collection: a folder of the file system, which is locked, or any other.
 #[derive(Debug)]
 pub(crate) struct CollectionFolder<F> {
     pub(crate) folder: F,
@@ -22,7 +22,7 @@ pub(crate) struct CollectionFolder<F> {
 }
 
 impl CollectionFolder<DiskFolder> {
-    /// The folder at `path`, created if missing.
+    /// The folder at `path`, made if it is missing.
     pub(crate) fn at(path: &Path) -> Result<Self> {
         make_folder(path)?;
         let lock = FolderLock::take(path)?;
@@ -30,8 +30,8 @@ impl CollectionFolder<DiskFolder> {
     }
 }
 
-/// Opens the pages in `folder`, or creates them with the description `meta`, the first
-/// `fixed_bytes` of which are the same for all types of records.
+/// Opens the pages in `folder`, or makes them with the description `meta`, whose first
+/// `fixed_bytes` are the same for all types of records.
 pub(crate) fn open_pages(
     folder: &dyn Folder,
     kind: u32,

@@ -1,4 +1,4 @@
-//! How often each key occurred.
+//! Counts the occurrences of keys.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,7 +14,8 @@ const KIND: u32 = 3;
 
 /// Counts of 64-bit keys, larger than memory.
 ///
-/// Keys are put off and counted partition by partition, so that random ones cost no random access.
+/// New keys stay pending and are counted partition by partition, so that random keys cost no random
+/// access.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -38,56 +39,55 @@ impl FrequencyCounter {
         Ok(Self(Keyed::open(path, KIND, 2, options)?))
     }
 
-    /// [`FrequencyCounter::open`] in any folder; the caller sees to it that nobody else has it
-    /// open.
+    /// Like [`FrequencyCounter::open`], in any folder; the caller ensures that no other process has
+    /// it open.
     pub fn open_in(folder: &dyn Folder, options: Options) -> Result<Self> {
         Ok(Self(Keyed::open_in(folder, KIND, 2, options)?))
     }
 
-    /// Keys put off: the next question applies them first, which may take long.
+    /// Number of pending keys: the next query applies them first, which may take long.
     pub fn waiting(&self) -> u64 {
         self.0.waiting()
     }
 
-    /// Keys taken since the counter was opened, repeats included.
+    /// Number of keys accepted since the counter was opened, including repeats.
     pub fn taken(&self) -> u64 {
         self.0.taken()
     }
 
-    /// Where the counter is.
+    /// The path of the counter.
     pub fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// Counts each of `keys` once more: all of them, or none if it fails. After an I/O error the
-    /// counter is refused until it is opened again, and is then what it was at the last sync.
+    /// Counts each of `keys` once more: all of them, or none after a failure. After an I/O error
+    /// the counter refuses use until it is opened again, in the state of the last sync.
     pub fn add_many(&self, keys: &[u64]) -> Result<()> {
         self.0.add_many(keys)
     }
 
-    /// How often `key` occurred.
+    /// The number of occurrences of `key`.
     pub fn count(&self, key: u64) -> Result<u64> {
         Ok(self.0.get(key)?.unwrap_or(0))
     }
 
-    /// Keys that are best asked for at once by a caller who copies them and the answers: as many as
-    /// the budget has memory for. Others cost no copy however many they are, and are best asked for
-    /// all at once.
+    /// The number of keys per query for callers that copy keys and answers: as many as the budget
+    /// has memory for. Other callers should ask for all keys at once, which costs no copy.
     pub fn question_len(&self) -> usize {
         self.0.question_len()
     }
 
-    /// How often each of `keys` occurred, in their order.
+    /// The numbers of occurrences of `keys`, in the order of `keys`.
     pub fn count_many(&self, keys: &[u64]) -> Result<Vec<u64>> {
         self.0.get_many(keys, 0, |count| count)
     }
 
-    /// Different keys.
+    /// Number of different keys.
     pub fn len(&self) -> Result<u64> {
         self.0.len()
     }
 
-    /// True if nothing was counted.
+    /// True if no key was counted.
     pub fn is_empty(&self) -> Result<bool> {
         Ok(self.len()? == 0)
     }
@@ -97,13 +97,12 @@ impl FrequencyCounter {
         self.0.file_bytes()
     }
 
-    /// Calls `f` with all keys and counts, in no particular order; one sequential pass.
+    /// Passes all keys and counts to `f`, in no particular order; one sequential pass.
     pub fn for_each(&self, f: impl FnMut(u64, u64) -> Result<()>) -> Result<()> {
         self.0.for_each(f)
     }
 
-    /// The `most` keys that occurred most often, with their counts; of equal counts the smaller
-    /// keys.
+    /// The `most` most frequent keys, with their counts; among equal counts the smaller keys.
     pub fn top(&self, most: usize) -> Result<Vec<(u64, u64)>> {
         let mut heap = BinaryHeap::new();
         self.for_each(|key, count| {
@@ -120,16 +119,15 @@ impl FrequencyCounter {
             .collect())
     }
 
-    /// Reads everything that stands on disk and compares it with its checksums and its order.
-    /// Returns the bytes read.
+    /// Reads everything on disk and verifies its checksums and its order. Returns the bytes read.
     ///
     /// # Errors
-    /// Corruption that names the offset.
+    /// Corruption, naming the offset.
     pub fn verify(&self) -> Result<u64> {
         self.0.verify()
     }
 
-    /// Makes everything counted so far survive a crash.
+    /// Makes all counts durable.
     pub fn sync(&self) -> Result<()> {
         self.0.sync()
     }

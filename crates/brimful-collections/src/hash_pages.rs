@@ -3,7 +3,7 @@
 //! Keys are 64 bits, mixed by a bijection, so that the mixed key *is* the key and equal keys are
 //! equal numbers. Bucket b of 2^n holds the mixed keys whose first n bits are b; when the buckets
 //! are full their number doubles in one sequential pass. Invariant: entries of a bucket ascend; a
-//! bucket is one page (`bucket`). A batch that is sorted visits each page once.
+//! bucket is one page (`bucket`). A sorted batch visits each page once.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
@@ -16,9 +16,9 @@ use crate::by_range::Asked;
 use crate::error::{Error, Result};
 use crate::fields::put;
 
-/// There are 2^48 buckets at most: pages have numbers of 60 bits.
+/// At most 2^48 buckets, because page numbers have 60 bits.
 const MOST_BITS: u32 = 48;
-/// Pages that a batch brings into memory together.
+/// Pages that a batch loads together.
 const WINDOW_PAGES: usize = 64;
 
 /// Mixes a key; [`unmix`] undoes it.
@@ -29,9 +29,9 @@ pub(crate) fn mix(key: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The key that was mixed.
+/// The inverse of [`mix`].
 pub(crate) fn unmix(mixed: u64) -> u64 {
-    // A right shift by s is undone by applying it until 64 bits are through.
+    // To undo a right shift by s, apply it until 64 bits are restored.
     let undo = |mut z: u64, by: u32| {
         let shifted = z;
         let mut steps = by;
@@ -46,12 +46,12 @@ pub(crate) fn unmix(mixed: u64) -> u64 {
     undo(z, 30).wrapping_sub(0x9E37_79B9_7F4A_7C15)
 }
 
-/// How many buckets there are.
+/// The number of buckets.
 #[derive(Debug, Clone, Copy)]
 struct Buckets {
-    /// There are 2^bits.
+    /// There are 2^`bits` buckets.
     bits: u32,
-    /// Their number is being doubled: so many of the first are still to be split.
+    /// During a doubling, the number of buckets still to split; these are the first ones.
     unsplit: Option<u64>,
 }
 
@@ -62,16 +62,16 @@ pub(crate) struct HashPages {
     entries: Entries,
     buckets: RwLock<Buckets>,
     len: AtomicU64,
-    /// The number of buckets was doubled in part: what is known is what the last sync said.
+    /// A doubling failed half-way: only the state of the last sync is valid.
     broken: AtomicBool,
 }
 
 impl HashPages {
-    /// The table in address space `stream` as [`HashPages::describe`] said, zeros if it is new;
-    /// `words` is 1 for a set and 2 for a map to a number.
+    /// Restores the table in address space `stream` from the result of [`HashPages::describe`], or
+    /// from zeros for a new table; `words` is 1 for a set and 2 for a map to a number.
     ///
     /// # Errors
-    /// Corruption if there cannot be so many buckets or entries.
+    /// Corruption if these numbers of buckets or entries are impossible.
     pub(crate) fn restore(
         pages: &PageFile,
         stream: u8,
@@ -94,12 +94,12 @@ impl HashPages {
         })
     }
 
-    /// What must be kept beside the pages.
+    /// The bits and entries to store beside the pages.
     pub(crate) fn describe(&self) -> (u64, u64) {
         (u64::from(self.buckets().bits), self.len())
     }
 
-    /// Entries.
+    /// Number of entries.
     pub(crate) fn len(&self) -> u64 {
         self.len.load(Ordering::Relaxed)
     }
@@ -108,8 +108,8 @@ impl HashPages {
         self.buckets.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The buckets, when all are split. Whoever changes pages gives the right to; then nothing
-    /// stops it.
+    /// Returns the buckets once all are split. A caller that changes pages passes its right to
+    /// write; then a cancellation does not interrupt the split.
     fn whole(
         &self,
         pages: &PageFile,
@@ -133,7 +133,7 @@ impl HashPages {
         PageId::new(self.stream, bucket)
     }
 
-    /// Fails if an error left the buckets between two numbers.
+    /// Fails if a doubling failed half-way.
     fn usable(&self, pages: &PageFile) -> StoreResult<()> {
         if self.broken.load(Ordering::Relaxed) {
             return Err(StoreError::Poisoned { path: pages.path().into() });
@@ -141,7 +141,7 @@ impl HashPages {
         Ok(())
     }
 
-    /// The value of a mixed key (0 in a set), if it is there.
+    /// The value of a mixed key (0 in a set), if it exists.
     pub(crate) fn get(&self, pages: &PageFile, mixed: u64) -> Result<Option<u64>> {
         let buckets = self.whole(pages, None)?;
         Ok(pages.read(self.page(bucket(mixed, buckets.bits)), |bytes| {
@@ -150,7 +150,7 @@ impl HashPages {
         })?)
     }
 
-    /// For each of `sorted` that is there, calls `found` with its index and the value.
+    /// Calls `found` with the index and the value of each of `sorted` that exists.
     pub(crate) fn get_sorted(
         &self,
         scanner: &mut Scanner<'_>,
@@ -175,9 +175,8 @@ impl HashPages {
         Ok(())
     }
 
-    /// Adds ascending mixed keys: to a set, or each to the count that is its value. A cancelled job
-    /// stops it while the buckets are doubled: the error comes with how many keys were added until
-    /// then.
+    /// Adds ascending mixed keys: to a set, or to a map whose values count them. A cancellation
+    /// interrupts a doubling: the error includes the number of keys added so far.
     pub(crate) fn add_sorted(&self, pages: &PageFile, keys: &[u64]) -> Result<(), (usize, Error)> {
         let mut rest = keys;
         loop {
@@ -192,11 +191,11 @@ impl HashPages {
         }
     }
 
-    /// Adds keys until a bucket is full; returns those from that bucket on, and how many bits chose
-    /// it. Where the job stops it, it has added none.
+    /// Adds keys until a bucket is full; returns the keys from that bucket on, and the number of
+    /// bits that select a bucket. A cancellation leaves all keys unadded.
     fn add_some<'k>(&self, pages: &PageFile, keys: &'k [u64]) -> Result<(&'k [u64], u32)> {
         drop(self.whole(pages, None)?);
-        // In this order, as whoever doubles the buckets does.
+        // The same lock order as in doubling.
         let writing = pages.write();
         let buckets = self.whole(pages, Some(&writing))?;
         let bits = buckets.bits;
@@ -264,7 +263,7 @@ impl HashPages {
         }
     }
 
-    /// Calls `f` with the mixed keys and values of one bucket after the other.
+    /// Passes the mixed keys and values to `f`, bucket by bucket.
     pub(crate) fn for_each(
         &self,
         pages: &PageFile,
@@ -274,7 +273,7 @@ impl HashPages {
         let buckets = self.whole(pages, None)?;
         let mut entries = Vec::new();
         let mut scanner = pages.scanner();
-        // Buckets behind the last page are empty.
+        // Buckets after the last page are empty.
         let count = (1 << buckets.bits).min(pages.pages(self.stream));
         let step = WINDOW_PAGES as u64;
         for start in (0..count).step_by(WINDOW_PAGES) {
@@ -291,8 +290,8 @@ impl HashPages {
         Ok(())
     }
 
-    /// Calls `f` with every entry, and fails if one is not in its bucket or there are more or fewer
-    /// than there should be.
+    /// Passes every entry to `f`, and fails if an entry is in the wrong bucket or the number of
+    /// entries is wrong.
     pub(crate) fn verify(
         &self,
         pages: &PageFile,
@@ -320,11 +319,11 @@ impl HashPages {
     }
 
     fn is_crowded(&self, pages: &PageFile, bits: u32) -> bool {
-        // Evenly spread keys leave room for the few buckets that get more than others.
+        // Evenly spread keys leave space for the few buckets that receive more than others.
         self.len() > (self.entries.capacity(pages.page_bytes()) as u64 * 7 / 8) << bits
     }
 
-    /// Doubles the buckets if they are nearly full, or if that was stopped half-way.
+    /// Doubles the buckets if they are nearly full, and completes a doubling that was interrupted.
     pub(crate) fn grow(&self, pages: &PageFile) -> StoreResult<()> {
         loop {
             let bits = self.whole(pages, None)?.bits;
@@ -335,7 +334,7 @@ impl HashPages {
         }
     }
 
-    /// Doubles the buckets, unless somebody else did since `seen` bits chose a bucket.
+    /// Doubles the buckets, unless another thread has done so since the caller saw `seen` bits.
     fn double(
         &self,
         pages: &PageFile,
@@ -350,7 +349,7 @@ impl HashPages {
         self.split(pages, writing, &mut buckets, may_stop)
     }
 
-    /// Goes on where doubling the buckets was stopped; a sync does so first.
+    /// Completes a doubling that was interrupted; every sync does so first.
     pub(crate) fn settle(
         &self,
         pages: &PageFile,
@@ -383,7 +382,7 @@ impl HashPages {
         Ok(())
     }
 
-    /// From the last to the first: both halves of a bucket go behind it.
+    /// From the last to the first bucket, because both halves of a bucket go to higher numbers.
     fn split_buckets(
         &self,
         pages: &PageFile,
@@ -408,7 +407,7 @@ impl HashPages {
             let place = |index: usize| self.entries.place(index);
             for (half, range) in [(1, cut..count), (0, 0..cut)] {
                 let page = self.page(number * 2 + half);
-                // Most buckets are empty when a table grows fast: they are not written.
+                // Most buckets of a fast-growing table are empty and need no write.
                 if range.is_empty() && pages.read(page, |bytes| self.entries.count(bytes) == 0)? {
                     continue;
                 }

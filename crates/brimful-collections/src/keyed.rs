@@ -1,6 +1,6 @@
-//! What a set and a counter of 64-bit keys have in common: a table, and keys put off.
+//! The common part of a set and a counter of 64-bit keys: a table, and pending keys.
 //!
-//! Invariant: keys put off are applied before anything is asked for or made durable.
+//! Invariant: pending keys are applied before a query or a sync.
 
 use std::path::Path;
 
@@ -65,16 +65,16 @@ impl Keyed {
         self.log.taken()
     }
 
-    /// Puts keys off: all of them, or none if it fails.
+    /// Accepts all keys as pending, or none after a failure.
     pub(crate) fn add_many(&self, keys: &[u64]) -> Result<()> {
-        // Before these keys are there: applying may be stopped.
+        // Before accepting these keys, because a cancellation may interrupt it.
         if self.log.is_full() {
             self.apply()?;
         }
         self.log.push(keys, mix, &self.options)
     }
 
-    /// Applies what was put off.
+    /// Applies the pending keys.
     pub(crate) fn apply(&self) -> Result<()> {
         self.log.drain(&self.options, mix, unmix, |keys| self.table.add_sorted(&self.pages, keys))
     }
@@ -99,8 +99,7 @@ impl Keyed {
         question_len(&self.options)
     }
 
-    /// What `f` makes of each key's value, in the order of `keys`; `absent` for keys that are not
-    /// there.
+    /// The result of `f` for each key's value, in the order of `keys`; `absent` for missing keys.
     pub(crate) fn get_many<R: Copy + Send + Sync>(
         &self,
         keys: &[u64],
@@ -127,7 +126,7 @@ impl Keyed {
         })
     }
 
-    /// Reads everything that stands on disk; returns the bytes read.
+    /// Reads everything on disk and verifies it; returns the bytes read.
     pub(crate) fn verify(&self) -> Result<u64> {
         self.apply()?;
         let job = &self.options.resources.job;

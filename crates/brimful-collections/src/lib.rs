@@ -1,11 +1,11 @@
 //! Collections of any size on disk, in a memory budget.
 //!
-//! - [`disk_box`]: fixed-size records, [`record_box`] below it; [`order`]: how they are streamed,
+//! - [`disk_box`]: fixed-size records, built on [`record_box`]; [`order`]: the order of streaming;
 //!   `pipeline`: reading ahead.
-//! - [`disk_bag`]: values of any length, [`bag`] below it.
+//! - [`disk_bag`]: values of any length, built on [`bag`].
 //! - [`frequency_counter`], [`membership_set`], [`bloom_filter`], [`disk_map`], [`disk_lists`],
-//!   [`spilling_map`], [`external_sort`]: ready-made collections; `keyed`, `hash_pages` and
-//!   `bucket`, `partition_log` and `by_range`: what they stand on.
+//!   [`spilling_map`], [`external_sort`]: ready-made collections, built on `keyed`, `hash_pages`,
+//!   `bucket`, `partition_log` and `by_range`.
 //! - [`error`]: errors; [`options`]: memory, threads and page size; `folder`: page file and lock;
 //!   `fields`: numbers in pages.
 

@@ -1,4 +1,4 @@
-//! Which keys were seen.
+//! A set of keys.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use crate::options::Options;
 
 const KIND: u32 = 4;
 
-/// A set of 64-bit keys, exact and larger than memory: 8 bytes a key and some room.
+/// A set of 64-bit keys, exact and larger than memory: 8 bytes a key and some spare space.
 ///
-/// Keys added are put off and merged partition by partition; keys asked for go in the order of
-/// their pages. Random keys cost no random access either way.
+/// New keys stay pending and are merged partition by partition; queries read pages in order. Random
+/// keys therefore cost no random access.
 #[derive(Debug)]
 pub struct MembershipSet(Keyed);
 
@@ -23,28 +23,29 @@ impl MembershipSet {
         Ok(Self(Keyed::open(path, KIND, 1, options)?))
     }
 
-    /// [`MembershipSet::open`] in any folder; the caller sees to it that nobody else has it open.
+    /// Like [`MembershipSet::open`], in any folder; the caller ensures that no other process has it
+    /// open.
     pub fn open_in(folder: &dyn Folder, options: Options) -> Result<Self> {
         Ok(Self(Keyed::open_in(folder, KIND, 1, options)?))
     }
 
-    /// Keys put off: the next question applies them first, which may take long.
+    /// Number of pending keys: the next query applies them first, which may take long.
     pub fn waiting(&self) -> u64 {
         self.0.waiting()
     }
 
-    /// Keys taken since the set was opened, repeats included.
+    /// Number of keys accepted since the set was opened, including repeats.
     pub fn taken(&self) -> u64 {
         self.0.taken()
     }
 
-    /// Where the set is.
+    /// The path of the set.
     pub fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// Adds keys: all of them, or none if it fails. After an I/O error the set is refused until it
-    /// is opened again, and is then what it was at the last sync.
+    /// Adds all keys, or none after a failure. After an I/O error the set refuses use until it is
+    /// opened again, in the state of the last sync.
     pub fn add_many(&self, keys: &[u64]) -> Result<()> {
         self.0.add_many(keys)
     }
@@ -54,29 +55,28 @@ impl MembershipSet {
         Ok(self.0.get(key)?.is_some())
     }
 
-    /// Keys that are best asked for at once by a caller who copies them and the answers: as many as
-    /// the budget has memory for. Others cost no copy however many they are, and are best asked for
-    /// all at once.
+    /// The number of keys per query for callers that copy keys and answers: as many as the budget
+    /// has memory for. Other callers should ask for all keys at once, which costs no copy.
     pub fn question_len(&self) -> usize {
         self.0.question_len()
     }
 
-    /// Which of `keys` are in the set, in their order.
+    /// Membership of each of `keys`, in the order of `keys`.
     pub fn contains_many(&self, keys: &[u64]) -> Result<Vec<bool>> {
         self.0.get_many(keys, false, |_| true)
     }
 
-    /// Removes a key; false if it was not there.
+    /// Removes a key; false if it was not in the set.
     pub fn remove(&self, key: u64) -> Result<bool> {
         self.0.remove(key)
     }
 
-    /// Keys in the set.
+    /// Number of keys.
     pub fn len(&self) -> Result<u64> {
         self.0.len()
     }
 
-    /// True if there is none.
+    /// True if there is no key.
     pub fn is_empty(&self) -> Result<bool> {
         Ok(self.len()? == 0)
     }
@@ -86,21 +86,20 @@ impl MembershipSet {
         self.0.file_bytes()
     }
 
-    /// Calls `f` with all keys, in no particular order; one sequential pass.
+    /// Passes all keys to `f`, in no particular order; one sequential pass.
     pub fn for_each(&self, mut f: impl FnMut(u64) -> Result<()>) -> Result<()> {
         self.0.for_each(|key, _| f(key))
     }
 
-    /// Reads everything that stands on disk and compares it with its checksums and its order.
-    /// Returns the bytes read.
+    /// Reads everything on disk and verifies its checksums and its order. Returns the bytes read.
     ///
     /// # Errors
-    /// Corruption that names the offset.
+    /// Corruption, naming the offset.
     pub fn verify(&self) -> Result<u64> {
         self.0.verify()
     }
 
-    /// Makes everything added so far survive a crash.
+    /// Makes all added keys durable.
     pub fn sync(&self) -> Result<()> {
         self.0.sync()
     }

@@ -11,12 +11,13 @@ pub struct Options {
     pub resources: Arc<Resources>,
     /// Bytes of memory for this collection.
     pub memory_bytes: u64,
-    /// Bytes of a page in a new collection; a power of two. An existing one keeps its own.
+    /// Page size of a new collection in bytes, a power of two. An existing collection keeps its
+    /// own.
     pub page_bytes: usize,
 }
 
 impl Options {
-    /// All free bytes of the budget, and pages of the default size.
+    /// All free bytes of the budget, and the default page size.
     pub fn new(resources: &Arc<Resources>) -> Self {
         Self {
             resources: Arc::clone(resources),
@@ -31,7 +32,7 @@ impl Options {
         self
     }
 
-    /// Bytes for batches in flight, besides the pages.
+    /// Bytes for batches in flight, beside the pages.
     pub(crate) fn batch_bytes(&self) -> usize {
         (self.memory_bytes / 4).min(256 << 20) as usize
     }

@@ -1,13 +1,12 @@
-//! In which order a collection is streamed, and in batches of what.
+//! The order and the batches in which a collection is streamed.
 
 use std::ops::Range;
 
-/// Most ids that are sorted at once: that takes less than a second, in which nobody looks for
-/// Ctrl-C.
+/// Limit of ids sorted at once: that takes less than a second, during which Ctrl-C has no effect.
 pub(crate) const MOST_IDS: usize = 1 << 22;
 
-/// The order of [`crate::DiskBox::process`]. Batches begin in this order; several are worked on at
-/// once.
+/// The order of [`crate::DiskBox::process`]. Batches begin in this order; several are processed at
+/// a time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Order {
     /// Ids from the first to the last.
@@ -24,14 +23,14 @@ pub enum Order {
 /// The ids of one batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ids {
-    /// Consecutive ones.
+    /// Consecutive ids.
     Range(Range<u64>),
-    /// Any.
+    /// Any ids.
     List(Vec<u64>),
 }
 
 impl Ids {
-    /// How many there are.
+    /// Number of ids.
     pub fn len(&self) -> usize {
         match self {
             Self::Range(range) => (range.end - range.start) as usize,
@@ -39,12 +38,12 @@ impl Ids {
         }
     }
 
-    /// True if there are none.
+    /// True if there is no id.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The ids, one by one.
+    /// All ids in order.
     pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
         let (range, list) = match self {
             Self::Range(range) => (range.clone(), [].as_slice()),
@@ -55,7 +54,7 @@ impl Ids {
 }
 
 impl Order {
-    /// The largest id asked for, if ids are listed.
+    /// The largest id, if ids are listed.
     pub(crate) fn largest(&self) -> Option<u64> {
         match self {
             Self::Ascending | Self::Descending => None,

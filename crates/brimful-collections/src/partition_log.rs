@@ -1,13 +1,13 @@
-//! Keys put off: sorted into partitions as they come, applied a partition at a time.
+//! Pending keys: sorted into partitions on arrival, and applied one partition at a time.
 //!
-//! Random keys would touch a page each. Here they are appended to the part of a working file that
-//! their leading bits choose, 4 bytes a key where they are small and 8 where not, and applied when
-//! a partition's pages are worth reading.
+//! Applied directly, each random key would touch another page. Instead, keys are appended to
+//! partitions of a working file by their leading bits, with 4 bytes for a small key and 8 for
+//! others. A partition is applied once it has enough keys to justify reading its pages.
 //!
-//! A hot key makes its partition as long as the whole log. A partition is therefore applied in
-//! pieces of bounded length, the oldest first: memory does not depend on how the keys are
-//! distributed. Invariant: a key is handed out once, in a sorted piece of one partition; nothing
-//! survives a crash, so whoever syncs applies first.
+//! A hot key can make its partition as long as the whole log. A partition is therefore applied in
+//! pieces of bounded length, oldest first: memory does not depend on the distribution of the keys.
+//! Invariant: a key is passed on once, in a sorted piece of one partition. The log does not survive
+//! a crash, so a sync applies it first.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -20,20 +20,20 @@ use rayon::prelude::*;
 use crate::error::{Error, Result};
 use crate::options::Options;
 
-/// Partitions: the leading bits of a key.
+/// Leading bits of a key that select its partition.
 const BITS: u32 = 8;
 const PARTITIONS: usize = 1 << BITS;
-/// Keys that a partition holds in memory.
+/// Keys of a partition in memory.
 const BUFFER_LEN: usize = 4096;
-/// Bytes after which what was written starts to go to the disk.
+/// Bytes written between starts of write-back.
 const START_BYTES: u64 = 1 << 20;
-/// Keys that a thread partitions at once: they stay in its cache.
+/// Keys that a thread partitions at once, so that they stay in its cache.
 const CHUNK_LEN: usize = 1 << 16;
 
 #[derive(Debug, Default)]
 struct Part {
     buffer: Vec<u64>,
-    /// Where its blocks of [`BUFFER_LEN`] keys are, the oldest first.
+    /// The blocks of [`BUFFER_LEN`] keys, oldest first.
     blocks: VecDeque<LogBlock>,
 }
 
@@ -46,7 +46,7 @@ impl Part {
 #[derive(Debug, Clone, Copy)]
 struct LogBlock {
     offset: u64,
-    /// Every key takes 4 bytes.
+    /// True if every key takes 4 bytes.
     is_narrow: bool,
 }
 
@@ -58,20 +58,20 @@ pub(crate) struct PartitionLog {
     parts: Vec<Mutex<Part>>,
     len: AtomicU64,
     taken: AtomicU64,
-    /// Held shared by those who push, exclusively by who drains.
+    /// Held shared during a push, exclusively during a drain.
     gate: RwLock<()>,
-    /// Blocks that are applied at once.
+    /// Blocks per piece.
     piece_blocks: usize,
-    /// Keys were taken, or a partition was applied, in part: what is known is what the last sync
-    /// said.
+    /// A push or the application of a piece failed half-way: only the state of the last sync is
+    /// valid.
     broken: AtomicBool,
 }
 
 impl PartitionLog {
-    /// Bytes of memory that the partitions hold at most.
+    /// Limit of the memory of the partitions, in bytes.
     pub(crate) const BUFFER_BYTES: u64 = (PARTITIONS * BUFFER_LEN * 8) as u64;
 
-    /// The options of the pages beside a log: what the partitions hold is not theirs.
+    /// The options for the pages beside a log: without the memory of the partitions.
     pub(crate) fn leave(mut options: Options) -> Options {
         options.memory_bytes = options.memory_bytes.saturating_sub(Self::BUFFER_BYTES);
         options
@@ -82,7 +82,7 @@ impl PartitionLog {
         options: &Options,
         traffic: &Arc<Traffic>,
     ) -> Result<Self> {
-        // Each worker holds one piece when it is applied, and as much room to sort it.
+        // Each worker holds one piece while it is applied, and as much space to sort it.
         let share = options.batch_bytes() / options.resources.workers() / 18;
         Ok(Self {
             file: StoreFile::scratch(folder, traffic)?,
@@ -96,22 +96,22 @@ impl PartitionLog {
         })
     }
 
-    /// Keys waiting.
+    /// Number of pending keys.
     pub(crate) fn len(&self) -> u64 {
         self.len.load(Ordering::Relaxed)
     }
 
-    /// Keys taken so far.
+    /// Number of keys accepted so far.
     pub(crate) fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// True if it is time to apply them.
+    /// True if the keys should be applied now.
     pub(crate) fn is_full(&self) -> bool {
         self.len() >= (self.piece_blocks * BUFFER_LEN * PARTITIONS) as u64
     }
 
-    /// Fails if keys were taken, or a partition was applied, in part.
+    /// Fails if a push or the application of a piece failed half-way.
     pub(crate) fn usable(&self) -> Result<()> {
         if self.broken.load(Ordering::Relaxed) {
             return Err(StoreError::Poisoned { path: self.file.path().into() }.into());
@@ -119,9 +119,9 @@ impl PartitionLog {
         Ok(())
     }
 
-    /// Takes `keys`; the leading bits of what `map` makes of them are evenly spread.
-    /// [`PartitionLog::drain`] must be given the same `map`: what is kept is the keys, which are
-    /// often small. Takes all of them, or fails and refuses everything from then on.
+    /// Accepts `keys`. The leading bits of `map(key)` must be evenly spread, and
+    /// [`PartitionLog::drain`] must get the same `map`: the log stores the keys themselves, which
+    /// are often small. Accepts all of them, or fails and refuses all later use.
     pub(crate) fn push(
         &self,
         keys: &[u64],
@@ -169,7 +169,7 @@ impl PartitionLog {
                 };
                 let offset = self.end.fetch_add(bytes.len() as u64, Ordering::Relaxed);
                 self.file.write_all_at(bytes, offset)?;
-                // Under a hard limit nobody should wait for dirty pages later.
+                // Under a hard memory limit no thread should wait for dirty pages later.
                 if offset / START_BYTES != (offset + bytes.len() as u64) / START_BYTES {
                     self.file.start_writing(offset / START_BYTES * START_BYTES, START_BYTES);
                 }
@@ -180,10 +180,11 @@ impl PartitionLog {
         Ok(())
     }
 
-    /// Hands out all keys as `map` turns them, a sorted piece of a partition at a time, to the
-    /// threads of the pool; whoever pushes waits. A cancelled job stops it between two pieces, or
-    /// within one: `apply` says how many of its keys were applied, `unmap` undoes `map`, and the
-    /// others are still here. After any other error within a piece everything is refused.
+    /// Passes all keys, converted by `map`, to `apply` on the threads of the pool, one sorted piece
+    /// of a partition at a time; pushes wait meanwhile. A cancellation interrupts it between two
+    /// pieces or within one: then the error of `apply` has the number of keys applied, and the
+    /// other keys, restored by `unmap`, stay in the log. After any other error within a piece the
+    /// log refuses all use.
     pub(crate) fn drain(
         &self,
         options: &Options,
@@ -196,7 +197,7 @@ impl PartitionLog {
             return Ok(());
         }
         let _draining = self.gate.write().unwrap_or_else(PoisonError::into_inner);
-        // In their order, so that what the threads write lies side by side.
+        // In order of the partitions, so that the threads write adjacent pages.
         let next = AtomicUsize::new(0);
         let results = options.resources.broadcast(|_| {
             let (mut keys, mut buffer) = (Vec::new(), Vec::new());
@@ -228,12 +229,12 @@ impl PartitionLog {
         Ok(())
     }
 
-    /// Moves the next piece of a partition to `keys`. If it fails, the piece is still in the
+    /// Moves the next piece of a partition to `keys`. After a failure the piece is still in the
     /// partition.
     fn take_piece(&self, part: &mut Part, keys: &mut Vec<u64>) -> Result<()> {
         let blocks = part.blocks.len().min(self.piece_blocks);
         keys.clear();
-        // Exactly: growth by doubling would go beyond the budget.
+        // Exact, because growth by doubling would exceed the budget.
         keys.reserve_exact(blocks * BUFFER_LEN + part.buffer.len());
         keys.resize(blocks * BUFFER_LEN, 0);
         let mut narrow = vec![0_u32; BUFFER_LEN];
@@ -246,7 +247,7 @@ impl PartitionLog {
             }
         }
         part.blocks.drain(..blocks);
-        // The buffer is younger than every block: it goes with the last of them.
+        // The buffer is younger than every block, so it follows the last of them.
         if part.blocks.is_empty() {
             keys.append(&mut part.buffer);
         }
@@ -254,7 +255,7 @@ impl PartitionLog {
     }
 }
 
-/// The keys in 4 bytes each, if all fit.
+/// The keys in 4 bytes each, if all of them fit.
 fn narrowed(keys: &[u64]) -> Option<Vec<u32>> {
     let all = keys.iter().fold(0, |all, key| all | key);
     (all <= u64::from(u32::MAX)).then(|| keys.iter().map(|key| *key as u32).collect())

@@ -1,7 +1,8 @@
-//! Streaming in batches: some threads read ahead while the pool works on what was read.
+//! Streams batches: some threads read ahead while the pool processes the batches read.
 //!
-//! Invariant: batches begin in their order; the first error ends everything and comes back. Memory
-//! is that of the batches in flight: [`READERS`] and one for each worker, and as many waiting.
+//! Invariant: batches begin in order; the first error ends everything and is returned. Memory is
+//! bounded by the batches in flight: [`READERS`] in the reading threads, as many waiting, and one
+//! per worker.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
@@ -14,13 +15,12 @@ use crate::error::Result;
 /// Threads that read ahead.
 pub(crate) const READERS: usize = 2;
 
-/// Batches that are in memory at once.
+/// Number of batches in memory at a time.
 pub(crate) fn in_flight(resources: &Resources) -> usize {
     2 * READERS + resources.workers()
 }
 
-/// Calls `read` for each of `batches` on threads of its own, and `work` with the result on the
-/// pool.
+/// Calls `read` for each of `batches` on its own threads, and `work` with the result on the pool.
 pub(crate) fn stream<B: Sync, T: Send>(
     resources: &Resources,
     batches: &[B],
@@ -38,7 +38,7 @@ pub(crate) fn stream<B: Sync, T: Send>(
                     let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) else {
                         return;
                     };
-                    // The receiver is gone only when the work has failed.
+                    // The receiver is gone only if the work has failed.
                     if sender.send((batch, read(batch))).is_err() {
                         return;
                     }
@@ -62,7 +62,7 @@ pub(crate) fn stream<B: Sync, T: Send>(
             }
             Ok(())
         });
-        // Dropped here, so that a reader waiting to send ends.
+        // Dropped here, so that a reader that waits to send ends.
         drop(receiver);
         results.into_iter().collect()
     })

@@ -1,8 +1,8 @@
 //! Records of one size as bytes, at an address computed from the id: the untyped half of
-//! [`crate::DiskBox`], and what other languages bind to.
+//! [`crate::DiskBox`], and the base of bindings to other languages.
 //!
-//! Record `id` stands in page `id / per_page`; no record straddles pages. Invariant: bytes behind
-//! the last record of a page, and records beyond the length, are zero or never read.
+//! Record `id` is in page `id / per_page`; no record crosses pages. Invariant: bytes after the last
+//! record of a page, and records beyond the length, are zero or never read.
 
 mod stream;
 
@@ -22,11 +22,11 @@ use crate::options::Options;
 use crate::order::MOST_IDS;
 use crate::pipeline;
 
-/// The number of a box's format in its root.
+/// The number of the box's format, in its root.
 const KIND: u32 = 1;
-/// Pages that a batch brings into memory together.
+/// Pages that a batch loads together.
 const WINDOW_PAGES: usize = 64;
-/// Most bytes of a record: a page must hold it, and a cache some pages.
+/// Limit of the bytes of a record: a page must hold it, and a cache several pages.
 pub const MAX_RECORD_BYTES: usize = 16 << 20;
 
 /// A disk-resident array of records of one size.
@@ -37,20 +37,20 @@ pub struct RecordBox {
     per_page: usize,
     schema: Vec<u8>,
     len: AtomicU64,
-    /// Held by whoever makes the box longer or shorter.
+    /// Held during changes of the length.
     growing: Mutex<()>,
     options: Options,
     _lock: Option<FolderLock>,
 }
 
 impl RecordBox {
-    /// Opens the box at `path`, or makes it, for records of `record_bytes` bytes; `schema` says of
-    /// what type they are and must be the same whenever the box is opened.
+    /// Opens the box at `path`, or makes it, for records of `record_bytes` bytes; `schema`
+    /// describes their type and must be the same on every opening.
     ///
     /// # Errors
     /// [`Error::RecordType`] if it was made for other records; [`Error::Usage`] for a record of 0
-    /// bytes or more than [`MAX_RECORD_BYTES`]; [`Error::Store`] if it is in use by another
-    /// process, damaged, or the budget is too small.
+    /// bytes or more than [`MAX_RECORD_BYTES`]; [`Error::Store`] if another process uses it, if it
+    /// is damaged, or if the budget is too small.
     pub fn open(path: &Path, record_bytes: usize, schema: &[u8], options: Options) -> Result<Self> {
         let locked = CollectionFolder::at(path)?;
         let mut opened = Self::open_in(&locked.folder, record_bytes, schema, options)?;
@@ -58,7 +58,8 @@ impl RecordBox {
         Ok(opened)
     }
 
-    /// [`RecordBox::open`] in any folder; the caller sees to it that nobody else has it open.
+    /// Like [`RecordBox::open`], in any folder; the caller ensures that no other process has it
+    /// open.
     pub fn open_in(
         folder: &dyn Folder,
         record_bytes: usize,
@@ -105,17 +106,17 @@ impl RecordBox {
         })
     }
 
-    /// Where the box is.
+    /// The path of the box.
     pub fn path(&self) -> &Path {
         self.pages.path().parent().unwrap_or(self.pages.path())
     }
 
-    /// Records in the box.
+    /// Number of records.
     pub fn len(&self) -> u64 {
         self.len.load(Ordering::Acquire)
     }
 
-    /// True if there is none.
+    /// True if there is no record.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -125,7 +126,7 @@ impl RecordBox {
         self.record_bytes
     }
 
-    /// What the records are, as said when the box was made.
+    /// The description of the records, given when the box was made.
     pub fn schema(&self) -> &[u8] {
         &self.schema
     }
@@ -135,9 +136,9 @@ impl RecordBox {
         Ok(self.pages.file_bytes()?)
     }
 
-    /// Records that a batch of a stream has: a whole number of pages.
+    /// Records per batch of a stream: a whole number of pages.
     pub fn batch_len(&self) -> usize {
-        // Each batch in flight has a copy of what was read, to tell what changed.
+        // Each batch in flight has a copy of the original bytes, to detect changes.
         let bytes = self.options.batch_bytes() / (2 * pipeline::in_flight(&self.options.resources));
         (bytes / self.pages.page_bytes()).clamp(1, 256) * self.per_page
     }
@@ -171,7 +172,7 @@ impl RecordBox {
         Err(Error::RecordBytes { path: self.path().into(), expected, found: found as u64 })
     }
 
-    /// Lets `f` see record `id`: one read at most.
+    /// Passes record `id` to `f`: at most one read.
     #[inline]
     pub fn fetch<R>(&self, id: u64, f: impl FnOnce(&[u8]) -> R) -> Result<R> {
         self.check(id)?;
@@ -186,7 +187,7 @@ impl RecordBox {
         let count = out.len() / self.record_bytes;
         self.check_bytes(out.len(), count)?;
         self.check_range(start, count as u64)?;
-        // The first piece ends where a page does, so that the others begin with one.
+        // The first piece ends at the end of a page, so that the others begin with a page.
         let head = (self.per_page - start as usize % self.per_page).min(count);
         let (first, rest) = out.split_at_mut(head * self.record_bytes);
         self.fetch_pages(start, first)?;
@@ -204,7 +205,7 @@ impl RecordBox {
         })
     }
 
-    /// Fills `out` from one thread.
+    /// Fills `out` on one thread.
     fn fetch_pages(&self, start: u64, out: &mut [u8]) -> Result<()> {
         let count = out.len() / self.record_bytes;
         if count == 0 {
@@ -238,8 +239,8 @@ impl RecordBox {
         })?)
     }
 
-    /// Fills `out` with the records `ids`, in their order. Pages are read in their order, each once
-    /// a thread.
+    /// Fills `out` with the records `ids`, in the order of `ids`. Reads pages in page order, each
+    /// once per thread.
     pub fn fetch_batch(&self, ids: &[u64], out: &mut [u8]) -> Result<()> {
         self.check_bytes(out.len(), ids.len())?;
         if let Some(largest) = ids.iter().copied().max() {
@@ -268,7 +269,7 @@ impl RecordBox {
         let pages: Vec<PageId> =
             groups.clone().filter_map(|g| g.first()).map(|g| PageId::new(0, g.0)).collect();
         let mut scanner = self.pages.scanner();
-        // Visits come out of order within a window, so each window finds its groups again.
+        // Visits are unordered within a window, so each window finds its groups again.
         for window in pages.chunks(WINDOW_PAGES) {
             self.pages.check()?;
             let groups: Vec<_> = groups.by_ref().take(window.len()).collect();
@@ -294,7 +295,7 @@ impl RecordBox {
         Ok(())
     }
 
-    /// (page, index into `ids`), ascending.
+    /// Pairs (page, index into `ids`), ascending.
     fn by_page(&self, ids: &[u64]) -> Vec<(u64, u32)> {
         let pages = ids.iter().zip(0..).map(|(id, index)| (id / self.per_page as u64, index));
         let mut sorted: Vec<(u64, u32)> = pages.collect();
@@ -315,7 +316,8 @@ impl RecordBox {
         })?)
     }
 
-    /// Replaces the records from `start` on. If it fails or is stopped, some of them are replaced.
+    /// Replaces the records from `start` on. After a failure or cancellation some of them are
+    /// replaced.
     pub fn store_range(&self, start: u64, records: &[u8]) -> Result<()> {
         let count = records.len() / self.record_bytes;
         self.check_bytes(records.len(), count)?;
@@ -350,8 +352,8 @@ impl RecordBox {
         Ok(())
     }
 
-    /// Replaces the records `ids`; of an id that occurs twice the last one stays. If it fails or is
-    /// stopped, some of them are replaced.
+    /// Replaces the records `ids`; for a repeated id the last record stays. After a failure or
+    /// cancellation some of them are replaced.
     pub fn store_batch(&self, ids: &[u64], records: &[u8]) -> Result<()> {
         self.check_bytes(records.len(), ids.len())?;
         self.update_batch(ids, |index, place| {
@@ -362,8 +364,9 @@ impl RecordBox {
         })
     }
 
-    /// Lets `f` change the records `ids`, given the index into `ids` and the record. Records of one
-    /// page are changed together, in the order of `ids`; the threads of the pool share the pages.
+    /// Passes the records `ids` to `f` to change them, each with its index into `ids`. Records of
+    /// one page are changed together, in the order of `ids`; the threads of the pool share the
+    /// pages.
     pub fn update_batch(&self, ids: &[u64], f: impl Fn(usize, &mut [u8]) + Sync) -> Result<()> {
         let Some(largest) = ids.iter().copied().max() else {
             return Ok(());
@@ -390,7 +393,7 @@ impl RecordBox {
     fn update_many(&self, ids: &[u64], f: impl Fn(usize, &mut [u8]) + Sync) -> Result<()> {
         let pool = &self.options.resources.pool;
         let writing = self.pages.write();
-        // As many pages as every thread can have in memory at once.
+        // As many pages as all threads together can have in memory.
         let window = self.window(pool.current_num_threads());
         pool.install(|| {
             let pages = ids
@@ -435,7 +438,7 @@ impl RecordBox {
         self.extend(record)
     }
 
-    /// Appends records, or none if it fails or is stopped; returns the id of the first.
+    /// Appends all records, or none after a failure or cancellation; returns the id of the first.
     pub fn extend(&self, records: &[u8]) -> Result<u64> {
         let count = records.len() / self.record_bytes;
         self.check_bytes(records.len(), count)?;
@@ -447,14 +450,14 @@ impl RecordBox {
         Ok(start)
     }
 
-    /// Makes the box `len` records long: what is new is zero, what is beyond is gone.
+    /// Sets the length to `len` records: new records are zero, those beyond are removed.
     pub fn resize(&self, len: u64) -> Result<()> {
         let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
         let writing = self.pages.write();
         let old = self.len();
         self.len.store(len.min(old), Ordering::Release);
         if len < old {
-            // What is beyond becomes zero, for the records that may come there again.
+            // The rest of the page becomes zero, for later records at these ids.
             let (page, at) = self.place(len);
             let keep = at > 0;
             if keep {
@@ -470,27 +473,26 @@ impl RecordBox {
         Ok(())
     }
 
-    /// Reads everything that stands on disk and compares it with its checksums. Returns the bytes
-    /// read.
+    /// Reads everything on disk and verifies its checksums. Returns the bytes read.
     ///
     /// # Errors
-    /// Corruption that names the offset.
+    /// Corruption, naming the offset.
     pub fn verify(&self) -> Result<u64> {
         Ok(self.pages.verify(&self.options.resources.job)?)
     }
 
-    /// Makes everything stored so far survive a crash.
+    /// Makes all stored data durable.
     pub fn sync(&self) -> Result<()> {
         Ok(self.pages.sync_with(|_| Ok(describe(self.record_bytes, self.len(), &self.schema)))?)
     }
 
-    /// Gives unused space of the file back; makes everything durable.
+    /// Frees unused space of the file and makes everything durable.
     pub fn compact(&self) -> Result<()> {
         Ok(self.pages.compact(|_| Ok(describe(self.record_bytes, self.len(), &self.schema)))?)
     }
 }
 
-/// A box's description in its root.
+/// The description in the root.
 fn describe(record_bytes: usize, len: u64, schema: &[u8]) -> Vec<u8> {
     let mut out = (record_bytes as u64).to_le_bytes().to_vec();
     out.extend_from_slice(&len.to_le_bytes());

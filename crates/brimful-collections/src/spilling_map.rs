@@ -1,7 +1,7 @@
-//! A map of live objects with a memory limit: what was not used lately is in a bag.
+//! A map of live objects with a memory limit: values that were not used lately are in a bag.
 //!
-//! Eviction is a clock: an object goes when it was not used since the hand last passed. Invariant:
-//! an object is live, or in the bag, or both and then they are equal.
+//! Eviction is a clock: an object is evicted if it was not used since the hand last passed.
+//! Invariant: an object is live, in the bag, or both; then both copies are equal.
 
 use std::borrow::Borrow;
 use std::collections::{HashMap, VecDeque};
@@ -14,14 +14,14 @@ use crate::disk_bag::{Codec, Postcard};
 use crate::error::{Error, Result};
 use crate::options::Options;
 
-/// Objects that leave together: one batch for the bag.
+/// Objects evicted together as one batch for the bag.
 const BATCH: usize = 256;
 
 #[derive(Debug)]
 struct Live<V> {
     value: V,
-    /// One more than the record of the bag that equals the value, if there is one. Small: whatever
-    /// is added to a value costs time at each get.
+    /// The record of the bag that equals the value, plus 1, if there is one. A compact type,
+    /// because every byte beside a value slows each `get`.
     record: Option<NonZeroU64>,
     used: bool,
 }
@@ -32,18 +32,18 @@ impl<V> Live<V> {
     }
 }
 
-/// A map that keeps up to so many bytes of its values as live objects and the rest in a bag. The
+/// A map that keeps up to a limit of bytes of its values as live objects and the rest in a bag. The
 /// keys stay in memory.
 ///
-/// It is a cache, not a store: it begins empty, and its folder can go when it is dropped.
+/// It is a cache, not a store: it begins empty, and its folder may be removed after it is dropped.
 #[derive(Debug)]
 pub struct SpillingMap<K, V, C = Postcard> {
     live: HashMap<K, Live<V>>,
     spilled: HashMap<K, u64>,
-    /// The live keys, in the order in which the hand meets them.
+    /// The live keys, in the order of the clock's hand.
     clock: VecDeque<K>,
     bag: RecordBag,
-    /// Records of the bag that nobody uses.
+    /// Unused records of the bag.
     unused: Vec<u64>,
     weigh: fn(&K, &V) -> usize,
     limit: usize,
@@ -55,7 +55,7 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
     /// A map that keeps up to `limit` bytes live, as `weigh` counts them, and the rest at `path`.
     ///
     /// # Errors
-    /// [`Error::Usage`] if something is at `path` already; else as [`RecordBag::open`].
+    /// [`Error::Usage`] if `path` exists; otherwise as [`RecordBag::open`].
     pub fn create(
         path: &Path,
         limit: usize,
@@ -82,27 +82,27 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
         })
     }
 
-    /// Keys in the map.
+    /// Number of keys.
     pub fn len(&self) -> usize {
         self.live.len() + self.spilled.len()
     }
 
-    /// True if there is none.
+    /// True if there is no key.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Values that are live.
+    /// Number of live values.
     pub fn live(&self) -> usize {
         self.live.len()
     }
 
-    /// Bytes of live values, as counted.
+    /// Bytes of live values, as `weigh` counts them.
     pub fn weight(&self) -> usize {
         self.weight
     }
 
-    /// Puts a value in; the old one, if any, is dropped.
+    /// Inserts a value and drops the old one, if any.
     pub fn insert(&mut self, key: K, value: V) -> Result<()> {
         self.weight += (self.weigh)(&key, &value);
         let record = self.spilled.remove(&key);
@@ -121,7 +121,7 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
         self.shrink()
     }
 
-    /// Lets `f` see the value of `key`, live again if it was not. One look-up where it is live.
+    /// Passes the value of `key` to `f`, after making it live. One look-up if it is live already.
     #[inline]
     pub fn view<Q: Hash + Eq + ?Sized, R>(
         &mut self,
@@ -138,7 +138,7 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
         Ok(self.get(key)?.map(f))
     }
 
-    /// The value of `key`, live again if it was not.
+    /// The value of `key`, after making it live.
     pub fn get<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> Result<Option<&V>>
     where
         K: Borrow<Q>,
@@ -152,7 +152,7 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
         }))
     }
 
-    /// Lets `f` change the value of `key`.
+    /// Passes the value of `key` to `f` to change it.
     pub fn update<Q: Hash + Eq + ?Sized, R>(
         &mut self,
         key: &Q,
@@ -177,7 +177,7 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
         Ok(Some(result))
     }
 
-    /// Removes a key; false if it was not there.
+    /// Removes a key; false if it did not exist.
     pub fn remove<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> bool
     where
         K: Borrow<Q>,
@@ -185,7 +185,7 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
         let record = match self.live.remove_entry(key) {
             Some((key, live)) => {
                 self.weight -= (self.weigh)(&key, &live.value);
-                // Its place in the clock is skipped when the hand comes by; see `shrink`.
+                // Its entry in the clock is skipped later; see `shrink`.
                 self.unused.extend(live.record());
                 return true;
             }
@@ -217,7 +217,7 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
         };
         self.weight += (self.weigh)(&key, &value);
         self.clock.push_back(key.clone());
-        // Used: it must not be the next to go.
+        // Marked as used, so that it is not evicted next.
         self.live.insert(key, Live { value, record: NonZeroU64::new(record + 1), used: true });
         self.shrink()?;
         Ok(true)
@@ -228,7 +228,7 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
         if self.weight <= self.limit || self.live.len() <= 1 {
             return Ok(());
         }
-        // Some more than must go, so that the bag gets a batch.
+        // Evicts some more than necessary, so that the bag gets a batch.
         let enough = self.limit - self.limit / 64;
         let (mut ids, mut kept, mut leaving) = (Vec::new(), Vec::new(), Vec::new());
         let mut turns = 2 * self.clock.len();
@@ -265,7 +265,7 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
                 }
             }
         }
-        // Records that nobody uses are written again, the rest is new.
+        // Unused records are overwritten first; the remaining ones are appended.
         let again = self.unused.len().min(records.len());
         ids.extend(self.unused.drain(self.unused.len() - again..));
         let (old, new) = records.split_at(again);
@@ -273,7 +273,7 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
         let first = self.bag.extend(new)?;
         ids.extend(first..first + new.len() as u64);
         self.spilled.extend(kept.into_iter().zip(ids));
-        // Keys removed and put in again have two places in the clock.
+        // Keys removed and inserted again have two entries in the clock.
         if self.clock.len() > 2 * self.live.len() + BATCH {
             let mut seen = std::collections::HashSet::new();
             let live = &self.live;

@@ -1,4 +1,5 @@
-//! The collections as their users see them: against models, through crashes, by many threads.
+//! The collections through their public interface: against models, through crashes, from many
+//! threads.
 
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 #![allow(
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use brimful_collections::Options;
 use brimful_store::{Budget, Job, Resources};
 
-/// Two threads and so much memory, with small pages so that little data is much.
+/// Two threads, `bytes` of memory, and small pages, so that little data fills many.
 fn options(bytes: u64) -> Options {
     let resources = Resources::new(Budget::new(bytes, 0), Arc::new(Job::new()), Some(2)).unwrap();
     let mut options = Options::new(&Arc::new(resources));
@@ -27,7 +28,7 @@ fn options(bytes: u64) -> Options {
     options
 }
 
-/// Random numbers, the same on every machine.
+/// Pseudorandom numbers, the same on every machine.
 struct Random(u64);
 
 impl Random {

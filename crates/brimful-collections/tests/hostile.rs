@@ -1,6 +1,5 @@
-//! Collections whose files are damaged, or made by an enemy: every one is refused with a typed
-//! error, or holds what the undamaged one holds; none takes more memory than it justifies, and
-//! nothing panics.
+//! Collections with damaged or forged files: each is refused with a typed error, or has the content
+//! of the undamaged one. None uses more memory than its content justifies, and nothing panics.
 
 #![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
 
@@ -21,7 +20,7 @@ static HEAP: PeakAlloc = PeakAlloc;
 const PAGES: &str = "pages";
 const PAGE: usize = 4096;
 const MEMORY: u64 = 24 << 20;
-/// What a reader may take beside twice what the undamaged collection takes.
+/// Memory that a reader may use beyond twice that of the undamaged collection.
 const SLACK_BYTES: usize = 256 << 10;
 
 /// The heap is counted for the whole process: one test at a time.
@@ -30,10 +29,10 @@ fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// All that a collection holds, in an order of its own.
+/// The content of a collection, in an order of its own.
 type Contents = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// A kind of collection: how one is filled and read.
+/// A kind of collection, with functions to fill and read it.
 struct Kind {
     name: &'static str,
     /// Its number in the root.
@@ -60,7 +59,7 @@ const KINDS: [Kind; 6] = [
         },
         read: |folder, options| {
             let records = RecordBox::open_in(folder, 24, b"x", options)?;
-            // One that claims more than it can have is read from the front.
+            // A box may claim more records than it can have: read only the first.
             let len = records.len().min(1000);
             (0..len).map(|id| Ok((bytes(id), records.fetch(id, <[u8]>::to_vec)?))).collect()
         },
@@ -217,7 +216,7 @@ impl Case {
         Self { kind, bytes, contents, peak_bytes, resources }
     }
 
-    /// What reading and verifying a collection of these bytes gives.
+    /// The results of reading and of verifying a collection with these bytes.
     fn examine(&self, bytes: &[u8], what: &str) -> (Result<Contents, Error>, Result<u64, Error>) {
         let folder = FaultFolder::new();
         folder.create(PAGES).unwrap().write_at(bytes, 0).unwrap();
@@ -242,8 +241,8 @@ impl Case {
         examined
     }
 
-    /// Whatever is read is right or refused; what `verify` does not find changes nothing. True if
-    /// it was found.
+    /// Checks that the content read is right or refused, and that it is right if `verify` finds no
+    /// damage. True if `verify` found it.
     fn assert_found_or_harmless(&self, bytes: &[u8], what: &str) -> bool {
         let name = self.kind.name;
         let refused = |error: &Error| {
@@ -292,7 +291,7 @@ fn damage_to_any_kind_of_collection_is_found_or_harmless() {
         }
         check("longer".into(), &|b| b.resize(b.len() + 3 * PAGE, 7));
     }
-    // Free slots and the ends of pages are read by nobody.
+    // Free slots and the ends of pages are never read.
     assert!(found > 1000 && found > harmless, "{found} found, {harmless} harmless");
 }
 
@@ -337,7 +336,7 @@ impl Random {
 /// Numbers that break arithmetic.
 const NUMBERS: [u64; 9] = [0, 1, 47, 255, 1 << 31, u32::MAX as u64, 1 << 48, 1 << 62, u64::MAX];
 
-/// Puts a number of 1 to 8 bytes somewhere near the front, where headers are, or anywhere.
+/// Writes a number of 1 to 8 bytes near the front, where the headers are, or anywhere.
 fn forge(bytes: &mut [u8], random: &mut Random) {
     let within = if random.below(2) == 0 { 64 } else { bytes.len() as u64 };
     let at = random.below(within.min(bytes.len() as u64)) as usize & !3;
@@ -372,7 +371,7 @@ fn forged_collections_end_with_contents_or_a_typed_error() {
                     }
                 }
             }
-            // The checksums are right again.
+            // Sync writes valid checksums.
             pages.sync(&meta).unwrap();
             drop(pages);
             let (read, verified) = case.examine_folder(&folder, &format!("forgery {number}"));
@@ -402,7 +401,7 @@ fn lists_are_verified_with_their_bag() {
     drop(lists);
     let file = path.join(PAGES);
     let mut bytes = std::fs::read(&file).unwrap();
-    // The first page behind the roots and the gap.
+    // The first page after the roots and the gap.
     bytes[PAGE_BYTES + 1] ^= 1;
     std::fs::write(&file, bytes).unwrap();
     let opened = DiskLists::open(&path, 40, Options::new(&resources));

@@ -1,6 +1,6 @@
 //! Collections whose process is killed at operations that change their file, within updates, syncs
-//! and compaction: what the next process opens is what it was at the last sync that completed, or
-//! at the one under way, and it goes on from there.
+//! and compaction. The next process finds the state of the last completed sync, or of the one under
+//! way, and continues from there.
 //!
 //! `BRIMFUL_KILLS=all` kills at every operation; otherwise at a sample of them.
 
@@ -15,16 +15,16 @@ use brimful_collections::{DiskMap, Error, FrequencyCounter, Options, RecordBag, 
 use brimful_store::fault::MortalFolder;
 use brimful_store::{Budget, DiskFolder, Folder, Job, Resources};
 
-/// Kills of each collection, unless all are asked for.
+/// Kills per collection, unless all are requested.
 const SAMPLED: u64 = 10;
 const SIGKILL: i32 = 9;
 const CHILD: [&str; 3] = ["KILLED_KIND", "KILLED_FOLDER", "KILLED_AT"];
-/// Rounds of changes, each ended by a sync or a compaction.
+/// Rounds of changes, each followed by a sync or a compaction.
 const ROUNDS: u64 = 4;
 
 type Outcome<T> = Result<T, Error>;
 
-/// All that a collection holds, as one number.
+/// The content of a collection as one number.
 type Digest = u64;
 
 /// A kind of collection.
@@ -144,8 +144,8 @@ const KINDS: [Kind; 4] = [
     },
 ];
 
-/// Rounds from `first` on; the folder ends the process at its operation `last`. Returns how many
-/// operations there were, and the digest after each round.
+/// Plays the rounds from `first` on; the folder ends the process at its operation `last`. Returns
+/// the number of operations, and the digest after each round.
 fn play(kind: &Kind, path: &Path, last: u64, first: u64) -> Outcome<(u64, Vec<Digest>)> {
     let mortal = MortalFolder::new(&DiskFolder::new(path), last);
     let mut digests = Vec::new();
@@ -156,7 +156,7 @@ fn play(kind: &Kind, path: &Path, last: u64, first: u64) -> Outcome<(u64, Vec<Di
     Ok((mortal.spent(), digests))
 }
 
-/// Runs in a process of its own: see [`a_killed_collection_is_what_it_was_at_a_sync`].
+/// Runs in its own process: see [`a_killed_collection_is_what_it_was_at_a_sync`].
 #[test]
 #[ignore = "the child of another test"]
 fn child() {
@@ -201,7 +201,7 @@ fn a_killed_collection_is_what_it_was_at_a_sync() {
             let state = states.iter().position(|state| *state == found);
             let state = state
                 .unwrap_or_else(|| panic!("{}: killed at {at}: none of its states", kind.name));
-            // What was durable before a later kill stays durable.
+            // Data that was durable before a later kill stays durable.
             assert!(
                 state >= last_state,
                 "{}: killed at {at}: state {state} after {last_state}",
@@ -209,7 +209,7 @@ fn a_killed_collection_is_what_it_was_at_a_sync() {
             );
             last_state = state;
             seen.push(state);
-            // It goes on to the same end.
+            // The next process reaches the same end.
             let (_, again) = play(kind, folder.path(), 0, state as u64).unwrap();
             assert_eq!(
                 again.last().or(states.last()),
@@ -218,8 +218,8 @@ fn a_killed_collection_is_what_it_was_at_a_sync() {
                 kind.name
             );
             if let Err(error) = (kind.verify)(&disk) {
-                // The kill came while the second copy was written, after the last sync but for
-                // that.
+                // The kill came during the write of the second copy, the only write after the last
+                // sync.
                 assert!(
                     error.to_string().contains("the next sync writes it again"),
                     "{}: {error}",

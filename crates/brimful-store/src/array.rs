@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::sealed::{Buffer, Kind, SealedFile, SealedWriter};
 use crate::traffic::Traffic;
 
-/// Bytes per block: one block is the unit of reading and of checksums.
+/// Bytes per block, the unit of reading and of checksums.
 const BLOCK_BYTES: usize = 64 << 10;
 
 /// Writes records in order.
@@ -40,12 +40,12 @@ impl<T: Pod> ArrayWriter<T> {
         if self.pending.len() == per_block::<T>() { self.flush() } else { Ok(()) }
     }
 
-    /// Records so far.
+    /// Number of records so far.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// True if nothing was appended.
+    /// True if no record was appended.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -69,7 +69,7 @@ const fn per_block<T>() -> usize {
     BLOCK_BYTES / size_of::<T>()
 }
 
-/// Reads an array; any range, one block in memory at a time.
+/// Reads any range of an array, with one block in memory at a time.
 #[derive(Debug)]
 pub struct ArrayFile<T> {
     file: SealedFile,
@@ -106,7 +106,7 @@ impl<T: Pod> ArrayFile<T> {
         Ok(Self { file, len, record: PhantomData })
     }
 
-    /// Records in the array.
+    /// Number of records.
     pub fn len(&self) -> u64 {
         self.len
     }
@@ -136,14 +136,14 @@ impl<T: Pod> ArrayFile<T> {
         Ok(())
     }
 
-    /// One record.
+    /// Reads record `index`.
     pub fn get(&self, index: u64) -> Result<T> {
         let mut out = [T::zeroed()];
         self.read(index, &mut out)?;
         Ok(out[0])
     }
 
-    /// Calls `f` with consecutive runs of records, from the first to the last.
+    /// Passes consecutive runs of records to `f`, from the first to the last.
     pub fn for_each_block(&self, mut f: impl FnMut(&[T]) -> Result<()>) -> Result<()> {
         let mut buffer = Buffer::new();
         for index in 0..self.file.entries().len() {
@@ -153,7 +153,7 @@ impl<T: Pod> ArrayFile<T> {
         Ok(())
     }
 
-    /// The sealed file below, for verification.
+    /// The sealed file of the array, for verification.
     pub fn sealed(&self) -> &SealedFile {
         &self.file
     }

@@ -1,7 +1,7 @@
-//! How fast this machine reads memory and disk, measured in a moment.
+//! Measures how fast this machine reads memory and disk.
 //!
-//! For forecasts, which say what it is good for: a tenth of a second tells a disk from another, not
-//! its speed under load.
+//! The figures serve forecasts: a tenth of a second distinguishes one disk from another, but does
+//! not show its speed under load.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,16 +13,16 @@ use crate::file::StoreFile;
 use crate::huge::HugeArray;
 use crate::resources::Resources;
 
-/// Fewest and most bytes of memory read by each thread, and bytes of the file.
+/// Least and most bytes of memory that each thread reads, and bytes of the file.
 const MEMORY_BYTES: (usize, usize) = (64 << 10, 32 << 20);
 const FILE_BYTES: usize = 16 << 20;
-/// Bytes read from the file at once.
+/// Bytes per read of the file.
 const PART_BYTES: usize = 4 << 20;
-/// The fastest counts: others had the machine meanwhile.
+/// The fastest pass counts, because other processes may slow the others.
 const PASSES: usize = 4;
 
-/// Bytes a second of memory, read by all threads, in at most half of what the budget has free, but
-/// no less than 64 KiB a thread.
+/// Bandwidth of memory in bytes a second, read by all threads. Uses at most half of the free
+/// budget, but at least 64 KiB per thread.
 pub fn memory_bandwidth(resources: &Resources) -> f64 {
     let share = resources.budget.free() as usize / 2 / resources.workers();
     let bytes = share.clamp(MEMORY_BYTES.0, MEMORY_BYTES.1);
@@ -33,12 +33,12 @@ pub fn memory_bandwidth(resources: &Resources) -> f64 {
         let sums = resources.broadcast(|worker| {
             let mut array = arrays[worker].lock().unwrap_or_else(PoisonError::into_inner);
             if number == 0 {
-                // Pages of zeros that were only read would all be one.
+                // Untouched pages of zeros would all be the same page.
                 array.fill(1);
             }
             array.iter().fold(0_u64, |sum, number| sum.wrapping_add(*number))
         });
-        // So that nobody leaves the additions out.
+        // Keeps the compiler from removing the additions.
         std::hint::black_box(sums);
         begin.elapsed().as_secs_f64()
     };
@@ -47,11 +47,11 @@ pub fn memory_bandwidth(resources: &Resources) -> f64 {
     (resources.workers() * bytes) as f64 / seconds.max(1e-9)
 }
 
-/// Bytes a second of the disk of `folder`, read one part after another from a nameless file, whose
-/// pages were dropped from the cache.
+/// Bandwidth of the disk of `folder` in bytes a second, in sequential reads of a nameless file
+/// whose pages were dropped from the cache.
 ///
 /// # Errors
-/// I/O, where the folder takes no file.
+/// [`crate::Error::Io`] if the folder accepts no file.
 pub fn disk_bandwidth(folder: &Path) -> Result<f64> {
     let folder: Arc<dyn Folder> = DiskFolder::new(folder).shared();
     let file = StoreFile::scratch(&*folder, &Arc::default())?;
@@ -60,7 +60,7 @@ pub fn disk_bandwidth(folder: &Path) -> Result<f64> {
         file.write_all_at(&part, start as u64)?;
     }
     file.sync()?;
-    // What is clean and not needed leaves the page cache.
+    // Clean pages then leave the page cache.
     file.start_writing(0, FILE_BYTES as u64);
     let begin = Instant::now();
     for start in (0..FILE_BYTES).step_by(PART_BYTES) {

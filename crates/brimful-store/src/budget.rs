@@ -1,7 +1,8 @@
-//! The accountant: one number of bytes that everything which grows is taken from.
+//! The accountant: every growing structure takes its bytes from one budget.
 //!
-//! Invariant: the sum of live reservations never exceeds the limit. Planning happens before work
-//! ([`Budget::require`]); a reservation that fails later is our own planning error and says so.
+//! Invariant: the sum of live reservations never exceeds the limit. Plans are checked before work
+//! begins ([`Budget::require`]); the message of a reservation that fails later reports our own
+//! planning error.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +13,7 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub struct Budget {
     total: u64,
-    /// Added to what work needs where a smallest budget is named.
+    /// Overhead to add to the need of work in messages that name the smallest budget.
     named_overhead: u64,
     limit: u64,
     used: AtomicU64,
@@ -20,14 +21,15 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A budget of `total` bytes of which `overhead` are spoken for (the process, a reader, a
+    /// A budget of `total` bytes, `overhead` of which are taken already (the process, a reader, a
     /// writer).
     pub fn new(total: u64, overhead: u64) -> Arc<Self> {
         Self::with_margin(total, overhead, 0)
     }
 
-    /// The same, where the overhead was measured and may be up to `margin` bytes larger when it is
-    /// measured again: a budget that is named works all the same.
+    /// Like [`Budget::new`], for a measured overhead that may be up to `margin` bytes larger in the
+    /// next measurement: the smallest budget that a message names includes the margin, so it works
+    /// then, too.
     pub fn with_margin(total: u64, overhead: u64, margin: u64) -> Arc<Self> {
         Arc::new(Self {
             total,
@@ -38,17 +40,17 @@ impl Budget {
         })
     }
 
-    /// Bytes of the whole process.
+    /// Budget of the whole process, in bytes.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// Bytes that may be reserved in all.
+    /// Bytes that may be reserved in total.
     pub fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// The smallest total budget in which work fits that needs `bytes` beside the overhead.
+    /// The smallest total budget for work that needs `bytes` beside the overhead.
     pub fn smallest(&self, bytes: u64) -> u64 {
         bytes.saturating_add(self.named_overhead)
     }
@@ -58,7 +60,7 @@ impl Budget {
         self.limit - self.used.load(Ordering::Relaxed)
     }
 
-    /// The most that was ever reserved at once, in bytes.
+    /// The greatest sum of reservations so far, in bytes.
     pub fn peak(&self) -> u64 {
         self.peak.load(Ordering::Relaxed)
     }
@@ -74,7 +76,7 @@ impl Budget {
         Err(self.too_small(bytes, purpose))
     }
 
-    /// Takes `bytes` until the reservation is dropped.
+    /// Reserves `bytes` until the reservation is dropped.
     pub fn reserve(self: &Arc<Self>, bytes: u64, purpose: &str) -> Result<Reservation> {
         let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
             used.checked_add(bytes).filter(|&sum| sum <= self.limit)
@@ -97,7 +99,7 @@ impl Budget {
     }
 }
 
-/// Bytes taken from a [`Budget`]; given back on drop.
+/// Bytes reserved from a [`Budget`]; freed on drop.
 #[derive(Debug)]
 pub struct Reservation {
     budget: Arc<Budget>,
@@ -105,12 +107,12 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Bytes held.
+    /// Bytes reserved.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Holds `bytes` instead; on an error what it held before.
+    /// Changes the reservation to `bytes`; on an error it stays as it was.
     pub fn resize(&mut self, bytes: u64, purpose: &str) -> Result<()> {
         if bytes <= self.bytes {
             self.shrink(bytes);
@@ -121,7 +123,7 @@ impl Reservation {
         Ok(())
     }
 
-    /// Gives back all but `bytes`.
+    /// Frees all but `bytes`.
     pub fn shrink(&mut self, bytes: u64) {
         let less = self.bytes.saturating_sub(bytes);
         self.budget.used.fetch_sub(less, Ordering::Relaxed);

@@ -1,13 +1,12 @@
-//! Checkpoints: what a long run needs to go on, sealed in a folder of its own and published
-//! together.
+//! Checkpoints: sealed files in a folder of their own, from which a long run resumes.
 //!
-//! Checkpoint N is the sealed file `arrays-N`, whose blocks are the windows of arrays, one array
-//! after the other, and `manifest-N`, whose payload is the seal of that file and then the owner's.
-//! Compute threads write the arrays while nobody changes them; then the run goes on, and a thread
-//! in the background makes the file durable, publishes the manifest and removes what is not kept,
-//! but for one file of arrays: the next checkpoint is written over it. Invariant: `current` names a
-//! complete checkpoint or there is none; nothing that is kept is removed before a newer one is
-//! durable.
+//! Checkpoint N consists of the sealed file `arrays-N` and of `manifest-N`. The blocks of
+//! `arrays-N` are the windows of arrays, one array after the other. The payload of the manifest is
+//! the seal of `arrays-N`, followed by the owner's payload. Compute threads write the arrays while
+//! they do not change; then the run continues. A background thread makes the file durable,
+//! publishes the manifest and removes older checkpoints. One old file of arrays stays, and the next
+//! checkpoint overwrites it. Invariant: `current` names a complete checkpoint, or no checkpoint
+//! exists. A checkpoint to keep is removed only after a newer one is durable.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind::{DirectoryNotEmpty, InvalidInput, NotFound};
@@ -31,14 +30,14 @@ const ARRAYS: &str = "arrays-";
 /// The checkpoints in a folder.
 pub struct Checkpoints {
     folder: Arc<dyn Folder>,
-    /// Held as long as this.
+    /// Held for the lifetime of this value.
     lock: Option<FolderLock>,
     traffic: Arc<Traffic>,
-    /// How many are kept.
+    /// The number of checkpoints to keep.
     keep: usize,
-    /// Those that were complete when the folder was opened, ascending.
+    /// The checkpoints that were complete when the folder was opened, ascending.
     found: Vec<u64>,
-    /// Those of this run, ascending.
+    /// The checkpoints of this run, ascending.
     own: Vec<u64>,
     next: u64,
     publishing: Option<JoinHandle<Result<()>>>,
@@ -51,12 +50,12 @@ impl std::fmt::Debug for Checkpoints {
 }
 
 impl Checkpoints {
-    /// Opens the checkpoints in the folder `path`, which is made if its parent exists; `keep` of
-    /// them, at least one, stay.
+    /// Opens the checkpoints in the folder `path` and keeps `keep` of them, at least 1. Makes the
+    /// folder if its parent exists.
     ///
     /// # Errors
-    /// [`Error::Io`] if another process has them open, or if something else is in the folder: a
-    /// graph has names like theirs.
+    /// [`Error::Io`] if another process has the folder open, or if it holds other files: a graph
+    /// uses the same names.
     pub fn open(path: &Path, keep: usize, traffic: &Arc<Traffic>) -> Result<Self> {
         make_folder(path)?;
         let folder = DiskFolder::new(path);
@@ -67,8 +66,8 @@ impl Checkpoints {
         Ok(opened)
     }
 
-    /// The same in any folder, which nobody else may change. What an ended process left unfinished
-    /// is removed.
+    /// Like [`Checkpoints::open`], in any folder. No other process may change the folder. Removes
+    /// the unfinished files of processes that ended.
     pub fn open_folder(
         folder: Arc<dyn Folder>,
         keep: usize,
@@ -88,36 +87,36 @@ impl Checkpoints {
         })
     }
 
-    /// Where they are.
+    /// The folder of the checkpoints.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The complete ones that were there when they were opened, the newest first.
+    /// The complete checkpoints found on opening, newest first.
     pub fn found(&self) -> impl Iterator<Item = u64> + use<> {
         self.found.clone().into_iter().rev()
     }
 
-    /// One of those found.
+    /// Opens one of the checkpoints found.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] where it fails a checksum.
+    /// [`Error::Corrupt`] if it fails a checksum.
     pub fn read(&self, number: u64) -> Result<Saved> {
         let (payload, file) =
             read_whole(&*self.folder, number, &self.traffic).map_err(with_remedy)?;
         Ok(Saved { number, payload, file, next: 0 })
     }
 
-    /// This run is the one that checkpoint `saved` is of: those up to it count as its own. The
-    /// others found are removed once a newer one is durable.
+    /// Resumes from checkpoint `saved`: the checkpoints up to it count as those of this run. The
+    /// others found are removed once a newer checkpoint is durable.
     pub fn go_on_from(&mut self, saved: u64) {
         self.own = self.found.iter().copied().filter(|number| *number <= saved).collect();
     }
 
-    /// Begins a checkpoint, once the one before is published.
+    /// Begins a checkpoint after the previous one is published.
     ///
     /// # Errors
-    /// Those of publishing the one before.
+    /// Those of publishing the previous checkpoint.
     pub fn begin(&mut self) -> Result<Draft> {
         self.wait()?;
         let number = self.next;
@@ -126,7 +125,7 @@ impl Checkpoints {
         Ok(Draft { number, file })
     }
 
-    /// Publishes a checkpoint in the background; errors come back from the next call.
+    /// Publishes a checkpoint in the background; the next call returns its errors.
     pub fn publish(&mut self, draft: Draft, payload: Vec<u8>) -> Result<()> {
         let Draft { number, file } = draft;
         self.next = number + 1;
@@ -141,8 +140,8 @@ impl Checkpoints {
             let payload = [&seal.to_le_bytes()[..], &payload].concat();
             manifest::publish(&*folder, number, &payload, &traffic)?;
             remove_but(&*folder, |number| kept.contains(&number), Some(number + 1))?;
-            // Before the next one is written over what an older one had: its manifest is gone by
-            // then.
+            // The manifest of an old checkpoint must be gone before the next checkpoint overwrites
+            // its arrays.
             folder.sync().map_err(|e| Error::io(folder.path(), "sync", e))
         };
         let thread =
@@ -154,7 +153,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Waits until everything handed over is published.
+    /// Waits until every checkpoint passed to [`Checkpoints::publish`] is published.
     pub fn wait(&mut self) -> Result<()> {
         match self.publishing.take().map(JoinHandle::join) {
             None => Ok(()),
@@ -167,15 +166,15 @@ impl Checkpoints {
 impl Drop for Checkpoints {
     fn drop(&mut self) {
         if let Some(thread) = self.publishing.take() {
-            // The lock must outlive the thread. A run that ends so has failed by something else,
-            // and the checkpoint before stays.
+            // The lock must outlive the thread. Only a failed run gets here, and its previous
+            // checkpoint stays.
             let _ = thread.join();
         }
-        // What the next one was or would have been written over. If it stays, it is swept when the
-        // folder is opened again.
+        // The file of the next checkpoint, or the one that it would have overwritten. If it stays,
+        // the next opening of the folder removes it.
         let _ = remove(&*self.folder, &arrays(self.next));
         if self.lock.is_some() && self.found.is_empty() && self.own.is_empty() {
-            // A folder for nothing. What cannot be removed is an empty folder.
+            // The folder was not used. If its removal fails, an empty folder stays.
             let _ = remove_all(&*self.folder);
         }
     }
@@ -189,7 +188,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Appends an array, from all threads. Memory: a window for each, where the array is on disk.
+    /// Appends an array, using all threads. Memory: one window per thread if the array is on disk.
     pub fn array<T: Pod + Send + Sync>(
         &mut self,
         array: &ScratchArray<T>,
@@ -206,12 +205,12 @@ impl Draft {
         )
     }
 
-    /// Appends bytes as they are.
+    /// Appends raw bytes.
     pub fn block(&mut self, bytes: &[u8]) -> Result<()> {
         self.file.append(bytes, &[])
     }
 
-    /// Appends records in windows of `window`, from all threads.
+    /// Appends records in windows of `window`, using all threads.
     pub fn records<T: Pod + Sync>(
         &mut self,
         records: &[T],
@@ -237,20 +236,20 @@ pub struct Saved {
 }
 
 impl Saved {
-    /// What its owner published with it.
+    /// The payload that the owner published with the checkpoint.
     pub fn payload(&self) -> &[u8] {
         &self.payload
     }
 
-    /// Where its manifest is, for messages.
+    /// The path of the manifest, for messages.
     pub fn path(&self) -> std::path::PathBuf {
         self.file.path().with_file_name(manifest::name(self.number))
     }
 
-    /// Fills an array, from all threads. Memory: two windows for each.
+    /// Fills an array, using all threads. Memory: two windows per thread.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] where a checksum fails or the checkpoint holds something else.
+    /// [`Error::Corrupt`] if a checksum fails or the checkpoint holds other data.
     pub fn array<T: Pod + Send>(
         &mut self,
         array: &mut ScratchArray<T>,
@@ -264,7 +263,7 @@ impl Saved {
         })
     }
 
-    /// Fills records in windows of `window`, likewise.
+    /// Fills records in windows of `window`, using all threads.
     ///
     /// # Errors
     /// As [`Saved::array`].
@@ -281,10 +280,10 @@ impl Saved {
         })
     }
 
-    /// Reads the next block of bytes; false if there is none.
+    /// Reads the next block of bytes; false after the last one.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] where its checksum fails.
+    /// [`Error::Corrupt`] if its checksum fails.
     pub fn block(&mut self, buffer: &mut Buffer) -> Result<bool> {
         if self.next == self.file.entries().len() {
             return Ok(false);
@@ -294,12 +293,12 @@ impl Saved {
         Ok(true)
     }
 
-    /// Goes back to the first array or block.
+    /// Returns to the first array or block.
     pub fn rewind(&mut self) {
         self.next = 0;
     }
 
-    /// Lets `fill` read the next `count` blocks into their windows.
+    /// Makes `fill` read the next `count` blocks into their windows.
     fn windows<Buffers: Default>(
         &mut self,
         count: usize,
@@ -326,8 +325,8 @@ impl Saved {
     }
 }
 
-/// Removes the checkpoints in the folder `path`, and the folder if nothing else is in it. Nothing
-/// happens if there is no folder.
+/// Removes the checkpoints in the folder `path`, and the folder if it holds nothing else. A missing
+/// folder is not an error.
 pub fn discard(path: &Path) -> Result<()> {
     if !path.is_dir() {
         return Ok(());
@@ -336,8 +335,7 @@ pub fn discard(path: &Path) -> Result<()> {
     remove_all(&DiskFolder::new(path))
 }
 
-/// Removes everything in a folder whose lock is held, and the folder unless something else is in
-/// it.
+/// Removes the checkpoints in a folder whose lock is held, and the folder if it holds nothing else.
 fn remove_all(folder: &dyn Folder) -> Result<()> {
     discard_in(folder)?;
     remove(folder, FolderLock::NAME)?;
@@ -347,7 +345,8 @@ fn remove_all(folder: &dyn Folder) -> Result<()> {
     }
 }
 
-/// Removes the checkpoints in `folder`: first what makes them complete.
+/// Removes the checkpoints in `folder`, beginning with the pointer and the manifests that make them
+/// complete.
 pub fn discard_in(folder: &dyn Folder) -> Result<()> {
     remove(folder, manifest::CURRENT)?;
     remove_but(folder, |_| false, None)
@@ -364,7 +363,7 @@ pub fn newest(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<Option<Vec<
     }
 }
 
-/// The seal of the arrays of checkpoint `number`, and its owner's payload.
+/// The seal of the arrays of checkpoint `number`, and the owner's payload.
 fn read_manifest(
     folder: &dyn Folder,
     number: u64,
@@ -378,7 +377,7 @@ fn read_manifest(
     Ok((seal, payload.split_off(size_of::<u64>())))
 }
 
-/// Refuses a folder with anything but checkpoints, and hidden files, in it.
+/// Refuses a folder that holds files other than checkpoints and hidden files.
 fn refuse_others(folder: &dyn Folder) -> Result<()> {
     const OURS: [&str; 3] = [manifest::CURRENT, manifest::CURRENT_NEW, FolderLock::NAME];
     let is_ours = |name: &str| {
@@ -401,12 +400,13 @@ fn number_of_arrays(name: &str) -> Option<u64> {
 
 /// The numbers of the complete checkpoints.
 ///
-/// Where the pointer is missing or damaged they are those that are whole, and it is made again.
+/// If the pointer is missing or damaged, these are the whole checkpoints, and the pointer is
+/// written again.
 fn complete(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<BTreeSet<u64>> {
     let there: BTreeSet<u64> =
         list(folder)?.iter().filter_map(|name| manifest::number(name)).collect();
     let damage = match current(folder, traffic) {
-        // Without its manifest, too: whoever reads it is told.
+        // Includes the newest one even if its manifest is missing: reading it reports the error.
         Ok(Some(newest)) => {
             let older = there.into_iter().filter(|number| *number < newest);
             return Ok(older.chain([newest]).collect());
@@ -439,7 +439,8 @@ fn complete(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<BTreeSet<u64>
     Ok(whole)
 }
 
-/// The manifest of checkpoint `number`, and the file of its arrays, if they belong together.
+/// The manifest of checkpoint `number` and the file of its arrays; an error if they do not belong
+/// together.
 fn read_whole(
     folder: &dyn Folder,
     number: u64,
@@ -463,7 +464,7 @@ fn current(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<Option<u64>> {
     }
 }
 
-/// Errors of reading what should be there.
+/// Turns errors of reading a file of a checkpoint into errors that name a remedy.
 fn with_remedy(error: Error) -> Error {
     match error {
         Error::Io { path, source, .. } if source.kind() == NotFound => {
@@ -482,9 +483,9 @@ fn list(folder: &dyn Folder) -> Result<Vec<String>> {
     folder.list().map_err(|e| Error::io(folder.path(), "list", e))
 }
 
-/// Removes the files of all checkpoints but those that are `kept`, manifests first, and a pointer
-/// that was not finished. If there is a `next` one, the arrays of one that is not kept become its
-/// own, to be written over.
+/// Removes the files of all checkpoints except the `kept` ones, manifests first, and an unfinished
+/// pointer. If `next` is given, one file of arrays is renamed for the `next` checkpoint, which
+/// overwrites it.
 fn remove_but(
     folder: &dyn Folder,
     kept: impl Fn(u64) -> bool,
@@ -511,7 +512,7 @@ fn remove_but(
     }
 }
 
-/// Removes a file that may not be there.
+/// Removes a file; a missing one is not an error.
 fn remove(folder: &dyn Folder, name: &str) -> Result<()> {
     match folder.remove(name) {
         Err(e) if e.kind() != NotFound => Err(Error::io(folder.path().join(name), "remove", e)),

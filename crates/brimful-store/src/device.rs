@@ -1,7 +1,7 @@
-//! Raw bytes behind two small traits: what an implementor writes.
+//! Raw bytes behind two small traits, the minimum that an implementor writes.
 //!
-//! Invariant: a device moves bytes and reports what the operating system says; it neither retries,
-//! nor interprets, nor caches. Everybody above uses [`crate::StoreFile`], which does.
+//! Invariant: a device moves bytes and passes on the operating system's results; it neither
+//! retries, nor interprets, nor caches. Modules above use [`crate::StoreFile`], which does.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 pub trait Device: Send + Sync {
     /// Length in bytes.
     fn len(&self) -> io::Result<u64>;
-    /// True if there are no bytes.
+    /// True if the length is 0.
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
@@ -29,13 +29,13 @@ pub trait Device: Send + Sync {
     fn set_len(&self, len: u64) -> io::Result<()>;
     /// Makes everything written so far durable.
     fn sync(&self) -> io::Result<()>;
-    /// Starts reading `len` bytes at `offset` into the system's cache, without waiting. A hint:
-    /// doing nothing is correct.
+    /// Starts reading `len` bytes at `offset` into the system's cache, without waiting. A hint: an
+    /// implementation may do nothing.
     fn start_reading(&self, offset: u64, len: u64) {
         let _ = (offset, len);
     }
-    /// Starts moving the `len` bytes written at `offset` to the disk, without waiting. A hint:
-    /// doing nothing is correct.
+    /// Starts moving the `len` bytes written at `offset` to the disk, without waiting. A hint: an
+    /// implementation may do nothing.
     fn start_writing(&self, offset: u64, len: u64) {
         let _ = (offset, len);
     }
@@ -43,9 +43,9 @@ pub trait Device: Send + Sync {
 
 /// A folder of devices, by name.
 pub trait Folder: std::fmt::Debug + Send + Sync {
-    /// Another handle of this folder, for whoever opens files later.
+    /// Another handle of this folder, for opening files later.
     fn shared(&self) -> Arc<dyn Folder>;
-    /// Where this folder is, for messages.
+    /// The path of this folder, for messages.
     fn path(&self) -> &Path;
     /// Makes a new, empty file open for reading and writing; fails if the name is taken.
     fn create(&self, name: &str) -> io::Result<Box<dyn Device>>;
@@ -61,20 +61,19 @@ pub trait Folder: std::fmt::Debug + Send + Sync {
     fn list(&self) -> io::Result<Vec<String>>;
     /// Makes creations, renames and removals durable.
     fn sync(&self) -> io::Result<()>;
-    /// A nameless file that disappears when dropped or when the process dies.
+    /// Makes a nameless file that disappears when dropped or when the process dies.
     fn scratch(&self) -> io::Result<Box<dyn Device>>;
-    /// Bytes that there is room for.
+    /// Bytes of free space.
     fn free_bytes(&self) -> io::Result<u64>;
 }
 
-/// Most files that the work of one command holds open at once.
+/// Limit of files that the work of one command holds open at once.
 pub const MAX_OPEN_FILES: usize = 32;
 
 static OPEN_FILES: AtomicUsize = AtomicUsize::new(0);
 
-/// Most files that this process holds open through [`DiskFolder`]: half of what the system allows
-/// it, so that a process with several graphs has room for them all; between [`MAX_OPEN_FILES`] and
-/// 512.
+/// Limit of files that this process holds open through [`DiskFolder`]: half of the system's limit,
+/// so that a process can open several graphs; between [`MAX_OPEN_FILES`] and 512.
 pub fn open_files_limit() -> usize {
     static LIMIT: OnceLock<usize> = OnceLock::new();
     *LIMIT.get_or_init(|| {
@@ -102,8 +101,8 @@ impl DiskFolder {
         Self { path: path.into() }
     }
 
-    /// A file whose name is removed at once. Those that killed processes left between the two calls
-    /// are removed, too.
+    /// Makes a file and removes its name at once. Also removes such names that processes left when
+    /// killed between the two calls.
     fn unlinked(&self) -> io::Result<Box<dyn Device>> {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let left = self.list()?;
@@ -114,7 +113,7 @@ impl DiskFolder {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
             let name = format!("{SCRATCH}{}-{number}", std::process::id());
             match self.create(&name) {
-                // One of the same id in another container has just made it.
+                // A process with the same id in another container has just made it.
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(e) => return Err(e),
                 Ok(device) => return self.forget(&name).map(|()| device),
@@ -122,8 +121,8 @@ impl DiskFolder {
         }
     }
 
-    /// Removes the name of a scratch file, which another process may just have removed: whoever has
-    /// the file open keeps it.
+    /// Removes the name of a scratch file, unless another process has just removed it. An open file
+    /// survives this.
     fn forget(&self, name: &str) -> io::Result<()> {
         match self.remove(name) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -176,13 +175,14 @@ impl Folder for DiskFolder {
     }
 
     fn scratch(&self) -> io::Result<Box<dyn Device>> {
-        // Without a name, or unlinked at once: the kernel frees the space however the process ends.
+        // Nameless, or unlinked at once, so that the kernel frees the space however the process
+        // ends.
         #[cfg(target_os = "linux")]
         match FileDevice::open(
             &self.path,
             OpenOptions::new().read(true).write(true).custom_flags(NAMELESS),
         ) {
-            // File systems that know no such files.
+            // File systems without nameless files.
             Err(e)
                 if matches!(e.kind(), io::ErrorKind::Unsupported | io::ErrorKind::IsADirectory) => {
             }
@@ -197,13 +197,13 @@ impl Folder for DiskFolder {
     }
 }
 
-/// How names of scratch files begin, where they must have one.
+/// The prefix of the names of scratch files, where they need a name.
 const SCRATCH: &str = ".brimful-scratch-";
 
-/// Opens what may be a pipe without waiting for its other end.
+/// Opens a file that may be a pipe without waiting for its other end.
 pub(crate) const AT_ONCE: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
 
-/// Opens a file in a folder, under no name.
+/// Opens a nameless file in a folder.
 #[cfg(target_os = "linux")]
 const NAMELESS: i32 = rustix::fs::OFlags::TMPFILE.bits().cast_signed();
 
@@ -270,9 +270,9 @@ impl Device for FileDevice {
 
     #[cfg(target_os = "linux")]
     fn start_writing(&self, offset: u64, len: u64) {
-        // Linux begins to write back what is dirty in the range. Under a hard memory limit the
-        // pages are clean by the time they must make room, and nobody waits for them. To the kernel
-        // a length of zero means all that follows.
+        // Linux starts to write back the dirty pages of the range. Under a hard memory limit the
+        // pages are then clean when the kernel reclaims them, and no thread waits. The kernel takes
+        // length 0 as everything to the end.
         if let Some(length) = std::num::NonZeroU64::new(len) {
             let _ =
                 rustix::fs::fadvise(&self.file, offset, Some(length), rustix::fs::Advice::DontNeed);

@@ -1,15 +1,15 @@
-//! The store's errors, and the one classification that every crate above maps to an exit code.
+//! The store's errors, and the one classification that every crate maps to exit codes.
 
 use std::io;
 use std::path::PathBuf;
 
-/// What kind of failure an error is; the command line's exit code follows from it.
+/// The kind of a failure, which determines the exit code of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The call itself is wrong (exit 2).
     Usage,
-    /// The input or the graph is not what it should be (exit 3).
+    /// The input or the graph is invalid (exit 3).
     Input,
     /// The memory budget is too small (exit 4).
     Budget,
@@ -21,14 +21,14 @@ pub enum ErrorKind {
     Program,
     /// The user asked to stop (exit 130).
     Interrupted,
-    /// A fault of brimful itself, to be reported (exit 1).
+    /// A bug in brimful, to be reported (exit 1).
     Internal,
 }
 
-/// A result of the store.
+/// Result type of the store.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Anything that can go wrong between a caller and its bytes.
+/// Any failure between a caller and its bytes.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -42,7 +42,7 @@ pub enum Error {
         /// The operating system's error.
         source: io::Error,
     },
-    /// Bytes that fail their checksum or contradict their own structure.
+    /// Bytes fail their checksum or contradict their own structure.
     #[error("{} is corrupt at byte {offset}: {what}; {remedy}", path.display())]
     Corrupt {
         /// The file.
@@ -51,46 +51,46 @@ pub enum Error {
         offset: u64,
         /// Expected against found.
         what: String,
-        /// What to do about it.
+        /// Remedy for the user.
         remedy: &'static str,
     },
-    /// A file of a version or kind that this program does not read.
+    /// A file has a version or kind that this program does not read.
     #[error("{} has format version {found}, this program reads up to {supported}; use a newer brimful", path.display())]
     Version {
         /// The file.
         path: PathBuf,
         /// The version found.
         found: u32,
-        /// The newest version understood.
+        /// The newest version supported.
         supported: u32,
     },
-    /// The file or folder to be made is there already.
+    /// The file or folder to create already exists.
     #[error("{} already exists; remove it or choose another name", path.display())]
     Exists {
-        /// What exists.
+        /// The existing path.
         path: PathBuf,
     },
-    /// The memory budget cannot hold what the work needs.
+    /// The memory budget is too small for the work.
     #[error("a memory budget of {} is too small {purpose}; the smallest that works is {}", human(*budget), human(*needed))]
     Budget {
         /// The budget given, in bytes.
         budget: u64,
         /// The smallest budget that works, in bytes.
         needed: u64,
-        /// What it is for: "to rank this graph".
+        /// The purpose, such as "to rank this graph".
         purpose: String,
     },
-    /// The disk has less free space than the work will surely take.
+    /// The disk has less free space than the least that the work takes.
     #[error("{} takes at least {} of disk, {} more than there is; make room or choose another disk", path.display(), rough(*needed), rough(needed.saturating_sub(*free)))]
     NoSpace {
-        /// What is to be made.
+        /// The path to create.
         path: PathBuf,
-        /// Bytes that it takes at least, until it is made.
+        /// Least bytes that it takes, until it is complete.
         needed: u64,
-        /// Bytes that are free.
+        /// Free bytes.
         free: u64,
     },
-    /// A sync failed earlier: what is durable is unknown, so nothing more is written.
+    /// A sync failed earlier: the durable content is unknown, so further writes are refused.
     #[error("{} is refused after a failed write or sync; reopen it to see what survived", path.display())]
     Poisoned {
         /// The file.
@@ -113,13 +113,13 @@ impl Error {
         Self::Corrupt { path: path.into(), offset, what: what.into(), remedy }
     }
 
-    /// The same in the pages of a collection, which nobody can import again.
+    /// Like [`Error::corrupt`], for the pages of a collection, which cannot be imported again.
     pub fn corrupt_pages(path: impl Into<PathBuf>, offset: u64, what: impl Into<String>) -> Self {
         let remedy = "restore the collection from a copy or fill it again";
         Self::Corrupt { path: path.into(), offset, what: what.into(), remedy }
     }
 
-    /// The same in a checkpoint, without which a run can be started again.
+    /// Like [`Error::corrupt`], for a checkpoint: the run can start again without it.
     pub fn corrupt_checkpoint(
         path: impl Into<PathBuf>,
         offset: u64,
@@ -129,7 +129,7 @@ impl Error {
         Self::Corrupt { path: path.into(), offset, what: what.into(), remedy }
     }
 
-    /// True if what was to be opened is not there.
+    /// True if the path to open does not exist.
     pub fn is_missing(&self) -> bool {
         use io::ErrorKind::{NotADirectory, NotFound};
         matches!(self, Self::Io { source, .. } if matches!(source.kind(), NotFound | NotADirectory))
@@ -157,8 +157,7 @@ fn describe(error: &io::Error) -> String {
     }
 }
 
-/// Bytes as a person writes them, rounded up so that the figure is never too small: `300M`,
-/// `1536M`.
+/// Bytes in readable form, rounded up so that the figure is never too small: `300M`, `1536M`.
 pub fn human(bytes: u64) -> String {
     const MIB: u64 = 1 << 20;
     match bytes {
@@ -168,7 +167,7 @@ pub fn human(bytes: u64) -> String {
     }
 }
 
-/// Bytes in three digits or so: `588M`, `1.2T`.
+/// Bytes in about three digits: `588M`, `1.2T`.
 fn rough(bytes: u64) -> String {
     let mut value = bytes as f64 / 1024.0;
     let mut unit = 'K';

@@ -1,5 +1,5 @@
-//! Files that are not ours: the user's inputs, read once from front to back, and outputs, which
-//! appear under their name only when complete.
+//! The user's files: inputs, which are read once from front to back, and outputs, which appear
+//! under their name only when complete.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -24,7 +24,7 @@ use crate::job::Job;
 /// Progress of `job` advances by the bytes read.
 ///
 /// # Errors
-/// [`Error::Io`] if the path is missing, not readable or a folder.
+/// [`Error::Io`] if the path is missing, unreadable or a folder.
 pub fn open_input(path: &Path, job: &Arc<Job>) -> Result<Box<dyn Read + Send>> {
     let job = Arc::clone(job);
     if path == Path::new("-") {
@@ -43,8 +43,8 @@ pub fn open_input(path: &Path, job: &Arc<Job>) -> Result<Box<dyn Read + Send>> {
     Ok(Box::new(Input { file, may_wait: !meta.is_file(), job }))
 }
 
-/// Opens a file, or a pipe whose other end nobody has opened yet: reading waits for that then, and
-/// writing is refused.
+/// Opens a file or a pipe without waiting. A pipe may lack its other end: then the first read waits
+/// for it, and opening for writing fails.
 fn open_at_once(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let file = options.custom_flags(AT_ONCE).open(path)?;
     let flags = rustix::fs::fcntl_getfl(&file)?;
@@ -60,7 +60,7 @@ pub fn input_len(path: &Path) -> Option<u64> {
 
 struct Input {
     file: File,
-    /// A pipe or terminal, where a read may wait for ever.
+    /// True for a pipe or terminal, whose reads may wait for ever.
     may_wait: bool,
     job: Arc<Job>,
 }
@@ -77,7 +77,7 @@ impl Read for Input {
 }
 
 impl Input {
-    /// Waits until a read returns at once, looking up ten times a second whether to stop.
+    /// Waits until a read would return at once, and checks for cancellation ten times a second.
     fn wait(&self) -> io::Result<()> {
         loop {
             self.job.check().map_err(io::Error::other)?;
@@ -92,7 +92,7 @@ impl Input {
     }
 }
 
-/// The folder of `path` and its name within.
+/// The folder of `path`, and the name within it.
 fn split(path: &Path) -> Result<(PathBuf, String)> {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
     let Some(name) = name else {
@@ -109,7 +109,7 @@ fn split(path: &Path) -> Result<(PathBuf, String)> {
     Ok((folder, name))
 }
 
-/// Opens a log, to be appended to; it is made if it is not there.
+/// Opens a log for appending, and makes it if it is missing.
 pub fn append_to(path: &Path) -> Result<File> {
     open_at_once(OpenOptions::new().append(true).create(true), path)
         .map_err(|e| Error::io(path, "write", e))
@@ -117,8 +117,8 @@ pub fn append_to(path: &Path) -> Result<File> {
 
 /// An output file, written under a hidden name and renamed when complete.
 ///
-/// One that a killed process left behind is removed when the same output is begun again; its lock
-/// tells it from one in use.
+/// The next process that begins the same output removes the file that a killed process left. The
+/// lock distinguishes such a file from one in use.
 #[derive(Debug)]
 pub struct OutputFile {
     writer: Option<BufWriter<File>>,
@@ -127,7 +127,7 @@ pub struct OutputFile {
 }
 
 impl OutputFile {
-    /// Begins the output `path`; [`Error::Exists`] if it is there and `overwrite` is not set.
+    /// Begins the output `path`; [`Error::Exists`] if it exists and `overwrite` is false.
     pub fn create(path: &Path, overwrite: bool) -> Result<Self> {
         if !overwrite && path.exists() {
             return Err(Error::Exists { path: path.into() });
@@ -154,7 +154,7 @@ impl OutputFile {
         writer.write_all(bytes).map_err(|e| Error::io(&self.path, "write", e))
     }
 
-    /// Makes the output durable and gives it its name.
+    /// Makes the output durable and renames it to its final name.
     pub fn finish(mut self) -> Result<()> {
         let Some(writer) = self.writer.take() else {
             return Ok(());
@@ -168,7 +168,7 @@ impl OutputFile {
     }
 }
 
-/// For encoders; their caller says which file it was that failed.
+/// For encoders; their caller adds the path to errors.
 impl Write for OutputFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.writer.as_mut().map_or(Ok(0), |writer| writer.write(bytes))
@@ -181,16 +181,15 @@ impl Write for OutputFile {
 
 impl Drop for OutputFile {
     fn drop(&mut self) {
-        // After `finish` the hidden name is gone; before it, nothing of the output may stay.
+        // After `finish` the hidden name is gone; before it, no part of the output may stay.
         let _ = fs::remove_file(&self.partial);
     }
 }
 
-/// A folder under construction: hidden and locked until [`PartialFolder::publish`] gives it its
-/// name.
+/// A folder under construction: hidden and locked until [`PartialFolder::publish`] renames it.
 ///
-/// Dropping it removes it. One that a killed process left behind is removed when the same output is
-/// begun again; its lock tells it from one in use.
+/// Dropping it removes the folder. The next process that begins the same output removes the folder
+/// that a killed process left. The lock distinguishes such a folder from one in use.
 #[derive(Debug)]
 pub struct PartialFolder {
     folder: DiskFolder,
@@ -218,12 +217,12 @@ impl PartialFolder {
         })
     }
 
-    /// The folder to write into.
+    /// The folder under construction.
     pub fn folder(&self) -> &DiskFolder {
         &self.folder
     }
 
-    /// Makes the folder durable under its name.
+    /// Makes the folder durable under its final name.
     pub fn publish(mut self) -> Result<()> {
         let fail = |e| Error::io(&self.path, "create", e);
         if self.path.symlink_metadata().is_ok() {
@@ -234,8 +233,8 @@ impl PartialFolder {
         let (parent, _) = split(&self.path)?;
         File::open(parent).and_then(|folder| folder.sync_all()).map_err(fail)?;
         self.published = true;
-        // Not before: without its lock the hidden folder looks abandoned, and another process that
-        // begins the same output would sweep it. If it stays, the next lock uses the same file.
+        // Not earlier: without its lock the hidden folder looks abandoned, and another process that
+        // begins the same output would remove it. If the file stays, the next lock reuses it.
         let _ = fs::remove_file(self.path.join(LOCK));
         Ok(())
     }
@@ -244,7 +243,7 @@ impl PartialFolder {
 impl Drop for PartialFolder {
     fn drop(&mut self) {
         if !self.published {
-            // What cannot be removed now is swept when this output is begun again.
+            // If this fails, the next process that begins this output removes the folder.
             let _ = fs::remove_dir_all(self.folder.path());
         }
     }
@@ -262,7 +261,7 @@ fn lock(folder: &Path) -> io::Result<File> {
 /// Refuses to make `path` on a disk with less than `bytes` free.
 ///
 /// # Errors
-/// [`Error::NoSpace`], or [`Error::Io`] if the disk does not tell.
+/// [`Error::NoSpace`]; [`Error::Io`] if the disk does not report its free space.
 pub fn require_space(path: &Path, bytes: u64) -> Result<()> {
     let (folder, _) = split(path)?;
     let disk = rustix::fs::statvfs(&folder).map_err(|e| Error::io(&folder, "look at", e.into()))?;
@@ -273,8 +272,8 @@ pub fn require_space(path: &Path, bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Entries of a folder that begin with `prefix` and belong to this user. Others may plant a name to
-/// be swept.
+/// Entries of a folder that begin with `prefix` and belong to this user. Other users could plant
+/// entries to have them removed.
 fn our_entries(parent: &Path, prefix: &str) -> io::Result<Vec<(fs::FileType, PathBuf)>> {
     let user = rustix::process::geteuid().as_raw();
     let mut found = Vec::new();
@@ -283,7 +282,7 @@ fn our_entries(parent: &Path, prefix: &str) -> io::Result<Vec<(fs::FileType, Pat
         if !entry.file_name().to_string_lossy().starts_with(prefix) {
             continue;
         }
-        // Of a link this tells the link itself.
+        // For a link, these are the data of the link itself.
         match entry.metadata() {
             Ok(meta) if meta.uid() == user => found.push((meta.file_type(), entry.path())),
             Err(e) if e.kind() != NotFound => return Err(e),
@@ -296,15 +295,15 @@ fn our_entries(parent: &Path, prefix: &str) -> io::Result<Vec<(fs::FileType, Pat
 /// Removes the folders that killed processes left.
 fn sweep(parent: &Path, prefix: &str) -> io::Result<()> {
     for (kind, path) in our_entries(parent, prefix)? {
-        // A link or a file is no folder of ours.
+        // Our entries are folders; a link or a file is not ours.
         if !kind.is_dir() {
             continue;
         }
         match lock(&path) {
-            // Held until it is gone: whoever has just made it sees that it was taken for left
-            // behind.
+            // The lock is held until the folder is gone: the process that has just made the folder
+            // notices, and makes another.
             Ok(_free) => fs::remove_dir_all(path)?,
-            // In use, or removed meanwhile.
+            // In use, or already removed.
             Err(e) if matches!(e.kind(), WouldBlock | NotFound) => {}
             Err(e) => return Err(e),
         }
@@ -328,13 +327,13 @@ fn sweep_files(parent: &Path, prefix: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// A name that nobody else has, not even a process of the same number in another container.
+/// A unique name, even among processes with the same id in other containers.
 fn unique(prefix: &str) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     format!("{prefix}{}-{now:x}", std::process::id())
 }
 
-/// A new file in `folder`, and its lock.
+/// Makes a new file in `folder`, and locks it.
 fn create_locked(folder: &Path, prefix: &str) -> io::Result<(File, PathBuf)> {
     loop {
         let path = folder.join(unique(prefix));
@@ -342,7 +341,8 @@ fn create_locked(folder: &Path, prefix: &str) -> io::Result<(File, PathBuf)> {
             Err(e) if e.kind() == AlreadyExists => continue,
             created => created?,
         };
-        // Until it is locked somebody who sweeps may take it for left behind: then another is made.
+        // Before the lock is taken, another process may remove the file as abandoned: then make
+        // another.
         match file.try_lock() {
             Ok(()) if path.try_exists()? => return Ok((file, path)),
             Ok(()) | Err(TryLockError::WouldBlock) => {}
@@ -351,8 +351,8 @@ fn create_locked(folder: &Path, prefix: &str) -> io::Result<(File, PathBuf)> {
     }
 }
 
-/// A new folder in `parent`, and its lock; those of its prefix that killed processes left are
-/// removed first.
+/// Makes a new folder in `parent`, and locks it. First removes the folders with its prefix that
+/// killed processes left.
 fn create_locked_folder(parent: &Path, prefix: &str) -> io::Result<(File, PathBuf)> {
     sweep(parent, prefix)?;
     loop {
@@ -361,7 +361,7 @@ fn create_locked_folder(parent: &Path, prefix: &str) -> io::Result<(File, PathBu
             Err(e) if e.kind() == AlreadyExists => continue,
             created => created?,
         }
-        // As with files.
+        // As in `create_locked`.
         match lock(&path) {
             Ok(file) if path.join(LOCK).try_exists()? => return Ok((file, path)),
             Err(e) if !matches!(e.kind(), WouldBlock | NotFound) => return Err(e),
@@ -370,21 +370,21 @@ fn create_locked_folder(parent: &Path, prefix: &str) -> io::Result<(File, PathBu
     }
 }
 
-/// A folder for one run in a folder that the user named, locked, and removed with all that is in it
-/// when dropped. What killed processes left is removed when the next one is made.
+/// A locked folder for one run within a folder that the user named. Dropping it removes it with its
+/// content; the next `create` removes those that killed processes left.
 ///
-/// The user's folder goes too if it was made for it and nothing else is in it.
+/// The user's folder is removed as well if it was made for this run and holds nothing else.
 #[derive(Debug)]
 pub struct TemporaryFolder {
     path: PathBuf,
-    /// The user's, if it was not there.
+    /// The user's folder, if this run made it.
     made: Option<PathBuf>,
     _lock: File,
 }
 
 impl TemporaryFolder {
-    /// Makes one in `parent`, which is made too if it is not there; its parent must be. Nobody else
-    /// may name folders there with `prefix`.
+    /// Makes a folder in `parent`, and `parent` itself if it is missing; the parent of `parent`
+    /// must exist. No other program may name folders there with `prefix`.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -396,7 +396,7 @@ impl TemporaryFolder {
         Ok(Self { path, made: is_new.then(|| parent.into()), _lock: lock })
     }
 
-    /// Where it is.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -404,7 +404,7 @@ impl TemporaryFolder {
     fn remove(&self) -> io::Result<()> {
         fs::remove_dir_all(&self.path)?;
         match self.made.as_ref().map_or(Ok(()), fs::remove_dir) {
-            // It has become one that others use.
+            // Others use the folder by now.
             Err(e) if e.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
             removed => removed,
         }
@@ -413,8 +413,8 @@ impl TemporaryFolder {
 
 impl Drop for TemporaryFolder {
     fn drop(&mut self) {
-        // The work is done; whoever needs the room finds what is in the way, and the next run
-        // sweeps it.
+        // The work is done, so a failed removal is only logged, and the next run removes the
+        // folder.
         if let Err(e) = self.remove() {
             tracing::warn!(path = %self.path.display(), error = %e, "the folder of a run stays");
         }
@@ -428,11 +428,11 @@ pub struct FolderLock {
     place: FileId,
 }
 
-/// Device and number of a file.
+/// Device and inode number of a file.
 type FileId = (u64, u64);
 
-/// The locks that this process holds: whoever asks for one of them again learns that it is not
-/// another process.
+/// The locks that this process holds. They let an error message say that this process, not another
+/// one, has the folder open.
 static HELD: Mutex<BTreeSet<FileId>> = Mutex::new(BTreeSet::new());
 
 fn held() -> MutexGuard<'static, BTreeSet<FileId>> {
@@ -450,13 +450,13 @@ impl Drop for FolderLock {
 }
 
 impl FolderLock {
-    /// Name of the file that is locked.
+    /// Name of the locked file.
     pub const NAME: &str = LOCK;
 
     /// Takes the lock of `folder`.
     ///
     /// # Errors
-    /// [`Error::Io`] if this process or another one holds it, or the folder is read-only.
+    /// [`Error::Io`] if this process or another one holds it, or if the folder is read-only.
     pub fn take(folder: &Path) -> Result<Self> {
         lock(folder).and_then(Self::hold).map_err(|e| {
             let e = if e.kind() == WouldBlock {
@@ -482,7 +482,7 @@ impl FolderLock {
         Ok(Self { _file: file, place })
     }
 
-    /// Takes the lock of `folder` as soon as no other process holds it.
+    /// Takes the lock of `folder` once no other process holds it.
     ///
     /// # Errors
     /// [`Error::Io`] if the folder is read-only, [`Error::Interrupted`] after a cancellation.
@@ -504,7 +504,7 @@ impl FolderLock {
     }
 }
 
-/// Makes the folder `path`, if it is not there; its parent must be.
+/// Makes the folder `path` if it is missing; its parent must exist.
 pub fn make_folder(path: &Path) -> Result<()> {
     match fs::create_dir(path) {
         Err(e) if e.kind() == AlreadyExists && path.is_dir() => Ok(()),

@@ -4,13 +4,13 @@
 //! Every file and the list of names have a *live* image, which callers see, and a *durable* one,
 //! which a crash leaves. [`Device::sync`] makes a file's bytes durable, [`Folder::sync`] makes
 //! creations, renames and removals durable; neither does the other's work, as POSIX allows. A
-//! [`FaultPlan`] says what goes wrong. A test runs once to count the syncs, then once for each of
-//! them with durability frozen there, and reopens what [`FaultFolder::crash`] returns.
+//! [`FaultPlan`] describes the faults. A test runs once to count the syncs, then once for each of
+//! them with durability frozen there, and reopens the result of [`FaultFolder::crash`].
 //!
 //! [`MortalFolder`] is a folder of the file system in which the process is killed.
 //!
-//! Invariant: without a plan it behaves as [`crate::DiskFolder`] does. It must not be lenient where
-//! a disk is not: what was not synced is gone, or torn, after a crash.
+//! Invariant: without a plan it behaves as [`crate::DiskFolder`] does. It must be as strict as a
+//! disk: unsynced data is lost, or torn, after a crash.
 
 mod image;
 mod mortal;
@@ -39,14 +39,14 @@ struct State {
     next_inode: u64,
     live: Names,
     durable: Names,
-    /// Changes of `live` that are not in `durable`, in order.
+    /// Changes of `live` that are not yet in `durable`, in order.
     changes: Vec<NameChange>,
-    /// What a crash leaves, once durability is frozen.
+    /// The files after a crash, once durability is frozen.
     frozen: Option<BTreeMap<String, Vec<u8>>>,
 }
 
 impl State {
-    /// Counts an operation and fails it if the plan says so.
+    /// Counts an operation and fails it if the plan includes that.
     fn begin(&mut self, operation: Operation) -> io::Result<()> {
         self.counts[operation as usize] += 1;
         let now = (operation, self.counts[operation as usize]);
@@ -54,7 +54,8 @@ impl State {
         failure.map_or(Ok(()), |(_, _, fault)| Err(fault.error()))
     }
 
-    /// True from the sync at which durability freezes; keeps what a crash at that moment leaves.
+    /// True from the sync at which durability freezes; the first such call stores the files that
+    /// survive.
     fn frozen(&mut self) -> bool {
         let reached =
             self.plan.freeze_from_sync.is_some_and(|n| self.counts[Operation::Sync as usize] >= n);
@@ -109,7 +110,7 @@ impl State {
         }
     }
 
-    /// A removed file holds its space until it is closed.
+    /// Bytes of all files; a removed file keeps its space until it is closed.
     fn used_bytes(&self) -> u64 {
         let held =
             |number: u64, inode: &Inode| inode.open > 0 || self.live.values().any(|n| *n == number);
@@ -120,7 +121,7 @@ impl State {
             .sum()
     }
 
-    /// How many of `wanted` bytes at `offset` of `inode` fit under the capacity.
+    /// The number of `wanted` bytes at `offset` of `inode` that fit in the capacity.
     fn fitting(&mut self, inode: u64, offset: usize, wanted: usize) -> io::Result<usize> {
         let Some(capacity) = self.plan.capacity_bytes else {
             return Ok(wanted);
@@ -141,7 +142,7 @@ fn mix(state: &mut u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A folder in memory whose failures a [`FaultPlan`] decides. Clones are the same folder.
+/// A folder in memory, whose failures a [`FaultPlan`] sets. Clones share the folder.
 ///
 /// ```
 /// use brimful_store::fault::{FaultFolder, FaultPlan, Operation};
@@ -164,12 +165,12 @@ pub struct FaultFolder {
 }
 
 impl FaultFolder {
-    /// An empty folder where nothing goes wrong.
+    /// An empty folder without faults.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Replaces the plan and begins all counts at zero.
+    /// Replaces the plan and resets all counts to zero.
     pub fn set_plan(&self, plan: FaultPlan) {
         let mut state = self.state();
         state.random = plan.seed;
@@ -178,23 +179,23 @@ impl FaultFolder {
         state.frozen = None;
     }
 
-    /// Operations of a class under the present plan, failed ones included.
+    /// Operations of a class under the current plan, including failed ones.
     pub fn count(&self, operation: Operation) -> u64 {
         self.state().counts[operation as usize]
     }
 
-    /// Bytes that the files hold which have a name or are open.
+    /// Bytes of the files that have a name or are open.
     pub fn used_bytes(&self) -> u64 {
         self.state().used_bytes()
     }
 
-    /// Files open now.
+    /// Number of open files.
     pub fn open_files(&self) -> usize {
         self.state().inodes.values().map(|inode| inode.open).sum()
     }
 
-    /// What is left after a power failure now, or at the sync that froze durability: a new folder
-    /// where nothing goes wrong. This one stays as it is.
+    /// The files after a power failure now, or at the sync that froze durability, as a new folder
+    /// without faults. This folder stays as it is.
     pub fn crash(&self) -> Self {
         let mut state = self.state();
         let survivors = state.frozen.clone().unwrap_or_else(|| state.survivors());
@@ -306,7 +307,7 @@ impl Folder for FaultFolder {
 enum Access {
     Read,
     Write,
-    /// Reads and writes; the file goes when it is closed.
+    /// Reads and writes; the file is removed when closed.
     Scratch,
 }
 
@@ -321,7 +322,7 @@ impl Drop for FaultDevice {
     fn drop(&mut self) {
         let mut state = self.folder.state();
         state.inode(self.inode).open -= 1;
-        // One that has a name, or had one, may come back at a crash.
+        // Only scratch files: a file that has or had a name may reappear after a crash.
         if self.access == Access::Scratch {
             state.inodes.remove(&self.inode);
         }

@@ -1,7 +1,7 @@
-//! A file as everybody in brimful uses it: exact transfers, typed errors, byte counters.
+//! Files for all other modules: exact transfers, typed errors, byte counters.
 //!
-//! Invariant: after a failed sync the file refuses further use, because nobody knows which of its
-//! bytes are durable.
+//! Invariant: after a failed sync the file refuses further use, because the durable part of its
+//! bytes is unknown.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use crate::device::{Device, Folder};
 use crate::error::{Error, Result};
 use crate::traffic::{Content, Traffic};
 
-/// From here on a write is worth starting to the disk at once.
+/// Smallest write, in bytes, whose write-back is started at once.
 const LARGE_WRITE: usize = 1 << 20;
 
-/// An open file; shareable between threads.
+/// An open file; threads may share it.
 pub struct StoreFile {
     device: Box<dyn Device>,
     path: PathBuf,
     content: Content,
     traffic: Arc<Traffic>,
     poisoned: AtomicBool,
-    /// Where what was written to a nameless file ends; `None`: it has a name.
+    /// The end of the bytes written to a nameless file; `None` for a file with a name.
     scratch_end: Option<AtomicU64>,
 }
 
@@ -57,7 +57,7 @@ impl StoreFile {
         Ok(Self::new(device, path, traffic))
     }
 
-    /// A nameless working file in `folder`, gone when dropped.
+    /// Makes a nameless working file in `folder`, which disappears when dropped.
     pub fn scratch(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<Self> {
         let path = folder.path().join("(scratch)");
         let device = folder
@@ -73,14 +73,13 @@ impl StoreFile {
         Self { device, path, content, traffic, poisoned: AtomicBool::new(false), scratch_end: None }
     }
 
-    /// The same file, whose traffic counts as `content`; it counts as [`Content::Working`] until
-    /// then.
+    /// Counts the traffic of the file as `content`; the default is [`Content::Working`].
     pub fn counted_as(mut self, content: Content) -> Self {
         self.content = content;
         self
     }
 
-    /// Where the file is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -90,12 +89,12 @@ impl StoreFile {
         self.device.len().map_err(|e| Error::io(&self.path, "read the length of", e))
     }
 
-    /// True if there are no bytes.
+    /// True if the length is 0.
     pub fn is_empty(&self) -> Result<bool> {
         Ok(self.len()? == 0)
     }
 
-    /// Fills `buffer` from `offset`; [`Error::Corrupt`] if the file ends before it is full.
+    /// Fills `buffer` from `offset`; [`Error::Corrupt`] if the file ends first.
     pub fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
         self.usable()?;
         let (mut done, begin) = (0, Instant::now());
@@ -143,17 +142,17 @@ impl StoreFile {
         Ok(())
     }
 
-    /// Counts `bytes` that were wanted of this file and that somebody had kept in memory.
+    /// Counts `bytes` of this file that were found in memory instead of read.
     pub(crate) fn count_found(&self, bytes: u64) {
         self.traffic.add_found(self.content, bytes);
     }
 
-    /// Starts reading into the system's cache what will be asked for soon, without waiting.
+    /// Starts reading bytes that are needed soon into the system's cache, without waiting.
     pub fn start_reading(&self, offset: u64, len: u64) {
         self.device.start_reading(offset, len);
     }
 
-    /// Starts moving what small writes put there to the disk, without waiting.
+    /// Starts moving the bytes of small writes to the disk, without waiting.
     pub fn start_writing(&self, offset: u64, len: u64) {
         self.device.start_writing(offset, len);
     }
@@ -164,7 +163,7 @@ impl StoreFile {
         self.device.set_len(len).map_err(|e| Error::io(&self.path, "change the length of", e))
     }
 
-    /// Makes all writes durable. After a failure the file is refused until reopened.
+    /// Makes all writes durable. After a failure the file refuses use until it is opened again.
     pub fn sync(&self) -> Result<()> {
         self.usable()?;
         self.device.sync().map_err(|e| {

@@ -1,8 +1,9 @@
 //! Large arrays on huge pages, where the system has them.
 //!
-//! Streaming and scattering over many gigabytes in 4 KiB pages spends half its time on address
-//! translation (measured on a virtual machine, 2 cores: sequential reads 17 against 32 GB/s; run
-//! `python -m bench memory`). Invariant: only the speed differs; the memory is plain zeroed memory.
+//! Access to many gigabytes in 4 KiB pages, in sequence or at random, spends half its time on
+//! address translation (measured on a virtual machine, 2 cores: sequential reads 17 against 32
+//! GB/s; run `python -m bench memory`). Invariant: huge pages change only the speed; the memory is
+//! plain zeroed memory.
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::ffi::c_void;
@@ -14,7 +15,7 @@ use bytemuck::Pod;
 /// Size of a huge page on x86-64 and on arm64 with 4 KiB pages.
 const HUGE_BYTES: usize = 2 << 20;
 
-/// A fixed number of records, aligned to and advised for huge pages if there are enough of them.
+/// A fixed number of records, aligned to and advised for huge pages if the array is large enough.
 #[derive(Debug)]
 pub struct HugeArray<T> {
     memory: Memory<T>,
@@ -37,13 +38,13 @@ impl<T> Default for HugeArray<T> {
 }
 
 impl<T: Pod> HugeArray<T> {
-    /// An array of `len` zeros. Memory is taken from the system as it is touched.
+    /// An array of `len` zeros. The system provides memory on first access.
     pub fn zeroed(len: usize) -> Self {
         let bytes = len * size_of::<T>();
         if bytes < HUGE_BYTES {
             return Self::from(bytemuck::zeroed_vec(len));
         }
-        // The slack before the aligned start and behind the end is never touched, so it costs
+        // The slack before the aligned start and after the end is never accessed, so it costs
         // addresses and no memory.
         let pages = Pages::zeroed(bytes + HUGE_BYTES);
         let start = pages.address().align_offset(HUGE_BYTES).min(HUGE_BYTES);
@@ -54,7 +55,7 @@ impl<T: Pod> HugeArray<T> {
 }
 
 impl<T> From<Vec<T>> for HugeArray<T> {
-    /// The records where they are.
+    /// An array that takes over `memory`.
     fn from(memory: Vec<T>) -> Self {
         Self { start: 0, len: memory.len(), memory: Memory::Heap(memory) }
     }
@@ -67,9 +68,9 @@ impl<T> Deref for HugeArray<T> {
     fn deref(&self) -> &[T] {
         match &self.memory {
             Memory::Heap(records) => records,
-            // SAFETY: `zeroed` alone makes pages, for a type any bytes of which are valid: `len`
-            // records from the aligned byte `start` on lie within them, and they live as long as
-            // this array, which is borrowed.
+            // SAFETY: only `zeroed` makes pages, for types that allow any bytes: `len` records from
+            // the aligned byte `start` on lie within them, and they live as long as this array,
+            // which is borrowed.
             Memory::Pages(pages) => unsafe {
                 std::slice::from_raw_parts(
                     pages.address().wrapping_add(self.start).cast(),
@@ -96,16 +97,16 @@ impl<T> DerefMut for HugeArray<T> {
     }
 }
 
-/// Memory of zeros that the system gives and takes back at once. The C library keeps what is freed,
-/// and of what it gives again it writes zeros over all, slack included: both are memory that no
-/// budget sees.
+/// Zeroed memory that the system provides and takes back at once. The C library instead keeps freed
+/// memory, and writes zeros over all memory that it reuses, including the slack: neither is counted
+/// in a budget.
 #[derive(Debug)]
 struct Pages {
     address: NonNull<c_void>,
     bytes: usize,
 }
 
-// SAFETY: pages belong to whoever has the value, and nothing of them is bound to a thread.
+// SAFETY: the value owns its pages, and they are not bound to a thread.
 #[expect(unsafe_code, reason = "a pointer that is owned")]
 unsafe impl Send for Pages {}
 // SAFETY: a shared reference gives an address; the array lends its records as a slice does.
@@ -122,7 +123,7 @@ impl Pages {
             unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, protection, MapFlags::PRIVATE) };
         match mapped.ok().and_then(NonNull::new) {
             Some(address) => Self { address, bytes },
-            // As a vector does where there is no memory.
+            // As a vector does without memory.
             None => {
                 handle_alloc_error(Layout::from_size_align(bytes, 1).unwrap_or(Layout::new::<u8>()))
             }
@@ -144,13 +145,14 @@ impl Drop for Pages {
     }
 }
 
-/// Advises the spare capacity of a vector that is about to be filled.
+/// Advises huge pages for the spare capacity of a vector that is about to be filled.
 pub fn advise_spare<T>(records: &mut Vec<T>) {
     advise(records.spare_capacity_mut());
 }
 
-/// Empties `records`, which then have memory for exactly `len`, or for more if they had: without it
-/// existing twice for a moment, as it does where memory that is partly on huge pages grows.
+/// Empties `records` and ensures a capacity of `len`, exactly unless it is larger already. Frees
+/// the old memory first: growing memory that is partly on huge pages would hold both copies for a
+/// moment.
 pub fn renew<T>(len: usize, records: &mut Vec<T>) {
     records.clear();
     if records.capacity() < len {
@@ -160,7 +162,7 @@ pub fn renew<T>(len: usize, records: &mut Vec<T>) {
     advise_spare(records);
 }
 
-/// Asks for huge pages for the whole huge pages inside `memory`.
+/// Advises huge pages for the aligned huge pages inside `memory`.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "there is no safe madvise")]
 fn advise<T>(memory: &mut [T]) {

@@ -1,8 +1,8 @@
-//! Workers that finish in any order and act in one: the way parallel work keeps its bytes the same.
+//! Workers finish in any order but act in a fixed one, so that parallel work gives the same bytes.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Lets workers act strictly in the order of their numbers; after one failure nobody acts.
+/// Makes workers act strictly in the order of their numbers; after one failure no worker acts.
 pub struct InOrder<F> {
     turn: Mutex<(usize, F)>,
     passed: Condvar,
@@ -11,24 +11,24 @@ pub struct InOrder<F> {
 const FAILED: usize = usize::MAX;
 
 impl<F> InOrder<F> {
-    /// Turn 0 is next; `shared` is what whoever has the turn may use.
+    /// Begins with turn 0; the worker whose turn it is may use `shared`.
     pub fn new(shared: F) -> Self {
         Self { turn: Mutex::new((0, shared)), passed: Condvar::new() }
     }
 
-    /// Gives back what was shared.
+    /// Returns the shared value.
     pub fn into_inner(self) -> F {
         self.turn.into_inner().unwrap_or_else(PoisonError::into_inner).1
     }
 
-    /// To be held by each worker: if it panics before its turn, the others would wait for ever.
+    /// A guard for each worker: if one panics before its turn, the others would wait for ever.
     #[must_use]
     pub fn wake_on_panic(&self) -> WakeOnPanic<'_, F> {
         WakeOnPanic(self)
     }
 
-    /// Waits for turn `index`, then acts. False if an earlier turn failed: nothing was done, and
-    /// the worker whose turn that was returns the error.
+    /// Waits for turn `index`, then acts. Returns false without acting if an earlier turn failed;
+    /// the worker of that turn returns the error.
     pub fn pass<E>(
         &self,
         index: usize,
@@ -48,7 +48,7 @@ impl<F> InOrder<F> {
     }
 }
 
-/// Ends the others' waiting when a worker panics, so that the panic is passed on.
+/// Ends the waiting of other workers when a worker panics, so that the panic is passed on.
 pub struct WakeOnPanic<'o, F>(&'o InOrder<F>);
 
 impl<F> Drop for WakeOnPanic<'_, F> {
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// Four workers take the numbers below 100; `act` runs in turn. The worker's own results.
+    /// Four workers take the numbers below 100; `act` runs in turn. Returns each worker's results.
     fn run(
         act: impl Fn(usize, &mut Vec<usize>) -> Result<(), usize> + Sync,
     ) -> (Vec<Result<(), usize>>, Vec<usize>) {
@@ -87,7 +87,7 @@ mod tests {
     }
 
     fn note(index: usize, seen: &mut Vec<usize>) -> Result<(), usize> {
-        // Whoever is late must not be overtaken.
+        // Late workers must not be overtaken.
         std::thread::sleep(std::time::Duration::from_micros((index * 37 % 5 * 50) as u64));
         seen.push(index);
         Ok(())

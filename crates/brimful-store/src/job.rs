@@ -1,7 +1,7 @@
-//! What a long call shares with whoever waits for it: a stop button and a progress line.
+//! The state that a long call shares with its caller: cancellation, progress and notes.
 //!
 //! Invariant: every loop that can last longer than a second calls [`Job::check`] at least ten times
-//! a second; nothing here blocks.
+//! a second; this module never blocks.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,14 +10,14 @@ use std::time::Instant;
 use crate::error::{Error, Result};
 use crate::traffic::Traffic;
 
-/// How far a phase has come.
+/// The progress of a phase.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
-    /// What is being done: "parse", "sort", "superstep 3".
+    /// The name of the phase: "parse", "sort", "superstep 3".
     pub phase: String,
     /// Units done in this phase.
     pub done: u64,
-    /// Units of the phase in all; 0 when unknown.
+    /// Total units of the phase; 0 if unknown.
     pub total: u64,
     /// Seconds since the phase began.
     pub seconds: f64,
@@ -30,7 +30,7 @@ pub struct Job {
     done: AtomicU64,
     total: AtomicU64,
     phase: Mutex<(String, Instant)>,
-    /// What nobody has taken yet.
+    /// Notes that the caller has not taken yet.
     said: Mutex<Vec<String>>,
     traffic: Arc<Traffic>,
 }
@@ -54,7 +54,7 @@ impl Job {
         Self::default()
     }
 
-    /// Asks the work to stop; it does within a second, with [`Error::Interrupted`].
+    /// Asks the work to stop; it stops within a second, with [`Error::Interrupted`].
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
@@ -64,8 +64,8 @@ impl Job {
         if self.cancelled.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
     }
 
-    /// Takes a [`Job::cancel`] back, once the work that it stopped has ended: for an owner whose
-    /// job outlives its calls.
+    /// Undoes [`Job::cancel`] after the cancelled work has ended: for an owner whose job outlives
+    /// its calls.
     pub fn resume(&self) {
         self.cancelled.store(false, Ordering::Relaxed);
     }
@@ -78,12 +78,12 @@ impl Job {
         self.total.store(total, Ordering::Relaxed);
     }
 
-    /// Adds `units` to what the phase has done.
+    /// Adds `units` to the units done.
     pub fn advance(&self, units: u64) {
         self.done.fetch_add(units, Ordering::Relaxed);
     }
 
-    /// Where the work is now.
+    /// The progress of the current phase.
     pub fn progress(&self) -> Progress {
         let now = self.phase.lock().unwrap_or_else(PoisonError::into_inner);
         Progress {
@@ -94,13 +94,13 @@ impl Job {
         }
     }
 
-    /// Says a sentence to whoever waits, without its full stop: something that is no error and must
-    /// not go unnoticed.
+    /// Leaves a note for the caller, a sentence without its full stop, about a fact that is no
+    /// error but must not go unnoticed.
     pub fn say(&self, sentence: impl Into<String>) {
         self.said.lock().unwrap_or_else(PoisonError::into_inner).push(sentence.into());
     }
 
-    /// Takes what was said since it was last taken.
+    /// Takes the notes left since the last call.
     pub fn take_said(&self) -> Vec<String> {
         std::mem::take(&mut *self.said.lock().unwrap_or_else(PoisonError::into_inner))
     }

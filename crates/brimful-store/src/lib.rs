@@ -1,22 +1,22 @@
-//! Bytes on disk within a memory budget. This crate knows no graph.
+//! Bytes on disk within a memory budget. This crate knows nothing of graphs.
 //!
-//! - [`device`]: raw files and folders behind two small traits; [`fault`] is their second
-//!   implementation, for crash and failure tests.
-//! - [`external`]: files that are not ours: inputs and outputs.
-//! - [`mod@file`]: what everybody else uses: exact reads and writes with typed errors; [`traffic`]:
-//!   bytes moved, by what they are.
+//! - [`device`]: raw files and folders behind two small traits; [`fault`] implements them a second
+//!   time, for crash and failure tests.
+//! - [`external`]: the user's inputs and outputs.
+//! - [`mod@file`]: exact reads and writes with typed errors, for all other modules; [`traffic`]:
+//!   bytes moved, by content.
 //! - [`sealed`]: immutable, checksummed files made of blocks; [`mod@array`]: fixed-size records in
-//!   one.
+//!   such a file.
 //! - [`scratch`]: windowed working memory that may live on disk; no crash promise.
-//! - [`sequence`]: records written once in order to a nameless file, read in order.
+//! - [`sequence`]: records written once in order to a nameless file and read in order.
 //! - [`durable`]: the user's pages, changed in memory and made durable together by a sync.
 //! - [`read_ahead`]: batched, prefetched block reads; [`pinned`]: blocks that stay in memory.
-//! - [`sorter`]: the external sorter; `radix`: its work in memory.
+//! - [`sorter`]: the external sorter; `radix`: its sort in memory.
 //! - [`manifest`]: numbered manifests and the one checksummed `current` pointer.
-//! - [`checkpoint`]: what a long run needs to go on, sealed.
-//! - [`budget`]: the accountant, in bytes; [`job`]: cancellation and progress; [`memory`]: what the
-//!   operating system says about memory, [`bandwidth`]: what it does; [`resources`]: all that a
-//!   long call is given.
+//! - [`checkpoint`]: sealed checkpoints, from which a long run resumes.
+//! - [`budget`]: the accountant, in bytes; [`job`]: cancellation and progress; [`memory`]: the
+//!   operating system's figures about memory; [`bandwidth`]: the measured bandwidth of memory;
+//!   [`resources`]: all resources of a long call.
 //! - [`huge`]: large arrays on huge pages.
 //! - [`in_order`]: parallel work whose effects keep one order.
 

@@ -1,8 +1,8 @@
-//! Numbered, immutable manifests and the one pointer that says which is current.
+//! Numbered, immutable manifests and the pointer to the current one.
 //!
-//! Publishing: write `manifest-N`, sync it, write `current.tmp` naming N and its checksum, sync,
-//! rename over `current`, sync the folder. A crash anywhere leaves the old pointer or the new one.
-//! Invariant: a reader follows `current` only after verifying the checksum of both.
+//! To publish: write `manifest-N`, sync it, write `current.tmp` naming N and its checksum, sync it,
+//! rename it to `current`, sync the folder. A crash at any point leaves the old pointer or the new
+//! one. Invariant: a reader follows `current` only after verifying the checksums of both.
 
 use std::sync::Arc;
 
@@ -18,17 +18,17 @@ pub const CURRENT: &str = "current";
 pub const CURRENT_NEW: &str = "current.tmp";
 const PREFIX: &str = "manifest-";
 
-/// Name of manifest `number`.
+/// The name of manifest `number`.
 pub fn name(number: u64) -> String {
     format!("{PREFIX}{number}")
 }
 
-/// The number of the manifest of this name; `None`: it is no manifest's.
+/// The number of the manifest called `name`; `None` for other files.
 pub fn number(name: &str) -> Option<u64> {
     name.strip_prefix(PREFIX)?.parse().ok()
 }
 
-/// Reads the current manifest: its number and its payload.
+/// Reads the number and the payload of the current manifest.
 pub fn read(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<(u64, Vec<u8>)> {
     let (number, sum) = read_pointer(folder, traffic)?;
     let payload = read_one(folder, &name(number), Kind::Manifest, traffic)?;
@@ -44,7 +44,7 @@ pub fn current(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<u64> {
     read_pointer(folder, traffic).map(|(number, _)| number)
 }
 
-/// The payload of manifest `number`, whether it is current or not.
+/// The payload of manifest `number`, current or not.
 pub fn read_number(folder: &dyn Folder, number: u64, traffic: &Arc<Traffic>) -> Result<Vec<u8>> {
     if matches!(current(folder, traffic), Ok(current) if current == number) {
         return read(folder, traffic).map(|(_, payload)| payload);
@@ -52,7 +52,7 @@ pub fn read_number(folder: &dyn Folder, number: u64, traffic: &Arc<Traffic>) -> 
     read_one(folder, &name(number), Kind::Manifest, traffic).map(|payload| payload.bytes().to_vec())
 }
 
-/// The number of the current manifest and its checksum.
+/// The number and the checksum of the current manifest.
 fn read_pointer(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<(u64, u64)> {
     let pointer = read_one(folder, CURRENT, Kind::Current, traffic)?;
     let Ok(fields) = <[u8; 16]>::try_from(pointer.bytes()) else {
@@ -72,7 +72,7 @@ fn read_one(folder: &dyn Folder, name: &str, kind: Kind, traffic: &Arc<Traffic>)
     if file.entries().len() != 1 {
         return Err(Error::corrupt(file.path(), 0, "expected exactly one block"));
     }
-    // The padding too: these files are small, and nobody else verifies them.
+    // Includes the padding: these files are small, and only this call verifies them.
     file.verify(&Job::new())?;
     let mut buffer = Buffer::new();
     file.read_block(0, &mut buffer)?;
@@ -81,10 +81,11 @@ fn read_one(folder: &dyn Folder, name: &str, kind: Kind, traffic: &Arc<Traffic>)
 
 /// Publishes `payload` as manifest `number`, atomically.
 ///
-/// A file of that number left by a crash before its pointer moved is replaced.
+/// Replaces a file of that number that a crash left before the pointer moved.
 ///
 /// # Errors
-/// [`Error::Exists`] if `number` is current: replacing it would leave nothing valid for a while.
+/// [`Error::Exists`] if `number` is current: replacing it would leave no valid manifest for a
+/// while.
 pub fn publish(
     folder: &dyn Folder,
     number: u64,
@@ -99,7 +100,7 @@ pub fn publish(
     point_at(folder, number, payload, traffic)
 }
 
-/// Makes manifest `number`, which has this payload, the current one, atomically.
+/// Makes manifest `number`, whose payload is given, the current one, atomically.
 pub fn point_at(
     folder: &dyn Folder,
     number: u64,
@@ -110,7 +111,7 @@ pub fn point_at(
     pointer[..8].copy_from_slice(&number.to_le_bytes());
     pointer[8..].copy_from_slice(&crate::checksum(payload).to_le_bytes());
     write_one(folder, CURRENT_NEW, Kind::Current, &pointer, traffic)?;
-    // The manifest's own name must be durable before anything can point at it.
+    // The name of the manifest must be durable before the pointer names it.
     sync(folder)?;
     folder
         .rename(CURRENT_NEW, CURRENT)
@@ -140,7 +141,7 @@ fn sync(folder: &dyn Folder) -> Result<()> {
     folder.sync().map_err(|e| Error::io(folder.path(), "sync", e))
 }
 
-/// Removes the manifests older than `number`; called once `number` is durable.
+/// Removes the manifests older than `number`; for callers whose manifest `number` is durable.
 pub fn sweep(folder: &dyn Folder, number: u64) -> Result<()> {
     let names = folder.list().map_err(|e| Error::io(folder.path(), "list", e))?;
     for name in names {

@@ -1,17 +1,17 @@
-//! What the operating system says about memory: limits, what is free, what this process uses.
+//! The operating system's figures about memory: limits, free memory, the use of this process.
 
 use std::fs;
 use std::path::Path;
 
-/// Bytes that `--budget auto` gives: three quarters of the cgroup limit (version 1 or 2), else of
-/// the memory that is available now.
+/// Bytes of `--budget auto`: three quarters of the cgroup limit (version 1 or 2), or else of the
+/// memory that is available now.
 pub fn auto_budget_bytes() -> u64 {
     cgroup_limit_bytes().map_or_else(available_bytes, |limit| limit.min(available_bytes())) / 4 * 3
 }
 
-/// The hard memory limit of this process's cgroup, if there is one below the machine's memory.
+/// The hard memory limit of this process's cgroup, if it is below the machine's memory.
 ///
-/// Every ancestor counts: the smallest limit on the way to the root is the one that kills.
+/// The smallest limit among all ancestors applies, because it is the one that kills.
 pub fn cgroup_limit_bytes() -> Option<u64> {
     let membership = fs::read_to_string("/proc/self/cgroup").ok()?;
     smallest_limit(&membership, Path::new("/sys/fs/cgroup"))
@@ -33,7 +33,8 @@ fn smallest_limit(membership: &str, root: &Path) -> Option<u64> {
         } else {
             continue;
         };
-        // Inside a container the path may name a folder that is not mounted; the root still holds.
+        // Inside a container the path may name a folder that is not mounted; the root still
+        // applies.
         let mut relative = Some(Path::new(path.trim_start_matches('/')));
         while let Some(folder) = relative {
             let limit = fs::read_to_string(base.join(folder).join(file)).ok();
@@ -46,7 +47,7 @@ fn smallest_limit(membership: &str, root: &Path) -> Option<u64> {
     smallest
 }
 
-/// Memory of the machine in bytes.
+/// Memory of the machine, in bytes.
 pub fn physical_bytes() -> u64 {
     meminfo("MemTotal:").unwrap_or_else(physical_without_proc)
 }
@@ -74,7 +75,7 @@ fn physical_without_proc() -> u64 {
 
 #[cfg(not(target_os = "linux"))]
 fn physical_without_proc() -> u64 {
-    // `sysctl` is the documented way on macOS and the BSDs; a small constant where it is missing.
+    // `sysctl` is the documented way on macOS and the BSDs; without it, a small constant applies.
     std::process::Command::new("sysctl")
         .args(["-n", "hw.memsize"])
         .output()
@@ -83,10 +84,10 @@ fn physical_without_proc() -> u64 {
         .unwrap_or(1 << 30)
 }
 
-/// Makes the C library give large freed blocks back to the system at once, in the whole process.
+/// Makes the C library return large freed blocks to the system at once, in the whole process.
 ///
-/// Its default keeps freed blocks of up to 32 MiB for later: memory that a hard limit counts and
-/// that no budget sees. For a process that is brimful's own, not for a library in somebody else's.
+/// By default it keeps freed blocks of up to 32 MiB: a hard limit counts them, but no budget does.
+/// For processes of brimful only, not for a library within another program.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "there is no safe mallopt")]
 pub fn return_freed_memory() {
@@ -95,12 +96,12 @@ pub fn return_freed_memory() {
     unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES) };
 }
 
-/// Other C libraries return large blocks by themselves, or offer no way to ask.
+/// Other C libraries return large blocks by themselves, or have no such option.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn return_freed_memory() {}
 
-/// Gives memory that is free within the C library's heaps back to the system, once: after work that
-/// grew many small blocks. A hard limit counts it, and no budget sees it.
+/// Returns free memory within the C library's heaps to the system, once: after work that grew many
+/// small blocks. A hard limit counts this memory, but no budget does.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "there is no safe malloc_trim")]
 pub fn release_free_memory() {
@@ -108,17 +109,17 @@ pub fn release_free_memory() {
     unsafe { libc::malloc_trim(0) };
 }
 
-/// Other C libraries return free memory by themselves, or offer no way to ask.
+/// Other C libraries return free memory by themselves, or have no such option.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn release_free_memory() {}
 
-/// The most memory this process ever had resident, in bytes, as the kernel counts it; `None` where
-/// the kernel does not say.
+/// The greatest resident memory of this process so far, in bytes, as the kernel counts it; `None`
+/// if the kernel does not report it.
 pub fn peak_resident_bytes() -> Option<u64> {
     kib_line(&fs::read_to_string("/proc/self/status").ok()?, "VmHWM:")
 }
 
-/// The memory this process has resident now, in bytes; `None` where the kernel does not say.
+/// The resident memory of this process now, in bytes; `None` if the kernel does not report it.
 pub fn resident_bytes() -> Option<u64> {
     kib_line(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")
 }

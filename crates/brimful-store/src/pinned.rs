@@ -1,20 +1,20 @@
 //! A pinned block: a sealed block that stays in memory after its first use.
 //!
-//! Invariant: however many threads ask for it at once, it is read once, so there is one copy of it
-//! at any moment. Only after a failed read, the next use tries again.
+//! Invariant: it is read once, whatever the number of concurrent requests, so there is one copy at
+//! any moment. After a failed read the next use tries again.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::error::Result;
 use crate::sealed::{Buffer, SealedFile};
 
-/// A block, in memory or not yet.
+/// A block that is or will be in memory.
 #[derive(Debug)]
 pub struct PinnedBlock {
     file: Arc<SealedFile>,
     block: usize,
     buffer: OnceLock<Buffer>,
-    /// Held while the block is read.
+    /// Held during the read.
     reading: Mutex<()>,
 }
 
@@ -33,8 +33,8 @@ impl PinnedBlock {
         self.buffer.get()
     }
 
-    /// The block. It is read and verified now, unless it is in memory or another thread reads it
-    /// meanwhile; then it counts as found.
+    /// The block. If it is not in memory, it is read and verified now. If it is, or if another
+    /// thread reads it meanwhile, it counts as found.
     ///
     /// # Errors
     /// Those of the read; the block is then not in memory.

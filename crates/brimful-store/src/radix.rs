@@ -1,23 +1,23 @@
-//! Sorting in memory by radix: completely, or into parts.
+//! Sorts in memory by radix, completely or into parts.
 
 use crate::huge::renew;
 use crate::sorter::Record;
 
-/// Bits of a digit where records are split, and most bits where they are sorted.
+/// Bits of a digit of a split; in a sort, digits have at most `LOW_BITS`.
 const TOP_BITS: u32 = 10;
-/// Parts that records are split into first, where their keys are spread evenly.
+/// Parts of the first split, if the keys are spread evenly.
 pub(crate) const TOP_DIGITS: usize = 1 << TOP_BITS;
 const LOW_BITS: u32 = 12;
-/// Digits of the least-significant-digit sort: with more, comparing is faster.
+/// Digits of the least-significant-digit sort: with more, a comparison sort is faster.
 const MOST_PASSES: usize = 4;
-/// Below this many records a comparison sort is faster.
+/// With fewer records a comparison sort is faster.
 const SMALL: usize = 1 << 9;
-/// Records of 8 bytes that fit a processor's cache twice.
+/// Number of 8-byte records of which a processor's cache holds two copies.
 const CACHED: usize = 1 << 16;
 
-/// Sorts in memory, by least-significant-digit passes over the bits that vary. Meant for pieces
-/// that fit the cache twice: a pass scatters over the whole piece. `buffer` grows to the size of
-/// `records`.
+/// Sorts in memory, by least-significant-digit passes over the bits that vary. Meant for pieces of
+/// which the cache holds two copies, because a pass scatters over the whole piece. `buffer` grows
+/// to the size of `records`.
 pub(crate) fn sort<R: Record>(records: &mut Vec<R>, buffer: &mut Vec<R>) {
     let varying = varying_bits(records);
     let low = varying.trailing_zeros();
@@ -28,7 +28,7 @@ pub(crate) fn sort<R: Record>(records: &mut Vec<R>, buffer: &mut Vec<R>) {
     }
     grow_buffer(records.len(), buffer);
     buffer.truncate(records.len());
-    // Digits as narrow as that number of passes allows.
+    // Digits as narrow as the number of passes allows.
     let width = bits.div_ceil(passes.max(1) as u32);
     let mut counts = [[0; 1 << LOW_BITS]; MOST_PASSES];
     for record in records.iter() {
@@ -49,8 +49,7 @@ pub(crate) fn sort<R: Record>(records: &mut Vec<R>, buffer: &mut Vec<R>) {
     }
 }
 
-/// [`sort`] of any number of records: those that do not fit the cache are first split into parts
-/// that do.
+/// Like [`sort`], for any number of records: first splits them into parts that fit in the cache.
 pub(crate) fn sort_many<R: Record>(records: &mut Vec<R>, buffer: &mut Vec<R>) {
     if records.len() <= CACHED {
         return sort(records, buffer);
@@ -66,9 +65,9 @@ pub(crate) fn sort_many<R: Record>(records: &mut Vec<R>, buffer: &mut Vec<R>) {
     }
 }
 
-/// Puts `records` into ascending parts of at most `most` records, in no order within. Returns where
-/// the parts begin and the last one ends, and the lowest bit of the first digit. `buffer` grows to
-/// the size of `records`; both have fewer than 2^32.
+/// Splits `records` into ascending parts of at most `most` records, each unsorted. Returns the
+/// starts of the parts and the end of the last, and the lowest bit of the first digit. `buffer`
+/// grows to the size of `records`; both must have fewer than 2^32 records.
 pub(crate) fn split<R: Record>(
     records: &mut Vec<R>,
     buffer: &mut Vec<R>,
@@ -83,9 +82,9 @@ pub(crate) fn split<R: Record>(
     (starts, shift)
 }
 
-/// Splits `source` into `target`, appending where parts begin, counted from `offset`. Returns the
-/// lowest bit of the digit. Small neighbours are left together `below` the first digit; there every
-/// digit is a part of its own, so that runs are split alike.
+/// Splits `source` into `target` and appends the starts of the parts, counted from `offset`.
+/// Returns the lowest bit of the digit. Small neighbours stay together `below` the first digit; at
+/// the first digit each digit is a part of its own, so that all runs are split alike.
 fn split_part<R: Record>(
     source: &mut [R],
     target: &mut [R],
@@ -105,7 +104,7 @@ fn split_part<R: Record>(
     }
     let shift = bits.saturating_sub(TOP_BITS);
     let mut from = 0;
-    // Length of the last part begun, while more may join it.
+    // Length of the last part, while more records may join it.
     let mut open = None;
     for to in partition::<R, TOP_DIGITS>(source, target, shift) {
         let to = to as usize;
@@ -135,7 +134,7 @@ fn split_part<R: Record>(
 }
 
 /// Distributes `source` over `target` by the digit of log2(`DIGITS`) bits from bit `shift` on,
-/// keeping the order within a digit. Returns where each digit ends.
+/// keeping the order within a digit. Returns the end of each digit.
 fn partition<R: Record, const DIGITS: usize>(
     source: &[R],
     target: &mut [R],
@@ -150,8 +149,8 @@ fn partition<R: Record, const DIGITS: usize>(
     next
 }
 
-/// Puts the records of `source` where their digit belongs, given how many there are of each digit;
-/// a power of two of digits. Leaves where each digit ends.
+/// Moves the records of `source` to the places of their digits, given the number of records per
+/// digit; the number of digits is a power of two. Leaves the end of each digit in `next`.
 fn scatter<R: Record>(source: &[R], target: &mut [R], shift: u32, next: &mut [u32]) {
     let mut sum = 0;
     for slot in next.iter_mut() {
@@ -219,7 +218,7 @@ mod tests {
                     starts.windows(2).map(|p| &records[p[0] as usize..p[1] as usize]).collect();
                 assert!(parts.iter().all(|part| !part.is_empty() && part.len() <= most));
                 assert!(parts.windows(2).all(|p| p[0].iter().max() <= p[1].iter().min()));
-                // A digit a part at least, and no more than twice as many as needed.
+                // At least one digit per part, and at most twice as many parts as needed.
                 assert!(
                     parts.len() <= 1024 + 4 * 100_000 / most,
                     "{} parts of {most}",

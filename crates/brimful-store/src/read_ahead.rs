@@ -1,8 +1,8 @@
-//! Prefetched reads of sealed blocks: several in flight, delivered in the order asked for.
+//! Prefetched reads of sealed blocks: several in flight, delivered in the order of requests.
 //!
 //! A [`ReadPool`] owns a few threads; each consumer has a [`ReadAhead`] over it. Invariant: a block
-//! is delivered verified and in order; buffers are the consumer's, so memory is what it hands in,
-//! or what is kept.
+//! is delivered verified and in order. The consumers own the buffers, so the memory is bounded by
+//! the buffers passed in and the blocks pinned.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -13,14 +13,14 @@ use crate::error::{Error, Result};
 use crate::pinned::PinnedBlock;
 use crate::sealed::{Buffer, SealedFile};
 
-/// What is read, and where to.
+/// A block to read, and its destination.
 enum Read {
     Into { file: Arc<SealedFile>, block: usize, buffer: Buffer },
     Pinned(Arc<PinnedBlock>),
 }
 
 impl Read {
-    /// Reads; the buffer that is now full, if it is the consumer's.
+    /// Reads the block; returns the buffer, if the consumer passed one.
     fn run(self) -> Result<Option<Buffer>> {
         match self {
             Self::Into { file, block, mut buffer } => {
@@ -56,7 +56,7 @@ pub struct ReadPool {
 }
 
 impl ReadPool {
-    /// A pool that keeps up to `threads` reads (at least one) in flight.
+    /// A pool that keeps up to `threads` reads (at least 1) in flight.
     pub fn new(threads: usize) -> Result<Self> {
         let threads = threads.max(1);
         let shared = Arc::new(Shared::default());
@@ -87,7 +87,7 @@ fn serve(shared: &Shared) {
             queue = shared.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
         };
         drop(queue);
-        // A consumer that stopped early has dropped its end; nobody is left to tell.
+        // The receiver is gone if the consumer stopped early.
         let _ = reply.send(read.run());
     }
 }
@@ -97,7 +97,7 @@ impl Drop for ReadPool {
         self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
         self.shared.wake.notify_all();
         for thread in self.threads.drain(..) {
-            // A reader cannot panic but by a bug of ours, and then its consumer has failed already.
+            // A reader panics only because of a bug, and then its consumer has failed already.
             let _ = thread.join();
         }
     }
@@ -110,27 +110,27 @@ pub struct ReadAhead<'p> {
 }
 
 impl<'p> ReadAhead<'p> {
-    /// A consumer with nothing in flight.
+    /// A consumer without reads in flight.
     pub fn new(pool: &'p ReadPool) -> Self {
         Self { pool, pending: VecDeque::new() }
     }
 
-    /// Reads asked for and not yet taken.
+    /// Number of reads requested and not yet taken.
     pub fn in_flight(&self) -> usize {
         self.pending.len()
     }
 
-    /// Asks for a block, to be read into `buffer`.
+    /// Requests a block, to be read into `buffer`.
     ///
     /// # Panics
     /// If the file has no such block.
     pub fn push(&mut self, file: &Arc<SealedFile>, block: usize, buffer: Buffer) {
-        // Here and not on the reading thread, whose end would let later reads wait for ever.
+        // Checked here, because a panic of the reading thread would make later reads wait for ever.
         assert!(block < file.entries().len(), "the file has the block");
         self.ask(Read::Into { file: Arc::clone(file), block, buffer });
     }
 
-    /// Asks for a block that stays in memory.
+    /// Requests a block that stays in memory.
     pub fn push_pinned(&mut self, block: &Arc<PinnedBlock>) {
         self.ask(Read::Pinned(Arc::clone(block)));
     }
@@ -143,10 +143,10 @@ impl<'p> ReadAhead<'p> {
         self.pending.push_back(receiver);
     }
 
-    /// Waits for the oldest block asked for; `None` if that is kept, where it now is.
+    /// Waits for the oldest block requested; `None` for a pinned block, which is now in memory.
     ///
     /// # Panics
-    /// If nothing is in flight.
+    /// If no read is in flight.
     pub fn take(&mut self) -> Result<Option<Buffer>> {
         assert!(!self.pending.is_empty(), "a read was asked for");
         let answer = self.pending.pop_front().and_then(|receiver| receiver.recv().ok());

@@ -1,4 +1,4 @@
-//! All that a long call is given: memory, threads, a stop button.
+//! The resources of a long call: memory, threads, cancellation.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,10 +9,10 @@ use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::job::Job;
 
-/// Budget, job and the one pool of compute threads; copies share them.
+/// Budget, job and the one pool of compute threads; clones share them.
 #[derive(Debug, Clone)]
 pub struct Resources {
-    /// Where memory comes from.
+    /// The source of all memory.
     pub budget: Arc<Budget>,
     /// Cancellation, progress, traffic.
     pub job: Arc<Job>,
@@ -32,7 +32,7 @@ impl Resources {
         Ok(Self { budget, job, pool: Arc::new(pool) })
     }
 
-    /// How many compute threads [`Resources::new`] makes where `threads` are asked for.
+    /// Number of compute threads that [`Resources::new`] makes for `threads`.
     pub fn threads(threads: Option<usize>) -> usize {
         threads
             .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
@@ -44,7 +44,7 @@ impl Resources {
         self.pool.current_num_threads()
     }
 
-    /// Calls `work(worker)` on every compute thread, and returns what each returned.
+    /// Calls `work(worker)` on every compute thread, and returns all results.
     pub fn broadcast<R: Send>(&self, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
         let results: Vec<Mutex<Option<R>>> =
             (0..self.workers()).map(|_| Mutex::new(None)).collect();
@@ -57,14 +57,14 @@ impl Resources {
         results.into_iter().filter_map(result).collect()
     }
 
-    /// What of it is compiled once.
+    /// The part of `broadcast` without type parameters, compiled once.
     fn on_all(&self, work: &(dyn Fn(usize) + Sync)) {
         self.pool.broadcast(|context| work(context.index()));
     }
 
-    /// Calls `work(index, buffers)` for each index below `count`, from all threads, each with
-    /// buffers of its own. Returns what it returned, by index. Nobody begins another index after a
-    /// failure or a cancellation.
+    /// Calls `work(index, buffers)` for each index below `count`, on all threads, each with its own
+    /// buffers. Returns the results by index. After a failure or a cancellation no thread begins
+    /// another index.
     pub fn share<Buffers: Default, R: Send, E: From<Error> + Send>(
         &self,
         count: usize,
@@ -90,7 +90,7 @@ impl Resources {
                 all[index] = Some(result);
             }
         }
-        // Without an error none is missing.
+        // Without an error no result is missing.
         Ok(all.into_iter().flatten().collect())
     }
 }

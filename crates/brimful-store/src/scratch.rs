@@ -1,7 +1,7 @@
 //! Scratch arrays: working memory in windows, resident or on disk, with no crash promise.
 //!
-//! Invariant: a window is a plain slice while it is in use, and belongs to one user at a time. The
-//! caller cannot tell, but by the clock, whether the array is in memory or on disk.
+//! Invariant: a window is a plain slice while it is in use, and has one user at a time. Apart from
+//! speed, an array in memory and one on disk behave alike.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -35,7 +35,7 @@ impl<T: Pod + Send> ScratchArray<T> {
         Self { storage: ArrayStorage::Resident(HugeArray::zeroed(len)), len, window }
     }
 
-    /// The array of these records, in memory.
+    /// An array in memory that takes over `records`.
     pub fn of(records: HugeArray<T>, window: usize) -> Self {
         Self { len: records.len(), storage: ArrayStorage::Resident(records), window }
     }
@@ -46,7 +46,7 @@ impl<T: Pod + Send> ScratchArray<T> {
         Ok(Self { storage: ArrayStorage::Paged(file), len, window })
     }
 
-    /// The same array, whose traffic counts as `content` where it is on disk.
+    /// Counts the traffic of the array as `content`, if it is on disk.
     pub fn counted_as(mut self, content: Content) -> Self {
         self.storage = match self.storage {
             ArrayStorage::Paged(file) => ArrayStorage::Paged(file.counted_as(content)),
@@ -55,7 +55,7 @@ impl<T: Pod + Send> ScratchArray<T> {
         self
     }
 
-    /// Records in the array.
+    /// Number of records.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -78,7 +78,7 @@ impl<T: Pod + Send> ScratchArray<T> {
         }
     }
 
-    /// All records to be changed, if they are in memory.
+    /// All records for writing, if they are in memory.
     pub fn in_memory_mut(&mut self) -> Option<&mut [T]> {
         match &mut self.storage {
             ArrayStorage::Resident(data) => Some(data),
@@ -86,7 +86,7 @@ impl<T: Pod + Send> ScratchArray<T> {
         }
     }
 
-    /// The records of `range`: where they are, or read into `buffer`.
+    /// The records of `range`: a slice of the array, or read into `buffer`.
     ///
     /// # Panics
     /// If the range exceeds the array.
@@ -109,7 +109,7 @@ impl<T: Pod + Send> ScratchArray<T> {
         window_range(self.len, self.window, index)
     }
 
-    /// All windows, to be used by many threads, each window by one at a time.
+    /// All windows, for many threads; each window has one user at a time.
     pub fn windows(&mut self) -> Windows<'_, T> {
         let kind = match &mut self.storage {
             ArrayStorage::Resident(data) => {
@@ -137,10 +137,10 @@ impl<T: Pod + Send> ScratchArray<T> {
         }
     }
 
-    /// Makes `current` hold this array's records. A resident array is swapped, so it then holds
-    /// what `current` held; a paged one is read.
+    /// Makes `current` hold this array's records. A resident array is swapped with `current`; a
+    /// paged one is read.
     pub fn publish_into(&mut self, current: &mut HugeArray<T>) -> Result<()> {
-        // Otherwise a shorter `current` would get a part where paged, and shorten a resident array.
+        // Otherwise a paged array would be read in part, and a resident one would become shorter.
         if current.len() != self.len {
             *current = HugeArray::zeroed(self.len);
         }
@@ -160,7 +160,7 @@ fn window_range(len: usize, window: usize, index: usize) -> Range<usize> {
     start..len.min(start + window)
 }
 
-/// The windows of a [`ScratchArray`] in use.
+/// The windows of a [`ScratchArray`] for concurrent use.
 #[derive(Debug)]
 pub struct Windows<'a, T> {
     kind: WindowsKind<'a, T>,
@@ -179,7 +179,8 @@ impl<T: Pod + Send> Windows<'_, T> {
         window_range(self.len, self.window, index)
     }
 
-    /// Lets `f` change window `index`; `buffer` serves where the window is on disk.
+    /// Passes window `index` to `f` to change it; `buffer` holds the window if the array is on
+    /// disk.
     pub fn update<R>(
         &self,
         index: usize,
@@ -189,7 +190,7 @@ impl<T: Pod + Send> Windows<'_, T> {
         self.with(index, buffer, true, f)
     }
 
-    /// Like [`Windows::update`], but what the window held before is not read.
+    /// Like [`Windows::update`], but without reading the previous content of the window.
     pub fn overwrite<R>(
         &self,
         index: usize,
@@ -199,10 +200,10 @@ impl<T: Pod + Send> Windows<'_, T> {
         self.with(index, buffer, false, f)
     }
 
-    /// Stores `records` from `start` on, in any number of windows.
+    /// Stores `records` from `start` on, across any number of windows.
     ///
     /// # Panics
-    /// If they exceed the array.
+    /// If the range exceeds the array.
     pub fn write(&self, start: usize, records: &[T]) -> Result<()> {
         assert!(start + records.len() <= self.len, "range within the array");
         let windows = match &self.kind {
@@ -245,8 +246,7 @@ impl<T: Pod + Send> Windows<'_, T> {
         }
     }
 
-    /// Makes room for a window in `buffer`, and reads it if it is to be read; where in the file it
-    /// is.
+    /// Resizes `buffer` to a window, and reads it if `read`; returns its offset in the file.
     fn fetch(
         &self,
         file: &StoreFile,

@@ -1,9 +1,9 @@
 //! Sealed files: written once in bulk, immutable, every byte under a checksum.
 //!
-//! A sealed file is a 64-byte header, blocks of any size (each padded to 8 bytes), and a table that
-//! names every block's offset, length, checksum and a few bytes of the owner's metadata.
-//! `docs/format.md` draws it. Invariant: header, blocks and table cover the file exactly, and
-//! nothing of a block is handed out before its checksum was verified.
+//! A sealed file is a 64-byte header, blocks of any size (each padded to 8 bytes), and a table of
+//! every block's offset, length, checksum and a few bytes of the owner's metadata. `docs/format.md`
+//! draws it. Invariant: header, blocks and table cover the file exactly, and a block's bytes are
+//! returned only after its checksum is verified.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::huge::HugeArray;
 use crate::resources::Resources;
 use crate::traffic::Traffic;
 
-/// Newest format version this program writes and reads.
+/// The newest format version that this program writes and reads.
 pub const VERSION: u32 = 1;
 
 const MAGIC: [u8; 8] = *b"BRIMFUL\n";
 const HEADER_BYTES: usize = 64;
 const ENTRY_BYTES: usize = 24;
-/// Largest block, so that a hostile table cannot ask for more memory than any writer would produce.
+/// Largest block in bytes: bounds the memory that a hostile table can ask for.
 const MAX_BLOCK_BYTES: u64 = 1 << 30;
 
 #[cfg(target_endian = "big")]
@@ -29,7 +29,7 @@ compile_error!(
     "brimful's files are little-endian and read in place; big-endian machines are not supported"
 );
 
-/// What a sealed file holds.
+/// The content of a sealed file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Kind {
@@ -37,25 +37,25 @@ pub enum Kind {
     Manifest = 1,
     /// The pointer to the current manifest.
     Current = 2,
-    /// External ids in internal order.
+    /// External ids in the order of ranks.
     Ids = 3,
-    /// Out-degrees in internal order.
+    /// Out-degrees in the order of ranks.
     Degrees = 4,
-    /// Sums of outgoing weights in internal order.
+    /// Sums of outgoing weights in the order of ranks.
     Strengths = 5,
     /// Edge segments by target interval.
     Shards = 6,
-    /// Weights beside edge segments.
+    /// Weights of the edges in edge segments.
     Weights = 7,
-    /// Where the blocks of edge segments begin.
+    /// The offsets of the blocks of edge segments.
     Directory = 8,
-    /// Strings that users call vertices, by rank.
+    /// External ids that are strings, in the order of ranks.
     Names = 9,
     /// The arrays of a checkpoint.
     Arrays = 10,
 }
 
-/// Bytes aligned for in-place reading of any record of up to 8 bytes.
+/// Bytes aligned for reading records of up to 8 bytes in place.
 #[derive(Debug, Default)]
 pub struct Buffer {
     words: HugeArray<u64>,
@@ -75,11 +75,11 @@ impl Buffer {
         buffer
     }
 
-    /// Changes the length. Growing beyond the memory held forgets the content.
+    /// Changes the length. Growth beyond the capacity loses the content.
     pub fn resize(&mut self, len: usize) {
         let words = len.div_ceil(8);
         if words > self.words.len() {
-            // The old memory goes first: both at once could be twice the largest block.
+            // Free the old memory first: both at once could be twice the largest block.
             self.words = HugeArray::default();
             self.words = HugeArray::zeroed(words);
         }
@@ -91,21 +91,21 @@ impl Buffer {
         &bytemuck::cast_slice(&self.words)[..self.len]
     }
 
-    /// The bytes, to be written.
+    /// The bytes, for writing.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut bytemuck::cast_slice_mut(&mut self.words)[..self.len]
     }
 
-    /// Bytes of memory held.
+    /// Capacity in bytes.
     pub fn capacity(&self) -> usize {
         self.words.len() * 8
     }
 }
 
-/// A header as read, believed in nothing.
+/// A header as read, before validation.
 struct RawHeader([u8; HEADER_BYTES]);
 
-/// A header whose checksum, magic, version and kind were verified.
+/// A header with verified checksum, magic, version and kind.
 struct Header {
     table_offset: u64,
     table_checksum: u64,
@@ -146,8 +146,8 @@ impl RawHeader {
                 "this is not a brimful file: its first 8 bytes are wrong",
             ));
         }
-        // The checksum comes before the version, so that a damaged version is told from a newer
-        // one: in every version these 64 bytes end in it.
+        // The checksum is checked before the version, so that a damaged version is distinguished
+        // from a newer one: the header of every version ends with the checksum.
         if self.u64(56) != crate::checksum(&self.0[..56]) {
             return Err(Error::corrupt(path, 0, "the header fails its checksum"));
         }
@@ -182,14 +182,14 @@ impl RawHeader {
     }
 }
 
-/// Where a block is and what it must hash to.
+/// Position, length and checksum of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockEntry {
     /// Offset in bytes.
     pub offset: u64,
     /// Length in bytes, without padding.
     pub len: u64,
-    /// XXH3 of the bytes.
+    /// XXH3 of the block's bytes.
     pub checksum: u64,
 }
 
@@ -204,7 +204,7 @@ impl BlockSlot<'_> {
     /// Writes the block and its padding.
     ///
     /// # Panics
-    /// If the block is larger than 1 GiB, which no reader accepts.
+    /// If the block exceeds 1 GiB, the limit of readers.
     pub fn put(self, block: &[u8]) -> Result<BlockEntry> {
         let len = block.len() as u64;
         assert!(len <= MAX_BLOCK_BYTES, "a block is within the format's limit");
@@ -238,8 +238,9 @@ impl SealedWriter {
         Ok(Self::over(StoreFile::create(folder, name, traffic)?, kind, meta_bytes))
     }
 
-    /// The same over the file `name`, if there is one, which nobody reads any more: where there are
-    /// bytes on disk and in the system's cache already, others are written at a third of the cost.
+    /// Like [`SealedWriter::create`], but overwrites the file `name` if it exists. It must have no
+    /// readers. Overwriting bytes that are on disk and in the system's cache costs a third of
+    /// writing new ones.
     pub fn replace(
         folder: &dyn Folder,
         name: &str,
@@ -264,8 +265,8 @@ impl SealedWriter {
     /// Appends a block.
     ///
     /// # Panics
-    /// If `meta` does not have the length given to [`SealedWriter::create`], or the block is larger
-    /// than 1 GiB, which no reader accepts.
+    /// If the length of `meta` differs from the one given to [`SealedWriter::create`], or the block
+    /// exceeds 1 GiB, the limit of readers.
     pub fn append(&mut self, block: &[u8], meta: &[u8]) -> Result<()> {
         assert_eq!(meta.len(), self.meta_bytes, "block metadata has one fixed size");
         let entry = BlockSlot { file: &self.file, offset: self.end }.put(block)?;
@@ -275,11 +276,11 @@ impl SealedWriter {
         Ok(())
     }
 
-    /// Appends `count` blocks without metadata from all threads: `put(index, buffers, slot)` puts
+    /// Appends `count` blocks without metadata, using all threads: `put(index, buffers, slot)` puts
     /// block `index`, of `len(index)` bytes, into its slot.
     ///
     /// # Panics
-    /// If a block is larger than 1 GiB.
+    /// If a block exceeds 1 GiB.
     pub fn append_shared<Buffers: Default>(
         &mut self,
         count: usize,
@@ -296,7 +297,7 @@ impl SealedWriter {
         let file = &self.file;
         let entries = resources.share(count, |index, buffers: &mut Buffers| {
             let entry = put(index, buffers, BlockSlot { file, offset: offsets[index] })?;
-            // The blocks may be small, but together they are not.
+            // One call for all blocks, because single blocks may be small.
             file.start_writing(entry.offset, entry.len);
             Ok::<_, Error>(entry)
         })?;
@@ -311,8 +312,8 @@ impl SealedWriter {
         self.blocks += 1;
     }
 
-    /// Writes table and header and makes the bytes durable; the name is so after [`Folder::sync`].
-    /// Returns the file's length in bytes.
+    /// Writes table and header and makes the bytes durable; [`Folder::sync`] makes the name
+    /// durable. Returns the file's length in bytes.
     pub fn finish(self) -> Result<u64> {
         self.file.write_all_at(&self.table, self.end)?;
         let header = Header {
@@ -331,7 +332,7 @@ impl SealedWriter {
     }
 }
 
-/// A sealed file open for reading; shareable between threads.
+/// A sealed file open for reading; threads may share it.
 #[derive(Debug)]
 pub struct SealedFile {
     file: StoreFile,
@@ -342,7 +343,7 @@ pub struct SealedFile {
 }
 
 impl SealedFile {
-    /// Opens `name`, verifying header, table and exact cover; blocks are verified when read.
+    /// Opens `name` and verifies header, table and exact cover; blocks are verified on reading.
     ///
     /// # Errors
     /// [`Error::Corrupt`] naming file and offset, [`Error::Version`] for a newer format.
@@ -443,13 +444,13 @@ impl SealedFile {
         &self.meta[index * self.meta_bytes..][..self.meta_bytes]
     }
 
-    /// Where the file is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         self.file.path()
     }
 
-    /// The header's checksum. It covers that of the table, which covers those of all blocks: other
-    /// contents, other seal.
+    /// The header's checksum. It covers the checksum of the table, which covers those of all
+    /// blocks, so it identifies the content.
     pub fn seal(&self) -> u64 {
         self.seal
     }
@@ -475,12 +476,12 @@ impl SealedFile {
         Ok(())
     }
 
-    /// Counts block `index` as found in memory, where whoever wants it keeps it.
+    /// Counts a use of block `index` that its user found in memory.
     pub fn count_found(&self, index: usize) {
         self.file.count_found(self.entries[index].len);
     }
 
-    /// Reads `range` of block `index`; what is read is not verified.
+    /// Reads `range` of block `index` without verifying its checksum.
     pub fn read_part(
         &self,
         index: usize,

@@ -1,8 +1,8 @@
-//! Sequences: records written once in order to a nameless file, and read in order any number of
+//! Sequences: records written once in order to a nameless file and read in order, any number of
 //! times.
 //!
-//! No crash promise. Invariant: a writer or reader holds one window of records, whatever the
-//! length.
+//! No crash promise. Invariant: a writer or reader uses memory for one window of records, whatever
+//! the length.
 
 use bytemuck::Pod;
 
@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::file::StoreFile;
 use crate::job::Job;
 
-/// Bytes of memory of a writer or a reader.
+/// Memory of a writer or a reader, in bytes.
 pub const WINDOW_BYTES: usize = 64 << 10;
 
 const fn window<T>() -> usize {
@@ -48,14 +48,14 @@ impl<T: Pod> SequenceWriter<T> {
         Ok(())
     }
 
-    /// Ends writing.
+    /// Ends the sequence.
     pub fn finish(mut self) -> Result<Sequence<T>> {
         self.flush()?;
         Ok(Sequence { file: self.file, len: self.written, record: std::marker::PhantomData })
     }
 }
 
-/// A sequence written to its end.
+/// A finished sequence.
 #[derive(Debug)]
 pub struct Sequence<T> {
     file: StoreFile,
@@ -90,7 +90,7 @@ pub struct SequenceReader<'s, T> {
 }
 
 impl<T: Pod> SequenceReader<'_, T> {
-    /// The record that [`SequenceReader::skip`] would pass; `None` at the end.
+    /// The next record, without passing it; `None` at the end.
     #[inline]
     pub fn peek(&mut self) -> Result<Option<T>> {
         if self.at == self.window.len() {
@@ -99,13 +99,13 @@ impl<T: Pod> SequenceReader<'_, T> {
         Ok(self.window.get(self.at).copied())
     }
 
-    /// Passes the record that was peeked at.
+    /// Passes the record that [`SequenceReader::peek`] returned.
     #[inline]
     pub fn skip(&mut self) {
         self.at += 1;
     }
 
-    /// The next record, passed; `None` at the end.
+    /// The next record, which is passed; `None` at the end.
     pub fn take(&mut self) -> Result<Option<T>> {
         let record = self.peek()?;
         self.at += usize::from(record.is_some());

@@ -1,11 +1,11 @@
-//! The external sorter: records in any order in, one ordered stream out, within a budget.
+//! The external sorter: takes records in any order and returns one ordered stream, within a budget.
 //!
-//! Workers push into buffers of their own; a full buffer is split into a *run*: parts in ascending
-//! order, unsorted within. Runs stay in memory while there is room, else they are appended to one
-//! scratch file. They are short at first and grow with the number of records, so that little more
-//! is written than does not fit; the oldest runs in memory make room for longer buffers. Merging
+//! Each worker fills a buffer. A full buffer is split into a *run*: parts in ascending order, each
+//! unsorted. Runs stay in memory while there is space; later ones are appended to one scratch file.
+//! Runs are short at first and grow with the number of records, so that the sorter writes little
+//! more than what does not fit; the oldest runs in memory make space for longer buffers. The merge
 //! cuts the key range into pieces small enough for memory, sorts each piece on one of the workers
-//! and hands the pieces to a single consumer in ascending order. Splitting and then sorting once
+//! and passes the pieces to a single consumer in ascending order. Splitting and then sorting once
 //! costs little more than half of sorting twice. Invariant: the consumer sees the same sequence
 //! whatever the number of workers, runs and pieces.
 
@@ -37,9 +37,9 @@ use crate::sorter::share::{MAX_RUNS, MIN_BUFFER, Share};
 
 /// A fixed-size record with a total order; records that compare equal are equal in every byte.
 pub trait Record: Pod + Ord + Send + Sync {
-    /// A number that never decreases along the order: the leading part of the key.
+    /// The leading part of the key: a number that never decreases along the order.
     fn radix(&self) -> u64;
-    /// True if equal `radix` means equal records.
+    /// True if equal `radix` implies equal records.
     const RADIX_IS_WHOLE: bool;
 }
 
@@ -50,14 +50,15 @@ impl Record for u64 {
     }
 }
 
-/// Sorts what is in memory by radix; `buffer` grows to the size of `records`.
+/// Sorts records in memory by radix; `buffer` grows to the size of `records`.
 pub fn sort_in_memory<R: Record>(records: &mut Vec<R>, buffer: &mut Vec<R>) {
     radix::sort_many(records, buffer);
 }
 
-/// Bytes that sorting needs at least with `workers` workers and records of `record_bytes` bytes.
+/// Smallest memory, in bytes, for sorting with `workers` workers and records of `record_bytes`
+/// bytes.
 pub fn minimum_bytes(workers: usize, record_bytes: usize) -> u64 {
-    // Below this the file would be read in too many too small parts.
+    // With less, the file would be read in too many small parts.
     (workers as u64) * 2 * (record_bytes as u64) * (64 << 10)
 }
 
@@ -66,18 +67,18 @@ pub struct Sorter<'j, R> {
     file: StoreFile,
     end: AtomicU64,
     runs: Mutex<Vec<SortedRun<R>>>,
-    /// Records in runs.
+    /// Number of records in runs.
     len: AtomicU64,
     bytes: u64,
     share: Share,
-    /// Bytes that neither buffers nor runs in memory have.
+    /// Bytes that neither buffers nor runs in memory use.
     free: AtomicU64,
     job: &'j Job,
 }
 
 impl<'j, R: Record> Sorter<'j, R> {
-    /// A sorter that uses at most `bytes` of memory with up to `workers` writers at once, and a
-    /// scratch file in `folder`. The caller has reserved the bytes.
+    /// Makes a sorter that uses at most `bytes` of memory with up to `workers` concurrent writers,
+    /// and a scratch file in `folder`. The caller has reserved the bytes.
     ///
     /// Below [`minimum_bytes`] it may use more.
     pub fn new(folder: &dyn Folder, bytes: u64, workers: usize, job: &'j Job) -> Result<Self> {
@@ -106,20 +107,20 @@ impl<'j, R: Record> Sorter<'j, R> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a run of records that are in no other.
+    /// Adds a run, whose records are in no other run.
     fn add(&self, run: SortedRun<R>) {
         self.len.fetch_add(run.len, Ordering::Relaxed);
         self.runs().push(run);
     }
 
-    /// Takes so many bytes, if they are free.
+    /// Takes `bytes` from the free ones; false if there are too few.
     fn take(&self, bytes: u64) -> bool {
         let take = |free: u64| free.checked_sub(bytes);
         self.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
-    /// Takes so many bytes, if they are free or are when the oldest runs in memory have gone to
-    /// disk.
+    /// Takes `bytes` from the free ones, and writes the oldest runs in memory to disk while there
+    /// are too few. False if there are still too few.
     fn take_from_runs(&self, bytes: u64) -> Result<bool> {
         while !self.take(bytes) {
             let oldest = {
@@ -141,7 +142,8 @@ impl<'j, R: Record> Sorter<'j, R> {
         Ok(true)
     }
 
-    /// Places on disk for so many records and for what is known of their parts.
+    /// Reserves space on disk for `len` records and for the bounds of `parts` parts; returns both
+    /// offsets.
     fn place(&self, len: u64, parts: u64) -> (u64, u64) {
         let records = len * size_of::<R>() as u64;
         let offset = self.end.fetch_add(records + parts * Parts::<R>::BYTES, Ordering::Relaxed);
@@ -161,9 +163,9 @@ impl<'j, R: Record> Sorter<'j, R> {
         Ok(RunStorage::File { offset, parts: place })
     }
 
-    /// Hands all records to `consume`, ascending, in batches. Uses the threads of `pool` to sort;
-    /// `consume` runs on one of them at a time, while the others wait for it: it must not use
-    /// `pool`. The memory bound holds for a pool of as many threads as there were workers.
+    /// Passes all records to `consume`, ascending, in batches. Sorts on the threads of `pool`;
+    /// `consume` runs on one of them at a time, while the others may wait for it, so it must not
+    /// use `pool`. The memory bound holds if the pool has as many threads as there were workers.
     pub fn merge<E: From<Error> + Send>(
         self,
         pool: &ThreadPool,
@@ -178,10 +180,10 @@ impl<'j, R: Record> Sorter<'j, R> {
         )
     }
 
-    /// Like [`Sorter::merge`], in three stages for each piece of the ordered stream: `first` in
-    /// order, `middle` at any time and in parallel, with what `first` returned, and `last` in order
-    /// again. The first two see the same records; where the key range was cut, and so what a piece
-    /// is, varies with workers and memory.
+    /// Like [`Sorter::merge`], in three stages for each piece of the ordered stream: `first` runs
+    /// in order; `middle` runs in parallel, at any time, with the result of `first`; `last` runs in
+    /// order again. The first two stages see the same records. The cuts between pieces vary with
+    /// workers and memory.
     pub fn merge_in_stages<T: Send, U: Send, E: From<Error> + Send>(
         mut self,
         pool: &ThreadPool,
@@ -197,10 +199,10 @@ impl<'j, R: Record> Sorter<'j, R> {
         self.merge_runs(&runs, piece_len, pool, first, middle, last)
     }
 
-    /// Records of a piece: as many as there is memory for, now that buffers are no more.
+    /// Records per piece: as many as memory allows, once the buffers are free.
     fn piece_len(&mut self) -> Result<usize> {
         let in_memory = |run: &SortedRun<R>| match &run.storage {
-            // What was in the buffer before what is left in it is resident, too.
+            // The whole capacity of a writer's last buffer is resident.
             RunStorage::Memory { records, parts } => {
                 (records.capacity() * size_of::<R>()) as u64
                     + parts.len() as u64 * Parts::<R>::BYTES
@@ -225,12 +227,11 @@ impl<'j, R: Record> Sorter<'j, R> {
         self.len() == 0
     }
 
-    /// Merges as few runs as are too many into a longer one.
+    /// Merges just enough runs into a longer one to keep to [`MAX_RUNS`].
     fn merge_some_runs(&mut self, piece_len: usize, pool: &ThreadPool) -> Result<()> {
         let group: Vec<SortedRun<R>> = {
             let mut runs = self.runs();
-            // The shortest, so that hardly a record is merged twice; of equal ones those that are
-            // on disk already.
+            // The shortest runs, so that few records are merged twice; among equals, those on disk.
             runs.sort_by_key(|run| (run.len, matches!(run.storage, RunStorage::Memory { .. })));
             let more = runs.len() - MAX_RUNS;
             runs.drain(..MAX_RUNS.min(more + 1)).collect()
@@ -266,7 +267,7 @@ impl<'j, R: Record> Sorter<'j, R> {
         middle: impl Fn(T, &[R]) -> Result<U, E> + Sync,
         last: impl FnMut(U) -> Result<(), E> + Send,
     ) -> Result<(), E> {
-        // In flight: one piece a worker, and its buffer for sorting.
+        // In flight: one piece per worker, and the buffer that sorts it.
         let plans = Mutex::new(Plans {
             planner: Planner::new(runs, piece_len, &self.file)?,
             ahead: VecDeque::new(),
@@ -305,8 +306,8 @@ impl<'j, R: Record> Sorter<'j, R> {
         results.into_iter().collect()
     }
 
-    /// The next piece and its number. What the pieces after it need the system starts to read, for
-    /// each worker one.
+    /// The next piece and its number. Also starts reading ahead the data of the following pieces,
+    /// one per worker.
     fn next_plan(
         &self,
         plans: &Mutex<Plans<'_, R>>,
@@ -327,7 +328,7 @@ impl<'j, R: Record> Sorter<'j, R> {
         Some((plans.next - 1, plan))
     }
 
-    /// Starts reading what [`Sorter::read_piece`] will.
+    /// Starts reading the data that [`Sorter::read_piece`] needs.
     fn start_reading(&self, runs: &[SortedRun<R>], plan: &Plan<R>) {
         let record = size_of::<R>() as u64;
         for (run, range) in &plan.reads {
@@ -340,7 +341,7 @@ impl<'j, R: Record> Sorter<'j, R> {
         }
     }
 
-    /// Reads what a piece is made from, in no order.
+    /// Reads the records of a piece, in no order.
     fn read_piece(&self, runs: &[SortedRun<R>], plan: &Plan<R>, piece: &mut Vec<R>) -> Result<()> {
         let length = |range: &Range<u64>| (range.end - range.start) as usize;
         piece.clear();
@@ -370,15 +371,15 @@ impl<'j, R: Record> Sorter<'j, R> {
 /// The pieces of a merge.
 struct Plans<'r, R> {
     planner: Planner<'r, R>,
-    /// Those that nobody makes yet, and the number of the first.
+    /// Plans that no worker has taken, and the number of the first.
     ahead: VecDeque<Result<Plan<R>>>,
     next: usize,
-    /// Most repeats of a piece: what the stages make of them takes memory, too.
+    /// Limit of repeats per piece, because the results of the stages take memory, too.
     most_repeats: usize,
 }
 
 impl<R: Record> Plans<'_, R> {
-    /// The first plan, or as many of its repeats as a piece may have.
+    /// The first plan, or as many of its repeats as one piece may have.
     fn pop(&mut self) -> Option<Result<Plan<R>>> {
         if let Some(Ok(plan)) = self.ahead.front_mut()
             && plan.repeats > self.most_repeats
@@ -391,9 +392,10 @@ impl<R: Record> Plans<'_, R> {
 
 /// A part of the ordered stream.
 pub struct Piece<'p, R> {
-    /// A record and how often it comes before the others, no more often than a piece has records.
+    /// A record, and the number of its repeats before `records`: at most the records of a piece.
     pub repeats: Option<(R, usize)>,
-    /// The records after that, ascending. What is written to them the next stage reads.
+    /// The records after the repeats, ascending. The next stage sees the changes that a stage
+    /// makes.
     pub records: &'p mut [R],
 }
 
@@ -416,7 +418,7 @@ impl<R: Record> Piece<'_, R> {
     }
 }
 
-/// One worker's end of a [`Sorter`]. [`SortWriter::finish`] must be called.
+/// The writer of one worker to a [`Sorter`]. [`SortWriter::finish`] must be called.
 pub struct SortWriter<'s, 'j, R> {
     sorter: &'s Sorter<'j, R>,
     /// Records that the buffer may hold before it becomes a run.
@@ -436,7 +438,7 @@ impl<R: Record> SortWriter<'_, '_, R> {
         Ok(())
     }
 
-    /// Grows the buffer while it is shorter than a run, makes a run of it then.
+    /// Grows the buffer while it is shorter than a run; then turns it into a run.
     #[cold]
     fn make_room(&mut self) -> Result<()> {
         if self.records.len() < self.run_len {
@@ -471,7 +473,7 @@ impl<R: Record> SortWriter<'_, '_, R> {
         (Parts::of(&self.records, &starts), shift)
     }
 
-    /// Splits what is left into a run that stays in memory.
+    /// Splits the remaining records into a run that stays in memory.
     pub fn finish(mut self) -> Result<()> {
         if self.records.is_empty() {
             return Ok(());
@@ -549,7 +551,7 @@ mod tests {
         let shapes: [Shape; 5] =
             [mix, |i| mix(i) >> 40, |i| mix(i) % 3, |_| 7, |i| mix(i) & 0xFFFF_0000_0000_00FF];
         for shape in shapes {
-            // More than MAX_RUNS runs at the smallest buffer, so that runs are merged twice.
+            // More than MAX_RUNS runs with the smallest buffer, so that some runs are merged twice.
             let values: Vec<u64> = (0..700_000).map(shape).collect();
             let mut expected = values.clone();
             expected.sort_unstable();

@@ -1,4 +1,4 @@
-//! Transfers between files and memory: how many, of how many bytes, and how long they took.
+//! Transfers between files and memory: counts, bytes and times.
 
 use std::ops::{Add, Sub};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::sealed::Kind;
 
-/// What the bytes of a file are.
+/// The content of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
     /// Manifests and the pointer to them.
@@ -15,7 +15,7 @@ pub enum Content {
     Ids,
     /// Degrees and strengths.
     Degrees,
-    /// Edges, and where they are.
+    /// Edges and their directory.
     Edges,
     /// Weights of edges.
     Weights,
@@ -23,20 +23,20 @@ pub enum Content {
     States,
     /// Signals between vertices.
     Signals,
-    /// Edges listed by vertex: what a program over neighbour lists spills.
+    /// Edges listed by vertex, spilled by programs over neighbour lists.
     Lists,
     /// Records of collections.
     Records,
     /// Checkpoints of runs.
     Checkpoints,
-    /// What is on its way: runs of a sort, spools, logs of changes.
+    /// Intermediate data: runs of a sort, spools, logs of changes.
     Working,
-    /// The user's input, where it is read in place.
+    /// The user's input, if it is read in place.
     Input,
 }
 
 impl Content {
-    /// All of them.
+    /// All contents.
     pub const ALL: [Self; 12] = [
         Self::Manifest,
         Self::Ids,
@@ -52,7 +52,7 @@ impl Content {
         Self::Input,
     ];
 
-    /// Its name.
+    /// The name in logs and reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Manifest => "manifest",
@@ -106,20 +106,20 @@ impl Counter {
 /// Transfers of a job in one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Transfers {
-    /// How many there were.
+    /// Number of transfers.
     pub count: u64,
-    /// How long they took, one after the other; those of several threads overlap.
+    /// Sum of their durations; those of several threads overlap.
     pub nanoseconds: u64,
 }
 
 impl Transfers {
-    /// How long they took, in seconds.
+    /// Sum of their durations, in seconds.
     pub fn seconds(self) -> f64 {
         self.nanoseconds as f64 / 1e9
     }
 }
 
-/// Bytes moved so far, summed over the files of one job.
+/// Bytes moved so far by the files of one job.
 #[derive(Debug, Default)]
 pub struct Traffic {
     reads: Counter,
@@ -127,24 +127,24 @@ pub struct Traffic {
     read: [AtomicU64; Content::ALL.len()],
     written: [AtomicU64; Content::ALL.len()],
     found: [AtomicU64; Content::ALL.len()],
-    /// Bytes of nameless files now, and the most there ever were.
+    /// Current and greatest total bytes of nameless files.
     scratch: AtomicU64,
     most_scratch: AtomicU64,
 }
 
 impl Traffic {
-    /// Nameless files have become longer.
+    /// Counts the growth of nameless files.
     pub(crate) fn add_scratch(&self, bytes: u64) {
         let now = self.scratch.fetch_add(bytes, Ordering::Relaxed) + bytes;
         self.most_scratch.fetch_max(now, Ordering::Relaxed);
     }
 
-    /// A nameless file of so many bytes has gone.
+    /// Counts the end of a nameless file of `bytes` bytes.
     pub(crate) fn remove_scratch(&self, bytes: u64) {
         self.scratch.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// The most bytes that nameless files had together.
+    /// The greatest total bytes of nameless files at any time.
     pub fn most_scratch(&self) -> u64 {
         self.most_scratch.load(Ordering::Relaxed)
     }
@@ -163,7 +163,7 @@ impl Traffic {
         self.found[content as usize].fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// What was moved so far.
+    /// The transfers so far.
     pub fn moved(&self) -> Moved {
         let load = |counters: &[AtomicU64; Content::ALL.len()]| {
             std::array::from_fn(|index| counters[index].load(Ordering::Relaxed))
@@ -188,7 +188,7 @@ impl Traffic {
     }
 }
 
-/// Bytes moved, by what they are.
+/// Bytes moved, by content.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Moved {
     reads: Transfers,
@@ -209,7 +209,7 @@ impl Moved {
         self.written[content as usize]
     }
 
-    /// Bytes of `content` that were wanted and found in memory, where a run had kept them.
+    /// Bytes of `content` found in memory instead of read, because a run had pinned them.
     pub fn found(&self, content: Content) -> u64 {
         self.found[content as usize]
     }
@@ -224,22 +224,22 @@ impl Moved {
         self.writes
     }
 
-    /// Bytes read in all.
+    /// Bytes read in total.
     pub fn bytes_read(&self) -> u64 {
         self.read.iter().sum()
     }
 
-    /// Bytes written in all.
+    /// Bytes written in total.
     pub fn bytes_written(&self) -> u64 {
         self.written.iter().sum()
     }
 
-    /// Bytes found in memory in all.
+    /// Bytes found in memory in total.
     pub fn bytes_found(&self) -> u64 {
         self.found.iter().sum()
     }
 
-    /// Tells the log of each content of which there was any.
+    /// Logs the transfers of each content that had any.
     pub fn log(&self) {
         for content in Content::ALL {
             let [read, written, found] =
@@ -283,7 +283,7 @@ impl Add for Moved {
     }
 }
 
-/// What was moved between two looks at the same traffic, the later one first.
+/// The transfers between two readings of the same traffic, the later one first.
 impl Sub for Moved {
     type Output = Self;
 

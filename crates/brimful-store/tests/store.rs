@@ -1,4 +1,4 @@
-//! The store as its users see it: on real files and on a folder that fails on purpose.
+//! The store through its public interface: on real files and on a folder that fails on purpose.
 
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
@@ -44,7 +44,7 @@ fn noise(len: usize, seed: u64) -> Vec<u8> {
     (0..len as u64).map(|i| mix(seed << 32 | i) as u8).collect()
 }
 
-/// All bytes of a file, past every check.
+/// All bytes of a file, read without checks.
 fn contents(folder: &dyn Folder, name: &str) -> Vec<u8> {
     let device = folder.open(name).unwrap();
     let mut bytes = vec![0; device.len().unwrap() as usize];
@@ -55,7 +55,7 @@ fn contents(folder: &dyn Folder, name: &str) -> Vec<u8> {
     bytes
 }
 
-/// Puts `bytes` where `name` was.
+/// Replaces the content of `name` by `bytes`.
 fn replace(folder: &dyn Folder, name: &str, bytes: &[u8]) {
     if folder.list().unwrap().iter().any(|n| n == name) {
         folder.remove(name).unwrap();

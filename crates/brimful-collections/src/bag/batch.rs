@@ -1,5 +1,5 @@
-//! Many records at once: in order of their pages, which are read in large pieces and shared out
-//! among the threads.
+//! Batches of records: in order of their pages, which come in large reads and are shared among the
+//! threads.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
@@ -14,7 +14,7 @@ use crate::fields::{put, u64_at};
 use crate::order::{Ids, MOST_IDS, Order};
 use crate::pipeline;
 
-/// Records of a batch, in the order asked for.
+/// Records of a batch, in the order of the request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Records {
     bytes: Vec<u8>,
@@ -22,17 +22,17 @@ pub struct Records {
 }
 
 impl Records {
-    /// How many there are.
+    /// Number of records.
     pub fn len(&self) -> usize {
         self.positions.len()
     }
 
-    /// True if there are none.
+    /// True if there is no record.
     pub fn is_empty(&self) -> bool {
         self.positions.is_empty()
     }
 
-    /// The record of the `index`-th id; `None` if there is no such.
+    /// The record of the `index`-th id; `None` if it does not exist.
     pub fn get(&self, index: usize) -> Option<&[u8]> {
         let (at, len) = *self.positions.get(index)?;
         self.bytes.get(at..at + len)
@@ -50,7 +50,7 @@ impl Records {
         }
     }
 
-    /// Keeps the first `len` records only.
+    /// Keeps only the first `len` records.
     fn truncate(&mut self, len: usize) {
         self.positions.truncate(len);
         let mut kept: Vec<&mut (usize, usize)> =
@@ -66,22 +66,21 @@ impl Records {
     }
 }
 
-/// The position of a record that is not there.
+/// The position of a record that does not exist.
 const ABSENT: (usize, usize) = (usize::MAX, 0);
 
-/// Which records a batch gets.
+/// The records to fetch in a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wanted {
-    /// All of them: one that was removed is an error.
+    /// All records: a removed one is an error.
     All,
-    /// Those that are there.
+    /// The records that exist.
     Present,
-    /// Those that are there, up to the first that takes pages of its own, and no more than so many
-    /// bytes.
+    /// The records that exist before the first span, with at most this many bytes.
     Some(usize),
 }
 
-/// An id's position and its index in the batch.
+/// The position of an id, and its index in the batch.
 type Located = (Option<RecordPosition>, usize);
 
 impl RecordBag {
@@ -122,7 +121,7 @@ impl RecordBag {
         Ok(start)
     }
 
-    /// Puts records of one class into pages, a page at a time.
+    /// Writes records of one class into pages, page by page.
     fn fill<R: AsRef<[u8]>>(
         &self,
         writing: &Writing<'_>,
@@ -211,10 +210,10 @@ impl RecordBag {
         Ok(located)
     }
 
-    /// The records `ids`, in their order.
+    /// The records `ids`, in the order of `ids`.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] or [`Error::Removed`] for the first id that has no record.
+    /// [`Error::OutOfRange`] or [`Error::Removed`] for the first id without a record.
     pub fn fetch_batch(&self, ids: &[u64]) -> Result<Vec<Records>> {
         if let Some(largest) = ids.iter().copied().max() {
             self.check(largest)?;
@@ -229,8 +228,8 @@ impl RecordBag {
             .install(|| ids.par_chunks(share).map(|ids| self.fetch_ids(ids, Wanted::All)).collect())
     }
 
-    /// `count` records from `start` on, in order; removed ones are `None` in [`Records::get`] and
-    /// left out by [`Records::iter`].
+    /// `count` records from `start` on, in order; a removed one is `None` in [`Records::get`], and
+    /// [`Records::iter`] skips it.
     pub fn fetch_range(&self, start: u64, count: usize) -> Result<Records> {
         match start.checked_add(count as u64) {
             Some(end) if end <= self.len() => {
@@ -244,8 +243,8 @@ impl RecordBag {
         }
     }
 
-    /// As many records from `start` on as a batch may hold, `most` at most and one at least;
-    /// removed ones are as in [`RecordBag::fetch_range`].
+    /// The records from `start` on that fit in a batch: at least one, at most `most`; removed ones
+    /// are as in [`RecordBag::fetch_range`].
     pub fn fetch_next(&self, start: u64, most: usize) -> Result<Records> {
         let ids: Vec<u64> = (start..self.len().min(start.saturating_add(most as u64))).collect();
         let records = self.fetch_until_long(&ids)?;
@@ -255,7 +254,7 @@ impl RecordBag {
         }
     }
 
-    /// One record, whatever its length, if the budget holds it.
+    /// One record of any length, if it fits in the budget.
     fn fetch_long(&self, id: u64) -> Result<Records> {
         match self.get_within(id) {
             Ok(bytes) => Ok(Records { positions: vec![(0, bytes.len())], bytes }),
@@ -266,8 +265,7 @@ impl RecordBag {
         }
     }
 
-    /// The first of the records `ids`: all before the first that takes pages of its own, and no
-    /// more bytes than the share of a batch.
+    /// The records `ids` up to the first span, and at most the bytes of a batch's share.
     pub(crate) fn fetch_until_long(&self, ids: &[u64]) -> Result<Records> {
         self.fetch_ids(ids, Wanted::Some(self.share_bytes()))
     }
@@ -304,7 +302,8 @@ impl RecordBag {
         for window in pages.chunks(WINDOW_PAGES) {
             self.options.resources.job.check()?;
             let groups: Vec<_> = groups.by_ref().take(window.len()).collect();
-            // The rest will be as long as what is here: growing by doubling would copy it all.
+            // Assumes that the remaining records have the same average length: growth by doubling
+            // would copy everything.
             let coming: usize = groups.iter().map(|group| group.len()).sum();
             if done > 0
                 && records.bytes.capacity() - records.bytes.len()
@@ -329,7 +328,7 @@ impl RecordBag {
                                     records.truncate((records.len() / 2).max(1));
                                 }
                             }
-                            // It moved meanwhile.
+                            // The record moved meanwhile.
                             None => again.push(*index),
                         }
                     }
@@ -347,14 +346,14 @@ impl RecordBag {
         Ok(records)
     }
 
-    /// Replaces the records `ids`; of an id that occurs twice the last one stays. If it fails or is
-    /// stopped, some of them are replaced; doing it again does no harm.
+    /// Replaces the records `ids`; for a repeated id the last record stays. After a failure or
+    /// cancellation some of them are replaced; repeating the call is safe.
     pub fn store_batch<R: AsRef<[u8]> + Sync>(&self, ids: &[u64], records: &[R]) -> Result<()> {
         self.change_batch(ids, records, Change::Replace)
     }
 
-    /// Adds to the ends of the records `ids`, in their order. If it fails or is stopped, some of it
-    /// was added: doing it again adds that twice.
+    /// Appends to the records `ids`, in the order of `ids`. After a failure or cancellation some
+    /// items are appended; repeating the call appends them twice.
     pub fn append_to_batch<R: AsRef<[u8]> + Sync>(&self, ids: &[u64], items: &[R]) -> Result<()> {
         self.change_batch(ids, items, Change::Add)
     }
@@ -411,9 +410,9 @@ impl RecordBag {
         self.tidy()
     }
 
-    /// Adds to the ends of the records of ascending `ids`, from one thread; those that are empty so
-    /// far get their positions side by side. An error comes with how many were added to; where it
-    /// is that the job was cancelled, no other was.
+    /// Appends to the records of ascending `ids`, on one thread; records that were empty get
+    /// adjacent positions. An error includes the number of records changed; after a cancellation no
+    /// others were changed.
     pub(crate) fn append_sorted(&self, ids: &[u64], items: &[&[u8]]) -> Result<(), (usize, Error)> {
         let mut done = 0;
         self.append_some(ids, items, &mut done)
@@ -443,9 +442,9 @@ impl RecordBag {
         Ok(())
     }
 
-    /// Lets `f` see and change records in batches, on all threads; reads ahead meanwhile and writes
-    /// back the records that changed. `f` gets an id and its record; a record that was removed is
-    /// left out. Of records that take pages of their own one is in memory at a time.
+    /// Passes records to `f` in batches, on all threads; reads ahead meanwhile and writes back the
+    /// records that changed. `f` gets an id and its record; removed records are skipped. At most
+    /// one record with pages of its own is in memory at a time.
     pub fn process(
         &self,
         order: &Order,
@@ -479,7 +478,7 @@ impl RecordBag {
         })
     }
 
-    /// Lets `f` change `records`, the first of `ids`, and stores those that changed.
+    /// Passes `records`, which belong to the first of `ids`, to `f`, and stores those that changed.
     fn process_some(
         &self,
         ids: &[u64],
@@ -503,14 +502,14 @@ impl RecordBag {
         self.store_batch(&changed, &after)
     }
 
-    /// Records that a batch of a stream has: as many as its share of the budget holds on average.
+    /// Records per batch of a stream: as many as fit on average in its share of the budget.
     pub fn batch_len(&self) -> usize {
         let data = self.space().pages() * self.pages.page_bytes() as u64;
         let average = (data / self.len().max(1)).max(16) as usize;
         (self.share_bytes() / average).clamp(1, 1 << 16)
     }
 
-    /// Bytes of records that a batch of a stream has at most, unless one record has more.
+    /// Limit of the bytes of a batch of a stream, unless one record is longer.
     fn share_bytes(&self) -> usize {
         self.options.batch_bytes() / (2 * pipeline::in_flight(&self.options.resources))
     }

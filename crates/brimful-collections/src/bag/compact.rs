@@ -1,7 +1,7 @@
-//! Giving space back: records of sparse pages move together, in small steps.
+//! Compaction: records of sparse pages move to fuller ones, in small steps.
 //!
-//! Invariant: a step moves a bounded number of pages, and readers and writers of other records go
-//! on meanwhile.
+//! Invariant: a step moves a bounded number of pages, and readers and writers of other records
+//! continue meanwhile.
 
 use brimful_store::durable::PageId;
 
@@ -9,12 +9,12 @@ use super::layout::{RecordPosition, SlotPage};
 use super::{DATA, RecordBag};
 use crate::error::Result;
 
-/// Pages that one step empties.
+/// Pages emptied per step.
 const STEP_PAGES: usize = 64;
 
 impl RecordBag {
-    /// Moves records together until no page is sparse, and gives the free pages back to the file
-    /// system. Makes everything durable.
+    /// Moves records until no page is sparse, and returns the free pages to the file system. Makes
+    /// everything durable.
     pub fn compact(&self) -> Result<()> {
         while self.compact_step(STEP_PAGES)? > 0 {
             self.pages.check()?;
@@ -22,8 +22,8 @@ impl RecordBag {
         Ok(self.pages.compact(|writing| self.describe(writing))?)
     }
 
-    /// One step, if the bag is sparse: what every change may cost. Says what the map of pages
-    /// holds.
+    /// Compacts by one step if the bag is sparse, as part of every change. Also tells the page
+    /// cache how much memory the page map uses.
     pub(super) fn tidy(&self) -> Result<()> {
         let (is_sparse, bytes) = {
             let space = self.space();
@@ -36,7 +36,7 @@ impl RecordBag {
         Ok(())
     }
 
-    /// Empties up to `most` sparse pages; returns how many records moved.
+    /// Empties up to `most` sparse pages; returns the number of records moved.
     fn compact_step(&self, most: usize) -> Result<u64> {
         let pages = self.space().sparse_pages(most, &self.classes);
         let mut moved = 0;
@@ -60,7 +60,7 @@ impl RecordBag {
             let writing = self.pages.write();
             let _changing = self.id_lock(id);
             let position = RecordPosition::slot_of(number, slot);
-            // Whoever changed it meanwhile has moved or removed it.
+            // Otherwise the record has moved or was removed meanwhile.
             if id < self.len() && self.position(id)? == Some(position) {
                 let record = self.read_at(id, position)?;
                 let new = self.put(&writing, id, &record, record.len())?;

@@ -1,9 +1,9 @@
-//! How records stand in the pages of a bag.
+//! The layout of records in the pages of a bag.
 //!
 //! A *class page* has slots of one size; a slot begins with the record's id and length. A *span* is
 //! a run of pages for one long record. Sizes grow by about a fifth from class to class, so that a
-//! record wastes a tenth on average and one that grows moves rarely. Invariant: a slot's id says
-//! whose it is, so that a stale address is noticed, and damage too.
+//! record wastes a tenth on average and a growing record moves rarely. Invariant: a slot holds the
+//! id of its record, so that stale positions and damage are detected.
 
 use crate::fields::{put, u16_at, u32_at, u64_at};
 
@@ -13,7 +13,7 @@ pub(super) const PAGE_HEADER: usize = 8;
 pub(super) const SLOT_HEADER: usize = 12;
 /// Bytes of a span before its record.
 pub(super) const SPAN_HEADER: usize = 24;
-/// The id of a slot that nobody uses.
+/// The id in a free slot.
 const FREE: u64 = u64::MAX;
 /// The end of a chain of free slots.
 const NONE: u16 = u16::MAX;
@@ -36,7 +36,7 @@ impl RecordPosition {
         Self(PRESENT | SPAN_BIT | page << 16)
     }
 
-    /// The entry as stored: 0 where there is no record.
+    /// Decodes an entry of the index; 0 means no record.
     pub(super) fn decode(entry: u64) -> Option<Self> {
         (entry & PRESENT != 0).then_some(Self(entry))
     }
@@ -58,10 +58,10 @@ impl RecordPosition {
     }
 }
 
-/// The sizes of slots for one size of page.
+/// The slot sizes for one page size.
 #[derive(Debug)]
 pub(super) struct Classes {
-    /// Slots of a page and bytes of a slot; ascending bytes.
+    /// Slots per page and bytes per slot, by ascending bytes.
     sizes: Vec<(u16, usize)>,
 }
 
@@ -77,7 +77,7 @@ impl Classes {
         Self { sizes }
     }
 
-    /// The class for a record of `len` bytes; `None`: it needs a span.
+    /// The class for a record of `len` bytes; `None` if it needs a span.
     pub(super) fn of(&self, len: usize) -> Option<u8> {
         let class = self.sizes.partition_point(|(_, bytes)| *bytes < len + SLOT_HEADER);
         (class < self.sizes.len()).then_some(class as u8)
@@ -87,18 +87,18 @@ impl Classes {
         self.sizes.len()
     }
 
-    /// Slots of a page of this class; 0 if there is no such class.
+    /// Slots per page of this class; 0 for an unknown class.
     pub(super) fn slots(&self, class: u8) -> u16 {
         self.sizes.get(usize::from(class)).map_or(0, |(count, _)| *count)
     }
 
-    /// Bytes of a slot of this class.
+    /// Bytes per slot of this class.
     pub(super) fn slot_bytes(&self, class: u8) -> usize {
         self.sizes.get(usize::from(class)).map_or(0, |(_, bytes)| *bytes)
     }
 }
 
-/// A class page: what is in it. Works on any bytes; nonsense reads as no record.
+/// A view of a class page. Works on any bytes; invalid content reads as no record.
 #[derive(Clone, Copy)]
 pub(super) struct SlotPage<'a> {
     bytes: &'a [u8],
@@ -110,7 +110,7 @@ impl<'a> SlotPage<'a> {
         Self { bytes, slot_bytes: classes.slot_bytes(class_of(bytes)) }
     }
 
-    /// Slots that were ever used.
+    /// Number of slots used so far, including free ones.
     pub(super) fn used(&self) -> u16 {
         if self.slot_bytes == 0 { 0 } else { u16_at(self.bytes, 4) }
     }
@@ -121,7 +121,7 @@ impl<'a> SlotPage<'a> {
             return None;
         }
         let at = PAGE_HEADER + usize::from(slot) * self.slot_bytes;
-        // A damaged page may count slots that it has not.
+        // A damaged page may count more slots than it has.
         let slot = self.bytes.get(at..at + self.slot_bytes)?;
         let (id, len) = (u64_at(slot, 0), u32_at(slot, 8) as usize);
         if id == FREE {
@@ -130,7 +130,7 @@ impl<'a> SlotPage<'a> {
         slot.get(SLOT_HEADER..SLOT_HEADER + len).map(|record| (id, record))
     }
 
-    /// The record in a slot, if it is that of `id`.
+    /// The record in a slot, if it belongs to `id`.
     pub(super) fn record(&self, slot: u16, id: u64) -> Option<&'a [u8]> {
         self.get(slot).filter(|(found, _)| *found == id).map(|(_, record)| record)
     }
@@ -149,12 +149,12 @@ pub(super) fn is_formatted(bytes: &[u8], class: u8) -> bool {
     u16_at(bytes, 0) == u16::from(class) + 1
 }
 
-/// The class of a formatted page; one that no class has if it is not.
+/// The class of a formatted page; no class has the result for other pages.
 pub(super) fn class_of(bytes: &[u8]) -> u8 {
     u16_at(bytes, 0).checked_sub(1).map_or(u8::MAX, |class| class.min(255) as u8)
 }
 
-/// Takes a free slot of a page and writes a record into it; `None` if the page has none.
+/// Writes a record into a free slot of a page; `None` if no slot is free.
 pub(super) fn insert(
     bytes: &mut [u8],
     classes: &Classes,
@@ -185,7 +185,7 @@ pub(super) fn insert(
     Some(slot)
 }
 
-/// Replaces the record in a slot, or adds to its end; false if it does not fit.
+/// Replaces the record in a slot, or appends to it; false if it does not fit.
 pub(super) fn rewrite(
     bytes: &mut [u8],
     classes: &Classes,
@@ -205,7 +205,7 @@ pub(super) fn rewrite(
     true
 }
 
-/// Gives a slot back to its page; false if it was not that of `id`.
+/// Frees a slot of a page; false if it does not belong to `id`.
 pub(super) fn remove(bytes: &mut [u8], classes: &Classes, slot: u16, id: u64) -> bool {
     if SlotPage::new(bytes, classes).record(slot, id).is_none() {
         return false;
@@ -218,7 +218,7 @@ pub(super) fn remove(bytes: &mut [u8], classes: &Classes, slot: u16, id: u64) ->
     true
 }
 
-/// The head of a span.
+/// The header of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SpanHead {
     pub(super) pages: u64,
@@ -229,7 +229,7 @@ pub(super) struct SpanHead {
 const SPAN_MARK: u16 = 0xFFFE;
 
 impl SpanHead {
-    /// The head in a span's first page, if there is one.
+    /// Reads the header from a span's first page, if there is one.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let head =
             Self { pages: u32_at(bytes, 4).into(), id: u64_at(bytes, 8), len: u64_at(bytes, 16) };

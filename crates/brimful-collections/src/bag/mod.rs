@@ -1,12 +1,12 @@
 //! Records of any length as bytes, by id: the untyped half of [`crate::DiskBag`].
 //!
-//! An index of 8 bytes a record says where each is, so that a record costs at most two reads. A
-//! change happens in place where it fits; else the record moves, the index follows, and the old
-//! place is free for others. Invariant: the new record is whole before the index names it, and the
-//! old one goes after; a reader that comes between looks again.
+//! An index of 8 bytes a record holds its position, so a record of up to a page costs at most two
+//! reads. A changed record stays in place if it fits; otherwise it moves, the index follows, and
+//! its old position becomes free. Invariant: the new record is complete before the index names it,
+//! and the old one is removed afterwards; a reader in between looks the position up again.
 //!
-//! Changes of one record are ordered by a lock that some ids share; pages have their own locks
-//! below. Order of locks: the right to write, an id's, the space's, a page's.
+//! A lock shared by some ids orders the changes of one record; pages have their own locks below.
+//! Lock order: the right to write, the lock of the id, the lock of the space, the lock of the page.
 
 mod batch;
 mod compact;
@@ -34,28 +34,28 @@ use crate::folder::{CollectionFolder, open_pages};
 use crate::hash_pages::HashPages;
 use crate::options::Options;
 
-/// The number of a bag's format in its root.
+/// The number of the bag's format, in its root.
 const KIND: u32 = 2;
-/// The address spaces of a bag's file.
+/// The address spaces of the file.
 const INDEX: u8 = 0;
 const DATA: u8 = 1;
 const INFOS: u8 = 2;
 const KEYS: u8 = 3;
 
 const ENTRY_BYTES: usize = 8;
-/// Pages that a batch brings into memory together.
+/// Pages that a batch loads together.
 const WINDOW_PAGES: usize = 64;
-/// Locks that ids share.
+/// Number of locks that ids share.
 const ID_LOCKS: usize = 64;
 /// Longest record in bytes.
 pub const MAX_RECORD_BYTES: u64 = 1 << 32;
 
-/// What kind of change a record gets.
+/// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Change {
-    /// The bytes are the record.
+    /// The bytes become the record.
     Replace,
-    /// The bytes go to its end.
+    /// The bytes are appended to the record.
     Add,
 }
 
@@ -66,27 +66,27 @@ pub struct RecordBag {
     classes: Classes,
     space: Mutex<Space>,
     ids: Vec<Mutex<()>>,
-    /// Ids given out.
+    /// Number of ids assigned.
     len: AtomicU64,
-    /// Ids whose record was removed.
+    /// Number of ids whose record was removed.
     removed: AtomicU64,
     growing: Mutex<()>,
     schema: Vec<u8>,
     options: Options,
-    /// Bytes of a record that is held whole, at most.
+    /// Limit of the bytes of a record that is read whole.
     longest_bytes: u64,
-    /// For whoever finds records by a key of their own; empty otherwise.
+    /// Keys of the records of a [`crate::DiskMap`]; empty in other bags.
     keys: HashPages,
     _lock: Option<FolderLock>,
 }
 
 impl RecordBag {
-    /// Opens the bag at `path`, or makes it. `schema` says what the records are and must be the
-    /// same whenever the bag is opened.
+    /// Opens the bag at `path`, or makes it. `schema` describes the records and must be the same on
+    /// every opening.
     ///
     /// # Errors
-    /// [`Error::RecordType`] if it was made for other records; [`Error::Store`] if it is in use by
-    /// another process, damaged, or the budget is too small.
+    /// [`Error::RecordType`] if it was made for other records; [`Error::Store`] if another process
+    /// uses it, if it is damaged, or if the budget is too small.
     pub fn open(path: &Path, schema: &[u8], options: Options) -> Result<Self> {
         let locked = CollectionFolder::at(path)?;
         let mut opened = Self::open_in(&locked.folder, schema, options)?;
@@ -94,7 +94,8 @@ impl RecordBag {
         Ok(opened)
     }
 
-    /// [`RecordBag::open`] in any folder; the caller sees to it that nobody else has it open.
+    /// Like [`RecordBag::open`], in any folder; the caller ensures that no other process has it
+    /// open.
     pub fn open_in(folder: &dyn Folder, schema: &[u8], options: Options) -> Result<Self> {
         let (pages, meta) = open_pages(folder, KIND, &options, (&describe([0; 5], schema), 40))?;
         let found = meta.get(40..).unwrap_or_default();
@@ -107,7 +108,7 @@ impl RecordBag {
         let mut space = Space::new(pages.page_bytes(), &classes);
         let (len, removed, data_pages) = (u64_at(&meta, 0), u64_at(&meta, 8), u64_at(&meta, 16));
         let parts = data_pages.div_ceil((pages.page_bytes() / space::INFO_BYTES) as u64);
-        // Every sync writes the whole index and all information of pages.
+        // Every sync writes the whole index and all page information.
         let index = len.div_ceil((pages.page_bytes() / ENTRY_BYTES) as u64);
         if parts > pages.pages(INFOS) || index > pages.pages(INDEX) || removed > len {
             let what =
@@ -136,29 +137,29 @@ impl RecordBag {
         })
     }
 
-    /// The same bag for an owner that has set memory aside for its longest records: none is refused
-    /// for its length.
+    /// Lifts the limit on the length of records, for an owner that has reserved memory for the
+    /// longest.
     pub(crate) fn with_any_record(mut self) -> Self {
         self.longest_bytes = u64::MAX;
         self
     }
 
-    /// Where the bag is.
+    /// The path of the bag.
     pub fn path(&self) -> &Path {
         self.pages.path().parent().unwrap_or(self.pages.path())
     }
 
-    /// Ids given out, removed records included: the next record gets this id.
+    /// Number of ids assigned, including those of removed records: the id of the next record.
     pub fn len(&self) -> u64 {
         self.len.load(Ordering::Acquire)
     }
 
-    /// True if no id was given out.
+    /// True if no id was assigned.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Records that are there.
+    /// Number of records that exist.
     pub fn count(&self) -> u64 {
         self.len() - self.removed.load(Ordering::Relaxed)
     }
@@ -168,7 +169,7 @@ impl RecordBag {
         Ok(self.pages.file_bytes()?)
     }
 
-    /// What the records are, as said when the bag was made.
+    /// The description of the records, given when the bag was made.
     pub fn schema(&self) -> &[u8] {
         &self.schema
     }
@@ -219,7 +220,7 @@ impl RecordBag {
     }
 
     fn id_lock(&self, id: u64) -> MutexGuard<'_, ()> {
-        // Neighbours share no lock: threads often work on consecutive ids.
+        // Neighbours share no lock, because threads often work on consecutive ids.
         self.ids[id as usize % ID_LOCKS].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -227,14 +228,14 @@ impl RecordBag {
         self.space.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets `f` see record `id`: two reads at most, if it is no longer than a page.
+    /// Passes record `id` to `f`: at most two reads for a record of up to a page.
     ///
     /// # Errors
     /// [`Error::OutOfRange`], [`Error::Removed`].
     pub fn fetch<R>(&self, id: u64, f: impl FnOnce(&[u8]) -> R) -> Result<R> {
         self.check(id)?;
         let mut f = Some(f);
-        // A record that others move all the time is met sooner or later; under its lock at once.
+        // A record that keeps moving is found after some attempts, or at once under its lock.
         for _ in 0..3 {
             let Some(position) = self.position(id)? else {
                 return Err(self.removed(id));
@@ -262,10 +263,10 @@ impl RecordBag {
         }
     }
 
-    /// Record `id`; the memory is the caller's, whatever the budget is.
+    /// Returns record `id`; its memory belongs to the caller and is not limited by the budget.
     pub fn get(&self, id: u64) -> Result<Vec<u8>> {
         let mut record = Vec::new();
-        // Exactly: growth by doubling would take twice the memory.
+        // Exact, because growth by doubling would take twice the memory.
         let parts: RefCell<&mut Vec<u8>> = RefCell::new(&mut record);
         self.visit(
             id,
@@ -275,7 +276,7 @@ impl RecordBag {
         Ok(record)
     }
 
-    /// [`RecordBag::get`] within the budget.
+    /// Like [`RecordBag::get`], within the budget.
     ///
     /// # Errors
     /// [`Error::Store`] with the budget that works, if the record is too long for this one.
@@ -287,8 +288,8 @@ impl RecordBag {
         self.read_at(id, position)
     }
 
-    /// Lets `begin` see how long record `id` is, and `f` its bytes, piece by piece: a record may be
-    /// longer than memory. Neither may use the bag.
+    /// Passes the length of record `id` to `begin`, and its bytes to `f`, piece by piece: a record
+    /// may be longer than memory. Neither function may use the bag.
     ///
     /// # Errors
     /// [`Error::OutOfRange`], [`Error::Removed`].
@@ -307,8 +308,8 @@ impl RecordBag {
         Ok(())
     }
 
-    /// Reads record `id` into `out`; returns how long it is. Where that is not the length of `out`,
-    /// what is in `out` is of no use.
+    /// Reads record `id` into `out` and returns the length of the record. If it differs from the
+    /// length of `out`, the content of `out` is undefined.
     pub fn read_into(&self, id: u64, out: &mut [u8]) -> Result<u64> {
         let (mut len, mut at) = (0, 0);
         self.visit(
@@ -324,7 +325,8 @@ impl RecordBag {
         Ok(len)
     }
 
-    /// Bytes of record `id` if it takes pages of its own; `None` if it shares one, or is not there.
+    /// The length of record `id` if it has pages of its own; `None` if it shares a page or does not
+    /// exist.
     pub fn long_len(&self, id: u64) -> Result<Option<u64>> {
         if id >= self.len() || !self.position(id)?.is_some_and(RecordPosition::is_span) {
             return Ok(None);
@@ -336,7 +338,7 @@ impl RecordBag {
         }
     }
 
-    /// Refuses a record that is too long to be held whole.
+    /// Refuses a record that is too long to be read whole.
     fn require(&self, id: u64, position: RecordPosition) -> Result<()> {
         if !position.is_span() {
             return Ok(());
@@ -357,12 +359,12 @@ impl RecordBag {
         .into())
     }
 
-    /// True if there is a record `id`.
+    /// True if record `id` exists.
     pub fn contains(&self, id: u64) -> Result<bool> {
         Ok(id < self.len() && self.position(id)?.is_some())
     }
 
-    /// Bytes of record `id`.
+    /// The length of record `id` in bytes.
     pub fn record_len(&self, id: u64) -> Result<u64> {
         match self.long_len(id)? {
             Some(len) => Ok(len),
@@ -370,7 +372,7 @@ impl RecordBag {
         }
     }
 
-    /// Replaces record `id`, in place where it fits. A record that was removed is there again.
+    /// Replaces record `id`, in place if it fits. A removed record exists again.
     pub fn store(&self, id: u64, record: &[u8]) -> Result<()> {
         self.check(id)?;
         self.check_bytes(record.len() as u64)?;
@@ -382,8 +384,7 @@ impl RecordBag {
         self.tidy()
     }
 
-    /// Adds `bytes` to the end of record `id`: amortised O(1), as a record that grows gets room to
-    /// spare.
+    /// Appends `bytes` to record `id`: amortised O(1), because a growing record gets spare space.
     pub fn append_to(&self, id: u64, bytes: &[u8]) -> Result<()> {
         self.check(id)?;
         {
@@ -394,7 +395,7 @@ impl RecordBag {
         self.tidy()
     }
 
-    /// Removes record `id`; its id is not given out again.
+    /// Removes record `id`; its id is not assigned again.
     pub fn remove(&self, id: u64) -> Result<()> {
         self.check(id)?;
         {
@@ -415,7 +416,7 @@ impl RecordBag {
         self.extend(&[record])
     }
 
-    /// Appends a record that a key names; both become durable together.
+    /// Appends a record that a key refers to; both become durable together.
     pub(crate) fn append_linked(&self, mixed: u64, record: &[u8]) -> Result<()> {
         self.check_bytes(record.len() as u64)?;
         let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -428,7 +429,7 @@ impl RecordBag {
         Ok(())
     }
 
-    /// Removes a record and the key that names it; both become durable together.
+    /// Removes a record and the key that refers to it; both become durable together.
     pub(crate) fn unlink(&self, mixed: u64, id: u64) -> Result<()> {
         let writing = self.pages.write();
         self.keys.set(&self.pages, &writing, mixed, None)?;
@@ -441,17 +442,17 @@ impl RecordBag {
         self.release(&writing, id, position)
     }
 
-    /// What its owner was given.
+    /// The options given on opening.
     pub(crate) fn options(&self) -> &Options {
         &self.options
     }
 
-    /// Makes everything stored so far survive a crash.
+    /// Makes all stored data durable.
     pub fn sync(&self) -> Result<()> {
         Ok(self.pages.sync_with(|writing| self.describe(writing))?)
     }
 
-    /// Writes what only memory knows; returns the description for the root.
+    /// Writes the state that is only in memory; returns the description for the root.
     fn describe(&self, writing: &Writing<'_>) -> brimful_store::Result<Vec<u8>> {
         self.keys.settle(&self.pages, writing, true)?;
         self.write_infos(writing)?;
@@ -479,8 +480,8 @@ impl RecordBag {
     }
 }
 
-/// A bag's description in its root: ids given out, records removed, data pages, bits and entries of
-/// the table of keys.
+/// The description in the root: ids assigned, records removed, data pages, bits and entries of the
+/// table of keys.
 fn describe(fields: [u64; 5], schema: &[u8]) -> Vec<u8> {
     let mut out: Vec<u8> = fields.iter().flat_map(|field| field.to_le_bytes()).collect();
     out.extend_from_slice(schema);

@@ -9,7 +9,7 @@ use super::{Change, DATA, RecordBag, WINDOW_PAGES};
 use crate::error::{Error, Result};
 
 impl RecordBag {
-    /// Replaces a record, or adds to it.
+    /// Replaces a record, or appends to it.
     pub(super) fn change(
         &self,
         writing: &Writing<'_>,
@@ -36,8 +36,8 @@ impl RecordBag {
                 let mut record = self.read_at(id, position)?;
                 record.extend_from_slice(bytes);
                 self.check_bytes(record.len() as u64)?;
-                // Room to grow by a half: moving costs O(1) a byte in all. What was empty may be
-                // whole now.
+                // Spare space of half the length, so that moves cost amortised O(1) per byte. A
+                // record that was empty may be complete now and gets none.
                 let spare = if record.len() == bytes.len() { 0 } else { record.len() / 2 };
                 self.put(writing, id, &record, record.len() + spare)?
             }
@@ -46,7 +46,7 @@ impl RecordBag {
         self.release(writing, id, position)
     }
 
-    /// Changes a record where it is; false if there is no room.
+    /// Changes a record in its present position; false if it does not fit.
     pub(super) fn change_in_place(
         &self,
         writing: &Writing<'_>,
@@ -62,7 +62,8 @@ impl RecordBag {
             SlotPage::new(page.bytes(), &self.classes).record(position.slot(), id)?;
             let class = self.classes.of(bytes.len());
             let add = change == Change::Add;
-            // One that shrank much moves to a smaller slot, or the bag would keep its old size.
+            // A record that shrinks much moves to a smaller slot; otherwise the bag would keep its
+            // size.
             let shrunk = !add
                 && class.is_some_and(|class| {
                     let now = layout::class_of(page.bytes());
@@ -106,7 +107,7 @@ impl RecordBag {
         Ok(fits)
     }
 
-    /// Puts a record where there is room for `capacity` bytes; the index does not know it yet.
+    /// Writes a record to a position with `capacity` bytes; the caller updates the index.
     pub(super) fn put(
         &self,
         writing: &Writing<'_>,
@@ -140,8 +141,8 @@ impl RecordBag {
         }
     }
 
-    /// Makes a span of `len` bytes with room for `capacity`; `fill` writes them, given its first
-    /// page.
+    /// Makes a span of `len` bytes with space for `capacity`; `fill` gets its first page and writes
+    /// the bytes.
     fn put_span(
         &self,
         writing: &Writing<'_>,
@@ -164,8 +165,8 @@ impl RecordBag {
         written.map(|()| RecordPosition::span_at(first))
     }
 
-    /// Copies a span into a larger one, page by page, and adds to its end: a record may be longer
-    /// than memory.
+    /// Copies a span into a larger one, page by page, because a record may be longer than memory,
+    /// and appends to it.
     fn grow_span(
         &self,
         writing: &Writing<'_>,
@@ -187,7 +188,7 @@ impl RecordBag {
         })
     }
 
-    /// Pages of a span that its record reaches into.
+    /// Number of pages of a span that contain bytes of its record.
     fn used_pages(&self, head: &SpanHead) -> u64 {
         (head.len + SPAN_HEADER as u64).div_ceil(self.pages.page_bytes() as u64)
     }
@@ -237,7 +238,7 @@ impl RecordBag {
         Ok(record)
     }
 
-    /// Lets `f` see the record of a span, a page at a time.
+    /// Passes the record of a span to `f`, page by page.
     pub(super) fn visit_span(
         &self,
         position: RecordPosition,
@@ -284,7 +285,8 @@ impl RecordBag {
         if !removed {
             return Err(self.damaged(id, position, "the record is not where the index says"));
         }
-        // The space stays locked until the page is gone, or somebody could be promised room on it.
+        // The space stays locked until the page is discarded, so that no thread reserves slots on
+        // it meanwhile.
         let mut space = self.space();
         if space.release(position.page(), &self.classes) {
             self.pages.discard(writing, page)?;

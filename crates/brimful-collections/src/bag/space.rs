@@ -1,21 +1,21 @@
-//! Which pages of a bag have room.
+//! The free space in the pages of a bag.
 //!
-//! Four bytes a page: its class and how many of its slots are taken, or promised to somebody who is
-//! about to take one. Invariant: a page promised has the slot; a page without records is free.
+//! Four bytes per page: its class, and the number of its slots in use or reserved. Invariant: a
+//! reserved slot exists on its page; a page without records is free.
 
 use std::collections::BTreeMap;
 
 use super::layout::{Classes, SPAN};
 use crate::fields::u32_at;
 
-/// One page.
+/// The state of one page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Info {
     kind: Kind,
     live: u16,
-    /// It is in the list of its class's pages with room.
+    /// True if the page is in the list of its class's pages with free slots.
     listed: bool,
-    /// Its records are being moved elsewhere: nobody is promised room on it.
+    /// True while its records move elsewhere: its slots are not reserved.
     draining: bool,
 }
 
@@ -48,21 +48,21 @@ impl Info {
     }
 }
 
-/// Bytes of a page's information on disk.
+/// Bytes of the state of a page on disk.
 pub(super) const INFO_BYTES: usize = 4;
 
 /// The pages of a bag.
 #[derive(Debug)]
 pub(super) struct Space {
     infos: Vec<Info>,
-    /// Pages with room, by class.
+    /// Pages with free slots, by class.
     open: Vec<Vec<u64>>,
     /// Runs of free pages: start and length.
     free: BTreeMap<u64, u64>,
-    /// Parts of the information that changed, by the page that holds them.
+    /// Changed parts of the state; each part fills one page.
     changed: Vec<bool>,
     per_page: usize,
-    /// Slots of class pages, in bytes: all, and those taken.
+    /// Bytes of all slots in class pages, and of those taken.
     slot_bytes: u64,
     taken_bytes: u64,
 }
@@ -80,7 +80,7 @@ impl Space {
         }
     }
 
-    /// Takes in the information of the next pages.
+    /// Decodes the state of the next pages.
     pub(super) fn decode(&mut self, bytes: &[u8], pages: u64, classes: &Classes) {
         let left = (pages as usize).saturating_sub(self.infos.len()).min(self.per_page);
         for at in 0..left {
@@ -118,35 +118,36 @@ impl Space {
         parts
     }
 
-    /// Has the parts written again by the next sync.
+    /// Makes the next sync write this part again.
     pub(super) fn mark_changed(&mut self, part: u64) {
         if let Some(changed) = self.changed.get_mut(part as usize) {
             *changed = true;
         }
     }
 
-    /// Pages that the bag ever had.
+    /// Number of pages, including free ones.
     pub(super) fn pages(&self) -> u64 {
         self.infos.len() as u64
     }
 
-    /// Slots that hold a record, or were promised to somebody.
+    /// Number of slots in use or reserved.
     pub(super) fn taken_slots(&self) -> u64 {
         self.infos.iter().map(|info| u64::from(info.live)).sum()
     }
 
-    /// Bytes of memory held.
+    /// Bytes of memory used.
     pub(super) fn memory_bytes(&self) -> u64 {
         (self.infos.capacity() * size_of::<Info>()
             + self.open.iter().map(|o| o.capacity() * 8).sum::<usize>()) as u64
     }
 
-    /// True if more than a third of what the slots could hold is empty.
+    /// True if more than a third of the bytes of all slots is free.
     pub(super) fn is_sparse(&self) -> bool {
         self.slot_bytes > self.taken_bytes + self.taken_bytes / 2 + (4 << 20)
     }
 
-    /// Promises up to `want` slots of a class on one page: the page and how many.
+    /// Reserves up to `want` slots of a class on one page; returns the page and the number of
+    /// slots.
     pub(super) fn promise(&mut self, class: u8, want: usize, classes: &Classes) -> (u64, usize) {
         let slots = classes.slots(class);
         let bytes = classes.slot_bytes(class) as u64;
@@ -174,7 +175,7 @@ impl Space {
         (page, count)
     }
 
-    /// Removes the last entry of a class's list, which is of no use any more.
+    /// Removes the last entry of a class's list, which is obsolete.
     fn unlist(&mut self, class: u8, page: u64, info: Info) {
         if let Some(open) = self.open.get_mut(usize::from(class)) {
             open.pop();
@@ -184,7 +185,7 @@ impl Space {
         }
     }
 
-    /// Takes slots back; true if the page is empty now and was freed: the caller discards it.
+    /// Frees a slot. Returns true if the page is now empty and free: then the caller discards it.
     pub(super) fn release(&mut self, page: u64, classes: &Classes) -> bool {
         let info = self.get(page);
         let Kind::Class(class) = info.kind else {
@@ -196,7 +197,7 @@ impl Space {
         if live == 0 {
             self.slot_bytes =
                 self.slot_bytes.saturating_sub(u64::from(classes.slots(class)) * bytes);
-            // Its entry in the list, if any, is skipped when it comes up.
+            // Its entry in the list, if any, is skipped later.
             self.set(page, Info::default());
             give(&mut self.free, page, 1);
             return true;
@@ -211,7 +212,7 @@ impl Space {
         false
     }
 
-    /// Pages in a row for a span.
+    /// Allocates consecutive pages for a span.
     pub(super) fn allocate_span(&mut self, count: u64) -> u64 {
         let first = self.allocate(count);
         (first..first + count)
@@ -219,14 +220,14 @@ impl Space {
         first
     }
 
-    /// Takes the pages of a span back.
+    /// Frees the pages of a span.
     pub(super) fn release_span(&mut self, first: u64, count: u64) {
         (first..first + count).for_each(|page| self.set(page, Info::default()));
         give(&mut self.free, first, count);
     }
 
-    /// Pages of which less than three quarters are taken, the emptiest of each class first. Nobody
-    /// is promised room on them until [`Space::settle`].
+    /// Pages with less than three quarters of their slots taken, the emptiest of each class first.
+    /// Their slots are not reserved until [`Space::settle`].
     pub(super) fn sparse_pages(&mut self, most: usize, classes: &Classes) -> Vec<u64> {
         let mut found = Vec::new();
         for class in 0..self.open.len() as u8 {
@@ -242,7 +243,7 @@ impl Space {
                 .collect();
             pages.sort_unstable_by_key(|page| (self.get(*page).live, *page));
             pages.dedup();
-            // One page with room stays, so that what moves has somewhere to go.
+            // One page with free slots stays, as a target for the records that move.
             let sparse = pages
                 .iter()
                 .take(pages.len().saturating_sub(1))
@@ -255,14 +256,14 @@ impl Space {
             }
             found.extend(pages);
             if let Some(open) = self.open.get_mut(usize::from(class)) {
-                // The fullest are filled first.
+                // The fullest pages are filled first.
                 *open = kept;
             }
         }
         found
     }
 
-    /// Ends what [`Space::sparse_pages`] began, for a page that still has records.
+    /// Ends the draining of a page that still has records; see [`Space::sparse_pages`].
     pub(super) fn settle(&mut self, page: u64) {
         let info = self.get(page);
         let Kind::Class(class) = info.kind else {
@@ -286,7 +287,7 @@ impl Space {
             }
             return start;
         }
-        // The free run at the end, if there is one, is the beginning.
+        // A free run at the end, if there is one, becomes the beginning.
         let end = self.infos.len() as u64;
         let last = self
             .free
@@ -312,7 +313,7 @@ impl Space {
     }
 }
 
-/// Adds a run to the free ones, joined with its neighbours.
+/// Adds a run to the free ones and joins it with its neighbours.
 fn give(free: &mut BTreeMap<u64, u64>, mut start: u64, mut len: u64) {
     let before = free.range(..start).next_back().map(|(before, count)| (*before, *count));
     if let Some((before, count)) = before.filter(|(before, count)| before + count == start) {
@@ -386,7 +387,7 @@ mod tests {
         let sparse = space.sparse_pages(10, &classes);
         assert_eq!(sparse, [2, 5, 7]);
         assert_eq!(space.promise(class, 1, &classes).0, 1);
-        // A record that moves away does not make room for the next.
+        // On a page that is being emptied, freed slots are not reserved again.
         assert!(space.release(2, &classes));
         space.settle(5);
         assert_eq!(space.promise(class, 1, &classes).0, 5);

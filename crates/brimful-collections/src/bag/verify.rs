@@ -1,6 +1,6 @@
-//! Whether index, records and the information of pages agree.
+//! Checks that index, records and page states agree.
 //!
-//! Invariant: nothing is changed.
+//! Invariant: verification changes nothing.
 
 use brimful_store::Error as StoreError;
 
@@ -8,11 +8,11 @@ use super::RecordBag;
 use crate::error::{Error, Result};
 
 impl RecordBag {
-    /// Reads everything that stands on disk, compares it with its checksums, and looks whether
-    /// every id leads to its record. Returns the bytes read. Nothing must be changed meanwhile.
+    /// Reads everything on disk, verifies its checksums, and checks that every id leads to its
+    /// record. Returns the bytes read. The bag must not change meanwhile.
     ///
     /// # Errors
-    /// Corruption that names the offset or the record.
+    /// Corruption, naming the offset or the record.
     pub fn verify(&self) -> Result<u64> {
         let job = &self.options.resources.job;
         let read = self.pages.verify(job)?;

@@ -1,4 +1,4 @@
-//! Streaming a box through a function, and writing back the records that changed.
+//! Passes all records of a box to a function, and writes back those that changed.
 
 use super::RecordBox;
 use crate::error::Result;
@@ -6,10 +6,9 @@ use crate::order::{Ids, Order};
 use crate::pipeline;
 
 impl RecordBox {
-    /// Lets `f` see and change all records, in batches, on all threads; reads ahead meanwhile and
-    /// writes back the records that changed. Other threads may use the box meanwhile; what they
-    /// store into a record that `f` changes at the same time may be lost. `f` may fetch from the
-    /// box.
+    /// Passes all records to `f`, in batches, on all threads; reads ahead meanwhile and writes back
+    /// the records that changed. Other threads may use the box meanwhile; a record that they store
+    /// while `f` changes it may be lost. `f` may fetch from the box.
     pub fn process(
         &self,
         order: &Order,
@@ -48,7 +47,7 @@ impl RecordBox {
         })
     }
 
-    /// Writes the records that changed, whole pages without reading them again.
+    /// Writes the records that changed, whole pages without reading them first.
     fn write_back(&self, start: u64, before: &[u8], after: &[u8]) -> Result<()> {
         let writing = self.pages.write();
         let mut page_bytes = vec![0; self.pages.page_bytes()];

@@ -193,7 +193,7 @@ fn a_crash_leaves_the_bag_as_it_was_at_a_sync() {
             "sync {at}: {} records are none of the states",
             found.len()
         );
-        // It goes on working.
+        // The bag remains usable.
         let mut both = Both { len: bag.len(), model: found, bag, random: Random(at) };
         (0..10).for_each(|_| both.step());
         both.assert_equal();
@@ -394,10 +394,10 @@ fn a_failed_read_or_write_is_an_error_and_the_bag_goes_on() {
             let ids: Vec<u64> = (0..3000).rev().collect();
             let records: Vec<Vec<u8>> = ids.iter().map(|_| vec![2; 450]).collect();
             let failed = bag.store_batch(&ids, &records);
-            // A bulk read that fails is tried once more, page by page.
+            // A failed bulk read is repeated page by page.
             let may_succeed = operation == Operation::Read || folder.count(operation) < number;
             assert!(failed.is_err() || may_succeed);
-            // Threads share the work: the fault may not have come yet.
+            // Threads share the work: the fault may not have occurred yet.
             folder.set_plan(FaultPlan::new());
             for (id, record) in all(&bag) {
                 assert!(

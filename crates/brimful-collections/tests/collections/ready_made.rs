@@ -1,4 +1,4 @@
-//! The ready-made collections against those of the standard library, larger than their memory.
+//! The ready-made collections against those of the standard library, with more data than memory.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -100,7 +100,7 @@ fn a_crash_leaves_counts_as_they_were_at_a_sync() {
         let counter = FrequencyCounter::open_in(&folder.crash(), options(MEMORY)).unwrap();
         let mut sum = 0;
         counter.for_each(|_, count| Ok(sum += count)).unwrap();
-        // The root is written after the first sync of the device; giving space back may follow.
+        // The root is written after the first sync of the device; compaction may follow.
         let least = syncs.iter().filter(|(_, after)| *after < at).count() as u64;
         let most = syncs.iter().filter(|(before, _)| before + 2 <= at).count() as u64;
         assert!(
@@ -120,7 +120,7 @@ fn a_failed_write_makes_a_counter_refuse_what_it_no_longer_knows() {
     let keys: Vec<u64> = (0..3_000_000).collect();
     let failed = counter.add_many(&keys).and_then(|()| counter.sync()).unwrap_err();
     assert!(failed.to_string().contains("the disk is full"), "{failed}");
-    // Nor is it used when there is room again: what it knew is not what it would write.
+    // With free space it still refuses: its state in memory is not the state that it would write.
     folder.set_plan(FaultPlan::new());
     for refused in [counter.add_many(&[9]), counter.sync(), counter.count_many(&[1]).map(drop)] {
         let refused = refused.unwrap_err().to_string();
@@ -131,8 +131,7 @@ fn a_failed_write_makes_a_counter_refuse_what_it_no_longer_knows() {
     assert_eq!(counter.count_many(&[1, 2, 3, 4]).unwrap(), [1, 1, 1, 0]);
 }
 
-/// Adds batches while another thread stops the calls all the time; a call that was stopped is made
-/// again.
+/// Adds batches while another thread cancels the calls all the time; cancelled calls are repeated.
 fn add_though_stopped(
     options: &Options,
     batches: u64,
@@ -148,7 +147,7 @@ fn add_though_stopped(
                 Err(Error::Store(StoreError::Interrupted)) => stopped += 1,
                 Err(error) => panic!("{error}"),
             }
-            // As the Python package does once a call has ended.
+            // As the Python package does after a call.
             job.resume();
         }
     };
@@ -203,7 +202,7 @@ fn lists_that_are_stopped_have_each_item_once() {
     let expected: Vec<u32> = (0..40).collect();
     (0..20_000).for_each(|list| {
         let mut found = lists.get(list).unwrap();
-        // What was applied in two goes is sorted in each.
+        // Items applied in two steps are sorted within each.
         found.sort_unstable();
         assert_eq!(found, expected);
     });

@@ -1,20 +1,20 @@
-//! Many pages at once: those not in memory are read in large pieces.
+//! Reads many pages at once: those not in memory come in large reads.
 //!
-//! A bulk read takes no lock while it reads. What it read is used only if it has the checksum that
-//! the page table gave; a page that moved meanwhile is read again, under its lock. Invariant: every
-//! page is seen as it was at some moment between call and return.
+//! A bulk read takes no lock while it reads. It uses a page only if it has the checksum of the page
+//! table; a page that moved meanwhile is read again under its lock. Invariant: every page is seen
+//! in the state of some moment between call and return.
 
 use super::table::Entry;
 use super::{PageFile, PageId, Writing};
 use crate::error::Result;
 use crate::sealed::Buffer;
 
-/// Most bytes read at once.
+/// Limit of bytes per read.
 const RUN_BYTES: usize = 2 << 20;
-/// A gap up to this long is cheaper to read than to skip.
+/// Reading a gap up to this long is cheaper than skipping it.
 const GAP_BYTES: u64 = 64 << 10;
 
-/// One thread's bulk reads; holds the buffer.
+/// The bulk reads of one thread, with their buffer.
 #[derive(Debug)]
 pub struct Scanner<'p> {
     pages: &'p PageFile,
@@ -23,13 +23,13 @@ pub struct Scanner<'p> {
 }
 
 impl PageFile {
-    /// A reader of many pages. It holds a buffer of up to 2 MiB beside the cache.
+    /// A reader of many pages. It uses a buffer of up to 2 MiB beside the cache.
     pub fn scanner(&self) -> Scanner<'_> {
         Scanner { pages: self, buffer: Buffer::new(), missing: Vec::new() }
     }
 
-    /// Replaces a page by `bytes` without reading it, if it is not in memory and still has the
-    /// checksum `expected`; false if it is not so.
+    /// Replaces a page by `bytes` without reading it. Returns false and does nothing if the page is
+    /// in memory or no longer has the checksum `expected`.
     pub fn replace(
         &self,
         _: &Writing<'_>,
@@ -53,13 +53,13 @@ impl PageFile {
 }
 
 impl Scanner<'_> {
-    /// What it reads.
+    /// The page file that it reads.
     pub fn pages(&self) -> &PageFile {
         self.pages
     }
 
-    /// Calls `visit` once for each of `pages`, in no particular order. What is read stays in memory
-    /// only where there is room.
+    /// Calls `visit` once for each of `pages`, in no particular order. The pages stay in memory
+    /// only if there are free frames.
     pub fn visit(
         &mut self,
         pages: impl IntoIterator<Item = PageId>,
@@ -88,7 +88,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Brings `pages` into memory, for changes that follow.
+    /// Brings `pages` into memory, for later changes.
     pub fn load(&mut self, pages: impl IntoIterator<Item = PageId>) -> Result<()> {
         self.missing.clear();
         for page in pages {
@@ -128,7 +128,8 @@ impl Scanner<'_> {
             let (run, others) = rest.split_at(count);
             rest = others;
             self.buffer.resize((last - first + 1) as usize * page_bytes);
-            // A file that was cut meanwhile, because the pages moved, fails here: see below.
+            // Pages may have moved and the file been cut meanwhile: then this read fails, and each
+            // page is read again below.
             let whole =
                 pages.file.read_exact_at(self.buffer.bytes_mut(), pages.offset(first)).is_ok();
             for &(slot, page, entry) in run {
@@ -147,7 +148,7 @@ impl Scanner<'_> {
 }
 
 impl PageFile {
-    /// Keeps a page that was read, if it is still so; where there is no room, only if it `must`.
+    /// Keeps a page in memory if its entry is unchanged; without a free frame, only if it `must`.
     fn admit(&self, page: PageId, entry: Entry, bytes: &[u8], must: bool) -> Result<()> {
         let most = self.frames_per_stripe.load(std::sync::atomic::Ordering::Relaxed);
         let mut stripe = self.stripe(page);

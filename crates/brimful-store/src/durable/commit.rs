@@ -1,9 +1,9 @@
-//! Making pages durable, reading the table back, and giving space back.
+//! Makes pages durable, reads the table, and frees space.
 //!
-//! A sync: dirty pages, changed pages of the table and the directory go to fresh slots; the file is
-//! made durable; the first root is written and made durable; the second follows. Only then are the
-//! slots that the old root named free. Invariant: whatever fails, the durable root stays whole, and
-//! what memory knows stays true.
+//! A sync writes dirty pages, changed pages of the table and the directory to fresh slots, and
+//! makes the file durable. Then it writes the first root and makes it durable; the second root
+//! follows. Only then does it free the slots that the old root named. Invariant: whatever fails,
+//! the durable root stays whole, and the state in memory stays true.
 
 use std::sync::{MutexGuard, PoisonError};
 
@@ -14,9 +14,9 @@ use super::{PageFile, PageId, Placement, Writing, first_byte};
 use crate::error::{Error, Result};
 use crate::file::StoreFile;
 
-/// Most bytes written at once.
+/// Limit of bytes per write.
 const RUN_BYTES: usize = 4 << 20;
-/// Most pages that one step of compaction moves, so that readers never wait long.
+/// Limit of pages that one step of compaction moves, so that readers never wait long.
 const STEP_PAGES: usize = 512;
 
 /// The root as it is on disk.
@@ -25,7 +25,7 @@ pub(super) struct Committed {
     generation: u64,
     /// Slots of the directory.
     directory: Vec<u64>,
-    /// The bytes of the second root that are still to be written.
+    /// The bytes of the second root, if it is not yet written.
     unmirrored: Option<Vec<u8>>,
 }
 
@@ -37,7 +37,7 @@ impl Committed {
     }
 }
 
-/// A sync between collecting and becoming durable.
+/// A sync between the collection of dirty pages and durability.
 struct Collected {
     root: Vec<u8>,
     directory: Vec<u64>,
@@ -45,20 +45,20 @@ struct Collected {
 }
 
 impl PageFile {
-    /// Makes everything stored so far, and `meta`, survive a crash: all of it or, if the crash
-    /// comes before the end, nothing of it. Waits for those who are changing pages; readers go on.
+    /// Makes all stored data and `meta` durable, atomically: a crash before the end keeps the
+    /// previous sync. Waits for holders of [`PageFile::write`]; readers continue.
     ///
-    /// Gives space back where more than a third of the file is free.
+    /// Compacts the file if more than a third of it is free.
     ///
     /// # Errors
-    /// [`Error::Io`]; if the disk was full it may be called again, after a failed sync of the
-    /// device everything is refused until the file is opened again.
+    /// [`Error::Io`]. After a full disk the sync may be called again; after a failed sync of the
+    /// device every use is refused until the file is opened again.
     pub fn sync(&self, meta: &[u8]) -> Result<()> {
         self.sync_with(|_| Ok(meta.to_vec()))
     }
 
-    /// [`PageFile::sync`] where the owner writes its last pages, and says its description, while
-    /// nobody else changes pages.
+    /// Like [`PageFile::sync`]; the owner writes its last pages and returns its description while
+    /// no other thread changes pages.
     pub fn sync_with(
         &self,
         mut prepare: impl FnMut(&Writing<'_>) -> Result<Vec<u8>>,
@@ -69,7 +69,7 @@ impl PageFile {
         if end - used > used / 2 + 64 { self.shrink(&mut committed, &mut prepare) } else { Ok(()) }
     }
 
-    /// Moves pages from the end of the file into free space and cuts the file, in small steps.
+    /// Moves pages from the end of the file into free slots and cuts the file, in small steps.
     pub fn compact(&self, mut prepare: impl FnMut(&Writing<'_>) -> Result<Vec<u8>>) -> Result<()> {
         let mut committed = self.committed();
         self.commit(&mut committed, &mut prepare)?;
@@ -95,26 +95,27 @@ impl PageFile {
             };
             let writing = self.write();
             for page in pages {
-                // A dirty page moves to the first free slot at the next sync.
+                // A page marked dirty moves to the first free slot at the next sync.
                 self.update(&writing, page, |page| page.mark())?;
             }
             drop(writing);
             self.commit(committed, prepare)?;
             if self.extent().1 >= end {
-                // What stands at the end is the directory or a page that others keep changing.
+                // The end of the file holds the directory, or a page that other threads keep
+                // changing.
                 return Ok(());
             }
         }
     }
 
-    /// Slots in use, and one beyond the last of them.
+    /// The number of slots in use, and the end of the last one.
     fn extent(&self) -> (u64, u64) {
         let space = self.space();
         (space.slots.taken_count(), space.slots.end())
     }
 
     fn cut(&self) -> Result<()> {
-        // Under the lock: nobody must be given a slot beyond meanwhile.
+        // Under the lock, because slots beyond the end must not be allocated meanwhile.
         let space = self.space();
         let wanted = self.offset(space.slots.end());
         if self.file.len()? > wanted { self.file.set_len(wanted) } else { Ok(()) }
@@ -131,7 +132,7 @@ impl PageFile {
     ) -> Result<()> {
         self.file.usable()?;
         if let Some(root) = committed.unmirrored.take() {
-            // The older copy must name the last durable root before the newer is touched.
+            // The older copy must name the last durable root before the newer one is overwritten.
             let result = self.file.write_all_at(&root, ROOT_OFFSETS[1]);
             if result.is_err() {
                 committed.unmirrored = Some(root);
@@ -156,7 +157,7 @@ impl PageFile {
             .and_then(|()| self.file.sync());
         let mut space = self.space();
         if durable.is_err() {
-            // The old root may still be the one: what it names stays.
+            // The old root may still be the durable one: the slots that it names stay.
             collected.retired.iter().for_each(|slot| space.slots.retire(*slot));
             return durable;
         }
@@ -170,7 +171,7 @@ impl PageFile {
         Ok(())
     }
 
-    /// Writes all dirty pages, in order of their numbers and as few writes as possible.
+    /// Writes all dirty pages in page order, with as few writes as possible.
     fn write_dirty_pages(&self) -> Result<()> {
         let mut dirty = Vec::new();
         for stripe in &self.stripes {
@@ -182,12 +183,12 @@ impl PageFile {
             if count % STEP_PAGES == 0
                 && let Err(stopped) = self.check()
             {
-                // Their slots are given out already.
+                // The pages of the run already have slots.
                 self.write_run(&mut run)?;
                 return Err(stopped);
             }
             let mut stripe = self.stripe(page);
-            // A reader may have needed its frame, and written it out.
+            // A reader may have needed the frame, and evicted the page.
             let Some(frame) = stripe.find(page).filter(|frame| frame.dirty) else {
                 continue;
             };
@@ -227,7 +228,8 @@ impl PageFile {
         result
     }
 
-    /// Writes what changed of the table, and the directory. Nobody changes pages meanwhile.
+    /// Writes the changed pages of the table, and the directory. No thread may change pages
+    /// meanwhile.
     fn write_table(&self, committed: &Committed, meta: Vec<u8>) -> Result<Collected> {
         let mut moved = Vec::new();
         let result = self.write_table_pages(&mut moved).and_then(|()| self.write_directory());
@@ -297,7 +299,7 @@ impl PageFile {
     }
 }
 
-/// Pages in consecutive slots, to be written at once.
+/// Pages in consecutive slots, for one write.
 #[derive(Default)]
 struct SlotRun {
     pages: Vec<(PageId, Placement, u64)>,
@@ -327,7 +329,8 @@ fn directory_slots(root: &Root, bytes: u64) -> Vec<u64> {
     (root.directory_slot..root.directory_slot.saturating_add(count)).collect()
 }
 
-/// Reads and verifies directory and table; claims the slots they name. `memory` bounds the table.
+/// Reads and verifies directory and table; claims the slots that they name. `memory` bounds the
+/// table.
 pub(super) fn read_table(
     file: &StoreFile,
     root: &Root,
@@ -338,8 +341,7 @@ pub(super) fn read_table(
     let first = first_byte(page_bytes);
     let slots_in_file = length.saturating_sub(first).div_ceil(root.page_bytes);
     let bytes = directory_bytes(root);
-    // A table larger than the file could hold is no table; one larger than the memory cannot be
-    // read.
+    // A table that exceeds the file is corrupt; one that exceeds the memory cannot be read.
     let pages = bytes.saturating_mul(root.page_bytes / super::table::ENTRY_BYTES as u64);
     if bytes > length || root.directory_slot > slots_in_file {
         let what = format!(

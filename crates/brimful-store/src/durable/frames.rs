@@ -1,14 +1,14 @@
-//! Pages in memory: frames in stripes, each stripe under a lock of its own.
+//! Pages in memory: frames in stripes, each stripe with its own lock.
 //!
-//! Invariant: a page has at most one frame, in the stripe that its number chooses; a dirty frame is
-//! the only place where its content is.
+//! Invariant: a page has at most one frame, in the stripe that its number selects; a dirty frame
+//! holds the only copy of its content.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use super::table::PageId;
 
-/// Spreads page numbers, which are consecutive, over a map.
+/// Distributes consecutive page numbers over a hash map.
 #[derive(Default)]
 pub(super) struct PageHasher(u64);
 
@@ -32,11 +32,11 @@ pub(super) struct Frame {
     pub(super) page: Option<PageId>,
     pub(super) bytes: Box<[u8]>,
     pub(super) dirty: bool,
-    /// Used since the clock's hand passed.
+    /// Used since the hand of the clock passed.
     touched: bool,
 }
 
-/// The frames of one lock.
+/// The frames under one lock.
 #[derive(Debug, Default)]
 pub(super) struct Stripe {
     frames: Vec<Frame>,
@@ -46,7 +46,7 @@ pub(super) struct Stripe {
 }
 
 impl Stripe {
-    /// The frame of a page.
+    /// Finds the frame of a page.
     #[inline]
     pub(super) fn find(&mut self, page: PageId) -> Option<&mut Frame> {
         let at = *self.frame_of.get(&page.packed())?;
@@ -59,12 +59,12 @@ impl Stripe {
         self.frame_of.contains_key(&page.packed())
     }
 
-    /// True if a page can come in without another going out.
+    /// True if a page can enter without evicting another.
     pub(super) fn has_free_frame(&self, most: usize) -> bool {
         self.frames.len() - self.empty.len() < most
     }
 
-    /// The frame that goes next: the first that was not used since the hand last passed.
+    /// The next frame to evict: the first that was not used since the hand last passed.
     pub(super) fn victim(&mut self) -> Option<&mut Frame> {
         for _ in 0..self.frames.len() * 2 {
             self.hand = (self.hand + 1) % self.frames.len().max(1);
@@ -76,7 +76,7 @@ impl Stripe {
         None
     }
 
-    /// Forgets a page; its frame is empty then.
+    /// Removes a page and leaves its frame empty.
     pub(super) fn remove(&mut self, page: PageId) {
         let Some(at) = self.frame_of.remove(&page.packed()) else {
             return;
@@ -87,7 +87,8 @@ impl Stripe {
         }
     }
 
-    /// An empty frame, out of the stripe. Gives memory back where the stripe has more than `most`.
+    /// Takes an empty frame out of the stripe. Frees memory if the stripe has more than `most`
+    /// frames.
     pub(super) fn take_empty(&mut self, page_bytes: usize, most: usize) -> Box<[u8]> {
         while let Some(at) = self.empty.pop() {
             let Some(frame) = self.frames.get_mut(at) else {
@@ -102,7 +103,7 @@ impl Stripe {
         vec![0; page_bytes].into()
     }
 
-    /// Puts a page in.
+    /// Inserts a page.
     pub(super) fn insert(
         &mut self,
         page: PageId,
@@ -115,12 +116,12 @@ impl Stripe {
         self.frames.get_mut(at)
     }
 
-    /// The pages that are dirty.
+    /// The dirty pages.
     pub(super) fn dirty(&self) -> impl Iterator<Item = PageId> {
         self.frames.iter().filter(|frame| frame.dirty).filter_map(|frame| frame.page)
     }
 
-    /// Removes frame `at`; the last one takes its place.
+    /// Removes frame `at`; the last frame takes its place.
     fn forget(&mut self, at: usize) {
         self.frames.swap_remove(at);
         if let Some(page) = self.frames.get(at).and_then(|frame| frame.page) {

@@ -1,14 +1,14 @@
-//! Durable pages: the user's own collections, changed in place as the user sees it.
+//! Durable pages: the user's own collections, which appear to change in place.
 //!
-//! A page file is a set of numbered pages in a few address spaces (*streams*), a page cache within
-//! a given memory, and [`PageFile::sync`]. Pages are never overwritten where a durable root names
-//! them: a changed page goes to a fresh slot, and a sync writes the changed parts of the page table
-//! and then one checksummed root. Invariant: after a crash the file is what it was at the last sync
-//! that completed (or at the one that was under way), whatever was evicted since; and nothing of a
-//! page is handed out before its checksum was verified. `docs/format.md` draws it, `docs/adr/0010`
-//! says why.
+//! A page file is a set of numbered pages in a few address spaces (*streams*), a page cache of
+//! bounded size, and [`PageFile::sync`]. A page that a durable root names is never overwritten: a
+//! changed page goes to a fresh slot, and a sync writes the changed parts of the page table and
+//! then one checksummed root. Invariant: after a crash the file has the content of the last
+//! completed sync, or of the one under way, whatever was evicted since. A page's bytes are returned
+//! only after its checksum is verified. `docs/format.md` draws the file, `docs/adr/0010` gives the
+//! reasons.
 //!
-//! Pages belong to one writer at a time by lock stripe. Nothing here knows what is in a page.
+//! Locks are per stripe: a page has one writer at a time. This module does not interpret pages.
 
 mod bulk;
 mod commit;
@@ -38,37 +38,37 @@ use slots::Slots;
 pub use table::PageId;
 use table::{Entry, Table};
 
-/// Bytes of a page unless said otherwise: small enough for random records, and a sequential scan
-/// reads many at once anyway.
+/// Default bytes of a page: small enough for random records, and a sequential scan reads many pages
+/// at once anyway.
 pub const PAGE_BYTES: usize = 16 << 10;
-/// Fewest pages that a cache can work with.
+/// Fewest pages in a working cache.
 const MIN_FRAMES: usize = 32;
 const MAX_STRIPES: usize = 64;
 
-/// Smallest memory that a page file with pages of `page_bytes` works with.
+/// Smallest memory, in bytes, for a page file with pages of `page_bytes`.
 pub const fn minimum_bytes(page_bytes: usize) -> u64 {
     (MIN_FRAMES * page_bytes) as u64 + (64 << 10)
 }
 
-/// What a page file holds, said by its owner.
+/// The owner's description of a page file.
 #[derive(Debug, Clone)]
 pub struct Purpose<'a> {
     /// The name of the file in its folder.
     pub name: &'a str,
-    /// A number that tells the owners' formats apart.
+    /// A number that distinguishes the owners' formats.
     pub kind: u32,
     /// Bytes of a page: a power of two.
     pub page_bytes: usize,
 }
 
-/// Table and slots, changed together.
+/// Table and slots, which change together.
 #[derive(Debug)]
 struct Space {
     table: Table,
     slots: Slots,
 }
 
-/// Where a dirty page is about to be written.
+/// The slot to which a dirty page is about to be written.
 #[derive(Debug, Clone, Copy)]
 struct Placement {
     before: Entry,
@@ -93,7 +93,7 @@ impl Space {
 
     fn written(&mut self, page: PageId, placement: Placement, checksum: u64) {
         if self.table.get(page) != placement.before {
-            // The same content went elsewhere meanwhile: a sync and an eviction met.
+            // A sync and an eviction wrote the same content: this copy is not needed.
             return self.abandon(placement);
         }
         self.table.set(page, Entry::fresh(placement.slot, checksum));
@@ -103,20 +103,20 @@ impl Space {
     }
 }
 
-/// A file of durable pages; shareable between threads.
+/// A file of durable pages; threads may share it.
 pub struct PageFile {
     file: StoreFile,
     kind: u32,
     page_bytes: usize,
     stripes: Box<[Mutex<Stripe>]>,
-    /// Frames that each stripe may have.
+    /// Limit of frames per stripe.
     frames_per_stripe: AtomicUsize,
     space: Mutex<Space>,
-    /// Held shared by whoever changes pages, exclusively by a sync while it collects them.
+    /// Held shared by writers of pages, and exclusively by a sync while it collects them.
     gate: RwLock<()>,
     committed: Mutex<Committed>,
     memory: Reservation,
-    /// Bytes of the memory that the owner holds itself.
+    /// Bytes of the memory that the owner uses itself.
     owner_bytes: AtomicU64,
     /// Stops a sync before its root is written.
     job: Option<Arc<Job>>,
@@ -128,8 +128,8 @@ impl std::fmt::Debug for PageFile {
     }
 }
 
-/// The right to change pages: a sync waits until it is dropped, so that all that one holder changes
-/// becomes durable together or not at all. One thread must not hold two.
+/// The right to change pages. A sync waits until all holders drop it, so that the changes of one
+/// holder become durable together or not at all. A thread must not hold two.
 pub struct Writing<'a> {
     _guard: Guard<'a>,
 }
@@ -148,7 +148,7 @@ impl PageMut<'_> {
         &self.0.bytes
     }
 
-    /// The bytes, to be changed: the page will be written.
+    /// The bytes, for writing; marks the page as changed.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         self.0.dirty = true;
         &mut self.0.bytes
@@ -161,7 +161,7 @@ impl PageMut<'_> {
 }
 
 impl PageFile {
-    /// Makes a new page file, durable and empty but for `meta`, the owner's description.
+    /// Makes a new durable page file, empty except for `meta`, the owner's description.
     ///
     /// # Errors
     /// [`Error::Exists`], [`Error::Io`], [`Error::Budget`] below [`minimum_bytes`].
@@ -172,7 +172,7 @@ impl PageFile {
         memory: Reservation,
         traffic: &Arc<Traffic>,
     ) -> Result<Self> {
-        // Under another name until it is whole, so that a crash leaves no half-made collection.
+        // Under another name until it is complete, so that a crash leaves no partial collection.
         let partial = format!("{}.new", purpose.name);
         match folder.remove(&partial) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
@@ -197,18 +197,19 @@ impl PageFile {
         let fail = |e| Error::io(&path, "create", e);
         folder.rename(&partial, purpose.name).map_err(fail)?;
         folder.sync().map_err(fail)?;
-        // The device is that of the renamed file; only its name in messages was the other.
+        // The device stays the same after the rename; only messages need the new name.
         let PageFile { memory, .. } = pages;
         Self::open(folder, purpose, memory, traffic).map(|(pages, _)| pages)
     }
 
-    /// Opens a page file for reading and writing, with its owner's description as of the last sync.
+    /// Opens a page file for reading and writing, and returns its owner's description as of the
+    /// last sync.
     ///
-    /// The page table is read and verified; a page is when it is first used. The caller sees to it
-    /// that one process does so at a time.
+    /// Reads and verifies the page table; a page is verified on its first use. The caller ensures
+    /// that only one process opens the file at a time.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], [`Error::Version`], [`Error::Io`]; [`Error::Budget`] where the memory
+    /// [`Error::Corrupt`], [`Error::Version`], [`Error::Io`]; [`Error::Budget`] if the memory
     /// cannot hold the page table.
     pub fn open(
         folder: &dyn Folder,
@@ -225,7 +226,7 @@ impl PageFile {
             return Err(Error::corrupt_pages(file.path(), length, what));
         }
         let mut copies = vec![0; ROOTS_BYTES as usize];
-        // After a crash just after the first sync the second root may not be there.
+        // After a crash just after the first sync the second root may be missing.
         let there = copies.len().min(length as usize);
         file.read_exact_at(&mut copies[..there], 0)?;
         let (root, both) = Root::choose(&copies, file.path())?;
@@ -269,18 +270,18 @@ impl PageFile {
         Ok(pages)
     }
 
-    /// Lets `job` stop syncs and compaction: what was stored stays, and may be synced later.
+    /// Lets `job` cancel syncs and compaction: stored data stays, and a later call may sync it.
     pub fn stopped_by(mut self, job: &Arc<Job>) -> Self {
         self.job = Some(Arc::clone(job));
         self
     }
 
-    /// Fails if the job that stops this file was cancelled.
+    /// Fails if the job of [`PageFile::stopped_by`] was cancelled.
     pub fn check(&self) -> Result<()> {
         self.job.as_ref().map_or(Ok(()), |job| job.check())
     }
 
-    /// Where the file is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         self.file.path()
     }
@@ -295,17 +296,17 @@ impl PageFile {
         self.file.len()
     }
 
-    /// Most bytes of pages in memory at once.
+    /// Limit of the bytes of pages in memory.
     pub fn cache_bytes(&self) -> usize {
         self.frames_per_stripe.load(Ordering::Relaxed) * self.stripes.len() * self.page_bytes
     }
 
-    /// Tells how many bytes of the memory the owner holds itself; the cache gets as much less.
+    /// Sets the bytes of the memory that the owner uses itself; the cache shrinks by as much.
     pub fn owner_holds(&self, bytes: u64) {
         self.owner_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Begins to change pages; waits while a sync collects what is to be written.
+    /// Begins to change pages; waits while a sync collects dirty pages.
     pub fn write(&self) -> Writing<'_> {
         Writing { _guard: Guard::Shared(self.gate.read().unwrap_or_else(PoisonError::into_inner)) }
     }
@@ -316,13 +317,13 @@ impl PageFile {
         }
     }
 
-    /// Lets `f` see a page; one that was never written is zeros.
+    /// Passes a page to `f`; a page that was never written is zeros.
     #[inline]
     pub fn read<R>(&self, page: PageId, f: impl FnOnce(&[u8]) -> R) -> Result<R> {
         self.with_frame(page, true, |frame| f(&frame.bytes))
     }
 
-    /// Lets `f` change a page. It must not use this file.
+    /// Passes a page to `f` to change it. `f` must not use this file.
     #[inline]
     pub fn update<R>(
         &self,
@@ -333,7 +334,8 @@ impl PageFile {
         self.with_frame(page, true, |frame| f(&mut PageMut(frame)))
     }
 
-    /// Lets `f` write a page whose content does not matter: it is not read, and may be anything.
+    /// Passes a page to `f` to overwrite it: the page is not read, and its content before is
+    /// undefined.
     pub fn overwrite<R>(
         &self,
         _: &Writing<'_>,
@@ -346,7 +348,7 @@ impl PageFile {
         })
     }
 
-    /// Gives a page's space back; it reads as zeros from now on.
+    /// Frees a page's space; the page reads as zeros from now on.
     pub fn discard(&self, _: &Writing<'_>, page: PageId) -> Result<()> {
         self.file.usable()?;
         let mut stripe = self.stripe(page);
@@ -390,7 +392,8 @@ impl PageFile {
             .ok_or_else(|| Error::corrupt_pages(path, 0, "a page without a frame"))
     }
 
-    /// Memory for one page more in a stripe; writes out what must go.
+    /// Returns memory for one more page in a stripe; evicts a page, after writing it if it is
+    /// dirty, if the stripe is full.
     fn take_frame(&self, stripe: &mut Stripe) -> Result<Box<[u8]>> {
         let most = self.share_memory(&self.space())?;
         while !stripe.has_free_frame(most) {
@@ -433,7 +436,8 @@ impl PageFile {
         Ok(())
     }
 
-    /// Gives the cache what the page table leaves; returns the frames of a stripe.
+    /// Gives the cache the memory that the page table and the owner do not use; returns the frames
+    /// per stripe.
     fn share_memory(&self, space: &Space) -> Result<usize> {
         let owner = self.owner_bytes.load(Ordering::Relaxed);
         let resident = space.table.memory_bytes() + space.slots.memory_bytes() + owner;
@@ -453,7 +457,8 @@ impl PageFile {
     }
 
     fn stripe(&self, page: PageId) -> MutexGuard<'_, Stripe> {
-        // Streams are shifted against each other: index and data of one record need two locks.
+        // Streams are shifted against each other, because index and data of one record need two
+        // locks.
         let index = (page.number() as usize + page.stream() * 17) & (self.stripes.len() - 1);
         self.stripes[index].lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -463,7 +468,7 @@ impl PageFile {
     }
 }
 
-/// Where slot 0 begins: behind the roots, at a multiple of the page.
+/// The offset of slot 0: after the roots, at a multiple of the page.
 fn first_byte(page_bytes: usize) -> u64 {
     ROOTS_BYTES.next_multiple_of(page_bytes as u64)
 }

@@ -1,22 +1,22 @@
-//! The root of a page file: which pages it consists of, written twice.
+//! The root of a page file, which names its pages and is written twice.
 //!
-//! Two copies stand in the first 8 KiB. A sync writes the first, makes it durable, then writes the
-//! second. Invariant: at any moment one copy is whole, and the newest whole one names pages that
-//! are durable and not reused. A header is believed only after its checksum.
+//! The first 8 KiB hold two copies. A sync writes the first, makes it durable, then writes the
+//! second. Invariant: at any moment one copy is whole, and the newest whole copy names pages that
+//! are durable and not reused. A root is used only after its checksum is verified.
 
 use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// Newest format version this program writes and reads.
+/// The newest format version that this program writes and reads.
 pub const VERSION: u32 = 1;
 /// Address spaces of pages in one file.
 pub const STREAMS: usize = 4;
-/// Most bytes of the owner's own description in a root.
+/// Limit of the owner's description in a root, in bytes.
 pub const MAX_META_BYTES: usize = ROOT_BYTES - META_OFFSET - 8;
 
 pub(super) const ROOT_BYTES: usize = 4096;
-/// Where the two copies stand.
+/// Offsets of the two copies.
 pub(super) const ROOT_OFFSETS: [u64; 2] = [0, ROOT_BYTES as u64];
 /// Bytes before the first page.
 pub(super) const ROOTS_BYTES: u64 = 2 * ROOT_BYTES as u64;
@@ -24,7 +24,7 @@ pub(super) const ROOTS_BYTES: u64 = 2 * ROOT_BYTES as u64;
 const MAGIC: [u8; 8] = *b"BRIMPAGE";
 const META_OFFSET: usize = 88;
 
-/// What a page file consists of as of one sync.
+/// The content of a page file as of one sync.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Root {
     pub(super) kind: u32,
@@ -32,15 +32,15 @@ pub(super) struct Root {
     pub(super) page_bytes: u64,
     /// Pages of each stream.
     pub(super) pages: [u64; STREAMS],
-    /// Where the directory begins, and its checksum.
+    /// First slot of the directory, and its checksum.
     pub(super) directory_slot: u64,
     pub(super) directory_checksum: u64,
-    /// The owner's own description.
+    /// The owner's description.
     pub(super) meta: Vec<u8>,
 }
 
 impl Root {
-    /// The bytes of one copy. The description is no longer than [`MAX_META_BYTES`].
+    /// Encodes one copy. The description must not exceed [`MAX_META_BYTES`].
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(ROOT_BYTES);
         out.extend_from_slice(&MAGIC);
@@ -72,7 +72,7 @@ impl Root {
         if le(sum, 0, 8) != crate::checksum(body) {
             return Err(corrupt("the root fails its checksum".into()));
         }
-        // In every version a root has this length and ends in its checksum.
+        // A root of every version has this length and ends with its checksum.
         let version = le(bytes, 8, 4) as u32;
         if version > VERSION {
             return Err(Error::Version { path: path.into(), found: version, supported: VERSION });
@@ -102,7 +102,7 @@ impl Root {
         })
     }
 
-    /// The newest whole copy, and whether both are the same.
+    /// The newest whole copy, and whether both copies are equal.
     pub(super) fn choose(copies: &[u8], path: &Path) -> Result<(Self, bool)> {
         let (first, second) = copies.split_at(copies.len().min(ROOT_BYTES));
         match (Self::decode(first, path, 0), Self::decode(second, path, ROOT_OFFSETS[1])) {
@@ -117,12 +117,12 @@ impl Root {
     }
 }
 
-/// True for a size that pages may have: a power of two from 4 KiB to 1 GiB.
+/// True for valid page sizes: powers of two from 4 KiB to 1 GiB.
 pub(super) fn valid_page_bytes(bytes: u64) -> bool {
     bytes.is_power_of_two() && (4 << 10..=1 << 30).contains(&bytes)
 }
 
-/// A little-endian number of `len` bytes; bytes that are not there count as zero.
+/// A little-endian number of `len` bytes; missing bytes count as zero.
 pub(super) fn le(bytes: &[u8], at: usize, len: usize) -> u64 {
     let field = bytes.get(at..at + len).unwrap_or_default();
     field.iter().rev().fold(0, |sum, &b| sum << 8 | u64::from(b))

@@ -1,12 +1,12 @@
-//! Which slots of a page file are in use.
+//! The map of the slots of a page file.
 //!
-//! A slot is a place for one page. Invariant: a slot that the durable root names is never given
-//! out: it is *retired* when its page moves, and free only after the next root is durable.
+//! A slot holds one page. Invariant: a slot that the durable root names is never allocated: it is
+//! *retired* when its page moves, and free only after the next root is durable.
 
-/// The map of slots; slots below the end of the file that are not in use are free.
+/// The map of slots; unused slots below the end of the file are free.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
-    /// One bit a slot: in use, or retired.
+    /// One bit per slot: in use, or retired.
     taken: Vec<u64>,
     taken_count: u64,
     /// All slots below this one are taken.
@@ -16,7 +16,7 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// Marks a slot as in use while a file is opened; false if it was already.
+    /// Marks a slot as in use while a file is opened; false if it was already in use.
     pub(super) fn claim(&mut self, slot: u64) -> bool {
         let (word, bit) = place(slot);
         if self.taken.len() <= word {
@@ -31,7 +31,7 @@ impl Slots {
         fresh
     }
 
-    /// The first free slot, extending the file where there is none.
+    /// Allocates the first free slot, extending the file if there is none.
     pub(super) fn allocate(&mut self) -> u64 {
         let mut word = (self.cursor / 64) as usize;
         while self.taken.get(word) == Some(&u64::MAX) {
@@ -44,7 +44,7 @@ impl Slots {
         slot
     }
 
-    /// `count` slots in a row.
+    /// Allocates `count` consecutive slots.
     pub(super) fn allocate_run(&mut self, count: u64) -> u64 {
         let end = self.end();
         let (mut start, mut slot) = (self.cursor, self.cursor);
@@ -60,7 +60,7 @@ impl Slots {
         start
     }
 
-    /// Takes back a slot that the durable root does not name.
+    /// Frees a slot that the durable root does not name.
     pub(super) fn free(&mut self, slot: u64) {
         let (word, bit) = place(slot);
         if let Some(bits) = self.taken.get_mut(word).filter(|bits| **bits & bit != 0) {
@@ -70,17 +70,17 @@ impl Slots {
         }
     }
 
-    /// Takes back a slot that the durable root may name, once the next root is durable.
+    /// Retires a slot that the durable root may name, until the next root is durable.
     pub(super) fn retire(&mut self, slot: u64) {
         self.retired.push(slot);
     }
 
-    /// The slots retired so far; the caller frees them when the root that forgets them is durable.
+    /// The slots retired so far; the caller frees them once a root without them is durable.
     pub(super) fn take_retired(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.retired)
     }
 
-    /// One beyond the last slot taken.
+    /// The end of the last slot taken.
     pub(super) fn end(&self) -> u64 {
         let last = self.taken.iter().rposition(|&bits| bits != 0);
         last.map_or(0, |word| {
@@ -88,12 +88,12 @@ impl Slots {
         })
     }
 
-    /// Slots in use or retired.
+    /// Number of slots in use or retired.
     pub(super) fn taken_count(&self) -> u64 {
         self.taken_count
     }
 
-    /// Bytes of memory held.
+    /// Bytes of memory used.
     pub(super) fn memory_bytes(&self) -> u64 {
         (self.taken.capacity() + self.retired.capacity()) as u64 * 8
     }

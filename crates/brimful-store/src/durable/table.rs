@@ -1,8 +1,8 @@
-//! The page table: where each page is and what it must hash to.
+//! The page table: the slot and checksum of each page.
 //!
 //! Resident: 16 bytes a page (a terabyte in pages of 64 KiB: 256 MiB), counted in the budget. On
-//! disk it is itself made of pages, of which a sync writes those that changed. Invariant: an entry
-//! is *fresh* iff no durable root names its slot, and only fresh slots are written in place.
+//! disk the table is made of pages, too, of which a sync writes those that changed. Invariant: an
+//! entry is *fresh* iff no durable root names its slot, and only fresh slots are written in place.
 
 use super::root::{STREAMS, le};
 
@@ -23,7 +23,7 @@ impl PageId {
         (self.0 >> STREAM_SHIFT) as usize
     }
 
-    /// The number within it.
+    /// The number within the address space.
     pub const fn number(self) -> u64 {
         self.0 & ((1 << STREAM_SHIFT) - 1)
     }
@@ -38,7 +38,7 @@ pub(super) const ENTRY_BYTES: usize = 16;
 const FRESH: u64 = 1 << 63;
 const NOWHERE: u64 = FRESH - 1;
 
-/// Where a page is.
+/// The slot of a page, and its checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry {
     place: u64,
@@ -79,7 +79,7 @@ impl Entry {
 #[derive(Debug, Default)]
 struct Stream {
     entries: Vec<Entry>,
-    /// The entries of the table's own pages; `Entry::NONE` for one never written.
+    /// The entries of the table's own pages; `Entry::NONE` for a page never written.
     directory: Vec<Entry>,
     changed: Vec<bool>,
 }
@@ -130,7 +130,7 @@ impl Table {
         }
     }
 
-    /// The numbers of the table's pages that changed: (stream, index).
+    /// The pages of the table that changed, as (stream, index).
     pub(super) fn changed(&self) -> Vec<(usize, usize)> {
         let mut found = Vec::new();
         for (number, stream) in self.streams.iter().enumerate() {
@@ -141,7 +141,7 @@ impl Table {
         found
     }
 
-    /// The bytes of one of the table's pages.
+    /// Encodes one of the table's pages into `out`.
     pub(super) fn encode(&self, stream: usize, index: usize, out: &mut Vec<u8>) {
         out.clear();
         let entries =
@@ -150,7 +150,7 @@ impl Table {
         out.resize(self.per_page * ENTRY_BYTES, 0);
     }
 
-    /// Takes in one of the table's pages; `pages` is how many pages the stream has in all.
+    /// Decodes one of the table's pages; the stream has `pages` pages in total.
     pub(super) fn decode(&mut self, stream: usize, bytes: &[u8], pages: u64) {
         if let Some(stream) = self.streams.get_mut(stream) {
             let left = (pages as usize).saturating_sub(stream.entries.len());
@@ -158,14 +158,15 @@ impl Table {
         }
     }
 
-    /// The directory: where the table's own pages are.
+    /// Encodes the directory: the entries of the table's own pages.
     pub(super) fn encode_directory(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.streams.iter().flat_map(|s| &s.directory).for_each(|entry| entry.encode(&mut out));
         out
     }
 
-    /// Decodes the directory for streams of so many pages; returns its entries with their streams.
+    /// Decodes the directory for streams with these numbers of pages; returns its entries with
+    /// their streams.
     pub(super) fn decode_directory(
         &mut self,
         bytes: &[u8],
@@ -183,13 +184,13 @@ impl Table {
         found
     }
 
-    /// Gives one of the table's pages a new entry; returns the old slot.
+    /// Sets the entry of one of the table's pages; returns the old slot.
     pub(super) fn relocate(&mut self, stream: usize, index: usize, entry: Entry) -> Option<u64> {
         let old = self.streams.get_mut(stream)?.directory.get_mut(index)?;
         std::mem::replace(old, entry.settled()).slot()
     }
 
-    /// After a root that names everything was written: nothing is fresh, nothing changed.
+    /// Clears the fresh and changed marks, after a root that names everything was written.
     pub(super) fn settle(&mut self) {
         let per_page = self.per_page;
         for stream in &mut self.streams {
@@ -201,8 +202,8 @@ impl Table {
         }
     }
 
-    /// Up to `most` pages that stand in slot `from` or beyond; marks the table's own pages there as
-    /// changed, so that the next sync moves them.
+    /// Up to `most` pages in slots from `from` on. Marks the table's own pages there as changed, so
+    /// that the next sync moves them.
     pub(super) fn beyond(&mut self, from: u64, most: usize) -> Vec<PageId> {
         let mut found = Vec::new();
         for (number, stream) in self.streams.iter_mut().enumerate() {
@@ -217,7 +218,7 @@ impl Table {
         found
     }
 
-    /// Bytes of memory held.
+    /// Bytes of memory used.
     pub(super) fn memory_bytes(&self) -> u64 {
         let of = |s: &Stream| {
             (s.entries.capacity() + s.directory.capacity()) * ENTRY_BYTES + s.changed.capacity()

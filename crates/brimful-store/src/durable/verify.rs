@@ -1,7 +1,7 @@
-//! Every page against its checksum, as it is on disk.
+//! Verifies the checksum of every page on disk.
 //!
-//! Invariant: nothing is changed. What no page, table or root uses is not looked at, as nobody
-//! reads it: slots that are free, and the gap behind the roots.
+//! Invariant: verification changes nothing. It skips bytes that are never read: free slots, and the
+//! gap after the roots.
 
 use std::sync::PoisonError;
 
@@ -11,9 +11,10 @@ use crate::error::{Error, Result};
 use crate::job::Job;
 
 impl PageFile {
-    /// Pages of address space `stream`, those never written included; all beyond are zeros.
+    /// Number of pages of address space `stream`, including those never written; all beyond are
+    /// zeros.
     pub fn pages(&self, stream: u8) -> u64 {
-        // In this order: a page that is written out meanwhile is in the table then.
+        // Dirty pages first: a page that is written meanwhile is in the table afterwards.
         let mut waiting = 0;
         for stripe in &self.stripes {
             let dirty = stripe.lock().unwrap_or_else(PoisonError::into_inner);
@@ -24,9 +25,9 @@ impl PageFile {
         written.unwrap_or(0).max(waiting)
     }
 
-    /// Reads every page that stands on disk, and both copies of the root; the page table was read
-    /// when the file was opened. Returns the bytes read. Pages that were changed since they were
-    /// written are verified as they were.
+    /// Reads every page on disk and both copies of the root; the page table was read on opening the
+    /// file. Returns the bytes read. For a page with unwritten changes it verifies the copy on
+    /// disk.
     ///
     /// # Errors
     /// [`Error::Corrupt`] naming the offset.
@@ -39,7 +40,7 @@ impl PageFile {
             for number in 0..self.pages(stream) {
                 job.check()?;
                 let page = PageId::new(stream, number);
-                // Under its lock the page stays where it is.
+                // The lock keeps the page in its slot.
                 let stripe = self.stripe(page);
                 let entry = self.space().table.get(page);
                 if let Some(slot) = entry.slot() {
@@ -54,7 +55,7 @@ impl PageFile {
     }
 
     fn verify_roots(&self) -> Result<()> {
-        // Nobody writes a root meanwhile.
+        // The lock keeps other threads from writing a root.
         let _committed = self.committed();
         let mut copy = vec![0; ROOT_BYTES];
         for offset in ROOT_OFFSETS {

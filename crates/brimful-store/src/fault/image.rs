@@ -1,13 +1,13 @@
-//! What a disk holds: files of sectors, each written whole or not at all, and names for them.
+//! The content of a disk: files of sectors, each written whole or not at all, and names for them.
 //!
-//! Invariant: the durable image changes by a sync only.
+//! Invariant: only a sync changes the durable image.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bytes that a disk writes as one.
+/// Bytes that a disk writes as a unit.
 const SECTOR_BYTES: usize = 512;
 
-/// A file's two images. Names point at it, and it outlives them.
+/// A file's two images. Names refer to it, and it outlives them.
 #[derive(Debug, Default)]
 pub(super) struct Inode {
     pub(super) live: Vec<u8>,
@@ -23,7 +23,7 @@ impl Inode {
             return;
         }
         let end = offset + bytes.len();
-        // A write beyond the end also makes the zeros of the gap.
+        // A write beyond the end also changes the zeros of the gap.
         let first = offset.min(self.live.len()) / SECTOR_BYTES;
         if self.live.len() < end {
             self.live.resize(end, 0);
@@ -32,23 +32,22 @@ impl Inode {
         self.dirty.extend(first..end.div_ceil(SECTOR_BYTES));
     }
 
-    /// Cuts or extends the live bytes. The durable ones stay until a sync, as a file system may
-    /// lose a cut but never invents one; the zeros that follow a cut are bytes to be written like
-    /// others.
+    /// Cuts or extends the live bytes. The durable bytes stay until a sync: a file system may lose
+    /// a cut but never invents one. The zeros that follow a cut are dirty like other bytes.
     pub(super) fn set_len(&mut self, len: usize) {
         let first = len.min(self.live.len()) / SECTOR_BYTES;
         self.live.resize(len, 0);
         self.dirty.extend(first..len.div_ceil(SECTOR_BYTES));
     }
 
-    /// Makes the dirty sectors durable, and only them: what a failed sync lost stays lost.
+    /// Makes the dirty sectors durable, and no others: bytes that a failed sync lost stay lost.
     pub(super) fn sync(&mut self) {
         self.durable = self.survivor(|| true);
         self.durable.truncate(self.live.len());
         self.dirty.clear();
     }
 
-    /// The durable bytes and those dirty sectors that `keep` picks.
+    /// The durable bytes, and the dirty sectors for which `keep` returns true.
     pub(super) fn survivor(&self, mut keep: impl FnMut() -> bool) -> Vec<u8> {
         let mut bytes = self.durable.clone();
         for sector in &self.dirty {
@@ -59,7 +58,7 @@ impl Inode {
                 bytes[from..to].copy_from_slice(&self.live[from..to]);
             }
         }
-        // A file system may have grown the file before it wrote the bytes.
+        // A file system may have extended the file before it wrote the bytes.
         if keep() {
             bytes.resize(bytes.len().max(self.live.len()), 0);
         }
@@ -69,7 +68,7 @@ impl Inode {
 
 pub(super) type Names = BTreeMap<String, u64>;
 
-/// A change of the names, to be done again at a crash.
+/// A change of the names, repeated at a crash.
 #[derive(Debug)]
 pub(super) enum NameChange {
     Create(String, u64),

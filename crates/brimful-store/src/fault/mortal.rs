@@ -1,5 +1,5 @@
 //! A folder of the file system in which the process is killed: for tests whose child dies at a
-//! chosen operation and whose parent looks at what is left.
+//! chosen operation and whose parent checks the files that are left.
 //!
 //! Invariant: until then it behaves as [`DiskFolder`] does. Nothing runs after the kill: no
 //! destructor, no other thread.
@@ -13,7 +13,7 @@ use rustix::process::{Signal, getpid, kill_process};
 
 use crate::device::{Device, DiskFolder, Folder};
 
-/// Operations that change files, counted, of which one is the last.
+/// A counter of operations that change files, and the number of the last one.
 #[derive(Debug)]
 struct Life {
     spent: AtomicU64,
@@ -27,8 +27,8 @@ impl Life {
     }
 }
 
-/// A [`DiskFolder`] whose process is killed at an operation that changes it: before it or, if it
-/// writes bytes, after half of them. Clones share their life.
+/// A [`DiskFolder`] whose process is killed at an operation that changes it: before the operation,
+/// or after half of its bytes if it writes. Clones share the counter.
 #[derive(Debug, Clone)]
 pub struct MortalFolder {
     folder: DiskFolder,
@@ -36,17 +36,17 @@ pub struct MortalFolder {
 }
 
 impl MortalFolder {
-    /// The folder at `folder`; the `last`-th operation (from 1) kills the process, 0 is none.
+    /// The folder at `folder`; operation `last` (from 1) kills the process, 0 kills it never.
     pub fn new(folder: &DiskFolder, last: u64) -> Self {
         Self { folder: folder.clone(), life: Arc::new(Life { spent: AtomicU64::new(0), last }) }
     }
 
-    /// Operations so far.
+    /// Number of operations so far.
     pub fn spent(&self) -> u64 {
         self.life.spent.load(Ordering::SeqCst)
     }
 
-    /// Counts an operation that happens elsewhere, and dies if it is the last.
+    /// Counts an operation outside the folder, and dies if it is the last.
     pub fn spend(&self) {
         if self.life.spend() {
             die();
@@ -58,9 +58,9 @@ impl MortalFolder {
     }
 }
 
-/// SIGKILL, as nothing else ends a process without a trace.
+/// SIGKILL, because no other end of a process leaves no trace.
 fn die() -> ! {
-    // Nobody may refuse it, least of all the process itself.
+    // SIGKILL cannot be refused, even by the process itself.
     let _ = kill_process(getpid(), Signal::KILL);
     loop {
         std::thread::park();

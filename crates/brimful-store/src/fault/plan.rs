@@ -1,6 +1,6 @@
-//! What is to go wrong in a [`FaultFolder`], said by the test before it happens.
+//! The faults of a [`FaultFolder`], which a test sets in advance.
 //!
-//! Invariant: a plan is data; the same plan on the same single-threaded calls gives the same
+//! Invariant: a plan is data; the same plan with the same single-threaded calls gives the same
 //! faults.
 
 use std::io;
@@ -12,7 +12,7 @@ use super::FaultFolder;
 #[cfg(doc)]
 use crate::device::{Device, Folder};
 
-/// A class of operations, counted together.
+/// A class of operations with a common count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Operation {
@@ -36,7 +36,7 @@ pub enum Operation {
 
 pub(super) const OPERATIONS: usize = Operation::List as usize + 1;
 
-/// What a failing operation returns.
+/// The error of a failing operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
@@ -44,7 +44,7 @@ pub enum Fault {
     Io,
     /// ENOSPC: the disk is full.
     Full,
-    /// EINTR: a signal came; the caller is to try again.
+    /// EINTR: a signal arrived; the caller should retry.
     Interrupted,
 }
 
@@ -59,7 +59,7 @@ impl Fault {
     }
 }
 
-/// What goes wrong, and when. The default: nothing.
+/// The faults and their times. The default plan has none.
 #[derive(Debug, Clone, Default)]
 pub struct FaultPlan {
     pub(super) failures: Vec<(Operation, u64, Fault)>,
@@ -72,14 +72,14 @@ pub struct FaultPlan {
 }
 
 impl FaultPlan {
-    /// Nothing goes wrong.
+    /// A plan without faults.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The operation of this class that is the `number`-th (from 1) under this plan fails, and has
-    /// no effect. A failed [`Device::sync`] also forgets what it was to write, as Linux does: a
-    /// later sync succeeds without those bytes.
+    /// Operation `number` (from 1) of this class under this plan fails without effect. A failed
+    /// [`Device::sync`] also forgets the bytes that it should write, as Linux does: a later sync
+    /// succeeds without them.
     pub fn fail(mut self, operation: Operation, number: u64, fault: Fault) -> Self {
         self.failures.push((operation, number, fault));
         self
@@ -97,22 +97,22 @@ impl FaultPlan {
         self.at_most(bytes)
     }
 
-    /// The power fails during the `number`-th sync (from 1): that one and everything after it seems
-    /// to succeed, and nothing of it becomes durable.
+    /// The power fails during sync `number` (from 1): that sync and everything after it appears to
+    /// succeed, and nothing of it becomes durable.
     pub fn freeze_from_sync(mut self, number: u64) -> Self {
         self.freeze_from_sync = Some(number);
         self
     }
 
-    /// The files together hold at most `bytes` bytes; a write that does not fit is cut, then
-    /// ENOSPC.
+    /// The files hold at most `bytes` bytes in total; a write that does not fit is cut, and the
+    /// next one fails with ENOSPC.
     pub fn capacity(mut self, bytes: u64) -> Self {
         self.capacity_bytes = Some(bytes);
         self
     }
 
-    /// At a crash a subset of the 512-byte sectors that were written and not synced survives, and
-    /// so do the first few name changes not synced, chosen by `seed`. Otherwise none of them does.
+    /// At a crash, a subset of the unsynced 512-byte sectors survives, and so do the first few
+    /// unsynced name changes, chosen by `seed`. Without this call none of them survives.
     pub fn torn(mut self, seed: u64) -> Self {
         (self.torn, self.seed) = (true, seed);
         self

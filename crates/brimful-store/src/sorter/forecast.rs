@@ -1,4 +1,4 @@
-//! What a sorter will hold in memory and write to disk: its own rules, with lengths instead of
+//! Forecasts the memory and disk space of a sorter, by its own rules, applied to lengths instead of
 //! records.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -6,40 +6,40 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::radix;
 use crate::sorter::share::{MAX_RUNS, Share};
 
-/// What is to be sorted, and how.
+/// The input of a forecast.
 #[derive(Debug, Clone, Copy)]
 pub struct Sorting {
-    /// Records.
+    /// Number of records.
     pub records: u64,
     /// Bytes of a record.
     pub record_bytes: usize,
-    /// Bytes of memory that the sorter may use.
+    /// Memory limit of the sorter, in bytes.
     pub bytes: u64,
-    /// Workers that it is made for.
+    /// Number of workers of the sorter.
     pub workers: usize,
-    /// Writers, each of which pushes as many records.
+    /// Number of writers, which push equal numbers of records.
     pub writers: usize,
 }
 
-/// Bytes that a sorter takes.
+/// Forecast bytes of a sorter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Filled {
-    /// In memory at most, while records come.
+    /// Greatest memory while records are pushed.
     pub memory: u64,
-    /// In memory while they are merged.
+    /// Memory during the merge.
     pub merging: u64,
-    /// In its scratch file: runs, and those that were made of too many.
+    /// Scratch file: runs, and longer ones merged from too many.
     pub disk: u64,
 }
 
 impl Sorting {
-    /// What a sorter will take.
+    /// Forecasts the bytes.
     pub fn forecast(self) -> Filled {
         let Self { records, record_bytes, bytes, workers, .. } = self;
         let share = Share::new(bytes, workers, record_bytes);
         let (writers, width, shortest) =
             (self.writers as u64, record_bytes as u64, share.run_len(0));
-        // What tells of the parts of a run, if the keys are spread evenly.
+        // The bounds of a run's parts, if the keys are spread evenly.
         let parts = radix::TOP_DIGITS.min(shortest) * (size_of::<u64>() + 2 * record_bytes);
         let bytes_of = |runs: &Runs| runs.records * width + runs.count * parts as u64;
         let (mut in_memory, mut spilled) = (Runs::default(), Runs::default());
@@ -53,15 +53,14 @@ impl Sorting {
         };
         let held = loop {
             let run = share.run_len(records - left) as u64;
-            // Nobody fills the buffers of workers that do not write; they are kept free for them
-            // all the same.
+            // The buffers of workers that do not write stay empty, but their memory stays reserved.
             let filled = 2 * writers * run * width;
             let kept = share.buffers(shortest) as u64 * width + filled
                 - 2 * writers * shortest as u64 * width;
             make_room(&mut in_memory, &mut spilled, kept);
             most = most.max(bytes_of(&in_memory) + filled.min(2 * left * width));
-            // The first runs are made when all buffers are full; what is left in the end fills half
-            // of them on average.
+            // The first runs arise when all buffers are full; at the end the buffers are half full
+            // on average.
             let all = writers * run;
             let held = (all / if left == records { 1 } else { 2 }).max(run);
             if left <= held {
@@ -71,7 +70,7 @@ impl Sorting {
                 in_memory.push(run, 1);
                 left -= run;
             } else {
-                // The longest runs all go the same way.
+                // All runs of the greatest length spill alike.
                 let count =
                     if run == share.longest as u64 { (left - held).div_ceil(run) } else { 1 };
                 spilled.push(run, count);
@@ -88,7 +87,7 @@ impl Sorting {
         let written = bytes_of(&spilled);
         let pieces = share.buffers(piece) as u64 * width;
         let merging = bytes_of(&in_memory) + left * width + pieces.min(2 * records * width);
-        // What is left in a buffer is a run, too.
+        // The rest of a buffer becomes a run, too.
         in_memory.push(left / writers.max(1), writers);
         Filled {
             memory: most.max(merging),
@@ -98,8 +97,7 @@ impl Sorting {
     }
 }
 
-/// Runs: lengths and how many of each come one after another, their number and the sum of their
-/// lengths.
+/// Runs: pairs of length and count in order, the number of runs and the sum of their lengths.
 #[derive(Default)]
 struct Runs {
     lens: VecDeque<(u64, u64)>,
@@ -117,7 +115,7 @@ impl Runs {
         self.records += len * count;
     }
 
-    /// Takes out the oldest; its length.
+    /// Removes the oldest run and returns its length.
     fn take_oldest(&mut self) -> Option<u64> {
         let (len, number) = self.lens.front_mut()?;
         let len = *len;
@@ -131,8 +129,8 @@ impl Runs {
     }
 }
 
-/// Records that are written again, where there are more runs than can be merged at once: the
-/// shortest are merged before.
+/// Records that are written again because there are more runs than one merge can read: the shortest
+/// are merged first.
 fn merged(runs: impl Iterator<Item = (u64, u64)>) -> u64 {
     let mut lens: BTreeMap<u64, u64> = BTreeMap::new();
     runs.for_each(|(len, count)| *lens.entry(len).or_default() += count);
@@ -171,7 +169,8 @@ mod tests {
         for bits in [26, 30, 34, 36, 38, 40] {
             let Filled { disk, memory, .. } = Sorting { bytes: 1 << bits, ..sorting }.forecast();
             assert!(memory <= 1 << bits);
-            // Each record once, and, of runs as short as few bytes allow, a few times more.
+            // Each record once, plus repeated merges of runs that are short because of small
+            // memory.
             assert!(
                 disk <= all * if bits < 30 { 4 } else { 2 } + all / 50,
                 "{disk} bytes with 2^{bits}"

@@ -1,8 +1,8 @@
-//! Which records each piece of the merged stream is made from, found while the merge goes on.
+//! Plans the pieces of the merged stream during the merge.
 //!
-//! The parts of all runs are walked once, in ascending order of their least records. Of what tells
-//! where parts are no more than a window a run is in memory. Invariant: every record is in exactly
-//! one piece, and pieces ascend.
+//! The planner walks the parts of all runs once, in ascending order of their least records. At most
+//! one window of bounds per run is in memory. Invariant: every record is in exactly one piece, and
+//! pieces ascend.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,36 +13,35 @@ use crate::file::StoreFile;
 use crate::sorter::Record;
 use crate::sorter::run::{Parts, RunStorage, SortedRun};
 
-/// Parts of a run on disk that are known at a time.
+/// Parts per window of a run on disk.
 const WINDOW: u64 = 64;
 
-/// What a piece is made from: the records in [low, high) of some ranges.
+/// The sources of a piece: the records in [low, high) of some ranges.
 pub(super) struct Plan<R> {
     pub(super) low: Option<R>,
     pub(super) high: Option<R>,
-    /// How often `low` comes that is not read: no cut could divide so many, and no memory need hold
-    /// them.
+    /// Occurrences of `low` that are not read: no cut could divide them, and they need no memory.
     pub(super) repeats: usize,
-    /// Runs and ranges of their records.
+    /// Pairs of a run and a range of its records.
     pub(super) reads: Vec<(usize, Range<u64>)>,
-    /// There are records in the ranges that are less than `low`, or not less than `high`.
+    /// True if the ranges contain records outside [low, high).
     pub(super) others: bool,
 }
 
 impl<R: Record> Plan<R> {
-    /// Takes `count` of the repeats off as a plan of their own, which comes before this one.
+    /// Splits off `count` of the repeats as a plan that precedes this one.
     pub(super) fn split_repeats(&mut self, count: usize) -> Self {
         self.repeats -= count;
         Self { low: self.low, high: self.low, repeats: count, reads: Vec::new(), others: false }
     }
 }
 
-/// Plans pieces one after another.
+/// Plans pieces in ascending order.
 pub(super) struct Planner<'r, R> {
     walks: Vec<Walk<'r, R>>,
     /// The least record of the next part of each run.
     heads: BinaryHeap<Reverse<(R, usize)>>,
-    /// Records of a piece.
+    /// Target number of records per piece.
     target: u64,
     shift: u32,
     low: Option<R>,
@@ -65,7 +64,7 @@ impl<'r, R: Record> Planner<'r, R> {
         if self.done {
             return Ok(None);
         }
-        // If anything fails.
+        // Stays true if an error occurs below.
         self.done = true;
         let low = self.low;
         let mut plan = Plan { low, high: None, repeats: 0, reads: Vec::new(), others: false };
@@ -76,18 +75,18 @@ impl<'r, R: Record> Planner<'r, R> {
                 walk.read(run, range, &mut plan.reads);
             }
         }
-        // Records to be read, and those in parts that begin like the last one.
+        // Records to read, and those in parts with the same least record as the last part.
         let (mut records, mut of_value, mut last) = (0, 0, None);
         while let Some(&Reverse((least, run))) = self.heads.peek() {
             if last == Some(least) {
-                // A value that comes often is to begin a piece.
+                // A frequent value should begin a piece.
                 if of_value > self.target / 4 && low != Some(least) {
                     plan.high = Some(least);
                     break;
                 }
             } else {
-                // The first part of a digit is a cut that divides no part of any run. Where a digit
-                // has more than a piece any cut must do, and the parts it divides are read for both
+                // A cut at the first part of a digit divides no part of any run. If a digit has
+                // more records than a piece, the cut divides parts, which are then read for both
                 // sides.
                 let new_digit =
                     last.is_some_and(|last: R| (last.radix() ^ least.radix()) >> self.shift != 0);
@@ -102,7 +101,7 @@ impl<'r, R: Record> Planner<'r, R> {
             let range = walk.pass();
             let next = walk.next_least(file)?;
             self.heads.extend(next.map(|next| Reverse((next, run))));
-            // No record of a part is greater than the first of the next.
+            // No record of a part is greater than the first of the next part.
             if low == Some(least) && next == low {
                 plan.repeats += (range.end - range.start) as usize;
                 continue;
@@ -120,27 +119,27 @@ impl<'r, R: Record> Planner<'r, R> {
     }
 }
 
-/// The way through the parts of a run.
+/// The position in the parts of a run.
 struct Walk<'r, R> {
     run: &'r SortedRun<R>,
-    /// Some parts of a run on disk, from `first` on.
+    /// A window of the parts of a run on disk, from part `first` on.
     window: Parts<R>,
     first: u64,
-    /// The next part, and where it begins.
+    /// The next part, and its first record.
     part: u64,
     start: u64,
     last: Option<Passed<R>>,
-    /// The range read last for the piece.
+    /// The index of the last range read for the piece.
     range: Option<usize>,
 }
 
-/// The last part that was passed.
+/// The part passed last.
 #[derive(Clone, Copy)]
 struct Passed<R> {
     least: R,
     greatest: R,
     start: u64,
-    /// Where the first part begins that has a record like its least.
+    /// The start of the first part that contains a record equal to `least`.
     like_least: u64,
 }
 
@@ -149,7 +148,7 @@ impl<'r, R: Record> Walk<'r, R> {
         Self { run, window: Parts::new(), first: 0, part: 0, start: 0, last: None, range: None }
     }
 
-    /// The parts at hand, and the number of the first.
+    /// The parts in memory, and the number of the first.
     fn at_hand(&self) -> (&Parts<R>, u64) {
         match &self.run.storage {
             RunStorage::Memory { parts, .. } => (parts, 0),
@@ -157,7 +156,7 @@ impl<'r, R: Record> Walk<'r, R> {
         }
     }
 
-    /// The least record of the next part, which is at hand then.
+    /// The least record of the next part, after loading that part's bounds.
     fn next_least(&mut self, file: &StoreFile) -> Result<Option<R>> {
         let SortedRun { storage, parts: count, .. } = self.run;
         if self.part == *count {
@@ -173,7 +172,7 @@ impl<'r, R: Record> Walk<'r, R> {
         Ok(Some(parts.least[(self.part - first) as usize]))
     }
 
-    /// Passes the next part, which is at hand, and returns where its records are.
+    /// Passes the next part, whose bounds are loaded, and returns the range of its records.
     fn pass(&mut self) -> Range<u64> {
         let (parts, first) = self.at_hand();
         let at = (self.part - first) as usize;
@@ -189,13 +188,13 @@ impl<'r, R: Record> Walk<'r, R> {
         start..end
     }
 
-    /// Passed parts that have records of `low` or greater ones.
+    /// The range of the passed parts that have records not less than `low`.
     fn divided_by(&self, low: R) -> Option<Range<u64>> {
         let last = self.last.filter(|last| last.greatest >= low)?;
         Some(if last.least == low { last.like_least } else { last.start }..self.start)
     }
 
-    /// Adds a range to what is read of this run.
+    /// Adds a range of this run to `reads`.
     fn read(&mut self, run: usize, range: Range<u64>, reads: &mut Vec<(usize, Range<u64>)>) {
         match self.range.map(|at| &mut reads[at].1) {
             Some(before) if before.end == range.start => before.end = range.end,

@@ -9,13 +9,14 @@ use crate::error::Result;
 use crate::file::StoreFile;
 use crate::sorter::Record;
 
-/// Records in parts: none of a part is greater than any of the next.
+/// Records in parts: no record of a part is greater than any record of the next.
 pub(super) struct SortedRun<R> {
     pub(super) storage: RunStorage<R>,
     pub(super) len: u64,
     /// Number of parts.
     pub(super) parts: u64,
-    /// The lowest radix bit of the first digit: parts differ in this bit or a higher one.
+    /// The lowest radix bit of the first digit: the radixes of different digits differ in this bit
+    /// or a higher one.
     pub(super) shift: u32,
 }
 
@@ -33,10 +34,10 @@ pub(super) struct Parts<R> {
 }
 
 impl<R: Record> Parts<R> {
-    /// Bytes of the bounds of a part.
+    /// Bytes of the bounds of one part.
     pub(super) const BYTES: u64 = (size_of::<u64>() + 2 * size_of::<R>()) as u64;
 
-    /// Bytes of a run of `records` and these parts.
+    /// Bytes of a run with `records` and these parts.
     pub(super) fn bytes_of_run(&self, records: &[R]) -> u64 {
         size_of_val(records) as u64 + self.len() as u64 * Self::BYTES
     }
@@ -45,7 +46,7 @@ impl<R: Record> Parts<R> {
         Self { ends: Vec::new(), least: Vec::new(), greatest: Vec::new() }
     }
 
-    /// Of `records` that are split at `starts`, the last of which is their end.
+    /// The bounds of the parts of `records`, which begin at `starts`; the last of these is the end.
     pub(super) fn of(records: &[R], starts: &[u64]) -> Self {
         let mut parts = Self::new();
         let count = starts.len().saturating_sub(1);
@@ -77,8 +78,8 @@ impl<R: Record> Parts<R> {
         self.greatest.clear();
     }
 
-    /// Writes them from part `first` on into the place at `offset` of all `count` parts of a run:
-    /// ends, then least, then greatest records.
+    /// Writes the bounds from part `first` on to `offset`, where the columns of all `count` parts
+    /// of a run stand: ends, then least, then greatest records.
     pub(super) fn write(
         &self,
         file: &StoreFile,
@@ -92,7 +93,7 @@ impl<R: Record> Parts<R> {
         file.write_all_at(bytemuck::cast_slice(&self.greatest), greatest)
     }
 
-    /// Reads `range` of the `count` parts at `offset` in place of what is here.
+    /// Replaces the content with `range` of the `count` parts at `offset`.
     pub(super) fn read(
         &mut self,
         file: &StoreFile,
@@ -111,7 +112,7 @@ impl<R: Record> Parts<R> {
     }
 }
 
-/// Where the columns have part `first`.
+/// The offsets of part `first` in the three columns.
 fn places<R>(offset: u64, count: u64, first: u64) -> [u64; 3] {
     let record = size_of::<R>() as u64;
     let least = offset + count * size_of::<u64>() as u64;
@@ -122,28 +123,28 @@ fn places<R>(offset: u64, count: u64, first: u64) -> [u64; 3] {
     ]
 }
 
-/// Tells of the parts of a run on disk while its records come in order.
+/// Writes the bounds of the parts of a run on disk while its records arrive in order.
 pub(super) struct PartsWriter<R> {
     part_len: u64,
-    /// Records of the run, and those that came.
+    /// Records of the run, and those that have arrived.
     len: u64,
     written: u64,
-    /// Where all parts go, and those that are not there yet, from `first` on.
+    /// The offset of all bounds, and the first part whose bounds are not yet written.
     offset: u64,
     first: u64,
     parts: Parts<R>,
 }
 
-/// Parts that are written at once.
+/// Parts per write of bounds.
 const PARTS_AT_ONCE: usize = 1 << 10;
 
 impl<R: Record> PartsWriter<R> {
-    /// For `len` records, in parts of `part_len` each, to be told of at `offset`.
+    /// A writer for `len` records in parts of `part_len` each, with the bounds at `offset`.
     pub(super) fn new(len: u64, part_len: usize, offset: u64) -> Self {
         Self { part_len: part_len as u64, len, written: 0, offset, first: 0, parts: Parts::new() }
     }
 
-    /// The next records, in ascending order.
+    /// Adds the next records, in ascending order.
     pub(super) fn add(&mut self, mut batch: &[R], file: &StoreFile) -> Result<()> {
         while let Some(&least) = batch.first() {
             let end = (self.written + 1).next_multiple_of(self.part_len).min(self.len);

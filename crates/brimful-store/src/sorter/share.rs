@@ -1,30 +1,31 @@
-//! How the memory of a sorter is shared out between buffers, runs and pieces.
+//! Divides the memory of a sorter among buffers, runs and pieces.
 //!
 //! Invariant: plain numbers, so that the sorter and its forecast follow the same rules.
 
-/// Largest piece in records: a piece of 8-byte records and the buffer to sort it fit a cache of 2
-/// MiB.
+/// Largest piece in records: a piece of 8-byte records and the buffer that sorts it fit in a cache
+/// of 2 MiB.
 const MAX_PIECE: usize = 1 << 17;
-/// Most records a buffer may hold: splitting it must not delay a cancellation (.6 s).
+/// Most records in a buffer: splitting it must not delay a cancellation (.6 s).
 const MAX_BUFFER: usize = 1 << 26;
-/// Fewest records a buffer may hold.
+/// Fewest records in a buffer.
 pub(super) const MIN_BUFFER: usize = 1 << 12;
-/// A run is as long as this share of the records before it; a long one as half of it.
+/// A run has one in this many of the records before it; a run longer than `LONG`, half as many.
 pub(super) const SHARE_OF_RECORDS: u64 = 16;
 const LONG: usize = 1 << 23;
-/// The first runs are no shorter than this share of the longest, or of a long one.
+/// The first runs have at least one in this many records of the longest run or of `LONG`, whichever
+/// is shorter.
 const SHARE_OF_LONGEST: usize = 8;
-/// Most runs merged at once; more are first merged into longer ones.
+/// Most runs in one merge; excess runs are first merged into longer ones.
 pub(super) const MAX_RUNS: usize = 128;
-/// Fewest and most records of a part of a run, in small and in large buffers. A cut divides a part
-/// of each run, whose records are read for both its sides.
+/// Records per part of a run, with small and with large buffers. A cut divides a part of each run,
+/// whose records are then read for both sides.
 const PART: (usize, usize) = (1 << 7, 1 << 12);
 
-/// How the memory of a sorter is shared out.
+/// The division of a sorter's memory.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Share {
     pub(super) workers: usize,
-    /// Most records of a run.
+    /// Most records in a run.
     pub(super) longest: usize,
 }
 
@@ -36,31 +37,31 @@ impl Share {
         Self { workers, longest }
     }
 
-    /// Records of the next run, and of a buffer, after so many in runs.
+    /// Records of the next run, and of a buffer, once `in_runs` records are in runs.
     pub(super) fn run_len(&self, in_runs: u64) -> usize {
         let least = (self.longest.min(LONG) / SHARE_OF_LONGEST).max(MIN_BUFFER);
         let share = usize::try_from(in_runs / SHARE_OF_RECORDS).unwrap_or(usize::MAX);
         share.min(LONG).max(share / 2).clamp(least, self.longest)
     }
 
-    /// Most records of a part of a run.
+    /// Most records in a part of a run.
     pub(super) fn part_len(&self) -> usize {
         (self.longest / 2048).clamp(PART.0, PART.1)
     }
 
-    /// Records of a piece where so many are in runs.
+    /// Records per piece if `in_runs` records are in runs.
     pub(super) fn piece_len(&self, in_runs: u64) -> usize {
         (self.run_len(in_runs) / 2).min(MAX_PIECE)
     }
 
-    /// Records that the buffers of all workers may hold, with the scratch buffers for splitting.
+    /// Records in the buffers of all workers, including the scratch buffers that split them.
     pub(super) fn buffers(&self, run_len: usize) -> usize {
         self.workers * 2 * run_len
     }
 
-    /// Records that the pieces of all workers may hold, with the buffer to sort them, and with what
-    /// is read of `runs` beside a piece: a part of each that its first cut divides, and one that
-    /// its last does.
+    /// Records in the pieces of all workers, including the buffers that sort them and the records
+    /// read beside a piece: in each of `runs`, a part that the first cut divides and one that the
+    /// last cut divides.
     pub(super) fn pieces(&self, piece_len: usize, runs: usize) -> usize {
         self.workers * 2 * (piece_len + runs.min(MAX_RUNS) * self.part_len())
     }

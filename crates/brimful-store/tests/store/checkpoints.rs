@@ -1,5 +1,5 @@
-//! Checkpoints, with the power failing at every sync, every operation failing once, and the process
-//! killed at each.
+//! Checkpoints, with a power failure at every sync, a failure of every operation, and a kill of the
+//! process at each.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
@@ -19,7 +19,7 @@ fn resources(threads: usize) -> Resources {
     Resources::new(Budget::new(1 << 20, 0), Arc::new(Job::new()), Some(threads)).unwrap()
 }
 
-/// The numbers that run `run` has at step `step`.
+/// The numbers of run `run` at step `step`.
 fn numbers(run: u64, step: u64) -> Vec<u64> {
     (0..LENGTH as u64).map(|i| mix(run << 40 | step << 20 | i)).collect()
 }
@@ -42,7 +42,7 @@ fn write(checkpoints: &mut Checkpoints, run: u64, step: u64, resources: &Resourc
     checkpoints.wait()
 }
 
-/// Run and step of checkpoint `number`, after making sure that it holds what they had.
+/// Run and step of checkpoint `number`, after checking that it has their content.
 fn read(checkpoints: &Checkpoints, number: u64, resources: &Resources) -> Result<(u64, u64)> {
     let mut saved = checkpoints.read(number)?;
     let payload = String::from_utf8(saved.payload().to_vec()).unwrap();
@@ -58,7 +58,7 @@ fn read(checkpoints: &Checkpoints, number: u64, resources: &Resources) -> Result
     Ok((run, step))
 }
 
-/// Run and step of the checkpoints found, the newest first.
+/// Run and step of the checkpoints found, newest first.
 fn found(folder: &dyn Folder, resources: &Resources) -> Vec<(u64, u64)> {
     let checkpoints = open(folder).unwrap();
     checkpoints.found().map(|number| read(&checkpoints, number, resources).unwrap()).collect()
@@ -80,14 +80,14 @@ fn the_last_ones_are_kept_and_hold_what_was_written() {
         names.sort();
         assert_eq!(names, ["arrays-3", "arrays-4", "current", "manifest-3", "manifest-4"]);
         assert_eq!(newest(&folder, &traffic()).unwrap().unwrap(), b"1 4");
-        // Going on from the one before the last: the last is no more of this run.
+        // Resume from the second-newest: the newest no longer belongs to this run.
         let mut checkpoints = open(&folder).unwrap();
         let older = checkpoints.found().nth(1).unwrap();
         checkpoints.go_on_from(older);
         write(&mut checkpoints, 2, 4, &resources).unwrap();
         drop(checkpoints);
         assert_eq!(found(&folder, &resources), [(2, 4), (1, 3)]);
-        // Another run replaces them once it has one of its own, not before.
+        // Another run replaces them once it has a checkpoint of its own, not before.
         let mut checkpoints = open(&folder).unwrap();
         drop(checkpoints.begin().unwrap());
         assert_eq!(found(&folder, &resources), [(2, 4), (1, 3)]);
@@ -122,7 +122,7 @@ fn arrays_on_disk_are_checkpointed_and_filled_as_those_in_memory() {
     checkpoints.read(1).unwrap().array(&mut again, &resources).unwrap();
     again.read(0, &mut read).unwrap();
     assert_eq!(read, numbers(7, 7));
-    // An array of another type or length is refused, not filled with something.
+    // An array of another type or length is refused, not filled with other data.
     let mut wide = ScratchArray::<[u64; 2]>::resident(LENGTH, WINDOW);
     let error = checkpoints.read(1).unwrap().array(&mut wide, &resources).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
@@ -163,11 +163,11 @@ fn a_crash_at_any_sync_leaves_the_last_complete_ones() {
                 "plan {number}, sync {freeze}: {steps:?}"
             );
             assert!(last < 2 || steps.contains(&(last - 1)), "the one before is kept: {steps:?}");
-            // Nothing unfinished stays, and the run goes on.
+            // No unfinished file stays, and the run continues.
             let mut checkpoints = open(&survivor).unwrap();
             assert_eq!(survivor.list().unwrap().len(), 2 * steps.len() + usize::from(last > 0));
             write(&mut checkpoints, 2, 9, &resources).unwrap();
-            // Removals need not be durable: what comes back is older.
+            // Removals need not be durable: the checkpoints that come back are older.
             assert_eq!(found(&survivor.crash(), &resources)[0], (2, 9));
         }
     }
@@ -227,7 +227,7 @@ fn damage_is_found_and_the_one_before_can_be_read() {
                     assert!(path.ends_with(name) && remedy.contains("checkpoints"), "{remedy}");
                 }
                 Err(Error::Version { .. }) => {}
-                // Padding between blocks belongs to none of them.
+                // Padding between blocks belongs to no block.
                 Ok(_) if name == "arrays-2" => assert_eq!(whole[byte], 0),
                 other => panic!("byte {byte} of {name}: {other:?}"),
             }
@@ -235,7 +235,7 @@ fn damage_is_found_and_the_one_before_can_be_read() {
         }
         replace(&folder, name, &whole);
     }
-    // Each instead of the other.
+    // Swap older and newer files.
     for name in ["arrays", "manifest"] {
         let [older, newer] = [1, 2].map(|number| contents(&folder, &format!("{name}-{number}")));
         replace(&folder, &format!("{name}-1"), &newer);
@@ -256,11 +256,11 @@ fn what_is_whole_is_found_without_its_pointer() {
         write(&mut checkpoints, 1, 1, &resources).unwrap();
         write(&mut checkpoints, 1, 2, &resources).unwrap();
         drop(checkpoints);
-        // Begun when the process ended.
+        // Unfinished when the process ended.
         replace(&folder, "arrays-3", &contents(&folder, "arrays-2")[..999]);
         replace(&folder, "manifest-3", &contents(&folder, "manifest-2"));
         harm(&folder);
-        // What cannot be read now is not taken for unfinished.
+        // A file that cannot be read now does not count as unfinished.
         let failures = (1..100).map_while(|number| {
             folder.set_plan(FaultPlan::new().fail(Operation::Read, number, Fault::Io));
             open(&folder).err().map(|error| assert_eq!(error.kind(), ErrorKind::Io, "{error}"))
@@ -275,7 +275,7 @@ fn what_is_whole_is_found_without_its_pointer() {
             "the pointer is made again"
         );
         assert_eq!(folder.list().unwrap().len(), 5);
-        // Without its manifest the newest is not passed over in silence.
+        // If its manifest is missing, the newest checkpoint is still reported.
         folder.remove("manifest-2").unwrap();
         let checkpoints = open(&folder).unwrap();
         assert_eq!(checkpoints.found().collect::<Vec<_>>(), [2, 1]);
@@ -295,11 +295,11 @@ fn what_is_whole_is_found_without_its_pointer() {
 }
 
 const LAST_STEP: u64 = 4;
-/// Where the child is to write, and when it dies.
+/// The folder of the child, and the operation at which it dies.
 const CHILD: [&str; 2] = ["KILLED_FOLDER", "KILLED_AT"];
 
 /// Writes the checkpoints of some steps and discards them; the operation `last` ends the process.
-/// Returns how many operations there were until the last was written, and in all.
+/// Returns the number of operations until the last checkpoint was written, and the total.
 fn live(path: &str, last: u64) -> (u64, u64) {
     let mortal = MortalFolder::new(&DiskFolder::new(path), last);
     let resources = resources(1);
@@ -313,7 +313,7 @@ fn live(path: &str, last: u64) -> (u64, u64) {
     (of_writing, mortal.spent())
 }
 
-/// Runs in a process of its own.
+/// Runs in its own process.
 #[test]
 #[ignore = "the child of another test"]
 fn child_that_makes_checkpoints() {
@@ -341,7 +341,7 @@ fn a_kill_at_any_operation_leaves_the_last_complete_ones() {
         let steps: Vec<u64> = found(&disk, &resources).into_iter().map(|(_, step)| step).collect();
         let last = steps.first().copied().unwrap_or(0);
         let is_of = |kept: usize| (1..=last).rev().take(kept).eq(steps.iter().copied());
-        // One more until a new one is complete. Of those that are discarded any may be left.
+        // One more until a new one is complete. During the discard any subset may be left.
         assert!(is_of(2) || is_of(3) || at > of_writing, "killed at {at}: {steps:?}");
         let files = disk.list().unwrap().len();
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Durable pages: a model, crashes at every sync, failures at every operation, damaged files.
+//! Durable pages: a model, crashes at every sync, failures of every operation, damaged files.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -13,7 +13,7 @@ use crate::{contents, mix, replace, traffic};
 const PAGE: usize = 4096;
 const PURPOSE: Purpose<'static> = Purpose { name: "pages", kind: 7, page_bytes: PAGE };
 
-/// What every page holds: the number that fills it.
+/// The content of every page: the number that fills it.
 type Model = BTreeMap<PageId, u64>;
 
 fn memory(bytes: u64) -> Reservation {
@@ -47,7 +47,7 @@ fn get(pages: &PageFile, page: PageId) -> Result<u64, Error> {
     })
 }
 
-/// A page of two streams, more of them than the cache holds.
+/// One of the pages of two streams, which exceed the cache.
 fn some_page(random: u64) -> PageId {
     PageId::new((random >> 8) as u8 % 2, (random >> 16) % 80)
 }
@@ -65,7 +65,8 @@ fn assert_holds(pages: &PageFile, model: &Model) {
     }
 }
 
-/// Changes, discards, syncs and compacts; returns the model at each sync begun, the last one last.
+/// Changes, discards, syncs and compacts; returns the model at the start of each sync, the last one
+/// last.
 fn work(pages: &PageFile, seed: u64, steps: u64) -> Result<Vec<Model>, (Vec<Model>, Error)> {
     let (mut model, mut synced) = (Model::new(), vec![Model::new()]);
     for step in 0..steps {
@@ -118,7 +119,7 @@ fn pages_agree_with_a_model_across_syncs_and_reopening() {
 fn what_was_not_synced_is_gone_and_what_was_stays() {
     let folder = FaultFolder::new();
     let pages = create(&folder).unwrap();
-    // More pages than the cache holds, so that many were written to the file before the crash.
+    // More pages than the cache holds, so that many were evicted to the file before the crash.
     (0..80).for_each(|n| put(&pages, PageId::new(0, n), 1).unwrap());
     pages.sync(b"one").unwrap();
     (0..80).for_each(|n| put(&pages, PageId::new(0, n), 2).unwrap());
@@ -148,14 +149,14 @@ fn a_crash_at_any_sync_leaves_all_or_nothing_of_it() {
                 folder.set_plan(if torn > 0 { plan.torn(at * 8 + torn) } else { plan });
                 let synced = work(&pages, seed, 500).unwrap();
                 let (pages, meta) = open(&folder.crash()).unwrap();
-                // `meta` says which sync it was; it is the frozen one or the one before.
+                // `meta` names the surviving sync: the frozen one or the one before.
                 let number = if meta == b"empty" {
                     1
                 } else {
                     String::from_utf8(meta).unwrap().parse().unwrap()
                 };
                 assert_holds(&pages, &synced[number - 1]);
-                // What survived can be used, and becomes durable again.
+                // The surviving file can be used and made durable again.
                 put(&pages, PageId::new(1, 3), 99).unwrap();
                 pages.sync(b"after").unwrap();
                 assert_eq!(get(&pages, PageId::new(1, 3)).unwrap(), 99);
@@ -217,8 +218,7 @@ fn a_failed_write_or_read_anywhere_is_an_error_and_loses_nothing() {
                 continue;
             };
             assert!(matches!(error, Error::Io { .. }), "{error}");
-            // A change may have failed, or a sync: trying again succeeds and keeps all that was
-            // stored.
+            // A change or a sync may have failed: another sync succeeds and keeps all stored data.
             pages.sync(b"again").unwrap();
             drop(pages);
             let (pages, meta) = open(&folder.crash()).unwrap();
@@ -274,7 +274,7 @@ fn short_transfers_change_nothing() {
     assert_holds(&open(&folder.crash()).unwrap().0, &model);
 }
 
-/// Reads everything; `Ok` means that all is as `model` says.
+/// Reads everything; `Ok` means that everything equals `model`.
 fn read_all(folder: &FaultFolder, model: &Model) -> Result<(), Error> {
     let (pages, _) = open(folder)?;
     for (page, value) in model {

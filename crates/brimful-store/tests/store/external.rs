@@ -1,4 +1,4 @@
-//! The user's files and folders: inputs are refused by name, outputs appear only when complete.
+//! The user's files and folders: refused inputs are named, outputs appear only when complete.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
@@ -188,7 +188,7 @@ fn a_run_has_a_folder_of_its_own_and_leaves_those_of_others() {
         let own = TemporaryFolder::create(folder, "run-").unwrap();
         fs::create_dir(own.path().join("deep")).unwrap();
         let other = TemporaryFolder::create(folder, "run-").unwrap();
-        // As a killed process leaves it, with and without its lock; and what is not of runs.
+        // Left by killed processes, with and without a lock; and a folder that is not of a run.
         for name in ["run-1", "run-2", "walk-1"] {
             fs::create_dir(folder.join(name)).unwrap();
         }

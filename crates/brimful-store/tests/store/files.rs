@@ -29,7 +29,7 @@ fn short_and_interrupted_transfers_change_nothing() {
         file.read_exact_at(&mut read, 10).unwrap();
         assert_eq!(read, data);
         assert_eq!((traffic.bytes_written(), traffic.bytes_read()), (1000, 1000));
-        // However many pieces a transfer comes in.
+        // One transfer counts once, however many pieces it consists of.
         assert_eq!((traffic.moved().writes().count, traffic.moved().reads().count), (1, 1));
         assert!(folder.count(Operation::Read) > 10 && folder.count(Operation::Write) > 10);
         assert_eq!(file.len().unwrap(), 1010);
@@ -126,7 +126,7 @@ fn failed_transfers_name_path_and_operation() {
     assert_eq!(contents(&folder, "a").len(), 15, "as much as fitted");
     let message = file.write_all_at(&[2; 10], 15).unwrap_err().to_string();
     assert!(message.contains("disk is full"), "{message}");
-    // A full disk is no reason to refuse the file: room may be made.
+    // After a full disk the file is not refused: space may become free.
     folder.set_plan(FaultPlan::new());
     file.write_all_at(&[2; 10], 10).unwrap();
     file.sync().unwrap();
@@ -154,7 +154,7 @@ fn a_failed_sync_refuses_the_file_until_it_is_reopened() {
     assert_eq!(folder.count(Operation::Write), 0);
     let reopened = StoreFile::open(&folder, "a", &traffic).unwrap();
     reopened.read_exact_at(&mut [0; 10], 0).unwrap();
-    // The bytes seen are not durable: that is why the file was refused.
+    // The bytes read are not durable: that is why the file was refused.
     folder.sync().unwrap();
     assert!(contents(&folder.crash(), "a").is_empty());
 }

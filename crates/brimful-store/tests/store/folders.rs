@@ -1,4 +1,4 @@
-//! What every folder must do, on disk and in memory, and what only the fault folder does.
+//! The behaviour of every folder, on disk and in memory, and of the fault folder alone.
 
 use std::io::ErrorKind;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use brimful_store::{Device, DiskFolder, Folder};
 
 use crate::{contents, eio, noise, replace};
 
-/// A turn with real files: they are counted for the process.
+/// A turn with real files, which are counted for the whole process.
 pub(crate) fn turn_with_real_files() -> MutexGuard<'static, ()> {
     static REAL_FILES: Mutex<()> = Mutex::new(());
     REAL_FILES.lock().unwrap_or_else(PoisonError::into_inner)
@@ -95,7 +95,7 @@ fn the_limit_of_open_files_is_refused_and_recovers() {
     assert!(names(&folder).is_empty(), "a refused file is not made");
     assert!(folder.open("missing").is_err());
     open.pop();
-    // A failed open must not keep its place.
+    // A failed open must not count as an open file.
     assert_eq!(kind(folder.open("missing")), ErrorKind::NotFound);
     assert_eq!(open_files(), open_files_limit() - 1);
     folder.create("one more").unwrap();
@@ -224,7 +224,7 @@ fn the_operation_chosen_fails_and_no_other() {
                 failed.push(class);
             }
         };
-        // A removal that failed is of the second name, so no later one misses its file.
+        // The failing removal is that of the second name, so later ones find their files.
         for round in ["1", "2", "3"] {
             note(Operation::Write, file.write_at(b"x", 0).map(drop));
             note(Operation::Read, file.read_at(&mut [0], 0).map(drop));

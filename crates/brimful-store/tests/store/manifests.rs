@@ -1,4 +1,4 @@
-//! Publishing a manifest, with the power failing at every sync.
+//! Publishing a manifest, with a power failure at every sync.
 
 use std::io::ErrorKind;
 
@@ -17,7 +17,7 @@ fn put(folder: &FaultFolder, number: u64) -> Result<()> {
     publish(folder, number, &payload(number), &traffic())
 }
 
-/// The number of the manifest found, after making sure that its payload is that number's.
+/// The number of the manifest found, after checking that its payload belongs to that number.
 fn found(folder: &FaultFolder) -> Result<u64> {
     read(folder, &traffic()).map(|(number, bytes)| {
         assert!(bytes == payload(number), "manifest {number} has another's payload");
@@ -45,8 +45,8 @@ fn the_last_manifest_published_is_read() {
     }
 }
 
-/// Publishes 1 to `last` with the power failing at every sync in turn; calls `f` with the folder
-/// that survived, the number published before the one under way, and that one.
+/// Publishes 1 to `last` with a power failure at every sync in turn; calls `f` with the surviving
+/// folder, the number published before the one under way, and that one.
 fn at_every_sync(last: u64, plan: &FaultPlan, mut f: impl FnMut(&FaultFolder, u64, u64)) {
     let run = |freeze: Option<u64>| {
         let folder = FaultFolder::new();
@@ -102,7 +102,7 @@ fn torn_writes_leave_the_old_manifest_or_the_new_one() {
 fn publishing_goes_on_after_a_crash() {
     for seed in 0..50 {
         at_every_sync(2, &FaultPlan::new().torn(seed), |after, old, new| {
-            // What the crash left of `new` is replaced, unless it became current.
+            // The remains of `new` after the crash are replaced, unless it became current.
             if found(after).ok() != Some(new) {
                 put(after, new).unwrap();
             }
@@ -167,7 +167,7 @@ fn damage_to_pointer_or_manifest_is_detected() {
         replace(&folder, name, &whole);
     }
     assert_eq!(found(&folder).unwrap(), 1);
-    // A manifest that is whole, but another than the pointer means.
+    // A whole manifest, but not the one that the pointer names.
     let other = FaultFolder::new();
     publish(&other, 1, b"another graph's", &traffic()).unwrap();
     replace(&folder, "manifest-1", &contents(&other, "manifest-1"));

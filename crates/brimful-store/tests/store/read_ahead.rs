@@ -1,4 +1,4 @@
-//! Prefetched reads: in order, verified, errors at their place.
+//! Prefetched reads: in order, verified, each error in the place of its block.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -101,7 +101,7 @@ fn a_consumer_may_leave_early() {
         (0..BLOCKS).for_each(|index| ahead.push(&file, index, Buffer::new()));
         assert_eq!(ahead.take().unwrap().unwrap().bytes(), block(0));
     }
-    // The readers survived that, and the pool ends although nobody takes this.
+    // The readers survived that, and the pool ends although no consumer takes these reads.
     let mut ahead = ReadAhead::new(&pool);
     (10..20).for_each(|index| ahead.push(&file, index, Buffer::new()));
     assert_eq!(ahead.take().unwrap().unwrap().bytes(), block(10));
@@ -138,7 +138,7 @@ fn a_kept_block_is_read_once_however_many_ask() {
         assert_eq!(bytes(&pinned).unwrap(), block(index));
         assert_eq!(count.bytes_read() - before, block(index).len() as u64);
     }
-    // One that could not be read is tried again.
+    // A block that could not be read is read again.
     let pinned = PinnedBlock::new(&file, 2);
     folder.set_plan(FaultPlan::new().fail(Operation::Read, 1, Fault::Io));
     assert_io(pinned.load().map(drop), "f", "read", eio());

@@ -1,4 +1,4 @@
-//! Scratch arrays: resident and paged ones agree; what the disk refuses comes back typed.
+//! Scratch arrays: resident and paged ones agree; errors of the disk are returned typed.
 
 use std::io::ErrorKind;
 
@@ -16,7 +16,7 @@ fn windows() -> usize {
     LEN.div_ceil(WINDOW)
 }
 
-/// Writes, changes and publishes; returns all that can be seen on the way.
+/// Writes, changes and publishes; returns all observations.
 fn exercise(mut array: ScratchArray<u64>) -> Vec<Vec<u64>> {
     let mut seen = Vec::new();
     assert_eq!((array.len(), array.is_empty()), (LEN, false));

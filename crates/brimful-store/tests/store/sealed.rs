@@ -1,4 +1,4 @@
-//! Sealed files and arrays: what is written comes back, and nothing else does.
+//! Sealed files and arrays: they return exactly the data written.
 
 use std::io::ErrorKind;
 
@@ -21,7 +21,7 @@ fn open(folder: &dyn Folder) -> Result<SealedFile> {
     SealedFile::open(folder, "f", Kind::Shards, 3, &traffic())
 }
 
-/// Everything that open and verify look at.
+/// Checks everything that opening and verification read.
 fn check(folder: &dyn Folder) -> Result<()> {
     open(folder)?.verify(&Job::new())
 }
@@ -126,7 +126,7 @@ fn a_newer_version_is_told_from_damage() {
         Err(Error::Version { path, found: 7, supported: VERSION }) => assert!(path.ends_with("f")),
         other => panic!("{other:?}"),
     }
-    // Without its checksum it is damage.
+    // With a wrong checksum the header counts as damaged.
     let mut bytes = contents(&folder, "f");
     bytes[60] ^= 1;
     replace(&folder, "f", &bytes);
@@ -146,7 +146,7 @@ fn another_kind_or_metadata_size_is_refused() {
     assert!(matches!(error, Error::Corrupt { offset: 40, .. }), "{error}");
 }
 
-/// Rewrites the table and every checksum over it: only the structure can give the lie away.
+/// Rewrites the table and every checksum over it, so that only the structure is wrong.
 fn with_table(folder: &FaultFolder, change: impl Fn(&mut [u8])) {
     let mut bytes = contents(folder, "f");
     let table = u64::from_le_bytes(bytes[16..24].try_into().unwrap()) as usize;
@@ -166,7 +166,8 @@ fn hostile_lengths_are_refused_before_memory_is_asked_for() {
             with_header(&folder, at, &value.to_le_bytes());
             assert!(matches!(open(&folder), Err(Error::Corrupt { .. })), "{value} at byte {at}");
         }
-        // The second block's offset and length: `value` never is what they were, 72 and 0.
+        // Offset and length of the second block, which are 72 and 0: `value` always differs from
+        // both.
         for at in [27, 35] {
             let folder = FaultFolder::new();
             write(&folder, &blocks()).unwrap();
@@ -178,7 +179,7 @@ fn hostile_lengths_are_refused_before_memory_is_asked_for() {
             );
         }
     }
-    // Blocks that end before the table, and blocks that end behind it.
+    // Blocks that end before the table, and blocks that end after its start.
     for len in [9_u64, 17] {
         let folder = FaultFolder::new();
         let last = if len == 9 { noise(17, 1) } else { noise(9, 1) };
@@ -186,7 +187,7 @@ fn hostile_lengths_are_refused_before_memory_is_asked_for() {
         with_table(&folder, |table| table[8..16].copy_from_slice(&len.to_le_bytes()));
         assert!(matches!(open(&folder), Err(Error::Corrupt { .. })), "a block of {len} bytes");
     }
-    // The same change of nothing leaves a good file: the helpers above do not damage it themselves.
+    // Without a change the helpers leave a good file.
     let folder = FaultFolder::new();
     write(&folder, &blocks()).unwrap();
     with_table(&folder, |_| ());
@@ -285,7 +286,7 @@ fn array(folder: &dyn Folder, len: u64) -> ArrayFile<u32> {
 
 #[test]
 fn any_range_of_an_array_comes_back() {
-    // 16,384 records a block.
+    // 16,384 records per block.
     for len in [0, 1, 16_383, 16_384, 16_385, 40_000] {
         let folder = FaultFolder::new();
         folder.set_plan(FaultPlan::new().varying(100_000, len));
@@ -321,7 +322,7 @@ fn an_array_of_another_length_or_record_is_refused() {
         let found = ArrayFile::<u32>::open(&folder, "a", Kind::Degrees, len, &traffic());
         assert!(matches!(found, Err(Error::Corrupt { .. })), "{len}");
     }
-    // As many bytes in all, and blocks of 16,384 and 3,616 records, but not of the size a reader
+    // The right total of bytes, in blocks of 3,616 and 16,384 records: not the sizes that a reader
     // computes.
     let mut writer = SealedWriter::create(&folder, "b", Kind::Degrees, 0, &traffic()).unwrap();
     writer.append(&noise(14_464, 1), &[]).unwrap();

@@ -43,7 +43,7 @@ fn pool(threads: usize) -> ThreadPool {
     ThreadPoolBuilder::new().num_threads(threads).build().unwrap()
 }
 
-/// Pushes with one writer a thread; the first error.
+/// Pushes with one writer per thread; returns the first error.
 fn fill<'j, R: Record>(
     folder: &FaultFolder,
     records: &[R],
@@ -138,8 +138,8 @@ fn every_failing_operation_comes_back_typed() {
 
 #[test]
 fn a_full_disk_comes_back_typed_from_runs_and_from_merged_runs() {
-    // 4,096 records a run: more than 128 runs, so that 20 of them are merged into a longer one
-    // first.
+    // 4,096 records per run: more than 128 runs, so that 20 of them are first merged into a longer
+    // one.
     let records = values(600_000);
     let folder = FaultFolder::new();
     let (job, one) = (Job::new(), pool(1));
@@ -160,7 +160,8 @@ fn a_full_disk_comes_back_typed_from_runs_and_from_merged_runs() {
     let folder = FaultFolder::new();
     folder.set_plan(FaultPlan::new().capacity(2 * runs));
     assert!(sort(&folder, &records, 1, 1).unwrap() == expected(&records));
-    // What merging writes again is foreseen; what tells of its parts is some hundredths of it.
+    // The forecast includes the bytes that merging writes again; the bounds of its parts are a few
+    // hundredths of them.
     let sorting = Sorting { records: 600_000, record_bytes: 8, bytes: 1, workers: 1, writers: 1 };
     let merged = sorting.forecast().disk - runs;
     for (capacity, suffices) in [(merged * 9 / 10, false), (merged * 11 / 10, true)] {
@@ -192,7 +193,7 @@ fn repeated_records_do_not_outgrow_the_batches() {
                 })
                 .unwrap();
             assert!(out == expected(&records));
-            // A piece, its overlap at 147 runs, and the strides next to a cut.
+            // A piece, its overlap with 147 runs, and the strides next to a cut.
             assert!(longest <= 40_000, "a batch of {longest} records");
         }
     }
