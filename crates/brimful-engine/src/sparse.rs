@@ -26,7 +26,7 @@ use crate::sweep::Sources;
 
 /// Sparse traversal is tried if at most one vertex in so many signals.
 pub(crate) const SOURCES_PER_SIGNAL: u64 = 32;
-/// It is given up if more than one vertex in so many receives a signal: dense is faster then.
+/// It is abandoned if more than one vertex in so many receives a signal: dense is faster then.
 const TARGETS_PER_SUM: u64 = 16;
 /// These limits are at least so many vertices, on any graph.
 const FEWEST: u64 = 1 << 12;
@@ -405,7 +405,8 @@ impl<S: Copy + Send> Sparse<S> {
     }
 }
 
-/// The first and the last source of the segments of an interval; of none, a span that holds nobody.
+/// The first and the last source of the segments of an interval; an empty range if there is no
+/// segment.
 fn span(files: &[Resident], shard: &Shard) -> (u64, u64) {
     let segments =
         shard.iter().flat_map(|(file, range)| &files[*file].shards().segments()[range.clone()]);
