@@ -23,15 +23,15 @@ pub struct Edges<'b, P: Program + ?Sized> {
     pub sources: &'b [u32],
     /// Targets, counted from `first_target`.
     pub targets: &'b [u32],
-    /// Weights, where the run is weighted.
+    /// Weights, if the run is weighted.
     pub weights: Option<&'b [f64]>,
-    /// A vertex, the first that `signals` has.
+    /// The vertex of the first entry of `signals`.
     pub first_source: u64,
-    /// A vertex, the first that `sums` has.
+    /// The vertex of the first entry of `sums`.
     pub first_target: u64,
-    /// The signals of sources; every one of `sources` is in range.
+    /// The signals of sources; all of `sources` are in range.
     pub signals: &'b [SignalOf<P>],
-    /// The sums of targets so far; every one of `targets` is in range.
+    /// The sums of targets so far; all of `targets` are in range.
     pub sums: &'b mut [SumOf<P>],
 }
 
@@ -60,13 +60,13 @@ pub trait Batched<P: Program + ?Sized> {
     /// Combines the source's signal along each edge into the target's sum.
     ///
     /// # Errors
-    /// Whatever shall end the run.
+    /// Any error that must end the run.
     fn edges(&self, edges: Edges<'_, P>) -> Result<()>;
 
     /// Lets each vertex take its turn.
     ///
     /// # Errors
-    /// Whatever shall end the run.
+    /// Any error that must end the run.
     fn vertices(&self, vertices: Vertices<'_, P>) -> Result<()>;
 }
 
@@ -74,7 +74,7 @@ pub trait Batched<P: Program + ?Sized> {
 pub(crate) struct Batcher<'b, P: Program> {
     batched: &'b dyn Batched<P>,
     known: Sources<'b, SignalOf<P>>,
-    /// Those of the sources from `first_source` on.
+    /// The signals of the sources from `first_source` on.
     signals: &'b [SignalOf<P>],
     first_source: u64,
     first_target: u64,
