@@ -138,7 +138,7 @@ pub(super) enum Next {
     Turn,
     /// The idle back-off is over: do the remaining work.
     Enough,
-    /// No worker has anything left to do, or the phase was stopped.
+    /// No worker has any work left, or the phase was stopped.
     End,
 }
 

@@ -278,7 +278,7 @@ mod models {
         }
     }
 
-    /// So far ahead that no model waits for it.
+    /// Later than the end of any model.
     fn late() -> Option<Instant> {
         Instant::now().checked_add(std::time::Duration::from_secs(1 << 20))
     }
@@ -324,7 +324,7 @@ mod models {
 
     #[test]
     fn back_off_ends_when_nobody_works_and_not_before_the_answer() {
-        // Has one packet's work left, and waits for more before it does that.
+        // Has the work of one packet left, and waits for more before doing it.
         let backed_off = |exchange: &Exchange| {
             let mut taken = 0;
             loop {
@@ -356,7 +356,7 @@ mod models {
 
     #[test]
     fn a_worker_after_its_back_off_works_and_nobody_settles_before_it_has() {
-        // Whether something arrives first or not: with work left, all goes on at once.
+        // Continues at once with the remaining work, whether or not a packet arrives first.
         let hasty = |exchange: &Exchange| {
             let mut taken = 0;
             loop {
@@ -418,7 +418,7 @@ mod tests {
         exchange.begin();
         let work = |me: usize| {
             let mut todo = if me == 0 { vec![depth] } else { Vec::new() };
-            // Of odd workers, which are in back-off.
+            // The remaining work of odd workers, which use back-off.
             let mut later = Vec::new();
             let mut random = me;
             loop {
@@ -437,7 +437,7 @@ mod tests {
                         }
                     }
                 }
-                // Some have waited long enough before others.
+                // Some back-offs end before others.
                 let back_off = Duration::from_micros(random as u64 % 100);
                 match exchange.wait(me, (!later.is_empty()).then(|| Instant::now() + back_off)) {
                     Event::Packet(packet) if me % 2 == 1 => later.push(packet.messages[0]),
