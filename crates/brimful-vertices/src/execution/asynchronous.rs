@@ -1,4 +1,4 @@
-//! Asynchronous mode: each worker collects and signals until no worker has anything left to do.
+//! Asynchronous mode: each worker collects and signals until no worker has any work left.
 //!
 //! An under-loaded worker waits for more signals while others work, at most twice its longest
 //! generation: a vertex that responds to half of its signals must respond again.
@@ -14,7 +14,7 @@ use crate::execution::worker::{After, Worker};
 use crate::program::{VertexOf, VertexProgram};
 use crate::store::VertexStore;
 
-/// Works until no worker has anything left to do, or the phase is stopped.
+/// Works until no worker has any work left, or the phase is stopped.
 pub(super) fn work<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
     phase: &Phase<'_, P>,
     worker: &mut Worker<P, S>,

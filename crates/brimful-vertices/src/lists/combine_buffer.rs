@@ -35,8 +35,8 @@ impl<P: VertexProgram> CombineBuffer<P> {
     /// A buffer that takes up to `limit` bytes, of memory that the caller has reserved.
     pub(super) fn new(limit: usize) -> Self {
         Self {
-            // Entries are numbered with 32 bits. The system provides unused memory only on paper,
-            // but may refuse to promise more.
+            // Entries are numbered with 32 bits. The system reserves unused memory without pages,
+            // but may refuse a larger reservation.
             limit: limit.min(u32::MAX as usize),
             index: HashTable::new(),
             entries: Vec::new(),
