@@ -3,9 +3,8 @@
 //! `triangles`: for each vertex the number of triangles that contain it (`triangles`, int64).
 //! `clustering`: for each vertex the share of ordered pairs of its neighbours with an arc from the
 //! first to the second (`coefficient`, float64; LDBC Graphalytics' LCC). Neighbours are those in
-//! either direction, each once; arcs among them count in each direction; with fewer than two
-//! neighbours it is
-//! 0. Self-loops and parallel arcs do not count. Exact.
+//! either direction, each once; arcs among them count in each direction. It is 0 with fewer than
+//! two neighbours. Self-loops and parallel arcs do not count. Exact.
 //!
 //! Method: every pair of neighbours is stored once, with its directions, at the end with the larger
 //! internal id, which in degree order is nearly always the one with fewer neighbours; lists are

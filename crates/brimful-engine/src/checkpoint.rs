@@ -131,7 +131,7 @@ pub struct Checkpointer<'a> {
     checkpoints: Checkpoints,
     identity: Vec<(String, String)>,
     last: Instant,
-    /// Seconds that the run spent waiting for checkpoints.
+    /// Seconds spent on checkpoints so far, during which the run did nothing else.
     seconds: f64,
 }
 

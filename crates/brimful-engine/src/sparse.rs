@@ -52,7 +52,7 @@ pub(crate) struct Sparse<S> {
 /// The input of a sparse superstep.
 pub(crate) struct Combine<'a, P: Program> {
     pub(crate) program: &'a P,
-    /// For each file, whether its edges count.
+    /// For each file, whether its edges are walked.
     pub(crate) walked: &'a [bool],
     pub(crate) files: &'a [Resident],
     pub(crate) signals: &'a [SignalOf<P>],
@@ -281,7 +281,8 @@ impl<S: Copy + Send> Sparse<S> {
             buffers.sums.drain_into::<P::Combiner>(&mut windows);
         }
         let target_sums = windows.pop().unwrap_or_default();
-        // They ascend. The last interval is shorter than its targets can be.
+        // Targets ascend, so the last one decides. The last interval has fewer vertices than
+        // others.
         let first = interval << combine.interval_bits;
         let beyond = target_sums
             .last()

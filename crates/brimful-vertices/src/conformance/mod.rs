@@ -1,11 +1,10 @@
-//! What every store and every serializer must do: the tests of an author of either.
+//! Conformance tests for authors of stores and serializers.
 //!
 //! - [`check_records`]: a store of records; [`check_vertices`]: a store of vertices, decorated or
 //!   not; [`check_id_types`]: ids that look alike; [`check_serializer`]: a serializer;
 //!   [`check_ids`]: a type of ids.
 //!
-//! Each makes empty stores as it needs them and says in a sentence what is wrong with the first
-//! that fails.
+//! Each creates empty stores as needed, and describes the first error in a sentence.
 //!
 //! ```
 //! use brimful_store::Budget;

@@ -143,7 +143,7 @@ pub(super) enum Next {
 }
 
 impl<P: VertexProgram> WorkerContext<P> {
-    /// The context of worker `me` of an execution with `partitions`, with the lists of its own
+    /// The context of worker `me` of an execution with `partitions`; it has the lists of its own
     /// ones.
     pub(super) fn new(
         me: usize,

@@ -1,10 +1,10 @@
 //! A numeric program as a [`crate::VertexProgram`].
 //!
-//! [`crate::Vertex::signalled`]: `None` means that the vertex is due. Invariant: in a synchronous
 //! One turn of the engine is two steps here: a vertex collects, and later signals. The decision to
-//! signal needs the old and the new state, so it is made in the collect and stored as superstep a
-//! vertex gets the sum and computes the state of the engine, except for the order in which signals
-//! are added.
+//! signal needs the old and the new state, so it is made in the collect. It is stored in
+//! [`crate::Vertex::signalled`], where `None` means that the vertex is due. Invariant: in a
+//! synchronous superstep a vertex gets the sum and computes the state of the engine, except for the
+//! order in which signals are added.
 
 use std::marker::PhantomData;
 
