@@ -19,7 +19,7 @@ use crate::out_weights::shown;
 use crate::sources::Sources;
 use crate::{Error, Result};
 
-/// A parameter as given.
+/// The value of a parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Parameter {
     /// A number.
@@ -144,7 +144,7 @@ impl Request {
         }
     }
 
-    /// The whole number `name`, if it is given.
+    /// The whole number `name`, if the request has it.
     pub(crate) fn count(&self, name: &str) -> Result<Option<u64>> {
         let number = match self.parameters.get(name) {
             None => return Ok(None),

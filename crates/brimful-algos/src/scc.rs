@@ -31,9 +31,9 @@
 //! colour against them finds all at once.
 //!
 //! State: offset of the own id; colour or count; and stage; each in 32 bits if ids and arcs fit,
-//! else in 64 bits. Signal: one such number. A group takes as many supersteps as the longest path of
-//! a colour, and sweeps only segments with signalling vertices. There are as many groups as needed
-//! to name all components, in the worst case one for each.
+//! else in 64 bits. Signal: one such number. A group takes as many supersteps as the longest path
+//! of a colour, and sweeps only segments with signalling vertices. There are as many groups as
+//! needed to name all components, in the worst case one for each.
 
 mod depth_first;
 

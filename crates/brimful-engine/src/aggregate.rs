@@ -12,7 +12,7 @@ pub trait Aggregate: Copy + Debug + Send + Sync + 'static {
     /// The value over no vertices.
     const NOTHING: Self;
 
-    /// Merges `later`, the value over vertices that come after.
+    /// Merges `later`, the value over later vertices.
     fn merge(self, later: Self) -> Self;
 
     /// The value over `count` vertices that contribute this value each.

@@ -43,7 +43,7 @@ pub struct Vertices<'b, P: Program + ?Sized> {
     pub vertices: &'b [Vertex],
     /// Their states, to be replaced; undefined at the first turn.
     pub states: &'b mut [P::State],
-    /// To be set to the signal of each, [`Combiner::SILENCE`] for none; undefined before.
+    /// Receives the signal of each vertex, [`Combiner::SILENCE`] for none; undefined before.
     pub signals: &'b mut [SignalOf<P>],
     /// Values that every vertex can read.
     pub globals: &'b Globals<P::Aggregate>,
@@ -222,7 +222,7 @@ impl<'b, P: Program> Batcher<'b, P> {
     }
 }
 
-/// Lets vertices take a turn: `vertex` gives each of `states`.
+/// Lets vertices take a turn; `vertex` returns the vertex of each of `states`.
 pub(crate) fn take_turns<P: Program>(
     batched: &dyn Batched<P>,
     turn: Turn<'_, SumOf<P>>,
@@ -279,7 +279,7 @@ pub(crate) fn collect_target_sums<P: Program>(
     Ok(())
 }
 
-/// The state of a vertex that took `turn`, and what it adds to the aggregate.
+/// Lets a single vertex take `turn`; returns its state and its part of the aggregate.
 pub(crate) fn take_turn<P: Program>(
     batched: &dyn Batched<P>,
     turn: Turn<'_, SumOf<P>>,

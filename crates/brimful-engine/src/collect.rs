@@ -230,7 +230,7 @@ impl<P: Program> Collector<'_, P> {
         Ok(partial)
     }
 
-    /// Sets states without collecting, to the first ones or those of another round.
+    /// Sets states without collecting: the first ones or those of another round.
     fn begin(
         &self,
         (start, is_first): (usize, bool),

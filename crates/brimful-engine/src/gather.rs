@@ -108,7 +108,7 @@ impl<'n, S: Copy> Neighbours<'n, S> {
         self.ids.len()
     }
 
-    /// True if there is none.
+    /// True if there are no neighbours.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }

@@ -346,7 +346,7 @@ mod tests {
     #[test]
     fn a_kernel_gets_the_edges_and_says_where_it_failed() {
         #[expect(unsafe_code, reason = "the kernel above keeps to the interface")]
-        // SAFETY: as the reason says.
+        // SAFETY: the kernel above keeps to the interface.
         let program = unsafe { KernelProgram::<Sums>::new(add, ABI_VERSION, vec![]) }.unwrap();
         let mut sums = [1.0, 0.0];
         let mut combine = |weights: &[f64]| {

@@ -62,7 +62,7 @@ impl Needs {
         program.indexes().iter().filter(|index| program.walks(**index, &start)).count()
     }
 
-    /// Bytes of all states, of the signals being made, and of degrees.
+    /// Bytes of all states, of the next signals, and of degrees.
     pub(crate) fn of_vertices(&self, vertices: u64, weighted: bool) -> [u64; 3] {
         let degree = match (self.degrees, weighted) {
             (false, _) => 0,
@@ -91,7 +91,7 @@ pub struct GatherNeeds {
     pub degrees: bool,
     /// Final states follow from the final states of neighbours ([`Gather::SETTLES`]).
     pub settles: bool,
-    /// Indexes that make lists.
+    /// The indexes from which lists are made.
     pub indexes: &'static [Index],
 }
 

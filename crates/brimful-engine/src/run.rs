@@ -215,7 +215,7 @@ impl<'a, P: Program> ShardRun<'a, P> {
         Ok(())
     }
 
-    /// Sets every state and makes the first signals.
+    /// Sets every state and computes the first signals.
     fn initialize(&mut self) -> Result<()> {
         self.context.resources.job.begin("initialize", self.context.graph.intervals());
         self.pass(Turn::First)
@@ -265,7 +265,7 @@ impl<P: Program> Supersteps for ShardRun<'_, P> {
         self.context.program.converged(&self.globals)
     }
 
-    /// Begins rounds until some vertex signals. False if none does and there is no other round.
+    /// Begins rounds until a vertex signals. False if none does and there is no other round.
     fn goes_on(&mut self) -> Result<bool> {
         while self.frontier.as_ref().is_some_and(|frontier| frontier.count() == 0) {
             if !self.context.program.another_round(&self.globals) {

@@ -87,7 +87,7 @@ pub(crate) fn memory_bytes(needs: &Needs, extent: &Extent, workers: u64, reading
     pinned_bytes(extent) + working_bytes(needs, extent, workers).saturating_sub(reading)
 }
 
-/// Bytes that they are likely to take beyond those: lists that grow may be half empty.
+/// Bytes that sparse supersteps are likely to take beyond those: growing lists may be half empty.
 pub(crate) fn likely_bytes(needs: &Needs, extent: &Extent, workers: u64, reading: u64) -> u64 {
     let working = targets(extent) * needs.target_sum / 2 + sums(needs, extent, workers);
     directories(extent) + lists(extent) / 2 + working.saturating_sub(reading)
@@ -239,7 +239,7 @@ impl<S: Copy + Send> Sparse<S> {
             && !combine.finished[interval]
     }
 
-    /// Combines what the frontier signals into one interval.
+    /// Combines the signals of the frontier into one interval.
     fn interval<P: Program<Combiner: Combiner<Sum = S>>>(
         &self,
         combine: &Combine<'_, P>,
@@ -295,7 +295,7 @@ impl<S: Copy + Send> Sparse<S> {
         }
     }
 
-    /// Combines what `sources`, ascending, signal along the edges of one segment.
+    /// Combines the signals of `sources`, ascending, along the edges of one segment.
     fn segment<P: Program<Combiner: Combiner<Sum = S>>>(
         &self,
         combine: &Combine<'_, P>,
@@ -495,7 +495,7 @@ pub(crate) struct SparseBuffers<S> {
     plain: Vec<u8>,
     /// The bytes of one block.
     single: Vec<u8>,
-    /// The weights of a batch of edges; ones where they have none.
+    /// The weights of a batch of edges; ones if the run is not weighted.
     values: [f64; BATCH],
     /// The index and the segment that `plain` holds.
     unpacked: Option<(usize, usize)>,

@@ -162,7 +162,7 @@ impl Durations {
     }
 
     /// Seconds of the shortest, the median and the longest superstep; the median of more than 1,000
-    /// is right to 3 %. `None` if there was none.
+    /// has an error of at most 3 %. `None` if there was no superstep.
     pub fn spread(&self) -> Option<[f64; 3]> {
         let middle = self.count / 2;
         let median = if self.count <= Self::MOST_LISTED as u64 {

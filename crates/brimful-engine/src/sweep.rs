@@ -199,7 +199,7 @@ struct Worker<'s, P: Program> {
     index: usize,
 }
 
-/// A claimed item, and its steps that are not yet walked; only announced ones can be walked.
+/// A claimed item, with its announced and unannounced steps.
 struct Claimed {
     item: usize,
     announced: VecDeque<(Step, Option<Announced>)>,

@@ -163,7 +163,7 @@ impl ResultTable {
         Ok(rows)
     }
 
-    /// The best `count` rows of those after `after`, the worst first.
+    /// The best `count` rows after `after`, the worst first.
     fn best_after(&self, after: Option<Rank>, count: usize) -> Result<Vec<Row>> {
         let mut best = Best { rows: BinaryHeap::new(), count, after };
         let (mut raw, mut ids) = (Vec::new(), Vec::new());

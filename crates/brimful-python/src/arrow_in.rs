@@ -36,7 +36,7 @@ pub(crate) struct Wanted {
     pub(crate) data_type: DataType,
 }
 
-/// The columns of a stream that make edges.
+/// The columns of a stream that contain the edges.
 pub(crate) struct ArrowEdges {
     reader: RecordBatchStreamReader,
     origin: PathBuf,

@@ -1,4 +1,5 @@
-//! The ready-made collections: keys are 64-bit numbers, batches are buffers of them.
+//! Collections by key: keys are 64-bit numbers, or bytes in a `DiskMap`, and batches are buffers of
+//! them.
 
 use std::path::PathBuf;
 

@@ -306,8 +306,7 @@ pub struct Parts<I, S, E, G> {
     pub parallels: Vec<u32>,
 }
 
-/// Bytes that an array takes from the system's allocator, which keeps 8 for itself and gives
-/// multiples of 16.
+/// Bytes that the system's allocator takes for an array: multiples of 16, with 8 bytes of overhead.
 #[inline]
 fn allocated<T>(capacity: usize) -> usize {
     match capacity * size_of::<T>() {

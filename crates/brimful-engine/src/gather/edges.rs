@@ -76,7 +76,7 @@ impl Reader {
     }
 }
 
-/// The edges of the indexes that make lists.
+/// The indexes from which lists are made, with their edges.
 pub(crate) struct Shards {
     files: Vec<Resident>,
     /// For each interval, its segments in each file.

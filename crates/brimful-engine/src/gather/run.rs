@@ -110,7 +110,8 @@ pub fn gather<G: Gather>(
 pub(super) struct GatherRun<'a, G: Gather> {
     pub(super) context: GatherContext<'a, G>,
     pub(super) current: GatherState<G>,
-    /// The states of this superstep. Programs that settle have none, as theirs are visible at once.
+    /// The new states of a superstep. Programs that settle have none: their new states are visible
+    /// at once.
     next: Option<ScratchArray<G::State>>,
     /// The items of a superstep; cut anew in each superstep of programs that settle.
     items: Vec<Range<usize>>,

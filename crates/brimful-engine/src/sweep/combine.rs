@@ -12,8 +12,8 @@ use crate::program::{Mode, Program, SignalOf, SumOf, is_left_out};
 use crate::schedule::Step;
 use crate::sweep::Sweep;
 
-/// A batch of so many sources is checked for silence first: a silent hub is the source of many edges
-/// in a row.
+/// A batch of so many sources is checked for silence first: a silent hub is the source of many
+/// edges in a row.
 const FEW: usize = 32;
 
 /// Sources whose signals are in memory: all vertices, or a window of them.

@@ -22,7 +22,7 @@ struct Entry<V> {
     is_dirty: bool,
 }
 
-/// Slots with a vertex or none.
+/// Slots, each with at most one vertex.
 #[derive(Debug)]
 pub(super) struct Shelf<V, P> {
     policy: P,

@@ -12,7 +12,7 @@ use crate::vertex::{Edges, Vertex};
 
 type Model = BTreeMap<u64, Sample>;
 
-/// Checks a store of vertices; `make` makes an empty one each time.
+/// Checks a store of vertices; `make` creates an empty one each time.
 pub fn check_vertices<T: VertexStore<Sample>>(make: &mut dyn FnMut() -> Result<T>) -> Verdict {
     let cases: [Case<T>; 12] = [
         ("an empty store", empty),

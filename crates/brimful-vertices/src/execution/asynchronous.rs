@@ -48,7 +48,7 @@ pub(super) fn work<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
     }
 }
 
-/// Lets vertices collect until no signal is in flight; none signals.
+/// Lets vertices collect until no signal is in flight; no vertex signals.
 pub(super) fn settle<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
     phase: &Phase<'_, P>,
     worker: &mut Worker<P, S>,

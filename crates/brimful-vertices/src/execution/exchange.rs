@@ -220,7 +220,7 @@ impl Exchange {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// A guard that stops all workers if its thread panics, so that none waits for a dead one.
+    /// A guard that stops all workers if its thread panics, so that no worker waits for a dead one.
     pub(super) fn stop_on_panic(&self) -> StopOnPanic<'_> {
         StopOnPanic(self)
     }
@@ -237,7 +237,7 @@ impl Drop for StopOnPanic<'_> {
     }
 }
 
-/// All orders in which threads can run, tried by a model checker: `make loom`.
+/// All orders of thread execution, explored by a model checker: `make loom`.
 #[cfg(all(test, loom))]
 mod models {
     use loom::sync::Arc;
@@ -412,7 +412,7 @@ mod tests {
 
     use super::*;
 
-    /// Workers that get `n` send two packets of `n - 1` to others, as soon as there is space.
+    /// Workers that receive `n` send two packets of `n - 1` to others, as soon as there is space.
     fn flood(workers: usize, most_bytes: usize, depth: u8) -> u64 {
         let (exchange, taken) = (Exchange::new(workers, most_bytes), AtomicU64::new(0));
         exchange.begin();

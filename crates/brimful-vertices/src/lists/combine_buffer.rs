@@ -85,7 +85,7 @@ impl<P: VertexProgram> CombineBuffer<P> {
         let (mut combined, mut last) = (0, 0);
         let done = catch(|| {
             for ((id, signal), (hash, place)) in signals.drain(..).zip(&*found) {
-                // The target may have come in this batch.
+                // The target may have arrived in this batch.
                 let Some(place) = place.or_else(|| find::<P>(index, entries, *hash, &id)) else {
                     index.insert_unique(*hash, entries.len() as u32, |&place| {
                         hasher.hash_one(&entries[place as usize].0)

@@ -267,12 +267,12 @@ impl MemoryTable {
         }
     }
 
-    /// The entry that came first.
+    /// The entry that arrived first.
     pub(super) fn first(&self) -> Option<u32> {
         (self.len > 0).then_some(0)
     }
 
-    /// The entry that came after `entry`.
+    /// The entry that arrived after `entry`.
     pub(super) fn after(&self, entry: u32) -> Option<u32> {
         Some(u32_at(&self.arena, entry, NEXT)).filter(|&next| next != NONE)
     }
@@ -282,7 +282,7 @@ impl MemoryTable {
         key_of(&self.arena, entry)
     }
 
-    /// The messages of an entry, in the order in which they came.
+    /// The messages of an entry, in the order of arrival.
     pub(super) fn messages(&self, entry: u32) -> MemoryMessages<'_> {
         let (at, tail) = (u32_at(&self.arena, entry, FIRST), u32_at(&self.arena, entry, TAIL));
         MemoryMessages { arena: &self.arena, at, tail }

@@ -1,6 +1,7 @@
 //! A merge of sorted runs: groups in ascending order of their keys, with the messages of all runs.
 //!
-//! Invariant: messages to one key come in the order of the runs, and within a run in its own.
+//! Invariant: the messages to one key are in the order of the runs, and in each run in their order
+//! there.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

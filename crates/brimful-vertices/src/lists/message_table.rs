@@ -259,7 +259,7 @@ impl Group<'_> {
         }
     }
 
-    /// The next message, in the order in which they came.
+    /// The next message, in the order of arrival.
     pub(super) fn next_message(&mut self) -> Result<Option<&[u8]>> {
         match self {
             Self::Memory { messages, .. } => Ok(messages.next()),
