@@ -1,10 +1,10 @@
-//! PageRank by the public trait beside a loop written by hand for this one algorithm; prints one
-//! JSON object.
+//! PageRank by the public trait, compared with a loop written by hand for this algorithm alone;
+//! prints one JSON object.
 //!
-//! `by_hand GRAPH BUDGET_BYTES SUPERSTEPS ROUNDS`: seconds per superstep, medians of all rounds,
-//! which go in turns. The loop by hand holds the packed units of the in-shards in memory, as the
-//! engine does where there is room; it has no progress, no cancellation and no way to stream. f64;
-//! as many threads as cores. Both must find the same scores.
+//! `by_hand GRAPH BUDGET_BYTES SUPERSTEPS ROUNDS`: seconds per superstep, medians over all rounds,
+//! in turns. The loop by hand keeps the packed units of the in-shards in memory, as the engine does
+//! if there is room; it has no progress, no cancellation and no streaming. f64; as many threads as
+//! cores. Both must compute the same scores.
 
 #![allow(
     clippy::unwrap_used,
@@ -76,7 +76,7 @@ fn hand_written(graph: &Graph, supersteps: u64, resources: &Resources) -> (Vec<f
         .map(|(score, &degree)| score / f64::from(degree.max(1)))
         .collect();
 
-    // A window of an interval is an item of work; only the first intervals have more than one.
+    // A window of an interval is an item of work; only the first intervals have several windows.
     let segments = shards.segments();
     let place = |index: usize| (segments[index].interval, segments[index].window);
     let mut items: Vec<std::ops::Range<usize>> = Vec::new();

@@ -1,8 +1,8 @@
-//! Breadth-first search when the graph has been read: the same search again and again in one run;
-//! prints one JSON object.
+//! Breadth-first search on a graph in memory: the same search repeated in one run; prints one JSON
+//! object.
 //!
-//! `loaded GRAPH BUDGET_BYTES SOURCE ROUNDS`: seconds of all supersteps of a search, the median of
-//! the rounds after the first, and of that one, which reads the units. As `brimful run bfs`, but
+//! `loaded GRAPH BUDGET_BYTES SOURCE ROUNDS`: seconds of all supersteps of a search: the median of
+//! the rounds after the first, and the first, which reads the units. As `brimful run bfs`, except
 //! that a round ends by preparing the next.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a program for the terminal")]

@@ -1,10 +1,10 @@
 //! Breadth-first search: levels or parents.
 //!
 //! Returns for each vertex its distance from the nearest source in edges (`distance`, int64), or
-//! its parent in a forest of shortest paths (`parent`): of the neighbours one level nearer that
-//! have edges to it the one with the smallest id; a source is its own. Null where no path leads.
-//! Direction-following; exact. As many supersteps as levels, each over the edges of the level
-//! before (Moore 1959).
+//! its parent in a forest of shortest paths (`parent`): the smallest id among the in-neighbours one
+//! level nearer; a source is its own parent. Null if there is no path. Follows the direction of
+//! edges; exact. As many supersteps as levels, each over the edges of the previous level (Moore
+//! 1959).
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::sources::Sources;
 use crate::sssp::ShortestPaths;
 use crate::{Error, Result};
 
-/// What there is to know of it.
+/// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "bfs",
     computes: "breadth-first search along edges: distance in edges from the nearest source, or parent in the tree",
@@ -39,8 +39,8 @@ pub(crate) const INFO: Info = Info {
         values: Accepts::Words(&["distance", "parent"]),
     }],
     run,
-    // A search of R-MAT graphs of 2^20 vertices takes 8 supersteps that go over the edges three
-    // times in all.
+    // A search of R-MAT graphs of 2^20 vertices takes 8 supersteps with three passes over the edges
+    // in total.
     plan: |planner| {
         let steps = planner.spreading(Steps::about(8, 3.0))?;
         match planner.request.choice("values", &["distance", "parent"])? {
@@ -53,9 +53,9 @@ pub(crate) const INFO: Info = Info {
     },
 };
 
-/// Levels. State: the distance from the nearest source, all ones where there is none yet; a signal,
-/// one byte so that the sums of an interval stay in the fastest cache, only says that the sender
-/// has just been reached.
+/// Levels. State: the distance from the nearest source, all ones if there is none yet. A signal
+/// says that the sender has just been reached; it is one byte, so that the sums of an interval stay
+/// in the fastest cache.
 #[derive(Debug, Clone)]
 pub struct Levels {
     /// The vertices at distance 0.
@@ -83,14 +83,14 @@ impl Program for Levels {
     }
 }
 
-/// Parents. A signal is the place of the sender, and the first that arrive are the last.
+/// Parents. A signal is the offset of the sender; the first signals to arrive are final.
 #[derive(Debug, Clone)]
 pub struct Parents {
     /// The vertices that are their own parents.
     pub sources: Sources,
 }
 
-/// Places of a vertex and of its parent; all ones for none yet.
+/// Offsets of a vertex and of its parent; all ones for none yet.
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Child {
@@ -124,7 +124,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let sources = request.sources(graph, &resources.job)?;
     if request.choice("values", &["distance", "parent"])? == "parent" {
         if graph.key_bounds()?.is_some_and(|(smallest, largest)| largest - smallest == u64::MAX) {
-            // The last place would be the mark of no parent.
+            // The last offset would be the mark of no parent.
             return Err(Error::Usage(
                 "parents need ids within less than 64 bits of each other; these take all 2^64"
                     .into(),

@@ -1,15 +1,15 @@
 //! Triangles and local clustering coefficients.
 //!
-//! `triangles`: for each vertex the number of triangles it is part of (`triangles`, int64).
-//! `clustering`: for each vertex the share of ordered pairs of its neighbours that have an arc from
-//! the one to the other (`coefficient`, float64; LDBC Graphalytics' LCC): neighbours are those in
-//! either direction, each once, arcs among them count in each direction, and with fewer than two
-//! neighbours it is 0. Self-loops and parallel arcs count nothing. Exact.
+//! `triangles`: for each vertex the number of triangles that contain it (`triangles`, int64).
+//! `clustering`: for each vertex the share of ordered pairs of its neighbours with an arc from the
+//! first to the second (`coefficient`, float64; LDBC Graphalytics' LCC). Neighbours are those in
+//! either direction, each once; arcs among them count in each direction. It is 0 with fewer than
+//! two neighbours. Self-loops and parallel arcs do not count. Exact.
 //!
-//! Method: every pair of neighbours is kept once, with its directions, at the end with the larger
-//! internal id, which in the order of degrees is nearly always the one with fewer neighbours; lists
-//! are intersected along these pairs (Schank and Wagner 2005, "forward"). Time is O(|E|^1.5);
-//! memory 4 bytes an arc, 36 a vertex and a byte for each thread.
+//! Method: every pair of neighbours is stored once, with its directions, at the end with the larger
+//! internal id, which in degree order is nearly always the one with fewer neighbours; lists are
+//! intersected along these pairs (Schank and Wagner 2005, "forward"). Time is O(|E|^1.5); memory 4
+//! bytes an arc, 36 a vertex and a byte for each thread.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,7 +32,7 @@ use crate::registry::{Info, Takes};
 use crate::request::{Finished, Request};
 use crate::{Error, Result};
 
-/// What there is to know of triangles.
+/// The registry entry of triangles.
 pub(crate) const TRIANGLES: Info = Info {
     name: "triangles",
     computes: "number of triangles that a vertex is part of, whatever the direction of edges",
@@ -49,7 +49,7 @@ pub(crate) const TRIANGLES: Info = Info {
     plan,
 };
 
-/// What there is to know of clustering coefficients.
+/// The registry entry of clustering coefficients.
 pub(crate) const CLUSTERING: Info = Info {
     name: "clustering",
     computes: "local clustering coefficient: share of the ordered pairs of neighbours that have an arc",
@@ -65,7 +65,7 @@ pub(crate) const CLUSTERING: Info = Info {
     plan,
 };
 
-/// What is counted for a vertex.
+/// The counts of a vertex.
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 struct Counts {
@@ -84,28 +84,28 @@ impl Counts {
 
 /// Entries are an id and two bits of direction.
 const DIRECTION_BITS: u32 = 2;
-/// Vertices whose lists are intersected at once.
+/// Vertices whose lists a thread intersects at a time.
 const CLAIM: usize = 256;
-/// Vertices whose lists are sorted at once.
+/// Vertices whose lists a thread sorts at a time.
 const PART: usize = 1 << 12;
 
 /// Neighbours with smaller ids.
 struct Lists {
-    /// Where each vertex's entries begin.
+    /// Position of the first entry of each vertex.
     starts: Vec<u64>,
-    /// How many of them there are, duplicates merged.
+    /// Number of entries of each vertex, duplicates merged.
     lengths: Vec<u32>,
     /// Ids shifted left by two; bit 0: an arc to the smaller id, bit 1: one from it.
     entries: Vec<u32>,
 }
 
-/// Bytes of the lists, and of those and what is counted.
+/// Bytes of the lists, and of the lists with the counts.
 fn array_bytes(extent: &Extent, workers: usize) -> (u64, u64) {
     let lists = extent.vertices * (8 + 4) + 4 * extent.edges();
     (lists, lists + extent.vertices * (size_of::<Counts>() + workers) as u64)
 }
 
-/// How long lists are intersected is not known without going through them.
+/// The time of intersections is unknown until the lists are read.
 fn plan(planner: &Planner<'_>) -> Result<Forecast> {
     refuse_limit(planner.request)?;
     let forecast = planner.scans(2, |setting| {
@@ -115,7 +115,7 @@ fn plan(planner: &Planner<'_>) -> Result<Forecast> {
     Ok(Forecast { timed: false, ..forecast })
 }
 
-/// Refuses a number of supersteps.
+/// Refuses a limit of supersteps.
 fn refuse_limit(request: &Request) -> Result<()> {
     if request.max_supersteps.is_none() {
         return Ok(());
@@ -193,7 +193,7 @@ fn lists(vertices: usize, scan: &Scan, resources: &Resources) -> Result<Lists> {
             true
         })
     })?;
-    // The same memory: a vector of as many numbers of the same size.
+    // The conversion reuses the memory: the numbers have the same size.
     let entries: Vec<u32> = entries.into_iter().map(AtomicU32::into_inner).collect();
     let lengths: Vec<u32> = ends.into_iter().map(AtomicU32::into_inner).collect();
     let mut lists = Lists { starts, lengths, entries };
@@ -233,7 +233,7 @@ impl Lists {
     }
 }
 
-/// Sorts entries and merges those of the same id; how many are left, at the front.
+/// Sorts entries and merges those of the same id; returns the number that remain, at the front.
 fn merge(list: &mut [u32]) -> u32 {
     list.sort_unstable();
     let mut kept = 0;
@@ -270,7 +270,7 @@ fn arcs(directions: u32) -> u64 {
     u64::from((directions & ((1 << DIRECTION_BITS) - 1)).count_ones())
 }
 
-/// Counts the triangles of every vertex, each at the largest of its corners.
+/// Counts the triangles of every vertex; each is found at its largest corner.
 fn triangles(lists: &Lists, resources: &Resources) -> Result<HugeArray<Counts>> {
     let vertices = lists.lengths.len();
     let counts: Vec<SharedCounts> = (0..vertices).map(|_| SharedCounts::default()).collect();

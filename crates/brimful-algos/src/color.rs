@@ -1,23 +1,22 @@
 //! Greedy colouring.
 //!
 //! Returns for each vertex a colour, from 0 on, that no neighbour has (`color`, uint64); vertices
-//! without neighbours have colour 0. Direction, parallel arcs and self-loops do not matter to what
-//! is valid.
+//! without neighbours have colour 0. Direction, parallel arcs and self-loops do not matter for
+//! validity.
 //!
-//! The result is that of first-fit: vertices are taken in a fixed order, each gets the least colour
-//! that no neighbour before it has. The order is largest-log-degree-first (Hasenplaugh, Kaler,
+//! The result is that of first-fit: vertices are taken in a fixed order, and each gets the least
+//! colour that no earlier neighbour has. The order is largest-log-degree-first (Hasenplaugh, Kaler,
 //! Schardl, Leiserson 2014, "Ordering heuristics for parallel graph coloring"): descending by the
-//! bit length of the degree, then by splitmix64 of the external id counted from the smallest id of
-//! the graph (strings: of its place among them). The degree is the number of arcs in either
-//! direction, self-loops left out. As that depends on the graph alone, so does the result.
+//! bit length of the degree, then by splitmix64 of the offset of the external id from the smallest
+//! id of the graph (strings: of its rank among them). The degree is the number of arcs in either
+//! direction, without self-loops. As the order depends on the graph alone, so does the result.
 //!
-//! In parallel (Jones and Plassmann 1993): a vertex takes its colour when the neighbours before it
-//! have theirs. State: a mark, that is the colour, or the bit length of the degree while there is
-//! none; and the place of the external id. The first superstep counts degrees. In the others
-//! vertices whose lists are made together, as many as there is memory for, are taken in order, so
-//! that a path along which the order falls costs a superstep where it leaves them, not at every
-//! vertex. Each superstep makes the lists of vertices without a colour. How many there are depends
-//! on the memory, so they cannot be limited.
+//! In parallel (Jones and Plassmann 1993): a vertex takes its colour when its earlier neighbours
+//! have theirs. State: a mark, which is the colour, or the bit length of the degree before; and the
+//! offset of the external id. The first superstep counts degrees. Each later superstep makes the
+//! lists of vertices without a colour, as many as memory holds, and colours those in order. So a
+//! path of descending order costs a superstep where it leaves them, not at every vertex. The number
+//! of supersteps depends on the memory, so it cannot be limited.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -33,7 +32,7 @@ use crate::registry::{Info, Takes};
 use crate::request::{Finished, Request};
 use crate::{Error, Result};
 
-/// What there is to know of it.
+/// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "color",
     computes: "greedy colouring, vertices of many neighbours first: no edge joins equal colours; direction ignored",
@@ -48,17 +47,17 @@ pub(crate) const INFO: Info = Info {
             false => run::<u64>(request, graph, resources),
         }
     },
-    // Where all lists are made together; more items need more.
+    // These steps apply if all lists are made together; more items need more.
     plan: |planner| match planner.has_narrow_places()? {
         true => planner.gather(&Coloring::<u32>(PhantomData), Steps::about(2, 2.0)),
         false => planner.gather(&Coloring::<u64>(PhantomData), Steps::about(2, 2.0)),
     },
 };
 
-/// The vertex has no colour yet; its degree is not known where the mark is nothing else.
+/// The vertex has no colour yet; if the mark is only this bit, its degree is unknown.
 const UNCOLORED: u64 = 1 << 31;
 
-/// Greedy colouring. State: a mark and the place of an external id.
+/// Greedy colouring. State: a mark and the offset of an external id.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Coloring<L>(PhantomData<L>);
 
@@ -69,7 +68,7 @@ fn color<L: Label>([mark, _]: [L; 2]) -> Option<u64> {
 
 impl<L: Label + 'static> Gather for Coloring<L> {
     type State = [L; 2];
-    /// A bit for each colour that neighbours have.
+    /// A bit for each colour of a neighbour.
     type Buffers = Vec<u64>;
     type Aggregate = ();
     const NEEDS_EXTERNAL: bool = true;
@@ -108,7 +107,7 @@ impl<L: Label + 'static> Gather for Coloring<L> {
             return [L::new(mark), state[1]];
         }
         let urgency = self.urgency(state);
-        // So many neighbours leave one of as many colours and one more.
+        // So many neighbours leave free at least one of as many colours plus one.
         taken.clear();
         taken.resize(neighbours.len() / 64 + 1, 0);
         for (_, other) in others {

@@ -1,7 +1,7 @@
 //! Weakly connected components.
 //!
 //! Returns, for each vertex, the smallest id of its component (`component`, of the type of ids);
-//! direction is ignored. Exact, whichever method: union-find where its arrays fit the budget, else
+//! direction is ignored. Exact with either method: union-find if its arrays fit the budget, else
 //! label propagation.
 
 pub(crate) mod labels;
@@ -23,7 +23,7 @@ use crate::{Error, Result};
 
 use propagation::{ConnectedComponents, Label, fits_narrow};
 
-/// What there is to know of it.
+/// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "connected_components",
     computes: "weakly connected components, each named by its smallest vertex",
@@ -39,7 +39,7 @@ pub(crate) const INFO: Info = Info {
     plan: plan_any,
 };
 
-/// Finds the components, with labels as narrow as can be.
+/// Finds the components, with the narrowest labels possible.
 pub(crate) fn find(
     request: &Request,
     graph: &Arc<Graph>,
@@ -53,7 +53,7 @@ pub(crate) fn find(
     }
 }
 
-/// What that takes.
+/// The forecast of finding them.
 pub(crate) fn plan_any(planner: &Planner<'_>) -> Result<Forecast> {
     match planner.has_narrow_places()? {
         true => plan::<u32>(planner),
@@ -61,12 +61,12 @@ pub(crate) fn plan_any(planner: &Planner<'_>) -> Result<Forecast> {
     }
 }
 
-/// When union-find runs.
+/// The condition for union-find.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum UnionFind {
-    /// In any case.
+    /// Unconditionally.
     Always,
-    /// If its arrays fit.
+    /// If its arrays fit the budget.
     IfItFits,
     Never,
 }
@@ -85,14 +85,14 @@ fn plan<L: Label + 'static>(planner: &Planner<'_>) -> Result<Forecast> {
         let forecast = planner.scans(1, |setting| union_find::likely_bytes::<L>(setting.extent));
         return Ok(Forecast { minimum_bytes: least, ..forecast });
     }
-    // R-MAT of 2^20 vertices takes 7 supersteps, which go over both indexes four times in all.
+    // R-MAT of 2^20 vertices takes 7 supersteps with four passes over both indexes in total.
     let forecast = planner
         .program(&ConnectedComponents::<L>::new(), planner.spreading(Steps::about(7, 4.0))?)?;
     let minimum = forecast.minimum_bytes;
     Ok(Forecast { minimum_bytes: least.map_or(minimum, |least| least.min(minimum)), ..forecast })
 }
 
-/// Whether the request wants union-find.
+/// The condition for union-find in a request.
 fn union_find_wanted(request: &Request) -> Result<UnionFind> {
     let method = request.choice("method", &["auto", "union_find", "propagation"])?;
     if request.max_supersteps.is_some() && method == "union_find" {

@@ -1,10 +1,10 @@
 //! Numbers of paths from one vertex, or from several.
 //!
 //! Returns for each vertex the number of *shortest* paths from the nearest sources (`paths`,
-//! uint64; parallel edges make paths of their own), 0 where there is none; with `length` k the
-//! number of walks of k edges. More than 2^64 - 2 of them are an error, never a wrapped number.
-//! Shortest paths: a vertex adds up what first arrives and signals it once (the forward phase of
-//! Brandes 2001), a superstep per level. Walks: k supersteps over all edges.
+//! uint64; parallel edges make separate paths), 0 if there is none; with `length` k the number of
+//! walks of k edges. More than 2^64 - 2 of them are an error, never a wrapped number. Shortest
+//! paths: a vertex adds up its first signals and signals the sum once (the forward phase of Brandes
+//! 2001), a superstep per level. Walks: k supersteps over all edges.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::request::{Finished, Output, Request};
 use crate::sources::Sources;
 use crate::{Error, Result};
 
-/// What there is to know of it.
+/// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "count_paths",
     computes: "number of shortest paths along edges from the nearest sources, or of walks of a given length",
@@ -40,7 +40,7 @@ pub(crate) const INFO: Info = Info {
     },
 };
 
-/// Counts shortest paths. State and signal: their number, 0 where none was found yet; all ones: too
+/// Counts shortest paths. State and signal: their number, 0 if none was found yet; all ones: too
 /// many.
 #[derive(Debug, Clone)]
 pub struct ShortestPathCounts {
@@ -137,7 +137,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     Finished::new(graph, "paths", values, output.stats, "walks")
 }
 
-/// Refuses numbers that did not fit.
+/// Refuses numbers that overflowed.
 fn checked<P: Program<Aggregate = Count>>(output: Output<P>) -> Result<Output<P>> {
     if output.aggregate.0 == 0 {
         return Ok(output);

@@ -1,8 +1,8 @@
 //! Degrees.
 //!
 //! Returns for each vertex its number of outgoing arcs, incoming arcs, or both (`degree`, int64),
-//! parallel ones counted each; a self-loop counts once in each direction. One superstep over all
-//! edges where incoming ones count, else none.
+//! including parallel ones; a self-loop counts once in each direction. One superstep over all edges
+//! if incoming arcs count, else none.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::Result;
 use crate::registry::{Accepts, Info, ParameterInfo, Takes};
 use crate::request::{Finished, Request};
 
-/// What there is to know of it.
+/// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "degrees",
     computes: "numbers of outgoing or incoming arcs, with multiplicity",
@@ -37,7 +37,7 @@ pub(crate) const INFO: Info = Info {
 /// Adds incoming to outgoing arcs. State: arcs counted so far; signal: 1.
 #[derive(Debug, Clone, Copy)]
 pub struct Degrees {
-    /// Begin with the outgoing ones.
+    /// Start with the outgoing arcs.
     pub outgoing: bool,
 }
 
@@ -61,7 +61,7 @@ impl Program for Degrees {
     }
 }
 
-/// The direction asked for, the program and its number of supersteps.
+/// The requested direction, the program and its number of supersteps.
 fn chosen(request: &Request) -> Result<(&'static str, Degrees, u64)> {
     let direction = request.choice("direction", &["out", "in", "both"])?;
     Ok((direction, Degrees { outgoing: direction != "in" }, u64::from(direction != "out")))

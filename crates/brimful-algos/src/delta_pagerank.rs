@@ -1,39 +1,39 @@
 //! PageRank by increments.
 //!
-//! Computes what [`crate::pagerank`] does, but a vertex signals only what its score has gained
-//! since it last did, and only where that exceeds a threshold per arc (*Making Signal/Collect
+//! Computes the result of [`crate::pagerank`], but a vertex signals only the gain of its score
+//! since its last signal, and only if the gain exceeds a threshold per arc (*Making Signal/Collect
 //! Scale*, section 4; Zhang, Gao, Gao and Wang 2014, "Maiter"). State: score, and residual /
-//! out-degree, what each arc is yet to carry; a sink has none. Signal: d times that. (With weights:
+//! out-degree, the unsignalled gain per arc; a sink has none. Signal: d times that. (With weights:
 //! the residual / the sum of outgoing weights, and d times that times the weight of the edge.)
 //! Collecting adds the sum to score and residual.
 //!
-//! *Unnormalized.* With P the matrix that splits what a vertex signals among its targets, u = 1 and
-//! t = (1-d) u for all vertices, the scores are the solution of x = t + d P x. At any time the
-//! scores s and residuals r satisfy s = t + d P (s - r), as s - r is what has been signalled. So
-//! x - s = d P (x - s) + d P r: **scores are wrong by at most d/(1-d) times the sum of the
-//! unsignalled `|residuals|`**, in L1. That sum is at most threshold * `|E|`; a threshold of
-//! tolerance * `|V|` / `|E|` makes the error `|V|` * tolerance * d/(1-d), which power steps promise
-//! when they stop at the same tolerance. A threshold per arc, not per vertex (Andersen, Chung and
-//! Lang 2006), reaches that with the fewest signals: vertices with few arcs signal first. (With
-//! weights, `|E|` is their sum.)
+//! *Unnormalized.* Let P be the matrix that splits the signal of a vertex among its targets, and
+//! for all vertices u = 1 and t = (1-d) u. The scores are the solution of x = t + d P x. At any
+//! time the scores s and residuals r satisfy s = t + d P (s - r), as s - r has been signalled. So
+//! the error is `x - s = d P (x - s) + d P r`: **scores are wrong by at most d/(1-d) times the sum
+//! of the unsignalled |residuals|**, in L1. That sum is at most threshold * |E|. With a threshold
+//! of tolerance * |V| / |E|, the error is at most |V| * tolerance * d/(1-d), the guarantee of power
+//! iteration at the same tolerance. A threshold per arc, not per vertex, (Andersen, Chung and Lang
+//! 2006) achieves that with the fewest signals: vertices with few arcs signal first. (With weights
+//! |E| is their sum.)
 //!
 //! *Normalized* scores y solve y = d P y + b u, where u is 1 for all vertices (with sources: for
 //! those, and 0 for the others), and b = ((1-d) + d * mass of sinks) / sum of u is a number. The
 //! system is linear and d < 1, so y = (b / (1-d)) x where x = (1-d) u + d P x: **the normalized
-//! scores are the unnormalized ones divided by their sum**, whatever b is. So they are computed.
-//! With X the sum of x and E that of |x - s|, |s/sum(s) - x/X| <= 2 E / X; X is at least (1-d) *
-//! sum of u, and a threshold of tolerance * (1-d) * sum of u / (2 |E|) makes that at most
-//! tolerance * d/(1-d), again what power steps promise.
+//! scores are the unnormalized ones divided by their sum**, for any b. They are computed in this
+//! way. With X the sum of x and E that of |x - s|, |s/sum(s) - x/X| <= 2 E / X. X is at least
+//! (1-d) * sum of u, so a threshold of `tolerance * (1-d) * sum of u / (2 |E|)` bounds the error by
+//! `tolerance * d/(1-d)`, again the guarantee of power iteration.
 //!
-//! *Start.* Any s will do that has the residuals which belong to it. From s = t, r = t, whatever
-//! the graph, a superstep shrinks the sum of residuals to d times what it was and no less. So the
-//! first superstep carries u, and the round that follows starts from s = t + a d P u with residuals
-//! s - a u, where a makes them add up to 0: what is then passed on also cancels out.
+//! *Start.* Any s with its own residuals is a valid start. From s = t, r = t, a superstep shrinks
+//! the sum of residuals exactly by the factor d, on any graph. So the first superstep carries u,
+//! and the next round starts from s = t + a d P u with residuals s - a u, where a makes the
+//! residuals add up to 0: positive and negative signals then cancel.
 //!
 //! Ends when no residual exceeds the threshold. Supersteps of few vertices read only their blocks.
-//! At the same accuracy: soc-Slashdot0902 takes 17 signals per arc, power steps 24 (normalized,
-//! error 1e-3), unnormalized 17 and 32. Normalized power steps are quicker where rank mixes fast:
-//! an R-MAT graph of 8 arcs a vertex takes them 5, increments 23.
+//! At the same accuracy: soc-Slashdot0902 takes 17 signals per arc, power iteration 24 (normalized,
+//! error 1e-3), unnormalized 17 and 32. Normalized power iteration is faster where rank mixes fast:
+//! on an R-MAT graph of 8 arcs a vertex it takes 5 signals per arc, increments 23.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -49,13 +49,13 @@ use crate::request::{Finished, Request};
 use crate::sources::Sources;
 use crate::{Error, Result};
 
-/// Score, and what of it is yet to be signalled.
+/// A score, and its unsignalled gain.
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Rank {
     /// The score so far.
     pub score: f64,
-    /// What the vertex has not signalled of it, per outgoing arc.
+    /// The unsignalled gain, per outgoing arc.
     pub due: f64,
 }
 
@@ -64,23 +64,23 @@ pub struct Rank {
 pub struct DeltaPageRank<S> {
     damping: f64,
     sources: Option<Sources>,
-    /// Sum of the start.
+    /// Sum of the starting scores.
     mass: f64,
-    /// A power of two that signals are multiplied by, and one that sums are.
+    /// Powers of two by which signals and sums are multiplied.
     scales: (f64, f64),
     precision: PhantomData<S>,
 }
 
 impl<S: Precision> DeltaPageRank<S> {
-    /// `damping` in [0, 1); `sources`: only there do scores begin, else at each of `connected`
-    /// vertices with edges.
+    /// `damping` in [0, 1). Scores start at `sources` only, or at each of `connected` vertices with
+    /// edges.
     ///
     /// # Errors
     /// A sentence, if a parameter is out of range.
     pub fn new(damping: f64, sources: Option<Sources>, connected: u64) -> Result<Self, String> {
         match (0.0..1.0).contains(&damping) {
             true => {
-                // Where all sources are isolated nothing is gained, of whatever mass.
+                // If all sources are isolated, no score grows, whatever the mass.
                 let mass =
                     sources.as_ref().map_or(connected, |sources| sources.connected().max(1)) as f64;
                 Ok(Self { damping, sources, mass, scales: (1.0, 1.0), precision: PhantomData })
@@ -91,12 +91,12 @@ impl<S: Precision> DeltaPageRank<S> {
         }
     }
 
-    /// 1 where scores begin, else 0.
+    /// 1 where scores start, else 0.
     fn begins(&self, vertex: Vertex) -> f64 {
         f64::from(u8::from(self.sources.as_ref().is_none_or(|sources| sources.contains(vertex.id))))
     }
 
-    /// What each arc carries of `residual`; a sink has nobody to signal.
+    /// The share of each arc in `residual`; a sink has no arcs.
     fn per_arc(&self, residual: f64, vertex: Vertex) -> f64 {
         if vertex.strength == 0.0 { 0.0 } else { residual * self.scales.0 / vertex.strength }
     }
@@ -105,7 +105,7 @@ impl<S: Precision> DeltaPageRank<S> {
 impl<S: Precision> Program for DeltaPageRank<S> {
     type State = Rank;
     type Combiner = Add<S>;
-    /// What scores have gained.
+    /// The gain of all scores.
     type Aggregate = Sum;
     const MODE: Mode = Mode::Delta;
     const ASYNCHRONOUS: bool = true;
@@ -128,7 +128,7 @@ impl<S: Precision> Program for DeltaPageRank<S> {
     #[inline]
     fn collect(&self, vertex: Vertex, rank: Rank, sum: f64, globals: &Globals<Sum>) -> Rank {
         let sum = sum * self.scales.1;
-        // What the first superstep brings is the round's to pass on.
+        // The gains of the first superstep are signalled by the next round.
         let due = if globals.round == 0 { 0.0 } else { rank.due + self.per_arc(sum, vertex) };
         Rank { score: rank.score + sum, due }
     }
@@ -155,17 +155,18 @@ impl<S: Precision> Program for DeltaPageRank<S> {
     fn begin_round(&self, vertex: Vertex, rank: Rank, globals: &Globals<Sum>) -> Rank {
         let begins = self.begins(vertex);
         let Sum(gained) = globals.aggregate;
-        // At most d times the mass was gained, so that this is above 0 and at most 1, but for
-        // rounding.
+        // The gain is at most d times the mass, so this is above 0 and, except for rounding, at
+        // most 1.
         let scale = (1.0 - self.damping) * self.mass / (self.mass - gained);
         let score = (1.0 - self.damping) * begins + scale * (rank.score - begins);
         Rank { score, due: self.per_arc(score - scale * begins, vertex) }
     }
 }
 
-/// The sum of all weights, or the number of arcs without, divided by the scale of signals.
+/// The sum of all weights, or the number of arcs if there are none, divided by the scale of
+/// signals.
 fn total_strength(graph: &Graph, weighted: bool, inverse: f64) -> Result<f64> {
-    // A run that asks for weights where there are none is refused when it begins.
+    // A run with weights on a graph without weights is refused when it begins.
     if !weighted || !graph.description().weighted {
         return Ok(graph.description().arcs as f64);
     }
@@ -177,7 +178,7 @@ fn total_strength(graph: &Graph, weighted: bool, inverse: f64) -> Result<f64> {
     Ok(total)
 }
 
-/// Ranks by increments.
+/// Runs PageRank by increments.
 pub(crate) fn run_request<S: Precision>(
     request: &Request,
     settings: &Settings,
@@ -195,11 +196,11 @@ pub(crate) fn run_request<S: Precision>(
         Variant::Normalized => tolerance * mass * (1.0 - damping) / 2.0,
     };
     let arcs = total_strength(graph, request.weighted, program.scales.1)?;
-    // Without arcs there is nothing to signal.
+    // Without arcs there are no signals.
     let threshold = if arcs > 0.0 { unsent / arcs } else { 0.0 };
     let options = RunOptions { signal_threshold: Some(threshold), ..request.options(SUPERSTEPS) };
     let output = request.run_with(&program, options, graph, resources)?;
-    // An isolated vertex keeps what it began with.
+    // An isolated vertex keeps its starting score.
     let alone = sources.as_ref().map_or(graph.vertices() - graph.connected(), Sources::isolated);
     let sources = sources.clone();
     let own = move |place: u64| match &sources {

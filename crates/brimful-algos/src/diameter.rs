@@ -1,9 +1,9 @@
 //! The number of supersteps in which signals spread over a graph, estimated from the surroundings
 //! of a few vertices.
 //!
-//! Where every vertex has few edges, as on roads and grids, the number of vertices within a
-//! distance r of one grows as r^d for a small d, the dimension (Song, Havlin and Makse 2005), and a
-//! graph of n vertices is about n^(1/d) wide. In other graphs it grows exponentially, and a few
+//! If every vertex has few edges, as on roads and grids, the number of vertices within a distance r
+//! of a vertex grows as r^d for a small d, the dimension (Song, Havlin and Makse 2005), and a graph
+//! of n vertices is about n^(1/d) wide. In other graphs it grows exponentially, and a few
 //! supersteps reach everything.
 
 use brimful_graph::Graph;
@@ -11,20 +11,20 @@ use brimful_graph::lookup::vertices_by_distance;
 
 use crate::Result;
 
-/// Longer lists of neighbours make a graph narrow.
+/// A graph with longer lists of neighbours is not wide.
 const LONGEST_LIST: u64 = 64;
-/// Vertices that are looked at around one.
+/// Vertices to visit around a vertex.
 const SURROUNDINGS: usize = 2048;
-/// Vertices that are tried until one has so many around it.
+/// Start vertices to try until one has so many around it.
 const TRIES: u64 = 3;
-/// A ball that grows faster than by this power of its radius grows exponentially.
+/// The number of vertices within a distance grows exponentially if it grows faster than this power.
 const GREATEST_DIMENSION: f64 = 3.0;
 /// The distance from a vertex to the farthest, in radii of the graph: 1 from its centre, 2 from its
 /// rim.
 const ECCENTRICITY: f64 = 1.5;
 
-/// The supersteps in which a vertex of a wide graph reaches the farthest; `None` for graphs that
-/// are not wide, and where it is not known.
+/// The supersteps in which a vertex of a wide graph reaches the farthest; `None` if the graph is
+/// not wide, or that is unknown.
 pub(crate) fn supersteps_across(graph: &Graph) -> Result<Option<u64>> {
     let lists = graph.description().longest_lists;
     if lists.is_none_or(|lists| lists.outgoing > LONGEST_LIST) {
@@ -40,8 +40,8 @@ pub(crate) fn supersteps_across(graph: &Graph) -> Result<Option<u64>> {
     Ok(None)
 }
 
-/// The distance to the farthest of `vertices`, of which `counts` lie at distance 0, 1, ... from
-/// one.
+/// The distance from a vertex to the farthest of `vertices`; `counts` of them lie at distance 0, 1,
+/// ...
 fn across(counts: &[u64], vertices: u64) -> Option<u64> {
     let radius = counts.len() - 1;
     let within = |distance: usize| counts[..=distance].iter().sum::<u64>() as f64;

@@ -1,18 +1,18 @@
 //! Hubs and authorities.
 //!
-//! Returns for each vertex its authority, or its hub score (`authority` or `hub`, float64): with A
-//! the matrix of arcs from rows to columns, with multiplicity or weights, the limits of a = A^T h
-//! and h = A a, each divided by its sum after every step, from h = 1/|V| everywhere (Kleinberg,
+//! Returns for each vertex its authority, or its hub score (`authority` or `hub`, float64). With A
+//! the matrix of arcs from rows to columns, with multiplicity or weights, these are the limits of a
+//! = A^T h and h = A a, each divided by its sum after every step, from h = 1/|V| (Kleinberg,
 //! *Authoritative Sources in a Hyperlinked Environment*, 1999, section 3). Scores of either kind
-//! sum to 1; without edges all are 0. Where the greatest singular value of A has several vectors,
-//! the limit is the one nearest to the start. Weights must not be negative.
+//! sum to 1; without edges all are 0. If the greatest singular value of A has several vectors, the
+//! limit is the one nearest to the start. Weights must not be negative.
 //!
-//! Supersteps alternate: odd ones make authorities, walking along edges, even ones hubs, against
-//! them. Stops when what a superstep read, hubs or authorities, differs from what was read two
-//! supersteps before by at most the tolerance, in L1. State: the score just made, yet to be divided
-//! by the sum over all vertices, which the aggregate brings; and the last two before it. Signal:
-//! that score, f64. Half a pass over a directed graph's edges a superstep, each in its direction;
-//! convergence is linear in the square of the ratio of the two greatest singular values.
+//! Supersteps alternate: odd ones compute authorities, along edges; even ones compute hubs, against
+//! them. The run stops when the scores that a superstep reads, hubs or authorities, differ from
+//! those of two supersteps before by at most the tolerance, in L1. State: the new score, not yet
+//! divided by the sum over all vertices, which the aggregate supplies; and the last two scores.
+//! Signal: the new score, f64. Half a pass over a directed graph's edges a superstep, in one
+//! direction; convergence is linear in the square of the ratio of the two greatest singular values.
 
 use std::sync::Arc;
 
@@ -27,12 +27,12 @@ use crate::pagerank::{check_sum, sum_of_scores};
 use crate::registry::{Accepts, Info, ParameterInfo, Takes};
 use crate::request::{Finished, Request};
 
-/// The tolerance where none is given.
+/// The default tolerance.
 const TOLERANCE: f64 = 1e-8;
-/// Most supersteps unless the user says so.
+/// The default limit of supersteps.
 const SUPERSTEPS: u64 = 200;
 
-/// What there is to know of it.
+/// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "hits",
     computes: "hubs and authorities: good hubs lead to good authorities; each kind sums to 1",
@@ -54,8 +54,8 @@ pub(crate) const INFO: Info = Info {
     plan: |planner| {
         let tolerance = planner.request.tolerance.unwrap_or(TOLERANCE);
         let program = HubsAndAuthorities::new(tolerance).map_err(brimful_engine::Error::Usage)?;
-        // R-MAT graphs lose a tenth of the change and more in two supersteps; each goes over one of
-        // two indexes.
+        // R-MAT graphs lose at least a tenth of the change in two supersteps; each walks one of two
+        // indexes.
         let supersteps = if tolerance > 0.0 { SUPERSTEPS.min(30) } else { SUPERSTEPS };
         let supersteps = planner
             .request
@@ -70,11 +70,11 @@ pub(crate) const INFO: Info = Info {
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Scores {
-    /// Made in this superstep, and not divided by the sum yet.
+    /// Computed in this superstep, not yet divided by the sum.
     pub raw: f64,
-    /// Of the other kind, made in the superstep before.
+    /// The score of the other kind, of the previous superstep.
     pub before: f64,
-    /// Of the kind of `raw`, made two supersteps before.
+    /// The score of the kind of `raw`, of two supersteps before.
     pub last: f64,
 }
 
@@ -82,13 +82,12 @@ pub struct Scores {
 #[derive(Debug, Clone, Copy)]
 pub struct HubsAndAuthorities {
     tolerance: f64,
-    /// What weights are multiplied by: a power of two, so that sums of them neither overflow nor
-    /// vanish.
+    /// The factor of weights: a power of two, so that their sums neither overflow nor vanish.
     scale: f64,
 }
 
 impl HubsAndAuthorities {
-    /// `tolerance` at least 0, where 0 never stops early.
+    /// `tolerance` at least 0, where 0 disables early stopping.
     ///
     /// # Errors
     /// A sentence, if it is out of range.
@@ -99,18 +98,18 @@ impl HubsAndAuthorities {
         }
     }
 
-    /// The same scores from weights of which `greatest` is the greatest: only their ratios count.
+    /// The same scores for weights of at most `greatest`: only ratios of weights matter.
     #[must_use]
     pub fn for_weights_to(self, greatest: f64) -> Self {
-        // A power of two changes no bit of a weight but its exponent. Of the exponents of float64,
-        // -1074 to 1023, these have powers.
+        // A power of two changes only the exponent of a weight. Of the exponents of float64, -1074
+        // to 1023, these have powers.
         let exponent =
             if greatest > 0.0 { greatest.log2().floor().clamp(-1000.0, 1000.0) as i64 } else { 0 };
         Self { scale: f64::from_bits(((1023 - exponent) as u64) << 52), ..self }
     }
 }
 
-/// Divides by a sum, which is 0 only where all parts are.
+/// Divides by a sum, which is 0 only if all parts are.
 fn share(part: f64, whole: f64) -> f64 {
     if whole == 0.0 { 0.0 } else { part / whole }
 }
@@ -118,8 +117,8 @@ fn share(part: f64, whole: f64) -> f64 {
 impl Program for HubsAndAuthorities {
     type State = Scores;
     type Combiner = Add<f64>;
-    /// The sum of raw scores; how far those that the superstep read are from the last of their
-    /// kind.
+    /// The sum of raw scores, and the L1 distance of the scores read in this superstep from the
+    /// last of their kind.
     type Aggregate = (Sum, Sum);
     const MODE: Mode = Mode::Full;
 
@@ -173,11 +172,11 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let score = move |scores: Scores| {
         if name == made_last { share(scores.raw, whole) } else { scores.before }
     };
-    // Where there is no isolated vertex, nobody asks for its score.
+    // If there is no isolated vertex, this score is unused.
     let isolated = if let Isolated::Same(scores) = output.isolated { score(scores) } else { 0.0 };
     let without_edges = (graph.vertices() - graph.connected()) as f64;
     let sum = sum_of_scores(&output.states, score)? + without_edges * isolated;
-    // Without edges, or where all weights are 0, all scores are.
+    // Without edges, or if all weights are 0, all scores are 0.
     check_sum(graph, sum, Some(if sum == 0.0 { 0.0 } else { 1.0 }))?;
     let values =
         Values::floats(output.states, move |scores| Some(score(scores)), move |_| Some(isolated));

@@ -2,16 +2,16 @@
 //!
 //! Returns for each vertex the largest k such that it belongs to the k-core, the greatest set of
 //! vertices each of which has k neighbours within it (`core`, int64). Direction is ignored; arcs
-//! count with the multiplicity in which they are stored, so that a pair of opposite arcs counts
-//! twice in a directed graph; self-loops do not count.
+//! count with their stored multiplicity, so that a pair of opposite arcs counts twice in a directed
+//! graph; self-loops do not count.
 //!
 //! Peeling (Seidman 1983; Matula and Beck 1983) in rounds. The first superstep counts neighbours.
-//! Then rounds come in pairs: one finds the least degree that is left, k; the next removes all
-//! vertices of that degree, each tells its neighbours, and who thereby falls to k or below is
-//! removed as well. State: the degree left, or the core number once removed, in one u64. Signal: 1,
-//! in a byte. An arc carries two signals at most, one in the first superstep. There are two rounds
-//! for each core number that occurs; each passes over the intervals that have vertices left, few
-//! where the order of vertices is by degree: signals to the others are not read.
+//! Then rounds come in pairs: the first finds the least remaining degree, k; the second removes all
+//! vertices of that degree, which signal their neighbours; neighbours that fall to k or below are
+//! removed as well. State: the remaining degree, or the core number after removal, in one u64.
+//! Signal: 1, in a byte. An arc carries at most two signals, one of them in the first superstep.
+//! There are two rounds for each core number that occurs. Each passes over the intervals with
+//! remaining vertices, which are few in degree order; signals to others are not read.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::Result;
 use crate::registry::{Info, Takes};
 use crate::request::{Finished, Request};
 
-/// What there is to know of it.
+/// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "kcore",
     computes: "core numbers: the largest k such that a vertex has k neighbours in the k-core; direction ignored",
@@ -34,14 +34,14 @@ pub(crate) const INFO: Info = Info {
     takes: Takes { stores: true, checkpoints: true, ..Takes::NOTHING },
     parameters: &[],
     run,
-    // R-MAT of 2^20 vertices, edge factor 16: 657 supersteps, which go over both indexes 34 times
-    // in all.
+    // R-MAT of 2^20 vertices, edge factor 16: 657 supersteps with 34 passes over both indexes in
+    // total.
     plan: |planner| planner.program(&CoreNumbers, Steps::about(657, 34.0)),
 };
 
 /// The vertex is removed; its core number is in the lower bits.
 const REMOVED: u64 = 1 << 63;
-/// The vertex has to tell its neighbours of its start or its end.
+/// The vertex must signal its neighbours, at its start or its removal.
 const TELLS: u64 = 1 << 62;
 const NUMBER: u64 = TELLS - 1;
 
@@ -49,7 +49,7 @@ const NUMBER: u64 = TELLS - 1;
 #[derive(Debug, Clone, Copy)]
 pub struct CoreNumbers;
 
-/// Rounds that look for the least degree, between those that remove.
+/// True for rounds that find the least degree; the others remove vertices.
 fn looks(round: u64) -> bool {
     round % 2 == 1
 }
@@ -66,7 +66,8 @@ pub fn core_number(state: u64) -> Option<u64> {
 impl Program for CoreNumbers {
     type State = u64;
     type Combiner = Add<u8>;
-    /// The least degree left, where a round looks for it; the core number of those just removed.
+    /// The least remaining degree, in rounds that find it; the core number of the vertices just
+    /// removed.
     type Aggregate = (Least, Greatest);
     const MODE: Mode = Mode::Delta;
     const KEEPS_SILENCE: bool = true;
@@ -106,7 +107,8 @@ impl Program for CoreNumbers {
         if globals.round == 0 {
             return state + sum;
         }
-        // Who was removed last had this number, whether by the round or by the superstep before.
+        // The last removed vertices had this number, whether removed by the round or the previous
+        // superstep.
         let core = globals.aggregate.1.0 as u64;
         let left = state.saturating_sub(sum);
         if left <= core { removed(core) } else { left }
@@ -126,7 +128,7 @@ impl Program for CoreNumbers {
         state & (REMOVED | TELLS) == REMOVED
     }
 
-    /// A round that looks has no supersteps, so that the aggregate is its own: over all vertices.
+    /// A round that finds the least degree has no supersteps, so its aggregate covers all vertices.
     fn another_round(&self, globals: &Globals<(Least, Greatest)>) -> bool {
         !looks(globals.round) || globals.aggregate.0.0.is_finite()
     }
@@ -145,7 +147,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let output = request.run(&CoreNumbers, u64::MAX, graph, resources)?;
     let core = |state: u64| core_number(state).and_then(|core| i64::try_from(core).ok());
     let values = Values::integers(output.states, core, |_| Some(0));
-    // Only a run that its limits ended leaves vertices without a number.
+    // Only a run that reached a limit leaves vertices without a number.
     let values =
         if output.stats.run.reason == Reason::NoChange { values.without_nulls() } else { values };
     Finished::new(graph, "core", values, output.stats, "multiplicity")

@@ -1,10 +1,10 @@
 //! Communities by label propagation.
 //!
 //! Returns for each vertex the label of its community (`label`, of the type of ids) after a number
-//! of synchronous supersteps: every vertex starts with its own id and takes the label that most of
-//! its neighbours have, the smallest of those on a tie; without neighbours it keeps its own (LDBC
+//! of synchronous supersteps. Every vertex starts with its own id and takes the most frequent label
+//! of its neighbours, on a tie the smallest; without neighbours it keeps its own (LDBC
 //! Graphalytics' CDLP; Raghavan, Albert, Kumara 2007). In a directed graph a neighbour counts once
-//! for each direction; parallel edges count each. Deterministic. Each superstep is one pass over
+//! for each direction; each parallel edge counts. Deterministic. Each superstep is one pass over
 //! all lists, which are sorted by label: O(|E| log of the greatest degree).
 
 use std::marker::PhantomData;
@@ -20,10 +20,10 @@ use crate::connected_components::propagation::{Label, fits_narrow};
 use crate::registry::{Info, Takes};
 use crate::request::{Finished, Request};
 
-/// Supersteps unless the user says so.
+/// The default number of supersteps.
 const SUPERSTEPS: u64 = 10;
 
-/// What there is to know of it.
+/// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "label_propagation",
     computes: "communities: for a number of supersteps (10) everybody takes its neighbours' most frequent label",
@@ -47,7 +47,7 @@ pub(crate) const INFO: Info = Info {
     },
 };
 
-/// Label propagation. State: a label, the place of an external id.
+/// Label propagation. State: a label, the offset of an external id.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LabelPropagation<L>(PhantomData<L>);
 

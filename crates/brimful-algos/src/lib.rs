@@ -1,5 +1,5 @@
-//! Algorithms, one file each, written against the engine's public traits; and the registry of their
-//! names.
+//! Algorithms, one file each, written against the engine's public traits; and their registry by
+//! name.
 
 pub mod bfs;
 mod clustering;
@@ -21,6 +21,6 @@ pub mod scc;
 pub mod sources;
 pub mod sssp;
 
-/// Errors of either path: the disk path's come out as what they are, see
+/// Errors of runs on shards and on stores. Those on shards keep their types, see
 /// [`brimful_vertices::Error`].
 pub use brimful_vertices::{Error, Result};

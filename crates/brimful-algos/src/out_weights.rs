@@ -1,10 +1,10 @@
-//! The sums of the weights of the edges that leave a vertex, by which programs that share a score
-//! among edges divide.
+//! Sums of the outgoing weights of vertices, the divisors of programs that share a score among
+//! edges.
 //!
-//! A weight may be as small as 2^-1074, and a sum of weights as large as 2^1024: a score divided by
-//! such a sum may be no number. A power of two by which all signals are multiplied, and all sums of
-//! signals divided, keeps both in range and changes no bit of a score. Invariant: signals that are
-//! scaled so are finite, and none of a score that counts loses a bit.
+//! A weight may be as small as 2^-1074, and a sum of weights as large as 2^1024, so a score divided
+//! by such a sum may overflow or vanish. Multiplying all signals by a power of two, and dividing
+//! all sums of signals by it, keeps both in range and changes no bit of a score. Invariant: scaled
+//! signals are finite, and none of a significant score loses a bit.
 
 use brimful_graph::Graph;
 use brimful_graph::names::NameCursor;
@@ -13,7 +13,7 @@ use brimful_store::Job;
 use crate::Result;
 use crate::request::Request;
 
-/// Scores are below 2^50, and those that count are at least 2^-60.
+/// Scores are below 2^50, and significant ones are at least 2^-60.
 const SCORES: (i32, i32) = (-60, 50);
 /// Vertices read at once.
 pub(crate) const AT_ONCE: usize = 1 << 14;
@@ -21,10 +21,9 @@ pub(crate) const AT_ONCE: usize = 1 << 14;
 /// The exponents of signals of one precision.
 #[derive(Debug, Clone, Copy)]
 pub struct Exponents {
-    /// The least of a normal number, and the greatest.
+    /// The least exponent of a normal number, and the greatest.
     pub(crate) normal: (i32, i32),
-    /// The least by which signals may be scaled: what an edge carries of one still has to be a
-    /// normal number.
+    /// The least exponent of a scale: a signal times a weight must still be a normal number.
     pub(crate) least_scale: i32,
 }
 
@@ -43,7 +42,7 @@ pub(crate) fn for_each(
     Ok(())
 }
 
-/// The power of two that signals are multiplied by: 1 unless weights are extreme.
+/// The power of two by which signals are multiplied: 1 unless weights are extreme.
 ///
 /// # Errors
 /// [`brimful_graph::Error::Input`] for weights that cannot be shared: negative ones, sums that
@@ -54,7 +53,7 @@ pub(crate) fn scale(
     exponents: Exponents,
     job: &Job,
 ) -> Result<f64> {
-    // A run that asks for weights where there are none is refused when it begins.
+    // A run with weights on a graph without weights is refused when it begins.
     if !request.weighted || !graph.description().weighted {
         return Ok(1.0);
     }
@@ -91,7 +90,7 @@ pub(crate) fn scale(
     })
 }
 
-/// The exponent nearest to 0 with which the signals of all sums between these are normal numbers.
+/// The exponent nearest to 0 for which signals are normal numbers, for all sums in this range.
 fn exponent(
     least: f64,
     greatest: f64,
@@ -103,7 +102,7 @@ fn exponent(
     (from <= to).then(|| 0.clamp(from, to))
 }
 
-/// A vertex as messages show it.
+/// A vertex as in messages.
 pub(crate) fn shown(graph: &Graph, vertex: u64) -> Result<String> {
     let mut bits = [0];
     graph.external_ids(vertex, &mut bits)?;

@@ -1,22 +1,21 @@
-//! PageRank by power steps; with the method *delta* by increments (`crate::delta_pagerank`).
+//! PageRank by power iteration; with the method *delta* by increments (`crate::delta_pagerank`).
 //!
 //! Returns one score per vertex. Two variants, never mixed:
 //! - *normalized* (LDBC Graphalytics; Brin and Page 1998 with the mass of sinks spread evenly):
 //!   scores sum to 1; start 1/|V|; score = (1-d)/|V| + d * (sum of in-signals + mass of sinks /
 //!   |V|). Stops at an L1 change of at most the tolerance.
 //! - *unnormalized* (Signal/Collect's; *Making Signal/Collect Scale*, section 4): start 1-d; score
-//!   = (1-d) + d * sum; sinks keep what they have. Stops at an L1 change per vertex of at most the
+//!   = (1-d) + d * sum; sinks keep their score. Stops at an L1 change per vertex of at most the
 //!   tolerance.
 //!
-//! *Personalised* (Page, Brin, Motwani and Winograd 1999, section 6; normalized only): where 1/|V|
-//! stands above stands 1/k for each of k sources and 0 for the others, so that both the (1-d) and
-//! the mass of sinks go to the sources alone.
+//! *Personalised* (Page, Brin, Motwani and Winograd 1999, section 6; normalized only): 1/|V| is
+//! replaced by 1/k for each of k sources and by 0 for other vertices, so that both (1-d) and the
+//! mass of sinks go to the sources alone.
 //!
 //! State: the score, f64. Signal: score / out-degree (with weights: score / sum of outgoing
-//! weights, times the weight of the edge), f64, or f32 for `--precision f32`: each signal then
-//! carries a relative rounding error of at most 2^-24 (with weights twice that), and so does, to
-//! first order, each score; sums and scores stay f64. One pass over the edges a superstep, O(|V| +
-//! |E|).
+//! weights, times the weight of the edge), f64, or f32 for `--precision f32`. Each f32 signal has a
+//! relative rounding error of at most 2^-24 (with weights twice that), and so has, to first order,
+//! each score; sums and scores stay f64. One pass over the edges a superstep, O(|V| + |E|).
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -37,15 +36,16 @@ use crate::request::{Finished, Request};
 use crate::sources::Sources;
 use crate::{Error, Result};
 
-/// The tolerance where none is given.
+/// The default tolerance.
 const TOLERANCE: f64 = 1e-6;
-/// Most supersteps unless the user says so.
+/// The default limit of supersteps.
 pub(crate) const SUPERSTEPS: u64 = 100;
 
-/// How far from 1 normalized scores may add up: rounding, also of 32-bit signals, stays far below.
+/// The largest deviation from 1 of the sum of normalized scores. Rounding, also of 32-bit signals,
+/// stays far below.
 const SUM_TOLERANCE: f64 = 1e-4;
 
-/// What there is to know of it.
+/// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "pagerank",
     computes: "PageRank: normalized (scores sum to 1), personalised with sources, or unnormalized (Signal/Collect's)",
@@ -89,7 +89,7 @@ pub(crate) const INFO: Info = Info {
     },
 };
 
-/// Which PageRank.
+/// The variant of PageRank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Variant {
     /// Scores sum to 1.
@@ -99,7 +99,7 @@ pub enum Variant {
 }
 
 impl Variant {
-    /// Its name.
+    /// The name of the variant.
     pub fn name(self) -> &'static str {
         match self {
             Self::Normalized => "normalized",
@@ -110,7 +110,7 @@ impl Variant {
 
 /// The precision of a signal.
 pub trait Precision: Addend<Sum = f64> + 'static {
-    /// What signals of this precision can be.
+    /// The exponents of signals of this precision.
     const EXPONENTS: Exponents;
     /// Rounds to this precision.
     fn from_f64(value: f64) -> Self;
@@ -147,29 +147,29 @@ pub struct PageRank<S> {
     damping: f64,
     tolerance: f64,
     personal: Option<Personal>,
-    /// A power of two that signals are multiplied by, and one that sums are.
+    /// Powers of two by which signals and sums are multiplied.
     scales: (f64, f64),
     precision: PhantomData<S>,
 }
 
-/// Where a personalised rank begins.
+/// The start of a personalised rank.
 ///
-/// Vertices without edges share one state, so all of them have that of a source where one of them
-/// is a source; the result gives it to the sources alone, and the change counts as often as there
-/// are such sources.
+/// Vertices without edges share one state. If one of them is a source, that state is the state of a
+/// source; the result gives it to the sources alone, and the change is counted once for each such
+/// source.
 #[derive(Debug, Clone)]
 struct Personal {
     sources: Sources,
-    /// What each source has of the whole.
+    /// The share of each source in the whole.
     share: f64,
     /// Vertices with edges.
     connected: u64,
-    /// The part of the vertices without edges that are sources.
+    /// The fraction of the vertices without edges that are sources.
     isolated: f64,
 }
 
 impl Personal {
-    /// What of the whole begins at a vertex.
+    /// The share of the whole that starts at a vertex.
     fn begins(&self, vertex: Vertex) -> f64 {
         let is_source = match vertex.id < self.connected {
             true => self.sources.contains(vertex.id),
@@ -179,7 +179,7 @@ impl Personal {
     }
 }
 
-/// What the caller wants computed.
+/// The parameters of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) variant: Variant,
@@ -189,7 +189,7 @@ pub(crate) struct Settings {
 }
 
 impl<S: Precision> PageRank<S> {
-    /// `damping` in [0, 1]; `tolerance` at least 0, where 0 never stops early.
+    /// `damping` in [0, 1]; `tolerance` at least 0, where 0 disables early stopping.
     ///
     /// # Errors
     /// A sentence, if a parameter is out of range.
@@ -210,8 +210,8 @@ impl<S: Precision> PageRank<S> {
         })
     }
 
-    /// Personalised: rank begins, and that of sinks goes on, at `sources` of `graph` only.
-    /// Normalized.
+    /// Personalises the rank: it starts at `sources` of `graph` only, and sinks return their mass
+    /// there. Normalized.
     #[must_use]
     pub fn from_sources(self, sources: Sources, graph: &Graph) -> Self {
         let (connected, share) = (graph.connected(), 1.0 / sources.count() as f64);
@@ -220,7 +220,7 @@ impl<S: Precision> PageRank<S> {
         Self { variant: Variant::Normalized, personal: Some(personal), ..self }
     }
 
-    /// With signals multiplied by `scale`, a power of two: scores are the same bits.
+    /// Multiplies signals by `scale`, a power of two; scores are the same bits.
     fn scaled(self, scale: f64) -> Self {
         Self { scales: (scale, 1.0 / scale), ..self }
     }
@@ -229,9 +229,9 @@ impl<S: Precision> PageRank<S> {
 impl<S: Precision> Program for PageRank<S> {
     type State = f64;
     type Combiner = Add<S>;
-    /// The mass of vertices with out-edges, and the L1 change. All mass is 1, so the rest of it is
-    /// that of sinks; said so, what asynchronous sweeps or narrow signals lose or add of it is made
-    /// good at once.
+    /// The mass of vertices with out-edges, and the L1 change. The total mass is 1, so the mass of
+    /// sinks is the rest. This definition corrects losses of asynchronous sweeps and narrow signals
+    /// at once.
     type Aggregate = (Sum, Sum);
 
     const MODE: Mode = Mode::Full;
@@ -250,7 +250,7 @@ impl<S: Precision> Program for PageRank<S> {
 
     #[inline]
     fn signal(&self, vertex: Vertex, score: f64) -> S {
-        // A sink has nobody to signal; its score is in the aggregate.
+        // A sink has no target; its score is in the aggregate.
         S::from_f64(if vertex.strength == 0.0 {
             0.0
         } else {
@@ -304,7 +304,7 @@ impl<S: Precision> Program for PageRank<S> {
     }
 }
 
-/// What is asked for, without sources, and whether by increments.
+/// The parameters without sources, and whether the method is by increments.
 fn settings<S: Precision>(request: &Request) -> Result<(Settings, bool)> {
     let variant = match request.choice("variant", &["normalized", "unnormalized"])? {
         "normalized" => Variant::Normalized,
@@ -331,9 +331,9 @@ fn settings<S: Precision>(request: &Request) -> Result<(Settings, bool)> {
     Ok((Settings { variant, damping, tolerance, sources: None }, by_increments))
 }
 
-/// Changes shrink by the damping factor at least. Power steps need a third of the supersteps that
-/// this allows, or fewer: R-MAT graphs 16 to 18 of 89; increments, of which each must become small,
-/// all of them.
+/// Changes shrink at least by the damping factor. Power iteration needs at most a third of the
+/// supersteps of that bound: R-MAT graphs 16 to 18 of 89. Increments need all of them, because each
+/// must become small.
 fn plan<S: Precision>(planner: &Planner<'_>) -> Result<Forecast> {
     let (Settings { variant, damping, tolerance, .. }, by_increments) =
         settings::<S>(planner.request)?;
@@ -384,7 +384,7 @@ fn run<S: Precision>(
         None => program,
     };
     let output = request.run(&program, SUPERSTEPS, graph, resources)?;
-    // Where there is no isolated vertex, nobody asks for its score.
+    // If there is no isolated vertex, this score is unused.
     let isolated = if let Isolated::Same(score) = output.isolated { score } else { 0.0 };
     let alone = sources.as_ref().map_or(graph.vertices() - graph.connected(), Sources::isolated);
     let elsewhere = alone as f64 * isolated;
@@ -393,7 +393,7 @@ fn run<S: Precision>(
         _ => isolated,
     };
     let whole = sum_of_scores(&output.states, |score: f64| score)? + elsewhere;
-    // What asynchronous sweeps add to the whole, or lose of it, is made good only in the end.
+    // Asynchronous sweeps change the total mass, which is corrected only at the end.
     let expected = (variant == Variant::Normalized && !request.asynchronous).then_some(1.0);
     check_sum(graph, whole, expected)?;
     let values = Values::floats(output.states, Some, move |place| Some(own(place))).without_nulls();
@@ -416,8 +416,8 @@ pub(crate) fn sum_of_scores<T: Pod + Send>(
     Ok(sum)
 }
 
-/// Refuses scores that are no numbers, or do not add up to what they should: whatever the weights,
-/// no wrong score is a result.
+/// Refuses scores that are not finite, or whose sum is wrong: with any weights, no wrong score is
+/// returned.
 pub(crate) fn check_sum(graph: &Graph, sum: f64, expected: Option<f64>) -> Result<()> {
     if sum.is_finite() && expected.is_none_or(|expected| (sum - expected).abs() <= SUM_TOLERANCE) {
         return Ok(());

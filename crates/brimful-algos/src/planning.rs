@@ -1,5 +1,5 @@
-//! Forecasts of requests: each algorithm says which program a request would run, the engine what
-//! that takes.
+//! Forecasts of requests: each algorithm names the program that a request would run; the engine
+//! forecasts its cost.
 
 use brimful_engine::extent::Extent;
 use brimful_engine::forecast::{Forecast, Setting, Steps};
@@ -16,31 +16,31 @@ use crate::connected_components::propagation::fits_narrow;
 use crate::diameter::supersteps_across;
 use crate::request::{Request, StoreChoice};
 
-/// How much more often supersteps go over the edges of a wide graph: a block of edges is read for
-/// each source in it that signals.
+/// The factor of passes over the edges in a wide graph: a block of edges is read for each
+/// signalling source in it.
 const WIDE: f64 = 8.0;
 
-/// The graph that is planned for.
+/// The graph of a forecast.
 #[derive(Debug, Clone, Copy)]
 pub enum Subject<'g> {
-    /// One on disk.
+    /// A graph on disk.
     Graph(&'g Graph),
-    /// One that is not built.
+    /// A graph that is not built.
     Sizes(Sizes),
 }
 
-/// A request that is planned, on what, and with what.
+/// A request to forecast, with its graph and resources.
 #[derive(Debug, Clone, Copy)]
 pub struct Planner<'p> {
     pub(crate) request: &'p Request,
     subject: Subject<'p>,
     workers: usize,
-    /// Bytes of memory beside the process.
+    /// Budget in bytes, beyond those of the process.
     limit: u64,
 }
 
 impl<'p> Planner<'p> {
-    /// Of `subject`.
+    /// A planner for `subject`.
     ///
     /// # Errors
     /// [`brimful_engine::Error::Usage`] for weights that a graph does not have.
@@ -56,7 +56,7 @@ impl<'p> Planner<'p> {
         Ok(Self { request, subject, workers, limit })
     }
 
-    /// Of a run of `program` over shards, or in the store asked for.
+    /// The forecast of `program` over shards, or in the store of the request.
     pub(crate) fn program<P: Program>(&self, program: &P, steps: Steps) -> Result<Forecast> {
         let (needs, asynchronous) = (Needs::of(program), self.request.asynchronous);
         let (extent, steps) = (self.extent(needs.indexes), self.limited(steps));
@@ -71,7 +71,7 @@ impl<'p> Planner<'p> {
         Ok(setting.of_program(&needs, first, asynchronous, steps)?)
     }
 
-    /// What a run on `store` takes.
+    /// The forecast of a run on `store`.
     fn on_store(&self, store: &StoreChoice, needs: &Needs, extent: &Extent) -> Result<Taken> {
         let (all, directed) = match self.subject {
             Subject::Graph(graph) => (graph.vertices(), graph.description().directed),
@@ -85,7 +85,7 @@ impl<'p> Planner<'p> {
                     Held { store: &store.url, schemes, cache: store.cache, weighted, workers };
                 numeric::forecast::hub_bytes(needs, graph, &held)?
             }
-            // Nobody has counted the edges of a vertex.
+            // The edges of single vertices are unknown.
             Subject::Sizes(_) => 0,
         };
         let planned = Planned {
@@ -105,15 +105,15 @@ impl<'p> Planner<'p> {
         numeric::forecast::forecast(needs, &planned)
     }
 
-    /// Of a run of `program` over neighbour lists.
+    /// The forecast of `program` over neighbour lists.
     pub(crate) fn gather<G: Gather>(&self, program: &G, steps: Steps) -> Result<Forecast> {
         let needs = GatherNeeds::of(program);
         let extent = self.extent(needs.indexes);
         Ok(self.setting(&extent).of_lists(&needs, self.limited(steps))?)
     }
 
-    /// Of scans of the forward index beside arrays, whose bytes while scanning and after, and of
-    /// the result, `arrays` works out.
+    /// The forecast of scans of the forward index with arrays; `arrays` computes their bytes while
+    /// scanning and after, and those of the result.
     pub(crate) fn scans(
         &self,
         passes: u64,
@@ -125,18 +125,18 @@ impl<'p> Planner<'p> {
         setting.of_scans((scanning, after), result, passes)
     }
 
-    /// What `ask` makes of the setting of a scan of the forward index.
+    /// The result of `ask` for a scan of the forward index.
     pub(crate) fn of_scan<T>(&self, ask: impl Fn(&Setting<'_>) -> T) -> T {
         ask(&self.setting(&self.extent(&[Index::In])))
     }
 
-    /// Bytes of memory beside the process.
+    /// Budget in bytes, beyond those of the process.
     pub(crate) fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// True if the places of external ids fit 32 bits; those of a graph that is not built are taken
-    /// to be one after another.
+    /// True if offsets of external ids fit 32 bits. The ids of a graph that is not built are
+    /// assumed to be consecutive.
     pub(crate) fn has_narrow_places(&self) -> Result<bool> {
         Ok(fits_narrow(match self.subject {
             Subject::Graph(graph) => graph
@@ -175,12 +175,12 @@ impl<'p> Planner<'p> {
         Setting { extent, workers: self.workers, limit: self.limit }
     }
 
-    /// The steps of a program whose signals spread from vertex to vertex: `narrow` ones, unless the
+    /// The steps of a program whose signals spread from vertex to vertex: `narrow`, unless the
     /// graph is wide.
     pub(crate) fn spreading(&self, narrow: Steps) -> Result<Steps> {
         let across = match self.subject {
             Subject::Graph(graph) => supersteps_across(graph)?,
-            // Nobody has seen its edges.
+            // Its edges have not been read.
             Subject::Sizes(_) => None,
         };
         Ok(across.map_or(narrow, |supersteps| {
@@ -193,8 +193,8 @@ impl<'p> Planner<'p> {
     }
 }
 
-/// Supersteps in which a change that shrinks by `damping` in each falls to `tolerance`, at most
-/// `most`; for a tolerance of 0 those.
+/// Supersteps until a change that shrinks by `damping` in each falls to `tolerance`, at most
+/// `most`; `most` for a tolerance of 0.
 pub(crate) fn supersteps_of_a_power(damping: f64, tolerance: f64, most: u64) -> u64 {
     let bound = (tolerance / 2.0).ln() / damping.ln();
     if bound.is_finite() { (bound.ceil().max(1.0) as u64).min(most) } else { most }

@@ -1,4 +1,4 @@
-//! Algorithms by name, with their parameters: what the command line and Python call.
+//! Algorithms by name, with their parameters, for the command line and Python.
 
 use std::sync::Arc;
 
@@ -13,51 +13,51 @@ use crate::{
     label_propagation, pagerank, scc, sources, sssp,
 };
 
-/// A parameter that an algorithm takes.
+/// A parameter of an algorithm.
 #[derive(Debug, Clone, Copy)]
 pub struct ParameterInfo {
     /// Its name.
     pub name: &'static str,
     /// Its default, as text.
     pub default: &'static str,
-    /// What it is.
+    /// A description.
     pub meaning: &'static str,
-    /// Which values it takes.
+    /// The values that it accepts.
     pub values: Accepts,
 }
 
-/// Values that a parameter takes.
+/// The values that a parameter accepts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Accepts {
     /// A number.
     Number,
-    /// A whole number from 0 on.
+    /// A whole number, at least 0.
     Count,
     /// One of these words.
     Words(&'static [&'static str]),
 }
 
-/// Which of the options that algorithms share it takes.
+/// The shared options that an algorithm supports.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Takes {
-    /// Vertices to begin at.
+    /// Sources.
     pub source: bool,
-    /// A tolerance: its default.
+    /// A tolerance, with this default.
     pub tolerance: Option<f64>,
     /// A precision.
     pub precision: bool,
     /// Edge weights.
     pub weights: bool,
-    /// Signals that are heard within the same sweep.
+    /// Asynchronous runs: signals are received within the same sweep.
     pub asynchronous: bool,
     /// Vertices in a store.
     pub stores: bool,
-    /// Checkpoints: it has supersteps.
+    /// Checkpoints; the algorithm has supersteps.
     pub checkpoints: bool,
 }
 
 impl Takes {
-    /// None of them.
+    /// No shared options.
     pub const NOTHING: Self = Self {
         source: false,
         tolerance: None,
@@ -69,26 +69,26 @@ impl Takes {
     };
 }
 
-/// What there is to know of an algorithm before running it.
+/// The description of an algorithm.
 #[derive(Debug, Clone, Copy)]
 pub struct Info {
     /// Its name.
     pub name: &'static str,
-    /// What it computes.
+    /// A description of the result.
     pub computes: &'static str,
     /// Its value column.
     pub column: &'static str,
-    /// Options that not all take.
+    /// The shared options that it supports.
     pub takes: Takes,
     /// Its own parameters.
     pub parameters: &'static [ParameterInfo],
-    /// Computes it.
+    /// Runs the algorithm.
     pub(crate) run: fn(&Request, &Arc<Graph>, &Resources) -> Result<Finished>,
-    /// What computing it will take.
+    /// Forecasts a run.
     pub(crate) plan: fn(&Planner<'_>) -> Result<Forecast>,
 }
 
-/// All algorithms. A static, so that whoever looks at it does not compile the programs again.
+/// All algorithms. A static, so that the crates which use it do not compile the programs again.
 pub static ALGORITHMS: &[Info] = &[
     pagerank::INFO,
     hits::INFO,
@@ -105,7 +105,7 @@ pub static ALGORITHMS: &[Info] = &[
     clustering::TRIANGLES,
 ];
 
-/// Runs the algorithm asked for.
+/// Runs the requested algorithm.
 ///
 /// # Errors
 /// [`Error::Usage`] for an unknown algorithm or parameter, before any work; else as
@@ -125,11 +125,11 @@ pub fn run_request(
     Ok(finished)
 }
 
-/// What the request would take of `workers` threads and `limit` bytes of memory beside the process;
-/// sources need not be given.
+/// The forecast of a request with `workers` threads and `limit` bytes of memory beyond those of the
+/// process; sources may be missing.
 ///
 /// # Errors
-/// [`Error::Usage`] as [`run_request`], and for what there is no forecast of.
+/// [`Error::Usage`] as [`run_request`], and for runs without a forecast.
 pub fn plan_request(
     request: &Request,
     subject: Subject<'_>,
@@ -140,7 +140,7 @@ pub fn plan_request(
     (info.plan)(&Planner::new(request, subject, workers, limit)?)
 }
 
-/// The algorithm asked for, if it takes what is given.
+/// The requested algorithm, if it supports the options of the request.
 fn find(request: &Request) -> Result<&'static Info> {
     let info = ALGORITHMS.iter().find(|info| info.name == request.algorithm).ok_or_else(|| {
         let names: Vec<&str> = ALGORITHMS.iter().map(|info| info.name).collect();
@@ -179,8 +179,8 @@ fn find(request: &Request) -> Result<&'static Info> {
     Ok(info)
 }
 
-/// What of a request its result depends on, but for what [`brimful_engine::RunOptions`] have of it
-/// and for its limits.
+/// The parts of a request that its result depends on, except for limits and for those in
+/// [`brimful_engine::RunOptions`].
 fn identity(request: &Request, info: &Info) -> Vec<(String, String)> {
     let item = |name: &str, value: String| (name.to_owned(), value);
     let mut items = vec![item("algorithm", info.name.into())];
@@ -195,7 +195,7 @@ fn identity(request: &Request, info: &Info) -> Vec<(String, String)> {
     items
 }
 
-/// Refuses what a store makes nothing of.
+/// Refuses options that a store does not support.
 fn check_store(request: &Request) -> Result<()> {
     if request.store.is_some() && request.asynchronous && request.max_supersteps.is_some() {
         let what = "in a store the asynchronous mode has no supersteps to limit; leave --max-supersteps out (Python: max_supersteps=)";

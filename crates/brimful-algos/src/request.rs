@@ -1,4 +1,4 @@
-//! What a caller asks of an algorithm, and gets.
+//! The request of a caller to an algorithm, and its result.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +19,7 @@ use crate::out_weights::shown;
 use crate::sources::Sources;
 use crate::{Error, Result};
 
-/// A parameter as given.
+/// The value of a parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Parameter {
     /// A number.
@@ -37,49 +37,49 @@ impl fmt::Display for Parameter {
     }
 }
 
-/// What the user asks for.
+/// A request to run an algorithm.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     /// Name of the algorithm.
     pub algorithm: String,
-    /// Its own parameters.
+    /// The parameters of the algorithm itself.
     pub parameters: BTreeMap<String, Parameter>,
-    /// External ids of the vertices to begin at, in any order; empty: none are given.
+    /// External ids of the sources, in any order; empty if there are none.
     pub sources: Vec<ExternalId>,
-    /// 32-bit signals.
+    /// Use 32-bit signals.
     pub narrow: bool,
-    /// Edge weights count.
+    /// Use edge weights.
     pub weighted: bool,
-    /// Signals are heard within the same sweep; in a store there are no supersteps then.
+    /// Signals are received within the same sweep; in a store, the run then has no supersteps.
     pub asynchronous: bool,
     /// Vertices are records in a store; `None`: edges stream from shards.
     pub store: Option<StoreChoice>,
-    /// When to stop; `None`: the algorithm's default.
+    /// The tolerance for stopping; `None`: the algorithm's default.
     pub tolerance: Option<f64>,
-    /// Most supersteps; `None`: the algorithm's default.
+    /// The most supersteps; `None`: the algorithm's default.
     pub max_supersteps: Option<u64>,
-    /// Checkpoints; their identity is worked out.
+    /// Checkpoint and resume options; their identity is computed.
     pub checkpoints: Option<CheckpointOptions>,
 }
 
-/// A store of vertices, and what is around it.
+/// A store of vertices, and its options.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoreChoice {
-    /// Its URL, see [`Schemes`].
+    /// URL of the store, see [`Schemes`].
     pub url: String,
-    /// How it writes vertices, by name (see [`vertices::serializer::named()`]); `None`: as they are
-    /// in memory.
+    /// Name of the serializer of vertices (see [`vertices::serializer::named()`]); `None`: the
+    /// layout in memory.
     pub serializer: Option<String>,
-    /// A cache over it.
+    /// A cache in front of the store.
     pub cache: Option<Choice>,
-    /// Where vertices that wait to signal and signals that wait to be collected are.
+    /// The location of vertices that wait to signal, and of signals that wait to be collected.
     pub lists: Lists,
     /// The order of vertices in the asynchronous mode; `None`: the default.
     pub schedule: Option<Schedule>,
 }
 
 impl StoreChoice {
-    /// How vertices take turns.
+    /// The mode of the run.
     ///
     /// # Errors
     /// [`vertices::Error::Usage`] for a scheduler of a run in supersteps.
@@ -103,17 +103,17 @@ pub struct Finished {
     pub table: ResultTable,
     /// Figures.
     pub stats: engine::Stats,
-    /// Figures of the store, if vertices were in one.
+    /// Figures of the store, if there was one.
     pub store: Option<vertices::Stats>,
-    /// Which variant of the algorithm ran.
+    /// The variant of the algorithm that ran.
     pub variant: &'static str,
 }
 
-/// What a program ended with.
+/// The output of a program.
 pub(crate) struct Output<P: Program> {
     /// States of the vertices with edges, in internal order.
     pub(crate) states: ScratchArray<P::State>,
-    /// State of those without.
+    /// State of the vertices without edges.
     pub(crate) isolated: Isolated<P::State>,
     /// The last aggregate.
     pub(crate) aggregate: P::Aggregate,
@@ -144,7 +144,7 @@ impl Request {
         }
     }
 
-    /// The whole number `name`, if it is given.
+    /// The whole number `name`, if the request has it.
     pub(crate) fn count(&self, name: &str) -> Result<Option<u64>> {
         let number = match self.parameters.get(name) {
             None => return Ok(None),
@@ -161,7 +161,7 @@ impl Request {
         Ok(Some(number as u64))
     }
 
-    /// Which of `choices` the word `name` is; the first is the default.
+    /// The word `name`, one of `choices`; the first is the default.
     pub(crate) fn choice(&self, name: &str, choices: &[&'static str]) -> Result<&'static str> {
         let wrong = || Error::Usage(format!("{name} must be {}", choices.join(" or ")));
         match self.parameters.get(name) {
@@ -173,7 +173,7 @@ impl Request {
         }
     }
 
-    /// The vertices to begin at.
+    /// The sources of the request.
     pub(crate) fn sources(&self, graph: &Graph, job: &Job) -> Result<Sources> {
         if self.sources.is_empty() {
             let name = &self.algorithm;
@@ -185,7 +185,7 @@ impl Request {
         Sources::find(&self.sources, graph, job)
     }
 
-    /// Runs `program` with the limits asked for.
+    /// Runs `program` with the limits of the request.
     pub(crate) fn run<P: Program>(
         &self,
         program: &P,
@@ -196,7 +196,7 @@ impl Request {
         self.run_with(program, self.options(max_supersteps), graph, resources)
     }
 
-    /// Runs `program` on shards, or on the store asked for.
+    /// Runs `program` on shards, or on the store of the request.
     pub(crate) fn run_with<P: Program>(
         &self,
         program: &P,
@@ -225,19 +225,19 @@ impl Request {
         Ok(Output { states, isolated, aggregate, stats: Stats { run: stats, store } })
     }
 
-    /// The options of a run with the limits asked for.
+    /// The options of a run with the limits of the request.
     pub(crate) fn options(&self, max_supersteps: u64) -> RunOptions {
         RunOptions {
             max_supersteps: self.max_supersteps.unwrap_or(max_supersteps),
             weighted: self.weighted,
-            // In a store that is a mode of its own.
+            // A store has a separate asynchronous mode.
             asynchronous: self.asynchronous && self.store.is_none(),
             checkpoints: self.checkpoints.clone(),
             ..Default::default()
         }
     }
 
-    /// Refuses negative weights, if weights count.
+    /// Refuses negative weights, if the run uses weights.
     pub(crate) fn refuse_negative_weights(&self, graph: &Graph, job: &Job) -> Result<()> {
         let Some(range) =
             graph.description().weights.filter(|range| self.weighted && range.any_negative())

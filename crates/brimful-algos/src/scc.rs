@@ -1,38 +1,39 @@
-//! Strongly connected components: by a depth-first search where edges fit into memory unpacked
-//! (`depth_first`), else by colouring; those of an undirected graph are its connected components.
+//! Strongly connected components: by depth-first search if the unpacked edges fit in memory
+//! (`depth_first`), else by colouring. Those of an undirected graph are its connected components.
 //!
 //! Returns for each vertex the smallest id of its component: of the vertices that it reaches along
 //! edges and that reach it (`component`). Exact.
 //!
 //! Forward-backward colouring in rounds (Orzan, *On Distributed Verification and Verified
 //! Distribution*, 2004, section 5; trimming as in McLendon, Hendrickson, Plimpton and Rauchwerger
-//! 2005). Vertices are *open* until their component is known. Rounds come in sevens:
-//! 1. *count*, *peel*: open vertices count the arcs that reach them from open ones; who has none is
-//!    a component of its own, leaves, and its successors count one less. Then the same against the
-//!    arcs. What is left lies on cycles or on paths between them: after the second peeling none is
-//!    left without arcs that reach it, for whatever leads to a cycle has its predecessors lead there
-//!    too.
-//! 2. *colour*: each open vertex takes the smallest place among open vertices that reach it, itself
-//!    included.
-//! 3. *join*: who has its own colour is the smallest of its component. It and whoever has joined
-//!    signal their colour against the arcs, and an open vertex joins if one of its successors of its
-//!    own colour has: that successor is reached by it, and the vertex that gave both the colour
-//!    reaches it. Those have the component of that name.
-//! 4. *rest*: nobody signals; the open ones are counted.
+//! 2005). Vertices are *open* until their component is known. Rounds come in groups of seven:
+//! 1. *count*, *peel*: open vertices count their arcs from open ones. A vertex without such arcs is
+//!    a component of its own; it closes, and its successors count one less. Then the same against
+//!    the arcs. The remaining vertices lie on cycles or on paths between them. The second peeling
+//!    leaves no vertex without arcs from open ones, because the predecessors of a vertex that leads
+//!    to a cycle lead there too.
+//! 2. *colour*: each open vertex takes the smallest offset among open vertices that reach it,
+//!    itself included.
+//! 3. *join*: a vertex with its own colour is the smallest of its component. It, and all vertices
+//!    that have joined, signal their colour against the arcs. An open vertex joins if a successor
+//!    of the same colour has joined: it reaches that successor, and the vertex that gave both the
+//!    colour reaches it. The component is named by the colour.
+//! 4. *rest*: no vertex signals; the open ones are counted.
 //!
-//! In *join* a vertex must know whether its own colour is among the colours signalled, and a
-//! combiner does not see the target. The *greatest* colour suffices: all that reaches v reaches a
-//! successor w of v, so that colour(w) <= colour(v), and v's own colour is among the signals if and
-//! only if it is the greatest of them. (Signalled is the complement, whose least is taken.)
+//! In *join* a vertex must know whether its own colour is among the signalled colours, but a
+//! combiner does not know the target. The *greatest* colour suffices: all vertices that reach v
+//! reach a successor w of v, so that colour(w) <= colour(v), and v's own colour is among the
+//! signals if and only if it is the greatest of them. (Signals are complements, of which the least
+//! is taken.)
 //!
-//! Every other time *colour* runs against the arcs and *join* along them: components are the same,
-//! and where components in a row have ascending names, which colour along arcs finds one at a time,
+//! In every second group *colour* runs against the arcs and *join* along them. Components are the
+//! same. For components in a row with ascending names, colour along arcs finds one at a time, but
 //! colour against them finds all at once.
 //!
-//! State: place of the own id, colour or count, and stage, in 32 bits each where ids and arcs fit,
-//! else 64. Signal: one such number. A seven costs as many supersteps as the longest path on which
-//! colours travel, and sweeps only segments with vertices that signal; as many sevens as needed to
-//! name all components, in the worst case one for each.
+//! State: offset of the own id; colour or count; and stage; each in 32 bits if ids and arcs fit,
+//! else in 64 bits. Signal: one such number. A group takes as many supersteps as the longest path
+//! of a colour, and sweeps only segments with signalling vertices. There are as many groups as
+//! needed to name all components, in the worst case one for each.
 
 mod depth_first;
 
@@ -52,7 +53,7 @@ use crate::registry::{Accepts, Info, ParameterInfo, Takes};
 use crate::request::{Finished, Request};
 use crate::{Error, Result};
 
-/// What there is to know of it.
+/// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "scc",
     computes: "strongly connected components, each named by its smallest vertex",
@@ -86,17 +87,17 @@ pub(crate) const INFO: Info = Info {
     },
 };
 
-/// When a depth-first search is made.
+/// The condition for a depth-first search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Search {
-    /// In any case.
+    /// Unconditionally.
     Always,
-    /// If the edges fit into memory.
+    /// If the edges fit in memory.
     IfItFits,
     Never,
 }
 
-/// Whether a request wants a depth-first search.
+/// The condition for a depth-first search in a request.
 fn search_wanted(request: &Request) -> Result<Search> {
     let method = request.choice("method", &["auto", "search", "coloring"])?;
     let in_supersteps = request.max_supersteps.is_some()
@@ -113,8 +114,8 @@ fn search_wanted(request: &Request) -> Result<Search> {
     })
 }
 
-/// True if strong components are those of [`connected_components`], as all edges lead both ways,
-/// and may be found like those.
+/// True if the strong components are those of [`connected_components`], because all edges lead both
+/// ways, and the request allows that method.
 fn is_undirected(request: &Request, directed: bool) -> Result<bool> {
     Ok(!directed && search_wanted(request)? == Search::IfItFits)
 }
@@ -131,11 +132,11 @@ fn plan<L: Label + 'static>(planner: &Planner<'_>) -> Result<Forecast> {
             (needed, labels, labels)
         }));
     }
-    // R-MAT of 2^20 vertices: 22 supersteps, which go over both indexes five times in all.
+    // R-MAT of 2^20 vertices: 22 supersteps with five passes over both indexes in total.
     planner.program(&StrongComponents::<L>::new(), planner.spreading(Steps::about(22, 5.0))?)
 }
 
-/// The least signal and how many there were.
+/// The least signal, and the number of signals.
 #[derive(Debug, Clone, Copy)]
 pub struct LeastAndCount<L>(PhantomData<L>);
 
@@ -158,7 +159,7 @@ impl<L: Label + 'static> Combiner for LeastAndCount<L> {
     }
 }
 
-/// What a round is for.
+/// The task of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Task {
     CountIn,
@@ -184,30 +185,30 @@ fn task(round: u64) -> Task {
     TASKS[(round % TASKS.len() as u64) as usize]
 }
 
-/// Stages of a vertex, as numbers within its state. Odd ones are open.
+/// Stages of a vertex, as numbers in its state. Odd ones are open.
 mod stage {
     /// Its component is known.
     pub(super) const CLOSED: u64 = 0;
     pub(super) const OPEN: u64 = 1;
-    /// Known since now, as nothing leads to it, or from it.
+    /// Just closed, because no arc leads to it, or from it.
     pub(super) const LEAVES: u64 = 2;
-    /// Open, and wants to be counted.
+    /// Open, and signals to be counted.
     pub(super) const COUNTS: u64 = 3;
-    /// Known since now, as it has joined.
+    /// Just closed, because it has joined.
     pub(super) const JOINS: u64 = 4;
     /// Open, with a colour to pass on.
     pub(super) const COLOURED: u64 = 5;
 }
 
-/// Place of the own id; colour, name of the component, or number of open neighbours; stage.
+/// Offset of the own id; colour, name of the component, or number of open neighbours; stage.
 pub type Visit<L> = [L; 3];
 
-/// The place that names the component of a vertex, if it is known.
+/// The offset that names the component of a vertex, if it is known.
 pub fn component<L: Label>([_, name, stage]: Visit<L>) -> Option<u64> {
     (stage.into() == stage::CLOSED).then_some(name.into())
 }
 
-/// Strongly connected components with places and counts of type `L`.
+/// Strongly connected components with offsets and counts of type `L`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StrongComponents<L>(PhantomData<L>);
 
@@ -217,8 +218,8 @@ impl<L: Label> StrongComponents<L> {
         Self(PhantomData)
     }
 
-    /// So that the least complement is that of the greatest colour. The greatest place of all has
-    /// none: a vertex with that colour is alone in its component.
+    /// The complement, so that the least complement is that of the greatest colour. The greatest
+    /// offset has none: a vertex with that colour is alone in its component.
     fn complement(colour: L) -> L {
         let greatest: u64 = L::GREATEST.into();
         colour
@@ -232,9 +233,9 @@ impl<L: Label> StrongComponents<L> {
 impl<L: Label + 'static> Program for StrongComponents<L> {
     type State = Visit<L>;
     type Combiner = LeastAndCount<L>;
-    /// Open vertices, where a round rests.
+    /// The number of open vertices, at the end of a *rest* round.
     type Aggregate = Count;
-    /// For the counts; colours might be signalled any number of times.
+    /// Delta because of the counts; colours could be signalled repeatedly.
     const MODE: Mode = Mode::Delta;
     const NEEDS_EXTERNAL: bool = true;
     const SELF_LOOPS: bool = false;
@@ -311,7 +312,7 @@ impl<L: Label + 'static> Program for StrongComponents<L> {
         stage.into() == stage::CLOSED
     }
 
-    /// A round of rest has no supersteps, so that the aggregate is its own: over all vertices.
+    /// A *rest* round has no supersteps, so its aggregate covers all vertices.
     fn another_round(&self, globals: &Globals<Count>) -> bool {
         task(globals.round) != Task::Rest || globals.aggregate.0 > 0
     }
@@ -351,7 +352,7 @@ fn run<L: Label + 'static>(
     }
     let output = request.run(&StrongComponents::<L>::new(), u64::MAX, graph, resources)?;
     let values = Values::vertices(output.states, component::<L>, Some);
-    // Only a run that its limits ended leaves vertices without a component.
+    // Only a run that reached a limit leaves vertices without a component.
     let values =
         if output.stats.run.reason == Reason::NoChange { values.without_nulls() } else { values };
     Finished::new(graph, "component", values, output.stats, "strong")

@@ -1,7 +1,7 @@
-//! The vertices that a search, or a personalised rank, begins at.
+//! The sources: vertices at which a search, or a personalised rank, starts.
 //!
-//! Invariant: ids and places ascend, each once: neither the order in which vertices are named nor
-//! naming one twice changes anything.
+//! Invariant: ids and offsets ascend, each once, so neither the order nor the repetition of sources
+//! in a request matters.
 
 use std::sync::Arc;
 
@@ -11,17 +11,18 @@ use brimful_store::Job;
 
 use crate::{Error, Result};
 
-/// Most vertices that a run begins at: what they take of memory is below what a budget leaves free.
+/// The most sources of a run. Their memory is below the reserve of a budget.
 pub const MOST_SOURCES: usize = 1 << 16;
-/// Sources that the identity of a run lists one by one.
+/// The identity of a run lists up to so many sources one by one.
 const LISTED: usize = 8;
 
-/// Vertices to begin at.
+/// The sources of a run.
 #[derive(Debug, Clone)]
 pub struct Sources {
-    /// Internal ids of those with edges.
+    /// Internal ids of the sources with edges.
     ids: Arc<[u64]>,
-    /// Places of the external ids of those without (see [`brimful_engine::Vertex::external`]).
+    /// Offsets of the external ids of the sources without edges (see
+    /// [`brimful_engine::Vertex::external`]).
     isolated: Arc<[u64]>,
 }
 
@@ -52,41 +53,41 @@ impl Sources {
         Ok(Self { ids: ascending(ids), isolated: ascending(isolated) })
     }
 
-    /// True if the vertex with this internal id is one, and has edges.
+    /// True if the vertex with this internal id, which has edges, is a source.
     #[inline]
     pub fn contains(&self, id: u64) -> bool {
         self.ids.binary_search(&id).is_ok()
     }
 
-    /// True if the vertex at this place is one, and has no edges.
+    /// True if the vertex with this external offset, which has no edges, is a source.
     pub(crate) fn has_isolated(&self, place: u64) -> bool {
         self.isolated.binary_search(&place).is_ok()
     }
 
-    /// How many have edges.
+    /// Number of sources with edges.
     pub fn connected(&self) -> u64 {
         self.ids.len() as u64
     }
 
-    /// How many have none.
+    /// Number of sources without edges.
     pub fn isolated(&self) -> u64 {
         self.isolated.len() as u64
     }
 
-    /// How many there are.
+    /// Number of sources.
     pub fn count(&self) -> u64 {
         self.connected() + self.isolated()
     }
 }
 
-/// One vertex that has edges.
+/// A single source with edges.
 impl From<u64> for Sources {
     fn from(id: u64) -> Self {
         Self { ids: [id].into(), isolated: [].into() }
     }
 }
 
-/// Vertices that have edges.
+/// Sources with edges.
 impl FromIterator<u64> for Sources {
     fn from_iter<I: IntoIterator<Item = u64>>(ids: I) -> Self {
         Self { ids: ascending(ids.into_iter().collect()), isolated: [].into() }
@@ -99,7 +100,7 @@ fn ascending(mut numbers: Vec<u64>) -> Arc<[u64]> {
     numbers.into()
 }
 
-/// What the identity of a run has of these sources, whatever their order; `None` of none.
+/// The identity of these sources, in any order; `None` if there are none.
 pub(crate) fn identity(named: &[ExternalId]) -> Option<String> {
     let mut texts: Vec<String> = named
         .iter()

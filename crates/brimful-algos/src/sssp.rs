@@ -1,12 +1,12 @@
 //! Shortest paths from one vertex, or from the nearest of several.
 //!
 //! Returns for each vertex the least sum of weights of a path from a source (`distance`, float64),
-//! null where no path leads; without weights each edge counts 1. Weights must not be negative, and
-//! a vertex that is reached only by paths longer than the largest number, about 1.8e308, is an
-//! error: it would seem to be out of reach. State, signal and sum: the distance found so far, f64.
-//! Label correcting (Bellman 1958, Ford 1956): a vertex signals when its distance shrank; as many
-//! supersteps as the shortest paths have edges at most. Exact but for the rounding of sums, which
-//! is that of adding along the path.
+//! null if there is no path; without weights each edge counts 1. Weights must not be negative. A
+//! vertex that is reached only by paths longer than the largest number, about 1.8e308, is an error,
+//! because it would appear unreachable. State, signal and sum: the distance found so far, f64.
+//! Label correcting (Bellman 1958, Ford 1956): a vertex signals when its distance shrinks; the
+//! supersteps are at most the edges of the longest shortest path. Exact except for the rounding of
+//! sums, which is that of adding along the path.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::registry::{Info, Takes};
 use crate::request::{Finished, Request};
 use crate::sources::Sources;
 
-/// What there is to know of it.
+/// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "sssp",
     computes: "shortest paths along edges from the nearest source: the least sum of weights, or of edges without weights",
@@ -38,7 +38,7 @@ pub(crate) const INFO: Info = Info {
     },
     parameters: &[],
     run,
-    // Twice what a search by edges takes where weights differ.
+    // Twice the steps of a search by edges, if weights differ.
     plan: |planner| {
         let steps =
             if planner.request.weighted { Steps::about(12, 6.0) } else { Steps::about(8, 3.0) };
@@ -85,7 +85,7 @@ impl Program for ShortestPaths {
         one < other
     }
 
-    /// Near ones first: what they say is more likely to last.
+    /// Near vertices first: their distances are more likely to be final.
     fn urgency(&self, distance: f64) -> f64 {
         1.0 / (1.0 + distance)
     }
@@ -112,8 +112,8 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     )
 }
 
-/// Refuses distances of which one is infinite though a path leads there: an edge from a vertex that
-/// is reached adds so much.
+/// Refuses infinite distances of reachable vertices: of targets of an edge from a vertex with a
+/// finite distance.
 fn refuse_overflow(
     graph: &Graph,
     distances: &ScratchArray<f64>,
@@ -134,7 +134,7 @@ fn refuse_overflow(
         distances.read(vertex as usize, &mut one)?;
         Ok(one[0])
     };
-    // Weights that are stored in fewer bits change no distance that is near the largest number.
+    // Weights stored in fewer bits change no distance near the largest number.
     let found = graph.find_edge(&[WeightType::F64], &resources.job, |source, target, weight| {
         if (farthest + weight).is_finite() {
             return Ok(false);

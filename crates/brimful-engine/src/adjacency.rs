@@ -1,8 +1,8 @@
-//! Edges in memory, unpacked: the targets of each source, 4 bytes an edge, and beside them 4 or 8
-//! for its weight.
+//! Edges in memory, unpacked: the targets of each source, 4 bytes an edge, and 4 or 8 more for its
+//! weight.
 //!
-//! For traversals that go where edges lead, which a pass over packed shards cannot. Invariant:
-//! every edge of the indexes is there once.
+//! For traversals that follow edges one by one, which a pass over packed shards cannot do.
+//! Invariant: every edge of the indexes is there once.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::extent::Extent;
 use crate::gather::edges::{Reader, Shards};
 
-/// Weights beside the targets, in the narrower type that holds each exactly.
+/// Weights of the edges, in the narrower type that holds all exactly.
 enum Beside {
     Nothing,
     Narrow(Vec<f32>),
@@ -25,36 +25,37 @@ enum Beside {
 
 /// The edges among the vertices of consecutive intervals, by source.
 pub struct Adjacency {
-    /// Where the edges of each source begin; vertices are counted from the first.
+    /// The position of the first edge of each source; sources are counted from the first vertex.
     starts: Vec<u32>,
     targets: Vec<u32>,
     weights: Beside,
 }
 
-/// Bytes of a weight beside a target.
+/// Bytes of a weight.
 pub(crate) fn weight_bytes(mut types: impl Iterator<Item = WeightType>) -> u8 {
     let is_narrow = |weights: WeightType| !matches!(weights, WeightType::U32 | WeightType::F64);
     if types.all(is_narrow) { 4 } else { 8 }
 }
 
 impl Adjacency {
-    /// Bytes of memory of the edges of a whole graph; `None` if its vertices or edges are too many
-    /// to be numbered in 32 bits.
+    /// Bytes of memory of the edges of a whole graph; `None` if its vertices or edges exceed 32-bit
+    /// numbers.
     pub fn memory_bytes(extent: &Extent) -> Option<u64> {
         let (vertices, edges) = (extent.vertices, extent.edges());
         let of_edge = 4 + if extent.weighted { u64::from(extent.weight_bytes) } else { 0 };
         (vertices.max(edges) < u64::from(u32::MAX)).then(|| 4 * (vertices + 1) + edges * of_edge)
     }
 
-    /// Bytes of memory that unpacking takes beside it.
+    /// Bytes of memory for unpacking, in addition to the edges.
     pub fn reading_bytes(extent: &Extent) -> u64 {
         extent.columns().count() as u64 * extent.largest_unit() + extent.unpacked()
     }
 
-    /// Unpacks the edges of `indexes` of `graph`, from sources to targets as programs walk them.
+    /// Unpacks the edges of `indexes` of `graph`, from sources to targets in the direction of
+    /// signals.
     ///
     /// # Errors
-    /// Corruption and I/O as they are met.
+    /// Corruption and I/O errors when they occur.
     pub fn of(
         graph: &Graph,
         indexes: Vec<Arc<ShardFile>>,
@@ -71,7 +72,7 @@ impl Adjacency {
         }
     }
 
-    /// Unpacks the edges whose ends both lie in `intervals`, of which there is one at least.
+    /// Unpacks the edges with both ends in `intervals`, at least one interval.
     fn new(
         shards: &Shards,
         intervals: Range<usize>,
@@ -81,8 +82,8 @@ impl Adjacency {
         let first = shards.window(intervals.start).start;
         let count = shards.window(intervals.end - 1).end - first;
         let mut reader = Reader::default();
-        // First the number of edges of each source, then where they begin, and in the end where
-        // those of the next do.
+        // An entry holds first the number of edges of a source, then the position of its first
+        // edge, and in the end that of the next source.
         let mut starts = vec![0_u32; count + 1];
         for interval in intervals.clone() {
             let shift = shards.window(interval).start;
@@ -129,7 +130,7 @@ impl Adjacency {
                 })
             })?;
         }
-        // Each has advanced to where the next begins.
+        // Each entry has advanced to the first edge of the next source.
         starts.rotate_right(1);
         starts[0] = 0;
         Ok(Self { starts, targets, weights })
@@ -141,7 +142,7 @@ impl Adjacency {
         &self.targets[self.starts[source] as usize..self.starts[source + 1] as usize]
     }
 
-    /// Calls `edge(target, weight)` for the edges of `source`, whose number it returns.
+    /// Calls `edge(target, weight)` for the edges of `source`; returns their number.
     #[inline]
     pub fn each(&self, source: usize, mut edge: impl FnMut(usize, f64)) -> u64 {
         let range = self.starts[source] as usize..self.starts[source + 1] as usize;

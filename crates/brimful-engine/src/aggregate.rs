@@ -1,27 +1,27 @@
-//! Aggregators: one value over all vertices, superstep by superstep.
+//! Aggregators: one value over all vertices in each superstep.
 //!
 //! Parts are merged within an interval in id order, then over intervals in order, so that sums are
-//! the same bits whoever computed them. Aggregators combine as tuples.
+//! the same bits for any assignment to threads. Aggregators combine as tuples.
 
 use std::fmt::Debug;
 
 use bytemuck::{Pod, Zeroable};
 
-/// A value that parts are merged into.
+/// A value with an associative merge.
 pub trait Aggregate: Copy + Debug + Send + Sync + 'static {
     /// The value over no vertices.
     const NOTHING: Self;
 
-    /// Merges `later`, the value over vertices that come after.
+    /// Merges `later`, the value over later vertices.
     fn merge(self, later: Self) -> Self;
 
-    /// The value over `count` vertices that have this one each.
+    /// The value over `count` vertices that contribute this value each.
     fn times(self, count: u64) -> Self;
 
-    /// Appends words for a checkpoint, of which [`Aggregate::restore`] makes the same bits.
+    /// Appends words for a checkpoint; [`Aggregate::restore`] restores the same bits from them.
     fn save(self, words: &mut Vec<u64>);
 
-    /// The value that was saved as the next of `words`; `None` if they are none.
+    /// Restores the value that was saved as the next of `words`; `None` if they are invalid.
     fn restore(words: &mut impl Iterator<Item = u64>) -> Option<Self>;
 }
 
@@ -61,7 +61,7 @@ impl Aggregate for Sum {
     }
 }
 
-/// How many.
+/// A number of vertices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Count(pub u64);
 
@@ -86,7 +86,7 @@ impl Aggregate for Count {
     }
 }
 
-/// The least number; infinity over none.
+/// The smallest number; infinity over no vertices.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Least(pub f64);
 
@@ -111,7 +111,7 @@ impl Aggregate for Least {
     }
 }
 
-/// The greatest number; minus infinity over none.
+/// The largest number; minus infinity over no vertices.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Greatest(pub f64);
 
@@ -136,7 +136,7 @@ impl Aggregate for Greatest {
     }
 }
 
-/// The `K` greatest numbers, greatest first; minus infinity where there are fewer.
+/// The `K` largest numbers, largest first; minus infinity where there are fewer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Top<const K: usize>(pub [f64; K]);
 
@@ -163,7 +163,7 @@ impl<const K: usize> Aggregate for Top<K> {
     }
 
     fn times(self, count: u64) -> Self {
-        // More than K copies of the greatest would not fit.
+        // At most K copies of the value fit.
         (0..count.min(K as u64)).fold(Self::NOTHING, |sum, _| sum.merge(self))
     }
 
@@ -176,7 +176,7 @@ impl<const K: usize> Aggregate for Top<K> {
     }
 }
 
-/// Places are merged one by one.
+/// Elements are merged one by one.
 impl<A: Aggregate, const N: usize> Aggregate for [A; N] {
     const NOTHING: Self = [A::NOTHING; N];
 

@@ -23,15 +23,15 @@ pub struct Edges<'b, P: Program + ?Sized> {
     pub sources: &'b [u32],
     /// Targets, counted from `first_target`.
     pub targets: &'b [u32],
-    /// Weights, where the run is weighted.
+    /// Weights, if the run is weighted.
     pub weights: Option<&'b [f64]>,
-    /// A vertex, the first that `signals` has.
+    /// The vertex of the first entry of `signals`.
     pub first_source: u64,
-    /// A vertex, the first that `sums` has.
+    /// The vertex of the first entry of `sums`.
     pub first_target: u64,
-    /// The signals of sources; every one of `sources` is in range.
+    /// The signals of sources; all of `sources` are in range.
     pub signals: &'b [SignalOf<P>],
-    /// The sums of targets so far; every one of `targets` is in range.
+    /// The sums of targets so far; all of `targets` are in range.
     pub sums: &'b mut [SumOf<P>],
 }
 
@@ -43,7 +43,7 @@ pub struct Vertices<'b, P: Program + ?Sized> {
     pub vertices: &'b [Vertex],
     /// Their states, to be replaced; undefined at the first turn.
     pub states: &'b mut [P::State],
-    /// To be set to the signal of each, [`Combiner::SILENCE`] for none; undefined before.
+    /// Receives the signal of each vertex, [`Combiner::SILENCE`] for none; undefined before.
     pub signals: &'b mut [SignalOf<P>],
     /// Values that every vertex can read.
     pub globals: &'b Globals<P::Aggregate>,
@@ -60,13 +60,13 @@ pub trait Batched<P: Program + ?Sized> {
     /// Combines the source's signal along each edge into the target's sum.
     ///
     /// # Errors
-    /// Whatever shall end the run.
+    /// Any error that must end the run.
     fn edges(&self, edges: Edges<'_, P>) -> Result<()>;
 
     /// Lets each vertex take its turn.
     ///
     /// # Errors
-    /// Whatever shall end the run.
+    /// Any error that must end the run.
     fn vertices(&self, vertices: Vertices<'_, P>) -> Result<()>;
 }
 
@@ -74,7 +74,7 @@ pub trait Batched<P: Program + ?Sized> {
 pub(crate) struct Batcher<'b, P: Program> {
     batched: &'b dyn Batched<P>,
     known: Sources<'b, SignalOf<P>>,
-    /// Those of the sources from `first_source` on.
+    /// The signals of the sources from `first_source` on.
     signals: &'b [SignalOf<P>],
     first_source: u64,
     first_target: u64,
@@ -222,7 +222,7 @@ impl<'b, P: Program> Batcher<'b, P> {
     }
 }
 
-/// Lets vertices take a turn: `vertex` gives each of `states`.
+/// Lets vertices take a turn; `vertex` returns the vertex of each of `states`.
 pub(crate) fn take_turns<P: Program>(
     batched: &dyn Batched<P>,
     turn: Turn<'_, SumOf<P>>,
@@ -279,7 +279,7 @@ pub(crate) fn collect_target_sums<P: Program>(
     Ok(())
 }
 
-/// The state of a vertex that took `turn`, and what it adds to the aggregate.
+/// Lets a single vertex take `turn`; returns its state and its part of the aggregate.
 pub(crate) fn take_turn<P: Program>(
     batched: &dyn Batched<P>,
     turn: Turn<'_, SumOf<P>>,

@@ -1,8 +1,8 @@
-//! Checkpoints of a run: when they are made, whose they are, and which one a run goes on from.
+//! Checkpoints of a run: when to write them, their identity, and the choice of one to resume from.
 //!
-//! A checkpoint is arrays and a few fields (see [`brimful_store::checkpoint`]); what these are is
-//! their owner's. With them goes an *identity*: names and values of all that the states to come
-//! depend on. Invariant: no run goes on from a checkpoint of another identity.
+//! A checkpoint consists of arrays and a few fields (see [`brimful_store::checkpoint`]), which the
+//! run defines. Its *identity* lists the names and values of all inputs that later states depend
+//! on. Invariant: a run never resumes from a checkpoint of another identity.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -16,17 +16,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// Version of what a payload and the fields within mean.
+/// Version of the payload and of its fields.
 const FORMAT: u32 = 1;
-/// How many complete checkpoints stay.
+/// Number of complete checkpoints to keep.
 const KEEP: usize = 2;
 
-/// How often a checkpoint is made.
+/// The interval between checkpoints.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Every {
     /// After every so many supersteps, at least 1.
     Supersteps(u64),
-    /// After the first superstep that ends so long after the last one.
+    /// After the first superstep that ends at least this long after the last checkpoint.
     Time(Duration),
 }
 
@@ -53,44 +53,44 @@ impl Every {
     }
 }
 
-/// What the user chose about the checkpoints of a run.
+/// Checkpoint and resume options.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckpointOptions {
-    /// Where they are: a folder for this run alone, which is made if its parent exists.
+    /// A folder for the checkpoints of this run alone; created if its parent exists.
     pub folder: PathBuf,
-    /// How often one is made; `None`: never.
+    /// The interval between checkpoints; `None`: never.
     pub every: Option<Every>,
-    /// How many stay, at least one: each costs the bytes of all states, and of all signals where
-    /// those do not follow from states.
+    /// Number of checkpoints to keep, at least 1. Each takes the bytes of all states, and of all
+    /// signals unless they follow from the states.
     pub keep: usize,
-    /// Go on from the last complete one that was made with the same identity, if there is one.
+    /// Resume from the last complete checkpoint with the same identity, if there is one.
     pub resume: bool,
-    /// Names and values of all that states depend on beside what the engine adds: the graph, the
-    /// type of the program, and what of [`crate::RunOptions`] matters.
+    /// Names and values that states depend on, in addition to those that the engine adds: the
+    /// graph, the type of the program, and the relevant [`crate::RunOptions`].
     pub identity: Vec<(String, String)>,
 }
 
 impl CheckpointOptions {
-    /// Neither makes one nor resumes; keeps two.
+    /// Neither writes checkpoints nor resumes; keeps two.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into(), every: None, keep: KEEP, resume: false, identity: Vec::new() }
     }
 }
 
-/// Where the checkpoints of an algorithm are unless the user says so: `web.pagerank.checkpoints`
-/// beside `web.brimful`.
+/// The default folder for checkpoints of an algorithm: `web.pagerank.checkpoints` beside
+/// `web.brimful`.
 pub fn default_folder(graph: &Graph, algorithm: &str) -> PathBuf {
-    // A graph may be opened as the folder in which one is.
+    // The path of a graph may be a relative one without a name, such as `.`.
     let path = graph.path().canonicalize().unwrap_or_else(|_| graph.path().into());
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name.strip_suffix(".brimful").unwrap_or(&name);
     path.with_file_name(format!("{name}.{algorithm}.checkpoints"))
 }
 
-/// The superstep that the newest complete checkpoint in `folder` is of, if there is one.
+/// The superstep of the newest complete checkpoint in `folder`, if there is one.
 ///
 /// # Errors
-/// [`ErrorKind::Corrupt`] where it fails its checksum.
+/// [`ErrorKind::Corrupt`] if the checkpoint fails its checksum.
 pub fn newest_superstep(folder: &Path) -> Result<Option<u64>> {
     let payload = newest(&DiskFolder::new(folder), Job::new().traffic())?;
     payload
@@ -98,7 +98,7 @@ pub fn newest_superstep(folder: &Path) -> Result<Option<u64>> {
         .transpose()
 }
 
-/// What is published with the arrays.
+/// The fields that are published with the arrays.
 #[derive(Debug, Serialize, Deserialize)]
 struct Payload<T> {
     format: u32,
@@ -113,7 +113,7 @@ fn parse<T: DeserializeOwned>(path: &Path, payload: &[u8]) -> Result<Payload<T>>
         format: u32,
     }
     let wrong = |e: serde_json::Error| StoreError::corrupt_checkpoint(path, 0, e.to_string());
-    // Only then can the rest be expected to have the fields we know.
+    // Other versions may have other fields, so the version is checked first.
     let Version { format } = serde_json::from_slice(payload).map_err(wrong)?;
     if format > FORMAT {
         return Err(
@@ -123,7 +123,7 @@ fn parse<T: DeserializeOwned>(path: &Path, payload: &[u8]) -> Result<Payload<T>>
     Ok(serde_json::from_slice(payload).map_err(wrong)?)
 }
 
-/// Makes the checkpoints of one run.
+/// Writes the checkpoints of one run.
 #[derive(Debug)]
 pub struct Checkpointer<'a> {
     options: &'a CheckpointOptions,
@@ -131,16 +131,16 @@ pub struct Checkpointer<'a> {
     checkpoints: Checkpoints,
     identity: Vec<(String, String)>,
     last: Instant,
-    /// Spent so far, in which the run did nothing else.
+    /// Seconds spent on checkpoints so far, during which the run did nothing else.
     seconds: f64,
 }
 
 impl<'a> Checkpointer<'a> {
-    /// Opens the folder. `own` is what the caller adds to the identity.
+    /// Opens the folder. `own` is the caller's part of the identity.
     ///
     /// # Errors
     /// [`ErrorKind::Input`] if the run is to resume and the newest checkpoint is of another graph,
-    /// [`Error::Usage`] if something else of it differs; I/O.
+    /// [`Error::Usage`] if another item of its identity differs; I/O.
     pub fn open(
         options: &'a CheckpointOptions,
         graph: &Graph,
@@ -161,7 +161,7 @@ impl<'a> Checkpointer<'a> {
         Ok(opened)
     }
 
-    /// Looks at the newest checkpoint before any work is done.
+    /// Checks the newest checkpoint before any work is done.
     fn look(&self) -> Result<()> {
         let (job, path) = (&self.resources.job, self.checkpoints.path());
         let Some(number) = self.checkpoints.found().next() else {
@@ -187,13 +187,13 @@ impl<'a> Checkpointer<'a> {
             .map_err(Error::from)
             .and_then(|saved| self.superstep(&saved))
         {
-            // What becomes of it is decided when it is to be resumed from.
+            // A corrupt checkpoint is handled when the run resumes.
             Err(error) if error.kind() == ErrorKind::Corrupt => Ok(()),
             newest => newest.map(drop),
         }
     }
 
-    /// The superstep that a checkpoint is of, which must be this run's.
+    /// The superstep of a checkpoint, which must have the identity of this run.
     fn superstep(&self, saved: &Saved) -> Result<u64> {
         let payload = parse::<IgnoredAny>(&saved.path(), saved.payload())?;
         let folder = self.checkpoints.path();
@@ -212,12 +212,13 @@ impl<'a> Checkpointer<'a> {
         )))
     }
 
-    /// Lets `restore` go on from the newest checkpoint that is whole; the superstep that it is of.
-    /// `None`, and nothing was done, if the run is not to resume or there is none. `restore` may be
-    /// called again, for an older one, after it met corruption.
+    /// Lets `restore` resume from the newest intact checkpoint; returns its superstep. Returns
+    /// `None`, without effect, if the run is not to resume or there is no checkpoint. `restore` may
+    /// be called again for an older checkpoint after it found corruption.
     ///
     /// # Errors
-    /// [`Error::Usage`] if it is beyond `max_supersteps`; [`ErrorKind::Corrupt`] if none is whole.
+    /// [`Error::Usage`] if the checkpoint is beyond `max_supersteps`; [`ErrorKind::Corrupt`] if
+    /// none is intact.
     pub fn resume<T: DeserializeOwned>(
         &mut self,
         max_supersteps: u64,
@@ -267,7 +268,7 @@ impl<'a> Checkpointer<'a> {
         Ok(superstep)
     }
 
-    /// True if one is to be made after `superstep`.
+    /// True if a checkpoint is due after `superstep`.
     pub fn is_due(&self, superstep: u64) -> bool {
         match self.options.every {
             None => false,
@@ -276,11 +277,11 @@ impl<'a> Checkpointer<'a> {
         }
     }
 
-    /// Makes one of `fields` and of what `arrays` puts into it. It is complete some time after this
-    /// returns.
+    /// Writes a checkpoint of `fields` and of the arrays that `arrays` adds. It is complete some
+    /// time after this returns.
     ///
     /// # Errors
-    /// Those of `arrays`, and of completing the one before.
+    /// Those of `arrays`, and of completing the previous checkpoint.
     pub fn make<T: Serialize, E: From<Error>>(
         &mut self,
         superstep: u64,
@@ -299,7 +300,7 @@ impl<'a> Checkpointer<'a> {
         Ok(())
     }
 
-    /// Waits until all are complete; the seconds that they cost the run.
+    /// Waits until all checkpoints are complete; returns the seconds that they cost the run.
     pub fn finish(mut self) -> Result<f64> {
         let begin = Instant::now();
         self.checkpoints.wait()?;
@@ -307,12 +308,12 @@ impl<'a> Checkpointer<'a> {
     }
 }
 
-/// The item of an identity that is the graph.
+/// The identity item that names the graph.
 const GRAPH: &str = "graph";
-/// Items of older checkpoints that no state depends on: a run in any layout made the same bits.
+/// Items of older checkpoints that no state depends on: every layout computed the same bits.
 const RETIRED: &[&str] = &["layout"];
 
-/// The first item that is not the same: its name, and its two values.
+/// The first item that differs: its name, and its two values.
 fn differing<'i>(
     was: &'i [(String, String)],
     is: &'i [(String, String)],

@@ -230,7 +230,7 @@ impl<P: Program> Collector<'_, P> {
         Ok(partial)
     }
 
-    /// Sets states without collecting, to the first ones or those of another round.
+    /// Sets states without collecting: the first ones or those of another round.
     fn begin(
         &self,
         (start, is_first): (usize, bool),
@@ -308,7 +308,7 @@ impl<P: Program> Collector<'_, P> {
         }
     }
 
-    /// The places of the external ids of an interval, if the program wants them.
+    /// The offsets of the external ids of an interval, if the program uses them.
     fn read_external<'e>(
         &self,
         start: usize,
@@ -347,8 +347,8 @@ impl<P: Program> Collector<'_, P> {
     }
 }
 
-/// Lets all vertices of an interval collect. A function of its own, so that the compiler knows that
-/// the loop does not write what it reads, and hoists the constants. (References within a tuple
+/// Lets all vertices of an interval collect. In a separate function, so that the compiler knows
+/// that the loop does not write what it reads, and hoists the constants. (References within a tuple
 /// prevent it.)
 #[inline(never)]
 fn collect_all<P: Program>(

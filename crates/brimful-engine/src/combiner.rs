@@ -1,9 +1,9 @@
-//! How signals to one vertex become one sum.
+//! Combiners: how the signals to one vertex become one sum.
 //!
-//! A combiner (the *reducer* of *Making Signal/Collect Scale*) folds signals where they arrive, so
-//! that no signal is ever stored. Its laws, which the engine relies on and [`check_laws`] tests on
-//! examples: `merge` is associative with [`Combiner::IDENTITY`] neutral, and `combine(merge(a, b),
-//! s) = merge(a, combine(b, s))`. Floating-point sums are associative only nearly; the engine
+//! A combiner (the *reducer* of *Making Signal/Collect Scale*) folds signals on arrival, so that no
+//! signal is stored. The engine relies on its laws, and [`check_laws`] tests them on examples:
+//! `merge` is associative with [`Combiner::IDENTITY`] neutral, and `combine(merge(a, b), s) =
+//! merge(a, combine(b, s))`. Floating-point sums are only approximately associative; the engine
 //! always adds in the same order.
 
 use std::fmt::Debug;
@@ -13,32 +13,31 @@ use bytemuck::Pod;
 
 /// Folds signals into sums.
 pub trait Combiner: 'static {
-    /// What a vertex sends along an edge.
+    /// The value that a vertex sends along an edge.
     type Signal: Pod + Send + Sync + PartialEq + Debug;
-    /// What signals are folded into.
+    /// The value that signals are folded into.
     type Sum: Pod + Send + Sync + PartialEq + Debug;
 
     /// True if combining the same signal twice changes nothing: min, max, or.
     const IDEMPOTENT: bool;
-    /// True if sums are the same bits in whatever order signals are combined: all but sums of
-    /// floats.
+    /// True if sums are the same bits in any order of signals: all but sums of floats.
     const COMMUTES: bool = Self::IDEMPOTENT;
     /// The sum of no signals.
     const IDENTITY: Self::Sum;
-    /// A signal that is never combined: a vertex sends it to say nothing.
+    /// A signal that is never combined; a silent vertex sends it.
     const SILENCE: Self::Signal;
 
     /// Folds one signal into a sum.
     fn combine(sum: Self::Sum, signal: Self::Signal) -> Self::Sum;
-    /// Adds two sums, the one of earlier sources first.
+    /// Merges two sums; `earlier` is of earlier sources.
     fn merge(earlier: Self::Sum, later: Self::Sum) -> Self::Sum;
 }
 
-/// Numbers with a least and a greatest one.
+/// Numbers with a smallest and a largest one.
 pub trait Bounded: Pod + Send + Sync + PartialOrd + Debug {
-    /// None is less.
+    /// The smallest number.
     const LEAST: Self;
-    /// None is greater.
+    /// The largest number.
     const GREATEST: Self;
 }
 
@@ -62,7 +61,7 @@ bounded! {
     f64: Self::NEG_INFINITY, Self::INFINITY;
 }
 
-/// The least signal; the greatest number there is says nothing.
+/// The smallest signal; the largest number of the type is silence.
 #[derive(Debug, Clone, Copy)]
 pub struct Min<T>(PhantomData<T>);
 
@@ -84,7 +83,7 @@ impl<T: Bounded + 'static> Combiner for Min<T> {
     }
 }
 
-/// The greatest signal; the least number there is says nothing.
+/// The largest signal; the smallest number of the type is silence.
 #[derive(Debug, Clone, Copy)]
 pub struct Max<T>(PhantomData<T>);
 
@@ -106,7 +105,7 @@ impl<T: Bounded + 'static> Combiner for Max<T> {
     }
 }
 
-/// Bits that any signal has; no bits say nothing.
+/// The union of bits; 0 is silence.
 #[derive(Debug, Clone, Copy)]
 pub struct Or;
 
@@ -134,11 +133,11 @@ pub trait Addend: Pod + Send + Sync + PartialEq + Debug {
     type Sum: Pod + Send + Sync + PartialEq + Debug;
     /// True if sums do not depend on the order of their numbers.
     const IS_EXACT: bool;
-    /// Nothing.
+    /// Zero.
     const ZERO: Self;
-    /// Nothing, added up.
+    /// Zero, as a sum.
     const ZERO_SUM: Self::Sum;
-    /// Adds one more.
+    /// Adds this number to a sum.
     fn add_to(self, sum: Self::Sum) -> Self::Sum;
     /// Adds two sums.
     fn merge(earlier: Self::Sum, later: Self::Sum) -> Self::Sum;
@@ -178,7 +177,7 @@ impl Addend for f32 {
     }
 }
 
-/// For counting: signals of one byte.
+/// Signals of one byte, for counting.
 impl Addend for u8 {
     type Sum = u64;
     const IS_EXACT: bool = true;
@@ -196,7 +195,7 @@ impl Addend for u8 {
     }
 }
 
-/// Stays at the greatest number where a sum would exceed it, so that a program can tell.
+/// Sums saturate at the largest number, so that a program can detect an overflow.
 impl Addend for u64 {
     type Sum = Self;
     const IS_EXACT: bool = true;
@@ -214,7 +213,7 @@ impl Addend for u64 {
     }
 }
 
-/// The sum of the signals; zero says nothing. Signals of 8 or 32 bits are added in 64.
+/// The sum of the signals; zero is silence. Signals of 8 or 32 bits are added in 64.
 #[derive(Debug, Clone, Copy)]
 pub struct Add<T>(PhantomData<T>);
 
@@ -237,10 +236,10 @@ impl<T: Addend + 'static> Combiner for Add<T> {
     }
 }
 
-/// Tests the laws of `C` on all pairs of `signals`, for the tests of one's own combiner.
+/// Tests the laws of `C` on all pairs of `signals`, for tests of user-defined combiners.
 ///
 /// # Errors
-/// A sentence that names the law and the signals that break it.
+/// A sentence that names the law and the signals that violate it.
 pub fn check_laws<C: Combiner>(signals: &[C::Signal]) -> Result<(), String> {
     let single = |signal| C::combine(C::IDENTITY, signal);
     let hold = |law: &str, left: C::Sum, right: C::Sum| {

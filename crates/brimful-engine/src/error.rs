@@ -1,4 +1,4 @@
-//! What can go wrong in a run.
+//! Errors of a run.
 
 use brimful_store::ErrorKind;
 
@@ -9,29 +9,30 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The graph below failed.
+    /// An error of the graph.
     #[error(transparent)]
     Graph(#[from] brimful_graph::Error),
-    /// The bytes below failed.
+    /// An error of the storage layer.
     #[error(transparent)]
     Store(#[from] brimful_store::Error),
-    /// A program or parameter that makes no sense.
+    /// An invalid program or parameter.
     #[error("{0}")]
     Usage(String),
-    /// A program that cannot go on.
+    /// A program that failed.
     #[error("{0}")]
     Program(String),
-    /// A compiled program that cannot go on.
+    /// A kernel that failed.
     #[error(
         "the kernel returned status {status}, not 0, when called for {call}{}; see what the program means by it",
         vertex.map_or(String::new(), |vertex| format!(" at internal vertex {vertex}"))
     )]
     Kernel {
-        /// What it returned.
+        /// The status that the kernel returned.
         status: i32,
-        /// What it was called for.
+        /// The purpose of the call.
         call: &'static str,
-        /// Internal id of the vertex, or of the source of the edge, that it names as the cause.
+        /// Internal id of the vertex, or of the source of the edge, that the kernel names as the
+        /// cause.
         vertex: Option<u64>,
     },
 }

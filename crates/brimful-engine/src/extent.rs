@@ -1,5 +1,5 @@
-//! How large a graph is, in the plain numbers that a plan asks for: of a graph on disk, or
-//! estimated for one that is not built yet.
+//! The size of a graph, in the plain numbers that a plan needs: of a graph on disk, or estimated
+//! for a graph that is not built yet.
 
 use std::sync::Arc;
 
@@ -12,76 +12,76 @@ use brimful_graph::{Graph, Index};
 use crate::adjacency;
 use crate::residency::{columns, segments_of_intervals, unit_bytes};
 
-/// How large a graph is.
+/// The size of a graph.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Extent {
     /// Vertices with edges.
     pub vertices: u64,
-    /// Bits of a target within its interval.
+    /// Bits of a target's position within its interval.
     pub interval_bits: u32,
-    /// Weights count.
+    /// True if the run uses weights.
     pub weighted: bool,
-    /// Bytes of a weight in the narrowest of the types of 4 and 8 bytes that holds all exactly.
+    /// Bytes of a weight in the narrowest type, of 4 or 8 bytes, that holds all weights exactly.
     pub weight_bytes: u8,
-    /// Sums that are kept apart: one for each interval, and where it has several windows one for
-    /// each of them.
+    /// Number of separate arrays of sums: one for each interval, or one for each window of an
+    /// interval with several.
     pub turns: u64,
-    /// Most neighbours that a vertex has in all indexes, or a bound of it.
+    /// The most neighbours of a vertex in all indexes, or an upper bound.
     pub longest_list: u64,
     /// The indexes that are walked.
     pub indexes: Vec<IndexExtent>,
 }
 
-/// How large an index is.
+/// The size of an index.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IndexExtent {
     /// Edges.
     pub edges: u64,
     /// Segments.
     pub segments: u64,
-    /// Bytes of memory of where blocks begin.
+    /// Bytes of memory of the block directory.
     pub directory: u64,
-    /// Edges of the shard that has most.
+    /// Edges of the largest shard.
     pub largest_shard: u64,
-    /// The most bytes that a compressed segment takes unpacked.
+    /// Unpacked bytes of the largest compressed segment.
     pub unpacked: u64,
-    /// The units of edges, then of weights if they count.
+    /// The units of edges, then of weights if the run uses them.
     pub columns: Vec<ColumnExtent>,
     /// The share of all sources between the first and the last of a unit, on average.
     pub reach: f64,
-    /// `Some` if it is to be built first.
+    /// `Some` if the index must be built first.
     pub to_build: Option<ToBuild>,
 }
 
-/// An index that is to be built.
+/// An index that must be built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ToBuild {
     /// Bytes of disk.
     pub bytes: u64,
-    /// It has weights, whether they count or not.
+    /// True if it has weights, whether the run uses them or not.
     pub weighted: bool,
 }
 
-/// How large the units of a file are.
+/// The sizes of the units of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ColumnExtent {
-    /// Bytes of the largest.
+    /// Bytes of the largest unit.
     pub largest: u64,
-    /// Bytes of all.
+    /// Bytes of all units.
     pub packed: u64,
 }
 
 impl Extent {
-    /// That of a graph on disk. An index that is missing, and that a run would build, is expected
-    /// to take as many bytes as the forward one; all that the smallest budget depends on is at
-    /// least as large as it can become.
+    /// The extent of a graph on disk. A missing index that the run would build is expected to have
+    /// the size of the forward one; the numbers that the smallest budget depends on are upper
+    /// bounds.
     pub fn of(graph: &Graph, indexes: &[Index], weighted: bool) -> Self {
         let shards = present(graph, indexes);
         let mut extent = Self::of_shards(graph, &shards, weighted);
         let missing = indexes.iter().find(|index| graph.shards(**index).is_none());
         if let Some((missing, forward)) = missing.zip(shards.first()) {
             let most = Most::of(graph, *missing, forward.edges());
-            // Light intervals have one place for the sums of all indexes.
+            // Light intervals have one array of sums for all indexes.
             extent.turns += most.windows - graph.intervals();
             extent.longest_list += longest_list(graph, *missing).unwrap_or(most.shard);
             extent.indexes.push(most.index(
@@ -93,7 +93,7 @@ impl Extent {
         extent
     }
 
-    /// That of `shards`, indexes of `graph`.
+    /// The extent of `shards`, indexes of `graph`.
     pub(crate) fn of_shards(graph: &Graph, shards: &[&Arc<ShardFile>], weighted: bool) -> Self {
         let intervals = segments_of_intervals(shards.iter().copied(), graph.intervals() as usize);
         let mut turns = 0;
@@ -132,7 +132,7 @@ impl Extent {
         }
     }
 
-    /// That of a graph that is not built.
+    /// The estimated extent of a graph that is not built.
     pub fn estimate(sizes: &Sizes, indexes: &[Index]) -> Self {
         let geometry = Geometry::default();
         let (arcs, intervals) =
@@ -164,7 +164,7 @@ impl Extent {
             weighted: sizes.weighted,
             weight_bytes: 4,
             turns: intervals + arcs / geometry.window_edges,
-            // Nobody knows it.
+            // The longest list is unknown.
             longest_list: 0,
             indexes: [forward, reverse].into_iter().take(count).collect(),
         }
@@ -200,7 +200,7 @@ impl Extent {
         self.indexes.iter().flat_map(|index| &index.columns)
     }
 
-    /// The most bytes that a compressed segment takes unpacked.
+    /// Unpacked bytes of the largest compressed segment.
     pub(crate) fn unpacked(&self) -> u64 {
         self.indexes.iter().map(|index| index.unpacked).max().unwrap_or(0)
     }
@@ -238,7 +238,7 @@ impl IndexExtent {
     }
 }
 
-/// The indexes that there are; an undirected graph is its own reverse: once is enough.
+/// The existing indexes, each once; an undirected graph is its own reverse.
 pub(crate) fn present<'g>(graph: &'g Graph, indexes: &[Index]) -> Vec<&'g Arc<ShardFile>> {
     let mut shards: Vec<&Arc<ShardFile>> =
         indexes.iter().filter_map(|index| graph.shards(*index)).collect();
@@ -246,7 +246,7 @@ pub(crate) fn present<'g>(graph: &'g Graph, indexes: &[Index]) -> Vec<&'g Arc<Sh
     shards
 }
 
-/// Most neighbours of a vertex in `index`; `None` where the graph is from before that was kept.
+/// The most neighbours of a vertex in `index`; `None` for graphs of versions that did not store it.
 fn longest_list(graph: &Graph, index: Index) -> Option<u64> {
     let longest = graph.description().longest_lists?;
     Some(match index {
@@ -255,20 +255,20 @@ fn longest_list(graph: &Graph, index: Index) -> Option<u64> {
     })
 }
 
-/// How large an index can become at most: how shards are cut limits the sizes of all their parts.
+/// Upper bounds of the size of an index, from the rules by which shards are cut.
 struct Most {
     edges: u64,
-    /// Edges of a shard, and its windows.
+    /// Edges of the largest shard, and its windows.
     shard: u64,
     /// Windows of all shards.
     windows: u64,
 }
 
 impl Most {
-    /// No codec takes more bytes an edge.
+    /// The most bytes of an edge in any codec.
     const EDGE_BYTES: u64 = 12;
 
-    /// Of the index `missing` of `graph`, which has so many edges.
+    /// The bounds for the index `missing` of `graph`, which has so many edges.
     fn of(graph: &Graph, missing: Index, edges: u64) -> Self {
         let window_edges = Geometry::default().window_edges;
         let targets = graph.connected().min(1 << graph.description().interval_bits);
@@ -277,12 +277,12 @@ impl Most {
         Self { edges, shard, windows: graph.intervals() + edges / window_edges }
     }
 
-    /// The index, expected to be about as large as `forward`, that of `shards`.
+    /// The index, expected to be about as large as `forward`, the index of `shards`.
     fn index(&self, forward: &IndexExtent, graph: &Graph, shards: &ShardFile) -> IndexExtent {
         let (edges, geometry) = (self.edges, Geometry::default());
         let (of_segment, unit) = (u64::from(geometry.segment_edges), geometry.unit_bytes as u64);
-        // A segment ends when it is full, with its window, or where sources are further apart than
-        // 32 bits tell.
+        // A segment ends when it is full, with its window, or where the gap between sources exceeds
+        // 32 bits.
         let jumps = self.windows * (graph.connected() >> 32);
         let largest = unit.min(edges.saturating_mul(Self::EDGE_BYTES)).next_multiple_of(8);
         let column = |column: &ColumnExtent| ColumnExtent { largest, ..*column };
@@ -390,7 +390,7 @@ mod tests {
         let mut scratch = Vec::new();
         for budget in [least, least + (1 << 20), least + (2 << 20), 8 * least] {
             let plan = |extent: &Extent| {
-                // The least of an estimate may be a little more.
+                // The minimum of an estimate may be slightly larger.
                 let budget = budget.max(Plan::minimum_bytes(&needs, extent, false, 2));
                 let plan = Plan::new(&needs, extent, false, 2, &Budget::new(budget, 0)).unwrap();
                 assert!(plan.total_bytes <= budget);

@@ -1,9 +1,8 @@
-//! What a run will take: memory, disk, bytes and time, worked out from the plan that it would
-//! follow.
+//! Forecast of a run: memory, disk, bytes moved and time, computed from its plan.
 //!
-//! Memory and disk are within a quarter of what is then measured, where the graph is as it was said
-//! to be; time is an estimate, as bandwidths and the number of supersteps are. Invariant: nothing
-//! of a graph is read but its tables of segments.
+//! Memory and disk are within a quarter of the measured values if the graph has the expected size.
+//! Time is an estimate, as bandwidths and the number of supersteps are. Invariant: a forecast reads
+//! nothing of a graph but its tables of segments.
 
 use brimful_graph::import::forecast::{Forecast as ImportForecast, forecast_index};
 use brimful_graph::sizes::Sizes;
@@ -16,27 +15,27 @@ use crate::needs::{GatherNeeds, Needs};
 use crate::plan::Plan;
 use crate::scan::Scan;
 
-/// Bytes of memory traffic that stand for an edge of a superstep: PageRank of RMAT-24 takes .385 s
-/// where memory is read at 30 GB/s (bench/RESULTS.md). Making lists and going through them takes
-/// about ten times as long, union-find three times.
+/// Memory traffic, in bytes, equivalent to the work on one edge of a superstep: PageRank of RMAT-24
+/// takes .385 s where memory is read at 30 GB/s (bench/RESULTS.md). Making and reading neighbour
+/// lists takes about ten times as long, union-find three times.
 const EDGE_TRAFFIC: u64 = 43;
 const LIST_TRAFFIC: u64 = 430;
 const SCAN_TRAFFIC: u64 = 130;
-/// Supersteps of a program that settles, where there is more than one item, and how often they go
-/// over all edges.
+/// Supersteps of a program that settles, if there is more than one item, and its passes over all
+/// edges.
 const SUPERSTEPS_OF_ITEMS: u64 = 8;
 const PASSES_OF_ITEMS: f64 = 3.0;
 /// Bytes of a packed degree.
 const DEGREE_BYTES: u64 = 1;
 
-/// How long a run is.
+/// The length of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Steps {
     /// Supersteps.
     pub supersteps: u64,
-    /// How often all edges are gone over in all.
+    /// Passes over all edges, in total.
     pub passes: f64,
-    /// That many are likely, not certain.
+    /// True if the numbers are guesses.
     pub guessed: bool,
 }
 
@@ -46,7 +45,7 @@ impl Steps {
         Self { supersteps, passes: supersteps as f64, guessed: false }
     }
 
-    /// About so many supersteps, that go over all edges so often.
+    /// About so many supersteps, with so many passes over all edges.
     pub fn about(supersteps: u64, passes: f64) -> Self {
         Self { supersteps, passes, guessed: true }
     }
@@ -62,7 +61,7 @@ impl Steps {
     }
 }
 
-/// Bytes a second.
+/// Bandwidths in bytes per second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bandwidths {
     /// Reading memory, with all threads.
@@ -71,48 +70,48 @@ pub struct Bandwidths {
     pub disk: f64,
 }
 
-/// What a run will take.
+/// The forecast of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Forecast {
-    /// The smallest budget that works, beside the process.
+    /// The smallest budget that works, in bytes beyond those of the process.
     pub minimum_bytes: u64,
-    /// Memory that is likely to be filled, beside the process.
+    /// Memory that the run is likely to fill, in bytes beyond those of the process.
     pub memory_bytes: u64,
-    /// Memory that the result takes when the run has ended.
+    /// Memory of the result after the run, in bytes.
     pub result_bytes: u64,
-    /// Bytes of disk until the run ends.
+    /// Bytes of scratch files, until the run ends.
     pub scratch_bytes: u64,
-    /// What building an index that is missing takes, which stays.
+    /// The cost of building a missing index, which stays on disk.
     pub index: Option<ImportForecast>,
-    /// Bytes read once, that stay in memory.
+    /// Bytes that are read once and stay in memory.
     pub read_once_bytes: u64,
-    /// Bytes read in a superstep that goes over all edges.
+    /// Bytes read in a superstep over all edges.
     pub read_bytes: u64,
-    /// Bytes written in such a superstep.
+    /// Bytes written in a superstep over all edges.
     pub written_bytes: u64,
-    /// Memory traffic that stands for the work of such a superstep.
+    /// Memory traffic equivalent to the work of a superstep over all edges, in bytes.
     pub traffic_bytes: u64,
-    /// How long the run is.
+    /// The length of the run.
     pub steps: Steps,
-    /// False where bytes moved are not known, and none are said.
+    /// False if bytes moved are unknown; they are then left out.
     pub moves: bool,
-    /// False where the time depends on more than is known.
+    /// False if the time depends on unknown factors.
     pub timed: bool,
 }
 
-/// The graph of a run, and what the run may use.
+/// The graph of a run, and its resources.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting<'e> {
     /// The graph.
     pub extent: &'e Extent,
     /// Compute threads.
     pub workers: usize,
-    /// Bytes of memory beside the process.
+    /// Budget in bytes, beyond those of the process.
     pub limit: u64,
 }
 
 impl<'e> Setting<'e> {
-    /// A run on a graph of `extent` with `resources`.
+    /// A run with `resources` on a graph of `extent`.
     pub fn new(extent: &'e Extent, resources: &Resources) -> Self {
         Self { extent, workers: resources.workers(), limit: resources.budget.limit() }
     }
@@ -127,11 +126,11 @@ impl<'e> Setting<'e> {
         self.with_index(gather::plan::Plan::minimum_bytes(needs, self.extent, self.workers as u64))
     }
 
-    /// Of a run of a program over shards, which goes over `first_indexes` of its indexes in the
-    /// first superstep.
+    /// The forecast of a program over shards that walks `first_indexes` of its indexes in the first
+    /// superstep.
     ///
     /// # Errors
-    /// None but those of the plan, which has its minimum.
+    /// Those of the plan, except for a budget below the minimum.
     pub fn of_program(
         &self,
         needs: &Needs,
@@ -144,7 +143,7 @@ impl<'e> Setting<'e> {
         let plan = Plan::new(needs, extent, asynchronous, workers, &self.budget(minimum))?;
         let windows = plan.source_windows(extent);
         let streamed = 1.0 - plan.pinned_bytes as f64 / extent.packed().max(1) as f64;
-        // A unit is read for each window that it has sources of.
+        // A unit is read once for each window that has sources in it.
         let of_index = |index: &IndexExtent| {
             let packed: u64 = index.columns.iter().map(|column| column.packed).sum();
             packed as f64 * (1.0 + (windows - 1) as f64 * index.reach)
@@ -155,8 +154,8 @@ impl<'e> Setting<'e> {
         let arrays = windows.saturating_mul(sums).saturating_add(states + next);
         let has_degrees = plan.degrees_resident || !needs.degrees;
         let degrees = if has_degrees { 0 } else { extent.vertices * DEGREE_BYTES };
-        // A program that goes over one of its indexes at a time may end before it has read all of
-        // them, or have no superstep at all.
+        // A program that walks one index at a time may end before it has read all of them, or
+        // without a superstep.
         let first = first_indexes as f64 / extent.indexes.len().max(1) as f64;
         let share = if steps.supersteps == 0 { 0.0 } else { steps.passes.max(first).min(1.0) };
         let read = (share * extent.packed() as f64) as u64;
@@ -173,10 +172,10 @@ impl<'e> Setting<'e> {
         })
     }
 
-    /// Of a run of a program over neighbour lists.
+    /// The forecast of a program over neighbour lists.
     ///
     /// # Errors
-    /// None but those of the plan, which has its minimum.
+    /// Those of the plan, except for a budget below the minimum.
     pub fn of_lists(&self, needs: &GatherNeeds, steps: Steps) -> Result<Forecast> {
         let (extent, workers) = (self.extent, self.workers as u64);
         let minimum = self.least_of_lists(needs);
@@ -202,8 +201,8 @@ impl<'e> Setting<'e> {
         })
     }
 
-    /// Of `passes` scans beside arrays that take so many bytes while scanning, and so many after
-    /// it, `result_bytes` of which stay.
+    /// The forecast of `passes` scans with arrays of so many bytes during and after the scans;
+    /// `result_bytes` of them stay.
     pub fn of_scans(
         &self,
         (scanning, after): (u64, u64),
@@ -226,8 +225,8 @@ impl<'e> Setting<'e> {
         }
     }
 
-    /// Of a run that keeps vertices elsewhere, of which bytes moved and time are not known: the
-    /// smallest budget, memory, that of the result, and disk, in bytes.
+    /// The forecast of a run that keeps vertices elsewhere, without bytes moved and time: smallest
+    /// budget, memory, result and disk, in bytes.
     pub fn of_others(
         &self,
         [minimum, memory, result, scratch]: [u64; 4],
@@ -243,12 +242,12 @@ impl<'e> Setting<'e> {
         }
     }
 
-    /// The budget, or the smallest that works.
+    /// The budget, raised to the smallest that works.
     fn budget(&self, minimum: u64) -> std::sync::Arc<Budget> {
         Budget::new(self.limit.max(minimum), 0)
     }
 
-    /// What building an index that is missing takes.
+    /// The cost of building a missing index.
     fn index(&self) -> Option<ImportForecast> {
         let Self { extent, workers, .. } = *self;
         let missing = extent.indexes.iter().find_map(|index| Some((index.edges, index.to_build?)));
@@ -265,13 +264,13 @@ impl<'e> Setting<'e> {
         })
     }
 
-    /// The smallest budget in which what needs `minimum` works, and before it the building of an
-    /// index that is missing.
+    /// The smallest budget for a run that needs `minimum` bytes, including the building of a
+    /// missing index before it.
     fn with_index(&self, minimum: u64) -> u64 {
         minimum.max(self.index().map_or(0, |index| index.minimum_bytes))
     }
 
-    /// Nothing but the building of an index that is missing.
+    /// A forecast of nothing but the building of a missing index.
     fn empty(&self, minimum: u64, steps: Steps) -> Forecast {
         let index = self.index();
         Forecast {
@@ -292,25 +291,25 @@ impl<'e> Setting<'e> {
 }
 
 impl Forecast {
-    /// Memory, beside the process: of the run, or of building an index before it.
+    /// The peak of memory, in bytes beyond those of the process: of the run, or of building an
+    /// index before it.
     pub fn peak_bytes(&self) -> u64 {
         self.memory_bytes.max(self.index.map_or(0, |index| index.memory_bytes))
     }
 
-    /// The most bytes of disk at a time, beside the graph as it is: an index that is built stays.
+    /// The peak of disk, in bytes beyond the existing graph; a new index stays.
     pub fn disk_bytes(&self) -> u64 {
         let index = self.index.map_or(0, |index| index.graph_bytes);
         index + self.scratch_bytes.max(self.index.map_or(0, |index| index.temporary_bytes))
     }
 
-    /// Seconds of a superstep that goes over all edges: what takes longer of moving its bytes and
-    /// of its work.
+    /// Seconds of a superstep over all edges: the longer of moving its bytes and doing its work.
     pub fn seconds_of_pass(&self, at: Bandwidths) -> f64 {
         let moved = (self.read_bytes as f64 + self.written_bytes as f64) / at.disk;
         moved.max(self.traffic_bytes as f64 / at.memory)
     }
 
-    /// Seconds in all.
+    /// Seconds in total.
     pub fn seconds(&self, at: Bandwidths) -> f64 {
         let index = self.index.map_or(0.0, |index| index.seconds(at.memory, at.disk));
         let run =

@@ -1,8 +1,8 @@
-//! Who signals next, in the modes where not everybody does.
+//! The frontier: the vertices that signal next, in the modes where not all vertices do.
 //!
-//! Known as a map of blocks of vertices, which a dense superstep makes and reads, or as a list,
-//! which a sparse one does. Invariant: a vertex outside the frontier has
-//! [`crate::Combiner::SILENCE`] as its signal.
+//! It is a map of blocks of vertices, which dense supersteps write and read, or a list, which
+//! sparse supersteps write and read. Invariant: the signal of a vertex outside the frontier is
+//! [`crate::Combiner::SILENCE`].
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,9 +25,9 @@ pub(crate) fn is_any_marked(map: &[AtomicBool], vertices: Range<u64>) -> bool {
 pub(crate) struct Frontier {
     vertices: usize,
     count: u64,
-    /// For each block of vertices whether any signals; `None` where only the list is known.
+    /// For each block of vertices, whether any of them signals; `None` if only the list is known.
     map: Option<Vec<AtomicBool>>,
-    /// The vertices, ascending; `None` where only the map is known.
+    /// The vertices, ascending; `None` if only the map is known.
     list: Option<Vec<u64>>,
 }
 
@@ -42,12 +42,12 @@ impl Frontier {
         Self { vertices, count, map: Some(map), list: None }
     }
 
-    /// A map with nobody in it.
+    /// An empty map.
     pub(crate) fn empty_map(vertices: usize) -> Vec<AtomicBool> {
         (0..vertices.div_ceil(1 << ACTIVITY_BITS)).map(|_| AtomicBool::new(false)).collect()
     }
 
-    /// Replaces the frontier by `list`, ascending; returns the list there was.
+    /// Replaces the frontier by `list`, ascending; returns the previous list.
     pub(crate) fn replace(&mut self, list: Vec<u64>) -> Vec<u64> {
         self.count = list.len() as u64;
         self.map = None;
@@ -71,7 +71,7 @@ impl Frontier {
         })
     }
 
-    /// The vertices, ascending, found by `signals(vertex)` where they are not listed yet.
+    /// The vertices, ascending; `signals(vertex)` finds them if they are not listed yet.
     pub(crate) fn list(&mut self, signals: impl Fn(usize) -> bool) -> &[u64] {
         let (vertices, count, map) = (self.vertices, self.count as usize, &self.map);
         self.list.get_or_insert_with(|| {

@@ -1,7 +1,7 @@
-//! Gather programs: a vertex sees its whole list of neighbours at once.
+//! Gather programs: a vertex reads the states of all its neighbours at once.
 //!
-//! Heaviest bonds, a whole program; every vertex joins the group to which its edges have the
-//! greatest sum of weights:
+//! A whole program, heaviest bonds: every vertex joins the group to which its edges have the
+//! greatest sum of weights.
 //!
 //! ```
 //! use std::collections::BTreeMap;
@@ -81,34 +81,34 @@ use crate::stats::Stats;
 
 pub use run::gather;
 
-/// The neighbours of a vertex, with multiplicity: those of the first index ascending, then those of
-/// the next; parallel edges by weight.
+/// The neighbours of a vertex, with multiplicity: ascending within each index, index after index;
+/// parallel edges by weight.
 #[derive(Debug, Clone, Copy)]
 pub struct Neighbours<'n, S> {
     ids: &'n [u32],
-    /// None where the run is not weighted.
+    /// Empty if the run is not weighted.
     weights: &'n [f64],
     states: States<'n, S>,
-    /// States of this superstep, where they may be seen, and the vertex of the first.
+    /// New states of this superstep, if they are visible, and the vertex of the first.
     new: (usize, &'n [S]),
 }
 
-/// Where the states of neighbours are.
+/// The location of the neighbours' states.
 #[derive(Debug, Clone, Copy)]
 enum States<'n, S> {
     /// All states, by vertex.
     All(&'n [S]),
-    /// Those of the list, in its order.
+    /// The states of the list, in its order.
     Listed(&'n [S]),
 }
 
 impl<'n, S: Copy> Neighbours<'n, S> {
-    /// How many.
+    /// Number of neighbours.
     pub fn len(&self) -> usize {
         self.ids.len()
     }
 
-    /// True if there is none.
+    /// True if there are no neighbours.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
@@ -127,7 +127,7 @@ impl<'n, S: Copy> Neighbours<'n, S> {
         })
     }
 
-    /// Internal ids, weights of edges and states. A weight is 1 where the run is not weighted.
+    /// Internal ids, weights of edges and states. A weight is 1 if the run is not weighted.
     #[inline]
     pub fn weighted(&self) -> impl Iterator<Item = (u64, f64, S)> + use<'n, S> {
         let weights = self.weights;
@@ -138,43 +138,45 @@ impl<'n, S: Copy> Neighbours<'n, S> {
 
 /// A program over whole neighbour lists.
 ///
-/// Results are the same bits at any budget and number of threads as long as these methods are pure.
-/// Vertices without edges keep their initial state, which the caller makes, and add nothing to the
-/// aggregate.
+/// Results are the same bits at any budget and number of threads, as long as these methods are
+/// pure. Vertices without edges keep their initial state, which the caller supplies, and add
+/// nothing to the aggregate.
 pub trait Gather: Sync {
-    /// What a vertex owns.
+    /// The value that a vertex owns.
     type State: Pod + Send + Sync + PartialEq;
     /// The scratch buffers of a thread.
     type Buffers: Default + Send;
-    /// What is known of all vertices after a superstep; `()` for nothing, which programs that
-    /// settle must have: how far they have come in a superstep depends on the memory.
+    /// The global value of a superstep; `()` for none. Programs that settle must have none, because
+    /// their progress in a superstep depends on the memory.
     type Aggregate: Aggregate;
 
     /// True if [`Vertex::external`] is used.
     const NEEDS_EXTERNAL: bool = false;
-    /// True if [`Vertex::degree`] or [`Vertex::strength`] is used. Both are known here where the
-    /// run is weighted.
+    /// True if [`Vertex::degree`] or [`Vertex::strength`] is used. Weighted runs of gather programs
+    /// have both.
     const NEEDS_DEGREES: bool = false;
     /// Bytes of [`Gather::Buffers`] per neighbour; the budget includes them for the longest list.
     const BUFFER_BYTES: u64 = 0;
-    /// True if every vertex comes to a state that follows from what its neighbours come to,
-    /// whenever it sees that. Then those whose lists are made together see at once what the more
-    /// urgent of them have become; how many supersteps there are may depend on the memory, the
-    /// states at the end do not. The first superstep gathers everybody; later ones may gather the
-    /// most urgent alone.
+    /// True if the final state of every vertex follows from the final states of its neighbours,
+    /// whenever it reads them. Vertices whose lists are made together then see the new states of
+    /// more urgent ones at once. The number of supersteps may depend on the memory; the final
+    /// states do not. The first superstep gathers all vertices; later ones may gather only the most
+    /// urgent.
     const SETTLES: bool = false;
 
-    /// Whose edges make lists: [`Index::In`] in-neighbours, [`Index::Reverse`] out-neighbours.
+    /// The indexes that lists are made from: [`Index::In`] for in-neighbours, [`Index::Reverse`]
+    /// for out-neighbours.
     fn indexes(&self) -> &'static [Index];
     /// The state at the start.
     fn initial(&self, vertex: Vertex) -> Self::State;
-    /// True if a vertex in this state keeps it whatever its neighbours become: it is not gathered
-    /// again, and nothing is read for intervals of such vertices. Only where [`Gather::SETTLES`].
+    /// True if a vertex in this state keeps it whatever its neighbours become. Settled vertices are
+    /// not gathered again, and nothing is read for intervals of them. Only with
+    /// [`Gather::SETTLES`].
     fn settled(&self, state: Self::State) -> bool {
         let _ = state;
         false
     }
-    /// The vertices whose lists are made together are gathered from the most urgent on. Only where
+    /// Among vertices whose lists are made together, the most urgent are gathered first. Only with
     /// [`Gather::SETTLES`].
     fn urgency(&self, state: Self::State) -> u128 {
         let _ = state;
@@ -189,13 +191,13 @@ pub trait Gather: Sync {
         globals: &Globals<Self::Aggregate>,
         buffers: &mut Self::Buffers,
     ) -> Self::State;
-    /// What the vertex adds to the aggregate. At the start `old` is `new`.
+    /// The contribution of the vertex to the aggregate. At the start `old` equals `new`.
     #[inline]
     fn aggregate(&self, vertex: Vertex, old: Self::State, new: Self::State) -> Self::Aggregate {
         let _ = (vertex, old, new);
         Self::Aggregate::NOTHING
     }
-    /// True if the run has converged, asked after every superstep. Without it a run ends when no
+    /// True if the run has converged; called after every superstep. By default a run ends when no
     /// state changes.
     fn converged(&self, globals: &Globals<Self::Aggregate>) -> bool {
         let _ = globals;
@@ -203,13 +205,13 @@ pub trait Gather: Sync {
     }
 }
 
-/// The states at the end of a run, and what the run did.
+/// The states at the end of a run, and its figures.
 #[derive(Debug)]
 pub struct Gathered<S, A> {
     /// One state per vertex with edges, in internal order.
     pub states: ScratchArray<S>,
     /// The aggregate over the last superstep.
     pub aggregate: A,
-    /// Figures.
+    /// Figures of the run.
     pub stats: Stats,
 }

@@ -1,8 +1,8 @@
 //! Vertices without edges: no arrays, one state for all of them.
 //!
-//! They get no signals and send none that anybody gets, so in [`Mode::Full`] they go through the
-//! same states, and in the other modes they stay as they began. Invariant: their part of the
-//! aggregate is added last, whatever the number of threads.
+//! They receive no signals, and their signals reach no vertex. So in [`Mode::Full`] they all have
+//! the same states, and in the other modes they keep their initial state. Invariant: their part of
+//! the aggregate is merged last, at any number of threads.
 
 use brimful_graph::Graph;
 
@@ -16,13 +16,13 @@ use crate::program::{Globals, Mode, Program, Vertex};
 /// The states of vertices without edges.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Isolated<S> {
-    /// All have this one ([`Mode::Full`]).
+    /// All have this state ([`Mode::Full`]).
     Same(S),
-    /// Each has the one that the program gives it first (the other modes), or there is none.
+    /// Each has its initial state (the other modes), or there are none.
     Initial,
 }
 
-/// Sets the state that all share, or collects it if it was set; what they add to the aggregate.
+/// Sets the shared state, or collects it if it is set; returns its part of the aggregate.
 pub(crate) fn evolve<P: Program>(
     program: &P,
     graph: &Graph,

@@ -1,9 +1,9 @@
-//! Programs that are compiled functions behind a C interface, called once per batch.
+//! Kernels: programs that are compiled functions behind a C interface, called once per batch.
 //!
-//! `docs/kernel-abi.md` says what a kernel gets and must do. What the engine must know when it is
-//! itself compiled, types and mode, is a [`Shape`]; merging sums, silence, the frontier and the
-//! order of everything stay with the engine. Invariant: what a kernel is given are slices of the
-//! engine, borrowed for the call. This is the one module of the crate with `unsafe`.
+//! `docs/kernel-abi.md` describes the input and the duties of a kernel. A [`Shape`] gives the
+//! engine the types and the mode at compile time; the engine merges sums, and handles silence, the
+//! frontier and the order of all calls. Invariant: a kernel receives slices of the engine, borrowed
+//! for the call. This is the only module of the crate with `unsafe`.
 
 use std::marker::PhantomData;
 
@@ -17,23 +17,23 @@ use crate::combiner::Combiner;
 use crate::error::{Error, Result};
 use crate::program::{Globals, Mode, Program, SignalOf, SumOf, Vertex};
 
-/// The version of [`Context`], [`Vertex`] and [`Call`]. Any change of theirs raises it.
+/// The version of [`Context`], [`Vertex`] and [`Call`]. Any change to them raises it.
 pub const ABI_VERSION: u32 = 1;
 
-/// Sums over all vertices that a kernel can make: its aggregate.
+/// Number of sums over all vertices in the aggregate of a kernel.
 pub const AGGREGATES: usize = 4;
 
-/// What a kernel is called for.
+/// The purpose of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Call {
-    /// First states.
+    /// Set the first states.
     Initial = 0,
-    /// States with which a round begins.
+    /// Set the states with which a round begins.
     Round = 1,
-    /// Signals along edges.
+    /// Combine signals along edges.
     Edges = 2,
-    /// States from sums.
+    /// Collect sums into states.
     Collect = 3,
 }
 
@@ -48,7 +48,7 @@ impl Call {
     }
 }
 
-/// All that a kernel gets, and gives back. What a call does not use is null or 0;
+/// The input and output of a kernel. Fields that a call does not use are null or 0;
 /// `docs/kernel-abi.md` describes each field.
 #[derive(Debug, Clone, Copy, Zeroable)]
 #[repr(C)]
@@ -83,17 +83,16 @@ pub struct Context {
     pub score: f64,
 }
 
-/// A compiled function: does what [`Context::call`] says for a whole batch and returns 0, or any
+/// A compiled function that performs [`Context::call`] for a whole batch. It returns 0, or any
 /// other status to end the run.
 pub type Kernel = unsafe extern "C" fn(*mut Context) -> i32;
 
-/// What the engine must know of a kernel when it is compiled. Signals and sums have 8 bytes, states
-/// a multiple of that.
+/// The compile-time properties of a kernel. Signals and sums have 8 bytes, states a multiple of 8.
 pub trait Shape: Send + Sync + 'static {
-    /// What a vertex owns, of 8 bytes or a multiple: numbers of 64 bits, arrays and structures of
-    /// them.
+    /// The value that a vertex owns, of a multiple of 8 bytes: numbers of 64 bits, and arrays and
+    /// structures of them.
     type State: Pod + Send + Sync;
-    /// How signals become sums, both of 64 bits. The kernel must combine as this does.
+    /// The combiner, with signals and sums of 64 bits. The kernel must combine in the same way.
     type Combiner: Combiner;
     /// How signals relate to states.
     const MODE: Mode;
@@ -107,7 +106,7 @@ pub trait Shape: Send + Sync + 'static {
     const SELF_LOOPS: bool = true;
 }
 
-/// A program whose functions are one kernel. Its aggregate is [`AGGREGATES`] sums.
+/// A program with one kernel for all functions. Its aggregate is [`AGGREGATES`] sums.
 #[derive(Debug, Clone)]
 pub struct KernelProgram<S> {
     kernel: Kernel,
@@ -119,15 +118,15 @@ pub struct KernelProgram<S> {
 }
 
 impl<S: Shape> KernelProgram<S> {
-    /// The program of `kernel`, which was compiled for the ABI of version `abi_version`, and gets
-    /// `parameters`.
+    /// The program of `kernel`, which was compiled for version `abi_version` of the ABI; every call
+    /// passes `parameters`.
     ///
     /// # Errors
-    /// [`Error::Usage`] if that is not [`ABI_VERSION`].
+    /// [`Error::Usage`] if that version is not [`ABI_VERSION`].
     ///
     /// # Safety
-    /// The kernel must keep to `docs/kernel-abi.md` in that version, from any number of threads at
-    /// once: read and write only what its context gives it, and not unwind.
+    /// The kernel must follow that version of `docs/kernel-abi.md`, on any number of threads at
+    /// once: it reads and writes only the memory of its context, and does not unwind.
     #[expect(unsafe_code, reason = "nobody but the caller can vouch for the kernel")]
     pub unsafe fn new(kernel: Kernel, abi_version: u32, parameters: Vec<f64>) -> Result<Self> {
         const {
@@ -158,7 +157,7 @@ impl<S: Shape> KernelProgram<S> {
         })
     }
 
-    /// Signals go along the edges of `indexes`; along [`Index::In`] if nothing is said.
+    /// Sends signals along the edges of `indexes`; the default is [`Index::In`].
     #[must_use]
     pub fn over(self, indexes: &'static [Index]) -> Self {
         Self { indexes, ..self }
@@ -177,14 +176,14 @@ impl<S: Shape> KernelProgram<S> {
         Ok(Self { until: Some((place, limit)), ..self })
     }
 
-    /// When nobody has anything left to say, another round begins, so many times; not in
+    /// Begins another round, so many times, when no vertex has anything left to signal; not in
     /// [`Mode::Full`].
     #[must_use]
     pub fn with_rounds(self, more_rounds: u64) -> Self {
         Self { more_rounds, ..self }
     }
 
-    /// What every call has.
+    /// The fields that every call has.
     fn context(&self, call: Call, count: usize) -> Context {
         Context {
             abi_version: ABI_VERSION,
@@ -200,7 +199,7 @@ impl<S: Shape> KernelProgram<S> {
         }
     }
 
-    /// Calls the kernel; `vertex` is that of an item of the batch, if there is such an item.
+    /// Calls the kernel; `vertex` returns the vertex of an item of the batch, if the item has one.
     #[expect(unsafe_code, reason = "a call to a function that is known by its address alone")]
     fn call(
         &self,
@@ -208,9 +207,9 @@ impl<S: Shape> KernelProgram<S> {
         context: &mut Context,
         vertex: impl FnOnce(usize) -> Option<u64>,
     ) -> Result<()> {
-        // SAFETY: `new` was promised that the kernel keeps to its interface. The pointers are null
-        // or those of slices that the callers below borrow until this returns, mutably where the
-        // interface lets the kernel write, and of the lengths that it names.
+        // SAFETY: the caller of `new` promised that the kernel keeps to its interface. The pointers
+        // are null or point to slices that the callers below borrow until this returns, mutably
+        // where the interface lets the kernel write, and of the lengths that it names.
         let status = unsafe { (self.kernel)(context) };
         if status == 0 {
             return Ok(());
@@ -244,7 +243,7 @@ impl<S: Shape> Batched<Self> for KernelProgram<S> {
             Turn::Collect(sums) => (Call::Collect, sums.as_ptr()),
         };
         let mut context = Context {
-            // Only read.
+            // The kernel only reads the sums.
             sums: sums.cast_mut().cast(),
             vertices: vertices.vertices.as_ptr(),
             states: vertices.states.as_mut_ptr().cast(),
@@ -347,7 +346,7 @@ mod tests {
     #[test]
     fn a_kernel_gets_the_edges_and_says_where_it_failed() {
         #[expect(unsafe_code, reason = "the kernel above keeps to the interface")]
-        // SAFETY: as the reason says.
+        // SAFETY: the kernel above keeps to the interface.
         let program = unsafe { KernelProgram::<Sums>::new(add, ABI_VERSION, vec![]) }.unwrap();
         let mut sums = [1.0, 0.0];
         let mut combine = |weights: &[f64]| {
@@ -367,7 +366,7 @@ mod tests {
         assert_eq!(sums, [2.5, 7.0]);
     }
 
-    /// Offset, name and type in the tables of the interface's description, those of [`Context`]
+    /// Offset, name and type in the tables of `docs/kernel-abi.md`; those of [`Context`] come
     /// first.
     fn described() -> Vec<(usize, &'static str, &'static str)> {
         let lines = include_str!("../../../docs/kernel-abi.md").lines();

@@ -1,21 +1,21 @@
-//! Time: supersteps over the shards of a graph.
+//! The engine: supersteps over the shards of a graph.
 //!
-//! - [`program`]: what an algorithm provides, [`combiner`]: how signals become sums, [`aggregate`]:
-//!   what is known of all vertices; [`mod@gather`]: programs of another kind, over whole neighbour
-//!   lists.
-//! - [`batch`]: programs that take many edges or vertices at a time; [`kernel`]: of those, compiled
+//! - Programs: [`program`] is the interface of algorithms, [`combiner`] folds signals into sums,
+//!   [`aggregate`] holds global values. [`mod@gather`] programs read whole neighbour lists.
+//!   [`batch`] programs take many edges or vertices at a time; [`kernel`] programs are compiled
 //!   functions behind a C interface.
-//! - `options`: what the user chose; [`mod@run`]: a run over shards, synchronous or not;
-//!   [`supersteps`]: the loop that all runs share; `sweep`: one pass over the shards, in the order
-//!   of a `schedule`, into `sums`; `collect`: the vertex phase; `sparse`: a superstep of few
-//!   vertices, the `frontier`, chosen by the `cost_model`; `worklist`: vertices that signal in an
-//!   order, without supersteps, along an [`adjacency`], as the supersteps of other long runs do;
-//!   [`scan`]: all edges for algorithms of another kind; [`residency`]: which units stay in memory
-//!   and how the others stream.
-//! - `isolated`: vertices without edges, one state for all. [`plan`]: what a run needs before it
-//!   begins, from what the program [`needs`] and the [`extent`] of the graph; [`forecast`]: what it
-//!   will take; [`stats`]: what it did; `log`: what is told meanwhile; [`table`]: its result in the
-//!   user's ids, `rows`: row after row, `values`: from states.
+//! - Runs: `options` holds the user's choices, [`mod@run`] is a run over shards, synchronous or
+//!   not, and [`supersteps`] is the loop that all runs share.
+//! - Supersteps: `sweep` is one pass over the shards, in the order of a `schedule`, into `sums`;
+//!   `collect` is the vertex phase. `sparse` traverses the edges of a small `frontier`; the
+//!   `cost_model` chooses it. `worklist` orders vertices without supersteps, along an unpacked
+//!   [`adjacency`], which the supersteps of other long runs also use. [`scan`] visits all edges for
+//!   other algorithms. [`residency`] pins units in memory and streams the others.
+//! - Vertices without edges share one state (`isolated`).
+//! - Planning: [`plan`] divides the budget, from the [`needs`] of the program and the [`extent`] of
+//!   the graph; [`forecast`] estimates the cost of a run.
+//! - Results: [`stats`] holds figures, `log` reports supersteps, [`table`] is the result in the
+//!   user's ids, `rows` reads it in order, and `values` converts states.
 
 pub mod adjacency;
 pub mod aggregate;

@@ -19,7 +19,7 @@ impl SuperstepLog {
         Self { swept, moved }
     }
 
-    /// Logs a superstep with its `traversal`, given the signals, edges and bytes of the run so far.
+    /// Logs a superstep with its `traversal`, from the signals, edges and bytes of the run so far.
     pub(crate) fn tell(
         &mut self,
         (superstep, seconds): (u64, f64),
@@ -48,7 +48,7 @@ impl SuperstepLog {
 }
 
 impl Plan {
-    /// Logs where the arrays of the run will live.
+    /// Logs the location of the arrays of the run.
     pub(crate) fn log(&self) {
         tracing::info!(
             total_bytes = self.total_bytes,

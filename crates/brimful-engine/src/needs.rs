@@ -1,5 +1,5 @@
-//! What a program takes of memory for each vertex, in plain numbers: the same for a run and for a
-//! forecast of one.
+//! The memory that a program needs for each vertex, in plain numbers, for a run and for its
+//! forecast.
 
 use std::sync::Mutex;
 
@@ -22,24 +22,24 @@ pub struct Needs {
     pub sum: u64,
     /// Bytes of a target and its sum.
     pub target_sum: u64,
-    /// Bytes of what collecting an interval adds up, behind its lock.
+    /// Bytes of the partial result of an interval, including its lock.
     pub partial: u64,
     /// Degrees are used.
     pub degrees: bool,
     /// External ids are used.
     pub external: bool,
-    /// Everybody signals in every superstep.
+    /// All vertices signal in every superstep.
     pub full: bool,
     /// Vertices may signal in an order ([`Program::ORDERED`]).
     pub ordered: bool,
-    /// Sums are the same in whatever order signals are combined ([`Combiner::COMMUTES`]).
+    /// Sums are the same in any order of signals ([`Combiner::COMMUTES`]).
     pub commutes: bool,
     /// Indexes that are walked.
     pub indexes: &'static [Index],
 }
 
 impl Needs {
-    /// Those of `program`.
+    /// The needs of `program`.
     pub fn of<P: Program>(program: &P) -> Self {
         Self {
             state: size_of::<P::State>() as u64,
@@ -56,13 +56,13 @@ impl Needs {
         }
     }
 
-    /// How many of its indexes `program` walks in the first superstep on so many vertices.
+    /// The number of indexes that `program` walks in the first superstep on so many vertices.
     pub fn first_indexes<P: Program>(program: &P, vertices: u64) -> usize {
         let start = Globals { vertices, superstep: 0, round: 0, aggregate: P::Aggregate::NOTHING };
         program.indexes().iter().filter(|index| program.walks(**index, &start)).count()
     }
 
-    /// Bytes of all states, of the signals being made, and of degrees.
+    /// Bytes of all states, of the next signals, and of degrees.
     pub(crate) fn of_vertices(&self, vertices: u64, weighted: bool) -> [u64; 3] {
         let degree = match (self.degrees, weighted) {
             (false, _) => 0,
@@ -72,7 +72,7 @@ impl Needs {
         [vertices * self.state, vertices * self.signal, vertices * degree]
     }
 
-    /// Bytes of a window of each of those, where it is on disk, and of external ids.
+    /// Bytes of a window of each of those arrays, if it is on disk, and of external ids.
     pub(crate) fn windows(&self, window: u64) -> [u64; 4] {
         let degrees = if self.degrees { 8 + 8 } else { 0 };
         let external = if self.external { 8 } else { 0 };
@@ -89,14 +89,14 @@ pub struct GatherNeeds {
     pub buffers: u64,
     /// Degrees are used.
     pub degrees: bool,
-    /// States follow from those of neighbours, whenever they are seen.
+    /// Final states follow from the final states of neighbours ([`Gather::SETTLES`]).
     pub settles: bool,
-    /// Indexes that make lists.
+    /// The indexes from which lists are made.
     pub indexes: &'static [Index],
 }
 
 impl GatherNeeds {
-    /// Those of `program`.
+    /// The needs of `program`.
     pub fn of<G: Gather>(program: &G) -> Self {
         Self {
             state: size_of::<G::State>() as u64,

@@ -1,4 +1,4 @@
-//! What the user chose for a run.
+//! The user's options of a run.
 
 use std::path::PathBuf;
 
@@ -24,32 +24,32 @@ pub enum TraversalMode {
     Sparse,
 }
 
-/// What the user chose for a run.
+/// The user's options of a run.
 #[derive(Debug, Clone)]
 pub struct RunOptions {
-    /// At most so many supersteps.
+    /// The most supersteps.
     pub max_supersteps: u64,
-    /// No superstep begins so many seconds after the run; at least one is done.
+    /// Seconds after which no superstep begins; at least one is done.
     pub max_seconds: Option<f64>,
     /// A vertex signals if its score exceeds this; `None`: [`crate::program::SIGNAL_THRESHOLD`].
     pub signal_threshold: Option<f64>,
     /// A vertex collects if its score exceeds this; `None`: [`crate::program::COLLECT_THRESHOLD`].
     pub collect_threshold: Option<f64>,
-    /// Dense or sparse traversal, where there is a choice; the result is the same.
+    /// Dense or sparse traversal, if both are possible; the result is the same.
     pub traversal: TraversalMode,
-    /// Signals are heard within the same sweep, for programs that are [`Program::ASYNCHRONOUS`].
+    /// Signals are received within the same sweep; for [`Program::ASYNCHRONOUS`] programs.
     pub asynchronous: bool,
-    /// Edge weights count.
+    /// The run uses edge weights.
     pub weighted: bool,
-    /// Where arrays that exceed the budget go; `None`: beside the graph if that can be written to,
+    /// The folder for arrays that exceed the budget; `None`: beside the graph if that is writable,
     /// else the system's folder for temporary files.
     pub scratch: Option<PathBuf>,
-    /// Checkpoints; `None`: none is made or looked for.
+    /// Checkpoint and resume options; `None`: no checkpoints.
     pub checkpoints: Option<CheckpointOptions>,
 }
 
 impl Default for RunOptions {
-    /// No limits but convergence, no weights, the default thresholds, no checkpoints.
+    /// No limits except convergence, no weights, the default thresholds, no checkpoints.
     fn default() -> Self {
         Self {
             max_supersteps: u64::MAX,
@@ -66,7 +66,7 @@ impl Default for RunOptions {
 }
 
 impl RunOptions {
-    /// Makes something in the folder for scratch.
+    /// Calls `make` with the folder for scratch files.
     pub(crate) fn in_scratch<T>(
         &self,
         graph: &Graph,
@@ -75,12 +75,12 @@ impl RunOptions {
         if let Some(scratch) = &self.scratch {
             return Ok(make(&DiskFolder::new(scratch))?);
         }
-        // A read-only graph is legitimate; a folder that the user named is not replaced.
+        // A read-only graph is legitimate; a folder that the user named has no substitute.
         Ok(make(graph.folder()).or_else(|_| make(&DiskFolder::new(std::env::temp_dir())))?)
     }
 
-    /// An array of one record per vertex with edges, its windows the intervals, in memory or in
-    /// scratch.
+    /// An array of one record per vertex with edges, in memory or in scratch; its windows are the
+    /// intervals.
     pub(crate) fn array<T: Pod + Send>(
         &self,
         resident: bool,
@@ -97,7 +97,7 @@ impl RunOptions {
         })
     }
 
-    /// Refuses weights that `graph` has not.
+    /// Refuses weights if `graph` has none.
     ///
     /// # Errors
     /// [`Error::Usage`] with the remedy.
@@ -112,7 +112,7 @@ impl RunOptions {
         Ok(())
     }
 
-    /// Refuses what a program over neighbour lists cannot have; `settles` as
+    /// Refuses options that a program over neighbour lists does not support; `settles` is its
     /// [`crate::Gather::SETTLES`].
     pub(crate) fn check_gather(&self, settles: bool) -> Result<()> {
         let given = [
@@ -133,7 +133,7 @@ impl RunOptions {
         Ok(())
     }
 
-    /// Refuses thresholds that `P` cannot have.
+    /// Refuses thresholds that `P` does not support.
     ///
     /// # Errors
     /// [`Error::Usage`] with the reason.

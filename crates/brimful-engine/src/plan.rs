@@ -1,11 +1,11 @@
-//! What a run needs, worked out before it begins.
+//! The plan of a run: the division of the budget, made before the run begins.
 //!
-//! Resident always: tables of the graph, and the buffers of every worker. Then the signals that
-//! sources send, or, where those do not fit, as wide a window of them as does. Memory to spare
-//! goes, in this order, to sparse supersteps, more reads in flight, states, next signals, degrees,
-//! and then to as many packed segments as fit; where everything fits, more reads in flight come
-//! last. Programs and graphs come as plain numbers, so that a run and its forecast have the same
-//! plan. Invariant: the sum of all parts is within the budget.
+//! The plan always includes the tables of the graph and the buffers of every worker. Next are the
+//! signals of all sources or, if they do not fit, of as wide a window of sources as fits. Spare
+//! memory goes, in this order, to sparse supersteps, more reads in flight, states, next signals,
+//! degrees, and then to as many packed segments as fit; if everything fits, more reads in flight
+//! come last. Programs and graphs are described by plain numbers, so that a run and its forecast
+//! have the same plan. Invariant: the sum of all parts is within the budget.
 
 use brimful_store::Budget;
 
@@ -21,42 +21,42 @@ use crate::sums::SpilledSums;
 use crate::sweep;
 use crate::worklist;
 
-/// What the budget is for, in its errors.
+/// The purpose of the budget, in error messages.
 pub(crate) const PURPOSE: &str = "to run this program on this graph";
 
 /// Fewest and most reads in flight per worker.
 const READS: (u64, u64) = (1, 4);
 /// Buffers of sums per worker: its own, and the totals of intervals under way.
 pub const SUMS_PER_WORKER: u64 = 3;
-/// The same where sums are kept in scratch: a total, and what is merged into it.
+/// Buffers of sums per worker if sums are spilled: a total, and the sums to merge into it.
 const SUMS_PER_WORKER_IF_KEPT: u64 = 2;
 
-/// Where everything lives during a run.
+/// The division of the budget, and the location of all arrays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
     /// Reads in flight per worker.
     pub reads: usize,
-    /// Vertices whose signals are in memory at a time, whole intervals; `None`: all. There is no
-    /// asynchronous or sparse superstep then.
+    /// Width of the source window in vertices, a multiple of the interval; `None`: the signals of
+    /// all vertices are in memory. With a window there are no asynchronous or sparse supersteps.
     pub source_window: Option<usize>,
-    /// States stay in memory.
+    /// True if states stay in memory.
     pub states_resident: bool,
-    /// The signals of the next superstep stay in memory while they are made.
+    /// True if the signals of the next superstep stay in memory while they are computed.
     pub next_resident: bool,
-    /// Degrees stay in memory.
+    /// True if degrees stay in memory.
     pub degrees_resident: bool,
-    /// Supersteps may be sparse.
+    /// True if supersteps may be sparse.
     pub sparse: bool,
-    /// The rest of a long run may go over edges unpacked in memory, in order (`worklist`) or in
-    /// supersteps.
+    /// True if the rest of a long run may traverse edges unpacked in memory, in order (`worklist`)
+    /// or in supersteps.
     pub unpacked: bool,
     /// Bytes of packed units that stay in memory.
     pub pinned_bytes: u64,
-    /// Bytes reserved in all.
+    /// Bytes reserved in total.
     pub total_bytes: u64,
 }
 
-/// The fewest bytes of a run: with all signals in memory, and with a window of them, where that is
+/// The fewest bytes of a run: with all signals in memory, and with a window of them, if that is
 /// allowed.
 #[derive(Debug, Clone, Copy)]
 struct Least {
@@ -86,7 +86,7 @@ impl Least {
 }
 
 impl Plan {
-    /// The smallest budget, in bytes beside the process's own, in which a run works.
+    /// The smallest budget of a run, in bytes beyond those of the process.
     pub fn minimum_bytes(
         needs: &Needs,
         extent: &Extent,
@@ -120,13 +120,13 @@ impl Plan {
         let reading = workers * ((READS.0 + at_hand) * largest + extent.unpacked());
         let sparse = sparse::memory_bytes(needs, extent, workers, reading);
         let may_be_sparse = !needs.full && windowed.is_none();
-        // Where everything fits, it is read once: more reads in flight then come last.
+        // If everything fits, each unit is read only once, so more reads in flight come last.
         let packed = extent.packed();
         let vertex_bytes: u64 = needs.of_vertices(vertices, weighted).iter().sum();
         let all_fits = vertex_bytes + packed + if may_be_sparse { sparse } else { 0 } <= spare;
         let mut afford = |bytes: u64| afford(&mut spare, bytes);
-        // Hundreds of supersteps with small frontiers take a tenth of the time when each reads
-        // little.
+        // Reading little pays off: hundreds of supersteps with small frontiers take a tenth of the
+        // time.
         plan.sparse = may_be_sparse && !needs.degrees && afford(sparse);
         plan.reads += usize::from(!all_fits && afford(workers * largest));
         plan.keep_vertices(needs, vertices, weighted, &mut afford);
@@ -156,10 +156,10 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Bytes while vertices signal along unpacked edges: by then no packed edge is in memory.
-    /// `None` if they cannot.
+    /// Bytes while vertices signal along unpacked edges, when no packed edges are in memory; `None`
+    /// if that is impossible.
     fn unpacked_bytes(needs: &Needs, extent: &Extent) -> Option<u64> {
-        // In order no signals are made for a next superstep.
+        // An ordered traversal has no signals for a next superstep.
         let (own, signals) = match (needs.ordered, needs.commutes && !needs.full) {
             (true, _) => (worklist::memory_bytes(extent)?, 1),
             (false, true) => (unpacked::memory_bytes(needs, extent)?, 2),
@@ -174,7 +174,7 @@ impl Plan {
         )
     }
 
-    /// Nothing but what there must be, and the bytes to spare.
+    /// A plan with the mandatory parts only, and the bytes to spare.
     fn smallest(minimum: u64, budget: &Budget) -> Result<(Self, u64)> {
         budget.require(minimum, PURPOSE)?;
         let plan = Self {
@@ -191,7 +191,7 @@ impl Plan {
         Ok((plan, budget.limit() - minimum))
     }
 
-    /// Keeps in memory what there is of each vertex, as far as that can be afforded.
+    /// Keeps the arrays of vertices in memory, as far as the budget allows.
     fn keep_vertices(
         &mut self,
         needs: &Needs,
@@ -205,9 +205,9 @@ impl Plan {
         self.degrees_resident = needs.degrees && afford(degrees);
     }
 
-    /// Bytes that a run over shards which reads `read` different bytes of edges is likely to fill
-    /// of those reserved: fewer reads are in flight where few units are not in memory, windows are
-    /// of what is on disk, and a list that grows may be half empty.
+    /// Bytes of the reservation that a run over shards is likely to fill if it reads `read`
+    /// different bytes of edges. Fewer reads are in flight if few units are not pinned, windows are
+    /// only those of arrays on disk, and a growing list may be half empty.
     pub fn likely_bytes(&self, needs: &Needs, extent: &Extent, workers: usize, read: u64) -> u64 {
         let (workers, vertices) = (workers as u64, extent.vertices);
         let [states, next, degrees] = needs.of_vertices(vertices, extent.weighted);
@@ -243,31 +243,32 @@ impl Plan {
         likely.min(self.total_bytes)
     }
 
-    /// Bytes of states and of signals that a run has in scratch, as they are not in memory.
+    /// Bytes of states and of signals in scratch, because they do not fit in memory.
     pub fn paged_bytes(&self, needs: &Needs, extent: &Extent) -> [u64; 2] {
         let [states, next, _] = needs.of_vertices(extent.vertices, extent.weighted);
         let paged = |bytes: u64, resident: bool| if resident { 0 } else { bytes };
         [paged(states, self.states_resident), paged(next, self.next_resident)]
     }
 
-    /// Bytes of sums that a superstep over all edges has in scratch between windows of sources.
+    /// Bytes of sums that a superstep over all edges spills between source windows.
     pub fn spilled_bytes(&self, needs: &Needs, extent: &Extent) -> u64 {
         if self.source_window.is_some() { extent.turns * extent.interval() * needs.sum } else { 0 }
     }
 
-    /// Windows of sources that a superstep goes through.
+    /// Source windows of a superstep.
     pub fn source_windows(&self, extent: &Extent) -> u64 {
         self.source_window.map_or(1, |window| extent.vertices.div_ceil(window as u64).max(1))
     }
 }
 
-/// Units that each worker has at hand, beside those in flight: one of every file.
+/// Units that each worker holds, in addition to those in flight: one of every file.
 fn at_hand(extent: &Extent) -> u64 {
     extent.columns().count() as u64 + u64::from(extent.weighted)
 }
 
-/// Vertices of the widest window of sources, whole intervals; signals of one are paid, those of
-/// more taken from what is spare. Of windows that are as many, the narrowest.
+/// Vertices of the widest source window, a multiple of the interval. The signals of one interval
+/// are already reserved; those of more intervals come from `spare`. Among widths with equally many
+/// windows, the smallest is chosen.
 fn widest_window(extent: &Extent, of_interval: u64, spare: &mut u64) -> u64 {
     let affordable = 1 + *spare / of_interval.max(1);
     let windows = extent.intervals().div_ceil(affordable).max(1);
@@ -276,9 +277,9 @@ fn widest_window(extent: &Extent, of_interval: u64, spare: &mut u64) -> u64 {
     intervals << extent.interval_bits
 }
 
-/// Bytes of what is known of every segment, every interval and every block of the activity maps.
+/// Bytes of the tables of segments and intervals, and of the activity maps.
 fn tables(needs: &Needs, extent: &Extent) -> u64 {
-    // Of a segment at most one item begins, and of an interval one that has no segment.
+    // At most one item begins at a segment, or at an interval without segments.
     let (segments, intervals) = (extent.segments(), extent.intervals());
     let items = segments + intervals;
     Schedule::memory_bytes(segments, items, intervals)
@@ -287,7 +288,7 @@ fn tables(needs: &Needs, extent: &Extent) -> u64 {
         + Frontier::memory_bytes(extent.vertices)
 }
 
-/// Takes `bytes` from what is spare, if there are as many.
+/// Takes `bytes` from `spare`, if it has enough.
 fn afford(spare: &mut u64, bytes: u64) -> bool {
     let fits = bytes <= *spare;
     *spare -= if fits { bytes } else { 0 };

@@ -35,8 +35,8 @@
 //! }
 //! ```
 //!
-//! Every method is a pure function of its arguments: the engine calls them from many threads, in
-//! the order that the module documentation of [`mod@crate::run`] promises.
+//! Every method is a pure function of its arguments. The engine calls them from many threads, in
+//! the order that [`mod@crate::run`] documents.
 
 use brimful_graph::Index;
 use bytemuck::Pod;
@@ -51,16 +51,16 @@ pub enum Mode {
     /// Every vertex signals its whole value in every superstep: PageRank by power steps.
     Full,
     /// Signals are increments, and the residual of a vertex is part of its state. A vertex signals
-    /// when its score exceeds the threshold; the run ends when none does. Collecting the sum of no
-    /// signals changes nothing.
+    /// when its score exceeds the threshold; the run ends when no vertex signals. Collecting the
+    /// sum of no signals changes nothing.
     Delta,
-    /// Signals may be repeated, or left out if nothing changed, because the combiner is min, max or
-    /// or. A vertex signals when its score exceeds the threshold, by default when its state
-    /// changed; the run ends when none does. Collecting the sum of no signals changes nothing.
+    /// The combiner is min, max or or, so signals may be repeated, and omitted if nothing changed.
+    /// A vertex signals when its score exceeds the threshold, by default when its state changed;
+    /// the run ends when no vertex signals. Collecting the sum of no signals changes nothing.
     Idempotent,
 }
 
-/// A vertex, as a program sees it; compiled kernels too, so that its layout is part of
+/// A vertex, as a program sees it. Compiled kernels see it too, so its layout is part of
 /// [`crate::kernel::ABI_VERSION`].
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
@@ -69,10 +69,10 @@ pub struct Vertex {
     pub id: u64,
     /// Outgoing arcs, with multiplicity. 0 unless [`Program::NEEDS_DEGREES`].
     pub degree: u64,
-    /// Sum of outgoing weights; the degree where the run is not weighted.
+    /// Sum of outgoing weights; the degree if the run is not weighted.
     pub strength: f64,
-    /// The place of the external id among all 2^64: its order key minus that of the smallest id of
-    /// the graph. Only in [`Program::initial`], and 0 unless [`Program::NEEDS_EXTERNAL`].
+    /// The external id as an offset: its order key minus the smallest order key of the graph. Set
+    /// only in [`Program::initial`]; 0 unless [`Program::NEEDS_EXTERNAL`].
     pub external: u64,
 }
 
@@ -85,7 +85,7 @@ pub struct Globals<A> {
     pub superstep: u64,
     /// Rounds completed (see [`Program::another_round`]).
     pub round: u64,
-    /// [`Program::aggregate`] over the superstep before.
+    /// [`Program::aggregate`] over the previous superstep.
     pub aggregate: A,
 }
 
@@ -94,27 +94,27 @@ pub type SignalOf<P> = <<P as Program>::Combiner as Combiner>::Signal;
 /// The sum that a vertex collects.
 pub type SumOf<P> = <<P as Program>::Combiner as Combiner>::Sum;
 
-/// The score above which a vertex signals, unless the user sets another (Signal/Collect's default).
+/// Default score above which a vertex signals (as in Signal/Collect).
 pub const SIGNAL_THRESHOLD: f64 = 0.01;
-/// The score above which a vertex collects, unless the user sets another (Signal/Collect's
-/// default).
+/// Default score above which a vertex collects (as in Signal/Collect).
 pub const COLLECT_THRESHOLD: f64 = 0.0;
 
 /// A numeric vertex program.
 ///
-/// Results are the same bits at any budget and number of threads as long as these methods are pure.
+/// Results are the same bits at any budget and number of threads, as long as these methods are
+/// pure.
 ///
-/// Vertices without edges have no state. In [`Mode::Full`] they behave alike: one of them is
-/// evolved for all, and its part of the aggregate is multiplied by their number and merged last.
-/// Therefore [`Program::initial`] must then give the same state to all vertices of degree 0 without
-/// in-edges. In the other modes collecting the sum of no signals changes nothing, so their state
-/// stays the initial one, and they add nothing to the aggregate.
+/// Vertices without edges have no state of their own. In [`Mode::Full`] they behave alike: the
+/// engine computes one of them, multiplies its part of the aggregate by their number, and merges it
+/// last. Therefore [`Program::initial`] must then give the same state to all vertices of degree 0
+/// without in-edges. In the other modes they keep their initial state and add nothing to the
+/// aggregate, because collecting the sum of no signals changes nothing.
 pub trait Program: Sync {
-    /// What a vertex owns.
+    /// The value that a vertex owns.
     type State: Pod + Send + Sync;
-    /// How signals become sums.
+    /// The combiner that folds signals into sums.
     type Combiner: Combiner;
-    /// What is known of all vertices after a superstep; `()` for nothing.
+    /// The global value of a superstep; `()` for none.
     type Aggregate: Aggregate;
 
     /// How signals relate to states.
@@ -123,22 +123,22 @@ pub trait Program: Sync {
     const NEEDS_DEGREES: bool = false;
     /// True if [`Vertex::external`] is used.
     const NEEDS_EXTERNAL: bool = false;
-    /// True if [`Program::along`] leaves [`Combiner::SILENCE`] as it is and combining that changes
-    /// nothing, as with the ready-made combiners: then nobody need look at every edge whether its
-    /// source is silent.
+    /// True if [`Program::along`] returns [`Combiner::SILENCE`] unchanged and combining silence
+    /// changes nothing, as with the ready-made combiners. The edge kernel then needs no check for
+    /// silent sources.
     const KEEPS_SILENCE: bool = false;
-    /// True if the states that the run ends with do not depend on when signals are heard: then it
-    /// may run asynchronously. On the disk path that is for the modes full and idempotent; on
-    /// stores of vertices, where there are no supersteps then, for delta and idempotent, and the
-    /// aggregate may be used only where a round ends, and is that over the whole round.
+    /// True if the final states do not depend on when signals are received; the program may then
+    /// run asynchronously. On shards, the mode must be full or idempotent. On stores, which then
+    /// have no supersteps, it must be delta or idempotent; there the aggregate covers a whole
+    /// round, and may be used only at its end.
     const ASYNCHRONOUS: bool = false;
-    /// True if vertices may signal in the order of [`Program::before`], without supersteps: the
-    /// mode is idempotent and the program asynchronous, an edge never makes a signal come before
-    /// its source, and a vertex that comes later never has anything to tell one that came before.
-    /// Each then signals about once, however far signals travel (Dijkstra 1959). The program has no
-    /// rounds and no aggregate, walks all of its indexes always, and takes edges one by one.
+    /// True if vertices may signal in the order of [`Program::before`], without supersteps.
+    /// Requirements: the mode is idempotent and the program asynchronous; a signal along an edge
+    /// never comes before its source; a later vertex never improves an earlier one. Each vertex
+    /// then signals about once, at any distance from the start (Dijkstra 1959). The program has no
+    /// rounds and no aggregate, always walks all of its indexes, and takes edges one by one.
     const ORDERED: bool = false;
-    /// False if nothing is signalled along edges from a vertex to itself.
+    /// False if vertices do not signal along self-loops.
     const SELF_LOOPS: bool = true;
 
     /// The shards to walk: [`Index::In`] for signals along edges, [`Index::Reverse`] against them.
@@ -155,10 +155,10 @@ pub trait Program: Sync {
     /// The state at the start.
     fn initial(&self, vertex: Vertex, globals: &Globals<Self::Aggregate>) -> Self::State;
 
-    /// What the vertex has to say, computed once per superstep; [`Combiner::SILENCE`] says nothing.
+    /// The signal of a vertex, computed once per superstep; [`Combiner::SILENCE`] for none.
     fn signal(&self, vertex: Vertex, state: Self::State) -> SignalOf<Self>;
 
-    /// What becomes of a signal along an edge. `weight` is 1 where the run is not weighted.
+    /// The signal after passing an edge. `weight` is 1 if the run is not weighted.
     #[inline]
     fn along(&self, signal: SignalOf<Self>, weight: f64) -> SignalOf<Self> {
         let _ = weight;
@@ -174,63 +174,66 @@ pub trait Program: Sync {
         globals: &Globals<Self::Aggregate>,
     ) -> Self::State;
 
-    /// The state of a vertex that has just signalled ([`Mode::Delta`]: without what it said). In
-    /// [`Mode::Full`] it must say the same again: a checkpoint then needs no signals.
+    /// The state of a vertex after it signalled; in [`Mode::Delta`], without the signalled
+    /// residual. In [`Mode::Full`] the new state must give the same signal again, because
+    /// checkpoints then omit signals.
     #[inline]
     fn signalled(&self, state: Self::State) -> Self::State {
         state
     }
 
-    /// How much there is to signal after a collect that took the state from `old` to `new`: the
-    /// vertex signals if this exceeds the threshold. By default 1 if the state changed, else 0. In
-    /// [`Mode::Full`] it only tells an asynchronous run what to do next.
+    /// The score after a collect that changed the state from `old` to `new`; the vertex signals if
+    /// it exceeds the threshold. By default 1 if the state changed, else 0. In [`Mode::Full`] the
+    /// score only orders the parts of asynchronous sweeps.
     #[inline]
     fn signal_score(&self, old: Self::State, new: Self::State) -> f64 {
         f64::from(u8::from(bytemuck::bytes_of(&old) != bytemuck::bytes_of(&new)))
     }
 
-    /// How urgent it is that a vertex in this state says what it has to say, where no superstep
-    /// orders it: on a store without supersteps those go first that are not below the average. At
-    /// least 0; by default its score, and all are equal where that is only of a change.
+    /// The urgency of signalling in this state, where no superstep orders vertices: a store without
+    /// supersteps processes vertices of at least average urgency first. At least 0; by default the
+    /// signal score, which is equal for all vertices if it only tells a change.
     #[inline]
     fn urgency(&self, state: Self::State) -> f64 {
         self.signal_score(state, state)
     }
 
-    /// Whether a vertex in state `one` signals before one in state `other`, in a program that is
-    /// [`Program::ORDERED`].
+    /// True if a vertex in state `one` signals before one in state `other`, in an
+    /// [`Program::ORDERED`] program.
     #[inline]
     fn before(&self, one: Self::State, other: Self::State) -> bool {
         let _ = (one, other);
         false
     }
 
-    /// How much there is to collect: the vertex collects if this exceeds the threshold, else the
-    /// signals are forgotten. By default 1. Not asked in [`Mode::Full`].
+    /// The vertex collects if this score exceeds the threshold; otherwise its signals are dropped.
+    /// By default 1. Not called in [`Mode::Full`].
     #[inline]
     fn collect_score(&self, state: Self::State, sum: SumOf<Self>) -> f64 {
         let _ = (state, sum);
         1.0
     }
 
-    /// What the vertex adds to the aggregate. At the start, and where a round begins, `old` is
-    /// `new`. Else, in the modes other than full, only vertices whose state changed add something.
+    /// The contribution of the vertex to the aggregate. At the start, and at the begin of a round,
+    /// `old` equals `new`. Otherwise, in modes other than full, only vertices whose state changed
+    /// contribute.
     #[inline]
     fn aggregate(&self, vertex: Vertex, old: Self::State, new: Self::State) -> Self::Aggregate {
         let _ = (vertex, old, new);
         Self::Aggregate::NOTHING
     }
 
-    /// True if there is another round when no vertex has anything left to signal: every vertex then
-    /// goes through [`Program::begin_round`], and supersteps go on. Not asked in [`Mode::Full`].
+    /// True if another round begins when no vertex has anything left to signal: every vertex then
+    /// goes through [`Program::begin_round`], and supersteps continue. Not called in
+    /// [`Mode::Full`].
     fn another_round(&self, globals: &Globals<Self::Aggregate>) -> bool {
         let _ = globals;
         false
     }
 
     /// The state with which a vertex begins another round. Every vertex then signals as at the
-    /// start, whatever the threshold: one that has nothing to say must return [`Combiner::SILENCE`]
-    /// from [`Program::signal`].
+    /// start, whatever the threshold; [`Program::signal`] must return [`Combiner::SILENCE`] for
+    /// vertices that have no signal.
     fn begin_round(
         &self,
         vertex: Vertex,
@@ -241,32 +244,32 @@ pub trait Program: Sync {
         state
     }
 
-    /// True if a vertex in this state takes no part any more: whatever it collects it stays so, it
-    /// signals nothing, adds nothing to the aggregate and begins rounds as it is. Where a round
-    /// begins, intervals of such vertices are left out from then on, and what is signalled to them
-    /// is neither read nor counted. Not asked in [`Mode::Full`].
+    /// True if a vertex in this state is finished: collecting never changes its state, it never
+    /// signals, adds nothing to the aggregate, and begins rounds unchanged. From the begin of the
+    /// next round, the engine skips intervals of finished vertices, and neither reads nor counts
+    /// signals to them. Not called in [`Mode::Full`].
     #[inline]
     fn finished(&self, state: Self::State) -> bool {
         let _ = state;
         false
     }
 
-    /// The program as one that takes many edges or vertices at a time; if it is, nothing else is
-    /// asked for a single edge or vertex.
+    /// The batched form of the program. If there is one, the engine calls no method for a single
+    /// edge or vertex.
     #[inline]
     fn batched(&self) -> Option<&dyn Batched<Self>> {
         None
     }
 
-    /// True if the run has converged, asked after every superstep.
+    /// True if the run has converged; called after every superstep.
     fn converged(&self, globals: &Globals<Self::Aggregate>) -> bool {
         let _ = globals;
         false
     }
 }
 
-/// Whether a program leaves out the signal along an edge: it is silence, or the edge is a self-loop
-/// that the program does not want. Full programs have no silence.
+/// Whether a program omits the signal along an edge: the signal is silence, or the program skips
+/// self-loops. Full programs have no silence.
 #[inline(always)]
 pub(crate) fn is_left_out<P: Program>(signal: SignalOf<P>, is_self_loop: bool) -> bool {
     P::MODE != Mode::Full && signal == P::Combiner::SILENCE || is_self_loop && !P::SELF_LOOPS

@@ -1,9 +1,9 @@
 //! Residency: the units of an index that are pinned in memory, and the streaming of all others.
 //!
 //! The pinned set is fixed for a run and spread evenly over the shards, so that reading and
-//! computing overlap throughout a superstep; under a cyclic scan any cache that evicts would only
-//! re-read. Invariant: a pinned unit stays packed, as it is on disk, and is verified when it is
-//! loaded; a streamed one at every use.
+//! computing overlap throughout a superstep; in a cyclic scan, a cache with eviction would only
+//! cause more reads. Invariant: a pinned unit stays packed, as on disk, and is verified when it is
+//! loaded; a streamed one is verified at every use.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,13 +27,13 @@ impl Units {
     }
 }
 
-/// An index, parts of it in memory: the units of its edges, then of its weights if they count.
+/// An index, partly in memory: the units of its edges, and of its weights if the run uses them.
 pub struct Resident {
     shards: Arc<ShardFile>,
     columns: Vec<Units>,
 }
 
-/// The files of an index that a run reads: of edges, and of weights if they count.
+/// The files of an index that a run reads: edges, and weights if the run uses them.
 pub(crate) fn columns(
     shards: &ShardFile,
     weighted: bool,
@@ -102,8 +102,8 @@ impl Resident {
         &self.shards
     }
 
-    /// The bytes of a unit, out of turn: of column 0, edges, or 1, weights. A unit that is not
-    /// pinned is read into `spare`, unless it is there.
+    /// The bytes of a unit, outside the announced order, of column 0 (edges) or 1 (weights). A unit
+    /// that is not pinned is read into `spare`, unless `spare` already holds it.
     pub(crate) fn unit<'b>(
         &'b self,
         column: usize,
@@ -139,21 +139,21 @@ impl Resident {
         unread.map(|column| column.file.entries()[unit].len).sum()
     }
 
-    /// True if the unit of segment `index` is read once at most.
+    /// True if the unit of segment `index` is read at most once.
     pub fn is_pinned(&self, index: usize) -> bool {
         let unit = self.shards.unit(index);
         self.columns.iter().all(|column| column.pinned[unit].is_some())
     }
 }
 
-/// A unit that is not pinned, read out of turn.
+/// A unit that is not pinned, read outside the announced order.
 #[derive(Default)]
 pub(crate) struct Spare {
     unit: Option<usize>,
     buffer: Buffer,
 }
 
-/// A unit at hand: for each column the buffer that was read, `None` where it is pinned.
+/// The current unit: for each column the buffer that was read, `None` where it is pinned.
 #[derive(Default)]
 struct Current {
     unit: usize,
@@ -171,13 +171,13 @@ pub struct Feed<'r> {
     residents: &'r [Resident],
     reads: ReadAhead<'r>,
     spare: Vec<Buffer>,
-    /// For each index, the unit announced last, and the one at hand.
+    /// For each index, the last announced unit, and the current one.
     announced: Vec<Option<usize>>,
     current: Vec<Current>,
 }
 
 impl<'r> Feed<'r> {
-    /// A feed with nothing announced.
+    /// A feed without announced units.
     pub fn new(residents: &'r [Resident], pool: &'r ReadPool) -> Self {
         Self {
             residents,
@@ -188,13 +188,13 @@ impl<'r> Feed<'r> {
         }
     }
 
-    /// Reads in flight.
+    /// Number of reads in flight.
     pub fn in_flight(&self) -> usize {
         self.reads.in_flight()
     }
 
     /// Announces the unit of a segment and starts the reads of columns that are not in memory.
-    /// `None` if the same unit was announced last.
+    /// `None` if the last announced unit is the same.
     pub fn announce(&mut self, file: usize, segment: usize) -> Option<Announced> {
         let resident = &self.residents[file];
         let unit = resident.shards.unit(segment);
@@ -215,7 +215,7 @@ impl<'r> Feed<'r> {
         Some(Announced { unit, reads: resident.columns.iter().map(read).collect() })
     }
 
-    /// Makes an announced unit the one at hand, waiting for its reads.
+    /// Makes an announced unit the current one, after waiting for its reads.
     pub fn turn_to(&mut self, file: usize, announced: Announced) -> Result<()> {
         let Announced { unit, reads } = announced;
         let last = std::mem::take(&mut self.current[file]);
@@ -226,7 +226,7 @@ impl<'r> Feed<'r> {
         Ok(())
     }
 
-    /// The bytes of column `column` of the unit at hand; none where there is no such column.
+    /// The bytes of column `column` of the current unit; empty if there is no such column.
     pub fn bytes(&self, file: usize, column: usize) -> &[u8] {
         let current = &self.current[file];
         match current.buffers.get(column) {

@@ -1,8 +1,8 @@
 //! The rows of a result, one after another, by ascending vertex id.
 //!
-//! Values lie in internal order, perhaps on disk. Rows follow the external order, which walks each
-//! run of the internal order forwards, so one window of values per run is read, and nothing at
-//! random. Invariant: memory is at most [`Rows::MEMORY_BYTES`] beside the batch that is asked for.
+//! Values are in internal order, perhaps on disk. The external order walks each run of the internal
+//! order forwards. So rows read one window of values per run, and nothing at random. Invariant:
+//! memory is at most [`Rows::MEMORY_BYTES`] in addition to the requested batch.
 
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub struct Rows<T> {
 }
 
 impl<T> Rows<T> {
-    /// Most bytes of memory that reading takes beside a batch.
+    /// The most bytes of memory of a reader, in addition to a batch.
     pub const MEMORY_BYTES: u64 = order::MEMORY_BYTES + MOST_RUNS as u64 * WINDOW * 16;
 }
 
@@ -77,7 +77,7 @@ impl<T: Deref<Target = ResultTable>> Rows<T> {
 }
 
 impl Window {
-    /// Moves on so that `vertex` is the first value; returns that.
+    /// Reads the window whose first value is that of `vertex`; returns that value.
     #[cold]
     fn load(&mut self, table: &ResultTable, vertex: u64) -> Result<Option<u64>> {
         let count = WINDOW.min(self.run.end - vertex);

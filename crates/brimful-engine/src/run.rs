@@ -1,8 +1,8 @@
 //! A run over shards.
 //!
-//! A superstep: every source's signal, made at the end of the superstep before, is combined into
-//! the sums of its targets in ascending order of (window, source); then every vertex collects, and
-//! makes its next signal, interval by interval. Aggregates are summed within an interval in id
+//! In a superstep, the signal of every source, made at the end of the last superstep, is combined
+//! into the sums of its targets in ascending order of (window, source). Then every vertex collects,
+//! and makes its next signal, interval by interval. Aggregates are summed within an interval in id
 //! order, then over intervals in order. Invariant: states and aggregates are the same bits at any
 //! budget and number of threads.
 
@@ -45,16 +45,16 @@ pub use checkpoint::identity;
 use context::RunContext;
 use unpacked::Unpacked;
 
-/// The states at the end of a run of `P`, and what the run did.
+/// The states at the end of a run of `P`, and its figures.
 #[derive(Debug)]
 pub struct Output<P: Program> {
     /// One state per vertex with edges, in internal order.
     pub states: ScratchArray<P::State>,
-    /// What the other vertices have.
+    /// The states of vertices without edges.
     pub isolated: Isolated<P::State>,
     /// The aggregate over the last superstep.
     pub aggregate: P::Aggregate,
-    /// Figures.
+    /// Figures of the run.
     pub stats: Stats,
 }
 
@@ -64,7 +64,7 @@ pub struct Output<P: Program> {
 ///
 /// # Errors
 /// [`brimful_store::Error::Budget`] before any work if the budget is too small; corruption and I/O
-/// as they are met; [`brimful_store::Error::Interrupted`] after a cancellation.
+/// errors when they occur; [`brimful_store::Error::Interrupted`] after a cancellation.
 pub fn run<P: Program>(
     program: &P,
     graph: &Graph,
@@ -73,7 +73,7 @@ pub fn run<P: Program>(
 ) -> Result<Output<P>> {
     options.check_weights(graph)?;
     options.check::<P>()?;
-    // Of all that follows, an index that is missing included, before any of it begins.
+    // The smallest budget of all stages, including a missing index, is checked before the first.
     let (needs, extent) =
         (Needs::of(program), Extent::of(graph, program.indexes(), options.weighted));
     let setting = Setting::new(&extent, resources);
@@ -130,7 +130,7 @@ pub fn run<P: Program>(
     Ok(Output { states: run.states, isolated, aggregate: run.globals.aggregate, stats })
 }
 
-/// Bytes moved so far: by the job's scratch files and by the graph's own, which may count apart.
+/// Bytes moved so far, by the scratch files of the job and by the graph, whose counters may differ.
 pub fn moved(graph: &Graph, resources: &Resources) -> Moved {
     let (job, own) = (resources.job.traffic(), graph.traffic());
     if Arc::ptr_eq(job, own) { job.moved() } else { job.moved() + own.moved() }
@@ -140,7 +140,7 @@ pub fn moved(graph: &Graph, resources: &Resources) -> Moved {
 struct ShardRun<'a, P: Program> {
     context: RunContext<'a, P>,
     states: ScratchArray<P::State>,
-    /// The signals that this superstep makes; if `signals` holds a window only, all signals.
+    /// The signals that this superstep makes; with a source window, the signals of all vertices.
     next: ScratchArray<SignalOf<P>>,
     /// The signals of all vertices, or of a window of sources.
     signals: HugeArray<SignalOf<P>>,
@@ -215,7 +215,7 @@ impl<'a, P: Program> ShardRun<'a, P> {
         Ok(())
     }
 
-    /// Sets every state and makes the first signals.
+    /// Sets every state and computes the first signals.
     fn initialize(&mut self) -> Result<()> {
         self.context.resources.job.begin("initialize", self.context.graph.intervals());
         self.pass(Turn::First)
@@ -265,7 +265,7 @@ impl<P: Program> Supersteps for ShardRun<'_, P> {
         self.context.program.converged(&self.globals)
     }
 
-    /// Begins rounds until some vertex signals. False if none does and there is no other round.
+    /// Begins rounds until a vertex signals. False if none does and there is no other round.
     fn goes_on(&mut self) -> Result<bool> {
         while self.frontier.as_ref().is_some_and(|frontier| frontier.count() == 0) {
             if !self.context.program.another_round(&self.globals) {

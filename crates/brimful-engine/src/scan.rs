@@ -1,5 +1,5 @@
 //! All edges of an index, in no particular order, for algorithms whose result does not depend on
-//! one.
+//! the order.
 //!
 //! Edges that fit in memory stay there, packed, for the next scan; the rest streams, with reads in
 //! flight. Invariant: a scan visits every edge exactly once.
@@ -42,7 +42,7 @@ impl Edges<'_> {
     }
 }
 
-/// An index that is scanned.
+/// An index to scan.
 pub struct Scan {
     files: Vec<Resident>,
     /// Segments of each unit.
@@ -54,20 +54,20 @@ pub struct Scan {
 const READS: usize = 2;
 
 impl Scan {
-    /// The least bytes of a scan, besides the caller's.
+    /// The least bytes of a scan, excluding the caller's.
     pub fn minimum_bytes(extent: &Extent, workers: usize) -> u64 {
         workers as u64 * ((READS as u64 + 1) * extent.largest_unit() + extent.unpacked())
     }
 
-    /// Bytes that a scan in `bytes` of memory is likely to fill: resident units, and buffers of
-    /// others.
+    /// Bytes that a scan in `bytes` of memory is likely to fill: resident units, and buffers for
+    /// the others.
     pub fn likely_bytes(extent: &Extent, bytes: u64, workers: usize) -> u64 {
         let minimum = Self::minimum_bytes(extent, workers);
         let pinned = bytes.saturating_sub(minimum).min(extent.packed());
         pinned + minimum.min(extent.packed() - pinned)
     }
 
-    /// Scans of `shards`, whose extent is given, in `bytes` of memory, at least
+    /// Scans of `shards`, with the given extent, in `bytes` of memory, at least
     /// [`Scan::minimum_bytes`].
     pub fn new(
         shards: Arc<ShardFile>,
@@ -90,7 +90,7 @@ impl Scan {
     /// Calls `each(edges)` for all edges, a batch of at most 256 at a time, from all threads.
     ///
     /// # Errors
-    /// Corruption, also if `each` returns false because edges are impossible.
+    /// Those of reading; corruption also if `each` returns false because edges are impossible.
     pub fn for_each(
         &self,
         resources: &Resources,

@@ -10,10 +10,10 @@ use brimful_graph::shards::Segment;
 
 use crate::residency::Resident;
 
-/// Fewest and most edges of an item of light intervals, a vertex counted like an edge: few enough
-/// that workers end together, enough that whole units are read for one.
+/// Fewest and most edges of an item of light intervals; a vertex counts as an edge. Small items let
+/// workers end together; large ones read whole units.
 const ITEM_EDGES: (u64, u64) = (1 << 16, 1 << 21);
-/// Items that a graph of middling size is cut into.
+/// Number of items of a graph of medium size.
 const ITEMS: u64 = 64;
 
 /// A segment to walk.
@@ -55,7 +55,7 @@ impl Schedule {
     /// Most bytes of memory of a schedule of so many segments, items and intervals.
     pub(crate) fn memory_bytes(segments: u64, items: u64, intervals: u64) -> u64 {
         let of_item = size_of::<Item>() + size_of::<ScheduleBlock>();
-        // A list that grows takes up to twice what it holds.
+        // A growing list takes up to twice the memory of its contents.
         2 * (segments * size_of::<Step>() as u64 + items * of_item as u64)
             + intervals * size_of::<usize>() as u64
     }
@@ -71,7 +71,7 @@ impl Schedule {
             intervals,
         };
         let mut next = vec![0; files.len()];
-        // The first interval and step of the item of light intervals under way, and its weight.
+        // The first interval and step of the open item of light intervals, and its weight.
         let mut light: Option<(usize, usize, u64)> = None;
         for interval in 0..intervals {
             let shards = files.iter().zip(&mut next).enumerate().map(|(file, (resident, next))| {
@@ -110,7 +110,7 @@ impl Schedule {
         schedule
     }
 
-    /// Makes blocks of the items.
+    /// Groups the items into blocks.
     fn close_blocks(&mut self) {
         let mut items = 0;
         for part in self.items.chunk_by(|a, b| a.intervals == b.intervals) {
@@ -141,7 +141,7 @@ impl Schedule {
         self.steps(block).map(|step| (step.file, step.segment))
     }
 
-    /// Ends the item of light intervals under way before `interval`.
+    /// Ends the open item of light intervals before `interval`.
     fn close(&mut self, light: &mut Option<(usize, usize, u64)>, interval: usize) {
         if let Some((first, step, _)) = light.take() {
             let (intervals, steps) = (first..interval, step..self.steps.len());

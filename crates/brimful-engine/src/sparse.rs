@@ -26,7 +26,7 @@ use crate::sweep::Sources;
 
 /// Sparse traversal is tried if at most one vertex in so many signals.
 pub(crate) const SOURCES_PER_SIGNAL: u64 = 32;
-/// It is given up if more than one vertex in so many receives a signal: dense is faster then.
+/// It is abandoned if more than one vertex in so many receives a signal: dense is faster then.
 const TARGETS_PER_SUM: u64 = 16;
 /// These limits are at least so many vertices, on any graph.
 const FEWEST: u64 = 1 << 12;
@@ -52,7 +52,7 @@ pub(crate) struct Sparse<S> {
 /// The input of a sparse superstep.
 pub(crate) struct Combine<'a, P: Program> {
     pub(crate) program: &'a P,
-    /// For each file, whether its edges count.
+    /// For each file, whether its edges are walked.
     pub(crate) walked: &'a [bool],
     pub(crate) files: &'a [Resident],
     pub(crate) signals: &'a [SignalOf<P>],
@@ -87,7 +87,7 @@ pub(crate) fn memory_bytes(needs: &Needs, extent: &Extent, workers: u64, reading
     pinned_bytes(extent) + working_bytes(needs, extent, workers).saturating_sub(reading)
 }
 
-/// Bytes that they are likely to take beyond those: lists that grow may be half empty.
+/// Bytes that sparse supersteps are likely to take beyond those: growing lists may be half empty.
 pub(crate) fn likely_bytes(needs: &Needs, extent: &Extent, workers: u64, reading: u64) -> u64 {
     let working = targets(extent) * needs.target_sum / 2 + sums(needs, extent, workers);
     directories(extent) + lists(extent) / 2 + working.saturating_sub(reading)
@@ -239,7 +239,7 @@ impl<S: Copy + Send> Sparse<S> {
             && !combine.finished[interval]
     }
 
-    /// Combines what the frontier signals into one interval.
+    /// Combines the signals of the frontier into one interval.
     fn interval<P: Program<Combiner: Combiner<Sum = S>>>(
         &self,
         combine: &Combine<'_, P>,
@@ -281,7 +281,8 @@ impl<S: Copy + Send> Sparse<S> {
             buffers.sums.drain_into::<P::Combiner>(&mut windows);
         }
         let target_sums = windows.pop().unwrap_or_default();
-        // They ascend. The last interval is shorter than its targets can be.
+        // Targets ascend, so the last one decides. The last interval has fewer vertices than
+        // others.
         let first = interval << combine.interval_bits;
         let beyond = target_sums
             .last()
@@ -294,7 +295,7 @@ impl<S: Copy + Send> Sparse<S> {
         }
     }
 
-    /// Combines what `sources`, ascending, signal along the edges of one segment.
+    /// Combines the signals of `sources`, ascending, along the edges of one segment.
     fn segment<P: Program<Combiner: Combiner<Sum = S>>>(
         &self,
         combine: &Combine<'_, P>,
@@ -405,7 +406,8 @@ impl<S: Copy + Send> Sparse<S> {
     }
 }
 
-/// The first and the last source of the segments of an interval; of none, a span that holds nobody.
+/// The first and the last source of the segments of an interval; an empty range if there is no
+/// segment.
 fn span(files: &[Resident], shard: &Shard) -> (u64, u64) {
     let segments =
         shard.iter().flat_map(|(file, range)| &files[*file].shards().segments()[range.clone()]);
@@ -493,7 +495,7 @@ pub(crate) struct SparseBuffers<S> {
     plain: Vec<u8>,
     /// The bytes of one block.
     single: Vec<u8>,
-    /// The weights of a batch of edges; ones where they have none.
+    /// The weights of a batch of edges; ones if the run is not weighted.
     values: [f64; BATCH],
     /// The index and the segment that `plain` holds.
     unpacked: Option<(usize, usize)>,

@@ -23,7 +23,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// A phrase for people.
+    /// A phrase for messages.
     pub fn phrase(self) -> &'static str {
         match self {
             Self::Converged => "converged within the tolerance",
@@ -76,7 +76,7 @@ impl Traversal {
         Self::Search,
     ];
 
-    /// Its name.
+    /// The name of the traversal.
     pub fn name(self) -> &'static str {
         match self {
             Self::Dense => "dense",
@@ -162,7 +162,7 @@ impl Durations {
     }
 
     /// Seconds of the shortest, the median and the longest superstep; the median of more than 1,000
-    /// is right to 3 %. `None` if there was none.
+    /// has an error of at most 3 %. `None` if there was no superstep.
     pub fn spread(&self) -> Option<[f64; 3]> {
         let middle = self.count / 2;
         let median = if self.count <= Self::MOST_LISTED as u64 {
@@ -187,7 +187,7 @@ impl Durations {
 pub struct Swept {
     /// Signals combined.
     pub signals: u64,
-    /// Edges looked at, whether their sources signalled or not.
+    /// Edges visited, whether their sources signalled or not.
     pub edges: u64,
 }
 
@@ -222,7 +222,7 @@ pub struct Stats {
     pub index_seconds: f64,
     /// Signals combined.
     pub signals: u64,
-    /// Edges looked at, whether their sources signalled or not.
+    /// Edges visited, whether their sources signalled or not.
     pub edges_visited: u64,
     /// Bytes read from files and written to them.
     pub moved: Moved,

@@ -36,7 +36,7 @@ pub trait Supersteps {
 }
 
 /// Runs supersteps until a run that began at `start` ends. After each but the last, `checkpoint`
-/// returns whether it made one.
+/// returns whether it wrote a checkpoint.
 pub fn run_supersteps<R: Supersteps>(
     run: &mut R,
     options: &RunOptions,
@@ -70,10 +70,10 @@ pub fn run_supersteps<R: Supersteps>(
     Ok(Reason::MaxSupersteps)
 }
 
-/// Builds the missing one of the indexes that a program walks, if any; returns the seconds.
+/// Builds the missing index of those that a program walks, if any; returns the seconds.
 ///
 /// # Errors
-/// Those of building it.
+/// Those of building the index.
 pub fn build_missing(graph: &Graph, indexes: &[Index], resources: &Resources) -> Result<f64> {
     // The forward index always exists, so the missing one is the reverse.
     match indexes.iter().any(|index| graph.shards(*index).is_none()) {

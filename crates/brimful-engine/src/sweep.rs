@@ -44,7 +44,7 @@ pub(crate) enum Activity<'a> {
 /// The input of a sweep.
 pub(crate) struct Sweep<'a, P: Program> {
     pub(crate) program: &'a P,
-    /// For each file, whether its edges count.
+    /// For each file, whether its edges are walked.
     pub(crate) walked: &'a [bool],
     pub(crate) files: &'a [Resident],
     pub(crate) schedule: &'a Schedule,
@@ -52,7 +52,7 @@ pub(crate) struct Sweep<'a, P: Program> {
     pub(crate) activity: Activity<'a>,
     /// For each interval, whether all of its vertices are finished.
     pub(crate) finished: &'a [bool],
-    /// The items to do, in order, those of an interval together; `None`: all.
+    /// The items of the sweep, in order, those of an interval together; `None`: all.
     pub(crate) items: Option<&'a [usize]>,
     pub(crate) free: &'a FreeSums<SumOf<P>>,
     pub(crate) weighted: bool,
@@ -63,7 +63,7 @@ pub(crate) struct Sweep<'a, P: Program> {
     pub(crate) resources: &'a Resources,
 }
 
-/// The sums of an interval of several items, so far.
+/// The partial sums of an interval of several items.
 struct Total<S> {
     turn: usize,
     sums: HugeArray<S>,
@@ -79,12 +79,12 @@ struct Shared<S> {
     edges: AtomicU64,
     totals: Vec<Mutex<Total<S>>>,
     passed: Condvar,
-    /// One lock for the condition variable: turns pass a few hundred times a second at most.
+    /// One lock for the condition variable: at most a few hundred turns pass in a second.
     turns: Mutex<()>,
     failed: AtomicBool,
 }
 
-/// Tells the other workers when one ends early.
+/// Tells the other workers if its worker ends early.
 struct OnEarlyEnd<'s, S> {
     shared: &'s Shared<S>,
     early: bool,
@@ -110,7 +110,7 @@ impl<P: Program> Sweep<'_, P> {
             let interval = steps.interval;
             let collect = |sums: &mut [SumOf<P>]| collect(worker.index, interval, sums);
             if self.finished[interval] {
-                // All its steps are idle.
+                // All steps of the item are idle.
                 return if item.turn + 1 == item.turns {
                     collect(&mut []).map(|()| true)
                 } else {
@@ -199,14 +199,14 @@ struct Worker<'s, P: Program> {
     index: usize,
 }
 
-/// An item claimed, with the steps that will be walked as far as they were announced.
+/// A claimed item, with its announced and unannounced steps.
 struct Claimed {
     item: usize,
     announced: VecDeque<(Step, Option<Announced>)>,
     unannounced: Range<usize>,
 }
 
-/// The steps of one interval that are still to be walked.
+/// The remaining steps of one interval.
 struct Steps<'v, 'r, P: Program> {
     worker: &'v Worker<'v, P>,
     interval: usize,
@@ -216,7 +216,7 @@ struct Steps<'v, 'r, P: Program> {
 }
 
 impl<P: Program> Steps<'_, '_, P> {
-    /// True if there is none left.
+    /// True if no step remains.
     fn are_done(&mut self) -> bool {
         self.worker.look_ahead(self.claimed, self.feed);
         let next = self.claimed.front().and_then(|front| front.announced.front());

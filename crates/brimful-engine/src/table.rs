@@ -1,4 +1,4 @@
-//! A result as a table: the user's vertex ids, sorted, beside one value each.
+//! A result as a table: the user's vertex ids, sorted, with one value each.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,7 +22,7 @@ pub const BATCH_ROWS: usize = 64 << 10;
 
 /// The result of a run.
 ///
-/// Raw values are those of [`Values`], but for vertices the bits of their external ids.
+/// Raw values are those of [`Values`], except that vertices are the bits of their external ids.
 #[derive(Debug)]
 pub struct ResultTable {
     graph: Arc<Graph>,
@@ -87,7 +87,7 @@ impl ResultTable {
         self.graph.id_type().from_order_key(self.smallest_key.wrapping_add(place))
     }
 
-    /// The place of the external id that has the bits `id`.
+    /// The offset of the external id with the bits `id` from the smallest one, in order of keys.
     fn place(&self, id: u64) -> u64 {
         self.graph.id_type().order_key(id).wrapping_sub(self.smallest_key)
     }
@@ -125,7 +125,7 @@ impl ResultTable {
         }
     }
 
-    /// A number that orders as the value does.
+    /// A number with the same order as the value.
     fn order_key(&self, raw: u64) -> u64 {
         match self.values.kind() {
             Kind::Float => order_key(f64::from_bits(raw)),
@@ -154,7 +154,7 @@ impl ResultTable {
     }
 
     /// The `count` rows with the largest values, largest first, ties by vertex. Rows without a
-    /// value are left out. Vertices that are strings come as their ranks.
+    /// value are left out. String ids are returned as their ranks.
     pub fn top(&self, count: u64) -> Result<Vec<(i128, Value)>> {
         let (mut top, mut rows) = (Top::new(self, count), Vec::new());
         while let Some(mut more) = top.next_batch(BATCH_ROWS)? {
@@ -163,7 +163,7 @@ impl ResultTable {
         Ok(rows)
     }
 
-    /// The best `count` rows of those after `after`, the worst first.
+    /// The best `count` rows after `after`, the worst first.
     fn best_after(&self, after: Option<Rank>, count: usize) -> Result<Vec<Row>> {
         let mut best = Best { rows: BinaryHeap::new(), count, after };
         let (mut raw, mut ids) = (Vec::new(), Vec::new());
@@ -171,7 +171,7 @@ impl ResultTable {
         for start in (0..connected).step_by(BATCH_ROWS) {
             let rows = (connected - start).min(BATCH_ROWS as u64) as usize;
             self.read_raw(start, rows, &mut raw)?;
-            // Most batches have nobody who could be among the best: their ids need not be read.
+            // Most batches have no candidate for the best rows; their ids need not be read.
             if raw.iter().flatten().any(|raw| best.could_take(self.order_key(*raw))) {
                 ids.resize(rows, 0);
                 self.graph.external_ids(start, &mut ids)?;
@@ -203,8 +203,8 @@ impl ResultTable {
         }
     }
 
-    /// Writes `vertex,<name>` and a line per vertex. Floats are written so that they read back as
-    /// the same bits; a value that is missing is an empty field.
+    /// Writes `vertex,<name>` and a line per vertex. Floats are written so that reading them gives
+    /// the same bits; a missing value is an empty field.
     pub fn write_csv(&self, path: &Path, overwrite: bool, job: &Job) -> Result<()> {
         let mut out = OutputFile::create(path, overwrite)?;
         out.write(format!("vertex,{}\n", self.name).as_bytes())?;
@@ -258,14 +258,14 @@ impl ResultTable {
     }
 }
 
-/// Ids to be written.
+/// Ids to write.
 enum IdTexts {
     Numbers(Vec<i128>),
     Names(Labels),
 }
 
 impl IdTexts {
-    /// The ids of the first rows of `columns`, and how many rows they are.
+    /// The ids of the first rows of `columns`, and the number of rows.
     fn rows(
         graph: &Graph,
         names: &mut NameCursor,
@@ -275,7 +275,7 @@ impl IdTexts {
             let (rows, labels) = names.rows(graph, columns)?;
             return Ok((rows, labels.into_iter().map(Self::Names).collect()));
         }
-        // Where there is none, nothing is written.
+        // A missing id is not written.
         let number = |id: &Option<u64>| id.map_or(0, |id| graph.id_type().number(id));
         let numbers = columns.iter().map(|ids| Self::Numbers(ids.iter().map(number).collect()));
         Ok((columns.first().map_or(0, |ids| ids.len()), numbers.collect()))
@@ -294,7 +294,7 @@ impl IdTexts {
     }
 }
 
-/// `write` is given the number of the row and its value.
+/// Writes rows; `write` receives the number of a row and its value.
 fn write_rows<T: Copy>(
     text: &mut String,
     ids: &IdTexts,
@@ -310,25 +310,24 @@ fn write_rows<T: Copy>(
     });
 }
 
-/// Order key of a value, order key of its vertex's id: ties go to the smaller.
+/// Order key of a value, and order key of its vertex's id: ties go to the smaller id.
 type Rank = (u64, Reverse<u64>);
 
 /// A rank and the raw value.
 type Row = (u64, Reverse<u64>, u64);
 
-/// Most rows that are kept at once while the best are looked for.
+/// The most rows that a search for the best holds at once.
 const TOP_ROWS: u64 = 1 << 17;
 
-/// The rows with the largest values, one after another.
+/// An iterator over the rows with the largest values.
 ///
-/// All rows are read again for every `TOP_ROWS` of them, so that memory is bounded whatever their
-/// number.
+/// It reads all rows again for every `TOP_ROWS` results, so that memory is bounded for any count.
 pub struct Top<T> {
     table: T,
     left: u64,
-    /// The next ones, the first last.
+    /// The next rows, the first one last.
     found: Vec<Row>,
-    /// The last one that was found.
+    /// The last row found.
     after: Option<Rank>,
 }
 
@@ -348,7 +347,7 @@ impl<T: Deref<Target = ResultTable>> Top<T> {
         if self.found.is_empty() && self.left > 0 {
             let wanted = self.left.min(TOP_ROWS);
             self.found = self.table.best_after(self.after, wanted as usize)?;
-            // Few are the last ones.
+            // Fewer rows than wanted are the last ones.
             self.left = if (self.found.len() as u64) < wanted { 0 } else { self.left - wanted };
             self.after = self.found.first().map(|row| (row.0, row.1));
         }
@@ -368,7 +367,7 @@ impl<T: Deref<Target = ResultTable>> Top<T> {
 struct Best {
     rows: BinaryHeap<Reverse<Row>>,
     count: usize,
-    /// Those up to this one were found before.
+    /// Rows up to this one were found before.
     after: Option<Rank>,
 }
 
@@ -382,7 +381,7 @@ impl Best {
     }
 }
 
-/// A number that orders as the float does (IEEE 754 total order).
+/// A number with the same order as the float (IEEE 754 total order).
 fn order_key(value: f64) -> u64 {
     let bits = value.to_bits();
     if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }

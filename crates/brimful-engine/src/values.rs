@@ -1,7 +1,7 @@
-//! The value column of a result: from states to what the user sees.
+//! The value column of a result: the conversion from states to the user's values.
 //!
-//! Within the engine a value is 64 bits or nothing: the bits of a float, of an integer, or the
-//! place of a vertex's external id (see [`crate::Vertex::external`]).
+//! Inside the engine a value is 64 bits or missing: the bits of a float, of an integer, or the
+//! external id of a vertex as an offset (see [`crate::Vertex::external`]).
 
 use std::fmt;
 
@@ -10,23 +10,24 @@ use bytemuck::Pod;
 
 use crate::error::Result;
 
-/// What values are.
+/// The type of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Floats of 64 bits.
     Float,
-    /// Integers of 64 bits with a sign.
+    /// Signed integers of 64 bits.
     Integer,
-    /// Integers of 64 bits without.
+    /// Unsigned integers of 64 bits.
     Unsigned,
     /// Vertices.
     Vertex,
 }
 
-/// Value of a vertex without edges, by the place of its external id.
+/// The value of a vertex without edges, by the offset of its external id.
 type OfIsolated = Box<dyn Fn(u64) -> Option<u64> + Send + Sync>;
 
-/// One value per vertex with edges, in internal order, perhaps on disk; and what the others have.
+/// One value per vertex with edges, in internal order, perhaps on disk; and the rule for other
+/// vertices.
 pub struct Values {
     kind: Kind,
     nullable: bool,
@@ -71,8 +72,7 @@ impl Values {
         Self { kind, nullable: true, states, isolated: Box::new(isolated) }
     }
 
-    /// Floats: `value` of each state; vertices without edges have what `isolated` makes of their
-    /// place.
+    /// Floats: `value` of each state, and `isolated` of the external id for vertices without edges.
     pub fn floats<S: Pod + Send + Sync>(
         states: ScratchArray<S>,
         value: impl Fn(S) -> Option<f64> + Send + Sync + 'static,
@@ -102,7 +102,7 @@ impl Values {
         )
     }
 
-    /// Integers without a sign, likewise.
+    /// Unsigned integers, likewise.
     pub fn unsigned<S: Pod + Send + Sync>(
         states: ScratchArray<S>,
         value: impl Fn(S) -> Option<u64> + Send + Sync + 'static,
@@ -111,7 +111,7 @@ impl Values {
         Self::new(Kind::Unsigned, states, value, isolated)
     }
 
-    /// Vertices, as the places of their external ids, likewise.
+    /// Vertices, as the offsets of their external ids, likewise.
     pub fn vertices<S: Pod + Send + Sync>(
         states: ScratchArray<S>,
         value: impl Fn(S) -> Option<u64> + Send + Sync + 'static,
@@ -120,13 +120,13 @@ impl Values {
         Self::new(Kind::Vertex, states, value, isolated)
     }
 
-    /// The same, declared to have no null.
+    /// The same values, declared to have no null.
     #[must_use]
     pub fn without_nulls(self) -> Self {
         Self { nullable: false, ..self }
     }
 
-    /// What values are.
+    /// The type of the values.
     pub fn kind(&self) -> Kind {
         self.kind
     }
@@ -157,7 +157,7 @@ pub enum Column {
     Float(Vec<Option<f64>>),
     /// Integers.
     Integer(Vec<Option<i64>>),
-    /// Integers without a sign.
+    /// Unsigned integers.
     Unsigned(Vec<Option<u64>>),
     /// Bits of external ids.
     Ids(Vec<Option<u64>>),
@@ -179,7 +179,7 @@ impl Column {
     }
 }
 
-/// A value of one row, for people.
+/// A value of one row, for display.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value {
     /// None.

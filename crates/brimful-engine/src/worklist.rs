@@ -1,24 +1,23 @@
-//! Vertices that have something to signal, in the order that a program gives them.
+//! Vertices that are due to signal, in the order of the program.
 //!
-//! On a graph of high diameter a superstep wakes few vertices, and many of them signal again later,
-//! when a shorter way has arrived. Taken in order (Dijkstra 1959) each signals about once.
-//! Invariant: whatever the order, the states end as those of supersteps do, for a program says by
-//! [`crate::Program::ORDERED`] that its states are the least that any way of signals gives.
+//! On a graph of high diameter a superstep has a small frontier, and many of its vertices signal
+//! again later, when a shorter path has arrived. In order (Dijkstra 1959) each signals about once.
+//! Invariant: in any order the final states are those of supersteps, because a program declares by
+//! [`crate::Program::ORDERED`] that its states are the minimum over all paths of signals.
 
 use crate::adjacency::Adjacency;
 use crate::extent::Extent;
 
-/// Supersteps visit so many times the edges of the graph before a worklist is made: making one
-/// takes about the same time.
+/// The worklist is made when supersteps have visited the edges of the graph so many times: making
+/// one takes about as long.
 pub(crate) const PASSES_WORTH_UNPACKING: u64 = 12;
-/// Edges that are looked at in too little time for anything else to be worth beginning: some ten
-/// milliseconds.
+/// Edge visits that are too brief for any other traversal to pay off: some ten milliseconds.
 pub(crate) const BRIEF: u64 = 1 << 22;
-/// Vertices that signal between two looks at whether the run was cancelled.
+/// Vertices that signal between two checks for a cancellation.
 pub(crate) const TURNS: usize = 1 << 12;
-/// Children of a place in the queue: few enough to share a cache line.
+/// Children of a node of the heap: few enough to share a cache line.
 const CHILDREN: usize = 4;
-/// The place of a vertex that is not in the queue.
+/// The position of a vertex that is not in the queue.
 const NOWHERE: u32 = u32::MAX;
 
 /// Bytes of the adjacency and the queue of a whole graph; `None` if it cannot have one.
@@ -26,7 +25,7 @@ pub(crate) fn memory_bytes(extent: &Extent) -> Option<u64> {
     Adjacency::memory_bytes(extent).map(|bytes| bytes + 2 * 4 * extent.vertices)
 }
 
-/// Vertices, each once, those first whose states come first: a heap that knows the place of each.
+/// A queue of vertices, each once, ordered by state: a heap that knows the position of each.
 pub(crate) struct Queue {
     heap: Vec<u32>,
     places: Vec<u32>,
@@ -38,7 +37,7 @@ impl Queue {
         Self { heap: Vec::with_capacity(vertices), places: vec![NOWHERE; vertices] }
     }
 
-    /// Adds a vertex, or moves one forward whose state has changed. `before` tells which of two
+    /// Adds a vertex, or moves it forward if its state has changed. `before` tells which of two
     /// comes first.
     #[inline]
     pub(crate) fn push(&mut self, vertex: usize, before: impl Fn(u32, u32) -> bool) {
@@ -58,7 +57,7 @@ impl Queue {
         self.put(place, vertex as u32);
     }
 
-    /// Takes the first vertex out.
+    /// Removes and returns the first vertex.
     #[inline]
     pub(crate) fn pop(&mut self, before: impl Fn(u32, u32) -> bool) -> Option<usize> {
         let first = *self.heap.first()?;

@@ -1,6 +1,6 @@
-//! Programs over neighbour lists against plain recomputation in memory: the same bits with states
-//! in memory or on disk, at any number of threads, on random multigraphs with self-loops, parallel
-//! edges and weights.
+//! Programs over neighbour lists, compared with plain recomputation in memory: the same bits with
+//! states in memory or on disk, at any number of threads, on random multigraphs with self-loops,
+//! parallel edges and weights.
 
 #![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
 
@@ -33,11 +33,11 @@ struct Case {
     arcs: Vec<(u64, u64, f64)>,
 }
 
-/// Random edges, every third one of a few that repeat; the last vertices have none.
+/// Random edges, every third from a small set that repeats; the last vertices have none.
 fn case(folder: &Path, seed: u64, edges: u64, undirected: bool) -> Case {
     let edge = |at: u64| {
         let random = splitmix64(seed.wrapping_add(at));
-        // A square makes some vertices have many.
+        // The square gives some vertices many edges.
         let end = |bits: u64| (bits % 977) * (bits % 977) % (VERTICES - 9);
         match at % 3 {
             0 => (random % 5, random % 7, 0.5),
@@ -94,10 +94,10 @@ impl Case {
     }
 }
 
-/// Mixes everything that a program may see, in order.
+/// Mixes all inputs of a program, in order.
 struct Mixer {
     indexes: &'static [Index],
-    /// The run has converged after so many supersteps.
+    /// The run converges after so many supersteps.
     enough: u64,
 }
 
@@ -161,7 +161,7 @@ impl Gather for Mixer {
     }
 }
 
-/// States and aggregate of [`Mixer`] straight from its definition.
+/// States and aggregate of [`Mixer`], computed from its definition.
 fn mixed(case: &Case, program: &Mixer, weighted: bool) -> (Vec<u64>, Mixed) {
     let lists = case.lists(program.indexes);
     let vertex = |at: usize| {
@@ -226,7 +226,7 @@ fn states<G: Gather>(output: &Gathered<G::State, G::Aggregate>) -> Vec<G::State>
     out
 }
 
-/// The smallest budget with which `attempt` works, by the word of a refusal.
+/// The smallest budget with which `attempt` works, as named by a refusal.
 fn smallest<T>(attempt: impl Fn(u64) -> Result<T>) -> u64 {
     match attempt(1).err() {
         Some(brimful_engine::Error::Store(StoreError::Budget { needed, .. })) => needed,
@@ -257,7 +257,7 @@ fn check<G: Gather>(
             resident.push(output.states.is_resident());
         }
         assert!(resident.is_sorted() && resident[8], "{threads} threads: {resident:?}");
-        // What each of more threads needs is more than the states of so small a graph.
+        // The needs of more threads exceed the states of so small a graph.
         assert!(threads > 2 || !resident[0], "{threads} threads: {resident:?}");
     }
 }
@@ -286,7 +286,7 @@ fn lists_weights_degrees_and_aggregates_are_those_of_the_definition() {
     }
 }
 
-/// First-fit colours, in the order of hashes. State: the colour or none, and the place of the id.
+/// First-fit colours, in the order of hashes. State: the colour or none, and the offset of the id.
 struct FirstFit;
 
 const NONE: u64 = u64::MAX;
@@ -356,7 +356,7 @@ fn programs_that_settle_come_to_the_same_states_in_fewer_supersteps_with_more_me
         let needed = smallest(|budget| {
             gather(&FirstFit, &case.graph, &RunOptions::default(), &resources(2, budget))
         });
-        // Where all lists are made together, once is enough.
+        // If all lists are made together, one superstep is enough.
         let (little, much) = (run(needed), run(1 << 28));
         assert_eq!(much.supersteps, 1);
         assert!(little.supersteps > 2 && little.edges_visited > much.edges_visited);
@@ -375,7 +375,7 @@ fn programs_that_settle_take_few_supersteps_in_little_memory() {
         let mut most = 0;
         for threads in [1, 3] {
             let needed = smallest(|budget| run(threads, budget));
-            // All states are in memory with so much more.
+            // This budget holds all states in memory.
             let resident = needed + case.graph.connected() * (16 + 4);
             for budget in (resident..needed + (2 << 20)).step_by(1 << 16) {
                 let output = run(threads, budget).unwrap();
@@ -387,7 +387,7 @@ fn programs_that_settle_take_few_supersteps_in_little_memory() {
                 most = most.max(output.stats.supersteps);
             }
         }
-        // Everybody once, and then as often as the lists are longer than what memory holds of them.
+        // One superstep for all vertices, then one for each time that memory fills with lists.
         assert!((3..=40).contains(&most), "{most} supersteps");
     }
 }

@@ -1,6 +1,6 @@
-//! Graphs whose files are damaged, exchanged, or made by an enemy: every one is refused with a
-//! typed error, or gives the answer that the undamaged graph gives, and none takes more memory than
-//! it justifies. Nothing panics.
+//! Graphs whose files are damaged, exchanged or forged: each is refused with a typed error, or
+//! gives the answer of the undamaged graph, and none takes more memory than its files justify.
+//! Nothing panics.
 
 #![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
 
@@ -32,11 +32,11 @@ static HEAP: PeakAlloc = PeakAlloc;
 /// Few edges in many segments.
 const SMALL: Geometry =
     Geometry { interval_bits: 3, window_edges: 40, segment_edges: 16, unit_bytes: 200 };
-/// What a reader may take beside twice what the undamaged graph takes: messages, and tables of a
-/// few entries.
+/// Memory that a reader may take beyond twice that of the undamaged graph: messages, and tables of
+/// a few entries.
 const SLACK_BYTES: usize = 256 << 10;
 
-/// What a run may take at most.
+/// The most bytes that a run may take.
 const BUDGET: usize = 64 << 20;
 
 /// The heap is counted for the whole process: one test at a time.
@@ -66,7 +66,7 @@ fn folder_of(files: &Files) -> FaultFolder {
     folder
 }
 
-/// A PageRank without its refinements.
+/// PageRank without refinements.
 struct Rank;
 
 impl Program for Rank {
@@ -127,8 +127,7 @@ fn states<P: Program<State = f64>>(
     Ok(states.into_iter().map(f64::to_bits).chain(ids).collect())
 }
 
-/// Everything that an export takes out of a graph, in its order: edges, and the ids of all
-/// vertices.
+/// The complete output of an export, in its order: edges, and the ids of all vertices.
 fn exported(graph: &Arc<Graph>) -> brimful_graph::Result<Vec<u64>> {
     let (mut reader, mut batch, mut out) =
         (EdgeReader::new(Arc::clone(graph)), EdgeBatch::default(), vec![]);
@@ -160,7 +159,7 @@ fn exported(graph: &Arc<Graph>) -> brimful_graph::Result<Vec<u64>> {
     }
 }
 
-/// What two programs and an export say of a graph, each an answer or an error.
+/// The results of two programs and an export on a graph, each an answer or an error.
 fn answers(graph: &Arc<Graph>, resources: &Resources) -> [Result<Vec<u64>, Error>; 3] {
     [
         states(&Rank, graph, resources),
@@ -169,7 +168,7 @@ fn answers(graph: &Arc<Graph>, resources: &Resources) -> [Result<Vec<u64>, Error
     ]
 }
 
-/// What `work` returns, and the most bytes of the heap that it held at once.
+/// The result of `work`, and the peak of the heap in bytes.
 fn with_peak<R>(work: impl FnOnce() -> R) -> (R, usize) {
     HEAP.reset_peak_usage();
     let before = HEAP.current_usage();
@@ -177,7 +176,7 @@ fn with_peak<R>(work: impl FnOnce() -> R) -> (R, usize) {
     (result, HEAP.peak_usage().saturating_sub(before))
 }
 
-/// A graph and what is known of it.
+/// A graph and its known properties.
 struct Case {
     name: &'static str,
     files: Files,
@@ -200,7 +199,7 @@ impl Case {
         Self { name, files: files_of(&folder), answers, peak_bytes, resources }
     }
 
-    /// Bytes that any graph of files as long as these may take.
+    /// The most bytes that a graph with files of these sizes may take.
     fn enough(&self) -> usize {
         2 * self.peak_bytes + SLACK_BYTES
     }
@@ -222,8 +221,8 @@ impl Case {
     }
 }
 
-/// Why the graph could not be opened; else the verdict of `verify`, and what came of programs and
-/// the export.
+/// The error of opening the graph; else the result of `verify`, and those of the programs and the
+/// export.
 type Examined =
     Result<(brimful_graph::Result<()>, [Result<Vec<u64>, Error>; 3]), brimful_graph::Error>;
 

@@ -1,4 +1,4 @@
-//! Edges from anything that speaks the Arrow C stream interface.
+//! Edges from any object with the Arrow C stream interface.
 
 use std::ffi::CStr;
 use std::ops::Range;
@@ -29,14 +29,14 @@ use crate::errors::Failure;
 
 const STREAM: &CStr = c"arrow_array_stream";
 
-/// A column to read and its place in the batches.
+/// A column to read and its position in the batches.
 pub(crate) struct Wanted {
     pub(crate) name: String,
     pub(crate) index: usize,
     pub(crate) data_type: DataType,
 }
 
-/// The columns of a stream that make edges.
+/// The columns of a stream that contain the edges.
 pub(crate) struct ArrowEdges {
     reader: RecordBatchStreamReader,
     origin: PathBuf,
@@ -49,26 +49,26 @@ pub(crate) struct ArrowEdges {
     rows_before: u64,
     signs: Signs,
     on_error: OnError,
-    /// Every edge is to have its row.
+    /// Every edge needs its row for messages.
     positions: bool,
     rejections: Vec<Rejection>,
     isolated: Vec<u64>,
     isolated_names: Vec<String>,
-    /// What the schema says of the graph, if an export has written it.
+    /// The declaration in the schema, if an export has written one.
     declaration: Option<Declaration>,
-    /// Vertices without edges that came with the last edges.
+    /// Vertices without edges among the last edges.
     vertices: EdgeBatch,
     vertex_names: NameBatch,
-    /// Rows that are edges, and those that are vertices.
+    /// Rows that are edges, and rows that are vertices.
     edge_rows: u64,
     vertex_rows: u64,
-    /// The other columns, if they were the user's to choose from.
+    /// The other columns, if the user could choose from them.
     ignored: Option<Vec<String>>,
     table: Py<PyAny>,
 }
 
 impl ArrowEdges {
-    /// Takes the stream of `object` and looks for the columns.
+    /// Takes the stream of `object` and finds the columns.
     pub(crate) fn open(
         object: &Bound<'_, PyAny>,
         origin: &Path,
@@ -148,17 +148,17 @@ impl ArrowEdges {
         Ok(opened)
     }
 
-    /// Notes the names of the other columns, which are shown.
+    /// Records the names of the other columns, for display.
     pub(crate) fn leave_out(&mut self, ignored: Option<Vec<String>>) {
         self.ignored = ignored;
     }
 
-    /// Adds vertices that exist whether an edge names them or not: the bits of their ids.
+    /// Adds vertices that exist even without edges, by the bits of their ids.
     pub(crate) fn declare(&mut self, ids: Vec<u64>) {
         self.isolated.extend(ids);
     }
 
-    /// Adds such vertices where ids are strings.
+    /// Adds vertices that exist even without edges, if ids are strings.
     pub(crate) fn declare_names(&mut self, names: Vec<String>) {
         self.isolated_names.extend(names);
     }
@@ -176,8 +176,8 @@ impl ArrowEdges {
         Ok(true)
     }
 
-    /// How many of the next rows, at most `most`, are of one kind, and whether they are vertices:
-    /// rows without a target of a table that is declared to have such.
+    /// The number of next rows, at most `most`, of one kind, and whether they are vertices: rows
+    /// without a target, in a table that declares them.
     fn alike(&self, batch: &RecordBatch, most: usize) -> (usize, bool) {
         let length = (batch.num_rows() - self.row).min(most);
         let target = batch.column(self.target.index);
@@ -195,7 +195,7 @@ impl ArrowEdges {
     }
 }
 
-/// What a schema declares.
+/// The declaration in a schema.
 fn declaration(schema: &Schema, origin: &Path) -> Result<Option<Declaration>> {
     let Some(text) = schema.metadata().get(KEY) else {
         return Ok(None);
@@ -276,7 +276,7 @@ impl EdgeStream for ArrowEdges {
             rejections: &mut self.rejections,
         };
         let (ends, weight, names) = match are_vertices {
-            // A vertex twice is one vertex.
+            // A repeated vertex is one vertex.
             true => ([&self.source; 2], None, &mut self.vertex_names),
             false => ([&self.source, &self.target], self.weight.as_ref(), names),
         };
@@ -314,7 +314,8 @@ impl EdgeStream for ArrowEdges {
             return Ok(None);
         };
         if (self.edge_rows, self.vertex_rows) == (said.edges, said.listed()) {
-            // Together, parts of a graph have fewer vertices than each of them declares.
+            // Several parts of a graph together have fewer vertices than the sum of their
+            // declarations.
             return Ok(Some(said.vertices).filter(|_| self.inputs().len() == 1));
         }
         let what = format!(
@@ -385,8 +386,8 @@ impl EdgeStream for ArrowEdges {
     }
 }
 
-/// The tables of which this one is made, and their rows so far: its attribute `parts`, if it has
-/// one.
+/// The tables that this one consists of, and their cumulative rows: its attribute `parts`, if it
+/// has one.
 fn parts(table: &Py<PyAny>, origin: &Path) -> Vec<InputPart> {
     let parts =
         Python::attach(|py| table.bind(py).getattr("parts")?.extract::<Vec<(String, u64)>>());
@@ -420,29 +421,30 @@ pub(crate) fn is_text(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
-/// Decides what becomes of a row that is no edge.
+/// Handles rows that are not edges.
 pub(crate) struct Judge<'a> {
     origin: &'a Path,
     table: &'a Py<PyAny>,
     first_row: u64,
     on_error: OnError,
-    /// Whether each row of this batch is left out; short if the last ones are not.
+    /// Whether each row of this batch is rejected; may be shorter than the batch if the last rows
+    /// are not.
     rejected: Vec<bool>,
     rejections: &'a mut Vec<Rejection>,
 }
 
 impl Judge<'_> {
-    /// The row of the table that row `at` of this batch is.
+    /// The row of the table for row `at` of this batch.
     pub(crate) fn row(&self, at: usize) -> u64 {
         self.first_row + at as u64
     }
 
-    /// True if row `at` is left out.
+    /// True if row `at` is rejected.
     pub(crate) fn is_rejected(&self, at: usize) -> bool {
         self.rejected.get(at) == Some(&true)
     }
 
-    /// Fails, or leaves out row `at`.
+    /// Fails, or rejects row `at`.
     #[cold]
     pub(crate) fn reject(
         &mut self,
@@ -480,7 +482,7 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// Takes the rejected rows out of a batch that has one entry per row.
+    /// Removes the rejected rows from a batch with one entry per row.
     fn drop_rejected(self, edges: &mut EdgeBatch) {
         if self.rejected.is_empty() {
             return;
@@ -536,7 +538,7 @@ pub(crate) fn ids(
         _ => {
             return texts(array, |at, text| {
                 let bits = parse_number(text.trim(), signs);
-                // A null was judged above, and reads as an empty text here.
+                // Nulls were handled above, and read as empty text here.
                 if bits.is_none() && !array.is_null(at) {
                     let expected = "an integer vertex id between -2^63 and 2^64-1 (text is taken as it is with --ids string)";
                     judge.reject(

@@ -1,4 +1,4 @@
-//! String ids out of Arrow columns.
+//! String ids from Arrow columns.
 
 use std::fmt::Write as _;
 
@@ -11,17 +11,17 @@ use brimful::graph::{Error, Result};
 
 use crate::arrow_in::{Judge, Wanted, ids, is_text, no_nulls, weights};
 
-/// How the ids of a table are read.
+/// The type of the ids of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ColumnIds {
-    /// As integers, also those written as text.
+    /// Integers, including those written as text.
     Int,
-    /// As strings, also integers.
+    /// Strings, including integers.
     String,
 }
 
 impl ColumnIds {
-    /// The way of this name.
+    /// The type with this name.
     pub(crate) fn from_name(name: &str) -> Result<Self> {
         match name {
             "int" => Ok(Self::Int),
@@ -38,7 +38,7 @@ enum Names<'a> {
     Short(&'a StringArray),
     Long(&'a LargeStringArray),
     Views(&'a StringViewArray),
-    /// Integers, to be written as such.
+    /// Integers, converted to text.
     Made(Vec<String>),
 }
 
@@ -61,7 +61,7 @@ impl<'a> Names<'a> {
         })
     }
 
-    /// The bytes of a name; nothing says that they are UTF-8 as they should be.
+    /// The bytes of a name, which are not checked to be UTF-8.
     fn bytes(&self, at: usize) -> &[u8] {
         match self {
             Self::Short(array) => array.value(at).as_bytes(),
@@ -72,8 +72,8 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Appends rows to `out` until it is full, with their `positions` if asked for; returns how many
-/// were taken.
+/// Appends rows to `out` until it is full, with their `positions` if requested; returns their
+/// number.
 pub(crate) fn take(
     batch: &RecordBatch,
     [source, target]: [&Wanted; 2],
@@ -123,7 +123,7 @@ pub(crate) fn take(
     Ok(rows)
 }
 
-/// Rows are taken until their names have so many bytes.
+/// Rows are taken until their names reach this size.
 const TAKEN_BYTES: usize = 1 << 20;
 
 fn shown(name: &[u8]) -> String {

@@ -24,7 +24,7 @@ use pyo3::types::PyCapsule;
 
 use crate::errors::labelled;
 
-/// A stream as the capsule that the Arrow PyCapsule interface asks for.
+/// A stream as a capsule of the Arrow PyCapsule interface.
 pub(crate) fn capsule<'py>(
     py: Python<'py>,
     batches: impl Batches + Send + 'static,
@@ -51,8 +51,8 @@ fn id_data_type(id_type: IdType) -> DataType {
     }
 }
 
-/// Ids in the type they came in, column by column, of as many rows as have few bytes of names; and
-/// how many rows they are. Narrow types hold every id, which is how the type was chosen.
+/// Ids in the type of the input, column by column, of as many rows as fit the limit on bytes of
+/// names; and the number of rows. The input type holds every id.
 fn id_arrays(
     graph: &Graph,
     id_type: IdType,
@@ -87,7 +87,7 @@ fn id_arrays(
     Ok((rows, columns.iter().map(array).collect()))
 }
 
-/// Ids of which none is missing.
+/// Ids without nulls.
 fn present(ids: &[u64]) -> Vec<Option<u64>> {
     ids.iter().copied().map(Some).collect()
 }
@@ -98,11 +98,11 @@ pub(crate) trait Batches {
     fn schema(&self) -> &SchemaRef;
 }
 
-/// [`Batches`] as Arrow wants them. A panic cannot unwind through its callbacks: it becomes an
-/// error here.
+/// [`Batches`] for Arrow. A panic must not unwind through its callbacks, so it becomes an error
+/// here.
 struct Guarded<B> {
     batches: B,
-    /// It panicked or failed, and is at its end.
+    /// True after a panic or an error; the stream has then ended.
     failed: bool,
 }
 
@@ -139,7 +139,7 @@ pub(crate) struct ResultReader {
     graph: Arc<Graph>,
     names: NameCursor,
     schema: SchemaRef,
-    /// Rows read, and how many of them were handed on.
+    /// Rows that were read, and the number of them that were returned.
     vertices: Vec<Option<u64>>,
     column: Column,
     row: usize,
@@ -248,11 +248,11 @@ impl Batches for VertexReader {
     }
 }
 
-/// What replaces a batch by the next edges, in external ids; false at the end.
+/// Replaces a batch by the next edges, in external ids; false at the end.
 type NextEdges = Box<dyn FnMut(&mut EdgeBatch) -> brimful::graph::Result<bool> + Send>;
 
-/// Edges of a graph; as an export has them, with the vertices that have none as rows
-/// without a target, and with a declaration.
+/// Edges of a graph. For an export, they include a declaration, and vertices without edges as rows
+/// without a target.
 pub(crate) struct Edges {
     next: NextEdges,
     graph: Arc<Graph>,
@@ -261,13 +261,13 @@ pub(crate) struct Edges {
     schema: SchemaRef,
     batch: EdgeBatch,
     row: usize,
-    /// The next vertex to be listed, if the edges have ended.
+    /// The next vertex to list, after the edges have ended.
     listed: u64,
     weighted: bool,
 }
 
 impl Edges {
-    /// The edges that `next` gives, whose ends are of type `id_type`.
+    /// The edges from `next`, with ends of type `id_type`.
     pub(crate) fn new(
         graph: &Arc<Graph>,
         id_type: IdType,
@@ -314,7 +314,7 @@ impl Edges {
         }
     }
 
-    /// The next edges that were read.
+    /// The next edges of those that were read.
     fn edges(&mut self) -> Result<RecordBatch, ArrowError> {
         let part = self.row..self.batch.len().min(self.row + BATCH_ROWS);
         let ends =

@@ -1,4 +1,4 @@
-//! `RecordBag`: records of any length as bytes; `brimful.bags` gives them a meaning.
+//! `RecordBag`: records of any length as bytes; `brimful.bags` interprets them.
 
 use std::path::PathBuf;
 
@@ -51,7 +51,7 @@ impl RecordBag {
             let record = self.inner.short(py, |inner| inner.get(id))?;
             return Ok(PyBytes::new(py, &record));
         };
-        // Into Python's memory at once: a record may be longer than the budget.
+        // Directly into Python's memory, because a record may exceed the budget.
         loop {
             let mut found = len;
             let record = PyBytes::new_with(py, len as usize, |out| {
@@ -61,7 +61,7 @@ impl RecordBag {
             if found == len {
                 return Ok(record);
             }
-            // Another thread has changed it since.
+            // Another thread has changed the length since.
             len = found;
         }
     }

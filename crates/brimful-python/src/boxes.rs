@@ -1,4 +1,4 @@
-//! `RecordBox`: records as bytes; `brimful.boxes` gives them a dtype.
+//! `RecordBox`: records as bytes; `brimful.boxes` adds a dtype.
 
 use std::path::PathBuf;
 
@@ -60,7 +60,7 @@ impl RecordBox {
         count: usize,
     ) -> PyResult<Bound<'py, PyByteArray>> {
         let len = self.bytes_of(count)?;
-        // Before the memory is taken: a count that cannot be must not become an allocation.
+        // Checked before allocating: an impossible count must not become an allocation.
         if start.checked_add(count as u64).is_none_or(|end| end > self.inner.len()) {
             let (id, len) = (start.max(self.inner.len()), self.inner.len());
             let error = collections::Error::OutOfRange { path: self.inner.path().into(), id, len };

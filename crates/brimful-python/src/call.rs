@@ -1,4 +1,4 @@
-//! Long calls: the GIL released, progress shown, Ctrl-C heard.
+//! Long calls: they release the GIL, show progress and react to Ctrl-C.
 
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,10 +14,10 @@ use pyo3::prelude::*;
 
 use crate::errors::Failure;
 
-/// How often progress is shown and signals are looked at.
+/// Interval between updates of progress and checks for Python signals.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Memory and threads as given from Python.
+/// Memory and threads, as given from Python.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) threads: Option<usize>,
@@ -26,17 +26,16 @@ pub(crate) struct Limits {
     pub(crate) reserve_bytes: u64,
 }
 
-/// What the process itself needs at least: interpreter, this library, thread stacks.
+/// The least memory of the process itself: interpreter, this library, thread stacks.
 const PROCESS_BYTES: u64 = 40 << 20;
-/// What a process grows by beside what brimful accounts for, with what follows.
+/// Growth of the process beyond the memory that brimful accounts for, with the constants below.
 const SLACK_BYTES: u64 = 12 << 20;
-/// Steps of what is spoken for, and by how much two processes of one command may differ in what
-/// they have resident.
+/// Rounding step of the overhead, and the largest difference in resident memory between two
+/// processes of the same command.
 const OVERHEAD_STEP_BYTES: u64 = 8 << 20;
 const JITTER_BYTES: u64 = 2 << 20;
 
-/// The budget in which work fits that needs `bytes` beside what is spoken for of `budget`, in whole
-/// MiB.
+/// The budget, in whole MiB, for work that needs `bytes` in addition to the overhead in `budget`.
 pub(crate) fn whole(budget: &Budget, bytes: u64) -> u64 {
     let bytes = budget.smallest(bytes);
     bytes.checked_next_multiple_of(1 << 20).unwrap_or(bytes)
@@ -48,18 +47,18 @@ impl Limits {
         self.budget.unwrap_or_else(auto_budget_bytes)
     }
 
-    /// The budget, with what is spoken for of it, and how much of it the process takes may differ
-    /// when the command is given again.
+    /// The budget with its overhead, and the variation of that overhead between runs of the same
+    /// command.
     pub(crate) fn budget(&self) -> Arc<Budget> {
         let total = self.budget_bytes();
         if !self.process_budget {
             return Budget::new(total, 0);
         }
         return_freed_memory();
-        // What is free within the heap differs from run to run.
+        // Free memory within the heap differs from run to run.
         release_free_memory();
         let resident = resident_bytes().unwrap_or(0) + SLACK_BYTES;
-        // Rounded, so that the smallest budget named by an error is the same from run to run.
+        // Rounded, so that errors name the same smallest budget in every run.
         let overhead = |bytes: u64| {
             bytes.max(PROCESS_BYTES + self.reserve_bytes).next_multiple_of(OVERHEAD_STEP_BYTES)
         };
@@ -67,7 +66,7 @@ impl Limits {
         Budget::with_margin(total, now, at_most - now)
     }
 
-    /// The budget in which work fits that needs `bytes`, in whole MiB.
+    /// The budget, in whole MiB, for work that needs `bytes`.
     pub(crate) fn whole(&self, bytes: u64) -> u64 {
         whole(&self.budget(), bytes)
     }
@@ -87,9 +86,8 @@ impl Limits {
     }
 }
 
-/// Runs `work` on a thread of its own without the GIL. Ctrl-C, and an exception raised by
-/// `progress`, cancel it and come back as they are. What the work says goes to the logger
-/// `brimful`.
+/// Runs `work` on a separate thread without the GIL. Ctrl-C, and an exception raised by `progress`,
+/// cancel the work and are raised again. Messages of the work go to the logger `brimful`.
 pub(crate) fn with_job<T: Send>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -99,7 +97,7 @@ pub(crate) fn with_job<T: Send>(
     supervised(py, progress, &job, || (), || work(&job))
 }
 
-/// [`with_job`] with a job that the caller has, for any error; `on_stop` ends what does not look at
+/// [`with_job`] with the caller's job, for any error; `on_stop` ends operations that do not check
 /// the job.
 fn supervised<T: Send, E: Into<PyErr> + Send>(
     py: Python<'_>,
@@ -114,12 +112,12 @@ fn supervised<T: Send, E: Into<PyErr> + Send>(
     std::thread::scope(|scope| {
         let worker = scope.spawn(move || {
             let result = work();
-            // The receiver lives until this thread was joined.
+            // The receiver lives until this thread is joined.
             let _ = done_sender.send(());
             result
         });
         let (mut stopped, mut on_stop) = (None, Some(on_stop));
-        // A worker that panicked has dropped its end: that ends the wait too.
+        // A worker that panicked has dropped its sender, which ends the wait too.
         while py.detach(wait) == Err(RecvTimeoutError::Timeout) {
             if stopped.is_some() {
                 continue;
@@ -155,7 +153,7 @@ pub(crate) fn with_resources<T: Send>(
     with_job(py, progress, |job| work(&limits.resources(job)?))
 }
 
-/// [`with_resources`] for work that reads from `stream`, whose method `stop`, if it has one, ends a
+/// [`with_resources`] for work that reads from `stream`; its method `stop`, if it has one, ends a
 /// read.
 pub(crate) fn with_stream<T: Send>(
     py: Python<'_>,
@@ -166,17 +164,17 @@ pub(crate) fn with_stream<T: Send>(
 ) -> PyResult<T> {
     let job = Arc::new(Job::new());
     let stop = stream.getattr_opt("stop")?;
-    // The interrupt that stops the read is what is reported, whatever the stop says.
+    // The interrupt that stops the read is reported, whatever `stop` raises.
     let on_stop = || drop(stop.map(|stop| stop.call0()));
     supervised(py, progress, &job, on_stop, || work(&limits.resources(&job)?))
 }
 
-/// Keys or records from which on a call is worth a thread that Ctrl-C can stop.
+/// Keys or records from which on a call runs on a separate thread, so that Ctrl-C can stop it.
 pub(crate) const LONG: usize = 1 << 12;
-/// Bytes of records of which the same holds.
+/// Bytes of records with the same effect.
 pub(crate) const LONG_BYTES: usize = 4 << 20;
 
-/// A collection with the job that stops its long calls.
+/// A collection, and the job that stops its long calls.
 #[derive(Debug)]
 pub(crate) struct Held<T> {
     inner: T,
@@ -192,7 +190,7 @@ impl<T> std::ops::Deref for Held<T> {
 }
 
 impl<T: Send + Sync> Held<T> {
-    /// Opens a collection: brimful's own memory up to `budget`, all threads.
+    /// Opens a collection with up to `budget` bytes of brimful's own memory, and all threads.
     pub(crate) fn open(
         py: Python<'_>,
         budget: Option<u64>,
@@ -207,7 +205,7 @@ impl<T: Send + Sync> Held<T> {
         supervised(py, None, &job, || (), held)
     }
 
-    /// A call that ends soon.
+    /// A short call.
     pub(crate) fn short<R: Send>(
         &self,
         py: Python<'_>,
@@ -216,8 +214,8 @@ impl<T: Send + Sync> Held<T> {
         Ok(py.detach(|| f(&self.inner)).map_err(Failure::from)?)
     }
 
-    /// A call that Ctrl-C ends, also for other threads that are in the collection: on a thread of
-    /// its own.
+    /// A long call on a separate thread. Ctrl-C ends it, and calls of other threads on the
+    /// collection too.
     pub(crate) fn long<R: Send>(
         &self,
         py: Python<'_>,
@@ -225,12 +223,12 @@ impl<T: Send + Sync> Held<T> {
     ) -> PyResult<R> {
         let result =
             supervised(py, None, &self.job, || (), || f(&self.inner).map_err(Failure::from));
-        // Whatever it stopped has ended, or will find nothing to do.
+        // All stopped calls have ended, or will find nothing to do.
         self.job.resume();
         result
     }
 
-    /// [`Held::long`] where `is_long`.
+    /// [`Held::long`] if `is_long`, else [`Held::short`].
     pub(crate) fn call<R: Send>(
         &self,
         py: Python<'_>,
@@ -241,7 +239,7 @@ impl<T: Send + Sync> Held<T> {
     }
 }
 
-/// Hands on what the work has said.
+/// Passes on the messages of the work.
 fn tell(py: Python<'_>, job: &Job) -> PyResult<()> {
     let said = job.take_said();
     if said.is_empty() {

@@ -1,4 +1,4 @@
-//! `pick_columns`, `text_columns`, `foreign_format`: which columns of an input are the edges.
+//! `pick_columns`, `text_columns`, `foreign_format`: the choice of the columns with the edges.
 
 use std::path::{Path, PathBuf};
 
@@ -42,10 +42,10 @@ impl TryFrom<Wanted> for ColumnChoice {
     }
 }
 
-/// Places, from 0, of source, target and weight among the columns of a table.
+/// Positions, from 0, of source, target and weight among the columns of a table.
 type Places = (usize, usize, Option<usize>);
 
-/// The columns of the table `name` that are the edges.
+/// The columns of the table `name` that contain the edges.
 #[pyfunction]
 pub(crate) fn pick_columns(name: PathBuf, names: Vec<String>, wanted: Wanted) -> PyResult<Places> {
     let choice = ColumnChoice::try_from(wanted)?;
@@ -54,8 +54,8 @@ pub(crate) fn pick_columns(name: PathBuf, names: Vec<String>, wanted: Wanted) ->
     Ok((source, target, weight))
 }
 
-/// How text that begins with `start` is laid out: delimiter, columns, and the bytes before the
-/// first edge. None: nothing in it tells, or the import will say what is wrong.
+/// The layout of text that begins with `start`: delimiter, columns, and bytes before the first
+/// edge. None if the text does not show it; the import then reports any error.
 #[pyfunction]
 pub(crate) fn text_columns(
     start: &[u8],
@@ -72,13 +72,13 @@ pub(crate) fn text_columns(
     }))
 }
 
-/// A sentence about a file that begins with `start`, if it is in a format that is not read.
+/// A sentence about a file that begins with `start`, if its format is not supported.
 #[pyfunction]
 pub(crate) fn foreign_format(path: PathBuf, start: &[u8]) -> Option<String> {
     foreign::sentence(Path::new(&path), start)
 }
 
-/// The columns that were taken as a dict; None where the format says.
+/// The chosen columns as a dict; None if the format defines them.
 pub(crate) fn described<'py>(
     py: Python<'py>,
     columns: Option<&Columns>,

@@ -1,4 +1,4 @@
-//! Rust's errors as the Python classes of `brimful.errors`: the one place where they are mapped.
+//! Rust's errors as the Python classes of `brimful.errors`: the only place that maps them.
 
 use brimful::store::{Error as StoreError, ErrorKind};
 use brimful::vertices::Error;
@@ -24,7 +24,7 @@ impl From<Failure> for PyErr {
     }
 }
 
-/// The class of `brimful.errors` for an error; `None`: it is no error of brimful's.
+/// The class in `brimful.errors` for an error; `None` for errors outside brimful's tree.
 fn class_name(error: &Error) -> Option<&'static str> {
     use collections::Error::{OutOfRange, Removed};
     use graph::Error::{NoSuchVertex, NotAGraph};
@@ -42,7 +42,7 @@ fn class_name(error: &Error) -> Option<&'static str> {
     })
 }
 
-/// An error as text that names its class, for an Arrow stream, which carries nothing else.
+/// An error as text with the name of its class, because an Arrow stream carries only text.
 pub(crate) fn labelled(error: impl Into<Error>) -> String {
     let error = error.into();
     format!("{}: {error}", class_name(&error).unwrap_or("BrimfulError"))

@@ -70,7 +70,7 @@ impl Graph {
         self.inner.description().weighted
     }
 
-    /// Bytes of its files.
+    /// Bytes of the files of the graph.
     #[getter]
     fn bytes_on_disk(&self) -> PyResult<u64> {
         Ok(self.inner.bytes_on_disk().map_err(Failure::from)?)
@@ -164,7 +164,7 @@ impl Graph {
         let wanted = names.iter().map(|name| Index::from_name(name)).collect::<Result<Vec<_>, _>>();
         let wanted = wanted.map_err(Failure::from)?;
         let limits = Limits { threads, budget, process_budget, reserve_bytes: 0 };
-        // `in` is always there.
+        // The index `in` always exists.
         let seconds = match wanted.contains(&Index::Reverse) {
             true => with_resources(py, progress, limits, |resources| {
                 Ok(build_reverse(&self.inner, resources)?)
@@ -185,16 +185,16 @@ impl Graph {
         Stream { graph: Arc::clone(&self.inner), content: Content::Ranks }
     }
 
-    /// The adjacency matrix, compressed by rows: row starts and columns of 32 bits, or of 64 where
-    /// they must, and values of 64, as bytes; and the number of entries, which may be less than
-    /// columns and values have room for.
+    /// The adjacency matrix in compressed sparse row format: row starts and columns of 32 bits, or
+    /// 64 if necessary, and values of 64, as bytes; and the number of entries, which may be less
+    /// than the room for columns and values.
     fn matrix<'py>(&self, py: Python<'py>) -> PyResult<MatrixParts<'py>> {
         let matrix = py.detach(|| Matrix::new(&self.inner)).map_err(Failure::from)?;
         let (rows, arcs, weighted) = (matrix.rows(), matrix.arcs() as usize, self.weighted());
         let width = if matrix.is_narrow() { 4 } else { 8 };
         let (mut columns, mut values, mut entries) =
             (PyByteArray::new(py, &[]), PyByteArray::new(py, &[]), 0);
-        // An array of no bytes might lie anywhere, and numbers must be aligned.
+        // An empty array may lie at any address, but numbers must be aligned.
         let bytes = |count: usize, width: usize| (count * width).max(8);
         let starts = PyByteArray::new_with(py, bytes(rows + 1, width), |starts| {
             columns = PyByteArray::new_with(py, bytes(arcs, width), |columns| {
@@ -213,7 +213,7 @@ impl Graph {
         Ok((starts, columns, values, entries))
     }
 
-    /// The edges; `declared` as an export has them.
+    /// The edges; with `declared`, in the form of an export.
     #[pyo3(signature = (*, declared, budget, process_budget, reserve_bytes))]
     fn edge_stream(
         &self,
@@ -286,7 +286,7 @@ impl Graph {
             one.set_item("smallest_shard_arcs", sizes.first().copied().unwrap_or(0))?;
             one.set_item("median_shard_arcs", sizes.get(sizes.len() / 2).copied().unwrap_or(0))?;
             one.set_item("largest_shard_arcs", sizes.last().copied().unwrap_or(0))?;
-            // How many shards have at least 2^k arcs and fewer than 2^(k + 1).
+            // Number of shards with at least 2^k arcs and fewer than 2^(k + 1).
             let mut counts = BTreeMap::<u32, u64>::new();
             for size in sizes {
                 *counts.entry(size.ilog2()).or_default() += 1;
@@ -302,7 +302,7 @@ impl Graph {
     }
 }
 
-/// What an edge costs: bytes of the forward index (edges, weights and block starts) per stored arc.
+/// Bytes of the forward index (edges, weights and block starts) per stored arc.
 pub(crate) fn bytes_per_edge(graph: &Description) -> f64 {
     let layers = graph.forward.iter().flat_map(|shards| &shards.layers);
     ratio(layers.map(|layer| layer.bytes).sum(), graph.arcs)
@@ -317,14 +317,14 @@ fn ratio(bytes: u64, arcs: u64) -> f64 {
 type MatrixParts<'py> =
     (Bound<'py, PyByteArray>, Bound<'py, PyByteArray>, Bound<'py, PyByteArray>, u64);
 
-/// What a stream is of.
+/// The content of a stream.
 #[derive(Debug, Clone, Copy)]
 enum Content {
     Vertices,
     Edges,
     /// Edges between the ranks of vertices by id.
     Ranks,
-    /// Edges and what else an export has.
+    /// The edges and all else of an export.
     Export,
 }
 
@@ -350,7 +350,7 @@ impl Stream {
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // The interface allows to ignore the request: the consumer casts.
+        // The interface allows us to ignore the request: the consumer casts.
         let _ = requested_schema;
         let (graph, weighted) = (Arc::clone(&self.graph), self.graph.description().weighted);
         let (mut reader, id_type) = match self.content {

@@ -28,7 +28,7 @@ use crate::graph::bytes_per_edge;
 use crate::run::bytes_moved;
 use crate::vertex::Vertex;
 
-/// What `--ids`, `--on-error`, `--weights`, `--self-loops` and `--duplicates` say.
+/// The options `--ids`, `--on-error`, `--weights`, `--self-loops` and `--duplicates`.
 struct Choices<'a> {
     ids: IdChoice,
     on_error: &'a str,
@@ -37,7 +37,8 @@ struct Choices<'a> {
     duplicates: &'a str,
 }
 
-/// `--directed` is `Some(false)`, `--undirected` is `Some(true)`, neither is what the format says.
+/// `undirected`: `Some(false)` for `--directed`, `Some(true)` for `--undirected`, `None` for the
+/// default of the format.
 fn options(
     undirected: Option<bool>,
     vertices: Option<u64>,
@@ -127,7 +128,7 @@ fn kinds<'py>(py: Python<'py>, kinds: &[Rejection]) -> PyResult<Vec<Bound<'py, P
         .collect()
 }
 
-/// Seconds by phase; a phase that happened twice is one sum.
+/// Seconds by phase; a repeated phase has one sum.
 pub(crate) fn phases<'py>(
     py: Python<'py>,
     phases: &[(&'static str, f64)],
@@ -140,7 +141,7 @@ pub(crate) fn phases<'py>(
     Ok(out)
 }
 
-/// Refuses a budget that no import of an input of this format fits, before anything is read.
+/// Refuses a budget that is too small for any import of this format, before anything is read.
 #[pyfunction]
 #[pyo3(signature = (format, *, weights, self_loops, duplicates, threads, budget, process_budget, reserve_bytes))]
 pub(crate) fn require_import_budget(
@@ -158,7 +159,7 @@ pub(crate) fn require_import_budget(
         Choices { ids: IdChoice::Auto, on_error: "fail", weights, self_loops, duplicates };
     let options = options(None, None, &[Index::In.name().into()], &choices, None)?;
     let minimum = options.minimum_bytes(limits.workers(), format != "u32pairs", true);
-    // How large the pages of a table are is seen only when it is open.
+    // The size of a table's pages is known only when it is open.
     let purpose = match reserve_bytes {
         0 => "to build a graph",
         _ => "to build a graph, even from a table of small pages",
@@ -167,7 +168,7 @@ pub(crate) fn require_import_budget(
 }
 
 /// Refuses an import that takes `temporary_bytes` and leaves `graph_bytes` if the disk of `out`
-/// surely cannot hold it.
+/// cannot hold them.
 #[pyfunction]
 #[pyo3(signature = (out, *, temporary_bytes, graph_bytes))]
 pub(crate) fn require_disk(out: PathBuf, temporary_bytes: u64, graph_bytes: u64) -> PyResult<()> {
@@ -175,7 +176,7 @@ pub(crate) fn require_disk(out: PathBuf, temporary_bytes: u64, graph_bytes: u64)
     Ok(require_space(&out, bytes).map_err(Failure::from)?)
 }
 
-/// Imports files of every format that is no table as the new graph directory `out`.
+/// Imports files of any format other than tables as the new graph directory `out`.
 #[pyfunction]
 #[pyo3(signature = (paths, out, *, format, columns, undirected, vertices, ids, on_error, index, weights, self_loops, duplicates, threads, budget, process_budget, origin, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
@@ -262,7 +263,7 @@ pub(crate) fn import_stream<'py>(
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let limits = Limits { threads, budget, process_budget, reserve_bytes };
-    // The stream says itself what its ids are.
+    // The schema of the stream defines the type of its ids.
     let choices = Choices { ids: IdChoice::Auto, on_error, weights, self_loops, duplicates };
     let options = options(undirected, vertices, &index, &choices, origin)?;
     let ids = ColumnIds::from_name(ids).map_err(Failure::from)?;
@@ -279,7 +280,7 @@ pub(crate) fn import_stream<'py>(
     report(py, &done, limits)
 }
 
-/// The declaration of two tables that are parts of one graph; None if they do not fit together.
+/// The declaration of two tables that are parts of one graph; None if they contradict each other.
 #[pyfunction]
 pub(crate) fn join_declarations(first: &str, second: &str) -> PyResult<Option<String>> {
     let parse = |text: &str| {
@@ -295,7 +296,7 @@ pub(crate) fn join_declarations(first: &str, second: &str) -> PyResult<Option<St
     Ok(parse(first)?.join(&parse(second)?).map(|joined| joined.to_string()))
 }
 
-/// Integers apart from strings.
+/// Separates integers from strings.
 fn split(ids: Vec<Vertex>) -> (Vec<i128>, Vec<String>) {
     let (mut numbers, mut names) = (Vec::new(), Vec::new());
     for id in ids {
@@ -307,7 +308,7 @@ fn split(ids: Vec<Vertex>) -> (Vec<i128>, Vec<String>) {
     (numbers, names)
 }
 
-/// The 64 bits of ids.
+/// Ids as 64 bits each.
 fn id_bits(ids: &[i128]) -> Result<Vec<u64>, Failure> {
     let bits = |id: &i128| {
         let signed = i64::try_from(*id).map(i64::cast_unsigned);

@@ -1,4 +1,5 @@
-//! The ready-made collections: keys are 64-bit numbers, batches are buffers of them.
+//! Collections by key: keys are 64-bit numbers, or bytes in a `DiskMap`, and batches are buffers of
+//! them.
 
 use std::path::PathBuf;
 
@@ -11,12 +12,12 @@ use pyo3::types::{PyByteArray, PyBytes, PyList};
 use crate::call::{Held, LONG};
 use crate::errors::Failure;
 
-/// Numbers as the bytes that NumPy reads in place.
+/// Numbers as bytes that NumPy reads in place.
 pub(crate) fn words<'py>(py: Python<'py>, numbers: &[u64]) -> Bound<'py, PyByteArray> {
     PyByteArray::new(py, bytemuck::cast_slice(numbers))
 }
 
-/// Truths as one byte each.
+/// Booleans as one byte each.
 fn truths<'py>(py: Python<'py>, truths: &[bool]) -> Bound<'py, PyByteArray> {
     let bytes: Vec<u8> = truths.iter().map(|truth| u8::from(*truth)).collect();
     PyByteArray::new(py, &bytes)
@@ -61,7 +62,7 @@ impl FrequencyCounter {
         self.inner.call(py, self.inner.waiting() > 0, |inner| inner.count(key))
     }
 
-    /// Keys that are best asked for at once.
+    /// Best number of keys in one look-up.
     #[getter]
     fn question_len(&self) -> usize {
         self.inner.question_len()
@@ -130,7 +131,7 @@ impl MembershipSet {
         self.inner.call(py, self.inner.waiting() > 0, |inner| inner.contains(key))
     }
 
-    /// Keys that are best asked for at once.
+    /// Best number of keys in one look-up.
     #[getter]
     fn question_len(&self) -> usize {
         self.inner.question_len()
@@ -198,7 +199,7 @@ impl BloomFilter {
         self.inner.call(py, self.inner.waiting() > 0, |inner| inner.contains(key))
     }
 
-    /// Keys that are best asked for at once.
+    /// Best number of keys in one look-up.
     #[getter]
     fn question_len(&self) -> usize {
         self.inner.question_len()
@@ -303,7 +304,7 @@ impl DiskMap {
         )
     }
 
-    /// Keys and values of the next batch, and where the one after it starts; None is the end.
+    /// Keys and values of the next batch, and the start of the batch after it; None at the end.
     fn items_from<'py>(&self, py: Python<'py>, start: u64) -> PyResult<(Pairs<'py>, Option<u64>)> {
         let mut pairs = Vec::new();
         let next = self.inner.long(py, |inner| {
@@ -398,7 +399,7 @@ impl DiskLists {
     /// The items of a list as little-endian bytes.
     fn get<'py>(&self, py: Python<'py>, list: u64) -> PyResult<Bound<'py, PyByteArray>> {
         let mut len = self.inner.long(py, |inner| inner.count(list))? * 4;
-        // Into Python's memory at once: a list may be longer than the budget.
+        // Directly into Python's memory, because a list may exceed the budget.
         loop {
             let mut found = len;
             let items = PyByteArray::new_with(py, len as usize, |out| {
@@ -408,7 +409,7 @@ impl DiskLists {
             if found == len {
                 return Ok(items);
             }
-            // Another thread has changed it since.
+            // Another thread has changed the length since.
             len = found;
         }
     }

@@ -21,13 +21,13 @@ mod vertex;
 
 use pyo3::prelude::*;
 
-/// The budget that `auto` gives, in bytes.
+/// The budget for `auto`, in bytes.
 #[pyfunction]
 fn auto_budget_bytes() -> u64 {
     brimful::store::memory::auto_budget_bytes()
 }
 
-/// The most memory this process ever had resident, in bytes; None where the system does not say.
+/// The peak resident memory of this process, in bytes; None if the system does not report it.
 #[pyfunction]
 fn peak_rss_bytes() -> Option<u64> {
     brimful::store::memory::peak_resident_bytes()

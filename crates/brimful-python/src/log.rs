@@ -12,7 +12,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::errors::Failure;
 
-/// Why the first event that could not be written was not.
+/// The error of the first event that could not be written.
 static FAILURE: Mutex<Option<String>> = Mutex::new(None);
 
 /// Appends every event of this process from now on to the file `path`, or to standard error.
@@ -33,8 +33,8 @@ fn install(writer: impl for<'w> MakeWriter<'w> + Send + Sync + 'static) -> Resul
     })
 }
 
-/// Where events go. A failure is kept for the end: the work goes on, and the log is said to be
-/// incomplete.
+/// The destination of events. The first failure is kept for the end: the work continues, and the
+/// log is reported as incomplete.
 struct Log<W>(W);
 
 impl<W: Write> Write for Log<W> {
@@ -59,15 +59,15 @@ fn failure() -> std::sync::MutexGuard<'static, Option<String>> {
     FAILURE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Tells the log of a command that begins.
+/// Logs the start of a command.
 #[pyfunction]
 pub(crate) fn log_start(command: &str) {
     let (version, process) = (env!("CARGO_PKG_VERSION"), std::process::id());
     tracing::info!(version, command, process, "start");
 }
 
-/// Tells the log how a command ended, with what it says on standard error if it failed. Returns why
-/// the log is incomplete, if it is.
+/// Logs the end of a command, with its message on standard error if it failed. Returns the reason
+/// if the log is incomplete.
 #[pyfunction]
 pub(crate) fn log_end(exit_code: i32, error: Option<&str>) -> Option<String> {
     let peak_rss_bytes = peak_resident_bytes();

@@ -1,4 +1,4 @@
-//! `Lookup`: single vertices and edges of a graph, and many at once.
+//! `Lookup`: look-ups of single vertices and edges of a graph, and of many at once.
 
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ use crate::graph::Graph;
 use crate::keyed::words;
 use crate::vertex::{Vertex, integer};
 
-/// Look-ups in one graph. Every call releases the GIL; threads may share it.
+/// Look-ups in one graph. Every call releases the GIL; threads may share the object.
 #[pyclass(frozen, module = "brimful._native")]
 pub(crate) struct Lookup {
     inner: Arc<lookup::Lookup>,
 }
 
-/// Vertices of a batch as Python hands them over.
+/// Vertices of a batch, as given from Python.
 #[derive(FromPyObject)]
 pub(crate) enum Vertices {
     /// Signed integers.
@@ -49,7 +49,7 @@ fn number(number: impl Into<i128>) -> ExternalId {
     ExternalId::Number(number.into())
 }
 
-/// Vertices between two looks whether Ctrl-C was pressed.
+/// Vertices between two checks for Ctrl-C.
 const CHUNK: usize = 1 << 12;
 
 impl Lookup {
@@ -64,7 +64,7 @@ impl Lookup {
         Ok(vertices)
     }
 
-    /// External ids as Python has them.
+    /// External ids as Python objects.
     fn shown<'py>(&self, py: Python<'py>, ids: &[u64]) -> PyResult<Bound<'py, PyList>> {
         let graph: &Inner = self.inner.graph();
         match graph.longest_name() {
@@ -115,7 +115,7 @@ impl Lookup {
         Ok(py.detach(both).map_err(Failure::from)?)
     }
 
-    /// Neighbours, and with `weights` those of their edges: two lists.
+    /// Neighbours, and with `weights` the weights of their edges: two lists.
     fn neighbors<'py>(
         &self,
         py: Python<'py>,
@@ -184,7 +184,7 @@ impl NeighborStream {
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // The interface allows to ignore the request: the consumer casts.
+        // The interface allows us to ignore the request: the consumer casts.
         let _ = requested_schema;
         let (lookup, vertices) = (Arc::clone(&self.lookup), self.vertices.clone());
         let mut reader = NeighborReader::new(lookup, vertices, self.direction, self.weights);

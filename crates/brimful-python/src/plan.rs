@@ -1,4 +1,4 @@
-//! `plan`: what a run, and an import before it, would take.
+//! `plan`: the forecast of a run, and of an import before it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,19 +22,19 @@ use crate::errors::Failure;
 use crate::graph::Graph;
 use crate::run::{Asked, request};
 
-/// What a run would take of a process, as Python sees it.
+/// The forecast of a run for a process, as Python sees it.
 pub(crate) struct Prediction {
     forecast: Forecast,
     limits: Limits,
-    /// As it was before the run: what the process takes grows by what the run does.
+    /// The budget before the run, because the process grows during it.
     budget: Arc<Budget>,
-    /// Memory that the process has before the run.
+    /// Resident memory of the process before the run, in bytes.
     resident: u64,
     fits: bool,
 }
 
 impl Prediction {
-    /// Of a request for `subject` within `limits`.
+    /// The forecast of a request for `subject` within `limits`.
     pub(crate) fn new(
         request: &Request,
         subject: Subject<'_>,
@@ -46,7 +46,7 @@ impl Prediction {
         Ok(Self { forecast, limits, budget, resident, fits })
     }
 
-    /// Its figures but for time.
+    /// Its figures, except for time.
     pub(crate) fn figures<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (Self { forecast, limits, budget, resident, fits }, out) = (self, PyDict::new(py));
         let peak = forecast.peak_bytes().max(forecast.result_bytes + limits.reserve_bytes);
@@ -69,7 +69,7 @@ impl Prediction {
     }
 }
 
-/// What an import would take of a process, as Python sees it.
+/// The forecast of an import for a process, as Python sees it.
 fn import_figures<'py>(
     py: Python<'py>,
     import: &ImportForecast,
@@ -85,7 +85,7 @@ fn import_figures<'py>(
     Ok(out)
 }
 
-/// What an import would take, but for time.
+/// The forecast of an import, except for time.
 #[pyfunction]
 #[pyo3(signature = (sizes, *, weighted, threads, budget, process_budget, reserve_bytes))]
 pub(crate) fn plan_import(
@@ -101,18 +101,17 @@ pub(crate) fn plan_import(
     let reading = sizes.reading(weighted)?;
     let known = sizes.sizes(reading.policy.weighted(weighted) || sizes.hashes_weights)?;
     let import = forecast::forecast(&known, &reading, limits.budget().limit(), limits.workers());
-    // What a reader sets aside is for the largest pages that there may be; mostly it takes a
-    // quarter.
+    // A reader reserves memory for the largest possible pages; mostly it takes a quarter.
     import_figures(py, &import, limits, resident_bytes().unwrap_or(0) + reserve_bytes / 4)
 }
 
-/// The machine that a forecast is for: bandwidths in GB/s as given, else measured.
+/// The machine of a forecast: bandwidths in GB/s, as given or measured.
 #[derive(Debug, FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Machine {
     memory: Option<f64>,
     disk: Option<f64>,
-    /// Where the disk is measured.
+    /// The folder in which the disk is measured.
     folder: PathBuf,
 }
 
@@ -143,7 +142,7 @@ impl Machine {
     }
 }
 
-/// The sizes of a graph that is not built, as given.
+/// The sizes of a graph that is not built, as given from Python.
 #[derive(Debug, FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Given {
@@ -158,11 +157,11 @@ pub(crate) struct Given {
     duplicates: String,
 }
 
-/// Most vertices and edges that are planned for.
+/// The most vertices and edges of a forecast.
 const MOST: u64 = 1 << 44;
 
 impl Given {
-    /// How an input that has weights, or none, is read.
+    /// The way to read an input with or without weights.
     fn reading(&self, weighted: bool) -> Result<Reading, Failure> {
         let policy = Policy {
             self_loops: SelfLoops::from_name(&self.self_loops)?,
@@ -187,7 +186,8 @@ impl Given {
     }
 }
 
-/// What a run would take, and for a graph that is not built its import; time only for a machine.
+/// The forecast of a run and, for a graph that is not built, of its import; of time only for a
+/// machine.
 #[pyfunction]
 #[pyo3(signature = (graph, sizes, asked, *, machine, threads, budget, process_budget, reserve_bytes, checkpoints))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
@@ -205,7 +205,7 @@ pub(crate) fn plan<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let limits = Limits { threads, budget, process_budget, reserve_bytes };
     let mut request = request(&asked)?;
-    // Where they are matters not; that there are some may change how it is worked out.
+    // The folder does not matter; the existence of checkpoints may change the method.
     request.checkpoints = checkpoints.then(|| CheckpointOptions::new("."));
     let inner = graph.map(|graph| Arc::clone(&graph.get().inner));
     let subject = match (&inner, &sizes) {

@@ -1,8 +1,7 @@
 //! `run_program`: programs written in Python, on vertices in a store.
 //!
-//! States and signals are any objects; between two calls they are the bytes that a serializer made
-//! of them. Workers take turns at the interpreter. A program sees vertices by their external ids;
-//! inside they are ranks.
+//! States and signals are any objects; between two calls they are bytes from a serializer. Workers
+//! take turns at the interpreter. A program sees external ids of vertices; inside they are ranks.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -32,7 +31,7 @@ use crate::graph::{Graph, Stream};
 use crate::run::{Store, checkpoint_options, store_figures, where_to_go_on};
 use crate::vertex::{Vertex, integer};
 
-/// A vertex as a program sees it.
+/// A vertex, as a program sees it.
 #[pyclass(frozen, module = "brimful._native", name = "ProgramVertex")]
 pub(crate) struct Seen {
     #[pyo3(get)]
@@ -43,7 +42,7 @@ pub(crate) struct Seen {
     degree: usize,
 }
 
-/// What a program raised, and where.
+/// An exception of a program, and its vertex.
 #[derive(Debug)]
 pub(crate) struct Raised {
     pub(crate) vertex: Py<PyAny>,
@@ -106,8 +105,7 @@ struct Program {
 type Outcome<T> = Result<T, brimful::vertices::Failure>;
 
 impl Program {
-    /// Calls `work` with the interpreter; what it raises is said to be about the vertex of this
-    /// rank.
+    /// Calls `work` with the interpreter; exceptions are attributed to the vertex of this rank.
     fn at<T>(&self, rank: u64, work: impl FnOnce(Python<'_>) -> PyResult<T>) -> Outcome<T> {
         Python::attach(|py| {
             work(py).map_err(|error| match self.ids.get(py, rank) {
@@ -193,7 +191,7 @@ impl VertexProgram for Program {
     }
 }
 
-/// What the caller wants of a run.
+/// The options of a run.
 struct Settings {
     delivery: Delivery,
     mode: Mode,
@@ -287,10 +285,10 @@ pub(crate) fn run_program(
     Ok(states)
 }
 
-/// Bytes of a state in the result that are set aside before the run.
+/// Bytes of each state in the result that are reserved before the run.
 const SMALL_STATE: u64 = 32;
 
-/// An error of `combine`, which does not know whose signals they are, with its vertex.
+/// Adds the vertex to an error of `combine`, which does not know the target of its signals.
 fn with_vertex(mut error: Error, ids: &Ids) -> Error {
     if let Error::Program { vertex, source, .. } = &mut error
         && let (Some(raised), Ok(rank)) = (source.downcast_ref::<PyErr>(), vertex.parse())
@@ -319,7 +317,7 @@ fn run(
     let stores =
         StoreOptions { store: &url, schemes: &schemes, cache: store.cache, partitions: None };
     let lists = ExecutionOptions { lists: store.lists, ..ExecutionOptions::default() };
-    // Before the work; what states have beyond that is not known yet.
+    // Reserved before the work; the size of larger states is not known yet.
     let mut memory = Growth::new(&resources.budget, "for the result")?;
     memory.take(
         graph.vertices() * (size_of::<Vec<u8>>() + size_of::<u64>()) as u64
@@ -361,13 +359,13 @@ fn run(
     let resumed_from = checkpoints.as_ref().and_then(Checkpoints::resumed_from);
     checkpoints.map(Checkpoints::finish).transpose()?;
     if let Some(chosen) = settings.checkpoints.as_ref().filter(|_| reason == Reason::NoChange) {
-        // Nobody needs them any more.
+        // The checkpoints are no longer needed.
         checkpoint::discard(&chosen.folder)?;
     }
     Ok((States { ids, order, states, stats: None }, figures, resumed_from))
 }
 
-/// The states at the end of a run, as the serializer wrote them.
+/// The states at the end of a run, as bytes from the serializer.
 #[pyclass(frozen, module = "brimful._native")]
 pub(crate) struct States {
     ids: Arc<Ids>,
@@ -398,7 +396,7 @@ impl States {
         Stream::of_vertices(&self.ids.graph)
     }
 
-    /// Vertices and states from place `start` on, in the order of ids.
+    /// Vertices and states from position `start` on, in the order of ids.
     fn rows<'py>(
         &self,
         py: Python<'py>,

@@ -72,7 +72,7 @@ pub(crate) fn algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     Ok(out)
 }
 
-/// How stores are written, the folder of one on disk as PATH.
+/// The forms of store URLs; PATH stands for the folder of a store on disk.
 #[pyfunction]
 pub(crate) fn stores() -> Vec<&'static str> {
     Schemes::default().forms().collect()
@@ -91,7 +91,7 @@ fn parameters(given: &Bound<'_, PyDict>) -> PyResult<BTreeMap<String, Parameter>
         .collect()
 }
 
-/// The store of a run, if there is one, as given.
+/// The store of a run, if there is one, as given from Python.
 #[derive(Debug, FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Store {
@@ -103,7 +103,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// What was chosen, if it is a store.
+    /// The choice of a store, if there is one.
     pub(crate) fn choice(&self) -> std::result::Result<Option<StoreChoice>, Failure> {
         let Some(url) = &self.url else {
             let around = [
@@ -131,7 +131,7 @@ impl Store {
     }
 }
 
-/// What is asked of an algorithm, as given.
+/// The request for an algorithm, as given from Python.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Asked<'py> {
@@ -146,7 +146,7 @@ pub(crate) struct Asked<'py> {
     store: Store,
 }
 
-/// The request that is asked, without checkpoints.
+/// The request, without checkpoints.
 pub(crate) fn request(asked: &Asked<'_>) -> PyResult<Request> {
     let chosen = |given: &str, usual: &str, other: &str, what: &str| match given {
         _ if given == usual => Ok(false),
@@ -193,7 +193,7 @@ pub(crate) fn run<'py>(
         checkpoint::default_folder(&inner, &request.algorithm)
     })?;
     let limits = Limits { threads, budget, process_budget, reserve_bytes };
-    // What has no forecast runs all the same.
+    // A run without a forecast is still valid.
     let forecast = Prediction::new(&request, Subject::Graph(&inner), limits).ok();
     let folder = request.checkpoints.as_ref().map(|chosen| chosen.folder.clone());
     let (finished, scratch) = with_resources(py, progress, limits, |resources| {
@@ -211,7 +211,7 @@ pub(crate) fn run<'py>(
     Ok(Result { table: Arc::new(finished.table), lookup, stats, checkpoints })
 }
 
-/// What was chosen about checkpoints, if anything was.
+/// Checkpoint and resume options, if any were given.
 pub(crate) fn checkpoint_options(
     every: Option<&str>,
     folder: Option<PathBuf>,
@@ -231,12 +231,12 @@ pub(crate) fn checkpoint_options(
     Ok(None)
 }
 
-/// Notes on an interrupt from where the run can go on.
+/// Adds a note to an interrupt that tells how to resume.
 pub(crate) fn where_to_go_on(py: Python<'_>, error: PyErr, folder: Option<&Path>) -> PyErr {
     let folder = folder.filter(|_| error.is_instance_of::<PyKeyboardInterrupt>(py));
     let Some(Ok(Some(superstep))) = folder.map(checkpoint::newest_superstep) else { return error };
     let note = format!("--resume (Python: resume=True) goes on from superstep {superstep}");
-    // Where a note cannot be added, the error itself is what matters.
+    // A failure to add the note must not hide the error itself.
     let _ = error.value(py).call_method1("add_note", (note,));
     error
 }
@@ -275,7 +275,7 @@ fn stats<'py>(
     Ok(out)
 }
 
-/// What is around the store and what it did; None where there was none.
+/// The options and figures of the store; None if there was none.
 pub(crate) fn store_figures(
     out: &Bound<'_, PyDict>,
     store: &Store,
@@ -315,8 +315,8 @@ pub(crate) fn store_figures(
     out.set_item("store_figures", (!done.is_empty()).then_some(done))
 }
 
-/// Transfers between files and memory; bytes read, written and found there, in all and by what they
-/// are.
+/// Transfers between files and memory; bytes read, written and found there, in total and by
+/// content.
 pub(crate) fn bytes_moved(out: &Bound<'_, PyDict>, moved: Moved) -> PyResult<()> {
     let by_content = |bytes: &dyn Fn(Content) -> u64| {
         let by = PyDict::new(out.py());
@@ -365,7 +365,7 @@ pub(crate) struct Result {
     table: Arc<ResultTable>,
     lookup: Lookup,
     stats: Py<PyDict>,
-    /// Where checkpoints are that nobody needs once the result is safe.
+    /// The folder of checkpoints that can be deleted once the result is safe.
     checkpoints: Option<PathBuf>,
 }
 
@@ -382,14 +382,13 @@ fn to_python<'py>(
     }
 }
 
-/// Rows of a result that are found as they are asked for: an iterator of lists of `(vertex,
-/// value)`.
+/// Rows of a result, found on demand: an iterator of lists of `(vertex, value)`.
 #[pyclass(frozen, module = "brimful._native")]
 pub(crate) struct TopRows {
     top: Mutex<Top<Arc<ResultTable>>>,
 }
 
-/// Rows that are handed on at once; their names may be long.
+/// Rows of one list; their names may be long.
 const TOP_BATCH_ROWS: usize = 256;
 
 #[pymethods]
@@ -436,7 +435,7 @@ impl Result {
         to_python(py, value, &mut Shown::new(self.table.graph()))
     }
 
-    /// The `n` largest values, some at once.
+    /// The `n` largest values, in lists.
     fn top(&self, n: u64) -> TopRows {
         TopRows { top: Mutex::new(Top::new(Arc::clone(&self.table), n)) }
     }
@@ -447,12 +446,12 @@ impl Result {
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // The interface allows to ignore the request: the consumer casts.
+        // The interface allows us to ignore the request: the consumer casts.
         let _ = requested_schema;
         capsule(py, ResultReader::new(Arc::clone(&self.table)))
     }
 
-    /// Removes the checkpoints of the run, if it ended by itself.
+    /// Removes the checkpoints of the run, if it converged.
     fn discard_checkpoints(&self, py: Python<'_>) -> PyResult<()> {
         let discard = || self.checkpoints.as_deref().map_or(Ok(()), checkpoint::discard);
         Ok(py.detach(discard).map_err(Failure::from)?)

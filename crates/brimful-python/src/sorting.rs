@@ -1,7 +1,7 @@
-//! The external sorter: numbers come in by batches, and go out ascending by batches.
+//! The external sorter: it takes numbers in batches, and returns them ascending in batches.
 //!
-//! The sort runs on a thread of its own, a bounded queue before and behind it. Invariant: the
-//! thread has ended when the sorter is gone.
+//! The sort runs on a separate thread, with a bounded queue before and after it. Invariant: the
+//! thread has ended when the sorter is dropped.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,12 +20,12 @@ use pyo3::types::PyByteArray;
 use crate::errors::Failure;
 use crate::keyed::words;
 
-/// Numbers that go out at once.
+/// Numbers in a returned batch.
 const CHUNK_LEN: usize = 1 << 18;
-/// Numbers after which what is free in the heap goes back to the system. Buffers grow and go, and
-/// the C library of somebody else's process keeps what they leave: as much again as the budget.
+/// Numbers after which free memory of the heap is returned to the system. Buffers come and go, and
+/// the C library of the process keeps the freed memory: as much again as the budget.
 const RELEASE_LEN: usize = 1 << 19;
-/// How often a wait looks for Ctrl-C.
+/// Interval between checks for Ctrl-C during a wait.
 const TICK: Duration = Duration::from_millis(50);
 
 type Outcome = Result<(), Failure>;
@@ -69,8 +69,8 @@ impl Sorter {
                 })
             };
             sort(&folder, &Options::new(&resources), feed, |batch: &[u64]| {
-                // In parts, as some of them are in the queue and in Python's memory. It fails when
-                // nobody listens.
+                // In parts, because some of them are in the queue and in Python's memory. Fails
+                // when the receiver is gone.
                 batch.chunks(CHUNK_LEN).try_for_each(|part| {
                     release(part.len());
                     sorted.send(part.to_vec()).map_err(|_| StoreError::Interrupted.into())
@@ -92,7 +92,7 @@ impl Sorter {
             match sent {
                 Ok(()) => return Ok(()),
                 Err(TrySendError::Full(back)) => batch = back,
-                // The thread has failed: it says why.
+                // The thread has failed, and `finish` returns its error.
                 Err(TrySendError::Disconnected(_)) => return self.finish(py),
             }
             py.detach(|| std::thread::sleep(TICK / 50));
@@ -122,7 +122,7 @@ impl Sorter {
         self.ends.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the thread ended with.
+    /// Joins the thread and returns its result.
     fn finish(&self, py: Python<'_>) -> PyResult<()> {
         let ends = std::mem::take(&mut *self.ends());
         drop((ends.input, ends.output));
@@ -141,7 +141,7 @@ impl Drop for Sorter {
         self.job.cancel();
         let ends = std::mem::take(&mut *self.ends());
         drop((ends.input, ends.output));
-        // Its error, if any, was that nobody listens.
+        // Its only possible error is that the receiver was gone.
         let _ = ends.thread.map(JoinHandle::join);
     }
 }

@@ -1,4 +1,4 @@
-//! Vertices as Python has them: integers, or strings.
+//! Vertices as Python objects: integers, or strings.
 
 use brimful::graph::Graph;
 use brimful::graph::ids::ExternalId;
@@ -9,12 +9,12 @@ use pyo3::types::PyString;
 
 use crate::errors::Failure;
 
-/// An id as given.
+/// An id, as given from Python.
 #[derive(Debug, Clone)]
 pub(crate) enum Vertex {
-    /// Of a graph with string ids.
+    /// A vertex of a graph with string ids.
     Name(String),
-    /// Of any other.
+    /// A vertex of any other graph.
     Number(i128),
 }
 
@@ -25,7 +25,7 @@ impl<'py> FromPyObject<'_, 'py> for Vertex {
         if object.is_instance_of::<PyString>() {
             return object.extract().map(Self::Name);
         }
-        // Without the whole interface of Python 128 bits take ten times as long as 64.
+        // Through the limited API of Python, 128 bits take ten times as long as 64.
         match object.extract::<i64>() {
             Ok(number) => Ok(Self::Number(number.into())),
             Err(_) => object.extract().map(Self::Number),
@@ -50,7 +50,7 @@ pub(crate) fn integer(py: Python<'_>, number: i128) -> PyResult<Bound<'_, PyAny>
     }
 }
 
-/// Makes ids of a graph Python's.
+/// Converts ids of a graph to Python objects.
 pub(crate) struct Shown<'g> {
     graph: &'g Graph,
     names: NameCursor,
@@ -61,7 +61,7 @@ impl<'g> Shown<'g> {
         Self { graph, names: NameCursor::default() }
     }
 
-    /// The id that is `number`, or of which that is the rank.
+    /// The id with the value `number`, or with that rank.
     pub(crate) fn number<'py>(
         &mut self,
         py: Python<'py>,

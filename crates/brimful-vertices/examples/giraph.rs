@@ -1,13 +1,13 @@
-//! The benchmark of GIRAPH-417: vertices as objects against vertices as bytes; prints one JSON
-//! object.
+//! The benchmark of GIRAPH-417: vertices as objects, compared with vertices as bytes; prints one
+//! JSON object.
 //!
-//! `giraph LAYOUT VERTICES EDGES combined|each [SUPERSTEPS]`. As in Giraph's `PageRankBenchmark` a
-//! vertex has a 64-bit id, a 64-bit float and EDGES edges to vertices drawn at random, each with a
-//! 32-bit float; messages are 64-bit floats and go through mailboxes as bytes in all layouts,
-//! combined on arrival or each by itself. Layouts: `boxed` (an object for every id, number and
-//! edge, as the JVM has them; loaded only), `objects` (live vertices of Rust), `native` and
-//! `compact` (bytes, by the two serializers). Drawing edges is part of loading, as in Giraph, and
-//! is measured alone beside it. One thread.
+//! `giraph LAYOUT VERTICES EDGES combined|each [SUPERSTEPS]`. As in Giraph's `PageRankBenchmark`, a
+//! vertex has a 64-bit id, a 64-bit float and EDGES edges to random vertices, each with a 32-bit
+//! float. Messages are 64-bit floats and go through mailboxes as bytes in all layouts, combined on
+//! arrival or separate. Layouts: `boxed` (an object for every id, number and edge, as on the JVM;
+//! loaded only), `objects` (live vertices of Rust), `native` and `compact` (bytes, by the two
+//! serializers). Drawing edges is part of loading, as in Giraph, and is also measured separately.
+//! One thread.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a program for the terminal")]
 
@@ -64,7 +64,7 @@ impl VertexProgram for Ranks {
     }
 }
 
-/// A vertex with an object for everything, as `EdgeListVertex` has them.
+/// A vertex with an object for each part, as in `EdgeListVertex`.
 #[allow(clippy::vec_box, dead_code, reason = "one object for each edge is what is measured")]
 struct Boxed {
     id: Box<u64>,
@@ -72,7 +72,7 @@ struct Boxed {
     edges: Vec<Box<(Box<u64>, Box<f32>)>>,
 }
 
-/// The edges of vertex `id`: SplitMix64 from it on.
+/// The edges of vertex `id`, drawn by SplitMix64 with a seed from the id.
 fn edges(id: u64, vertices: u64, count: u64) -> impl Iterator<Item = (u64, f32)> {
     let mut seed = id.wrapping_mul(0xD134_2543_DE82_EF95);
     (0..count).map(move |_| {
@@ -139,7 +139,7 @@ fn main() {
     );
 }
 
-/// Loads and runs; the figures as fields of JSON.
+/// Loads and runs; returns the figures as fields of JSON.
 fn measure<S: VertexStore<VertexOf<Ranks>>>(
     program: Ranks,
     store: S,

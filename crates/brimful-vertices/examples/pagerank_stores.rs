@@ -1,11 +1,10 @@
-//! PageRank on a store, or the same by hand: seconds to load, bytes a vertex, seconds a superstep;
-//! prints one JSON object.
+//! PageRank on a store, or by hand: seconds to load, bytes a vertex, seconds a superstep; prints
+//! one JSON object.
 //!
 //! `pagerank_stores GRAPH STORE SERIALIZER|- SUPERSTEPS THREADS`: `numeric::run` loads the graph
-//! into the store and does some supersteps. STORE `maps` and `arrays` are by hand, by one thread:
-//! the same vertices as live objects in a map of the standard library with a map of sums as the
-//! mailbox, and in an array with an array of sums, which is what a program does that knows its ids
-//! beforehand.
+//! into the store and runs some supersteps. The STOREs `maps` and `arrays` are by hand, on one
+//! thread: the same vertices as live objects in a standard map with a map of sums as the mailbox,
+//! and in an array with an array of sums, as in a program that knows its ids beforehand.
 
 #![allow(clippy::print_stdout)]
 
@@ -70,7 +69,7 @@ fn on_store(
     Ok(())
 }
 
-/// A vertex by hand.
+/// A vertex of the programs by hand.
 struct Page {
     rank: f64,
     targets: Vec<u64>,
@@ -92,7 +91,7 @@ fn pages(graph: &Graph) -> Result<Vec<Page>, Box<dyn Error>> {
     Ok(pages)
 }
 
-/// What a page says along each of its edges.
+/// The signal of a page along each of its edges.
 fn signal(page: &Page) -> f64 {
     page.rank / page.targets.len() as f64
 }
@@ -106,7 +105,7 @@ fn timed(times: u64, mut superstep: impl FnMut()) -> Vec<f64> {
     (0..times).map(|_| ()).map(seconds).collect()
 }
 
-/// Live objects in a map, sums in another.
+/// Live objects in a map, sums in another map.
 fn in_maps(graph: &Graph, supersteps: u64) -> Result<(), Box<dyn Error>> {
     let begin = Instant::now();
     let mut map: HashMap<u64, Page> = (0..).zip(pages(graph)?).collect();
@@ -127,7 +126,7 @@ fn in_maps(graph: &Graph, supersteps: u64) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Live objects in an array, sums in another.
+/// Live objects in an array, sums in another array.
 fn in_arrays(graph: &Graph, supersteps: u64) -> Result<(), Box<dyn Error>> {
     let begin = Instant::now();
     let mut pages = pages(graph)?;
@@ -152,7 +151,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [path, store, serializer, supersteps, threads] = &arguments[..] else {
         return Err("usage: pagerank_stores GRAPH STORE SERIALIZER|- SUPERSTEPS THREADS".into());
     };
-    // What is on disk has a part of the budget for its cache.
+    // A store on disk uses a part of the budget for its cache.
     let budget = if store.starts_with("file:") { 1 << 30 } else { 1 << 40 };
     let resources =
         Resources::new(Budget::new(budget, 0), Arc::new(Job::new()), Some(threads.parse()?))?;

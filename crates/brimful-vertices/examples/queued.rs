@@ -1,8 +1,8 @@
-//! Queues many signals in a mailbox of little memory and collects them: what does not fit goes to
-//! disk.
+//! Queues many signals in a mailbox with little memory and collects them; signals that do not fit
+//! go to disk.
 //!
-//! Every signal is counted and added up, so that none can be lost or come twice. To be run under a
-//! hard limit a little above the mailbox's memory. Prints one JSON object.
+//! Every signal is counted and summed, so that lost or repeated signals are found. Run it under a
+//! hard limit slightly above the mailbox's memory. Prints one JSON object.
 //!
 //! `cargo run --release -p brimful-vertices --example queued [SIGNALS [MEBIBYTES [combined]]]`
 
@@ -15,7 +15,7 @@ use brimful_store::{Budget, DiskFolder, Job, memory};
 use brimful_vertices::lists::{IncomingSignals, Mailbox, SpillFile, write_message};
 use brimful_vertices::{Delivery, Edge, Edges, Failure, Field, Loan, VertexOf, VertexProgram};
 
-/// Numbers are added up.
+/// Signals are summed.
 struct Sums(Delivery);
 
 impl VertexProgram for Sums {
@@ -60,7 +60,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut target, mut scratch, mut packet) = (Vec::new(), Vec::new(), Vec::new());
     let begin = Instant::now();
     for number in 0..signals {
-        // Targets in no order.
+        // Random targets.
         let random = brimful_store::checksum(&number.to_le_bytes());
         let vertex = ((u128::from(random) * u128::from(vertices)) >> 64) as u64;
         target.clear();

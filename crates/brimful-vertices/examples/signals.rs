@@ -1,7 +1,7 @@
-//! Signals with supersteps and without, by both schedules, to the same answer; prints one JSON
-//! object.
+//! Counts of signals with and without supersteps, by both schedules, with the same result; prints
+//! one JSON object.
 //!
-//! `signals GRAPH THREADS`: Signal/Collect's PageRank (a vertex remembers the latest signal of each
+//! `signals GRAPH THREADS`: Signal/Collect's PageRank (a vertex stores the latest signal of each
 //! edge, and signals when its score has changed by more than 10^-5), on live vertices.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a program for the terminal")]
@@ -52,7 +52,7 @@ impl VertexProgram for Ranks {
     }
 }
 
-/// Runs in a mode; signals, seconds and the sum of all states.
+/// Runs in a mode; returns signals, seconds and the sum of all states.
 fn measure(graph: &Graph, mode: Mode, resources: &Resources) -> (u64, f64, f64) {
     let schemes = Schemes::default();
     let stores = StoreOptions { store: "memory", schemes: &schemes, cache: None, partitions: None };

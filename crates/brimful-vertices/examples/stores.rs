@@ -2,9 +2,9 @@
 //! random order and to change.
 //!
 //! The thesis's tables 4.1 to 4.5 for the stores of this crate: a log-normal graph (mu 4, sigma
-//! 1.3, 127 edges a vertex on average), its vertices made beforehand with all their edges. Bytes
-//! per vertex of live objects are what the store counts (arrays and the objects, without what the
-//! allocator adds) and what the process has more than before.
+//! 1.3, 127 edges a vertex on average), whose vertices are created beforehand with all their edges.
+//! Bytes per vertex of live objects are those that the store counts (arrays and objects, without
+//! the overhead of the allocator) and the growth of the process.
 //!
 //! `cargo run --release -p brimful-vertices --example stores [VERTICES [STORE]]`
 
@@ -58,13 +58,13 @@ fn pages(vertices: u64) -> Vec<Page> {
     (0..vertices).map(&mut page).collect()
 }
 
-/// Bytes of the process, without what the store before left behind.
+/// Resident bytes of the process, without free memory of the previous store.
 fn resident() -> u64 {
     memory::release_free_memory();
     memory::resident_bytes().unwrap_or(0)
 }
 
-/// True if this store is to be measured.
+/// True if this store should be measured.
 fn is_asked_for(name: &str) -> bool {
     std::env::args().nth(2).is_none_or(|only| name == only)
 }
@@ -131,7 +131,7 @@ fn measure<T: VertexStore<Page>>(name: &str, pages: &[Page], store: brimful_vert
     );
 }
 
-/// What `memory` is to be as fast as: the same in a map of the standard library and a loop.
+/// The yardstick for `memory`: the same in a standard map and a loop.
 fn by_hand(pages: &[Page]) {
     if !is_asked_for("by hand") {
         return;

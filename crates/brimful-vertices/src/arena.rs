@@ -1,8 +1,8 @@
-//! Records in large blocks of memory, one behind the other.
+//! Records in large blocks of memory, one after another.
 //!
 //! A record is rewritten in place if it fits, else it moves. A block with a quarter or more unused
-//! is compacted when memory runs short, one block at a time. The arena so takes about a third more
-//! memory than its records at most.
+//! is compacted when memory runs short, one block at a time. So the arena takes at most about a
+//! third more memory than its records.
 //!
 //! Record: 4 bytes, capacity of the body, the highest bit set if the record is dead; 4 bytes,
 //! length of the body; body: length of the key, key, value. (GIRAPH-417's buffers, too, were longer
@@ -18,13 +18,13 @@ use crate::field::{read_varint, take, write_varint};
 
 /// The usual size of a block.
 const BLOCK_BYTES: usize = 1 << 20;
-/// The smallest, for stores that hold little.
+/// The smallest size, for stores with little data.
 const LEAST_BLOCK_BYTES: usize = 4 << 10;
 const HEADER: usize = 8;
 const DEAD: u32 = 1 << 31;
 const PURPOSE: &str = "to hold the records of vertices in memory";
 
-/// A block and a place in it.
+/// A block and an offset in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Position {
     block: u32,
@@ -44,7 +44,7 @@ impl Position {
 #[derive(Debug)]
 struct ArenaBlock {
     bytes: Vec<u8>,
-    /// Bytes that records took, dead ones included.
+    /// Bytes of all records, including dead ones.
     used: usize,
     /// Bytes of live records, without their spare capacity.
     live: usize,
@@ -81,7 +81,7 @@ impl ArenaBlock {
         parts(&self.bytes[at + HEADER..at + HEADER + self.header(at).len]).unwrap_or_default()
     }
 
-    /// Bytes that pushing the block together would free.
+    /// Bytes that compaction of the block would free.
     fn spare(&self) -> usize {
         self.bytes.len() - self.live
     }
@@ -94,7 +94,7 @@ fn parts(mut body: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// The next of adjacent records, all live and without spare capacity; `None` at the end, and for
-/// bytes that are no such record.
+/// invalid bytes.
 pub(crate) fn take_record<'b>(bytes: &mut &'b [u8]) -> Option<(&'b [u8], &'b [u8])> {
     let (header, rest) = bytes.split_first_chunk::<HEADER>()?;
     let (capacity, len) = header.split_at(4);
@@ -108,7 +108,7 @@ pub(crate) fn take_record<'b>(bytes: &mut &'b [u8]) -> Option<(&'b [u8], &'b [u8
     Some(found)
 }
 
-/// Appends a record as [`take_record`] takes it.
+/// Appends a record in the format of [`take_record`].
 ///
 /// # Errors
 /// [`Error::Usage`] if it has 2 GiB or more.
@@ -137,16 +137,16 @@ fn check_len(len: usize, capacity: usize) -> Result<()> {
     )))
 }
 
-/// A record that is seen while its block is pushed together: key, old and new position.
+/// Called for each record when its block is compacted: key, old and new position.
 pub(crate) type Moved<'f> = dyn FnMut(&[u8], Position, Position) + 'f;
 
 /// The blocks.
 #[derive(Debug)]
 pub(crate) struct Arena {
     budget: Arc<Budget>,
-    /// `None` where a block was given back.
+    /// `None` for a released block.
     blocks: Vec<Option<ArenaBlock>>,
-    /// The block that records are added to.
+    /// The block to which records are added.
     open: usize,
     bytes: u64,
     /// The length of a key, while a record is added.
@@ -188,7 +188,7 @@ impl Arena {
         self.block(position.block).parts(position.offset as usize)
     }
 
-    /// Replaces the value of a record, if it fits into its place.
+    /// Replaces the value of a record, if it fits in its capacity.
     pub(crate) fn rewrite(&mut self, position: Position, value: &[u8]) -> bool {
         let at = position.offset as usize;
         let block = self.block_mut(position.block);
@@ -204,7 +204,7 @@ impl Arena {
         true
     }
 
-    /// Gives the place of a record back.
+    /// Marks a record as dead.
     pub(crate) fn free(&mut self, position: Position) {
         let (index, at) = (position.block, position.offset as usize);
         let is_open = index as usize == self.open;
@@ -222,8 +222,8 @@ impl Arena {
         }
     }
 
-    /// Adds a record, with `slack` bytes for it to grow. Blocks in `closed` are left alone; records
-    /// of others may move, of which `moved` is told.
+    /// Adds a record, with `slack` bytes for it to grow. Blocks in `closed` are not changed;
+    /// records of others may move, and `moved` is called for them.
     ///
     /// # Errors
     /// [`Error::Usage`] if it has 2 GiB or more, and the budget's; then nothing has changed.
@@ -258,7 +258,7 @@ impl Arena {
         Ok(Position { block: index as u32, offset: at as u32 })
     }
 
-    /// A block that ends with `needed` free bytes.
+    /// A block with `needed` free bytes at its end.
     fn block_with(
         &mut self,
         needed: usize,
@@ -275,7 +275,7 @@ impl Arena {
         }
         match self.new_block(needed, closed) {
             Err(refused) => {
-                // Where memory ends, what little can be had will do.
+                // At the limit of memory, a small gain is enough.
                 let index = self.emptiest(needed, 64, closed).ok_or(refused)?;
                 self.push_together(index, moved);
                 Ok(index)
@@ -288,8 +288,8 @@ impl Arena {
         self.blocks.get(index)?.as_ref()
     }
 
-    /// The block with the most spare bytes, of those where these are as many as needed and one of
-    /// `parts` parts at least.
+    /// The block with the most spare bytes, if these are as many as needed and at least one of
+    /// `parts` parts of the block.
     fn emptiest(&self, needed: usize, parts: usize, closed: &Range<usize>) -> Option<usize> {
         (0..self.blocks.len())
             .filter(|index| !closed.contains(index))
@@ -299,7 +299,7 @@ impl Arena {
             .map(|(_, index)| index)
     }
 
-    /// Adds a block of records that [`take_record`] takes, all of them.
+    /// Adds a block of records in the format of [`take_record`].
     ///
     /// # Errors
     /// The budget's; then nothing has changed.
@@ -352,12 +352,12 @@ impl Arena {
         debug_assert_eq!(block.used, block.live, "live bytes are counted right");
     }
 
-    /// Blocks that there are, given back ones included.
+    /// Number of blocks, including released ones.
     pub(crate) fn blocks(&self) -> usize {
         self.blocks.len()
     }
 
-    /// The first record at or behind `from` in its block, dead ones passed over.
+    /// The first live record at or after `from` in its block.
     pub(crate) fn next(&self, block: usize, from: usize) -> Option<(Position, usize)> {
         let mut at = from;
         let found = self.get(block)?;
@@ -394,7 +394,7 @@ mod tests {
         }
         let full = arena.bytes();
         assert_eq!(budget.free(), (64 << 20) - full);
-        // Every second record goes; the others are found where `moved` says.
+        // Every second record is removed; the others are where `moved` reports them.
         (0..1000).step_by(2).for_each(|n| arena.free(positions[n]));
         for n in 1000..1400_u32 {
             let key = n.to_le_bytes();

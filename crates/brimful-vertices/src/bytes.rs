@@ -1,7 +1,7 @@
 //! Records in memory: the thesis's serialized in-memory store, GIRAPH-417's partition of bytes.
 //!
-//! A map of byte arrays saves nothing (the thesis: .687 instead of .618 KB a vertex); records in
-//! blocks with a table of their positions do.
+//! A map of byte arrays saves no memory (the thesis: .687 instead of .618 KB a vertex); records in
+//! blocks, with a table of their positions, do.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl BytesStore {
         self.index.find(hash, is_it).map(Position::from_bits)
     }
 
-    /// Adds a record whose key is not there.
+    /// Adds a record whose key is new.
     fn add(&mut self, hash: u64, key: &[u8], record: &[u8]) -> Result<()> {
         self.reserve(1)?;
         let Self { arena, index } = self;
@@ -47,7 +47,7 @@ impl BytesStore {
         Ok(())
     }
 
-    /// Replaces a record, in place where it fits.
+    /// Replaces a record, in place if it fits.
     fn replace(&mut self, position: Position, record: &[u8], closed: &Range<usize>) -> Result<()> {
         let Self { arena, index } = self;
         if arena.rewrite(position, record) {
@@ -55,7 +55,7 @@ impl BytesStore {
         }
         let (key, old) = arena.record(position);
         let (key, hash) = (key.to_vec(), checksum(key));
-        // One that grows will grow again.
+        // A record that grows is likely to grow again.
         let slack = (record.len() - old.len()).min(record.len() / 4);
         // Compaction for the new record may move the old one.
         let mut old = position;
@@ -99,7 +99,7 @@ impl RecordStore for BytesStore {
         Ok(is_new)
     }
 
-    /// As a block, which is copied at once; only keys are looked at.
+    /// Adds the records as a block, by one copy; only their keys are read.
     fn adopt(&mut self, chunk: &PartitionChunk) -> Result<u64> {
         self.reserve(chunk.len())?;
         let block = self.arena.adopt(chunk.record_bytes())?;
@@ -138,8 +138,8 @@ impl RecordStore for BytesStore {
         let mut changed = Vec::new();
         for block in 0..blocks {
             let mut from = 0;
-            // A record that outgrows its capacity goes to a visited or new block, where it is not
-            // met again.
+            // A record that outgrows its capacity moves to a visited or new block, where it is not
+            // visited again.
             let closed = block..blocks;
             while let Some((position, end)) = self.arena.next(block, from) {
                 let (key, record) = self.arena.record(position);
@@ -170,7 +170,7 @@ impl RecordStore for BytesStore {
 mod tests {
     use super::*;
 
-    /// What GIRAPH-417 and the thesis are about: a change does not leave the old record behind.
+    /// The subject of GIRAPH-417 and the thesis: a change does not leave the old record behind.
     #[test]
     fn records_that_grow_and_shrink_for_ever_take_a_third_more_than_they_need() {
         let budget = Budget::new(64 << 20, 0);

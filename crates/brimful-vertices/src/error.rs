@@ -1,4 +1,4 @@
-//! What can go wrong with vertices and their stores.
+//! Errors of vertices and their stores.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -7,11 +7,11 @@ use brimful_store::ErrorKind;
 /// A result of the store path.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What a user's program fails with.
+/// The error of a user's program.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Calls a user's program; a panic becomes a failure. Whoever gets one ends the run: nobody
-/// computes on with what it left half done.
+/// Calls a user's program; a panic becomes a failure. The caller must end the run, because the
+/// panic may have left partial changes.
 pub(crate) fn catch<R>(call: impl FnOnce() -> R) -> Result<R, Failure> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|panic| {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
@@ -20,20 +20,20 @@ pub(crate) fn catch<R>(call: impl FnOnce() -> R) -> Result<R, Failure> {
     })
 }
 
-/// Anything that can go wrong between a program and its vertices.
+/// Errors between a program and its vertices.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The bytes or the budget below failed.
+    /// An error of the storage layer or the budget.
     #[error(transparent)]
     Store(#[from] brimful_store::Error),
-    /// A collection below failed.
+    /// An error of a collection.
     #[error(transparent)]
     Collection(brimful_collections::Error),
-    /// The graph that vertices are loaded from failed.
+    /// An error of the graph from which vertices are loaded.
     #[error(transparent)]
     Graph(brimful_graph::Error),
-    /// A numeric program failed, or a run on the disk path.
+    /// An error of a numeric program, or of a run on shards.
     #[error(transparent)]
     Engine(brimful_engine::Error),
     /// A vertex that its serializer refuses to write.
@@ -45,7 +45,7 @@ pub enum Error {
         serializer: String,
         /// The vertex.
         vertex: String,
-        /// What it says.
+        /// The message of the serializer.
         what: String,
     },
     /// A record that its serializer cannot read.
@@ -55,12 +55,12 @@ pub enum Error {
     Unreadable {
         /// The serializer.
         serializer: String,
-        /// The vertex, or the bytes of its id where they are no id.
+        /// The vertex, or the bytes of its id if they are invalid.
         vertex: String,
         /// Expected against found.
         what: String,
     },
-    /// Bytes that are no partition chunk.
+    /// Bytes that are not a valid partition chunk.
     #[error("a partition chunk is damaged: {0}; pack and send it again")]
     PartitionChunk(String),
     /// A user's program failed.
@@ -68,12 +68,12 @@ pub enum Error {
     Program {
         /// The vertex.
         vertex: String,
-        /// What it was doing, as a verb: "signal", "collect".
+        /// The operation, as a verb: "signal", "collect".
         doing: &'static str,
-        /// What it says.
+        /// The error of the program.
         source: Failure,
     },
-    /// A call that makes no sense.
+    /// An invalid call.
     #[error("{0}")]
     Usage(String),
     /// A fault of brimful itself.
@@ -94,8 +94,8 @@ pub(crate) fn no_element(index: usize, len: usize, what: &str) -> Error {
     Error::Internal(format!("there is no {what} {index}, but {len} of them"))
 }
 
-// What the crates below pass on from those below them comes out as its own variant: a failure has
-// one shape, wherever it was met.
+// Errors that the crates below pass on from the crates below them become their own variant, so that
+// each failure has one form.
 
 impl From<brimful_collections::Error> for Error {
     fn from(error: brimful_collections::Error) -> Self {
@@ -127,7 +127,7 @@ impl From<brimful_engine::Error> for Error {
 }
 
 impl Error {
-    /// What a program failed with at a vertex.
+    /// The failure of a program at a vertex.
     pub(crate) fn program(
         vertex: &impl std::fmt::Display,
         doing: &'static str,
@@ -154,7 +154,7 @@ impl Error {
         Self::Unreadable { serializer, vertex: vertex.to_string(), what }
     }
 
-    /// The same error about a vertex that `name` calls otherwise; as it is where that has no name.
+    /// The same error with the name of the vertex replaced by `name`, if that returns one.
     pub(crate) fn of_vertex(mut self, name: impl Fn(&str) -> Option<String>) -> Self {
         if let Self::Program { vertex, .. }
         | Self::Unserializable { vertex, .. }

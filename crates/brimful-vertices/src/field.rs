@@ -1,32 +1,32 @@
-//! Values as portable bytes: ids, signals, and what the compact serializer writes.
+//! Values as portable bytes: ids, signals, and the parts of records of the compact serializer.
 //!
-//! Whole numbers take 7 bits a byte, low bits first, signed ones folded so that small ones stay
-//! short; floating-point numbers and the elements of arrays are little-endian. Invariant: reading
-//! never takes more memory than the bytes read justify, and there is one way to write a value.
+//! Integers take 7 bits a byte, low bits first; signed ones are zigzag-folded, so that small ones
+//! stay short. Floats and the elements of arrays are little-endian. Invariant: reading never takes
+//! more memory than the bytes justify, and each value has exactly one encoding.
 
 /// A value that can be part of a record or a message.
 pub trait Field: Clone + Send + 'static {
     /// Appends the value to `out`.
     fn write(&self, out: &mut Vec<u8>);
 
-    /// Reads a value and moves `input` behind it; `None` if there is none.
+    /// Reads a value and moves `input` past it; `None` if the bytes are invalid.
     fn read(input: &mut &[u8]) -> Option<Self>;
 
-    /// Appends the value, which follows `previous` in a list: numbers write the difference.
+    /// Appends the value, which follows `previous` in a list; numbers write the difference.
     #[inline]
     fn write_after(&self, previous: &Self, out: &mut Vec<u8>) {
         let _ = previous;
         self.write(out);
     }
 
-    /// Reads what [`Field::write_after`] wrote.
+    /// Reads a value from [`Field::write_after`].
     #[inline]
     fn read_after(previous: &Self, input: &mut &[u8]) -> Option<Self> {
         let _ = previous;
         Self::read(input)
     }
 
-    /// Bytes that the value owns outside itself.
+    /// Heap bytes of the value.
     #[inline]
     fn heap_bytes(&self) -> usize {
         0
@@ -52,7 +52,7 @@ pub fn write_varint(mut number: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads a number; `None` if it is cut off, too large, or longer than it need be.
+/// Reads a number; `None` if it is truncated, too large, or longer than necessary.
 #[inline(always)]
 pub fn read_varint(input: &mut &[u8]) -> Option<u64> {
     let bits = |byte: u8, place: u32| u64::from(byte & 127) << (7 * place);
@@ -73,7 +73,7 @@ pub fn read_varint(input: &mut &[u8]) -> Option<u64> {
     }
 }
 
-/// [`read_varint`] at any length.
+/// [`read_varint`] for any length.
 fn read_long_varint(input: &mut &[u8]) -> Option<u64> {
     let (mut number, mut shift) = (0_u64, 0);
     loop {
@@ -126,7 +126,7 @@ macro_rules! integers {
             #[inline]
             fn read_after(previous: &Self, input: &mut &[u8]) -> Option<Self> {
                 let number = (*previous as i64).wrapping_add(unfold(read_varint(input)?));
-                // The sum wraps where the type has all 64 bits; a narrower one is checked.
+                // The sum wraps if the type has 64 bits; narrower types are checked.
                 if size_of::<Self>() == 8 { Some(number as Self) } else { Self::try_from(number).ok() }
             }
         }
@@ -214,7 +214,7 @@ impl<T: Field> Field for Vec<T> {
     }
     fn read(input: &mut &[u8]) -> Option<Self> {
         let len = usize::try_from(read_varint(input)?).ok()?;
-        // Elements without bytes could be any number.
+        // Elements without bytes would justify any length.
         const { assert!(size_of::<T>() > 0) };
         if len > input.len() {
             return None;
@@ -293,7 +293,7 @@ mod tests {
             let mut bytes = Vec::new();
             write_varint(1 << bit, &mut bytes);
             assert_eq!(bytes.len(), bit / 7 + 1);
-            // The same number with a byte more is not one that anybody writes.
+            // The same number with a redundant byte is not a valid encoding.
             bytes.iter_mut().for_each(|byte| *byte |= 128);
             bytes.push(0);
             assert_eq!(read_varint(&mut bytes.as_slice()), None);

@@ -1,6 +1,6 @@
 //! Records on disk: a bag of records and a table of their keys, within a part of the budget.
 //!
-//! What was stored before the last sync survives a crash, all of it.
+//! All changes before the last sync survive a crash.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use brimful_collections::{DiskMap, Options};
 use crate::error::Result;
 use crate::record_store::{RecordStore, Visitor};
 
-/// Records on disk. The memory for the longest is its owner's to set aside: `from_graph::hubs`.
+/// Records on disk. The owner must reserve memory for the longest: `from_graph::hubs`.
 #[derive(Debug)]
 pub struct FileStore {
     map: DiskMap,
@@ -17,17 +17,17 @@ pub struct FileStore {
 }
 
 impl FileStore {
-    /// Opens the store in the folder `path`, or makes it.
+    /// Opens the store in the folder `path`, or creates it.
     ///
     /// # Errors
-    /// [`crate::Error::Collection`] if the folder holds something else, is in use or damaged, or
-    /// the budget is too small.
+    /// [`crate::Error::Collection`] if the folder has other contents, is in use or damaged, or the
+    /// budget is too small.
     pub fn open(path: &Path, options: Options) -> Result<Self> {
         let memory_bytes = options.memory_bytes;
         Ok(Self { map: DiskMap::open(path, options)?.with_any_value(), memory_bytes })
     }
 
-    /// The keys of `pairs` that are there, each once, as the store or an earlier pair has them.
+    /// For each of `pairs`, whether its key is in the store or in an earlier pair.
     fn known(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<bool>> {
         let keys: Vec<&[u8]> = pairs.iter().map(|(key, _)| *key).collect();
         let mut known: Vec<bool> = self.map.get_many(&keys)?.iter().map(Option::is_some).collect();
@@ -63,7 +63,7 @@ impl RecordStore for FileStore {
             changed.clear();
             match visitor(key, record, &mut changed) {
                 Ok(false) => Ok(()),
-                // A record keeps its number when it is replaced, so it is not met again.
+                // A replaced record keeps its number, so it is not visited again.
                 Ok(true) => self.map.insert(key, &changed),
                 Err(error) => {
                     failed = Some(error);
@@ -77,7 +77,7 @@ impl RecordStore for FileStore {
         }
     }
 
-    /// Two keys that hash alike in all 64 bits count as one.
+    /// Two keys with the same 64-bit hash count as one.
     fn len(&self) -> u64 {
         self.map.len()
     }

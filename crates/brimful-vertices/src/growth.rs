@@ -6,10 +6,10 @@ use brimful_store::{Budget, Reservation};
 
 use crate::error::Result;
 
-/// Bytes that are taken at once, so that the shared counter is not touched for every record.
+/// Bytes of a step, so that not every record touches the shared counter.
 const STEP_BYTES: u64 = 64 << 10;
 
-/// Bytes in use, of which each is covered by a reservation.
+/// Bytes in use, all covered by a reservation.
 #[derive(Debug)]
 pub struct Growth {
     budget: Arc<Budget>,
@@ -19,7 +19,7 @@ pub struct Growth {
 }
 
 impl Growth {
-    /// Nothing yet. `purpose` completes "a memory budget of .. is too small".
+    /// No bytes yet. `purpose` completes "a memory budget of .. is too small".
     pub fn new(budget: &Arc<Budget>, purpose: &'static str) -> Result<Self> {
         Ok(Self { budget: Arc::clone(budget), held: budget.reserve(0, purpose)?, used: 0, purpose })
     }
@@ -29,7 +29,7 @@ impl Growth {
         self.used
     }
 
-    /// Where the bytes come from.
+    /// The budget that provides the bytes.
     pub fn budget(&self) -> &Arc<Budget> {
         &self.budget
     }
@@ -37,13 +37,13 @@ impl Growth {
     /// Takes `bytes` more.
     ///
     /// # Errors
-    /// The budget's, naming the smallest that works; then nothing has changed.
+    /// The budget's, which names the smallest budget that works; then nothing has changed.
     #[inline]
     pub fn take(&mut self, bytes: u64) -> Result<()> {
         let used = self.used.saturating_add(bytes);
         if used > self.held.bytes() {
             let step = used.next_multiple_of(STEP_BYTES);
-            // Close to the limit the exact figure may still fit.
+            // Near the limit, the exact number may still fit.
             if self.held.resize(step, self.purpose).is_err() {
                 self.held.resize(used, self.purpose)?;
             }
@@ -52,7 +52,7 @@ impl Growth {
         Ok(())
     }
 
-    /// Gives `bytes` back.
+    /// Releases `bytes`.
     #[inline]
     pub fn give(&mut self, bytes: u64) {
         self.used = self.used.saturating_sub(bytes);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::field::Field;
 
-/// What names a vertex. Its bytes as a [`Field`] are the key of its record.
+/// An id of a vertex. Its bytes as a [`Field`] are the key of its record.
 ///
 /// Law: two ids are equal if and only if their bytes are (`conformance::check_ids` tests it).
 pub trait Id: Field + Eq + Ord + Hash + fmt::Debug + fmt::Display + Sync {}
@@ -28,15 +28,15 @@ impl Id for String {}
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum AnyId {
-    /// A number below 2^63.
+    /// An integer below 2^63.
     Integer(i64),
-    /// A number above.
+    /// An integer from 2^63 on.
     Large(LargeInteger),
     /// A text.
     Text(String),
 }
 
-/// A number from 2^63 to 2^64 - 1.
+/// An integer from 2^63 to 2^64 - 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u64", into = "u64")]
 pub struct LargeInteger(u64);

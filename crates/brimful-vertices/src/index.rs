@@ -1,8 +1,8 @@
 //! Positions by the hash of ids: 9 bytes a slot; in the long run at most an eighth of the slots are
 //! free.
 //!
-//! Invariant: the table's memory is reserved from the budget before it is allocated; while the
-//! table grows, that of both tables is.
+//! Invariant: the table's memory is reserved from the budget before it is allocated; during growth,
+//! that of both tables is.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl Index {
         Ok(Self { table: HashTable::new(), growth: Growth::new(budget, purpose)? })
     }
 
-    /// Bytes of a table of so many positions, at most.
+    /// The most bytes of a table of so many positions.
     pub(crate) fn bytes_of(positions: u64) -> u64 {
         // A table has a power of two slots, of which 7 of 8 are used; a slot is a position and a
         // byte of the hash.
@@ -40,7 +40,7 @@ impl Index {
         self.growth.used()
     }
 
-    /// The position of this hash that `is_it` approves of.
+    /// The position with this hash for which `is_it` returns true.
     #[inline]
     pub(crate) fn find(&self, hash: u64, mut is_it: impl FnMut(u64) -> bool) -> Option<u64> {
         self.table.find(hash, |position| is_it(*position)).copied()
@@ -75,7 +75,7 @@ impl Index {
         }
     }
 
-    /// Removes the position of this hash that `is_it` approves of.
+    /// Removes the position with this hash for which `is_it` returns true.
     pub(crate) fn remove(&mut self, hash: u64, mut is_it: impl FnMut(u64) -> bool) -> Option<u64> {
         let entry = self.table.find_entry(hash, |position| is_it(*position)).ok()?;
         Some(entry.remove().0)

@@ -1,21 +1,20 @@
-//! Vertices as records in exchangeable stores: the store path.
+//! Vertices as records in interchangeable stores: the store path.
 //!
-//! - [`program`]: the interface of algorithms; [`mod@vertex`]: vertices, made of [`id`] and
-//!   [`field`].
+//! - [`program`]: the interface of algorithms; [`mod@vertex`]: vertices, composed of [`id`]s and
+//!   [`field`]s.
 //! - [`store`]: vertices by id, lent for changes; [`memory`]: live objects; [`serialized`]:
 //!   records.
 //! - [`record_store`]: bytes by key, the interface for authors of stores; [`mod@bytes`]: in memory,
 //!   in an `arena`; [`mod@file`]: on disk.
 //! - [`partition_chunk`]: whole partitions as bytes, from store to store.
 //! - [`open`]: stores by name; [`cache`]: live vertices over any store.
-//! - [`serializer`]: how vertices become records.
+//! - [`serializer`]: the conversion of vertices to records and back.
 //! - [`lists`]: vertices that are due to signal, and signals that wait to be collected.
 //! - [`execution`]: workers, partitions, synchronous and asynchronous runs.
-//! - [`from_graph`]: stores filled from a graph; [`numeric`]: programs of the disk path on any
-//!   store.
-//! - `growth`: memory that grows, taken from the budget in steps; `index`: positions by hash.
+//! - [`from_graph`]: stores filled from a graph; [`numeric`]: programs for shards on any store.
+//! - `growth`: growing memory, reserved from the budget in steps; `index`: positions by hash.
 //! - [`conformance`]: the tests of every store and serializer.
-//! - [`error`]: what can fail.
+//! - [`error`]: the errors of all these.
 
 mod arena;
 pub mod bytes;

@@ -68,7 +68,7 @@ impl<V: Stored> MemoryStore<V> {
     }
 }
 
-/// Lends a live object and accounts for what it grows by; true if it was changed.
+/// Lends a live object and accounts for its growth; true if it was changed.
 #[inline]
 pub(crate) fn lend_live<V: Stored>(
     vertex: &mut V,

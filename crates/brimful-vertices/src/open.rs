@@ -1,4 +1,4 @@
-//! Stores by name: `memory`, `bytes`, `file:PATH`, and those that others add.
+//! Stores by name: `memory`, `bytes`, `file:PATH`, and user-defined ones.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,21 +28,21 @@ pub struct PartitionOptions {
     pub memory_bytes: u64,
 }
 
-/// Opens the records of a partition. The text is what follows `scheme:`, empty if nothing does.
+/// Opens the records of a partition. The text is the part of the URL after `scheme:`, or empty.
 type OpenRecords =
     Box<dyn Fn(&str, &PartitionOptions) -> Result<Box<dyn RecordStore>> + Send + Sync>;
 
 struct Scheme {
     name: &'static str,
-    /// How it is written: `file:PATH`.
+    /// The form of the URL: `file:PATH`.
     form: &'static str,
-    /// The most partitions of a run for a store in a folder, which holds files open for each.
+    /// The most partitions of a run on a store in a folder, which keeps files open for each.
     most_partitions: Option<usize>,
     open: OpenRecords,
 }
 
-/// Partitions on disk at once: each has a file, of the [`brimful_store::device::MAX_OPEN_FILES`] of
-/// the process.
+/// The most partitions on disk: each has a file, of the [`brimful_store::device::MAX_OPEN_FILES`]
+/// of the process.
 const MOST_ON_DISK: usize = 8;
 
 /// The stores that there are, by name.
@@ -86,7 +86,7 @@ impl Default for Schemes {
 }
 
 impl Schemes {
-    /// Adds a store, or replaces the store of that name.
+    /// Adds a store, or replaces the store with that name.
     #[must_use]
     pub fn with(
         self,
@@ -109,10 +109,10 @@ impl Schemes {
         self
     }
 
-    /// Opens the store that `url` names for one partition.
+    /// Opens the store of `url` for one partition.
     ///
     /// # Errors
-    /// [`Error::Usage`] for an unknown name, else what opening fails with.
+    /// [`Error::Usage`] for an unknown name; else those of opening the store.
     pub fn open<V: Stored>(
         &self,
         url: &str,
@@ -128,8 +128,8 @@ impl Schemes {
         Ok(Box::new(Serialized::new(records, serializer)))
     }
 
-    /// True if the store that `url` names holds records, so that a serializer can be chosen; false
-    /// if it holds live vertices.
+    /// True if the store of `url` holds records, which have a serializer; false if it holds live
+    /// vertices.
     ///
     /// # Errors
     /// [`Error::Usage`] for an unknown name.
@@ -137,7 +137,7 @@ impl Schemes {
         Ok(self.find(url)?.0.is_some())
     }
 
-    /// Most partitions that the store can have; `None` if any number.
+    /// The most partitions that the store supports; `None` if any number.
     ///
     /// # Errors
     /// [`Error::Usage`] for an unknown name.
@@ -145,7 +145,7 @@ impl Schemes {
         Ok(self.find(url)?.0.and_then(|scheme| scheme.most_partitions))
     }
 
-    /// The name of the store and its folder, if `url` names one on disk.
+    /// The name of the store and its folder, if the store of `url` is on disk.
     ///
     /// # Errors
     /// [`Error::Usage`] for an unknown name, or without a folder.
@@ -155,7 +155,7 @@ impl Schemes {
         on_disk.map(|scheme| Ok((scheme.name, folder_of(rest)?))).transpose()
     }
 
-    /// The scheme of `url`, `None` for live vertices, and what follows its name.
+    /// The scheme of `url`, `None` for live vertices, and the rest of the URL.
     fn find<'u>(&self, url: &'u str) -> Result<(Option<&Scheme>, &'u str)> {
         let (name, rest) = url.split_once(':').unwrap_or((url, ""));
         let scheme = self.schemes.iter().find(|scheme| scheme.name == name);
@@ -168,7 +168,7 @@ impl Schemes {
         }
     }
 
-    /// How the stores are written.
+    /// The forms of the URLs of all stores.
     pub fn forms(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once(MEMORY).chain(self.schemes.iter().map(|scheme| scheme.form))
     }
@@ -191,7 +191,7 @@ fn takes_nothing(name: &str, rest: &str) -> Result<()> {
     )))
 }
 
-/// `a, b or c`.
+/// Joins names as `a, b or c`.
 pub(crate) fn one_of<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.collect();
     match names.as_slice() {

@@ -30,10 +30,10 @@ pub struct PartitionChunk {
 }
 
 impl PartitionChunk {
-    /// Checks and takes over the bytes of a chunk.
+    /// Checks the bytes of a chunk and takes ownership of them.
     ///
     /// # Errors
-    /// [`Error::PartitionChunk`] if the bytes are damaged or no chunk.
+    /// [`Error::PartitionChunk`] if the bytes are damaged or not a chunk.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
         let damaged = |what: &str| Error::PartitionChunk(what.to_owned());
         let (content, sum) =
@@ -95,7 +95,7 @@ fn read_u32(input: &mut &[u8]) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes))
 }
 
-/// Puts records into chunks and passes on each full one.
+/// Collects records into chunks and passes on each full one.
 pub(crate) struct Packer<'f> {
     serializer: String,
     records: Vec<u8>,
@@ -240,7 +240,7 @@ mod tests {
             changed[at] ^= 1 << (at % 8);
             assert!(PartitionChunk::from_bytes(changed).is_err(), "a change at {at}");
         }
-        // Lengths that make no sense are refused whatever the checksum says.
+        // Invalid lengths are refused even if the checksum is correct.
         for at in 0..good.len() - CHECKSUM_BYTES {
             let mut changed = good[..good.len() - CHECKSUM_BYTES].to_vec();
             changed[at] = !changed[at];

@@ -76,13 +76,13 @@ pub enum Delivery {
 /// called from many threads, but for one vertex by one thread at a time. A [`Failure`] ends the run
 /// with an error that names the vertex.
 pub trait VertexProgram: Sync {
-    /// What names a vertex.
+    /// The id of a vertex.
     type Id: Id;
-    /// What a vertex owns.
+    /// The value that a vertex owns.
     type State: Clone + PartialEq + Send + 'static;
-    /// What an edge carries; `()` for nothing.
+    /// The data of an edge; `()` for none.
     type Edge: Clone + Send + 'static;
-    /// What goes along edges.
+    /// The value that a vertex sends along an edge.
     type Signal: Field;
 
     /// The delivery of signals.

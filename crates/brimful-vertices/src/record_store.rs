@@ -1,37 +1,37 @@
-//! Bytes by key: what the author of a store writes.
+//! Bytes by key: the interface for authors of stores.
 //!
-//! Keys are ids, records are vertices without their ids, both already serialized. A store belongs
-//! to one worker: there are no locks.
+//! Keys are ids, records are vertices without their ids, both serialized. A store belongs to one
+//! worker, so there are no locks.
 
 use crate::error::Result;
 use crate::partition_chunk::PartitionChunk;
 
-/// Sees a key and its record; returns true if it put a new record into the buffer, which is empty
-/// before, to replace the old one.
+/// Receives a key and its record. Returns true if it wrote a new record into the buffer, which is
+/// empty before, to replace the old one.
 pub type Visitor<'f> = dyn FnMut(&[u8], &[u8], &mut Vec<u8>) -> Result<bool> + 'f;
 
 /// Records by key.
 pub trait RecordStore: Send {
-    /// Lets `found` see the record of `key`; false if there is none.
+    /// Calls `found` with the record of `key`; false if there is none.
     fn get(&mut self, key: &[u8], found: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool>;
 
-    /// Stores a record, whether or not there is one of that key.
+    /// Adds or replaces a record.
     fn put(&mut self, key: &[u8], record: &[u8]) -> Result<()>;
 
-    /// Removes a record; false if there is none.
+    /// Removes a record; false if it does not exist.
     fn remove(&mut self, key: &[u8]) -> Result<bool>;
 
-    /// Lets `visitor` see every record once, in any order, and replaces those that it changes. A
-    /// record that is replaced is not seen again.
+    /// Calls `visitor` once for every record, in any order, and replaces those that it changes. A
+    /// replaced record is not visited again.
     fn for_each(&mut self, visitor: &mut Visitor<'_>) -> Result<()>;
 
     /// Number of records.
     fn len(&self) -> u64;
 
-    /// Makes everything as durable as the store can.
+    /// Makes all changes as durable as the store can.
     fn sync(&mut self) -> Result<()>;
 
-    /// Bytes of memory, indexes and unused space included, and bytes on disk.
+    /// Bytes of memory, including indexes and unused space, and bytes on disk.
     fn bytes(&self) -> Result<(u64, u64)>;
 
     /// True if there is no record.
@@ -39,13 +39,13 @@ pub trait RecordStore: Send {
         self.len() == 0
     }
 
-    /// Prepares for `more` records, about.
+    /// Prepares for about `more` records.
     fn reserve(&mut self, more: usize) -> Result<()> {
         let _ = more;
         Ok(())
     }
 
-    /// Adds a record; false if there is one of that key, which stays as it is.
+    /// Adds a record; false, without effect, if its key exists.
     fn insert(&mut self, key: &[u8], record: &[u8]) -> Result<bool> {
         let is_new = !self.get(key, &mut |_| Ok(()))?;
         if is_new {
@@ -54,7 +54,7 @@ pub trait RecordStore: Send {
         Ok(is_new)
     }
 
-    /// Adds records, the first of each key; returns how many were left out.
+    /// Adds records, the first of each key; returns the number skipped.
     fn insert_many(&mut self, pairs: &[(&[u8], &[u8])]) -> Result<u64> {
         let mut left_out = 0;
         for (key, record) in pairs {
@@ -63,14 +63,14 @@ pub trait RecordStore: Send {
         Ok(left_out)
     }
 
-    /// Adds the records of a chunk, the first of each key; returns how many were left out.
+    /// Adds the records of a chunk, the first of each key; returns the number skipped.
     fn adopt(&mut self, chunk: &PartitionChunk) -> Result<u64> {
         let pairs: Vec<(&[u8], &[u8])> = chunk.records().collect();
         self.insert_many(&pairs)
     }
 
-    /// Lets `found` see the records of these keys, in their order, each with its place in `keys`;
-    /// keys without a record are passed over.
+    /// Calls `found` with the records of these keys, in their order, each with its position in
+    /// `keys`; keys without a record are skipped.
     fn get_many(
         &mut self,
         keys: &[&[u8]],
@@ -82,7 +82,7 @@ pub trait RecordStore: Send {
         Ok(())
     }
 
-    /// Stores records, whether or not there are some of these keys, each at most once in `pairs`.
+    /// Adds or replaces records; each key occurs at most once in `pairs`.
     fn put_many(&mut self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
         pairs.iter().try_for_each(|(key, record)| self.put(key, record))
     }

@@ -1,8 +1,8 @@
-//! A store of vertices from any store of records and any serializer.
+//! A store of vertices, from any store of records and any serializer.
 //!
-//! All vertices are decoded into the memory of one (GIRAPH-417's representative vertex). As it is
-//! only lent, no caller can keep a reference to it, and nothing of the previous vertex is left in
-//! it; the conformance suite tests this.
+//! All vertices are decoded into the memory of one vertex (GIRAPH-417's representative vertex). As
+//! it is only lent, no caller can keep a reference to it, and it contains nothing of the previous
+//! vertex; the conformance suite tests this.
 
 use crate::error::{Error, Result};
 use crate::field::Field;
@@ -12,12 +12,12 @@ use crate::serializer::Serializer;
 use crate::store::{Borrower, Loan, StoreStats, VertexStore, keeps_id};
 use crate::vertex::{EdgesMarks, Stored};
 
-/// Loans between two writes of [`VertexStore::lend_many`].
+/// Loans between two writes in [`VertexStore::lend_many`].
 const BATCH: usize = 256;
 /// Bytes of records that are loaded together.
 const BATCH_BYTES: usize = 256 << 10;
 
-/// Bytes of a vertex or record that are reused for the next; a hub's are not.
+/// Most bytes of a vertex or record whose memory is reused; the memory of a hub is released.
 const SPARE_BYTES: usize = 1 << 20;
 
 /// Vertices as records.
@@ -39,11 +39,11 @@ struct RecordLender<S, V> {
     marks: EdgesMarks,
 }
 
-/// Records to be written, keys and records in one buffer.
+/// Records to write, keys and records in one buffer.
 #[derive(Default)]
 struct Pending {
     bytes: Vec<u8>,
-    /// Where each key and each record ends.
+    /// The ends of each key and each record.
     ends: Vec<(usize, usize)>,
 }
 
@@ -67,12 +67,12 @@ impl Pending {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Lent {
     Whole,
-    /// Without edges, if the serializer can leave them out.
+    /// Without edges, if the serializer can omit them.
     WithoutEdges,
 }
 
 impl<V: Stored, S: Serializer<V>> RecordLender<S, V> {
-    /// Lends the vertex of a record; true if it was changed, and `out` has its new record.
+    /// Lends the vertex of a record; true if it was changed and `out` contains its new record.
     fn lend(
         &mut self,
         id: &V::Id,
@@ -97,7 +97,7 @@ impl<V: Stored, S: Serializer<V>> RecordLender<S, V> {
         let is_changed = done.is_ok() && loan.is_changed();
         let old = (vertex.edges_mark() == Some(mark)).then_some(record);
         let written = match is_changed {
-            // The vertex was decoded without its edges: they cannot be written back.
+            // The vertex was decoded without its edges, so they cannot be written back.
             true if old.is_none() && !is_whole => Err(Error::Usage(format!(
                 "the program changed the edges of vertex {id} in a collect, but `collects_edges` is false; \
                  return true from `collects_edges`"
@@ -110,7 +110,7 @@ impl<V: Stored, S: Serializer<V>> RecordLender<S, V> {
         Ok(is_changed)
     }
 
-    /// The new record of a vertex, over the old one if its edges are still the same.
+    /// Writes the new record of a vertex, with the edges of the old one if they are unchanged.
     fn write_back(
         &mut self,
         id: &V::Id,
@@ -136,7 +136,7 @@ impl<V: Stored, S: Serializer<V>> RecordLender<S, V> {
 }
 
 impl<R: RecordStore, S: Serializer<V>, V: Stored> Serialized<R, S, V> {
-    /// Vertices in `records`, as `serializer` writes them.
+    /// A store of vertices in `records`, written by `serializer`.
     pub fn new(records: R, serializer: S) -> Self {
         Self {
             records,
@@ -165,7 +165,7 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> Serialized<R, S, V> {
         Ok(is_there)
     }
 
-    /// Fills `key` and `record`.
+    /// Serializes a vertex into `key` and `record`.
     fn encode(&mut self, vertex: &V) -> Result<()> {
         self.key.clear();
         vertex.id().write(&mut self.key);
@@ -232,7 +232,7 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> VertexStore<V> for Serialized<
             let mut sorted = keys.clone();
             sorted.sort_unstable();
             if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
-                // The second loan would show the vertex as it was before the first.
+                // The second loan would show the vertex without the changes of the first.
                 return Err(Error::Usage(
                     "a vertex is asked for twice in one batch; give each id once".to_owned(),
                 ));
@@ -248,7 +248,7 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> VertexStore<V> for Serialized<
                 }
                 Ok(())
             });
-            // Loans that ended well are written even if a later one failed.
+            // Successful loans are written even if a later one failed.
             let written = records.put_many(&pending.pairs());
             done.and(written)?;
         }
@@ -264,7 +264,7 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> VertexStore<V> for Serialized<
         })
     }
 
-    /// Records that are written so already are packed as they are.
+    /// Records of the same serializer are packed without decoding.
     fn pack(
         &mut self,
         serializer: &mut dyn Serializer<V>,
@@ -279,7 +279,7 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> VertexStore<V> for Serialized<
         packer.finish()
     }
 
-    /// Records that are written so already are kept as they are.
+    /// Records of the same serializer are stored without decoding.
     fn adopt(&mut self, serializer: &mut dyn Serializer<V>, chunk: &PartitionChunk) -> Result<u64> {
         let name = self.lender.serializer.name();
         match chunk.serializer() == name && serializer.name() == name {
@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_written_is_said_and_what_was_there_stays() {
-        // A lock that a panic left behind is what `serde` refuses to write.
+        // `serde` refuses to write a lock that a panic has poisoned.
         type Shared = Arc<std::sync::Mutex<u64>>;
         #[derive(Clone, serde::Serialize, serde::Deserialize)]
         #[serde(transparent)]

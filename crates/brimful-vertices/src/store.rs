@@ -1,8 +1,8 @@
 //! Stores of vertices by id, as the execution uses them.
 //!
 //! A store belongs to one partition, which belongs to one worker, so there are no locks. A vertex
-//! is lent, never given away: the store writes it back if the borrower changed it. So no update can
-//! be forgotten, and an error of writing is the result of lending.
+//! is lent, never moved out: the store writes it back if the borrower changed it. So no update can
+//! be forgotten, and lending returns errors of writing.
 
 use std::ops::{Deref, DerefMut};
 
@@ -48,7 +48,7 @@ impl<V> DerefMut for Loan<'_, V> {
     }
 }
 
-/// Checks that vertex `id` is still that after a loan.
+/// Checks that a vertex still has its `id` after a loan.
 #[inline]
 pub(crate) fn keeps_id<V: Stored>(id: &V::Id, vertex: &V) -> Result<()> {
     let found = vertex.id();
@@ -66,10 +66,10 @@ pub type Borrower<'f, V> = dyn FnMut(&mut Loan<'_, V>) -> Result<()> + 'f;
 
 /// Vertices by id.
 pub trait VertexStore<V: Stored>: Send {
-    /// Adds a vertex; false if there is one of that id, which stays as it is.
+    /// Adds a vertex; false, without effect, if its id exists.
     fn insert(&mut self, vertex: V) -> Result<bool>;
 
-    /// Adds vertices in bulk, the first of each id; returns how many were left out.
+    /// Adds vertices in bulk, the first of each id; returns the number skipped.
     ///
     /// # Errors
     /// After an error, some of the vertices are in the store.
@@ -81,23 +81,23 @@ pub trait VertexStore<V: Stored>: Send {
         Ok(duplicates)
     }
 
-    /// Stores a vertex whether or not there is one of that id.
+    /// Adds or replaces a vertex.
     fn put(&mut self, vertex: &V) -> Result<()>;
 
-    /// Lends the vertex `id` and writes it back if it was changed; false if there is none.
+    /// Lends the vertex `id` and writes it back if it was changed; false if it does not exist.
     fn lend(&mut self, id: &V::Id, borrower: &mut Borrower<'_, V>) -> Result<bool>;
 
     /// Lends a vertex to a borrower that neither reads nor changes its edges: they may be missing.
     ///
     /// # Errors
-    /// [`Error::Usage`] if edges that were missing were changed.
+    /// [`Error::Usage`] if missing edges were changed.
     fn lend_without_edges(&mut self, id: &V::Id, borrower: &mut Borrower<'_, V>) -> Result<bool> {
         self.lend(id, borrower)
     }
 
-    /// Lends the vertices of these ids, each at most once in `ids`, in any order; ids without a
-    /// vertex are skipped. Stores may write them together at the end: a borrower that fails does
-    /// not undo earlier loans, one that panics may.
+    /// Lends the vertices of these ids, each at most once in `ids`, in any order; unknown ids are
+    /// skipped. Stores may write the vertices together at the end: a borrower that fails does not
+    /// undo earlier loans, one that panics may.
     fn lend_many(&mut self, ids: &[V::Id], borrower: &mut Borrower<'_, V>) -> Result<()> {
         for id in ids {
             self.lend(id, borrower)?;
@@ -108,8 +108,8 @@ pub trait VertexStore<V: Stored>: Send {
     /// Lends every vertex once, in any order.
     fn for_each(&mut self, borrower: &mut Borrower<'_, V>) -> Result<()>;
 
-    /// Packs every vertex into chunks, as `serializer` writes it, for [`VertexStore::adopt`] of
-    /// another store.
+    /// Packs every vertex into chunks with `serializer`, for [`VertexStore::adopt`] of another
+    /// store.
     fn pack(
         &mut self,
         serializer: &mut dyn Serializer<V>,
@@ -118,8 +118,8 @@ pub trait VertexStore<V: Stored>: Send {
         partition_chunk::pack(self, serializer, each)
     }
 
-    /// Adds the vertices of a chunk that `serializer` wrote, the first of each id; returns how many
-    /// were left out.
+    /// Adds the vertices of a chunk that `serializer` wrote, the first of each id; returns the
+    /// number skipped.
     ///
     /// # Errors
     /// [`Error::Usage`] if another serializer wrote it. As [`VertexStore::load`] otherwise.
@@ -127,7 +127,7 @@ pub trait VertexStore<V: Stored>: Send {
         partition_chunk::adopt(self, serializer, chunk)
     }
 
-    /// Removes a vertex; false if there is none.
+    /// Removes a vertex; false if it does not exist.
     fn remove(&mut self, id: &V::Id) -> Result<bool>;
 
     /// Number of vertices.
@@ -151,7 +151,8 @@ pub trait VertexStore<V: Stored>: Send {
 pub struct StoreStats {
     /// Vertices.
     pub vertices: u64,
-    /// Bytes of memory, with indexes and unused space; for a store on disk, the most for its pages.
+    /// Bytes of memory, including indexes and unused space; for a store on disk, the limit for its
+    /// pages.
     pub memory_bytes: u64,
     /// Bytes on disk.
     pub disk_bytes: u64,

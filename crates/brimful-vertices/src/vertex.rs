@@ -1,4 +1,4 @@
-//! A vertex: id, state, outgoing edges, and what signalling and collecting remember.
+//! A vertex: id, state, outgoing edges, and the memory of past signals.
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,7 +40,7 @@ pub(crate) struct EdgesMarks {
 impl EdgesMarks {
     pub(crate) fn next(&mut self) -> EdgesMark {
         static TAKEN: AtomicU64 = AtomicU64::new(0);
-        // Many at once, so that threads seldom meet.
+        // Reserves many at once, so that threads seldom contend.
         const TOGETHER: u64 = 1 << 16;
         let number = self.rest.next().unwrap_or_else(|| {
             let start = TAKEN.fetch_add(TOGETHER, Ordering::Relaxed);
@@ -68,7 +68,7 @@ pub struct Edge<'a, I, E> {
 pub struct Edges<I, E> {
     targets: Vec<I>,
     data: Vec<E>,
-    /// Removed by every change.
+    /// Removed by any change.
     mark: Option<EdgesMark>,
 }
 
@@ -90,7 +90,7 @@ impl<I, E> Edges<I, E> {
         (targets.len() == data.len()).then_some(Self { targets, data, mark: None })
     }
 
-    /// The arrays of targets and data, to be filled again.
+    /// The arrays of targets and data, to be reused.
     pub fn into_parts(self) -> (Vec<I>, Vec<E>) {
         (self.targets, self.data)
     }
@@ -108,7 +108,7 @@ impl<I, E> Edges<I, E> {
         self.targets.len()
     }
 
-    /// True if there is none.
+    /// True if there are no edges.
     pub fn is_empty(&self) -> bool {
         self.targets.is_empty()
     }
@@ -144,7 +144,7 @@ impl<I, E> Edges<I, E> {
         self.data.clear();
     }
 
-    /// Keeps the edges that `keep` approves of.
+    /// Keeps the edges for which `keep` returns true.
     pub fn retain(&mut self, mut keep: impl FnMut(Edge<'_, I, E>) -> bool) {
         self.mark = None;
         let kept: Vec<bool> = self.iter().map(&mut keep).collect();
@@ -165,15 +165,15 @@ impl<I, E> FromIterator<(I, E)> for Edges<I, E> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Vertex<I, S, E = (), G = ()> {
     id: I,
-    /// What it owns.
+    /// The value that it owns.
     pub state: S,
     edges: Edges<I, E>,
     /// Its state when it last signalled; `None` if it has not signalled since its edges changed.
     pub signalled: Option<S>,
     /// The latest signal of each edge that leads here, ascending by source and parallel edge.
     latest: Vec<(I, G)>,
-    /// Of each of those which of the parallel edges of its source it is; empty where all are the
-    /// first.
+    /// For each of `latest`, its number among the parallel edges of its source; empty if all are
+    /// the first.
     parallels: Vec<u32>,
 }
 
@@ -226,7 +226,7 @@ impl<I: Id, S, E, G> Vertex<I, S, E, G> {
         for ((source, parallel), signal) in signals {
             let place = match self.find(known, &source, parallel) {
                 Some(at) => Some(at),
-                // The last of those that are new, if it is of the same edge.
+                // The last new one, if it is of the same edge.
                 None => (known..self.latest.len())
                     .next_back()
                     .filter(|at| self.is_edge(*at, &source, parallel)),
@@ -266,7 +266,7 @@ impl<I: Id, S, E, G> Vertex<I, S, E, G> {
             && self.parallel(at) == parallel
     }
 
-    /// Where the latest signal of an edge is among the first `known`.
+    /// The position of the latest signal of an edge among the first `known`.
     fn find(&self, known: usize, source: &I, parallel: u32) -> Option<usize> {
         let first = self.latest.get(..known)?.partition_point(|(known, _)| known < source);
         // Parallel edges are few.
@@ -275,7 +275,7 @@ impl<I: Id, S, E, G> Vertex<I, S, E, G> {
         (first..first + same).find(|at| self.parallel(*at) == parallel)
     }
 
-    /// A vertex of all its parts, for serializers.
+    /// A vertex from all its parts, for serializers.
     pub fn from_parts(parts: Parts<I, S, E, G>) -> Self {
         let Parts { id, state, edges, signalled, latest, parallels } = parts;
         Self { id, state, edges, signalled, latest, parallels }
@@ -293,21 +293,20 @@ impl<I: Id, S, E, G> Vertex<I, S, E, G> {
 pub struct Parts<I, S, E, G> {
     /// Its id.
     pub id: I,
-    /// What it owns.
+    /// The value that it owns.
     pub state: S,
     /// Its outgoing edges.
     pub edges: Edges<I, E>,
-    /// Its state when it signalled last.
+    /// Its state when it last signalled.
     pub signalled: Option<S>,
-    /// The latest signal of each edge that leads to it, ascending by source and parallel edge.
+    /// The latest signal of each incoming edge, ascending by source and parallel edge.
     pub latest: Vec<(I, G)>,
-    /// Of each of those which of the parallel edges of its source it is; empty where all are the
-    /// first.
+    /// For each of `latest`, its number among the parallel edges of its source; empty if all are
+    /// the first.
     pub parallels: Vec<u32>,
 }
 
-/// Bytes that an array takes from the system's allocator, which keeps 8 for itself and gives
-/// multiples of 16.
+/// Bytes that the system's allocator takes for an array: multiples of 16, with 8 bytes of overhead.
 #[inline]
 fn allocated<T>(capacity: usize) -> usize {
     match capacity * size_of::<T>() {
@@ -364,14 +363,14 @@ mod tests {
 
     use super::*;
 
-    /// If each new source moved all greater ones, this would move some 10^13 bytes.
+    /// Moving all greater entries for each new source would move some 10^13 bytes.
     #[test]
     fn a_hub_receives_from_very_many_sources_at_once() {
         const SOURCES: u64 = 1 << 20;
         let mut hub = Vertex::<u64, f64, (), f64>::new(0, 0.0, Edges::default());
         let mut expected = BTreeMap::new();
         for round in 0..3 {
-            // Sources between those of before, none in order, some twice.
+            // Sources between the earlier ones, unordered, some twice.
             let signals: Vec<(u64, f64)> = (0..SOURCES + 5)
                 .map(|n| (n * 77_777_777 % SOURCES * 3 + round % 2, (n + round) as f64))
                 .collect();
@@ -400,7 +399,7 @@ mod tests {
             let signals: Vec<((u64, u32), u32)> = (0..round % 9)
                 .map(|n| {
                     state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                    // Some sources have one edge, some several, of which not all signal.
+                    // Some sources have one edge, some several, not all of which signal.
                     let source = state >> 60;
                     let parallel =
                         if source.is_multiple_of(3) { (state >> 40) as u32 % 4 } else { 0 };

@@ -1,4 +1,4 @@
-//! Executions: the same answers on every store, with any number of workers, with and without
+//! Executions: the same results on every store, with any number of workers, with and without
 //! supersteps.
 
 #![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]

@@ -10,8 +10,8 @@ use super::propagation::Label;
 /// Vertices labelled at once.
 pub(crate) const WINDOW: usize = 1 << 16;
 
-/// For each vertex with edges the least place of its component, which `component` names by a number
-/// below that of vertices.
+/// For each vertex with edges the least offset of its component; `component` numbers components
+/// below the number of vertices.
 pub(crate) fn labels<L: Label>(
     graph: &Graph,
     component: &(dyn Fn(u32) -> u32 + Sync),

@@ -1,10 +1,10 @@
-//! Components by label propagation, where union-find does not fit.
+//! Components by label propagation, if union-find does not fit.
 //!
-//! State, signal and sum: a label, the place of an external id in numeric order, counted from the
-//! smallest id of the graph, in 32 bits where that suffices, else 64. Labels start as the vertex's
-//! own and shrink to the minimum over neighbours, edges read in both directions (Kang, Tsourakakis,
-//! Faloutsos 2009, "HCC"). Exact. At most diameter + 1 supersteps, one pass over the segments with
-//! active sources each.
+//! State, signal and sum: a label, the offset of an external id from the smallest id of the graph
+//! in numeric order, in 32 bits if that suffices, else 64. A vertex starts with its own label,
+//! which shrinks to the minimum over neighbours; edges are read in both directions (Kang,
+//! Tsourakakis, Faloutsos 2009, "HCC"). Exact. At most diameter + 1 supersteps, each one pass over
+//! the segments with active sources.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -13,17 +13,17 @@ use brimful_engine::combiner::Bounded;
 use brimful_engine::{Globals, Min, Mode, Program, Vertex};
 use brimful_graph::Index;
 
-/// A label that holds the place of any external id of the graph.
+/// A label that holds the offset of any external id of the graph.
 pub trait Label: Bounded + Ord + Into<u64> {
     /// A label that threads share.
     type Atomic: Send + Sync;
-    /// The label of a place.
+    /// The label of an offset.
     fn new(place: u64) -> Self;
-    /// A shared label above all others.
+    /// A shared label greater than all others.
     fn atomic() -> Self::Atomic;
     /// Lowers a shared label to that of `place`, unless it is lower.
     fn lower(shared: &Self::Atomic, place: u64);
-    /// The label that is shared.
+    /// The value of a shared label.
     fn get(shared: &Self::Atomic) -> Self;
 }
 
@@ -58,7 +58,7 @@ macro_rules! label {
 label!(u32, AtomicU32);
 label!(u64, AtomicU64);
 
-/// True if 32-bit labels tell all ids apart whose order keys lie so far from each other at most.
+/// True if 32-bit labels distinguish all ids whose order keys span this range.
 pub fn fits_narrow(range: u64) -> bool {
     range < u64::from(u32::MAX)
 }

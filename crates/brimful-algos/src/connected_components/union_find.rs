@@ -1,11 +1,11 @@
-//! Components by union-find, one pass over the edges.
+//! Components by union-find, in one pass over the edges.
 //!
-//! A forest in one array of atomics: each vertex has a parent with a smaller internal id, roots
-//! have themselves. An edge joins its ends' trees by hanging the root with the larger id below the
-//! other (compare and swap, tried again where another thread was quicker), paths are halved on the
-//! way (Jayanti and Tarjan 2016). With ids in the order of degree the root of the largest component
-//! is soon a hub, and most edges find both ends below it at once. The result does not depend on the
-//! order of edges. Needs the in-shards alone, whatever the direction.
+//! A forest in one array of atomics: each vertex has a parent with a smaller internal id, and roots
+//! are their own parents. An edge joins two trees by hanging the root with the larger id below the
+//! other (compare and swap, repeated if another thread was faster); paths are halved on the way
+//! (Jayanti and Tarjan 2016). With ids in degree order, the root of the largest component is soon a
+//! hub, and most edges find both ends directly below it. The result does not depend on the order of
+//! edges. Needs only the in-shards, whatever the direction.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -25,7 +25,7 @@ use brimful_store::scratch::ScratchArray;
 use super::labels::{WINDOW, labels};
 use super::propagation::Label;
 
-/// Bytes of the arrays: parents, the least place below each root, and labels.
+/// Bytes of the arrays: parents, the least offset below each root, and labels.
 fn array_bytes<L>(vertices: u64) -> u64 {
     vertices * (4 + 2 * size_of::<L>() as u64)
 }
@@ -38,8 +38,7 @@ pub(super) fn least_bytes<L>(extent: &Extent, workers: usize) -> Option<u64> {
     (extent.vertices < u64::from(u32::MAX)).then_some(bytes)
 }
 
-/// Bytes of parents while edges are scanned, of all arrays when they were, and of labels, which
-/// stay.
+/// Bytes of parents during the scan, of all arrays after it, and of the labels, which stay.
 pub(super) fn likely_bytes<L>(extent: &Extent) -> (u64, u64, u64) {
     let vertices = extent.vertices;
     (vertices * 4, array_bytes::<L>(vertices), vertices * size_of::<L>() as u64)
@@ -49,10 +48,10 @@ fn in_shards(graph: &Graph) -> Result<&Arc<ShardFile>> {
     graph.shards(Index::In).ok_or_else(|| Error::Usage("the graph has no in-shards".into()))
 }
 
-/// The label of every vertex with edges: the least place of its component.
+/// The label of every vertex with edges: the least offset of its component.
 ///
 /// # Errors
-/// [`brimful_store::Error::Budget`] before any work; corruption and I/O as they are met.
+/// [`brimful_store::Error::Budget`] before any work; corruption and I/O errors when they occur.
 pub(super) fn components<L: Label>(
     graph: &Graph,
     resources: &Resources,
@@ -100,7 +99,7 @@ impl Forest {
             if parent == above {
                 return parent;
             }
-            // Whoever else writes here writes an ancestor too.
+            // Other threads may write here too, but only ancestors.
             self.0[vertex as usize].store(above, Ordering::Relaxed);
             vertex = above;
         }
@@ -126,7 +125,7 @@ impl Forest {
         true
     }
 
-    /// Joins two trees; the root of both.
+    /// Joins two trees; returns the root of both.
     #[cold]
     fn unite(&self, one: u32, other: u32) -> u32 {
         let (mut one, mut other) = (self.root(one), self.root(other));

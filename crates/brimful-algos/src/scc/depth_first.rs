@@ -1,11 +1,10 @@
-//! Strongly connected components by one depth-first search, where the edges fit into memory
-//! unpacked.
+//! Strongly connected components by one depth-first search, if the unpacked edges fit in memory.
 //!
 //! Tarjan 1972 in the form of Pearce, *A Space-Efficient Algorithm for Finding Strongly Connected
-//! Components* (2016): one number a vertex, first when the search reached it, or the least that
-//! leads back from it to where the search still is, then the number of its component. Those count
-//! down from the number of vertices, so that a component is never below a place of the search.
-//! O(|V| + |E|), on one thread.
+//! Components* (2016). Each vertex has one number: first its position in the search, or the least
+//! position on the search path that it leads back to, then the number of its component. Component
+//! numbers count down from the number of vertices, so that they are never below a position. O(|V| +
+//! |E|), on one thread.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,7 +21,7 @@ use brimful_store::scratch::ScratchArray;
 use crate::connected_components::labels::{WINDOW, labels};
 use crate::connected_components::propagation::Label;
 
-/// Vertices between two looks at whether the run was cancelled.
+/// Vertices between two checks for a cancellation.
 const TURNS: usize = 1 << 14;
 
 /// A vertex on the path of the search: its next edge, and whether no edge has led back yet.
@@ -32,8 +31,8 @@ struct PathEntry {
     is_root: bool,
 }
 
-/// Bytes of memory while edges are unpacked and searched, and of the labels that stay; `None` if
-/// vertices or edges are too many.
+/// Bytes of memory while edges are unpacked and searched, and of the labels, which stay; `None` if
+/// there are too many vertices or edges.
 pub(super) fn bytes<L>(extent: &Extent, workers: usize) -> Option<(u64, u64)> {
     let adjacency = Adjacency::memory_bytes(extent)?;
     let of_search = (size_of::<PathEntry>() + 2 * size_of::<u32>()) as u64;
@@ -43,10 +42,10 @@ pub(super) fn bytes<L>(extent: &Extent, workers: usize) -> Option<(u64, u64)> {
     Some((search + windows + Adjacency::reading_bytes(extent), labels))
 }
 
-/// The label of every vertex with edges: the least place of its component.
+/// The label of every vertex with edges: the least offset of its component.
 ///
 /// # Errors
-/// [`brimful_store::Error::Budget`] before any work; corruption and I/O as they are met.
+/// [`brimful_store::Error::Budget`] before any work; corruption and I/O errors when they occur.
 pub(super) fn components<L: Label>(
     graph: &Graph,
     needed: u64,
@@ -79,12 +78,13 @@ pub(super) fn components<L: Label>(
     ))
 }
 
-/// A number for each vertex, below that of vertices, which those of its component share.
+/// A number for each vertex, less than the number of vertices, shared by the vertices of a
+/// component.
 fn search(edges: &Adjacency, vertices: usize, resources: &Resources) -> Result<Vec<u32>> {
     // 0: not reached yet.
     let mut numbers = vec![0_u32; vertices];
     let (mut next, mut component) = (1_u32, vertices as u32);
-    // The search, and vertices behind it whose component is not complete.
+    // The path of the search, and the visited vertices outside it whose component is not complete.
     let (mut path, mut behind): (Vec<PathEntry>, Vec<u32>) = (Vec::new(), Vec::new());
     resources.job.begin("search", vertices as u64);
     for start in 0..vertices {
@@ -103,7 +103,7 @@ fn search(edges: &Adjacency, vertices: usize, resources: &Resources) -> Result<V
             if let Some(&target) = edges.targets(own).get(place.next as usize) {
                 let number = numbers[target as usize];
                 if number == 0 {
-                    // Looked at again when the search comes back.
+                    // The edge is checked again when the search returns to it.
                     numbers[target as usize] = next;
                     next += 1;
                     path.push(PathEntry { vertex: target, next: 0, is_root: true });
@@ -134,7 +134,7 @@ fn search(edges: &Adjacency, vertices: usize, resources: &Resources) -> Result<V
             component -= 1;
         }
     }
-    // From 1 on they were, so that 0 is no component.
+    // Numbers started at 1, so that 0 could mark vertices not reached.
     numbers.iter_mut().for_each(|number| *number -= 1);
     Ok(numbers)
 }

@@ -1,5 +1,5 @@
-//! Algorithms against different algorithms: dense arithmetic for PageRank, union-find for
-//! components; and the same bits at any budget, thread count and geometry of memory.
+//! Algorithms compared with different algorithms: dense arithmetic for PageRank, union-find for
+//! components; and the same bits at any budget, thread count and geometry.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -55,7 +55,8 @@ fn raw_states<P: Program>(output: &Output<P>) -> Vec<P::State> {
     out
 }
 
-/// States of all vertices by external id; `own` gives that of an isolated one where they differ.
+/// States of all vertices by external id; `own` gives the state of an isolated vertex if they
+/// differ.
 fn states<P: Program>(
     graph: &Graph,
     output: &Output<P>,
@@ -78,7 +79,7 @@ fn scores<P: Program<State = f64>>(graph: &Graph, output: &Output<P>) -> Vec<f64
     states::<P>(graph, output, |_| f64::NAN)
 }
 
-/// PageRank straight from its definition.
+/// PageRank, computed from its definition.
 fn reference(
     n: usize,
     edges: &[(usize, usize)],
@@ -490,7 +491,7 @@ fn components_are_the_same_by_union_find_and_by_propagation() {
                 assert!(labels.eq(wanted.iter().copied()), "{method}, {threads} threads");
             }
         }
-        // Where the arrays do not fit, the smallest budget of propagation is what counts.
+        // If the arrays of union-find do not fit, the smallest budget is that of propagation.
         let request = Request { algorithm: "connected_components".into(), ..Default::default() };
         let needed = smallest(|budget| run_request(&request, &graph, &resources(2, budget)));
         assert!(run_request(&request, &graph, &resources(2, needed)).is_ok());

@@ -1,5 +1,5 @@
-//! Checkpoints: a run that goes on from one ends as the run that nothing ended, and only that run
-//! goes on from it.
+//! Checkpoints: a resumed run ends with the result of an uninterrupted run, and only the same run
+//! can resume.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ fn sourced(request: Request) -> Request {
     Request { sources: vec![ExternalId::Number(3), ExternalId::Number(9)], ..request }
 }
 
-/// Every program that has supersteps, in all modes.
+/// Requests for every program with supersteps, in all modes.
 fn requests() -> Vec<Request> {
     let pagerank = request("pagerank", &[]);
     let components = request("connected_components", &[("method", "propagation")]);
@@ -78,7 +78,7 @@ fn requests() -> Vec<Request> {
     ]
 }
 
-/// The request with checkpoints after every superstep, of which two stay.
+/// The request with checkpoints after every superstep; two are kept.
 fn with_checkpoints(request: &Request, folder: &Path) -> Request {
     let every = Some(Every::Supersteps(1));
     Request {
@@ -87,7 +87,7 @@ fn with_checkpoints(request: &Request, folder: &Path) -> Request {
     }
 }
 
-/// The request that goes on.
+/// The request, resumed.
 fn resumed(request: &Request, folder: &Path) -> Request {
     Request {
         checkpoints: Some(CheckpointOptions { resume: true, ..CheckpointOptions::new(folder) }),
@@ -99,7 +99,7 @@ fn until(request: Request, superstep: u64) -> Request {
     Request { max_supersteps: Some(superstep), ..request }
 }
 
-/// The result as text, floats to the last bit.
+/// The result as text, with exact floats.
 fn rows(finished: &Finished, folder: &Path) -> Vec<u8> {
     let out = folder.join("rows.csv");
     finished.table.write_csv(&out, true, &Job::new()).unwrap();
@@ -147,7 +147,7 @@ fn a_resumed_run_ends_as_the_undisturbed_one() {
                     "{name}: from superstep {end} on"
                 );
                 assert_eq!(rest.stats.resumed_from, Some(end), "{name}");
-                // Edges looked at depend on the traversal, and that on what has been read.
+                // Edges visited depend on the traversal, which depends on the units already read.
                 let figures = |finished: &Finished| {
                     (finished.stats.supersteps, finished.stats.reason, finished.stats.signals)
                 };
@@ -160,7 +160,7 @@ fn a_resumed_run_ends_as_the_undisturbed_one() {
                 if request.asynchronous {
                     continue;
                 }
-                // In any memory, by any number of threads.
+                // With any memory and number of threads.
                 let tight = run(&resumed(&request, &folder), 3, least + (1 << 14));
                 assert!(
                     rows(&tight, temporary.path()) == expected,
@@ -179,8 +179,8 @@ fn in_store(request: &Request, url: &str) -> Request {
     Request { store: Some(store), ..request.clone() }
 }
 
-/// Whether two results are the same: floats, sums of which are added in the order of the store, to
-/// nine places.
+/// Whether two results are equal; floats, whose sums are added in the order of the store, to nine
+/// decimal places.
 fn are_equal(left: &[u8], right: &[u8]) -> bool {
     let lines = |rows: &[u8]| -> Vec<String> {
         String::from_utf8(rows.to_vec()).unwrap().lines().map(str::to_owned).collect()
@@ -208,12 +208,12 @@ fn a_run_in_a_store_goes_on_too() {
             let mut folders =
                 (0..).map(|run| temporary.path().join(format!("{place}-{kind}-{run}")));
             let mut folder = || folders.next().unwrap();
-            // A store keeps its vertices: each run has one of its own.
+            // A store keeps its vertices, so each run gets a new one.
             let mut fresh = || match store {
                 "file:" => in_store(&request, &format!("file:{}", folder().display())),
                 _ => in_store(&request, store),
             };
-            // In one thread increments are compared with the tolerance in one order.
+            // With one thread, increments are compared with the tolerance in a fixed order.
             let threads = if request.algorithm == "pagerank" { 1 } else { 2 };
             let run = |request: Request| {
                 run_request(&request, &graph, &resources(threads, LARGE))
@@ -232,7 +232,7 @@ fn a_run_in_a_store_goes_on_too() {
                 let figures = |stats: &Stats| (stats.supersteps, stats.signals, stats.reason);
                 assert_eq!(figures(&rest.stats), figures(&whole.stats), "{request:?}");
                 assert_eq!(rest.stats.resumed_from, Some(end), "{request:?}");
-                // Another store may go on; shards may not.
+                // Another store may resume; shards may not.
                 run(resumed(&in_store(&request, "bytes"), &checkpoints));
                 let error =
                     run_request(&resumed(&request, &checkpoints), &graph, &resources(1, LARGE));
@@ -266,7 +266,7 @@ fn a_run_without_supersteps_goes_on_in_a_store() {
         if let Some(options) = &mut checkpointed.checkpoints {
             options.every = Some(Every::Time(Duration::ZERO));
         }
-        // Whenever it is stopped, and if it ended before: what there is of it can go on.
+        // The run can resume from any checkpoint, and also if it ended before the stop.
         let stopped = resources(2, LARGE);
         let job = Arc::clone(&stopped.job);
         std::thread::scope(|scope| {
@@ -363,7 +363,7 @@ fn another_run_does_not_go_on() {
         assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
         assert!(error.to_string().contains(what), "{error}");
     }
-    // What is given as it is by default is the same, and nothing of all that did harm.
+    // Explicit defaults have the same identity, and the refusals above did no harm.
     let explicit = self::request("pagerank", &[("damping", "0.85"), ("method", "power")]);
     let explicit = Request { tolerance: Some(1e-6), ..explicit };
     assert_eq!(run(&resumed(&explicit, &folder), &one).unwrap().stats.resumed_from, Some(3));
@@ -390,7 +390,7 @@ fn a_run_says_what_becomes_of_checkpoints() {
     assert_eq!(said, "");
     let (_, said) = run(&until(with_checkpoints(&request, &folder), 5));
     assert!(said.contains("starts from the beginning and replaces"), "{said}");
-    // The newest is damaged: the one before it serves, and that is said.
+    // The newest checkpoint is damaged: the run uses the one before it, and logs that.
     let damage = |number: u64| {
         let path = folder.join(format!("arrays-{number}"));
         let mut bytes = std::fs::read(&path).unwrap();

@@ -1,6 +1,6 @@
-//! Programs behind the C interface against the same programs in Rust: the same bits by every
-//! traversal, at one to three threads and two budgets. The kernels are what a compiler of somebody
-//! else's programs would make.
+//! Programs behind the C interface, compared with the same programs in Rust: the same bits by every
+//! traversal, at one to three threads and two budgets. The kernels are written as an external
+//! compiler would generate them.
 
 #![expect(unsafe_code, reason = "kernels get pointers")]
 
@@ -34,7 +34,7 @@ const SMALL: Geometry =
 const LARGE: Geometry =
     Geometry { interval_bits: 11, window_edges: 9000, segment_edges: 5000, unit_bytes: 4000 };
 
-/// A turn with graphs: open files are counted for the process.
+/// A lock for tests with graphs: open files are counted per process.
 fn turn_with_graphs() -> MutexGuard<'static, ()> {
     static GRAPHS: Mutex<()> = Mutex::new(());
     GRAPHS.lock().unwrap_or_else(PoisonError::into_inner)
@@ -69,7 +69,7 @@ fn program<S: Shape>(kernel: Kernel, parameters: &[f64]) -> KernelProgram<S> {
     unsafe { KernelProgram::new(kernel, ABI_VERSION, parameters.to_vec()).unwrap() }
 }
 
-/// Bits of the states; supersteps, signals, and the supersteps that were sparse.
+/// Bits of the states; supersteps, signals, and number of sparse supersteps.
 type Outcome = (Vec<u8>, u64, u64, u64);
 
 fn outcome<P: Program>(
@@ -90,7 +90,7 @@ fn outcome<P: Program>(
     Ok((bits, stats.supersteps, stats.signals, stats.durations.count(Traversal::Sparse)))
 }
 
-/// The smallest budget that a run works in.
+/// The smallest budget of a run.
 fn needed<P: Program>(program: &P, graph: &Graph, options: &RunOptions, threads: usize) -> u64 {
     let mut needed = 1;
     while let Err(error) = outcome(program, graph, options, threads, needed) {
@@ -103,7 +103,7 @@ fn needed<P: Program>(program: &P, graph: &Graph, options: &RunOptions, threads:
     needed
 }
 
-/// Runs both programs by every traversal that `P` has.
+/// Runs both programs by every traversal that `P` supports.
 fn compare<P: Program, S: Shape>(
     rust: &P,
     kernel: &KernelProgram<S>,
@@ -142,8 +142,8 @@ fn compare<P: Program, S: Shape>(
 /// Folds each edge of a call: `fold(bits of the sum, bits of the signal, weight)`.
 unsafe fn fold_edges(context: &Context, fold: impl Fn(u64, u64, f64) -> u64) {
     for at in 0..context.count as usize {
-        // SAFETY: the interface: `count` sources, targets and perhaps weights, which lead to
-        // signals and sums.
+        // SAFETY: the interface: `count` sources and targets, with valid signals and sums, and
+        // perhaps as many weights.
         unsafe {
             let weight = if context.weights.is_null() { 1.0 } else { *context.weights.add(at) };
             let signal = *context.source_signals.add(*context.sources.add(at) as usize);
@@ -161,7 +161,7 @@ unsafe fn turn_vertices<S: Copy>(
 ) {
     assert_eq!(size_of::<S>(), context.state_words as usize * 8);
     for at in 0..context.count as usize {
-        // SAFETY: the interface: `count` vertices, states and signals, and of sums when collecting.
+        // SAFETY: the interface: `count` vertices, states and signals, and sums when collecting.
         unsafe {
             let state = context.states.cast::<S>().add(at);
             let sum = if context.sums.is_null() { 0 } else { *context.sums.add(at) };
@@ -174,13 +174,13 @@ unsafe fn turn_vertices<S: Copy>(
 
 /// Adds to the aggregate.
 unsafe fn add(context: &Context, place: usize, number: f64) {
-    // SAFETY: the interface: four sums.
+    // SAFETY: the interface: the aggregate has four sums.
     unsafe { *context.partial.add(place) += number }
 }
 
 unsafe fn parameter(context: &Context, place: usize) -> f64 {
     assert!((place as u64) < context.parameter_count);
-    // SAFETY: as just found.
+    // SAFETY: the position was checked above.
     unsafe { *context.parameters.add(place) }
 }
 
@@ -275,8 +275,7 @@ impl Shape for LooplessDistances {
     const SELF_LOOPS: bool = false;
 }
 
-/// [`ShortestPaths`], but nothing is signalled along edges from a vertex to itself: there are fewer
-/// signals.
+/// [`ShortestPaths`] without signals along self-loops: there are fewer signals.
 struct LooplessPaths(ShortestPaths);
 impl Program for LooplessPaths {
     type State = f64;
@@ -299,7 +298,7 @@ impl Program for LooplessPaths {
     }
 }
 
-/// Components by the least place of an external id, edges read both ways.
+/// Components by the least offset of an external id, edges read in both directions.
 unsafe extern "C" fn components(context: *mut Context) -> i32 {
     // SAFETY: the interface.
     unsafe {
@@ -329,8 +328,8 @@ impl Shape for Labels {
     const ASYNCHRONOUS: bool = true;
 }
 
-/// PageRank by increments, in two rounds; parameters: damping, vertices with edges. Aggregate: what
-/// scores have gained.
+/// PageRank by increments, in two rounds; parameters: damping, vertices with edges. Aggregate: the
+/// gain of scores.
 unsafe extern "C" fn increments(context: *mut Context) -> i32 {
     // SAFETY: the interface.
     unsafe {
@@ -452,7 +451,7 @@ fn a_status_ends_the_run_with_an_error_that_names_it() {
         // In a chain only the source signals in the first superstep.
         let (vertex, source) = fail(&chain, Call::Edges, 1, traversal, threads);
         assert_eq!(vertex, source);
-        // In the middle of a segment.
+        // A failure in the middle of a segment.
         fail(&rmat, Call::Edges, BATCH * 3 / 4 + 1, traversal, threads);
     }
 }

@@ -1,5 +1,6 @@
-//! Algorithms, kernels and checkpoints on small graphs: against different algorithms, and the same
-//! bits at any number of threads and budget. One binary, so that each program is compiled once.
+//! Algorithms, kernels and checkpoints on small graphs: compared with different algorithms, and the
+//! same bits at any number of threads and budget. One binary, so that each program is compiled
+//! once.
 
 #![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
 
@@ -28,7 +29,7 @@ fn threads(all: RangeInclusive<usize>) -> Vec<usize> {
     }
 }
 
-/// The smallest budget with which `attempt` works, by its own word.
+/// The smallest budget with which `attempt` works, as named by its errors.
 fn smallest<T, E: Into<Error>>(attempt: impl Fn(u64) -> Result<T, E>) -> u64 {
     let mut needed = 1;
     while let Err(error) = attempt(needed) {

@@ -1,4 +1,4 @@
-//! Scores of vertices against dense arithmetic: HITS, personalised PageRank, PageRank by
+//! Scores of vertices compared with dense arithmetic: HITS, personalised PageRank, PageRank by
 //! increments.
 
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::resources;
 const SMALL: Geometry =
     Geometry { interval_bits: 4, window_edges: 50, segment_edges: 16, unit_bytes: 200 };
 
-/// A graph with the arcs it stores, and their weights; ids are 0 to n - 1.
+/// A graph with its stored arcs and their weights; ids are 0 to n - 1.
 struct Case {
     graph: Arc<Graph>,
     arcs: Vec<(usize, usize, f64)>,
@@ -134,7 +134,7 @@ fn hits_stops_at_its_tolerance_and_no_edges_have_no_score() {
     let request = Request { algorithm: "hits".into(), tolerance: Some(1e-4), ..Default::default() };
     let (_, stats) = ranked(&case, &request);
     assert!(stats.converged());
-    // What superstep s reads was made in s - 1.
+    // Superstep s reads the scores of superstep s - 1.
     let moved = |superstep: u64| {
         let (hubs, authorities) = dense_hits(&case, superstep - 1, false);
         let (hubs_before, authorities_before) = dense_hits(&case, superstep - 3, false);
@@ -158,7 +158,7 @@ fn hits_stops_at_its_tolerance_and_no_edges_have_no_score() {
     assert_eq!((scores, stats.converged()), (vec![0.0; 3], true));
 }
 
-/// Normalized PageRank that begins at `sources`, or everywhere.
+/// Normalized PageRank that starts at `sources`, or everywhere.
 fn dense_pagerank(case: &Case, sources: &[usize], damping: f64, supersteps: u64) -> Vec<f64> {
     let mut begin = vec![1.0 / case.n as f64; case.n];
     if !sources.is_empty() {

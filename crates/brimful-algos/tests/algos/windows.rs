@@ -1,5 +1,5 @@
-//! Runs whose signals do not fit the budget: window of sources after window, the same bits as with
-//! all signals in memory.
+//! Runs whose signals do not fit the budget: source window after source window, the same bits as
+//! with all signals in memory.
 
 use std::path::Path;
 
@@ -52,7 +52,8 @@ fn listed(folder: &Path, edges: &str, vertices: u64) -> Graph {
     graph
 }
 
-/// What must not depend on windows: bits of states, supersteps, signals; then edges visited.
+/// Results that must not depend on windows: bits of states, supersteps, signals; then edges
+/// visited.
 type Outcome = ((Vec<u8>, u64, u64), u64);
 
 fn outcome<P: Program>(
@@ -71,7 +72,7 @@ fn outcome<P: Program>(
     Ok(((bits, output.stats.supersteps, output.stats.signals), output.stats.edges_visited))
 }
 
-/// How many windows of sources a run with this budget has; 0: all signals are in memory.
+/// Number of source windows of a run with this budget; 0: all signals are in memory.
 fn windows<P: Program>(
     program: &P,
     graph: &Graph,
@@ -88,7 +89,7 @@ fn windows<P: Program>(
     plan.source_window.map_or(0, |window| (graph.connected() as usize).div_ceil(window))
 }
 
-/// The smallest budget by the word of a refusal.
+/// The smallest budget, as named by a refusal.
 fn smallest<P: Program>(program: &P, graph: &Graph, options: &RunOptions, threads: usize) -> u64 {
     match outcome(program, graph, options, threads, 1) {
         Err(brimful_engine::Error::Store(StoreError::Budget { needed, .. })) => needed,
@@ -96,8 +97,8 @@ fn smallest<P: Program>(program: &P, graph: &Graph, options: &RunOptions, thread
     }
 }
 
-/// Runs `program` with one to four threads in budgets from the smallest one to that in which
-/// signals fit, and a little more; the numbers of windows that there were.
+/// Runs `program` with one to four threads, in budgets from the smallest to slightly more than
+/// signals need; returns the numbers of windows.
 fn check<P: Program>(
     program: &P,
     graph: &Graph,
@@ -112,10 +113,10 @@ fn check<P: Program>(
         let needed = smallest(program, graph, &options, threads);
         assert!(outcome(program, graph, &options, threads, needed - 1).is_err());
         let mut budgets: Vec<u64> = Vec::new();
-        // One budget for a number of windows, from the most to none.
+        // One budget for each number of windows, from the most to none.
         for budget in (needed..).step_by(97) {
             let count = windows(program, graph, &options, threads, budget);
-            // All of them with one thread; with more, the most windows, two, one and none.
+            // All of them with one thread; with more threads, the most windows, two, one and none.
             let wanted = threads == 1 || budgets.is_empty() || count < 3;
             if wanted && (budgets.is_empty() || seen.last() != Some(&count)) {
                 seen.push(count);
@@ -193,8 +194,8 @@ fn windows_in_which_nobody_speaks_are_left_out() {
     assert!(count > 1000);
     let (found, visited) = outcome(&program, &graph, &options, 2, budget).unwrap();
     assert_eq!(found, outcome(&program, &graph, &options, 2, AMPLE).unwrap().0);
-    // A window of 2^5 sources may reach every segment, but few windows have one of the 2^12
-    // vertices that are marked at a time.
+    // A window of 2^5 sources may reach every segment, but few windows contain any of the marked
+    // blocks of 2^12 vertices.
     let all = supersteps * count * 40_000;
     assert!(visited < all / 8, "{visited} edges of {all}");
 }

@@ -1,8 +1,8 @@
-//! The edges into an interval, a batch at a time, for the making of lists.
+//! The edges into an interval, a batch at a time, from which lists are made.
 //!
-//! Lists are made from the shards: sources are put where their targets' lists are, which keeps them
-//! in order. There is no adjacency on disk, and the in-shards that every graph has are enough.
-//! Invariant: every source and target handed out is a vertex.
+//! Lists are made from the shards: sources are written to the lists of their targets, which keeps
+//! them in order. No adjacency on disk is needed; the in-shards that every graph has are enough.
+//! Invariant: the source and target of every edge are vertices.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,22 +19,22 @@ use crate::residency::{Resident, Shard, Spare, segments_of_intervals};
 /// A batch of edges into one interval; sources ascend.
 pub(crate) struct Edges<'b> {
     pub(super) ends: Ends<'b>,
-    /// None where they do not count.
+    /// Empty if the run does not use them.
     pub(crate) weights: &'b [f64],
 }
 
 /// Sources and targets of a batch.
 pub(super) enum Ends<'b> {
-    /// Of a segment, which may be broken: bits of a target, and the vertices of the graph and of
-    /// the interval.
+    /// Edges of a segment, which may be corrupt: bits of a target, and the number of vertices of
+    /// the graph and of the interval.
     Keys { base: u64, keys: Keys<'b>, bits: u32, bounds: (u64, usize) },
-    /// As they were spilled.
+    /// Spilled edges.
     Pairs(&'b [Pair]),
 }
 
 impl Edges<'_> {
-    /// Calls `edge(source, target)`, the target counted within its interval. False if that returns
-    /// false, or an end is no vertex.
+    /// Calls `edge(source, target)`, the target counted within its interval. False if `edge`
+    /// returns false, or an end is no vertex.
     #[inline]
     pub(crate) fn all(&self, mut edge: impl FnMut(u64, usize) -> bool) -> bool {
         match &self.ends {
@@ -52,13 +52,13 @@ impl Edges<'_> {
     }
 }
 
-/// What one worker reads edges with.
+/// The buffers with which one worker reads edges.
 #[derive(Default)]
 pub(crate) struct Reader {
-    /// For each file one for each column.
+    /// For each file, one for each column.
     spares: Vec<[Spare; 2]>,
     plain: Vec<u8>,
-    /// Of parts that were spilled.
+    /// Edges of spilled parts.
     pairs: Vec<Pair>,
     weights: Vec<f64>,
 }
@@ -76,7 +76,7 @@ impl Reader {
     }
 }
 
-/// The edges of the indexes that make lists.
+/// The indexes from which lists are made, with their edges.
 pub(crate) struct Shards {
     files: Vec<Resident>,
     /// For each interval, its segments in each file.
@@ -86,7 +86,7 @@ pub(crate) struct Shards {
 }
 
 impl Shards {
-    /// Keeps `pinned_bytes` of packed edges, and of their weights if they count, in memory.
+    /// Pins `pinned_bytes` of packed edges, and of their weights if the run uses them.
     pub(crate) fn new(
         graph: &Graph,
         files: Vec<Arc<ShardFile>>,
@@ -116,7 +116,7 @@ impl Shards {
         vertex >> self.bits
     }
 
-    /// The error of an interval that has other edges than were counted.
+    /// The error of an interval whose edges differ from those counted before.
     pub(super) fn changed(&self, interval: usize) -> StoreError {
         let path =
             self.files.first().map_or_else(PathBuf::new, |file| file.shards().file().path().into());
@@ -127,11 +127,11 @@ impl Shards {
         )
     }
 
-    /// Calls `batch` for the edges into an interval, in order within each index; how many there
-    /// are.
+    /// Calls `batch` for the edges into an interval, in order within each index; returns their
+    /// number.
     ///
     /// # Errors
-    /// Corruption also where `batch` returns false.
+    /// Those of reading; corruption also if `batch` returns false.
     pub(crate) fn each(
         &self,
         interval: usize,

@@ -1,7 +1,7 @@
 //! The lists of consecutive targets, made by one worker.
 //!
-//! Invariant: neighbours lie in the order in which edges come; where states are on disk each lies
-//! beside its neighbour. Sources ascend within a segment, so that those states are read in
+//! Invariant: neighbours are in the order of the edges; if states are on disk, each list holds
+//! copies of its neighbours' states. Sources ascend within a segment, so those states are read in
 //! sequence.
 
 use std::ops::Range;
@@ -15,18 +15,18 @@ use super::spill::Spill;
 use super::{Neighbours, States};
 use crate::error::Result;
 
-/// Where the neighbours of vertices go that need no list.
+/// The position of vertices that need no list.
 pub(super) const NOWHERE: usize = usize::MAX;
 
-/// Lists, and what they are made with.
+/// Lists, and the buffers with which they are made.
 pub(super) struct Lists<S> {
     reader: Reader,
-    /// Where the next neighbour of each target goes: in the end, where its list ends.
+    /// For each target the position of its next neighbour; in the end, the end of its list.
     ends: Vec<usize>,
     ids: Vec<u32>,
-    /// Beside the ids, where the run is weighted.
+    /// One for each id, if the run is weighted.
     weights: Vec<f64>,
-    /// Beside the ids, where states are on disk.
+    /// One for each id, if states are on disk.
     states: Vec<S>,
     nearby: Nearby<S>,
 }
@@ -45,8 +45,8 @@ impl<S> Default for Lists<S> {
 }
 
 impl<S: Pod + Send> Lists<S> {
-    /// Makes the lists of `targets`, of which there is one at least, and which are so long; none
-    /// where the length is `None`. Returns the number of edges read.
+    /// Makes the lists of `targets`, at least one, with the given lengths; no list if the length is
+    /// `None`. Returns the number of edges read.
     pub(super) fn make(
         &mut self,
         (shards, spill): (&Shards, Option<&Spill>),
@@ -143,8 +143,8 @@ impl<S: Pod + Send> Lists<S> {
     }
 }
 
-/// Puts sources where the lists of their targets are: all there is to do where states are in memory
-/// and weights do not count.
+/// Writes sources to the lists of their targets; enough if states are in memory and the run is not
+/// weighted.
 pub(super) fn place(edges: &Edges<'_>, shift: usize, ends: &mut [usize], ids: &mut [u32]) -> bool {
     edges.all(|source, target| {
         if let Some(end) = ends.get_mut(shift.wrapping_add(target))
@@ -157,7 +157,7 @@ pub(super) fn place(edges: &Edges<'_>, shift: usize, ends: &mut [usize], ids: &m
     })
 }
 
-/// The states about the source asked for last, of an array on disk.
+/// The states around the last requested source, of an array on disk.
 struct Nearby<S> {
     start: usize,
     states: Vec<S>,

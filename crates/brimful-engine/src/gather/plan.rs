@@ -1,8 +1,8 @@
-//! What a run over neighbour lists needs, worked out before it begins.
+//! The plan of a run over neighbour lists: the division of the budget, made before the run begins.
 //!
-//! States, old and new but of programs that settle, and lengths of lists are in memory together, or
-//! all on disk; a worker holds the lists of one item at least, and those of its longest. Invariant:
-//! the sum of all parts is within the budget.
+//! States and lengths of lists are all in memory, or all on disk; programs that settle have one
+//! copy of the states, others an old and a new one. A worker holds at least the lists of one item,
+//! and those of its longest list. Invariant: the sum of all parts is within the budget.
 
 use brimful_store::Budget;
 
@@ -11,18 +11,18 @@ use crate::error::Result;
 use crate::extent::{Extent, IndexExtent};
 use crate::needs::GatherNeeds;
 
-/// What the budget is for, in its errors.
+/// The purpose of the budget, in error messages.
 pub(crate) const PURPOSE: &str = "to gather neighbours in this graph";
 
-/// Where everything lives during a run.
+/// The division of the budget, and the location of all arrays.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
-    /// States and lengths are in memory.
+    /// True if states and lengths are in memory.
     pub(crate) resident: bool,
-    /// Most targets whose lists a worker makes together, and most neighbours of theirs.
+    /// The most targets whose lists a worker makes together, and the most neighbours of them.
     pub(crate) targets: u64,
     pub(crate) neighbours: u64,
-    /// Bytes of the lists of all workers, and of their targets.
+    /// Bytes of the lists and targets of all workers.
     pub(crate) list_bytes: u64,
     /// Bytes of packed units that stay in memory.
     pub(crate) pinned_bytes: u64,
@@ -31,7 +31,7 @@ pub(crate) struct Plan {
 /// Bytes of memory of the lists that a worker makes together.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
-    /// For each neighbour: its id, weight and state, as far as they are listed.
+    /// For each neighbour: its id, weight and state, as far as lists contain them.
     neighbour: u64,
     /// For each target.
     target: u64,
@@ -40,8 +40,8 @@ struct Cost {
 impl Cost {
     fn new(needs: &GatherNeeds, resident: bool, weighted: bool) -> Self {
         let state = needs.state;
-        // Where its list ends, its turn, its new state; its old state and the length; degree and
-        // strength.
+        // The end of its list, its turn and its new state; its old state and its length; its degree
+        // and strength.
         let windows = if resident { 0 } else { state + 4 };
         let degrees = if needs.degrees { 8 + 8 } else { 0 };
         Self {
@@ -51,13 +51,13 @@ impl Cost {
     }
 }
 
-/// Bytes of states, old and new unless they settle, and lengths of lists.
+/// Bytes of states (old and new, unless the program settles) and of lengths of lists.
 fn arrays(needs: &GatherNeeds, extent: &Extent) -> u64 {
     let copies = if needs.settles { 1 } else { 2 };
     extent.vertices * (copies * needs.state + 4)
 }
 
-/// Bytes of a unit of each file, and of a segment of each unpacked.
+/// Bytes of one unit of each file, and of one unpacked segment of each.
 fn units(extent: &Extent) -> u64 {
     let of_index = |index: &IndexExtent| {
         index.columns.iter().map(|column| column.largest).sum::<u64>() + index.unpacked
@@ -77,14 +77,14 @@ fn least(needs: &GatherNeeds, extent: &Extent, resident: bool, workers: u64) -> 
             * (units(extent) + spill::read_bytes(extent) + sources + window * cost.target + lists)
 }
 
-/// The fewest neighbours that a worker lists together: the longest list, and so many that parts are
-/// not too many.
+/// The fewest neighbours that a worker lists together: the longest list, and enough to limit the
+/// number of parts.
 fn least_neighbours(extent: &Extent) -> u64 {
     extent.longest_list.max((extent.edges() / 64).min(1 << 16))
 }
 
 impl Plan {
-    /// The smallest budget, in bytes beside the process's own, in which a run works.
+    /// The smallest budget of a run, in bytes beyond those of the process.
     pub(crate) fn minimum_bytes(needs: &GatherNeeds, extent: &Extent, workers: u64) -> u64 {
         least(needs, extent, true, workers).min(least(needs, extent, false, workers))
     }
@@ -106,8 +106,8 @@ impl Plan {
         budget.require(minimum(resident), PURPOSE)?;
         let spare = budget.limit() - minimum(resident);
         let packed = extent.packed();
-        // A quarter of what is left makes lists long enough, and the rest keeps edges in memory.
-        // Programs that settle gain more by long lists, of many targets: fewer supersteps.
+        // A quarter of the spare memory makes lists long enough; the rest pins edges. Programs that
+        // settle gain more from long lists of many targets, which save supersteps.
         let share = if needs.settles { spare - spare / 4 } else { spare / 4 };
         let lists = share.max(spare.saturating_sub(packed)) / workers;
         let cost = Cost::new(needs, resident, extent.weighted);
@@ -123,8 +123,8 @@ impl Plan {
         })
     }
 
-    /// Bytes that a run is likely to fill: lists of a worker are as long as the edges of an item,
-    /// and units that are read as many as are not in memory.
+    /// Bytes that a run is likely to fill: the lists of a worker have the edges of one item, and
+    /// units are read only if they are not pinned.
     pub(crate) fn likely_bytes(&self, needs: &GatherNeeds, extent: &Extent, workers: u64) -> u64 {
         let cost = Cost::new(needs, self.resident, extent.weighted);
         let shard: u64 = extent.indexes.iter().map(|index| index.largest_shard).sum();
@@ -142,7 +142,7 @@ impl Plan {
             + self.pinned_bytes
     }
 
-    /// Edges of intervals that are taken apart, as their lists do not fit together.
+    /// Edges of intervals that are split into parts, because their lists do not fit together.
     pub(crate) fn spilled_edges(&self, extent: &Extent) -> u64 {
         let (edges, intervals) = (extent.edges(), extent.intervals());
         let shard = extent.indexes.iter().map(|index| index.largest_shard).sum::<u64>().min(edges);
@@ -160,13 +160,13 @@ impl Plan {
             .max(extent.vertices.div_ceil(self.targets.max(1)))
     }
 
-    /// Bytes that a run has in scratch.
+    /// Bytes of scratch files of a run.
     pub(crate) fn scratch_bytes(&self, needs: &GatherNeeds, extent: &Extent) -> u64 {
         let arrays = if self.resident { 0 } else { arrays(needs, extent) };
         arrays + self.spilled_bytes(extent)
     }
 
-    /// Bytes of the edges that are taken apart.
+    /// Bytes of the spilled edges.
     pub(crate) fn spilled_bytes(&self, extent: &Extent) -> u64 {
         self.spilled_edges(extent) * spill::edge_bytes(extent.weighted)
     }

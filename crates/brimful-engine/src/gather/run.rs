@@ -36,7 +36,7 @@ use crate::supersteps::{Supersteps, build_missing, run_supersteps};
 ///
 /// # Errors
 /// [`brimful_store::Error::Budget`] naming the smallest budget that works, before any work;
-/// [`Error::Usage`] for options that make no sense here; corruption and I/O as they are met;
+/// [`Error::Usage`] for unsupported options; corruption and I/O errors when they occur;
 /// [`brimful_store::Error::Interrupted`] after a cancellation.
 pub fn gather<G: Gather>(
     program: &G,
@@ -52,7 +52,7 @@ pub fn gather<G: Gather>(
     }
     options.check_weights(graph)?;
     options.check_gather(G::SETTLES)?;
-    // Of all that follows, an index that is missing included, before any of it begins.
+    // The smallest budget of all stages, including a missing index, is checked before the first.
     let extent = Extent::of(graph, program.indexes(), options.weighted);
     let least = Setting::new(&extent, resources).least_of_lists(&GatherNeeds::of(program));
     resources.budget.require(least, PURPOSE)?;
@@ -110,7 +110,8 @@ pub fn gather<G: Gather>(
 pub(super) struct GatherRun<'a, G: Gather> {
     pub(super) context: GatherContext<'a, G>,
     pub(super) current: GatherState<G>,
-    /// The states of this superstep. Programs that settle have none, as theirs are visible at once.
+    /// The new states of a superstep. Programs that settle have none: their new states are visible
+    /// at once.
     next: Option<ScratchArray<G::State>>,
     /// The items of a superstep; cut anew in each superstep of programs that settle.
     items: Vec<Range<usize>>,
@@ -224,7 +225,7 @@ impl<G: Gather> Supersteps for GatherRun<'_, G> {
         &mut self.durations
     }
 
-    /// Gathers every vertex that is not settled once.
+    /// Gathers every vertex that is not settled, once.
     fn superstep(&mut self) -> Result<Traversal> {
         let (context, current) = (&self.context, &mut self.current);
         if self.items.is_empty() || G::SETTLES {

@@ -17,7 +17,8 @@ use crate::options::RunOptions;
 /// An edge: its source, and its target counted within the interval.
 pub(super) type Pair = [u32; 2];
 
-/// Bytes of a pair, and of a weight, in a file of their own: an edge has the same place in both.
+/// Bytes of a pair, and of a weight. They have a file each, so that an edge has the same position
+/// in both.
 const EDGE_BYTES: u64 = 8;
 /// Edges read at once.
 const READ_EDGES: usize = 1 << 12;
@@ -36,11 +37,11 @@ pub(super) fn read_bytes(extent: &Extent) -> u64 {
     extent.edges().min(READ_EDGES as u64) * edge_bytes(extent.weighted)
 }
 
-/// Consecutive targets of an interval, and where their edges are.
+/// Consecutive targets of an interval, and the position of their edges.
 #[derive(Debug)]
 pub(super) struct Part {
     pub(super) targets: Range<usize>,
-    /// Of the first, counted in edges.
+    /// Position of the first edge, counted in edges.
     place: u64,
     edges: u64,
 }
@@ -50,11 +51,11 @@ pub(super) struct Part {
 pub(super) struct Spill {
     pairs: StoreFile,
     weights: Option<StoreFile>,
-    /// By interval; none for one whose lists fit together.
+    /// By interval; empty if the lists of the interval fit together.
     parts: Vec<Vec<Part>>,
 }
 
-/// Parts of one interval that are filled together: buffers, and which part each target belongs to.
+/// Parts of one interval that are filled together: buffers, and the part of each target.
 #[derive(Default)]
 struct Filling {
     reader: Reader,
@@ -64,13 +65,13 @@ struct Filling {
     places: Vec<u64>,
 }
 
-/// The part of targets that others fill.
+/// Marks targets of parts that are not filled now.
 const OTHER: u16 = u16::MAX;
 
 impl Spill {
-    /// The parts that `cuts` are, consecutive targets that no interval divides and how many edges
-    /// lead to them; `None` if every interval is one. What fills them takes up to `list_edges`
-    /// edges of memory for each thread.
+    /// Writes the parts in `cuts`: consecutive targets, not beyond an interval, with the number of
+    /// edges to them. `None` if every interval is one part. Filling takes memory for up to
+    /// `list_edges` edges per thread.
     pub(super) fn new(
         shards: &Shards,
         cuts: Vec<(Range<usize>, u64)>,
@@ -105,7 +106,7 @@ impl Spill {
         Ok(Some(spill))
     }
 
-    /// Takes the edges of all parts apart: as many parts of an interval at a time as there is
+    /// Distributes the edges to their parts: as many parts of an interval at a time as there is
     /// memory to write them.
     fn fill(&self, shards: &Shards, list_edges: u64, resources: &Resources) -> Result<()> {
         let at_once = (list_edges as usize / 4 / WRITE_EDGES).clamp(2, MOST_PARTS);
@@ -184,19 +185,19 @@ impl Spill {
         {
             write(number, pairs, weights)?;
         }
-        // Every edge that was counted has come.
+        // Each part must have received the edges that were counted.
         match places.iter().zip(group).all(|(place, part)| *place == part.place + part.edges) {
             true => Ok(()),
             false => Err(shards.changed(interval).into()),
         }
     }
 
-    /// The parts of an interval; none where its lists fit together.
+    /// The parts of an interval; empty if its lists fit together.
     pub(super) fn parts(&self, interval: usize) -> &[Part] {
         &self.parts[interval]
     }
 
-    /// Calls `batch` for the edges of a part, in order; how many there are.
+    /// Calls `batch` for the edges of a part, in order; returns their number.
     pub(super) fn each(
         &self,
         part: &Part,

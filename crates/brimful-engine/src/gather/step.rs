@@ -175,8 +175,8 @@ impl<G: Gather> GatherContext<'_, G> {
         Ok((step, Vec::new()))
     }
 
-    /// The aggregate over a superstep that took states from `old` to `new`. A pass of its own, for
-    /// items may cut intervals anywhere.
+    /// The aggregate over a superstep that changed states from `old` to `new`. A separate pass,
+    /// because items may cut intervals anywhere.
     pub(super) fn aggregate(
         &self,
         old: &ScratchArray<G::State>,

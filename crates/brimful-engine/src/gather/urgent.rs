@@ -1,9 +1,9 @@
-//! A superstep of a program that settles, where memory does not hold the lists of all vertices.
+//! A superstep of a program that settles, if memory does not hold the lists of all vertices.
 //!
 //! A vertex depends on more urgent vertices only. So a superstep makes the lists of the most urgent
-//! ones, as many as memory holds, and gathers them in order: all of them settle. The number of
-//! supersteps is about the size of all lists divided by that memory.
-//! Invariant: a vertex is gathered after all that are more urgent.
+//! vertices, as many as memory holds, and gathers them in order: all of them settle. The number of
+//! supersteps is about the size of all lists divided by that memory. Invariant: a vertex is
+//! gathered after all that are more urgent.
 
 use std::cmp::Reverse;
 use std::sync::{Mutex, PoisonError};
@@ -18,7 +18,7 @@ use super::{Gather, Neighbours, States};
 use crate::error::Result;
 use crate::stats::Swept;
 
-/// Classes of urgency that are told apart in one pass over all vertices.
+/// Bits of the class of urgency; a pass over all vertices distinguishes as many classes.
 const CLASS_BITS: u32 = 12;
 /// Vertices that are gathered between two checks for a cancellation.
 const TURNS: usize = 1 << 12;
@@ -47,8 +47,7 @@ impl Chosen {
 type Part<'p> = (usize, &'p [Chosen], &'p mut [u32]);
 
 impl<G: Gather> GatherContext<'_, G> {
-    /// True if vertices can be chosen anywhere: where ids and states in memory are all that is
-    /// looked at.
+    /// True if vertices can be chosen from all intervals: only ids, and states in memory, are read.
     pub(super) fn can_choose(&self) -> bool {
         G::SETTLES && !G::NEEDS_DEGREES && !self.weighted && self.plan.resident
     }
@@ -90,8 +89,8 @@ impl<G: Gather> GatherContext<'_, G> {
         Ok(step)
     }
 
-    /// The most urgent vertices whose lists fit the memory together, by id, and how many are not
-    /// settled.
+    /// The most urgent vertices whose lists fit in memory together, by id, and the number of
+    /// vertices that are not settled.
     fn choose(&self, states: &[G::State]) -> Result<(Vec<Chosen>, u64)> {
         let Some(lengths) = self.lengths.in_memory() else { return Ok((Vec::new(), 0)) };
         let open = || {

@@ -1,18 +1,18 @@
-//! Asynchronous supersteps: what a vertex says is heard within the same sweep (Gauss-Seidel).
+//! Asynchronous supersteps: signals are received within the same sweep (Gauss-Seidel).
 //!
-//! A sweep goes over the blocks of the schedule (one heavy interval, or a run of light ones), a
-//! part of the edges at a time; after each part the signals of its vertices are published, so that
-//! the next part hears them. Next come the blocks with the greatest score: what has been said to
-//! them since they last listened, in the sum of signal scores, as far as it can be told from how
-//! many edges lead there. In a full program every block takes one turn a sweep. In an idempotent
-//! one a vertex that has nothing new to say goes on saying what it said last, and a block listens
-//! again only where somebody has spoken since it last did. Increments must be heard exactly once by
-//! everybody, so they are not for this mode. Where an idempotent program has gone over the edges
-//! often and is not done, the rest is in supersteps or in order.
+//! A sweep processes the blocks of the schedule (one heavy interval, or a run of light ones), a
+//! part of the edges at a time. After each part the signals of its vertices are published, so that
+//! the next part receives them. The blocks with the greatest score are next: the sum of the signal
+//! scores that a block has not received, estimated from the number of edges that lead there. In a
+//! full program every block is processed once a sweep. In an idempotent program, a vertex without a
+//! new signal repeats its last one, and a block is processed again only if one of its sources has
+//! signalled since. Delta programs are refused: every target must receive an increment exactly
+//! once. If an idempotent program has visited the edges often and is not done, the rest of the run
+//! is in supersteps or in order.
 //!
-//! Invariant: nothing depends on which thread does what. Blocks end where units end that are not
-//! held in memory, so that the order of turns may depend on the budget and, through it, on how many
-//! threads there are.
+//! Invariant: the result does not depend on the assignment of work to threads. Blocks end at units
+//! that are not pinned, so that the order of blocks may depend on the budget and, through it, on
+//! the number of threads.
 
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,27 +30,28 @@ use crate::residency::Resident;
 use crate::schedule::Schedule;
 use crate::sweep::{Activity, Sources};
 
-/// Parts of a sweep: signals are heard this many times at least.
+/// Parts of a sweep; signals are published after each.
 const PARTS: u64 = 16;
-/// Groups of blocks whose scores are kept apart.
+/// Most groups of blocks; each group has one score.
 const MOST_GROUPS: usize = 256;
 
-/// Bytes of memory beside those of synchronous supersteps.
+/// Bytes of memory in addition to those of synchronous supersteps.
 pub(crate) fn memory_bytes(vertices: u64) -> u64 {
     (MOST_GROUPS * MOST_GROUPS * size_of::<f32>()) as u64 + (vertices >> ACTIVITY_BITS) * 8
 }
 
-/// What is known between the parts of sweeps.
+/// The state between the parts of sweeps.
 pub(super) struct Asynchronous {
     /// Edges of each block, and all of them.
     edges: Vec<u64>,
     total: u64,
-    /// For each pair of groups the share of what the first says that the second hears.
+    /// For each pair of groups, the share of the first one's signals that the second receives.
     flow: Vec<f32>,
     groups: usize,
-    /// Sum of signal scores that each group has not yet heard.
+    /// For each group, the sum of signal scores that it has not yet received.
     unheard: Vec<f64>,
-    /// When a vertex of each 2^12 last spoke, and when each block last listened; 0: never.
+    /// For each 2^12 vertices the time of their last signal, and for each block the time when it
+    /// last received signals; 0: never.
     spoke: Vec<u64>,
     listened: Vec<u64>,
     now: u64,
@@ -58,7 +59,7 @@ pub(super) struct Asynchronous {
     ends: Vec<usize>,
 }
 
-/// What changes of it, as a checkpoint has it; scores as their bits.
+/// The part of this state that changes, for checkpoints; scores are stored as raw bits.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Heard {
     /// Where each block ends.
@@ -88,7 +89,7 @@ impl Asynchronous {
             for (file, segment) in schedule.segments(block) {
                 let segment = &files[file].shards().segments()[segment];
                 edges[index] += u64::from(segment.edges);
-                // As if its sources were spread evenly.
+                // The sources of a segment are assumed to be spread evenly.
                 let from = of_interval[(segment.first_source >> interval_bits) as usize];
                 let to = of_interval[(segment.last_source >> interval_bits) as usize];
                 let share = segment.edges as f32 / (to + 1 - from) as f32;
@@ -112,7 +113,7 @@ impl Asynchronous {
         }
     }
 
-    /// What a sweep hands to the next.
+    /// The state to hand to the next sweep.
     pub(super) fn save(&self) -> Heard {
         Heard {
             ends: self.ends.clone(),
@@ -123,7 +124,7 @@ impl Asynchronous {
         }
     }
 
-    /// Goes on from there.
+    /// Resumes from a saved state.
     pub(super) fn restore(&mut self, heard: Heard) -> Result<()> {
         let lengths = [heard.unheard.len(), heard.spoke.len(), heard.listened.len()];
         if heard.ends != self.ends
@@ -141,7 +142,7 @@ impl Asynchronous {
         block * self.groups / self.edges.len()
     }
 
-    /// The next part of a sweep, of these blocks.
+    /// Chooses the next part of a sweep among `blocks`.
     fn next_part(&self, mut blocks: Vec<usize>) -> Vec<usize> {
         let score = |block: &usize| self.unheard[self.group(*block)];
         blocks.sort_by(|a, b| score(b).total_cmp(&score(a)).then(a.cmp(b)));
@@ -155,7 +156,8 @@ impl Asynchronous {
         blocks
     }
 
-    /// Notes that blocks have heard everything, and then that their vertices have spoken.
+    /// Records that the blocks of a part have received all signals, and adds the scores of their
+    /// new ones.
     fn take_turns(&mut self, part: &[usize], scores: &[f64]) {
         for &block in part {
             let group = self.group(block);
@@ -172,7 +174,7 @@ impl Asynchronous {
 }
 
 impl<P: Program> ShardRun<'_, P> {
-    /// All vertices have spoken as the frontier says.
+    /// Records a signal of every vertex in the frontier.
     pub(super) fn everybody_spoke(&mut self) {
         let (Some(asynchronous), Some(frontier)) = (&mut self.asynchronous, &mut self.frontier)
         else {
@@ -186,7 +188,7 @@ impl<P: Program> ShardRun<'_, P> {
         }
     }
 
-    /// One sweep; false if the run is synchronous.
+    /// Runs one sweep; false if the run is synchronous.
     pub(super) fn asynchronous_superstep(&mut self, edges: u64) -> Result<bool> {
         if P::MODE == Mode::Idempotent && self.is_long(edges) {
             self.end_sweeps();
@@ -198,9 +200,9 @@ impl<P: Program> ShardRun<'_, P> {
         result.map(|()| true)
     }
 
-    /// Goes on in supersteps: a sweep goes over whole blocks, however few of their vertices have
-    /// something to say, which a graph of high diameter has for long. Who has spoken in the last
-    /// sweep is the frontier; some of that has been heard, and may be again.
+    /// Continues in supersteps: a sweep visits whole blocks even if few of their vertices signal,
+    /// as they do for long in a graph of high diameter. The frontier is the vertices that signalled
+    /// in the last sweep; their signals may be received twice.
     fn end_sweeps(&mut self) {
         if self.asynchronous.take().is_none() {
             return;
@@ -231,7 +233,7 @@ impl<P: Program> ShardRun<'_, P> {
             };
             let mut sweep =
                 context.sweep(Sources::all(&self.signals), activity, &walked, &self.finished);
-            // Who has nothing to hear yet may have after this part.
+            // Blocks without signals to receive now may have some after this part.
             let hears = |block: &usize| P::MODE == Mode::Full || sweep.has_work(&blocks[*block]);
             let part = asynchronous.next_part(left.iter().copied().filter(hears).collect());
             if part.is_empty() {
@@ -266,7 +268,7 @@ impl<P: Program> ShardRun<'_, P> {
         Ok(())
     }
 
-    /// Makes what the vertices of an interval say next what they say now.
+    /// Publishes the new signals of an interval to the next part.
     fn publish(
         &mut self,
         interval: usize,

@@ -1,4 +1,5 @@
-//! The context of a run: its constants, and the sweeps and collectors that supersteps make of them.
+//! The context of a run: its constants, and the sweeps and collectors that supersteps make from
+//! them.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -42,7 +43,7 @@ pub(super) struct RunContext<'a, P: Program> {
     pub(super) files: Vec<Resident>,
     pub(super) schedule: Schedule,
     read_pool: ReadPool,
-    /// Unused before they are loaded.
+    /// `Degrees::Unused` until they are loaded.
     pub(super) degrees: Degrees,
     pub(super) thresholds: Thresholds,
     /// Unused buffers of sums.
@@ -122,19 +123,19 @@ impl<'a, P: Program> RunContext<'a, P> {
         Ok(Degrees::Resident(degrees))
     }
 
-    /// Shows progress in one of 64 supersteps, as each may take microseconds; `superstep` are done.
+    /// Shows progress in every 64th superstep, as each may take microseconds; `superstep` are done.
     pub(super) fn show_sometimes(&self, superstep: u64, edges: u64) {
         if superstep.is_multiple_of(64) {
             self.resources.job.begin(format!("superstep {}", superstep + 1), edges);
         }
     }
 
-    /// For each file whether the coming superstep walks it.
+    /// For each file, whether the coming superstep walks it.
     pub(super) fn walked(&self, globals: &Globals<P::Aggregate>) -> Vec<bool> {
         let indexes = self.program.indexes();
         let walks = |index| self.program.walks(index, globals);
         if self.files.len() < indexes.len() {
-            // An undirected graph has one for both directions.
+            // An undirected graph has one file for both directions.
             return vec![indexes.iter().any(|index| walks(*index)); self.files.len()];
         }
         indexes.iter().map(|index| walks(*index)).collect()
@@ -192,7 +193,7 @@ impl<'a, P: Program> RunContext<'a, P> {
         }
     }
 
-    /// A map for the next frontier, if there is one.
+    /// A map for the next frontier, if the mode has one.
     pub(super) fn empty_activity(&self) -> Option<Vec<AtomicBool>> {
         (P::MODE != Mode::Full).then(|| Frontier::empty_map(self.graph.connected() as usize))
     }

@@ -13,7 +13,7 @@ use crate::program::{Mode, Program, SumOf};
 use crate::sweep::{Activity, Sources};
 
 impl<P: Program> ShardRun<'_, P> {
-    /// Every vertex takes a turn that needs no edges.
+    /// Lets every vertex take a turn that needs no edges.
     pub(super) fn pass(&mut self, turn: Turn<'static, SumOf<P>>) -> Result<()> {
         let context = &self.context;
         let smallest_key = match P::NEEDS_EXTERNAL {
@@ -36,7 +36,7 @@ impl<P: Program> ShardRun<'_, P> {
         if P::MODE != Mode::Full {
             self.finished = partials.iter().map(|partial: &Partial<_>| partial.open == 0).collect();
         }
-        // In a full program they take their first turn, in the others none.
+        // In a full program isolated vertices take their first turn, in others none.
         let isolated = self.evolve_isolated()?;
         self.end_superstep(partials, activity, isolated)?;
         self.everybody_spoke();
@@ -90,7 +90,7 @@ impl<P: Program> ShardRun<'_, P> {
     ) -> Result<()> {
         self.conclude(partials, activity, isolated);
         if self.spilled_sums.is_some() {
-            // There is one array of signals, from which a window is read when it is due.
+            // The only array of signals is `next`; windows are read from it when they are due.
             return Ok(());
         }
         Ok(self.next.publish_into(&mut self.signals)?)

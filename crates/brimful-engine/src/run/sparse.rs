@@ -11,8 +11,8 @@ use crate::program::{Program, SumOf, Vertex};
 use crate::sparse::{Combine, TargetSums};
 
 impl<P: Program> ShardRun<'_, P> {
-    /// Tries a superstep that reads only the blocks with edges of the frontier; false if it was not
-    /// done.
+    /// Tries a superstep that reads only the blocks with edges of the frontier; false if it was
+    /// abandoned.
     pub(super) fn sparse_superstep(&mut self, edges: u64) -> Result<bool> {
         let context = &self.context;
         let (Some(frontier), Some(sparse)) = (&mut self.frontier, &self.sparse) else {

@@ -1,9 +1,9 @@
 //! Supersteps whose signals do not fit in memory: one source window after another.
 //!
-//! Signals are in one scratch array. A *source window* of it, which is whole intervals, is read,
-//! and its signals are combined into sums. The sums are spilled until all windows are done; then
-//! every interval collects. All windows of one index come before those of the next, because sums
-//! have this order. Invariant: a vertex outside the frontier has silence in the array, so that
+//! All signals are in one scratch array. A *source window* of it, a multiple of the interval, is
+//! read, and its signals are combined into sums. The sums are spilled until all windows are done;
+//! then every interval collects. All windows of one index come before those of the next, because
+//! sums have this order. Invariant: a vertex outside the frontier has silence in the array, so that
 //! windows without signals, and intervals that receive none, are skipped.
 
 use std::ops::Range;

@@ -1,8 +1,7 @@
 //! Combining the signals of one segment into sums: the inner loop of brimful.
 //!
-//! A batch of edges whose sources all have their signals in memory takes the fast path; it is
-//! refused as a whole where a source is outside, and then looked at edge by edge: the segment
-//! reaches into another window of sources, or is corrupt.
+//! A batch of edges takes the fast path if the signals of all its sources are in memory. Otherwise
+//! the edges are checked one by one: the segment reaches into another source window, or is corrupt.
 
 use brimful_graph::codec::{BATCH, Keys, scatter};
 
@@ -13,8 +12,8 @@ use crate::program::{Mode, Program, SignalOf, SumOf, is_left_out};
 use crate::schedule::Step;
 use crate::sweep::Sweep;
 
-/// A batch of so many sources is looked through first: hubs, once heard, are silent for many edges
-/// each.
+/// A batch of so many sources is checked for silence first: a silent hub is the source of many
+/// edges in a row.
 const FEW: usize = 32;
 
 /// Sources whose signals are in memory: all vertices, or a window of them.
@@ -22,7 +21,7 @@ const FEW: usize = 32;
 pub(crate) struct Sources<'a, S> {
     pub(crate) first: u64,
     pub(crate) signals: &'a [S],
-    /// Vertices that there are; who is beyond is no source.
+    /// Number of vertices; a source beyond is corrupt.
     pub(crate) vertices: u64,
 }
 
@@ -32,7 +31,7 @@ impl<'a, S: Copy> Sources<'a, S> {
         Self { first: 0, signals, vertices: signals.len() as u64 }
     }
 
-    /// The signals from `source` on; none where its own is not in memory.
+    /// The signals from `source` on; empty if the signal of `source` is not in memory.
     #[inline]
     pub(crate) fn from(&self, source: u64) -> &'a [S] {
         self.signals.get(source.wrapping_sub(self.first) as usize..).unwrap_or_default()
@@ -45,7 +44,7 @@ impl<'a, S: Copy> Sources<'a, S> {
 }
 
 impl<P: Program> Sweep<'_, P> {
-    /// Combines the signals of one segment into `sums`; the number of them.
+    /// Combines the signals of one segment into `sums`; returns their number.
     pub(super) fn accumulate(
         &self,
         step: Step,
@@ -60,7 +59,7 @@ impl<P: Program> Sweep<'_, P> {
         }
     }
 
-    /// `WEIGHTED` is known here, so that the weight 1 costs nothing in the loop.
+    /// `WEIGHTED` is a constant, so that the weight 1 costs nothing in the loop.
     #[inline(never)]
     fn accumulate_of<const WEIGHTED: bool>(
         &self,
@@ -73,7 +72,7 @@ impl<P: Program> Sweep<'_, P> {
         let shards = self.files[step.file].shards();
         let first_target = (step.interval as u64) << bits;
         let mut left_out = 0;
-        // The sum keeps its bits whatever the program makes of a signal that is left out.
+        // The sum keeps its bits, whatever value the program computes for an omitted signal.
         let fold = |signal: SignalOf<P>, weight: f64, sum: &mut SumOf<P>, is_self_loop: bool| {
             let weight = if WEIGHTED { weight } else { 1.0 };
             let folded = P::Combiner::combine(*sum, program.along(signal, weight));
@@ -110,7 +109,7 @@ impl<P: Program> Sweep<'_, P> {
         Ok(u64::from(shards.segments()[step.segment].edges) - left_out)
     }
 
-    /// The same by a program that takes batches.
+    /// The same for programs that take batches.
     pub(super) fn accumulate_batches(
         &self,
         batched: &dyn Batched<P>,
@@ -134,9 +133,9 @@ impl<P: Program> Sweep<'_, P> {
     }
 }
 
-/// [`scatter`] edge by edge: sources that are not in memory are left out, and `fold` is told
-/// whether the source is the target. How many were left out, those included of which `fold` says
-/// so; `None` if an edge leads nowhere.
+/// [`scatter`] edge by edge: sources that are not in memory are skipped, and `fold` receives
+/// whether the source is the target. Returns the number of edges left out, including those that
+/// `fold` leaves out; `None` if an edge leads nowhere.
 #[inline(never)]
 fn scatter_checked<A: Copy, B>(
     (base, keys, weights): (u64, Keys<'_>, &[f64; BATCH]),

@@ -1,10 +1,10 @@
-//! Damage by accident: bits, blocks, lengths and whole files.
+//! Accidental damage: bits, blocks, lengths and whole files.
 
 use brimful_store::ErrorKind;
 
 use super::{Case, Files, cases, turn};
 
-/// A graph of `files` is refused when opened or by `verify`, and no run of it ends with another
+/// A graph of `files` is refused when opened or by `verify`, and no run on it gives a different
 /// answer.
 fn assert_found(case: &Case, files: &Files, what: &str) {
     let name = case.name;
@@ -28,7 +28,7 @@ fn assert_found(case: &Case, files: &Files, what: &str) {
     }
 }
 
-/// Gives `check` the files with `file` changed by `change`, unless that changes nothing.
+/// Calls `check` with the files after `change` of `file`, unless nothing changed.
 fn with(case: &Case, file: &str, what: &str, change: impl FnOnce(&mut Vec<u8>)) -> usize {
     let mut files = case.files.clone();
     change(files.get_mut(file).unwrap());
@@ -46,7 +46,7 @@ fn every_damaged_file_is_found_and_no_run_gives_another_answer() {
     for case in &cases() {
         for (file, bytes) in &case.files {
             let len = bytes.len();
-            // All of what says what the rest is, and a sample of that.
+            // All bytes of headers and trailers, and a sample of the rest.
             let places =
                 (0..len).filter(|at| *at < 64 || at + 64 > len || at % 5 == 0 || len < 400);
             for at in places.take(700) {
@@ -110,7 +110,7 @@ fn files_missing_exchanged_or_of_another_graph_are_found() {
     assert_found(one, &files, "all files but the manifest are another graph's");
 }
 
-/// Two graphs that agree in every number that a manifest has, and in the lengths of all files.
+/// Two graphs with the same numbers in their manifests, and with files of the same lengths.
 fn twins() -> [Case; 2] {
     let folder = tempfile::tempdir().unwrap();
     let options = super::ImportOptions { geometry: super::SMALL, ..Default::default() };
@@ -120,7 +120,7 @@ fn twins() -> [Case; 2] {
     };
     let lengths = |case: &Case| case.files.values().map(Vec::len).collect::<Vec<_>>();
     let one = make("one", 3);
-    // Seals are numbers of some digits more or less: another ring may have a longer manifest.
+    // Seals vary in their number of digits, so the manifest of another ring may be longer.
     let mut others = [7, 9, 11, 13, 17].into_iter().map(|step| make("other", step));
     let other = others.find(|other| lengths(other) == lengths(&one)).unwrap();
     let twins = [one, other];

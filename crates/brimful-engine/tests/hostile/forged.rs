@@ -1,6 +1,6 @@
-//! Damage on purpose: contents that contradict each other under checksums that are right.
+//! Deliberate damage: contents that contradict each other under correct checksums.
 //!
-//! No checksum can find it, so a run may give another answer; but it ends, with an answer or a
+//! No checksum can find it, so a run may give a wrong answer; but it ends, with an answer or a
 //! typed error, within the memory that the files justify.
 
 use std::sync::Arc;
@@ -77,7 +77,7 @@ fn forge(bytes: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// The graph ends, whatever it says: nothing panics and the error is one of its files'.
+/// Runs on the graph end: nothing panics, and every error is one of its files.
 fn assert_ends(case: &Case, files: &Files, what: &str, most: usize) {
     let known = |kind| matches!(kind, ErrorKind::Corrupt | ErrorKind::Input | ErrorKind::Budget);
     match case.examine(files, what, most) {
@@ -93,7 +93,7 @@ fn assert_ends(case: &Case, files: &Files, what: &str, most: usize) {
     }
 }
 
-/// The files with a manifest that knows no seals, as before they were.
+/// The files with a manifest without seals, as in older versions.
 fn without_seals(files: &Files) -> Files {
     let folder = folder_of(files);
     let (number, payload) = manifest::read(&folder, &Arc::default()).unwrap();
@@ -139,7 +139,7 @@ fn forged_files_are_refused_or_read_within_their_memory() {
                             forge(meta, &mut random);
                             meta.resize(len, 0);
                         }
-                        // The table of segments is the last block: it says the most.
+                        // The table of segments is the last block, and the most important.
                         (5, Some(_)) => {
                             blocks.last_mut().into_iter().for_each(|(b, _)| forge(b, &mut random))
                         }
@@ -167,7 +167,7 @@ fn forged_manifests_are_refused_or_read_within_their_memory() {
         let base = without_seals(&case.files);
         let (number, payload) = manifest::read(&folder_of(&base), &Arc::default()).unwrap();
         let text = String::from_utf8(payload).unwrap();
-        // Each number of it becomes each of those that break arithmetic.
+        // Each number of the manifest becomes each of `NUMBERS`.
         let digits = |at: &usize| text.as_bytes()[*at].is_ascii_digit();
         let starts = (1..text.len()).filter(|at| digits(at) && !digits(&(at - 1)));
         for start in starts {
@@ -180,7 +180,7 @@ fn forged_manifests_are_refused_or_read_within_their_memory() {
                     "manifest with {wrong} at {start}: {}",
                     &forged[start.saturating_sub(30)..start]
                 );
-                // Intervals may be long, in a budget that has room for them.
+                // Intervals may be long; the budget has room for them.
                 assert_ends(case, &files_of(&folder), &what, BUDGET);
             }
         }

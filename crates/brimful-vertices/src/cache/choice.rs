@@ -1,4 +1,4 @@
-//! Caches by name: `lru:N` and `score:N`, N vertices.
+//! Caches by name: `lru:N` and `score:N` for N vertices.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::store::VertexStore;
 use crate::vertex::Stored;
 
-/// Which vertices stay.
+/// The policy of evictions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Lru,
@@ -54,7 +54,7 @@ impl FromStr for Choice {
 }
 
 impl Choice {
-    /// Most vertices that it holds.
+    /// The most vertices in the cache.
     pub fn capacity(self) -> usize {
         self.capacity
     }

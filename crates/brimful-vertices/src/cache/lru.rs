@@ -1,11 +1,11 @@
-//! The least recently used vertex leaves.
+//! Evicts the least recently used vertex.
 //!
-//! Slots are a doubly linked list in two arrays, the latest first; position 0 is the list's anchor,
-//! so that slot `n` is at `n + 1`.
+//! Slots form a doubly linked list in two arrays, the latest first; position 0 is the list's
+//! anchor, so slot `n` is at `n + 1`.
 
 use super::Policy;
 
-/// The policy of the least recently used.
+/// The policy of the least recently used vertex.
 #[derive(Debug)]
 pub struct Lru {
     later: Vec<usize>,
@@ -55,7 +55,7 @@ impl<V> Policy<V> for Lru {
     }
 
     fn choose(&mut self, out: &mut Vec<usize>) {
-        // The anchor's neighbour on the other side is the last one, or the anchor itself.
+        // The anchor's other neighbour is the last slot, or the anchor itself.
         out.extend(self.later[0].checked_sub(1));
     }
 }

@@ -1,11 +1,11 @@
 //! Caches over any store: live vertices, so that those in use are neither read nor written.
 //!
 //! A policy chooses the evictions: [`Lru`] evicts the least recently used vertex, [`Score`] all
-//! below the average score at once. (*Making Signal/Collect Scale*, section 3.4. Its LRU admitted
-//! nothing on a read, and its score cache lost updates.)
+//! below the average score at once. (*Making Signal/Collect Scale*, section 3.4. Its LRU cache
+//! admitted no vertices on reads, and its score cache lost updates.)
 //!
 //! Invariants: every cached vertex is in the store below; the cached one is newer if it is dirty,
-//! else the same. A vertex is evicted after it was written, so that an error of writing loses
+//! else the same. A vertex is evicted only after it was written, so that an error of writing loses
 //! nothing.
 
 mod choice;
@@ -28,15 +28,15 @@ use crate::serializer::Serializer;
 use crate::store::{Borrower, CacheStats, StoreStats, VertexStore};
 use crate::vertex::Stored;
 
-/// The policy of evictions. Slots are numbered from 0; each has one vertex or none.
+/// The policy of evictions. Slots are numbered from 0; each holds at most one vertex.
 pub trait Policy<V>: Send {
-    /// The vertex in this slot is new.
+    /// A new vertex is in this slot.
     fn admitted(&mut self, slot: usize, vertex: &V);
     /// The vertex in this slot was lent.
     fn used(&mut self, slot: usize, vertex: &V);
-    /// The slot is empty now.
+    /// The slot is now empty.
     fn left(&mut self, slot: usize);
-    /// Chooses the evictions from a full cache, at least one slot if any is taken.
+    /// Chooses the evictions from a full cache: at least one slot, unless all are empty.
     fn choose(&mut self, out: &mut Vec<usize>);
 }
 
@@ -70,7 +70,7 @@ impl<T: VertexStore<V>, V: Stored, P: Policy<V>> Cache<T, V, P> {
         self.shelf.find(id).is_some()
     }
 
-    /// Writes what is in `slot`, if the store below has not got it.
+    /// Writes the vertex in `slot`, if it is newer than in the store below.
     fn write(&mut self, slot: usize) -> Result<()> {
         if let Some(vertex) = self.shelf.dirty(slot) {
             self.store.put(vertex)?;
@@ -98,7 +98,7 @@ impl<T: VertexStore<V>, V: Stored, P: Policy<V>> Cache<T, V, P> {
         Ok(())
     }
 
-    /// Caches a vertex that the store below has, and gives its slot.
+    /// Caches a vertex that is in the store below; returns its slot.
     fn admit(&mut self, vertex: V) -> Result<usize> {
         if self.shelf.len() >= self.capacity {
             self.evict()?;
@@ -123,7 +123,7 @@ impl<T: VertexStore<V>, V: Stored, P: Policy<V>> VertexStore<V> for Cache<T, V, 
         Ok(true)
     }
 
-    /// Bypasses the cache, which a bulk load would exceed.
+    /// Bypasses the cache, whose capacity a bulk load would exceed.
     fn load(&mut self, vertices: &mut dyn Iterator<Item = V>) -> Result<u64> {
         self.store.load(vertices)
     }
@@ -162,8 +162,8 @@ impl<T: VertexStore<V>, V: Stored, P: Policy<V>> VertexStore<V> for Cache<T, V, 
         Ok(true)
     }
 
-    /// In the order of the store below, bypassing the cache, which would end up with the last
-    /// vertices.
+    /// In the order of the store below, bypassing the cache, which would otherwise end up with the
+    /// last vertices.
     fn for_each(&mut self, borrower: &mut Borrower<'_, V>) -> Result<()> {
         self.write_all()?;
         let Self { store, shelf, .. } = self;

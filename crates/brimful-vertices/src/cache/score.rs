@@ -1,4 +1,4 @@
-//! Evicts all vertices of a score below the average, in one pass.
+//! Evicts all vertices with a score below the average, in one pass.
 //!
 //! Loans maintain no order, and evictions are rare (the thesis, section 3.4).
 
@@ -21,7 +21,7 @@ impl<V> Score<V> {
         Self { scores: Vec::new(), worth: None }
     }
 
-    /// Scores by `worth`, called when a loan begins. NaN counts as the least score.
+    /// Scores by `worth`, which is called when a loan begins. NaN counts as the lowest score.
     pub fn by(worth: impl Fn(&V) -> f64 + Send + 'static) -> Self {
         Self { scores: Vec::new(), worth: Some(Box::new(worth)) }
     }
@@ -58,7 +58,7 @@ impl<V> Policy<V> for Score<V> {
         let taken =
             || self.scores.iter().enumerate().filter_map(|(slot, score)| Some((slot, (*score)?)));
         let count = taken().count() as f64;
-        // Each is divided first, so that the sum of large ones is finite.
+        // Scores are divided before summing, so that the sum of large ones is finite.
         let average: f64 = taken().map(|(_, score)| score / count).sum();
         out.extend(taken().filter(|(_, score)| *score < average).map(|(slot, _)| slot));
         if out.is_empty() {

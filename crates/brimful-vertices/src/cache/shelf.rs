@@ -1,4 +1,4 @@
-//! The cached vertices in their slots, and which of them are newer than in the store below.
+//! The cached vertices in their slots, with marks for those that are newer than in the store below.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ struct Entry<V> {
     is_dirty: bool,
 }
 
-/// Slots with a vertex or none.
+/// Slots, each with at most one vertex.
 #[derive(Debug)]
 pub(super) struct Shelf<V, P> {
     policy: P,
@@ -75,36 +75,37 @@ impl<V: Stored, P: Policy<V>> Shelf<V, P> {
             return Ok(());
         };
         self.policy.used(slot, &entry.vertex);
-        // Dirty until known otherwise: a borrower that fails or panics may have changed it.
+        // Dirty until the loan ends well: a borrower that fails or panics may have changed the
+        // vertex.
         let was_dirty = std::mem::replace(&mut entry.is_dirty, true);
         let is_changed = lend_live(&mut entry.vertex, &mut self.growth, borrower)?;
         entry.is_dirty = was_dirty || is_changed;
         let kept = if is_changed { keeps_id(id, &entry.vertex) } else { Ok(()) };
         if kept.is_err() {
-            // It must never be written: there may be another vertex of the id that it has now.
+            // It must never be written: its new id may belong to another vertex.
             self.empty(self.hasher.hash_one(id), slot);
         }
         kept
     }
 
-    /// The vertex in `slot`, if it is newer than below.
+    /// The vertex in `slot`, if it is newer than in the store below.
     pub(super) fn dirty(&self, slot: usize) -> Option<&V> {
         self.slots[slot].as_ref().filter(|entry| entry.is_dirty).map(|entry| &entry.vertex)
     }
 
-    /// Says that the vertex in `slot` is now the same below.
+    /// Marks the vertex in `slot` as the same in the store below.
     pub(super) fn is_clean(&mut self, slot: usize) {
         self.slots[slot].iter_mut().for_each(|entry| entry.is_dirty = false);
     }
 
-    /// Takes the vertex out of `slot`.
+    /// Removes the vertex from `slot`.
     pub(super) fn clear(&mut self, slot: usize) {
         if let Some(entry) = &self.slots[slot] {
             self.empty(self.hasher.hash_one(entry.vertex.id()), slot);
         }
     }
 
-    /// Empties `slot`, which the index has under `hash`.
+    /// Empties `slot`, whose entry in the index has the hash `hash`.
     fn empty(&mut self, hash: u64, slot: usize) {
         self.index.remove(hash, |place| place == slot as u64);
         if let Some(entry) = self.slots[slot].take() {
@@ -114,12 +115,12 @@ impl<V: Stored, P: Policy<V>> Shelf<V, P> {
         }
     }
 
-    /// Slots whose vertices are to leave.
+    /// Chooses slots to evict.
     pub(super) fn choose(&mut self, out: &mut Vec<usize>) {
         self.policy.choose(out);
     }
 
-    /// Reserves memory for one more vertex, to be placed next.
+    /// Reserves memory for one more vertex, which is placed next.
     pub(super) fn evict_for(&mut self, vertex: &V) -> Result<()> {
         let Self { slots, index, hasher, growth, free, .. } = self;
         let rehash = |slot: u64| {
@@ -129,7 +130,7 @@ impl<V: Stored, P: Policy<V>> Shelf<V, P> {
         let old = slots.capacity();
         if free.is_empty() && slots.len() == old {
             let more = old / 4 + 16;
-            // A slot, its number among the free ones, and what the policy keeps of it.
+            // A slot, its number in the list of free ones, and the policy's data for it.
             let each = (size_of::<Option<Entry<V>>>() + 4 * size_of::<usize>()) as u64;
             growth.take((old + more) as u64 * each)?;
             slots.reserve_exact(more);
@@ -138,7 +139,7 @@ impl<V: Stored, P: Policy<V>> Shelf<V, P> {
         growth.take(vertex.heap_bytes() as u64)
     }
 
-    /// Places a vertex that is the same below and gives its slot.
+    /// Places a vertex that is the same in the store below; returns its slot.
     pub(super) fn place(&mut self, vertex: V) -> usize {
         let slot = self.free.pop().unwrap_or(self.slots.len());
         self.index.insert(self.hasher.hash_one(vertex.id()), slot as u64);

@@ -146,7 +146,7 @@ fn those_below_the_average_leave_in_one_pass() {
     assert!([4, 5, 9, 0].iter().all(|id| cache.holds(id)));
     assert_eq!(cache.stats().unwrap().caches[0].evicted, 3);
 
-    // Where all are worth the same, room is made all the same.
+    // Vertices of equal worth are evicted too.
     let mut cache =
         Cache::new(bytes(&budget).unwrap(), 4, Score::by(|_: &Sample| f64::NAN), &budget).unwrap();
     (0..5).for_each(|id| assert!(cache.insert(vertex(id)).unwrap()));
@@ -188,7 +188,7 @@ fn a_budget_below_the_capacity_makes_the_cache_smaller() {
     assert!(cache.stats().unwrap().caches[0].evicted > 900);
 }
 
-/// A store whose writes fail while `fails` says so.
+/// A store whose writes fail while `fails` is set.
 struct Failing {
     inner: BytesStore,
     fails: Arc<AtomicBool>,

@@ -1,11 +1,10 @@
-//! What every store and every serializer must do: the tests of an author of either.
+//! Conformance tests for authors of stores and serializers.
 //!
 //! - [`check_records`]: a store of records; [`check_vertices`]: a store of vertices, decorated or
 //!   not; [`check_id_types`]: ids that look alike; [`check_serializer`]: a serializer;
 //!   [`check_ids`]: a type of ids.
 //!
-//! Each makes empty stores as it needs them and says in a sentence what is wrong with the first
-//! that fails.
+//! Each creates empty stores as needed, and describes the first error in a sentence.
 //!
 //! ```
 //! use brimful_store::Budget;
@@ -27,13 +26,13 @@ pub use vertices::{check_id_types, check_vertices};
 
 use crate::vertex::{Edges, Vertex};
 
-/// The vertices that stores are tested with.
+/// The vertices for tests of stores.
 pub type Sample = Vertex<u64, f64, f32, f64>;
 
-/// What a check finds: nothing, or what is wrong.
+/// The result of a check: nothing, or a description of the error.
 pub type Verdict = Result<(), String>;
 
-/// A case with its name, which gets an empty store.
+/// A case with its name; it gets an empty store.
 type Case<T> = (&'static str, fn(&mut T) -> Verdict);
 
 /// Vertices of all shapes: empty, with many edges, signalled or not, with signals. All differ.
@@ -51,7 +50,7 @@ pub fn samples() -> Vec<Sample> {
         .collect()
 }
 
-/// Says what is wrong unless `holds`.
+/// Returns `what` as an error unless `holds`.
 fn ensure(holds: bool, what: impl FnOnce() -> String) -> Verdict {
     if holds { Ok(()) } else { Err(what()) }
 }
@@ -61,7 +60,7 @@ fn call<T>(what: &str, result: crate::Result<T>) -> Result<T, String> {
     result.map_err(|error| format!("{what} failed: {error}"))
 }
 
-/// Numbers that look random and are always the same (Marsaglia's xorshift).
+/// Pseudo-random numbers with a fixed sequence (Marsaglia's xorshift).
 struct Numbers(u64);
 
 impl Numbers {

@@ -9,7 +9,7 @@ use crate::record_store::RecordStore;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Checks a store of records; `make` makes an empty one each time.
+/// Checks a store of records; `make` creates an empty one each time.
 pub fn check_records<R: RecordStore>(make: &mut dyn FnMut() -> Result<R>) -> Verdict {
     let cases: [Case<R>; 8] = [
         ("an empty store", empty),

@@ -7,7 +7,7 @@ use crate::id::Id;
 use crate::serializer::Serializer;
 use crate::vertex::Stored;
 
-/// Checks that a type of ids has one sequence of bytes for each id, which reads back.
+/// Checks that each id has a unique encoding, which reads back.
 pub fn check_ids<I: Id>(ids: &[I]) -> Verdict {
     let bytes = |id: &I| {
         let mut out = Vec::new();
@@ -30,7 +30,7 @@ pub fn check_ids<I: Id>(ids: &[I]) -> Verdict {
     Ok(())
 }
 
-/// Checks a serializer with these vertices, of which at least two should differ.
+/// Checks a serializer with these vertices, at least two of which should differ.
 pub fn check_serializer<V: Stored + PartialEq + Debug>(
     serializer: &mut impl Serializer<V>,
     samples: &[V],
@@ -61,7 +61,7 @@ pub fn check_serializer<V: Stored + PartialEq + Debug>(
     Ok(())
 }
 
-/// Damaged records are refused where that can be known, and never harm.
+/// Damaged records are refused if damage is detectable, and are never harmful.
 fn damage<V: Stored + Debug>(
     serializer: &mut impl Serializer<V>,
     vertex: &V,
@@ -88,7 +88,7 @@ fn damage<V: Stored + Debug>(
                 (numbers.below(changed.len() as u64) as usize, numbers.below(256) as u8);
             changed.iter_mut().skip(at).take(1).for_each(|place| *place = byte);
         }
-        // Whatever comes of it, it comes back.
+        // Any result is allowed, but the call must return.
         let _ = serializer.decode(vertex.id(), &changed, Some(vertex.clone()));
     }
     Ok(())

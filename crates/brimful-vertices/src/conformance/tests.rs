@@ -12,7 +12,7 @@ fn budget() -> Arc<Budget> {
     Budget::new(256 << 20, 0)
 }
 
-/// Makes file stores, each in a folder of its own.
+/// Creates file stores, each in its own folder.
 fn files(folder: &TempDir) -> impl FnMut() -> crate::Result<FileStore> {
     let resources = Arc::new(Resources::new(budget(), Arc::new(Job::new()), Some(1)).unwrap());
     let mut made = 0;
@@ -58,7 +58,7 @@ fn serializers_conform() {
 
 type Varied = Vertex<AnyId, String, Option<f64>, (u64, String)>;
 
-/// Vertices of any content, with ids of either kind and parts of any length.
+/// Vertices with any content, with ids of either kind and parts of any length.
 fn random_vertices(seed: u64) -> Vec<Varied> {
     let mut numbers = Numbers(seed);
     let text = |numbers: &mut Numbers| {
@@ -115,7 +115,7 @@ fn ids_keep_their_type() {
     check_ids(&[0_i64, -1, 1, i64::MIN]).unwrap();
 }
 
-/// A store that loses every second change, to see that the suite sees it.
+/// A store that loses every second change, to test the suite itself.
 struct Forgetful(MemoryStore<Sample>, bool);
 
 impl crate::VertexStore<Sample> for Forgetful {
@@ -154,7 +154,7 @@ impl crate::VertexStore<Sample> for Forgetful {
     }
 }
 
-/// A serializer that leaves in the memory it uses again what was there.
+/// A serializer that leaves old contents in reused memory.
 struct Leaky;
 
 impl crate::Serializer<Sample> for Leaky {

@@ -12,7 +12,7 @@ use crate::vertex::{Edges, Vertex};
 
 type Model = BTreeMap<u64, Sample>;
 
-/// Checks a store of vertices; `make` makes an empty one each time.
+/// Checks a store of vertices; `make` creates an empty one each time.
 pub fn check_vertices<T: VertexStore<Sample>>(make: &mut dyn FnMut() -> Result<T>) -> Verdict {
     let cases: [Case<T>; 12] = [
         ("an empty store", empty),
@@ -132,7 +132,7 @@ fn firsts<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
     same(store, &model)
 }
 
-/// A change that makes vertices larger, smaller, or leaves them as they are.
+/// A change that makes vertices larger or smaller, or leaves them unchanged.
 fn change(vertex: &mut Sample, kind: u64) {
     match kind % 4 {
         0 => vertex.state += 1.0,
@@ -171,8 +171,8 @@ fn changes<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
     Ok(())
 }
 
-/// A store that reads vertices into the memory of others must not show what those had: edges, their
-/// data, signals, what was signalled.
+/// A store that reads vertices into the memory of earlier ones must not show their edges, edge
+/// data, signals or signalled states.
 pub(super) fn one_after_another<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
     let bare = Sample::new(100, 1.0, Edges::default());
     let mut full = Sample::new(200, 2.0, (0..100).map(|n| (n, 0.5)).collect());
@@ -196,7 +196,7 @@ pub(super) fn one_after_another<T: VertexStore<Sample>>(store: &mut T) -> Verdic
         for second in &vertices {
             call("lend", store.lend(first.id(), &mut |vertex| is_one(vertex)))?;
             call("lend", store.lend(second.id(), &mut |vertex| is_one(vertex)))?;
-            // Nor what a borrower did whose loan failed.
+            // Nor the changes of a borrower that failed.
             let failed = store.lend(first.id(), &mut |vertex| {
                 is_one(vertex)?;
                 Err(Error::Usage("on purpose".to_owned()))
@@ -213,7 +213,7 @@ pub(super) fn one_after_another<T: VertexStore<Sample>>(store: &mut T) -> Verdic
     call("for_each", store.for_each(&mut |vertex| is_one(vertex)))
 }
 
-/// A store that writes less where edges are as they were must know when they are not.
+/// A store that omits unchanged edges when writing must detect all changes.
 fn edges<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
     let mut model = fill(store)?;
     let mut copies: Vec<Edges<u64, f32>> = Vec::new();
@@ -231,7 +231,7 @@ fn edges<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
                     // The edges of another vertex.
                     1 => *vertex.edges_mut() = copies.last().cloned().unwrap_or_default(),
                     2 => vertex.edges_mut().retain(|_| false),
-                    // What it had before it had none.
+                    // The edges from before they were removed.
                     3 => *vertex.edges_mut() = copies.first().cloned().unwrap_or_default(),
                     4 => vertex.edges_mut().push(2, 2.0),
                     _ => vertex.signalled = None,
@@ -254,7 +254,7 @@ fn edges<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
     Ok(())
 }
 
-/// Whoever does not look at edges may change the rest.
+/// A borrower that ignores edges may change the rest.
 fn without_edges<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
     let mut model = fill(store)?;
     for (id, expected) in &mut model {
@@ -350,7 +350,7 @@ fn another<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
 fn scan<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
     let mut model = fill(store)?;
     for kind in [1, 3, 2, 1, 1] {
-        // A change of some before makes caches hold what the store below does not.
+        // These changes make cached vertices differ from the store below.
         for id in [1, 5, 10] {
             call(
                 "lend",
@@ -378,7 +378,7 @@ fn scan<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
 
 fn chunks<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
     let mut model = fill(store)?;
-    // Whatever the store's own serializer is, one of them is another.
+    // At least one of them differs from the store's own serializer.
     let serializers: [&mut dyn Serializer<Sample>; 2] = [&mut Compact, &mut Native];
     for serializer in serializers {
         let raise = |vertex: &mut Sample| vertex.state += 1.0;
@@ -418,7 +418,7 @@ fn chunks<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
             model.entry(id).or_insert(vertex);
         }
         same(store, &model)?;
-        // What was adopted can be changed, and grow, like all else.
+        // Adopted vertices can change and grow like all others.
         raise_all(store, &mut model)?;
         for (id, expected) in &mut model {
             let lent = store.lend(id, &mut |vertex| {

@@ -1,4 +1,4 @@
-//! Asynchronous mode: each worker collects and signals until no worker has anything left to do.
+//! Asynchronous mode: each worker collects and signals until no worker has any work left.
 //!
 //! An under-loaded worker waits for more signals while others work, at most twice its longest
 //! generation: a vertex that responds to half of its signals must respond again.
@@ -14,7 +14,7 @@ use crate::execution::worker::{After, Worker};
 use crate::program::{VertexOf, VertexProgram};
 use crate::store::VertexStore;
 
-/// Works until no worker has anything left to do, or the phase is stopped.
+/// Works until no worker has any work left, or the phase is stopped.
 pub(super) fn work<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
     phase: &Phase<'_, P>,
     worker: &mut Worker<P, S>,
@@ -48,7 +48,7 @@ pub(super) fn work<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
     }
 }
 
-/// Lets vertices collect until no signal is in flight; none signals.
+/// Lets vertices collect until no signal is in flight; no vertex signals.
 pub(super) fn settle<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
     phase: &Phase<'_, P>,
     worker: &mut Worker<P, S>,

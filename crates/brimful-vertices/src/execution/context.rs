@@ -138,12 +138,12 @@ pub(super) enum Next {
     Turn,
     /// The idle back-off is over: do the remaining work.
     Enough,
-    /// No worker has anything left to do, or the phase was stopped.
+    /// No worker has any work left, or the phase was stopped.
     End,
 }
 
 impl<P: VertexProgram> WorkerContext<P> {
-    /// The context of worker `me` of an execution with `partitions`, with the lists of its own
+    /// The context of worker `me` of an execution with `partitions`; it has the lists of its own
     /// ones.
     pub(super) fn new(
         me: usize,

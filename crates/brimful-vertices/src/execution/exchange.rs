@@ -220,7 +220,7 @@ impl Exchange {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// A guard that stops all workers if its thread panics, so that none waits for a dead one.
+    /// A guard that stops all workers if its thread panics, so that no worker waits for a dead one.
     pub(super) fn stop_on_panic(&self) -> StopOnPanic<'_> {
         StopOnPanic(self)
     }
@@ -237,7 +237,7 @@ impl Drop for StopOnPanic<'_> {
     }
 }
 
-/// All orders in which threads can run, tried by a model checker: `make loom`.
+/// All orders of thread execution, explored by a model checker: `make loom`.
 #[cfg(all(test, loom))]
 mod models {
     use loom::sync::Arc;
@@ -278,7 +278,7 @@ mod models {
         }
     }
 
-    /// So far ahead that no model waits for it.
+    /// Later than the end of any model.
     fn late() -> Option<Instant> {
         Instant::now().checked_add(std::time::Duration::from_secs(1 << 20))
     }
@@ -324,7 +324,7 @@ mod models {
 
     #[test]
     fn back_off_ends_when_nobody_works_and_not_before_the_answer() {
-        // Has one packet's work left, and waits for more before it does that.
+        // Has the work of one packet left, and waits for more before doing it.
         let backed_off = |exchange: &Exchange| {
             let mut taken = 0;
             loop {
@@ -356,7 +356,7 @@ mod models {
 
     #[test]
     fn a_worker_after_its_back_off_works_and_nobody_settles_before_it_has() {
-        // Whether something arrives first or not: with work left, all goes on at once.
+        // Continues at once with the remaining work, whether or not a packet arrives first.
         let hasty = |exchange: &Exchange| {
             let mut taken = 0;
             loop {
@@ -412,13 +412,13 @@ mod tests {
 
     use super::*;
 
-    /// Workers that get `n` send two packets of `n - 1` to others, as soon as there is space.
+    /// Workers that receive `n` send two packets of `n - 1` to others, as soon as there is space.
     fn flood(workers: usize, most_bytes: usize, depth: u8) -> u64 {
         let (exchange, taken) = (Exchange::new(workers, most_bytes), AtomicU64::new(0));
         exchange.begin();
         let work = |me: usize| {
             let mut todo = if me == 0 { vec![depth] } else { Vec::new() };
-            // Of odd workers, which are in back-off.
+            // The remaining work of odd workers, which use back-off.
             let mut later = Vec::new();
             let mut random = me;
             loop {
@@ -437,7 +437,7 @@ mod tests {
                         }
                     }
                 }
-                // Some have waited long enough before others.
+                // Some back-offs end before others.
                 let back_off = Duration::from_micros(random as u64 % 100);
                 match exchange.wait(me, (!later.is_empty()).then(|| Instant::now() + back_off)) {
                     Event::Packet(packet) if me % 2 == 1 => later.push(packet.messages[0]),

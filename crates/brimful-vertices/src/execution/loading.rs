@@ -19,37 +19,37 @@ use crate::serializer::Serializer;
 use crate::store::VertexStore;
 use crate::vertex::{Edges, Stored, Vertex};
 
-/// Most bytes of vertices that gather, and least.
+/// The most bytes of gathered vertices, and the least.
 const MOST_GATHERED: u64 = 64 << 20;
 pub(crate) const LEAST_GATHERED: u64 = 1 << 20;
-/// Bytes of a record that stand for an edge where nobody has counted them.
+/// Bytes of a record that count as one edge if the number of edges is unknown.
 const BYTES_PER_EDGE: u64 = 4;
 
-/// Bytes of vertices that gather where so many are free, half of them in lists that grow.
+/// Bytes of gathered vertices with so many bytes free; half of them for growing lists.
 pub(crate) fn gathered_bytes(free: u64) -> u64 {
     (free / 16).clamp(LEAST_GATHERED, MOST_GATHERED)
 }
 
-/// What was loaded.
+/// The result of loading.
 pub(super) struct Loaded<P: VertexProgram, S> {
     pub(super) program: P,
     pub(super) partitioner: Partitioner<P::Id>,
-    /// The stores, and the edges of each, a vertex counted as one more.
+    /// The stores, and the edges of each; a vertex counts as an edge.
     pub(super) parts: Vec<(S, u64)>,
-    /// Vertices left out because there was one of their id.
+    /// Vertices that were skipped, because their id existed already.
     pub(super) duplicates: u64,
     pub(super) prior: PriorRun,
     pub(super) hubs: Option<Hubs>,
 }
 
-/// A partition that is being loaded.
+/// A partition in loading.
 struct Part<P: VertexProgram, S> {
     store: S,
     gathered: Vec<VertexOf<P>>,
     edges: u64,
 }
 
-/// A program and the stores of its partitions, being loaded.
+/// A program and the stores of its partitions, in loading.
 pub struct Loading<'r, P: VertexProgram, S> {
     pub(super) program: P,
     pub(super) partitioner: Partitioner<P::Id>,
@@ -59,17 +59,17 @@ pub struct Loading<'r, P: VertexProgram, S> {
     gathered_bytes: u64,
     duplicates: u64,
     pub(super) prior: PriorRun,
-    /// Holds the memory for the copies of its largest vertices.
+    /// Reserves the memory for copies of the largest vertices.
     hubs: Option<Hubs>,
     key: Vec<u8>,
 }
 
 impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
-    /// Begins to load the `stores` of as many partitions; what is in them already stays and takes
+    /// Starts loading into `stores`, one for each partition; their existing vertices stay and take
     /// part.
     ///
     /// # Errors
-    /// [`Error::Usage`] if there is no store; the budget's if it has not a mebibyte.
+    /// [`Error::Usage`] if there is no store; the budget's if less than a mebibyte is free.
     pub fn new(
         program: P,
         partitioner: Partitioner<P::Id>,
@@ -96,7 +96,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
         })
     }
 
-    /// Keeps the memory of these as long as the vertices are there.
+    /// Holds the memory of `hubs` as long as the vertices.
     pub(crate) fn with_hubs(self, hubs: Hubs) -> Self {
         Self { hubs: Some(hubs), ..self }
     }
@@ -117,7 +117,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
         self.add_vertex(Vertex::new(id, state, edges))
     }
 
-    /// Adds a vertex as it is.
+    /// Adds a vertex unchanged.
     ///
     /// # Errors
     /// Those of its store.
@@ -139,7 +139,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
     /// without decoding.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a vertex of another partition, and nothing was added; else as
+    /// [`Error::Usage`], without effect, for a vertex of another partition; else as
     /// [`VertexStore::adopt`].
     pub fn adopt(
         &mut self,
@@ -163,14 +163,14 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
             .get_mut(partition)
             .map(|part| part.get_mut().unwrap_or_else(PoisonError::into_inner));
         let Some(part) = part else { return Ok(()) };
-        // Vertices that came before this chunk take precedence.
+        // Vertices added before this chunk take precedence.
         self.duplicates += part.store.load(&mut part.gathered.drain(..))?;
         self.duplicates += part.store.adopt(serializer, chunk)?;
         part.edges += chunk.record_bytes().len() as u64 / BYTES_PER_EDGE;
         Ok(())
     }
 
-    /// Bytes of memory that the stores take.
+    /// Bytes of memory of the stores.
     pub(crate) fn store_bytes(&mut self) -> Result<u64> {
         let part = |part: &mut Mutex<Part<P, S>>| {
             Ok(part.get_mut().unwrap_or_else(PoisonError::into_inner).store.stats()?.memory_bytes)
@@ -192,7 +192,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
             }
             Ok::<u64, Error>(duplicates)
         };
-        // A caller on a thread of the pool must not wait for the others.
+        // A caller on a thread of the pool must not wait for the other threads.
         let results = match rayon::current_thread_index() {
             Some(_) => vec![store()],
             None => self.resources.broadcast(|_| store()),

@@ -1,4 +1,4 @@
-//! What the user chose for an execution.
+//! The user's options of an execution.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 
-/// Where the lists of vertices that wait are.
+/// The location of the lists of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Lists {
-    /// In memory as far as half of the free budget goes, on disk beyond it.
+    /// In memory, up to half of the free budget, and on disk beyond it.
     #[default]
     Memory,
-    /// On disk but for small buffers.
+    /// On disk, except for small buffers.
     Disk,
 }
 
 impl Lists {
-    /// Its name.
+    /// The name of the location.
     pub fn name(self) -> &'static str {
         match self {
             Self::Memory => "memory",
@@ -38,34 +38,33 @@ impl FromStr for Lists {
     }
 }
 
-/// What the user chose for an execution.
+/// The user's options of an execution.
 #[derive(Debug, Clone, Default)]
 pub struct ExecutionOptions {
     /// A vertex signals if its score exceeds this; `None`: [`crate::SIGNAL_THRESHOLD`].
     pub signal_threshold: Option<f64>,
     /// A vertex collects if its score exceeds this; `None`: [`crate::COLLECT_THRESHOLD`].
     pub collect_threshold: Option<f64>,
-    /// Where the lists are.
+    /// The location of the lists.
     pub lists: Lists,
-    /// The folder for what exceeds memory; `None`: the system's for temporary files.
+    /// The folder for data that exceeds memory; `None`: the system's folder for temporary files.
     pub scratch: Option<PathBuf>,
 }
 
-/// In which order vertices act where no superstep orders them.
+/// The order in which vertices act without supersteps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Schedule {
-    /// Collect all that waits, then let those signal whose score is not below the average; the
-    /// others wait for what comes. Fewest loans of vertices.
+    /// Collect all waiting signals, then let the vertices signal whose score is not below the
+    /// average; the others wait for more signals. Needs the fewest loans of vertices.
     Throughput,
-    /// Collect for a vertex as soon as something waits for it, and let it signal at once
-    /// (Gauss-Seidel). Shortest way of a change through the graph, and by measurement fewest
-    /// signals.
+    /// Collect for a vertex as soon as signals wait for it, and let it signal at once
+    /// (Gauss-Seidel). Changes spread fastest, and in measurements it needs the fewest signals.
     #[default]
     LowLatency,
 }
 
 impl Schedule {
-    /// Its name.
+    /// The name of the schedule.
     pub fn name(self) -> &'static str {
         match self {
             Self::Throughput => "throughput",
@@ -85,32 +84,31 @@ impl FromStr for Schedule {
     }
 }
 
-/// How vertices take turns.
+/// The mode of a run: with or without supersteps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// In supersteps: all signal, then all collect.
+    /// In supersteps: all vertices signal, then all collect.
     Synchronous,
-    /// Each worker as soon as it can.
+    /// Without supersteps: each worker continues as soon as it can.
     Asynchronous(Schedule),
 }
 
-/// When a run ends, if it does not before.
+/// The limits of a run.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// After so many supersteps of this call, if synchronous.
+    /// The most supersteps of this call, if synchronous.
     pub max_supersteps: u64,
-    /// No superstep begins after this time; an asynchronous run is stopped then. At least one
+    /// Seconds after which no superstep begins, or an asynchronous run stops. At least one
     /// superstep is done.
     pub max_seconds: Option<f64>,
-    /// Supersteps between two looks at the global condition, if synchronous; at least 1.
+    /// Supersteps between two checks of the global condition, if synchronous; at least 1.
     pub check_supersteps: u64,
-    /// Time between two looks at it, if asynchronous.
+    /// Time between two checks of the global condition, if asynchronous.
     pub check_every: Duration,
 }
 
 impl Default for Limits {
-    /// Until nothing is left to do; the condition is looked at after each superstep, or ten times a
-    /// second.
+    /// No limits; the condition is checked after each superstep, or ten times a second.
     fn default() -> Self {
         Self {
             max_supersteps: u64::MAX,

@@ -1,4 +1,4 @@
-//! Which partition a vertex belongs to, and which worker a partition.
+//! The assignment of vertices to partitions, and of partitions to workers.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -8,18 +8,17 @@ use brimful_store::checksum;
 use crate::error::{Error, Result};
 use crate::id::Id;
 
-/// A partitioner of the user's own: an id and the number of partitions to the number of one of
-/// them.
+/// A user-defined partitioner: maps an id and the number of partitions to a partition.
 pub type OwnPartitioner<I> = dyn Fn(&I, usize) -> usize + Send + Sync;
 
-/// Which partition a vertex belongs to.
+/// The assignment of vertices to partitions.
 pub enum Partitioner<I> {
-    /// By a hash of the id's bytes, the same everywhere.
+    /// By a hash of the id's bytes, the same on every machine.
     Hash,
-    /// By ranges of ids: partition i has those not less than bound i-1 and less than bound i. One
-    /// bound less than partitions.
+    /// By ranges of ids: partition i has the ids from bound i-1 on and less than bound i. There is
+    /// one bound less than partitions.
     Range(Vec<I>),
-    /// As the user says. It must say the same each time.
+    /// By a user-defined function, which must be deterministic.
     Own(Box<OwnPartitioner<I>>),
 }
 
@@ -35,7 +34,7 @@ impl<I: fmt::Debug> fmt::Debug for Partitioner<I> {
 
 impl<I: Id> Partitioner<I> {
     /// Ranges of about equally many edges: `degrees` are ids in ascending order, each with its
-    /// number of edges, and `edges` the sum of those. A vertex counts as one edge more.
+    /// number of edges, and `edges` is the sum. A vertex counts as one more edge.
     ///
     /// # Errors
     /// Those of `degrees`.
@@ -57,14 +56,14 @@ impl<I: Id> Partitioner<I> {
         Ok(Self::Range(bounds))
     }
 
-    /// The partition of the vertex `id`; `scratch` is for its bytes.
+    /// The partition of the vertex `id`; `scratch` is a buffer for its bytes.
     ///
     /// # Errors
-    /// [`Error::Usage`] if the user's own partitioner names one that there is not.
+    /// [`Error::Usage`] if a user-defined partitioner returns an invalid partition.
     #[inline]
     pub fn partition(&self, id: &I, scratch: &mut Vec<u8>, partitions: usize) -> Result<usize> {
         let partition = match self {
-            // The high half of the product of a hash and the number: no division.
+            // The high half of the product of hash and number needs no division.
             Self::Hash => {
                 scratch.clear();
                 id.write(scratch);
@@ -83,8 +82,8 @@ impl<I: Id> Partitioner<I> {
     }
 }
 
-/// The worker of each partition, and its place there, so that workers have about equally many
-/// edges: the heaviest partition first, each to the worker that has least.
+/// The worker of each partition, and its index there. Workers get about equally many edges: the
+/// heaviest partition first, each to the worker with the fewest.
 pub(super) fn assign(edges: &[u64], workers: usize) -> Vec<(usize, usize)> {
     let mut heaviest: Vec<usize> = (0..edges.len()).collect();
     heaviest.sort_by_key(|&partition| Reverse(edges[partition]));

@@ -25,10 +25,10 @@ use crate::lists::{IdSet, IncomingSignals, MINIMUM_BYTES, Mailbox, SpillFile};
 use crate::program::{COLLECT_THRESHOLD, SIGNAL_THRESHOLD, VertexOf, VertexProgram};
 use crate::store::{Borrower, Loan, VertexStore};
 
-/// Bytes of a packet that is full, and of a queue of packets.
+/// Bytes of a full packet, and of a queue of packets.
 const PACKET_BYTES: usize = 16 << 10;
 const QUEUE_BYTES: usize = 16 * PACKET_BYTES;
-/// Least bytes of the lists of a partition.
+/// The least bytes of the lists of a partition.
 const LEAST_LISTS: u64 = 3 * MINIMUM_BYTES;
 
 /// Bytes of packets in flight between `workers`.
@@ -36,7 +36,7 @@ fn packet_bytes(workers: usize, partitions: usize) -> u64 {
     (workers * (partitions * 2 * PACKET_BYTES + QUEUE_BYTES)) as u64
 }
 
-/// Least bytes of memory of an execution, beside its stores.
+/// The least bytes of memory of an execution, in addition to its stores.
 pub(crate) fn minimum_bytes(workers: usize, partitions: usize) -> u64 {
     partitions as u64 * LEAST_LISTS + packet_bytes(workers, partitions)
 }
@@ -79,10 +79,10 @@ impl Pause {
 
 impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     /// Starts the execution of a loaded program; every vertex decides anew whether it signals.
-    /// Partitions go to workers so that all have about equally many edges.
+    /// Partitions are assigned to workers so that all have about equally many edges.
     ///
     /// # Errors
-    /// The budget's, if the lists do not fit in it; [`Error::Usage`] for thresholds that are no
+    /// The budget's, if the lists do not fit in it; [`Error::Usage`] for thresholds that are not
     /// numbers.
     pub fn start(loading: Loading<'r, P, S>, options: &ExecutionOptions) -> Result<Self> {
         let thresholds = Thresholds {
@@ -242,7 +242,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         }
     }
 
-    /// One synchronous superstep; true if some vertex has something to signal after it.
+    /// Runs one synchronous superstep; true if a vertex is due to signal after it.
     ///
     /// # Errors
     /// As [`Execution::run`].
@@ -258,8 +258,8 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         Ok(is_due)
     }
 
-    /// Delivers and collects all signals in flight; no vertex signals. Afterwards only the scores
-    /// of the vertices tell which ones are due to signal.
+    /// Delivers and collects all signals in flight; no vertex signals. Afterwards the scores of the
+    /// vertices alone tell which ones are due to signal.
     ///
     /// # Errors
     /// As [`Execution::run`].
@@ -320,12 +320,12 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         &self.program
     }
 
-    /// The program, to be changed between two runs.
+    /// The program, for changes between two runs.
     pub fn program_mut(&mut self) -> &mut P {
         &mut self.program
     }
 
-    /// Lends all vertices, one after the other.
+    /// Lends all vertices, one after another.
     ///
     /// # Errors
     /// Those of the stores and of `borrower`.
@@ -341,7 +341,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         self.workers().flat_map(|worker| &mut worker.stores).try_for_each(&mut work)
     }
 
-    /// The same as [`Execution::for_each`], with the program at hand.
+    /// [`Execution::for_each`], with access to the program.
     pub(crate) fn for_each_by(
         &mut self,
         mut borrower: impl FnMut(&mut P, &mut Loan<'_, VertexOf<P>>) -> Result<()>,
@@ -363,7 +363,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         Ok(())
     }
 
-    /// Lets all vertices decide anew whether they have something to signal.
+    /// Lets all vertices decide anew whether they signal.
     pub fn restart(&mut self) {
         self.workers().for_each(|worker| worker.is_fresh = true);
     }
@@ -377,7 +377,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         element(&mut worker.context.mailboxes, place, "mailbox")?.request(id)
     }
 
-    /// Lets vertex `id` signal, if its score exceeds the threshold then.
+    /// Lets vertex `id` signal, if its score then exceeds the threshold.
     ///
     /// # Errors
     /// Those of the lists.
@@ -398,7 +398,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         self.workers().map(|worker| worker.context.sent()).sum()
     }
 
-    /// Vertices left out when loading because there was one of their id.
+    /// Vertices that were skipped in loading, because their id existed already.
     pub fn duplicates(&self) -> u64 {
         self.duplicates
     }

@@ -19,9 +19,9 @@ pub struct Stats {
     pub reason: Option<Reason>,
     /// Seconds spent running.
     pub seconds: f64,
-    /// Vertices that signalled, each time counted.
+    /// Signalling vertices; each is counted each time.
     pub vertices_signalled: u64,
-    /// Vertices that collected, each time counted.
+    /// Collecting vertices; each is counted each time.
     pub vertices_collected: u64,
     /// Signals sent along edges.
     pub signals_sent: u64,
@@ -37,7 +37,7 @@ pub struct Stats {
     pub spills: u64,
     /// Bytes that lists wrote to disk.
     pub spilled_bytes: u64,
-    /// The caches of all stores, added up, the outermost first.
+    /// The caches of all stores, summed, the outermost first.
     pub caches: Vec<CacheStats>,
     /// Bytes of memory of all stores.
     pub store_memory_bytes: u64,

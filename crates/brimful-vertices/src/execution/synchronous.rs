@@ -1,4 +1,5 @@
-//! A synchronous superstep: all signal, then all collect (Signal/Collect 2010, section 3.1).
+//! A synchronous superstep: all vertices signal, then all collect (Signal/Collect 2010, section
+//! 3.1).
 //!
 //! Invariant: no vertex collects before every signal of the superstep has arrived.
 
@@ -28,13 +29,13 @@ pub(super) fn signal<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
     Ok(())
 }
 
-/// Lets those vertices of a worker collect that have signals.
+/// Lets the vertices of a worker collect that have received signals.
 pub(super) fn collect<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
     phase: &Phase<'_, P>,
     worker: &mut Worker<P, S>,
 ) -> Result<()> {
     for place in 0..worker.stores.len() {
-        // More than one generation only after an asynchronous run was stopped.
+        // There is more than one generation only after an asynchronous run was stopped.
         while worker.context.has_messages(place)? {
             while let Some((id, after)) = worker.collect(phase, place, false)? {
                 if let After::Due(_) = after {

@@ -1,4 +1,4 @@
-//! A worker: the partitions that it owns, and how their vertices signal and collect.
+//! A worker: the partitions that it owns, and the signalling and collecting of their vertices.
 //!
 //! Invariant: only its worker touches a partition. A program fails or panics within a loan, which
 //! then ends with an error, so the store stays intact.
@@ -15,11 +15,11 @@ pub(super) struct Worker<P: VertexProgram, S> {
     pub(super) stores: Vec<S>,
     pub(super) context: WorkerContext<P>,
     pub(super) incoming: IncomingSignals<P>,
-    /// No vertex here was asked yet whether it has something to signal.
+    /// True if the vertices have not yet decided whether they signal.
     pub(super) is_fresh: bool,
 }
 
-/// Whether a vertex has something to signal after it collected.
+/// The state of a vertex after it collected.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum After {
     Nothing,
@@ -63,7 +63,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
     pub(super) fn signal(&mut self, phase: &Phase<'_, P>, place: usize, id: &P::Id) -> Result<()> {
         let Self { stores, context, .. } = self;
         let store = element(stores, place, "store")?;
-        // A vertex that was removed meanwhile signals nothing.
+        // A removed vertex does not signal.
         store.lend(id, &mut |vertex| {
             guard("signal", vertex, |vertex| {
                 if phase.program.signal_score(vertex) > phase.thresholds.signal {

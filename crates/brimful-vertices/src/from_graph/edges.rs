@@ -1,4 +1,4 @@
-//! What an edge carries: as little as the run needs.
+//! The data of an edge: the minimum that the run needs.
 
 use brimful_graph::Index;
 use bytemuck::{Pod, Zeroable};
@@ -7,11 +7,11 @@ use serde::de::DeserializeOwned;
 
 use crate::field::Field;
 
-/// Edges that are walked along their direction, and against it: bits of a mask.
+/// Bits for edges that are walked along their direction, and against it.
 pub(crate) const ALONG: u8 = 1;
 pub(crate) const AGAINST: u8 = 2;
 
-/// The way in which edges of an index are walked.
+/// The direction in which edges of an index are walked.
 pub(crate) fn way(index: Index) -> u8 {
     match index {
         Index::In => ALONG,
@@ -19,7 +19,7 @@ pub(crate) fn way(index: Index) -> u8 {
     }
 }
 
-/// Makes types of plain bytes fields of records, for every serializer.
+/// Implements [`Field`] for types of plain bytes, for every serializer.
 macro_rules! plain_field {
     ($($name:ty [$($of:tt)*])+) => {$(
         impl<$($of)*> $crate::field::Field for $name {
@@ -46,17 +46,17 @@ macro_rules! plain_field {
 pub(crate) use plain_field;
 plain_field! { Tagged [] }
 
-/// What an edge of a graph carries.
+/// The data of an edge of a graph.
 pub trait EdgeData: Field + Pod + Serialize + DeserializeOwned {
-    /// An edge of this weight, walked in one of the ways.
+    /// The data of an edge with this weight, walked in one direction.
     fn new(weight: f64, way: u8) -> Self;
-    /// Its weight.
+    /// The weight of the edge.
     fn weight(&self) -> f64;
-    /// The ways in which it is walked, if edges differ.
+    /// The direction in which the edge is walked, if edges store it.
     fn way(&self) -> Option<u8>;
 }
 
-/// A weight and a way.
+/// A weight and a direction.
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(C, packed)]
 pub(crate) struct Tagged {

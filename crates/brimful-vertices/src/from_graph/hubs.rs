@@ -1,9 +1,9 @@
-//! Memory for vertices that have very many edges.
+//! Memory for vertices with very many edges.
 //!
-//! A vertex is whole while it is loaded, lent and written, and each step has its own copy. Of usual
-//! vertices these copies are small change; of a hub with millions of edges they are more than all
-//! else. Invariant: as many bytes are set aside as the copies of the largest vertices take that all
-//! workers may have in hand at once, before there are any.
+//! A vertex is whole while it is loaded, lent and written, and each step has its own copy. For
+//! average vertices these copies are small; for a hub with millions of edges they exceed all other
+//! memory. Invariant: before vertices are loaded, memory is reserved for the copies of as many of
+//! the largest ones as all workers may hold at once.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,24 +16,24 @@ use crate::error::Result;
 use crate::growth::Growth;
 use crate::open::Schemes;
 
-/// Edges below which a vertex is a usual one.
+/// Vertices with fewer edges are not hubs.
 const FEW_EDGES: u64 = 1 << 14;
 /// Vertices whose degrees are read at once.
 const WINDOW: u64 = 1 << 14;
 /// Bytes of a neighbour in a vertex.
 const NEIGHBOUR_BYTES: u64 = 8;
 
-/// How much the copies of a vertex take.
+/// The size of the copies of a vertex.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Copies {
-    /// Bytes that all copies of an edge take.
+    /// Bytes of an edge in all copies.
     edge_bytes: u64,
-    /// Vertices in hand at once.
+    /// Vertices that workers hold at once.
     hands: usize,
 }
 
 impl Copies {
-    /// In the store that `url` names, where an edge carries `data_bytes`.
+    /// The copies for the store of `url`, with edge data of `data_bytes`.
     ///
     /// # Errors
     /// [`crate::Error::Usage`] for an unknown store.
@@ -43,9 +43,9 @@ impl Copies {
         data_bytes: u64,
         hands: usize,
     ) -> Result<Self> {
-        // While it is loaded: as it comes, as it is gathered, and as its record. While it is lent:
-        // the vertex, the record that is written, and the one that gathers with others; on disk
-        // also the record read, its value, and the link that is stored.
+        // In loading, the copies are the vertex as read, as gathered, and as a record. During a
+        // loan they are the vertex, the record that is written, and the one that is gathered with
+        // others; on disk also the record that was read, its value, and the link that is stored.
         let copies = if schemes.folder(url)?.is_some() {
             6
         } else if schemes.keeps_records(url)? {
@@ -58,25 +58,25 @@ impl Copies {
     }
 }
 
-/// The largest vertices that came so far, and the memory for their copies.
+/// The largest vertices so far, and the memory for their copies.
 #[derive(Debug)]
 pub(crate) struct Hubs {
     copies: Copies,
     largest: BinaryHeap<Reverse<u64>>,
-    /// Their edges.
+    /// The edges of these vertices.
     edges: u64,
     memory: Growth,
 }
 
 impl Hubs {
-    /// None yet.
+    /// No vertices yet.
     pub(crate) fn new(copies: Copies, budget: &Arc<Budget>) -> Result<Self> {
         let memory = Growth::new(budget, "for the largest vertices while they are copied")?;
         Ok(Self { copies, largest: BinaryHeap::new(), edges: 0, memory })
     }
 
-    /// Those of the first `count` vertices of a graph, as far as their out-degrees say, walked by
-    /// `indexes`.
+    /// The largest of the first `count` vertices of a graph with `indexes`, estimated from
+    /// out-degrees.
     pub(crate) fn of_graph(
         copies: Copies,
         (graph, indexes, count): (&Graph, &[Index], u64),
@@ -87,7 +87,7 @@ impl Hubs {
         Ok(hubs)
     }
 
-    /// A vertex is about to have so many edges.
+    /// Reserves memory before a vertex has so many edges.
     ///
     /// # Errors
     /// The budget's.
@@ -99,7 +99,7 @@ impl Hubs {
         self.set_aside(self.with(edges))
     }
 
-    /// A vertex has so many edges.
+    /// Records a vertex with so many edges.
     ///
     /// # Errors
     /// The budget's.
@@ -121,7 +121,7 @@ impl Hubs {
         Ok(())
     }
 
-    /// Edges of the largest if one more vertex has so many.
+    /// Edges of the largest vertices if one more has so many.
     fn with(&self, edges: u64) -> u64 {
         let leaves = match self.largest.peek() {
             Some(Reverse(least)) if self.largest.len() >= self.copies.hands => *least,
@@ -136,7 +136,7 @@ impl Hubs {
     }
 }
 
-/// Bytes that [`Hubs::of_graph`] sets aside.
+/// Bytes that [`Hubs::of_graph`] reserves.
 ///
 /// # Errors
 /// I/O.

@@ -1,4 +1,4 @@
-//! How a run on stores shares out its budget, and what it would need where that ends.
+//! The division of the budget of a run on stores, and the error if it is too small.
 
 use brimful_store::durable::{PAGE_BYTES, minimum_bytes as least_pages};
 use brimful_store::{Error as StoreError, Resources, sorter};
@@ -6,26 +6,26 @@ use brimful_store::{Error as StoreError, Resources, sorter};
 use crate::error::{Error, Result};
 use crate::execution::{loading, run};
 
-/// What a run needs whatever it keeps in its stores, in bytes: what is taken already; for lists, or
-/// before there are any for sorting and loading; and a few pages or steps of growth for each
-/// partition.
+/// Bytes that a run needs in addition to the contents of its stores: memory that is reserved
+/// already; memory for the lists or, before there are lists, for sorting and loading; and a few
+/// pages or steps of growth for each partition.
 pub(super) fn beside(resources: &Resources, partitions: usize, edge_bytes: usize) -> u64 {
     let taken = resources.budget.limit() - resources.budget.free();
     taken + LoadingShares::least(resources.workers(), partitions, edge_bytes)
 }
 
-/// Bytes that loading takes of what is free.
+/// Bytes of free memory for loading.
 pub(crate) struct LoadingShares {
-    /// For sorting edges, and for vertices that gather.
+    /// For sorting edges, and for gathered vertices.
     pub(crate) sorting: u64,
     pub(crate) gathering: u64,
 }
 
-/// Most bytes that sorting takes.
+/// The most bytes for sorting.
 const MOST_SORTED: u64 = 256 << 20;
 
 impl LoadingShares {
-    /// Of `free` bytes, where edges take so many while they are sorted.
+    /// The shares of `free` bytes; an edge takes `edge_bytes` while it is sorted.
     pub(crate) fn new(free: u64, workers: usize, edge_bytes: usize) -> Self {
         let least = sorter::minimum_bytes(workers, edge_bytes);
         Self {
@@ -34,7 +34,7 @@ impl LoadingShares {
         }
     }
 
-    /// What every run needs beside its stores.
+    /// The needs of every run in addition to its stores.
     pub(crate) fn least(workers: usize, partitions: usize, edge_bytes: usize) -> u64 {
         let loading = sorter::minimum_bytes(workers, edge_bytes) + loading::LEAST_GATHERED;
         let lists = run::minimum_bytes(workers, partitions);
@@ -42,16 +42,16 @@ impl LoadingShares {
     }
 }
 
-/// What is in the stores when they are full: the bytes that they take, and what was loaded of how
-/// much.
+/// The contents of full stores: their bytes, and the numbers of loaded and of all vertices and
+/// edges.
 pub(super) struct Filled {
     pub(super) bytes: u64,
     pub(super) vertices: (u64, u64),
     pub(super) edges: (u64, u64),
 }
 
-/// The error of a budget that ended while vertices were loaded: names what all of them would take,
-/// as those do that were.
+/// The error of a budget that was exhausted during loading. It names the needs of all vertices,
+/// extrapolated from those that were loaded.
 pub(super) fn too_small(
     error: Error,
     resources: &Resources,
@@ -61,16 +61,16 @@ pub(super) fn too_small(
     if !matches!(error, Error::Store(StoreError::Budget { .. })) || filled.vertices.0 == 0 {
         return error;
     }
-    // About what a vertex takes beside its edges, and an edge.
+    // Approximate memory of a vertex without edges, and of an edge.
     let weight = |vertices: u64, edges: u64| (64 * vertices + 8 * edges).max(1);
     let (loaded, all) =
         (weight(filled.vertices.0, filled.edges.0), weight(filled.vertices.1, filled.edges.1));
     let stores = (filled.bytes as f64 * (all as f64 / loaded as f64)) as u64;
     // Sorting and loading hold three sixteenths of the budget, records grow when they have
-    // signalled, and an array that grows is there twice for a moment.
+    // signalled, and a growing array exists twice for a moment.
     let needed = beside.saturating_add(stores).saturating_add(stores / 8 * 5);
     let limit = resources.budget.limit();
-    // An estimate that proved too small is no budget to name.
+    // An estimate that proved too small must not be named.
     let needed = if needed <= limit { limit + limit / 8 } else { needed };
     match resources.budget.require(needed, "to keep the vertices of this graph in memory") {
         Err(refused) => refused.into(),
@@ -78,8 +78,8 @@ pub(super) fn too_small(
     }
 }
 
-/// Refuses a budget below what every run needs, and gives the bytes of memory for each store that
-/// is told how much it has.
+/// Refuses a budget below the needs of every run; returns the bytes of memory for each store with a
+/// fixed share.
 pub(super) fn of_each_store(resources: &Resources, partitions: usize, beside: u64) -> Result<u64> {
     resources.budget.require(beside, "to keep vertices in a store")?;
     Ok((resources.budget.limit() - beside) / 2 / partitions as u64)

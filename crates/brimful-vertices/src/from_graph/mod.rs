@@ -1,9 +1,9 @@
-//! Programs on the vertices of a graph: stores opened, filled from shards, and ready to run.
+//! Programs on the vertices of a graph: opens stores and fills them from shards.
 //!
-//! - `edges`: what an edge carries; `hubs`: memory for vertices of very many edges; `shards`: whole
-//!   vertices from shards; `memory`: how the budget is shared out.
+//! - `edges`: the data of an edge; `hubs`: memory for vertices with very many edges; `shards`:
+//!   whole vertices from shards; `memory`: the division of the budget.
 //!
-//! Vertices are the ranks of the graph's internal order; errors name them by their external ids.
+//! Vertices are ranks in the graph's internal order; errors name them by their external ids.
 
 mod edges;
 pub(crate) mod hubs;
@@ -37,41 +37,41 @@ pub(crate) use shards::edge_bytes;
 /// The store of a partition.
 pub type StoreOf<V> = Box<dyn VertexStore<V>>;
 
-/// Where the vertices of a graph are kept.
+/// The store for the vertices of a graph.
 #[derive(Clone, Copy)]
 pub struct StoreOptions<'s> {
-    /// The store, by its URL.
+    /// URL of the store.
     pub store: &'s str,
-    /// The stores that there are.
+    /// The known stores.
     pub schemes: &'s Schemes,
-    /// A cache over it.
+    /// A cache in front of the store.
     pub cache: Option<Choice>,
-    /// Partitions; `None`: as many as workers, or as the store can have.
+    /// Number of partitions; `None`: that of workers, or the most that the store supports.
     pub partitions: Option<usize>,
 }
 
-/// Makes the serializer of a partition's records.
+/// Creates the serializer of a partition's records.
 pub type MakeSerializer<'f, V> = dyn Fn() -> Result<Box<dyn Serializer<V>>> + 'f;
 
-/// Which vertices and edges of a graph are loaded.
+/// The vertices and edges of a graph to load.
 #[derive(Clone, Copy)]
 pub(crate) struct Part<'g> {
     pub(crate) graph: &'g Graph,
-    /// Edges that these have, in the way in which these walk them.
+    /// The indexes whose edges are loaded, in the direction of their signals.
     pub(crate) indexes: &'g [Index],
     /// Vertices, from rank 0 on.
     pub(crate) vertices: u64,
     pub(crate) is_weighted: bool,
 }
 
-/// Loads all vertices of `graph` with their outgoing edges into a store, and makes ready to run
-/// `program` on them. Edges carry their weight if `is_weighted`, else 1. If there is a checkpoint
-/// to go on from, the vertices are those in it.
+/// Loads all vertices of `graph` with their outgoing edges into a store, and prepares to run
+/// `program` on them. Edges carry their weight if `is_weighted`, else 1. If the run resumes from a
+/// checkpoint, the vertices are those of the checkpoint.
 ///
 /// # Errors
-/// [`Error::Usage`] for a store or weights that there are not; [`Error::Program`] if a vertex has
-/// no initial state; the budget's, which names what all vertices would take if they are too many;
-/// those of the store.
+/// [`Error::Usage`] for an unknown store or missing weights; [`Error::Program`] if a vertex has no
+/// initial state; the budget's, which names the needs of all vertices if they are too many; those
+/// of the store.
 pub fn start<'r, P: VertexProgram<Id = u64, Edge = f64> + Send>(
     program: P,
     (graph, is_weighted): (&Graph, bool),
@@ -86,7 +86,7 @@ pub fn start<'r, P: VertexProgram<Id = u64, Edge = f64> + Send>(
         .map_err(|error| by_external_id(error, graph))
 }
 
-/// The same error about the external id of the vertex whose rank it names.
+/// The same error, with the external id of the vertex instead of its rank.
 pub fn by_external_id(error: Error, graph: &Graph) -> Error {
     error.of_vertex(|rank| {
         let mut bits = [0];
@@ -98,7 +98,7 @@ pub fn by_external_id(error: Error, graph: &Graph) -> Error {
     })
 }
 
-/// Puts a vertex of this rank and these edges in.
+/// Adds a vertex with this rank and these edges.
 pub(crate) type Add<'f, 'r, P> = dyn FnMut(
         &mut Loading<'r, P, StoreOf<VertexOf<P>>>,
         u64,
@@ -107,7 +107,7 @@ pub(crate) type Add<'f, 'r, P> = dyn FnMut(
     + Send
     + 'f;
 
-/// [`start`] for any part of a graph and any kind of edge.
+/// [`start`] for any part of a graph and any type of edge data.
 pub(crate) fn load<'r, P: VertexProgram<Id = u64> + Send>(
     program: P,
     part: Part<'_>,
@@ -162,9 +162,9 @@ where
     Execution::start(loading.with_hubs(hubs), &execution)
 }
 
-/// The store that `url` names, for one run: if it is on disk, in a folder of its own within the one
-/// named, which goes when the second is dropped, after the stores. Nobody reads vertices when the
-/// run has ended.
+/// The store of `url`, for one run. A store on disk gets a separate folder within the named one,
+/// which is removed when the returned guard is dropped, after the stores; its vertices are not
+/// needed after the run.
 ///
 /// # Errors
 /// [`Error::Usage`] for an unknown store; I/O.
@@ -176,7 +176,7 @@ pub fn of_one_run(url: &str, schemes: &Schemes) -> Result<(String, Option<Tempor
     Ok((format!("{name}:{}", own.path().display()), Some(own)))
 }
 
-/// As many partitions as were asked for, or as there are workers and the store can have.
+/// The requested number of partitions, or the number of workers, as far as the store supports it.
 pub(crate) fn partitions_of(
     asked: Option<usize>,
     store: &str,
@@ -194,7 +194,7 @@ pub(crate) fn partitions_of(
     }
 }
 
-/// The stores of all partitions, empty.
+/// Opens the stores of all partitions, empty.
 fn open<V: Stored>(
     options: &StoreOptions<'_>,
     partitions: usize,
@@ -223,7 +223,7 @@ fn open<V: Stored>(
     Ok(stores)
 }
 
-/// Beside the graph if that can be written to, as on the disk path.
+/// Beside the graph if that is writable, as for runs on shards.
 fn scratch(graph: &Graph) -> DiskFolder {
     let beside = DiskFolder::new(graph.path());
     if beside.scratch().is_ok() { beside } else { DiskFolder::new(std::env::temp_dir()) }
@@ -232,7 +232,7 @@ fn scratch(graph: &Graph) -> DiskFolder {
 /// Vertices whose degrees are read at once.
 const WINDOW: u64 = 1 << 14;
 
-/// Ranges of ranks with about as many edges.
+/// Ranges of ranks with about equally many edges.
 fn balanced(graph: &Graph, count: u64, partitions: usize) -> Result<Partitioner<u64>> {
     let mut window = Vec::new();
     let degrees = (0..count).map(|id| {

@@ -1,7 +1,8 @@
-//! Vertices preassembled with their edges, from a graph whose edges lie in shards.
+//! Vertices with all their edges, from the shards of a graph.
 //!
-//! Shards hold edges by target; here they are sorted by source, in a budget, and come out whole
-//! vertices in ascending order. Invariant: every vertex comes once, those without edges too.
+//! Shards hold edges by target. Here they are sorted by source, within a budget, and returned as
+//! whole vertices in ascending order. Invariant: every vertex is returned once, including those
+//! without edges.
 
 use brimful_graph::input_position::UNKNOWN;
 use brimful_graph::records::{EdgeRecord, KeyLayout, Pair, WeightedPair};
@@ -15,13 +16,14 @@ use crate::from_graph::hubs::Hubs;
 use crate::from_graph::{ALONG, EdgeData, LoadingShares, Part, way};
 use crate::vertex::Edges;
 
-/// Edges for which room is kept from vertex to vertex.
+/// Edges for which memory is kept from vertex to vertex.
 const MOST_KEPT: usize = 1 << 16;
 
-/// Takes a vertex with its edges.
+/// Receives a vertex with its edges.
 pub(super) type Taker<'f, E> = dyn FnMut(u64, Edges<u64, E>) -> Result<()> + Send + 'f;
 
-/// Hands out the vertices of `part` with their edges; what exceeds memory is in `folder` meanwhile.
+/// Passes on the vertices of `part` with their edges; data that exceeds memory is in `folder`
+/// meanwhile.
 pub(super) fn vertices<E: EdgeData>(
     part: Part<'_>,
     within: (&dyn Folder, &Resources),
@@ -47,7 +49,7 @@ fn sorted<R: EdgeRecord, E: EdgeData>(
 ) -> Result<()> {
     let Part { graph, indexes, vertices: count, .. } = part;
     let job = &resources.job;
-    // Sorted by vertex, then by neighbour and way: what the layout calls target is the vertex.
+    // Sorted by vertex, then by neighbour and direction: the target of the layout is the vertex.
     let layout =
         KeyLayout { interval_bits: 0, ..KeyLayout::new(graph.vertices().saturating_mul(2), 1) };
     let bytes =
@@ -64,8 +66,8 @@ fn sorted<R: EdgeRecord, E: EdgeData>(
         for (number, segment) in shards.segments().iter().enumerate() {
             job.check()?;
             reader.for_each_edge(shards, number, |source, target, weight| {
-                // The reverse shards say of an edge what the others do, with its ends exchanged:
-                // either way the walk is from what they call the source.
+                // The reverse shards hold the same edges with their ends exchanged. In both,
+                // signals go from the source of the shard.
                 let neighbour = target * 2 + u64::from(way >> 1);
                 edges.push(R::pack(layout, neighbour, source, weight, UNKNOWN));
             })?;
@@ -75,8 +77,8 @@ fn sorted<R: EdgeRecord, E: EdgeData>(
     }
     writer.finish()?;
 
-    // Copied, each vertex has just the memory that its edges take. Room for a hub is not kept for
-    // those that follow.
+    // A copy has exactly the memory of its edges. The memory of a hub is not kept for later
+    // vertices.
     let mut hand_over = |vertex: u64, edges: &mut Edges<u64, E>, hubs: &mut Hubs| {
         hubs.came(edges.len() as u64)?;
         if edges.len() > MOST_KEPT {

@@ -35,8 +35,8 @@ impl<P: VertexProgram> CombineBuffer<P> {
     /// A buffer that takes up to `limit` bytes, of memory that the caller has reserved.
     pub(super) fn new(limit: usize) -> Self {
         Self {
-            // Entries are numbered with 32 bits. The system provides unused memory only on paper,
-            // but may refuse to promise more.
+            // Entries are numbered with 32 bits. The system reserves unused memory without pages,
+            // but may refuse a larger reservation.
             limit: limit.min(u32::MAX as usize),
             index: HashTable::new(),
             entries: Vec::new(),
@@ -85,7 +85,7 @@ impl<P: VertexProgram> CombineBuffer<P> {
         let (mut combined, mut last) = (0, 0);
         let done = catch(|| {
             for ((id, signal), (hash, place)) in signals.drain(..).zip(&*found) {
-                // The target may have come in this batch.
+                // The target may have arrived in this batch.
                 let Some(place) = place.or_else(|| find::<P>(index, entries, *hash, &id)) else {
                     index.insert_unique(*hash, entries.len() as u32, |&place| {
                         hasher.hash_one(&entries[place as usize].0)

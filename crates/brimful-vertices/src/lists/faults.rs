@@ -1,4 +1,4 @@
-//! Lists on a disk that fails: what comes out is what went in, or the error of the disk.
+//! Lists on a failing disk: they return all data, or the error of the disk.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use crate::lists::{IdSet, IncomingSignals, Mailbox, SpillFile, write_message};
 use crate::program::Delivery;
 
 const DELIVERIES: [Delivery; 3] = [Delivery::Each, Delivery::Combined, Delivery::LatestPerEdge];
-/// More than what a list of the least memory holds.
+/// More messages than a list of minimum size holds.
 const MESSAGES: u64 = 30_000;
 const TARGETS: u64 = 7000;
 
 type Collected = BTreeMap<u64, Vec<String>>;
 
-/// Sends, then collects into `all` what comes out before a failure.
+/// Sends messages, then collects into `all` until a failure.
 fn through(folder: &FaultFolder, delivery: Delivery, all: &mut Collected) -> Result<()> {
     let file = Arc::new(SpillFile::new(folder, &Job::new())?);
     let (program, mut mailbox) = (Texts(delivery), Mailbox::<Texts>::new(0, delivery, &file));
@@ -72,7 +72,7 @@ fn check(work: impl Fn(&FaultFolder, &mut Collected) -> Result<()>) {
     for class in [Operation::Create, Operation::Read, Operation::Write] {
         let count = calm.count(class);
         assert!(count > 0, "{class:?}");
-        // The first ones, the last, and some between.
+        // The first operations, the last, and some between.
         for number in (1..=count).filter(|n| *n < 4 || *n == count || n % (count / 5 + 1) == 0) {
             for (fault, passes) in
                 [(Fault::Io, false), (Fault::Full, false), (Fault::Interrupted, true)]
@@ -93,7 +93,7 @@ fn check(work: impl Fn(&FaultFolder, &mut Collected) -> Result<()>) {
             }
         }
     }
-    // A disk that is full from some moment on.
+    // A disk that is full from some point on.
     for capacity in [0, 64 << 10, 200 << 10] {
         let (folder, mut all) = (FaultFolder::new(), Collected::new());
         folder.set_plan(FaultPlan::new().capacity(capacity));

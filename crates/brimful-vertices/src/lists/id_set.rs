@@ -1,8 +1,8 @@
 //! The to-signal list: the ids of the vertices that are due to signal.
 //!
-//! Ids lie in memory up to a limit and on disk beyond it, with or without a score. Taking ids out
+//! Ids are in memory up to a limit and on disk beyond it, with or without a score. Taking ids out
 //! may stop and continue while others arrive. Invariant: an id is in memory once. Spilled ids are
-//! made unique when they are read; one that was inserted again meanwhile may come a second time.
+//! made unique when they are read; an id that was inserted again meanwhile may be returned twice.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl<I: Id> IdSet<I> {
         }
     }
 
-    /// Adds `id`, if it is not there.
+    /// Adds `id`, unless it is in the set.
     pub fn insert(&mut self, id: &I) -> Result<()> {
         self.key.clear();
         id.write(&mut self.key);
@@ -88,7 +88,7 @@ impl<I: Id> IdSet<I> {
         !average.is_finite() || score >= average - average.abs() * 1e-9
     }
 
-    /// Calls `each` once for every id and keeps them.
+    /// Calls `each` once for every id; removes nothing.
     pub fn for_each(&mut self, mut each: impl FnMut(I) -> Result<()>) -> Result<()> {
         self.table.for_each_key(|key| each(read_id(key)?))
     }
@@ -98,13 +98,13 @@ impl<I: Id> IdSet<I> {
         self.table.is_empty()
     }
 
-    /// Times that memory was full and ids went to disk.
+    /// Number of spills to disk because memory was full.
     pub fn spills(&self) -> u64 {
         self.table.spills()
     }
 }
 
-/// The id whose bytes these are.
+/// Decodes an id.
 pub(super) fn read_id<I: Id>(mut key: &[u8]) -> Result<I> {
     let bytes = key;
     match I::read(&mut key) {
@@ -149,7 +149,7 @@ mod tests {
         ids
     }
 
-    /// Facts of the thesis's set of vertex ids.
+    /// Facts from the thesis about the set of vertex ids.
     #[test]
     fn ids_are_unique_looking_keeps_them_and_taking_empties() {
         for bytes in [64 << 20, 0] {
@@ -182,7 +182,7 @@ mod tests {
         let taken: Vec<u64> =
             (0..4).filter_map(|_| set.take().unwrap()).map(|(id, _)| id).collect();
         assert_eq!(taken, [0, 1, 2, 3]);
-        // One was taken out, one is yet to come, one is new.
+        // One taken out already, one not yet, one new.
         [0, 7, 20].iter().for_each(|id| set.insert(id).unwrap());
         assert_eq!(all(&mut set), [0, 4, 5, 6, 7, 8, 9, 20]);
         assert_eq!(drain(&mut set), [4, 5, 6, 7, 8, 9]);

@@ -1,10 +1,10 @@
 //! The to-collect list of a partition: serialized signals by target.
 //!
-//! Signals are combined on arrival where the program combines them. Signals that exceed memory go
-//! to disk as sorted runs, which are merged when they are collected. A mailbox may also remember
-//! the *known value* of a vertex: a signal that would not change it wakes nobody (*Making
-//! Signal/Collect Scale*, section 3.2, suggests it). Invariant: every signal is collected once,
-//! combined, or dropped as no news.
+//! Signals are combined on arrival if the program combines them. Signals that exceed memory go to
+//! disk as sorted runs, which are merged for collecting. A mailbox may also remember the *known
+//! value* of a vertex, to drop signals that would not change it (suggested in *Making
+//! Signal/Collect Scale*, section 3.2). Invariant: every signal is collected once, combined, or
+//! dropped because it would change nothing.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub struct MailboxStats {
     pub received: u64,
     /// Of these, signals combined with an earlier one.
     pub combined: u64,
-    /// Of these, signals that were no news to their target.
+    /// Of these, signals that would not have changed their target.
     pub no_news: u64,
     /// Spills to disk because memory was full.
     pub spills: u64,
@@ -53,7 +53,7 @@ type Along<P> = (<P as VertexProgram>::Id, u32);
 
 /// The signals that wait for one vertex.
 pub struct IncomingSignals<P: VertexProgram> {
-    /// The signals in the order of arrival: one where they are combined, none if only a collect was
+    /// The signals in the order of arrival: one if they are combined, none if only a collect was
     /// requested.
     pub signals: Vec<P::Signal>,
     /// The edge of each signal for [`Delivery::LatestPerEdge`]: its source, and its number among
@@ -65,11 +65,11 @@ pub struct IncomingSignals<P: VertexProgram> {
 /// Messages that are looked up together before they are added.
 const BATCH: usize = WARMED;
 
-/// Signals of which the memory stays reserved between vertices.
+/// The memory of so many signals stays reserved between vertices.
 const FEW: usize = 1 << 12;
 
 impl<P: VertexProgram> IncomingSignals<P> {
-    /// No signals; their memory will come from `budget`.
+    /// No signals; `budget` provides their memory.
     pub fn new(budget: &Arc<Budget>) -> Result<Self> {
         let growth = Growth::new(budget, "for the signals to one vertex")?;
         Ok(Self { signals: Vec::new(), sources: Vec::new(), growth })
@@ -330,7 +330,7 @@ impl<P: VertexProgram> Mailbox<P> {
             Ok(())
         };
         if self.known.add(Key::from(&key), Some(&value), Some(&replace))? == Added::Full {
-            // A forgotten value costs a useless fetch, no more.
+            // Forgetting values only costs useless look-ups.
             self.known.clear();
         }
         Ok(())
@@ -458,7 +458,7 @@ mod tests {
         all
     }
 
-    /// The thesis's fact: the size of the buffer is the number of recipients.
+    /// Fact from the thesis: the size of the buffer is the number of recipients.
     #[test]
     fn signals_are_handed_out_by_recipient_in_the_order_in_which_they_came() {
         for delivery in [Delivery::Each, Delivery::LatestPerEdge] {
@@ -517,7 +517,7 @@ mod tests {
             while let Some(id) = mailbox.take(&program, &mut incoming).unwrap() {
                 left.push((id, incoming.signals.clone()));
             }
-            // A generation is that for which something waited at its beginning.
+            // A generation contains the recipients of messages at its beginning.
             assert_eq!(left.len(), 999);
             let of = left.iter().find(|(id, _)| *id == first + 1).unwrap();
             assert_eq!(of.1, ["c"]);
@@ -544,7 +544,7 @@ mod tests {
         mailbox.forget();
         send(&mut mailbox, &program, 0, 7, "a").unwrap();
         assert_eq!(drain(&mut mailbox, &program)[&7].1, ["a"]);
-        // A memory too small forgets and goes on.
+        // If memory is too small, values are forgotten.
         (0..100_000).for_each(|id| mailbox.remember(&id, &"m".into()).unwrap());
         send(&mut mailbox, &program, 0, 99_999, "a").unwrap();
         assert!(mailbox.is_empty().unwrap());

@@ -14,7 +14,7 @@ use hashbrown::HashTable;
 use crate::error::Result;
 use crate::field::read_varint;
 
-/// The offset that stands for none.
+/// The offset that means none.
 const NONE: u32 = u32::MAX;
 /// An entry: offsets of the next entry, of its first message and of the end of its last; free bytes
 /// and size of the last block; the length of its key; then the key.
@@ -78,7 +78,7 @@ pub(super) struct MemoryTable {
 impl MemoryTable {
     /// A table that takes up to `limit` bytes, of memory that the caller has reserved.
     pub(super) fn new(limit: usize) -> Self {
-        // Offsets have 32 bits, and the greatest one stands for none.
+        // Offsets have 32 bits, and the largest means none.
         let limit = limit.min(NONE as usize);
         Self { limit, arena: vec![], len: 0, last: NONE, index: HashTable::new(), folded: vec![] }
     }
@@ -267,12 +267,12 @@ impl MemoryTable {
         }
     }
 
-    /// The entry that came first.
+    /// The entry that arrived first.
     pub(super) fn first(&self) -> Option<u32> {
         (self.len > 0).then_some(0)
     }
 
-    /// The entry that came after `entry`.
+    /// The entry that arrived after `entry`.
     pub(super) fn after(&self, entry: u32) -> Option<u32> {
         Some(u32_at(&self.arena, entry, NEXT)).filter(|&next| next != NONE)
     }
@@ -282,7 +282,7 @@ impl MemoryTable {
         key_of(&self.arena, entry)
     }
 
-    /// The messages of an entry, in the order in which they came.
+    /// The messages of an entry, in the order of arrival.
     pub(super) fn messages(&self, entry: u32) -> MemoryMessages<'_> {
         let (at, tail) = (u32_at(&self.arena, entry, FIRST), u32_at(&self.arena, entry, TAIL));
         MemoryMessages { arena: &self.arena, at, tail }
@@ -296,7 +296,7 @@ impl MemoryTable {
         entries
     }
 
-    /// Forgets all, and keeps the memory.
+    /// Removes all entries, and keeps the memory.
     pub(super) fn clear(&mut self) {
         // For a few entries in a large index, removing them one by one costs less than wiping it.
         if self.len < self.index.capacity() / 64 {
@@ -316,7 +316,7 @@ impl MemoryTable {
         (self.len, self.last) = (0, NONE);
     }
 
-    /// Forgets all and gives the memory back.
+    /// Removes all entries, and releases the memory.
     pub(super) fn release(&mut self) {
         *self = Self::new(self.limit);
     }

@@ -1,6 +1,7 @@
 //! A merge of sorted runs: groups in ascending order of their keys, with the messages of all runs.
 //!
-//! Invariant: messages to one key come in the order of the runs, and within a run in its own.
+//! Invariant: the messages to one key are in the order of the runs, and in each run in their order
+//! there.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,21 +10,21 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::lists::spill::{RunReader, RunWriter, SpillFile, SpilledRun};
 
-/// Reads runs as one; a clone reads on from the same place.
+/// Reads runs as one; a clone continues from the same position.
 #[derive(Debug, Clone)]
 pub(super) struct Merge {
     readers: Vec<RunReader>,
     /// The next key of each run that has one.
     heads: BinaryHeap<Reverse<(Vec<u8>, usize)>>,
-    /// The key of the group handed out, and the runs that have it, ascending.
+    /// The key of the current group, and the runs that contain it, ascending.
     key: Vec<u8>,
     of_key: Vec<usize>,
-    /// Number of these that were read to the end of the group.
+    /// Number of these runs whose part of the group has been read.
     done: usize,
 }
 
 impl Merge {
-    /// `runs` in the order in which they were written.
+    /// A merge of `runs`, in the order in which they were written.
     pub(super) fn new(runs: Vec<Arc<SpilledRun>>) -> Result<Self> {
         let readers = runs.into_iter().map(RunReader::new).collect();
         let mut merge =
@@ -40,7 +41,7 @@ impl Merge {
         Ok(())
     }
 
-    /// True if there is no other group.
+    /// True if there is no further group.
     pub(super) fn is_at_end(&self) -> bool {
         self.heads.is_empty() && self.done == self.of_key.len()
     }
@@ -61,7 +62,7 @@ impl Merge {
         Ok(true)
     }
 
-    /// Skips the rest of the group and reads the keys behind it.
+    /// Skips the rest of the group and reads the next keys.
     pub(super) fn pass(&mut self) -> Result<()> {
         while self.next_message()?.is_some() {}
         for run in std::mem::take(&mut self.of_key) {

@@ -32,20 +32,20 @@ pub(super) struct MessageTable {
     next: Option<u32>,
     /// The source instead of `ready` if the generation was spilled.
     merge: Option<Merge>,
-    /// A generation is being taken out.
+    /// True while groups of a generation are being taken out.
     is_open: bool,
-    /// Bytes of either table, the writer's block included.
+    /// Bytes of each table, including the writer's block.
     half: usize,
     file: Arc<SpillFile>,
     spills: u64,
 }
 
 impl MessageTable {
-    /// A table that takes up to `bytes` of memory, at least [`MINIMUM_BYTES`], and the rest to
+    /// A table that takes up to `bytes` of memory, at least [`MINIMUM_BYTES`], and spills to
     /// `file`.
     pub(super) fn new(bytes: u64, file: &Arc<SpillFile>) -> Self {
         let half = usize::try_from(bytes / 2).unwrap_or(usize::MAX).max(TABLE_BYTES);
-        // Beside what is in it, a table that goes to disk needs the writer's block.
+        // A table that spills needs the writer's block in addition to its contents.
         let table = || MemoryTable::new(half - BLOCK_BYTES);
         Self {
             arriving: table(),
@@ -60,7 +60,7 @@ impl MessageTable {
         }
     }
 
-    /// Adds `message`, or the key alone, to the group of `key`. False if memory had the group
+    /// Adds `message`, or the key alone, to the group of `key`. False if the group was in memory
     /// already.
     pub(super) fn add<'k>(
         &mut self,
@@ -106,7 +106,8 @@ impl MessageTable {
         }
         if let Some(merge) = &mut self.merge {
             if merge.next_group()? {
-                // Asked again: a borrow that is returned on one way lasts on all.
+                // Repeated, because the borrow checker extends a conditionally returned borrow to
+                // all paths.
                 return Ok(self.merge.as_mut().map(Group::Disk));
             }
             self.merge = None;
@@ -136,7 +137,7 @@ impl MessageTable {
         left + self.arriving.len()
     }
 
-    /// Times that a table went to disk.
+    /// Number of spills to disk.
     pub(super) fn spills(&self) -> u64 {
         self.spills
     }
@@ -187,7 +188,7 @@ impl MessageTable {
         Merge::new(self.runs.clone())
     }
 
-    /// Calls `each` once for every key and takes none out.
+    /// Calls `each` once for every key; removes nothing.
     pub(super) fn for_each_key(&mut self, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         if self.merge.is_none() && self.runs.is_empty() {
             let mut next = self.next;
@@ -258,7 +259,7 @@ impl Group<'_> {
         }
     }
 
-    /// The next message, in the order in which they came.
+    /// The next message, in the order of arrival.
     pub(super) fn next_message(&mut self) -> Result<Option<&[u8]>> {
         match self {
             Self::Memory { messages, .. } => Ok(messages.next()),
@@ -304,7 +305,7 @@ mod tests {
         true
     }
 
-    /// Messages of many lengths to `keys` keys; the first bytes tell the order in which they come.
+    /// Messages of many lengths to `keys` keys; the first bytes contain their order.
     fn message(number: u64, keys: u64) -> (Vec<u8>, Vec<u8>) {
         let random = mix(number);
         let mut key = (random % keys).to_be_bytes()[8 - 1 - (random % 3) as usize..].to_vec();

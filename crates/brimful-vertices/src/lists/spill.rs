@@ -2,9 +2,8 @@
 //!
 //! A *group* is a key and the messages to it. A *run* is a sequence of groups with ascending keys,
 //! written once and read in order any number of times. All lists of an execution share one file.
-//! Dropping a run frees its blocks, so the file does not grow for ever. The file promises nothing
-//! after a crash.
-//! Invariant: a writer or a reader holds one block, whatever the length of the run.
+//! Dropping a run frees its blocks, so the file does not grow for ever. After a crash, the file is
+//! worthless. Invariant: a writer or a reader holds one block, whatever the length of the run.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -30,10 +29,10 @@ struct Space {
 }
 
 impl SpillFile {
-    /// An empty file in `folder`, gone when dropped.
+    /// An empty file in `folder`, deleted when dropped.
     ///
     /// # Errors
-    /// [`StoreError::Io`] if it cannot be made.
+    /// [`StoreError::Io`] if it cannot be created.
     pub fn new(folder: &dyn Folder, job: &Job) -> Result<Self> {
         Ok(Self {
             file: StoreFile::scratch(folder, job.traffic())?.counted_as(Content::Signals),
@@ -46,7 +45,7 @@ impl SpillFile {
         self.space().written_bytes
     }
 
-    /// The most bytes that the file has taken on disk.
+    /// The peak size of the file on disk, in bytes.
     pub fn file_bytes(&self) -> u64 {
         self.space().end * BLOCK_BYTES as u64
     }
@@ -67,7 +66,7 @@ impl SpillFile {
         };
         let offset = block * BLOCK_BYTES as u64;
         self.file.write_all_at(bytes, offset)?;
-        // Under a hard memory limit, nobody should wait for dirty pages later.
+        // Starts writing now, so that no worker waits for dirty pages under a hard memory limit.
         self.file.start_writing(offset, bytes.len() as u64);
         Ok(block)
     }

@@ -5,7 +5,7 @@ use crate::program::{Delivery, VertexOf, VertexProgram};
 use crate::store::Loan;
 use crate::vertex::{Edge, Edges};
 
-/// Signals are texts; a combined one is the greatest.
+/// Signals are texts; the combiner keeps the greatest.
 pub(super) struct Texts(pub(super) Delivery);
 
 impl VertexProgram for Texts {

@@ -1,12 +1,12 @@
-//! What a graph knows of its vertices beside their edges, read in windows as vertices come by in
-//! order.
+//! Degrees, weights and external ids of a graph's vertices, read in windows, in the order of
+//! vertices.
 
 use brimful_graph::Graph;
 
 use crate::error::Result;
 use crate::numeric::erased::Facts;
 
-/// Degrees, sums of weights and external ids, read a window at a time as they are asked for.
+/// Degrees, sums of weights and external ids, read a window at a time on demand.
 pub(super) struct Attributes {
     start: u64,
     strengths: Vec<f64>,
@@ -29,7 +29,7 @@ impl Attributes {
         Ok(Self { start: 0, strengths, external, needs_degrees, is_weighted, smallest_key })
     }
 
-    /// The strength of a vertex, and the place of its external id; 0 where nobody asks for it.
+    /// The strength of a vertex, and the offset of its external id; 0 if not needed.
     pub(super) fn of(&mut self, graph: &Graph, id: u64) -> Result<(f64, u64)> {
         let is_there =
             |start: u64, length: usize| length > 0 && (start..start + length as u64).contains(&id);

@@ -1,8 +1,8 @@
-//! A numeric program behind one seam, so that vertices on stores are compiled for a few sizes of
-//! states and not for every program.
+//! Type erasure of numeric programs, so that vertices on stores are compiled for a few sizes of
+//! states, not for every program.
 //!
-//! States and sums go through as words of 64 bits: the bytes of the program's own types, and zeros
-//! after them.
+//! States and sums are passed as words of 64 bits: the bytes of the program's own types, then
+//! zeros.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -14,36 +14,36 @@ use brimful_store::huge::HugeArray;
 use bytemuck::Pod;
 use serde::{Deserialize, Serialize};
 
-/// Writes a value of a program's type.
+/// Writes a value of the program's type.
 fn put<T: Pod>(words: &mut [u64], value: &T) {
     let (own, rest) = bytemuck::cast_slice_mut(words).split_at_mut(size_of::<T>());
     own.copy_from_slice(bytemuck::bytes_of(value));
-    // Most types fill their words, and this is for every edge.
+    // Skipped for most types, which fill their words; this runs for every edge.
     if !rest.is_empty() {
         rest.fill(0_u8);
     }
 }
 
-/// Reads it again.
+/// Reads a value of the program's type.
 fn get<T: Pod>(words: &[u64]) -> T {
     bytemuck::pod_read_unaligned(&bytemuck::cast_slice(words)[..size_of::<T>()])
 }
 
-/// What holds for all vertices of a program.
+/// The properties of a program.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Facts {
-    /// Words of a state and of a sum.
+    /// Number of words of a state and of a sum.
     pub(super) state: usize,
     pub(super) sum: usize,
     pub(super) is_full: bool,
     pub(super) needs_degrees: bool,
     pub(super) needs_external: bool,
     pub(super) self_loops: bool,
-    /// The shards that it walks, in the order of the program.
+    /// The indexes of the program, in its order.
     pub(super) indexes: &'static [Index],
 }
 
-/// How far a program is; numbers that are not whole as their bits.
+/// The progress of a program; floats are stored as raw bits.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Progress {
@@ -53,31 +53,31 @@ pub(super) struct Progress {
     isolated: Option<Vec<u8>>,
 }
 
-/// A program of any types. `state` and `sum` are as many words as [`Facts`] says, or more.
+/// A program of any types. `state` and `sum` have at least as many words as [`Facts`] says.
 pub(super) trait Erased: Send + Sync {
     fn facts(&self) -> Facts;
 
     /// Supersteps completed.
     fn superstep(&self) -> u64;
-    /// Ends a superstep, of which there is one more.
+    /// Ends a superstep, and counts it.
     fn end_superstep(&mut self);
-    /// Makes what was added since the last time the aggregate.
+    /// Replaces the aggregate by the sum of the contributions since the last call.
     fn end_turn(&mut self);
-    /// Whether the coming superstep walks a shard.
+    /// Whether the coming superstep walks an index.
     fn walks(&self, index: Index) -> bool;
     fn converged(&self) -> bool;
-    /// True if another round began, whose states are to be made by [`Erased::begin`].
+    /// True if another round began; [`Erased::begin`] then computes its states.
     fn another_round(&mut self) -> bool;
 
-    /// Makes the state with which a vertex starts, or begins another round; true if it has
-    /// something to signal.
+    /// Computes the state with which a vertex starts, or begins another round; true if it is due to
+    /// signal.
     fn begin(&self, vertex: Vertex, state: &mut [u64], is_start: bool) -> bool;
-    /// Makes the signal along an edge; false for silence.
+    /// Computes the signal along an edge; false for silence.
     fn signal(&self, vertex: Vertex, state: &[u64], weight: f64, sum: &mut [u64]) -> bool;
     fn combine(&self, held: &mut [u64], sum: &[u64]);
     fn signalled(&self, state: &mut [u64]);
-    /// Makes the state after a collect, of no signals if there is no sum; true if there is now more
-    /// to signal than `threshold`.
+    /// Computes the state after a collect, of no signals if there is no sum; true if its score
+    /// exceeds `threshold`.
     fn collect(
         &self,
         vertex: Vertex,
@@ -88,18 +88,18 @@ pub(super) trait Erased: Send + Sync {
     fn urgency(&self, state: &[u64]) -> f64;
     fn collect_score(&self, state: &[u64], sum: Option<&[u64]>) -> f64;
 
-    /// Keeps a state of the result.
+    /// Stores a state in the result.
     fn keep(&mut self, id: u64, state: &[u64]);
-    /// A state that was kept.
+    /// Reads a state of the result.
     fn kept(&self, id: u64, state: &mut [u64]);
-    /// Appends all that were kept to a checkpoint.
+    /// Adds the result to a checkpoint.
     fn draft(
         &self,
         draft: &mut Draft,
         window: usize,
         resources: &Resources,
     ) -> brimful_store::Result<()>;
-    /// Keeps those of a checkpoint.
+    /// Restores the result from a checkpoint.
     fn restore(
         &mut self,
         saved: &mut Saved,
@@ -107,23 +107,23 @@ pub(super) trait Erased: Send + Sync {
         resources: &Resources,
     ) -> brimful_store::Result<()>;
     fn progress(&self) -> Progress;
-    /// Goes on from there; false if that is none of this program.
+    /// Resumes from `progress`; false if it is of another program.
     fn go_on(&mut self, progress: &Progress) -> bool;
 }
 
-/// A program, what is known to all its vertices, and the result.
+/// A program, its global values, and the result.
 pub(super) struct Typed<'p, P: Program> {
     program: &'p P,
     pub(super) globals: Globals<P::Aggregate>,
-    /// What the vertices of each worker add to the aggregate.
+    /// The contributions of each worker's vertices to the aggregate.
     partials: Vec<Mutex<P::Aggregate>>,
-    /// Of the vertices with edges.
+    /// States of the vertices with edges.
     pub(super) states: HugeArray<P::State>,
     pub(super) isolated: Isolated<P::State>,
 }
 
 impl<'p, P: Program> Typed<'p, P> {
-    /// For `vertices`, of which `connected` have edges.
+    /// A program with room for the result of `vertices`, of which `connected` have edges.
     pub(super) fn new(program: &'p P, (vertices, connected): (u64, u64), workers: usize) -> Self {
         Self {
             program,
@@ -139,7 +139,7 @@ impl<'p, P: Program> Typed<'p, P> {
         if size_of::<P::Aggregate>() == 0 {
             return;
         }
-        // Nobody else uses the worker's own.
+        // Each worker uses its own entry.
         let worker = rayon::current_thread_index().unwrap_or(0) % self.partials.len().max(1);
         if let Some(partial) = self.partials.get(worker) {
             let mut partial = partial.lock().unwrap_or_else(PoisonError::into_inner);
@@ -252,7 +252,7 @@ impl<P: Program> Erased for Typed<'_, P> {
         if !is_full && self.program.signal_score(old, new) > threshold {
             is_due = !self.is_silent(vertex, new);
             if !is_due {
-                // It has said nothing, which takes no superstep.
+                // Its signal is silence, so no superstep follows.
                 new = self.program.signalled(new);
             }
         }

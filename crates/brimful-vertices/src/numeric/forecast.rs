@@ -1,7 +1,7 @@
-//! What a numeric program on a store will take, before it is loaded.
+//! Forecast of a numeric program on a store, before it is loaded.
 //!
-//! Records are counted by writing one of a vertex of average degree, the rest follows from what
-//! loading, stores and lists may use.
+//! The size of records is measured by writing one of average degree; the rest follows from the
+//! limits of loading, stores and lists.
 
 use brimful_collections::DiskMap;
 use brimful_engine::needs::Needs;
@@ -20,74 +20,74 @@ use crate::open::Schemes;
 use crate::serializer::named;
 use crate::vertex::{Edges, Parts, Stored, Vertex};
 
-/// A run on a store that is planned.
+/// The description of a planned run on a store.
 pub struct Planned<'p> {
-    /// The store, by its URL.
+    /// URL of the store.
     pub store: &'p str,
-    /// The stores that there are.
+    /// The known stores.
     pub schemes: &'p Schemes,
-    /// How it writes vertices, by name; `None`: `native`.
+    /// Name of the serializer; `None`: `native`.
     pub serializer: Option<&'p str>,
-    /// A cache over it.
+    /// A cache in front of the store.
     pub cache: Option<Choice>,
-    /// Where the lists are.
+    /// The location of the lists.
     pub lists: Lists,
-    /// All vertices, and those that have edges.
+    /// Number of all vertices, and of those with edges.
     pub vertices: (u64, u64),
-    /// Edges of all indexes that are walked.
+    /// Edges of all indexes that the program walks.
     pub edges: u64,
-    /// The graph has directions.
+    /// The graph is directed.
     pub directed: bool,
-    /// Weights count.
+    /// The run uses weights.
     pub weighted: bool,
     /// Compute threads.
     pub workers: usize,
-    /// Bytes of memory beside the process.
+    /// Budget in bytes, beyond those of the process.
     pub limit: u64,
-    /// Bytes that the copies of its largest vertices take: [`hub_bytes`].
+    /// Bytes of the copies of the largest vertices: [`hub_bytes`].
     pub hubs: u64,
 }
 
-/// What such a run takes, in bytes.
+/// The cost of a planned run, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taken {
-    /// The smallest budget in which it works, about.
+    /// The approximate smallest budget that works.
     pub minimum: u64,
-    /// Memory beside the process.
+    /// Memory, beyond that of the process.
     pub memory: u64,
     /// Memory of the result.
     pub result: u64,
-    /// Disk until it ends: the vertices of a store that is there, and what loading and lists have
-    /// beyond memory.
+    /// Disk until the run ends: the vertices of a store on disk, and the data of loading and lists
+    /// that exceeds memory.
     pub scratch: u64,
 }
 
 /// Bytes of a vertex.
 struct Sample {
-    /// Live, with what it owns.
+    /// A live vertex with its heap memory.
     live: u64,
     /// Its record and key.
     record: u64,
     signal: u64,
 }
 
-/// A vertex of so many vertices and edges.
+/// An average vertex: the number of vertices, edges, and the serializer.
 struct Average<'s> {
     vertices: u64,
     edges: u64,
     serializer: &'s str,
 }
 
-/// Most edges of the vertex that is written.
+/// The most edges of the vertex to be written.
 const MOST_WRITTEN: u64 = 1 << 12;
-/// Bytes that the system adds to each piece of memory, about.
+/// Approximate overhead of the allocator for each allocation.
 const PIECE_BYTES: usize = 16;
 /// Bytes before a record in memory.
 const RECORD_HEADER: u64 = 9;
-/// Of records on disk so much more is taken, as they grow and move; so much of the memory of their
-/// pages is reserved at once, and filled where those are more; so much of it they may take before
-/// any is written, so many bytes are written for each that does not fit; and keys that are not put
-/// off have so many bytes of disk for a vertex.
+/// Factors for records on disk. `LOOSE`: the space of records that grow and move. `FILLED`: the
+/// share of page memory that is reserved at once, and filled if there are enough pages. `HELD`: the
+/// share that fills before the first page is written. `EVICTED`: bytes written for each byte that
+/// does not fit. `KEY_BYTES`: disk space of a key, unless keys stay in their buffers.
 const LOOSE: (u64, u64) = (4, 3);
 const FILLED: (u64, u64) = (3, 4);
 const HELD: (u64, u64) = (9, 10);
@@ -102,7 +102,7 @@ impl BySize for Average<'_> {
     fn call<const S: usize, const M: usize, E: EdgeData>(self) -> Result<Sample> {
         let all = self.edges.div_ceil(self.vertices.max(1));
         let degree = all.min(MOST_WRITTEN);
-        // Neighbours evenly, a little apart from where they would be.
+        // Neighbours at nearly even distances.
         let step = (self.vertices / degree.max(1)).max(1);
         let targets: Vec<u64> = (0..degree).map(|edge| edge * step + edge * 7919 % step).collect();
         let data = targets.iter().map(|_| E::new(1.0, 1)).collect();
@@ -123,7 +123,7 @@ impl BySize for Average<'_> {
         })?;
         crate::field::Field::write(vertex.id(), &mut key);
         let pieces = if size_of::<E>() == 0 { 1 } else { 2 };
-        // Of more edges than that nearly all bytes are theirs.
+        // With more edges than written, nearly all bytes are those of edges.
         let grown = |bytes: usize| bytes as u64 * all.max(1) / degree.max(1);
         Ok(Sample {
             live: grown(size_of_val(&vertex) + vertex.heap_bytes() + pieces * PIECE_BYTES),
@@ -133,25 +133,25 @@ impl BySize for Average<'_> {
     }
 }
 
-/// Where the vertices of a run are, for [`hub_bytes`].
+/// The location of the vertices of a run, for [`hub_bytes`].
 pub struct Held<'p> {
-    /// The store, by its URL.
+    /// URL of the store.
     pub store: &'p str,
-    /// The stores that there are.
+    /// The known stores.
     pub schemes: &'p Schemes,
-    /// A cache over it.
+    /// A cache in front of the store.
     pub cache: Option<Choice>,
-    /// Weights count.
+    /// The run uses weights.
     pub weighted: bool,
     /// Compute threads.
     pub workers: usize,
 }
 
-/// Bytes that the copies of the largest vertices of `graph` take while a program that has these
-/// `needs` runs on it, as far as out-degrees say.
+/// Bytes of the copies of the largest vertices of `graph` during a run of a program with these
+/// `needs`, estimated from out-degrees.
 ///
 /// # Errors
-/// [`crate::Error::Usage`] for a store that there is not; I/O.
+/// [`crate::Error::Usage`] for an unknown store; I/O.
 pub fn hub_bytes(needs: &Needs, graph: &Graph, held: &Held<'_>) -> Result<u64> {
     let data = match (held.weighted, graph.description().directed && needs.indexes.len() > 1) {
         (false, false) => 0,
@@ -164,11 +164,11 @@ pub fn hub_bytes(needs: &Needs, graph: &Graph, held: &Held<'_>) -> Result<u64> {
     bytes_of_graph(copies, (graph, needs.indexes, graph.connected()))
 }
 
-/// What a run of a program that has these `needs` will take.
+/// The forecast of a run of a program with these `needs`.
 ///
 /// # Errors
-/// [`crate::Error::Usage`] for a store or a serializer that there is not, or a program that is too
-/// large for stores.
+/// [`crate::Error::Usage`] for an unknown store or serializer, or a program that is too large for
+/// stores.
 pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
     let Planned { store, schemes, weighted, workers, limit, edges, .. } = *planned;
     let (all, connected) = planned.vertices;
@@ -184,14 +184,14 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
     let index = partitions as u64 * Index::bytes_of(vertices.div_ceil(partitions as u64));
     let records = vertices * sample.record;
     let is_on_disk = schemes.folder(store)?.is_some();
-    // Of a store, in memory and on disk.
+    // Bytes of the store in memory and on disk.
     let (stored, on_disk) = if is_on_disk {
         let (share, bytes) = (limit.saturating_sub(beside) / 2, records * LOOSE.0 / LOOSE.1);
         let pages = share.saturating_sub(partitions as u64 * DiskMap::KEY_BYTES);
-        // The fullest partition has more than its share. Where little does not fit, what is read
-        // meanwhile goes to disk, too.
+        // The fullest partition has more than its share. If a small part does not fit, pages that
+        // are read meanwhile also cause writes.
         let too_much = bytes.saturating_sub(pages * HELD.0 / HELD.1);
-        // Keys are put off as long as their buffers are not full.
+        // Keys stay in their buffers until these are full.
         let put_off = 8 * vertices <= partitions as u64 * DiskMap::KEY_BYTES * 7 / 8;
         let keys = if put_off { 0 } else { vertices * KEY_BYTES };
         let buffers = (16 * vertices).min(partitions as u64 * DiskMap::KEY_BYTES);
@@ -204,7 +204,7 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
     let cached =
         planned.cache.map_or(0, |cache| vertices.min(cache.capacity() as u64) * sample.live);
 
-    // Where live vertices grow, and of one partition all at once, there are old and new ones for a
+    // When live vertices grow, and those of a partition all at once, old and new ones coexist for a
     // moment. Tables of pages are small.
     let minimum = beside
         + if is_on_disk {
@@ -215,8 +215,7 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
             stored + stored * 2 / 3
         };
     let free = limit.max(minimum) - result - planned.hubs;
-    // Stores on disk have their memory before anything is loaded, and those who gather before
-    // anything is sorted.
+    // Stores on disk reserve their memory before loading, and gathered vertices before sorting.
     let of_stores =
         if is_on_disk { (limit.max(minimum) - beside) / 2 * FILLED.0 / FILLED.1 } else { 0 };
     let record_bytes = edge_bytes(weighted);
@@ -230,13 +229,13 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
     let gathered = if schemes.keeps_records(store)? { gathering / 2 } else { 0 };
     let gathered = gathered.min(vertices * sample.live);
 
-    // A signal to each vertex, as it came and written down, and who is to signal.
+    // A signal to each vertex, as received and as serialized, and the list of due vertices.
     let lists = match planned.lists {
         Lists::Memory => free.saturating_sub(stored + cached) / 2,
         Lists::Disk => run::minimum_bytes(workers, partitions),
     };
     let waiting = vertices * (2 * (sample.signal + 24) + 20);
-    // In memory lists grow step by step, and what is taken from them lies beside them.
+    // In memory, lists grow step by step, and groups taken from them coexist with them.
     let held = vertices * (4 * (sample.signal + 24) + 32);
     let full = stored + cached + (sorted.merging + gathered).max(held.min(lists));
     Ok(Taken {

@@ -1,12 +1,12 @@
-//! Numeric programs of the disk path on stores of vertices.
+//! Numeric programs on stores of vertices.
 //!
-//! Any [`brimful_engine::Program`] runs here on every store, with the answer of
-//! [`brimful_engine::run()`]: the same numbers where signals are combined by min, max or in
-//! integers, sums within 1e-9. Vertices are the ranks of the graph's internal order.
+//! Any [`brimful_engine::Program`] runs here on every store, and computes what
+//! [`brimful_engine::run()`] does on shards: the same numbers if signals are combined by min, max
+//! or in integers, and sums within 1e-9. Vertices are ranks in the graph's internal order.
 //!
-//! - `attributes`: what a graph knows of its vertices beside their edges.
-//! - `checkpoint`: from where a run can go on; `erased`: a program whose states are words;
-//!   [`forecast`]: what a run takes; `parts`: what vertices are made of; `program`: the two as a
+//! - `attributes`: degrees, weights and external ids of vertices.
+//! - `checkpoint`: checkpoints of a run; `erased`: a program whose states are words; [`forecast`]:
+//!   the forecast of a run; `parts`: the parts of vertices; `program`: the two as a
 //!   [`crate::VertexProgram`].
 //! - Here: supersteps and rounds, and the result.
 
@@ -45,35 +45,35 @@ use crate::open::Schemes;
 use crate::program::{SIGNAL_THRESHOLD, VertexOf};
 use crate::serializer::named;
 
-/// How to run a numeric program on a store.
+/// Options of a numeric program on a store.
 pub struct NumericOptions<'s> {
-    /// The store, by its URL.
+    /// URL of the store.
     pub store: &'s str,
-    /// The stores that there are.
+    /// The known stores.
     pub schemes: &'s Schemes,
-    /// How it writes vertices, by name (see [`named()`]); `None`: `native`. Live vertices are not
-    /// written.
+    /// Name of the serializer (see [`named()`]); `None`: `native`. Live vertices are not
+    /// serialized.
     pub serializer: Option<&'s str>,
-    /// A cache over it.
+    /// A cache in front of the store.
     pub cache: Option<Choice>,
-    /// Partitions; `None`: as many as workers, or as the store can have.
+    /// Number of partitions; `None`: that of workers, or the most that the store supports.
     pub partitions: Option<usize>,
     /// With or without supersteps.
     pub mode: Mode,
-    /// Where the lists are.
+    /// The location of the lists.
     pub lists: Lists,
-    /// Limits, thresholds and weights, as on the disk path; without supersteps their number is no
-    /// limit.
+    /// Limits, thresholds and weights, as on shards; without supersteps, their limit does not
+    /// apply.
     pub run: RunOptions,
 }
 
-/// Runs `program` on `graph` until it converges or a limit is reached. The states of all vertices
-/// come back in memory.
+/// Runs `program` on `graph` until it converges or a limit is reached. Returns the states of all
+/// vertices in memory.
 ///
 /// # Errors
-/// [`Error::Usage`] for what the program, the graph or the store cannot do: weights where there are
-/// none, no supersteps where the program needs them; the budget's; those of the store;
-/// [`Error::Program`] with the external id of the vertex.
+/// [`Error::Usage`] for options that the program, the graph or the store does not support, such as
+/// weights on a graph without them, or no supersteps for a program that needs them; the budget's;
+/// those of the store; [`Error::Program`] with the external id of the vertex.
 pub fn run<P: Program>(
     program: &P,
     graph: &Graph,
@@ -84,7 +84,7 @@ pub fn run<P: Program>(
     run_in(program, graph, options, resources).map_err(refused)
 }
 
-/// [`run`], whose refusals for want of memory may name what one part of it needs.
+/// [`run`], with budget errors that may name the needs of one part only.
 fn run_in<P: Program>(
     program: &P,
     graph: &Graph,
@@ -112,8 +112,8 @@ fn run_in<P: Program>(
         ));
     }
     if options.schemes.folder(options.store)?.is_some() {
-        // A store on disk has its share of the budget from the start: nothing that comes later can
-        // be had from it.
+        // A store on disk reserves its share of the budget from the start, so later stages cannot
+        // use it.
         let bytes = minimum_bytes(program, graph, options, resources)?;
         resources.budget.require(bytes, "to keep vertices in a store")?;
     }
@@ -129,7 +129,7 @@ fn run_in<P: Program>(
     let _result = resources.budget.reserve(bytes, "for the result")?;
     let mut typed = Typed::new(program, (graph.vertices(), graph.connected()), resources.workers());
     let facts = typed.facts();
-    // An undirected graph is its own reverse: once is enough.
+    // An undirected graph is its own reverse, and has one index.
     let is_tagged = graph.description().directed && facts.indexes.len() > 1;
     let driving = Driving { program: &mut typed, graph, options, checkpoints, resources };
     let done = by_size((facts.state, facts.sum), (options.run.weighted, is_tagged), driving)
@@ -154,7 +154,7 @@ fn run_in<P: Program>(
     Ok((output, done.stats))
 }
 
-/// The smallest budget beside the process in which a run works, about.
+/// The approximate smallest budget of a run, in bytes beyond those of the process.
 fn minimum_bytes<P: Program>(
     program: &P,
     graph: &Graph,
@@ -185,8 +185,8 @@ fn minimum_bytes<P: Program>(
     Ok(forecast::forecast(&needs, &planned)?.minimum)
 }
 
-/// An error that is the end of a budget names what the whole run is likely to need, not only the
-/// part that came to the end, and not what a store needs of its own share.
+/// A budget error names the likely needs of the whole run: not only those of the failed part, and
+/// not those of a store within its share.
 fn in_terms_of_the_run<P: Program>(
     error: Error,
     program: &P,
@@ -200,7 +200,7 @@ fn in_terms_of_the_run<P: Program>(
     let own = &resources.budget;
     let mut bytes = minimum_bytes(program, graph, options, resources).unwrap_or(0);
     if *budget != own.total() {
-        // A store has its part of half of what is left.
+        // A store has its partition's share of half of the remaining memory.
         let partitions =
             partitions_of(options.partitions, options.store, options.schemes, resources.workers());
         let missing =
@@ -218,17 +218,17 @@ fn in_terms_of_the_run<P: Program>(
     }
 }
 
-/// What is compiled for each size of vertices: `S` words of state and strength, `M` of a sum, and
-/// an edge.
+/// Code that is compiled for each size of vertices: `S` words of state and strength, `M` of a sum,
+/// and a type of edge data.
 trait BySize {
-    /// What it makes.
+    /// The result of the code.
     type Out;
-    /// Makes it.
+    /// Runs the code.
     fn call<const S: usize, const M: usize, E: EdgeData>(self) -> Result<Self::Out>;
 }
 
-/// Calls for the smallest size that words of state and of sum fit into, and with as little on every
-/// edge as is needed.
+/// Runs the code for the smallest size that fits the words of state and of sum, and with the
+/// smallest edge data.
 fn by_size<C: BySize>((state, sum): (usize, usize), edge: (bool, bool), call: C) -> Result<C::Out> {
     match (state, sum) {
         (0..=1, 0..=1) => by_edge::<C, 2, 1>(edge, call),
@@ -246,7 +246,7 @@ fn by_edge<C: BySize, const S: usize, const M: usize>(
     (is_weighted, is_tagged): (bool, bool),
     call: C,
 ) -> Result<C::Out> {
-    // One with weights says its way too.
+    // Edges with weights store their direction too.
     match (is_weighted, is_tagged) {
         (false, false) => call.call::<S, M, ()>(),
         (false, true) => call.call::<S, M, u8>(),
@@ -254,7 +254,7 @@ fn by_edge<C: BySize, const S: usize, const M: usize>(
     }
 }
 
-/// A run that is to be driven.
+/// A run in progress.
 struct Driving<'r> {
     program: &'r mut dyn Erased,
     graph: &'r Graph,
@@ -272,7 +272,7 @@ impl BySize for Driving<'_> {
     }
 }
 
-/// What a run did, beside the states.
+/// The outcome of a run, besides the states.
 struct Done {
     reason: Reason,
     durations: Durations,
@@ -290,7 +290,7 @@ struct NumericRun<'r, const S: usize, const M: usize, E: EdgeData> {
     checkpoints: Option<NumericCheckpoints<'r>>,
     prior: PriorRun,
     durations: Durations,
-    /// After the last superstep somebody had something left to do.
+    /// After the last superstep some vertex was due to signal.
     is_due: bool,
     begin: Instant,
     loaded: Instant,
@@ -315,7 +315,7 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
         let mut attributes = Attributes::new(graph, facts, options.run.weighted)?;
 
         let indexes = if graph.description().directed { facts.indexes } else { &[Index::In] };
-        // Vertices without edges are in the store if they take part in every superstep.
+        // Vertices without edges are in the store only if they take part in every superstep.
         let count = if facts.is_full { graph.vertices() } else { graph.connected() };
         let part = Part { graph, indexes, vertices: count, is_weighted: options.run.weighted };
         let NumericOptions { store, schemes, cache, partitions, .. } = *options;
@@ -372,7 +372,7 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
         self.execution.program_mut().program
     }
 
-    /// Without supersteps: until nothing is left to do in any round.
+    /// Runs without supersteps until no round has any work left.
     fn rounds(&mut self) -> Result<Reason> {
         let most = self.options.run.max_seconds;
         loop {
@@ -406,7 +406,7 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
         checkpoints.make_if_due(&mut self.execution, (self.prior.signals, &self.durations))
     }
 
-    /// Begins rounds until a vertex has something to signal; false if there are no more before.
+    /// Begins rounds until a vertex is due to signal; false if there are no more rounds.
     fn next_round(&mut self) -> Result<bool> {
         while self.program().another_round() {
             let mut is_due = false;
@@ -423,7 +423,7 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
         Ok(false)
     }
 
-    /// Has the program keep its states.
+    /// Copies the states into the program.
     fn finish(mut self, reason: Reason) -> Result<Done> {
         let seconds = self.begin.elapsed().as_secs_f64();
         self.execution.for_each_by(|numeric, vertex| {

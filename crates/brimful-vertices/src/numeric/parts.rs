@@ -1,5 +1,4 @@
-//! What numeric vertices are made of: plain bytes all of it, so that every serializer can write
-//! them.
+//! The parts of numeric vertices, all of plain bytes, so that every serializer can write them.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -10,15 +9,15 @@ use crate::from_graph::plain_field;
 #[repr(transparent)]
 pub(super) struct Words<const N: usize>(pub(super) [u64; N]);
 
-/// The state of a numeric vertex: `N - 1` words of what the program keeps, and its strength, which
-/// is the sum of outgoing weights, or the degree where the run is not weighted. Compared bit by
-/// bit, as the engine compares states.
+/// The state of a numeric vertex: `N - 1` words of the program's state, and its strength, which is
+/// the sum of outgoing weights, or the degree if the run is not weighted. Compared bit by bit, like
+/// states in the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(transparent)]
 pub(super) struct Cell<const N: usize>([u64; N]);
 
 impl<const N: usize> Cell<N> {
-    /// A state to be made, of a vertex of this strength.
+    /// A zeroed state for a vertex of this strength.
     pub(super) fn new(strength: f64) -> Self {
         let mut words = [0; N];
         words[N - 1] = strength.to_bits();

@@ -1,10 +1,10 @@
-//! A numeric program of the disk path as a program of the store path.
+//! A numeric program as a [`crate::VertexProgram`].
 //!
-//! What the engine computes in one turn is two here: a vertex collects, and later signals. Whether
-//! it is to signal is decided where old and new state are at hand, when it collects, and kept as
-//! [`crate::Vertex::signalled`]: none means that it is due. Invariant: in a synchronous superstep a
-//! vertex gets the sum and makes the state that the engine would, but for the order in which
-//! signals are added.
+//! One turn of the engine is two steps here: a vertex collects, and later signals. The decision to
+//! signal needs the old and the new state, so it is made in the collect. It is stored in
+//! [`crate::Vertex::signalled`], where `None` means that the vertex is due. Invariant: in a
+//! synchronous superstep a vertex gets the sum and computes the state of the engine, except for the
+//! order in which signals are added.
 
 use std::marker::PhantomData;
 
@@ -18,12 +18,12 @@ use crate::program::{Delivery, VertexOf, VertexProgram};
 use crate::store::Loan;
 use crate::vertex::{Edge, Edges, Vertex};
 
-/// A numeric program with cells of `S` words, sums of `M` words and edges that carry `E`.
+/// A numeric program with cells of `S` words, sums of `M` words and edge data `E`.
 pub(super) struct Numeric<'p, const S: usize, const M: usize, E> {
     pub(super) program: &'p mut dyn Erased,
     facts: Facts,
-    /// The ways in which the coming superstep walks edges, and those in which edges are walked that
-    /// do not say it.
+    /// The directions that the coming superstep walks, and the direction of edges that do not store
+    /// one.
     walked: u8,
     usual_way: u8,
     is_weighted: bool,
@@ -50,7 +50,7 @@ impl<'p, const S: usize, const M: usize, E: EdgeData> Numeric<'p, S, M, E> {
         }
     }
 
-    /// A vertex as the program knows it.
+    /// A vertex, as the program sees it.
     fn vertex(&self, id: u64, strength: f64) -> engine::Vertex {
         let (degree, strength) = match (self.facts.needs_degrees, self.is_weighted) {
             (false, _) => (0, 0.0),
@@ -60,7 +60,7 @@ impl<'p, const S: usize, const M: usize, E: EdgeData> Numeric<'p, S, M, E> {
         engine::Vertex { id, degree, strength, external: 0 }
     }
 
-    /// Finds out which ways the coming superstep walks.
+    /// Sets the directions that the coming superstep walks.
     pub(super) fn begin_superstep(&mut self) {
         let walks = |index: &&_| self.program.walks(**index);
         self.walked =
@@ -82,7 +82,7 @@ impl<'p, const S: usize, const M: usize, E: EdgeData> Numeric<'p, S, M, E> {
         vertex
     }
 
-    /// Vertex `id` as it was kept by the program.
+    /// Vertex `id`, restored from the result in the program.
     pub(super) fn again(
         &self,
         id: u64,
@@ -97,7 +97,7 @@ impl<'p, const S: usize, const M: usize, E: EdgeData> Numeric<'p, S, M, E> {
         vertex
     }
 
-    /// A vertex where it begins another round; true if it has something to signal.
+    /// Begins another round for a vertex; true if it is due to signal.
     pub(super) fn begin_round(&self, vertex: &mut VertexOf<Self>) -> bool {
         let own = self.vertex(*vertex.id(), vertex.state.strength());
         let is_due = self.program.begin(own, vertex.state.state_mut(), false);
@@ -162,11 +162,11 @@ impl<const S: usize, const M: usize, E: EdgeData> VertexProgram for Numeric<'_, 
         let own = self.vertex(*vertex.id(), cell.strength());
         let sum = signals.first().map(|sum| &sum.0[..]);
         let is_due = self.program.collect(own, cell.state_mut(), sum, self.signal_threshold);
-        // A vertex that is not changed is not written.
+        // An unchanged vertex must not be written.
         if cell != vertex.state {
             vertex.state = cell;
         }
-        // Where it was due already it still is: without supersteps it may collect twice before it
+        // A vertex that was due stays due: without supersteps it may collect twice before it
         // signals.
         if is_due && vertex.signalled.is_some() {
             vertex.signalled = None;
@@ -179,7 +179,7 @@ impl<const S: usize, const M: usize, E: EdgeData> VertexProgram for Numeric<'_, 
         if vertex.signalled.is_some() {
             return f64::NEG_INFINITY;
         }
-        // It is due, whatever its urgency: above the threshold in any case.
+        // A due vertex is above the threshold, whatever its urgency.
         let score = self.signal_threshold + self.program.urgency(vertex.state.state());
         if score > self.signal_threshold { score } else { f64::MAX }
     }

@@ -1,9 +1,10 @@
-//! Portable and small: numbers take 7 bits a byte, targets their difference to the one before.
+//! The portable and small format: numbers take 7 bits a byte, targets are differences of successive
+//! ids.
 //!
-//! Record: mark; state; what was signalled (nothing, the state itself, or another state); number of
-//! latest signals, of each the source (the first, then differences), with the second mark which of
-//! its parallel edges, and the signal; number of edges, their targets like sources, their data.
-//! Edges come last, so that a vertex of which only the state changed takes them over as they are.
+//! Record: mark; state; signalled state (none, the state itself, or another state); number of
+//! latest signals, for each the source (the first, then differences), with the second mark its
+//! number among the parallel edges, and the signal; number of edges, their targets like sources,
+//! their data. Edges come last, so that they can be copied if only the state changed.
 
 use super::{Arrays, Serializer, after_either_mark, at_end, broken, check_order, field};
 use crate::field::{Field, read_varint, write_varint};
@@ -12,7 +13,7 @@ use crate::vertex::{Edges, Parts, Vertex};
 
 const MARK: u8 = 0xC1;
 const PARALLEL: u8 = 0xC2;
-/// What a vertex signalled last.
+/// The kind of the signalled state.
 const NEVER: u8 = 0;
 const ITS_STATE: u8 = 1;
 const OTHER: u8 = 2;
@@ -21,7 +22,7 @@ const OTHER: u8 = 2;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Compact;
 
-/// An id in a list, by its difference to the one before.
+/// Writes an id in a list, as the difference from the previous one.
 #[inline]
 fn write_id<I: Id>(previous: Option<&I>, id: &I, out: &mut Vec<u8>) {
     match previous {
@@ -38,7 +39,7 @@ fn read_id<I: Id>(previous: Option<&I>, input: &mut &[u8]) -> Option<I> {
     }
 }
 
-/// The number of elements to come, of which each id takes a byte at least.
+/// The number of following elements; each id takes at least a byte.
 fn read_count(input: &mut &[u8], part: &'static str) -> Result<usize, String> {
     let count = read_varint(input).ok_or_else(broken(part))?;
     match usize::try_from(count) {
@@ -121,7 +122,7 @@ where
     }
 }
 
-/// Everything but the edges.
+/// Writes everything except the edges.
 fn write_head<I: Id, S: Field, E, G: Field>(vertex: &Vertex<I, S, E, G>, out: &mut Vec<u8>) {
     let parallels = vertex.parallels();
     out.push(if parallels.is_empty() { MARK } else { PARALLEL });
@@ -151,7 +152,7 @@ fn write_head<I: Id, S: Field, E, G: Field>(vertex: &Vertex<I, S, E, G>, out: &m
     }
 }
 
-/// The state, what was signalled, and the latest signals, which are appended to `latest` and
+/// Reads the state, the signalled state, and the latest signals, which are appended to `latest` and
 /// `parallels`.
 fn read_head<I: Id, S: Field, G: Field>(
     input: &mut &[u8],

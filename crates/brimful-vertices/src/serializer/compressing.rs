@@ -1,7 +1,7 @@
-//! Any serializer, compressed.
+//! Any serializer, with compression.
 //!
-//! Small records often become larger when compressed (the thesis: 117 bytes became 122), so a
-//! record that does is kept as it was. Record: mark, method or 0 for none, its length in plain, its
+//! Small records often become larger when compressed (the thesis: 117 bytes became 122); such
+//! records are stored uncompressed. Record: mark; method, or 0 for none; uncompressed length;
 //! bytes.
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress};
@@ -14,19 +14,19 @@ use crate::vertex::Stored;
 const MARK: u8 = 0xCE;
 const PLAIN: u8 = 0;
 
-/// How records are compressed.
+/// A compression method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// Fast, and a little smaller.
+    /// Fast, with little compression.
     Lz4 = 1,
-    /// Slower and smaller.
+    /// Slower, with more compression.
     Zstd = 2,
     /// The slowest.
     Zlib = 3,
 }
 
 impl Method {
-    /// All of them with their names.
+    /// All methods with their names.
     pub const ALL: [(&'static str, Self); 3] =
         [("lz4", Self::Lz4), ("zstd", Self::Zstd), ("zlib", Self::Zlib)];
 
@@ -34,11 +34,11 @@ impl Method {
         Self::ALL.iter().find(|(_, method)| *method == self).map_or("", |(name, _)| name)
     }
 
-    /// The most bytes that a byte of the format can stand for: a claim above that is damage.
+    /// The most uncompressed bytes for a compressed byte: a larger claim is damage.
     fn most(self) -> usize {
         match self {
             Self::Lz4 => 255,
-            // A block of 4 bytes stands for 128 KiB.
+            // A block of 4 bytes can expand to 128 KiB.
             Self::Zstd => 1 << 15,
             Self::Zlib => 1032,
         }
@@ -56,12 +56,12 @@ pub struct Compressing<S> {
     inner: S,
     method: Method,
     codec: Codec,
-    /// The record of the serializer below.
+    /// The uncompressed record.
     plain: Vec<u8>,
 }
 
 impl<S> Compressing<S> {
-    /// Compresses what `inner` writes.
+    /// Compresses the records of `inner`.
     ///
     /// # Errors
     /// [`crate::Error::Usage`] if there is no memory for the compressor.
@@ -82,7 +82,7 @@ impl<S> Compressing<S> {
 }
 
 impl Codec {
-    /// Compresses `plain` into `out`; false if that would not fit, which is as long as `plain` is.
+    /// Compresses `plain` into `out`; false if the result would be as long as `plain`.
     fn compress(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<bool, String> {
         let start = out.len();
         match self {
@@ -232,7 +232,7 @@ mod tests {
             assert_eq!(kept.len(), plain + 3, "{name}");
             let mut serializer = Compressing::new(Native, method).unwrap();
             let large = page(1000);
-            // Above 2,048 bytes the thesis's compressing serializer cut off.
+            // The thesis's compressing serializer truncated records above 2,048 bytes.
             assert!(record(&mut Native, &large).len() > 8000);
             let compressed = record(&mut serializer, &large);
             assert!(compressed.len() < 5000, "{name}: {}", compressed.len());

@@ -1,7 +1,7 @@
-//! Whatever `serde` knows, in the compact format of the `postcard` crate.
+//! All types that `serde` supports, in the compact format of the `postcard` crate.
 //!
-//! Record: mark; state; edges; what was signalled; latest signals; with the second mark also which
-//! parallel edge of its source each came along.
+//! Record: mark; state; edges; signalled state; latest signals; with the second mark also their
+//! numbers among parallel edges.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -14,7 +14,7 @@ use crate::vertex::{Edges, Parts, Vertex};
 const MARK: u8 = 0x5E;
 const PARALLEL: u8 = 0x5F;
 
-/// The serializer of vertices whose parts `serde` knows.
+/// The serializer of vertices whose parts support `serde`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Generic;
 

@@ -1,11 +1,11 @@
-//! How vertices become records, and records vertices.
+//! The conversion of vertices to records, and of records to vertices.
 //!
-//! A record holds everything but the id, which is its key. It begins with the mark of its
-//! serializer, so that another one refuses it. Invariants: a record is read to its last byte or
-//! refused, and reading takes no more memory than its bytes justify.
+//! A record contains everything except the id, which is its key. It begins with the mark of its
+//! serializer, so that other serializers refuse it. Invariants: a record is read to its last byte
+//! or refused, and reading takes no more memory than its bytes justify.
 //!
-//! - [`compact`]: portable and small; [`native`]: as in memory, the fastest; [`generic`]: whatever
-//!   `serde` knows.
+//! - [`compact`]: portable and small; [`native`]: the layout in memory, the fastest; [`generic`]:
+//!   all types that `serde` supports.
 //! - [`compressing`]: any of them, compressed; [`fn@named`]: each by its name.
 
 pub mod compact;
@@ -26,35 +26,35 @@ use crate::vertex::{Stored, Vertex};
 
 /// Vertices as bytes.
 pub trait Serializer<V: Stored>: Send {
-    /// What messages call it.
+    /// The name in messages.
     fn name(&self) -> String;
 
     /// Appends the record of `vertex` to `out`.
     ///
     /// # Errors
-    /// What the vertex has that cannot be written.
+    /// A description of the part that cannot be written.
     fn encode(&mut self, vertex: &V, out: &mut Vec<u8>) -> Result<(), String>;
 
-    /// Appends the record of `vertex`, whose edges are those of `record`: they may be copied from
+    /// Appends the record of `vertex`. Its edges are those of `record`, and may be copied from
     /// there.
     fn encode_over(&mut self, vertex: &V, record: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
         let _ = record;
         self.encode(vertex, out)
     }
 
-    /// The vertex `id` of this record. `reuse` is a vertex that nobody needs any more: its arrays
-    /// may serve again, nothing that they hold may be seen.
+    /// Decodes the vertex `id` from its record. `reuse` is a vertex that is no longer needed: its
+    /// arrays may be reused, but their contents must not be visible.
     ///
     /// # Errors
-    /// What was expected and what was found.
+    /// A description of expected and found bytes.
     fn decode(&mut self, id: &V::Id, record: &[u8], reuse: Option<V>) -> Result<V, String>;
 
-    /// The same without its edges, of which nothing is read; such a vertex is only written by
-    /// [`Serializer::encode_over`]. `None`, and `reuse` is as it was, if this serializer cannot
-    /// leave them out.
+    /// Decodes a vertex without its edges, of which nothing is read; only
+    /// [`Serializer::encode_over`] may write such a vertex. `None`, with `reuse` unchanged, if this
+    /// serializer cannot omit edges.
     ///
     /// # Errors
-    /// As [`Serializer::decode`], as far as it reads.
+    /// As [`Serializer::decode`], for the bytes that it reads.
     fn decode_without_edges(
         &mut self,
         id: &V::Id,
@@ -118,7 +118,7 @@ impl<I: Id, E, G> Arrays<I, E, G> {
     }
 }
 
-/// Checks the mark that a record begins with and gives what follows.
+/// Checks the mark at the beginning of a record; returns the rest.
 pub(crate) fn after_mark(mark: u8, record: &[u8]) -> Result<&[u8], String> {
     match record.split_first() {
         Some((found, rest)) if *found == mark => Ok(rest),
@@ -129,8 +129,8 @@ pub(crate) fn after_mark(mark: u8, record: &[u8]) -> Result<&[u8], String> {
     }
 }
 
-/// Finds which of the two marks a record begins with, the second if it says which signals came
-/// along parallel edges; gives what follows.
+/// Finds which of the two marks a record begins with; the second means that the record numbers
+/// parallel edges. Returns the rest.
 pub(crate) fn after_either_mark(
     (mark, parallel): (u8, u8),
     record: &[u8],
@@ -150,17 +150,17 @@ pub(crate) fn check_order<I: Id, G>(latest: &[(I, G)], parallels: &[u32]) -> Res
     }
 }
 
-/// Checks that everything was read.
+/// Checks that the whole record was read.
 pub(crate) fn at_end(rest: &[u8]) -> Result<(), String> {
     if rest.is_empty() { Ok(()) } else { Err(format!("{} bytes are left over", rest.len())) }
 }
 
-/// The error of a record that ends too early or has a value that nobody writes.
+/// The error of a record that ends too early or has an invalid value.
 pub(crate) fn broken(part: &'static str) -> impl Fn() -> String {
     move || format!("its {part} ends too early or is none")
 }
 
-/// Reads one field, or says which one is broken.
+/// Reads one field; an error names the part that is broken.
 pub(crate) fn field<T: Field>(input: &mut &[u8], part: &'static str) -> Result<T, String> {
     T::read(input).ok_or_else(broken(part))
 }

@@ -17,7 +17,7 @@ use crate::vertex::Stored;
 /// ```
 ///
 /// # Errors
-/// [`Error::Usage`] for a name that none has.
+/// [`Error::Usage`] for an unknown name.
 pub fn named<V: Stored>(name: &str) -> Result<Box<dyn Serializer<V>>>
 where
     Compact: Serializer<V>,

@@ -1,9 +1,9 @@
-//! As in memory: every part is copied as it lies there. The fastest, and as large as the objects
-//! themselves.
+//! The layout in memory: every part is copied unchanged. The fastest serializer; records are as
+//! large as the objects.
 //!
-//! Record: mark; state; whether it signalled, and the state that it signalled; number of edges,
-//! targets, data; number of latest signals, sources, signals; with the second mark also which
-//! parallel edge of its source each came along. Numbers are little-endian, counts have 4 bytes.
+//! Record: mark; state; whether the vertex signalled, and the signalled state; number of edges,
+//! targets, data; number of latest signals, sources, signals; with the second mark also their
+//! numbers among parallel edges. Numbers are little-endian, counts have 4 bytes.
 
 use bytemuck::Pod;
 
@@ -35,7 +35,7 @@ fn read_one<T: Pod>(input: &mut &[u8], part: &'static str) -> Result<T, String> 
     take(input, size_of::<T>()).map(bytemuck::pod_read_unaligned).ok_or_else(broken(part))
 }
 
-/// Appends `count` values to `values`, which is taken before memory is.
+/// Appends `count` values to `values`. The bytes are taken before memory is allocated.
 fn read_array<T: Pod>(
     input: &mut &[u8],
     count: usize,

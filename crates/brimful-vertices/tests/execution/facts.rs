@@ -1,4 +1,4 @@
-//! Known answers, on every store, with one to four workers, in every mode and every delivery.
+//! Known results, on every store, with one to four workers, in every mode and every delivery.
 
 use std::collections::BTreeMap;
 
@@ -150,7 +150,7 @@ fn ranks_of_small_graphs_in_every_mode() {
 fn without_supersteps_fewer_signals_are_sent() {
     let graph = random_graph(3000, 5, 4);
     let options = ExecutionOptions { signal_threshold: Some(1e-4), ..ExecutionOptions::default() };
-    // Of one worker: how many signals several send depends on how the system lets them take turns.
+    // With one worker: the number of signals of several depends on the system's scheduling.
     let resources = resources(1);
     let distances = MODES.map(|mode| {
         let program = Distances { source: 0, delivery: Delivery::Combined };
@@ -252,7 +252,7 @@ fn partitions_packed_by_one_execution_are_loaded_by_another_as_they_are() {
         for (partition, chunk) in &chunks {
             loading.adopt(*partition, &mut Compact, chunk).unwrap();
         }
-        // Of vertices of one id the first stays.
+        // Of vertices with the same id the first stays.
         loading.adopt(chunks[0].0, &mut Compact, &chunks[0].1).unwrap();
         let mut execution = Execution::start(loading, &ExecutionOptions::default()).unwrap();
         assert_eq!(execution.duplicates(), chunks[0].1.len() as u64);

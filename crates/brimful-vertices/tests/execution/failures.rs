@@ -1,4 +1,5 @@
-//! Programs that fail: the run stops and names the vertex, nobody hangs, and the stores are whole.
+//! Programs that fail: the run stops and names the vertex, no worker hangs, and the stores are
+//! intact.
 
 use brimful_store::ErrorKind;
 use brimful_vertices::{
@@ -7,7 +8,7 @@ use brimful_vertices::{
 
 use crate::programs::{MODES, STORES, random_graph, resources, start, states};
 
-/// Where and how it fails.
+/// The place and kind of a failure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Fault {
     SignalFails,
@@ -18,7 +19,7 @@ enum Fault {
     CombinePanics,
 }
 
-/// Counts what comes, until it comes to the vertex that fails.
+/// Counts signals, until a signal reaches the vertex that fails.
 struct Faulty(Fault);
 
 const UNLUCKY: u64 = 133;
@@ -73,7 +74,7 @@ impl VertexProgram for Faulty {
 
 #[test]
 fn a_program_that_fails_or_panics_ends_the_run_by_the_name_of_its_vertex() {
-    // Every vertex has edges, and every vertex is reached.
+    // Every vertex has edges and is reached.
     let mut graph = random_graph(1000, 3, 5);
     for (id, edges) in &mut graph {
         edges.push(((*id + 1) % 1000, 1.0));
@@ -105,7 +106,7 @@ fn a_program_that_fails_or_panics_ends_the_run_by_the_name_of_its_vertex() {
                     );
                     let states = states(&mut execution);
                     assert_eq!(states.len(), 1000, "{place}");
-                    // Live objects, those of a cache too, stay as the program left them.
+                    // Live objects, including those of a cache, stay as the program left them.
                     let is_collect = matches!(fault, Fault::CollectFails | Fault::CollectPanics);
                     assert!(!is_collect || kind != "bytes" || states[&UNLUCKY] == 0, "{place}");
                     let again = execution.run(mode, &Limits::default(), |_| Ok(false)).unwrap_err();

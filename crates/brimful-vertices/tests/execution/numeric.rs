@@ -1,4 +1,4 @@
-//! Numeric programs: the answers of the disk path, on every store, with one to four workers.
+//! Numeric programs: the results of runs on shards, on every store, with one to four workers.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ fn resources(threads: usize) -> Arc<Resources> {
     Arc::new(Resources::new(Budget::new(1 << 28, 0), Arc::new(Job::new()), Some(threads)).unwrap())
 }
 
-/// A weighted graph; directed ones have vertices without edges too.
+/// A weighted graph; directed ones also have vertices without edges.
 fn graph(folder: &Path, undirected: bool) -> Graph {
     let generator = Generator::new(Kind::Rmat { scale: 8, edge_factor: 4 }, 11).unwrap();
     let options =
@@ -40,7 +40,7 @@ fn graph(folder: &Path, undirected: bool) -> Graph {
     Graph::open(&path, resources.job.traffic()).unwrap()
 }
 
-/// The states, and the isolated one if all share it.
+/// The states, and the isolated state if all isolated vertices share it.
 fn states<P: Program>(output: &Output<P>) -> (Vec<P::State>, Option<P::State>) {
     let mut states = vec![bytemuck::Zeroable::zeroed(); output.states.len()];
     output.states.read(0, &mut states).unwrap();
@@ -51,7 +51,7 @@ fn states<P: Program>(output: &Output<P>) -> (Vec<P::State>, Option<P::State>) {
     (states, isolated)
 }
 
-/// Runs `program` both ways and compares what `value` makes of states.
+/// Runs `program` in both ways and compares the states after `value`.
 fn compare<P: Program>(
     program: &P,
     graphs: &[&Graph],
@@ -156,7 +156,7 @@ fn ranks_by_increments() {
         let program = DeltaPageRank::<f64>::new(0.85, None, graph.connected()).unwrap();
         let options = RunOptions { signal_threshold: Some(1e-10), ..RunOptions::default() };
         compare(&program, &[graph], &options, false, |a, b| near(a.score, b.score));
-        // Without supersteps the residuals that are left unsent are others.
+        // Without supersteps, the unsignalled residuals differ.
         compare(&program, &[graph], &options, true, |a, b| (a.score - b.score).abs() <= 1e-6);
     }
 }
@@ -232,7 +232,7 @@ fn what_counts_on_supersteps_is_refused_without_them() {
     assert!(error.to_string().contains("8 of them at most, not 9"), "{error}");
 }
 
-/// Fails at the vertex of one rank.
+/// Fails at the vertex with this rank.
 struct Failing(u64);
 
 impl Program for Failing {

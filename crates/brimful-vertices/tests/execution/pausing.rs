@@ -11,7 +11,7 @@ use crate::programs::{
     Distances, MODES, STORES, distances, random_graph, resources, start, states,
 };
 
-/// Sends a number round and round; each vertex counts how often it came.
+/// Sends a number in circles; each vertex counts its arrivals.
 struct Runner;
 
 impl VertexProgram for Runner {
@@ -155,7 +155,7 @@ fn a_global_condition_ends_a_run() {
         });
         assert_eq!(reason.unwrap(), Reason::Converged);
         let sum: u64 = states(&mut execution).values().sum();
-        // Every third superstep is looked at: 10 would do.
+        // The condition is checked after every third superstep: 10 would do.
         assert!(sum >= 200 && (mode != MODES[0] || sum == 240), "{sum}");
     }
 }

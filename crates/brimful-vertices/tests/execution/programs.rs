@@ -1,4 +1,4 @@
-//! Programs of the tests, and graphs for them.
+//! Programs and graphs for the tests.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -18,7 +18,7 @@ pub(crate) const MODES: [Mode; 3] = [
     Mode::Asynchronous(Schedule::LowLatency),
 ];
 
-/// Shortest paths from a vertex: the thesis's, with a combiner that forgets all but the least
+/// Shortest paths from a vertex, as in the thesis, with a combiner that keeps only the least
 /// distance.
 pub(crate) struct Distances {
     pub(crate) source: u64,
@@ -63,7 +63,7 @@ impl VertexProgram for Distances {
         Some(vertex.state)
     }
     fn signal_score(&self, vertex: &VertexOf<Self>) -> f64 {
-        // Near ones first: what they say is more likely to last.
+        // Near vertices first: their distances are more likely to be final.
         match vertex.signalled == Some(vertex.state) {
             true => 0.0,
             false => 1.0 + 1.0 / (1.0 + vertex.state),
@@ -71,8 +71,8 @@ impl VertexProgram for Distances {
     }
 }
 
-/// Signal/Collect's PageRank: the latest signal of each edge is kept, and the score is the
-/// difference.
+/// Signal/Collect's PageRank: a vertex stores the latest signal of each edge, and its score is the
+/// change.
 pub(crate) struct Ranks;
 
 impl VertexProgram for Ranks {
@@ -130,7 +130,7 @@ where
 
 pub(crate) const STORES: [&str; 3] = ["memory", "bytes", "lru:40"];
 
-/// A vertex with its targets and what the edges carry.
+/// A vertex with its targets and edge data.
 pub(crate) type Assembled<I, E> = (I, Vec<(I, E)>);
 
 /// An execution on `partitions` stores of a kind.
@@ -165,7 +165,7 @@ pub(crate) fn states<P: VertexProgram<Id: Ord>>(
     states
 }
 
-/// Vertices 0 to `count` - 1 with edges drawn from a seed, and whole weights.
+/// Vertices 0 to `count` - 1 with edges drawn from a seed, and integer weights.
 pub(crate) fn random_graph(count: u64, degree: u64, seed: u64) -> Vec<(u64, Vec<(u64, f64)>)> {
     let mut random = seed;
     let mut draw = move |below: u64| {
@@ -174,7 +174,7 @@ pub(crate) fn random_graph(count: u64, degree: u64, seed: u64) -> Vec<(u64, Vec<
         (random >> 33) % below
     };
     let vertex = |id| {
-        // In no order, some to one target.
+        // Unordered, some with the same target.
         let targets = (0..draw(2 * degree + 1)).map(|_| (draw(count), (1 + draw(20)) as f64));
         (id, targets.collect())
     };

@@ -1,4 +1,4 @@
-//! Results of programs against those of different algorithms.
+//! Results of programs compared with those of different algorithms.
 
 use brimful_algos::registry::{Parameter, Request, run_request};
 use brimful_algos::scc::LeastAndCount;
@@ -135,7 +135,7 @@ fn intervals_of_finished_vertices_are_left_out() {
         .iter()
         .enumerate()
         .map(|(v, targets)| targets.iter().filter(|(t, _)| *t == v).count());
-    // Else every arc but a loop carries two signals each way.
+    // Otherwise every arc but a loop carries two signals each way.
     let all = 4 * (case.graph.description().arcs - loops.sum::<usize>() as u64);
     assert!(stats.signals < all * 9 / 10, "{} signals of {all}", stats.signals);
 }
@@ -164,7 +164,7 @@ fn strong_components_agree_with_tarjan() {
         let folder = tempfile::tempdir().unwrap();
         check(&case(folder.path(), kind, false));
     }
-    // Pairs in a row, up, down, and shuffled; self-loops do not hold a vertex that is to be peeled.
+    // Pairs in a row: ascending, descending and shuffled. Self-loops do not stop peeling.
     for step in [1, 99, 37] {
         let at = |place: usize| place * step % 100;
         let pairs = (0..50).flat_map(|pair| {

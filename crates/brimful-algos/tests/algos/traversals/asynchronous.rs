@@ -32,8 +32,8 @@ fn asynchronous(weighted: bool) -> RunOptions {
     RunOptions { weighted, asynchronous: true, ..Default::default() }
 }
 
-/// Runs `program` in both modes; edge visits of both. An asynchronous run needs no order of threads
-/// either.
+/// Runs `program` in both modes; returns the edge visits of both. Asynchronous results do not
+/// depend on the order of threads either.
 fn check_modes<P: Program>(program: &P, case: &Case, weighted: bool) -> (u64, u64) {
     let synchronous = RunOptions { weighted, ..Default::default() };
     let (wanted, before) = states(program, case, &synchronous, 2, 1 << 28).unwrap();

@@ -1,4 +1,4 @@
-//! Programs over neighbour lists against their definitions.
+//! Programs over neighbour lists compared with their definitions.
 
 use brimful_algos::registry::{Request, run_request};
 use brimful_engine::Reason;
@@ -81,10 +81,12 @@ fn settled_vertices_are_not_gathered_again() {
     let request = Request { algorithm: "color".into(), ..Default::default() };
     let run = |budget| run_request(&request, &case.graph, &resources(2, budget));
     let stats = run(1 << 28).unwrap().stats;
-    // A star: degrees, then all, the centre first, for all lists are made together.
+    // A star: a superstep for degrees, then one for all, the centre first, as all lists are made
+    // together.
     let arcs = case.graph.description().arcs;
     assert_eq!((stats.supersteps, stats.signals), (2, 2 * arcs));
-    // With little memory the centre and some leaves, then the others: each list once all the same.
+    // With little memory, first the centre and some leaves, then the others; each list is still
+    // made once.
     let stats = run(smallest(run)).unwrap().stats;
     assert!(stats.supersteps > 2);
     assert_eq!(stats.signals, 2 * arcs);

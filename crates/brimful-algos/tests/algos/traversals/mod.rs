@@ -1,4 +1,4 @@
-//! Programs of which few vertices signal: against different algorithms, and the same bits by dense
+//! Programs with small frontiers: compared with different algorithms, and the same bits by dense
 //! and sparse traversal, at one to four threads and three budgets.
 
 mod against;
@@ -24,7 +24,7 @@ use crate::resources;
 const SMALL: Geometry =
     Geometry { interval_bits: 5, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
 
-/// A graph with the edges it was made of; ids are 0 to n - 1, weights are hashed.
+/// A graph with its original edges; ids are 0 to n - 1, weights are hashed.
 struct Case {
     graph: Arc<Graph>,
     /// For each vertex its targets and weights.
@@ -84,7 +84,7 @@ fn cases(folder: &Path, number: usize) -> Case {
 
 const CASES: usize = 5;
 
-/// The value column of a request, by external id; nothing for null.
+/// The value column of a request, by external id; `None` for null.
 fn column(case: &Case, request: &Request) -> Vec<Option<u64>> {
     let finished = run_request(request, &case.graph, &resources(2, 1 << 28)).unwrap();
     let (ids, column) = finished.table.rows().next_batch(usize::MAX).unwrap().unwrap();

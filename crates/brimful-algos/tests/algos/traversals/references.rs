@@ -1,4 +1,4 @@
-//! Different algorithms for the same results, on edges in memory.
+//! Different algorithms with the same results, on edges in memory.
 
 use brimful_graph::random::splitmix64;
 use std::cmp::Reverse;
@@ -58,7 +58,7 @@ pub(crate) fn path_counts(case: &Case, sources: &[usize]) -> Vec<u64> {
     counts
 }
 
-/// Core numbers, removing one vertex of least degree at a time.
+/// Core numbers, by removing one vertex of least degree at a time.
 pub(crate) fn core_numbers(case: &Case) -> Vec<u64> {
     let mut neighbours = vec![Vec::new(); case.out.len()];
     for (source, targets) in case.out.iter().enumerate() {
@@ -116,7 +116,7 @@ pub(crate) fn strong_components(case: &Case) -> Vec<Option<u64>> {
     name
 }
 
-/// Label propagation straight from its definition.
+/// Label propagation, computed from its definition.
 pub(crate) fn propagated(case: &Case, undirected: bool, supersteps: u64) -> Vec<u64> {
     let mut around = vec![Vec::new(); case.out.len()];
     for (vertex, targets) in case.out.iter().enumerate() {
@@ -142,7 +142,7 @@ pub(crate) fn propagated(case: &Case, undirected: bool, supersteps: u64) -> Vec<
     labels
 }
 
-/// Colours of one vertex after the other, in the order that the algorithm's header names.
+/// First-fit colours of one vertex after the other, in the order of the algorithm's header.
 pub(crate) fn first_fit(case: &Case) -> Vec<u64> {
     let mut around = vec![Vec::new(); case.out.len()];
     for (source, targets) in case.out.iter().enumerate() {

@@ -18,7 +18,7 @@ use brimful_store::ErrorKind;
 use super::{CASES, Case, cases};
 use crate::{resources, smallest, threads};
 
-/// Bits of the states, supersteps, signals, and the supersteps that were sparse.
+/// Bits of the states, supersteps, signals, and number of sparse supersteps.
 type Outcome = (Vec<u8>, u64, u64, u64);
 
 fn outcome<P: Program>(
@@ -55,7 +55,7 @@ fn check_traversals<P: Program>(program: &P, case: &Case, weighted: bool) {
                 let found = outcome(program, case, &options(traversal), threads, budget).unwrap();
                 assert!(found.0 == wanted.0, "{traversal:?}, {threads} threads, {budget} bytes");
                 assert_eq!((found.1, found.2), (wanted.1, wanted.2));
-                // With room to spare, frontiers of small graphs are all small.
+                // With memory to spare, all frontiers of small graphs count as small.
                 match traversal {
                     TraversalMode::Dense => assert_eq!(found.3, 0),
                     TraversalMode::Sparse if budget == 1 << 28 => assert_eq!(found.3, wanted.1),
@@ -112,7 +112,7 @@ fn a_run_ends_at_its_limits_and_says_so() {
     assert_eq!(reason(&limited(0, None)), (0, Reason::MaxSupersteps));
     assert_eq!(reason(&limited(u64::MAX, Some(0.0))), (1, Reason::MaxSeconds));
     assert_eq!(reason(&limited(u64::MAX, Some(1e9))).1, Reason::NoChange);
-    // A score of 1, the default where a state changed, does not exceed 1.
+    // The default score of a changed state, 1, does not exceed 1.
     let deaf = RunOptions { signal_threshold: Some(1.0), ..Default::default() };
     assert_eq!(reason(&deaf), (1, Reason::NoChange));
     let deaf = RunOptions { collect_threshold: Some(1.0), ..Default::default() };
@@ -156,8 +156,8 @@ fn few_blocks_of_a_unit_on_disk_are_read_alone_and_checked() {
     };
     let (wanted, _, read) = search(TraversalMode::Dense, 1 << 28).unwrap();
     assert!(read >= unit.len, "the unit is read whole");
-    // From the smallest budget on: first supersteps are dense, then sparse, then the unit stays in
-    // memory.
+    // From the smallest budget on: the first supersteps are dense, later ones sparse, and then the
+    // unit stays in memory.
     let budgets = (1..200).map(|step| step << 17);
     let budget = budgets.into_iter().find(|budget| {
         search(TraversalMode::Sparse, *budget).is_ok_and(|(levels, sparse, read)| {
