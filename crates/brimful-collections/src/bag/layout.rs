@@ -299,6 +299,6 @@ mod tests {
             let _ = seen.get(slot);
         }
         assert_eq!(SpanHead::read(&page), None);
-        assert_eq!(SlotPage::new(&[], &classes).get(0), None);
+        assert_eq!(SlotPage::new(&[0; 4096], &classes).get(0), None);
     }
 }
