@@ -112,7 +112,7 @@ def test_a_run_without_supersteps_goes_on_in_a_store(grid: Path, tmp_path: Path)
     succeed(*arguments, "-o", tmp_path / "whole.csv", "--quiet")
     folder, out = tmp_path / "checkpoints", tmp_path / "resumed.csv"
     arguments += ["--store", "bytes", "--mode", "async", "--checkpoint-dir", folder, "-o", out]
-    assert "so many seconds" in refuse(USAGE, *arguments, "--checkpoint-every", 1)
+    assert "make checkpoints by time" in refuse(USAGE, *arguments, "--checkpoint-every", 1)
     code, _ = stop(arguments, folder, signal.SIGKILL, every="0.001s")
     assert code == -signal.SIGKILL
     assert not out.exists()

@@ -439,10 +439,11 @@ def test_directed_metis_lists_are_arcs(tmp_path: Path, count: int) -> None:
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n"])
 @pytest.mark.parametrize("name", ["e.csv", "e.tsv"])
-def test_a_header_alone_is_a_graph_without_edges(tmp_path: Path, name: str, end: str) -> None:
-    separator = "\t" if name.endswith(".tsv") else ","
-    for number, names in enumerate((["source", "target"], ["source", "target", "weight"])):
-        path = tmp_path / f"{number}{name}"
-        path.write_bytes((separator.join(names) + end).encode())
-        figures = succeed("import", path, tmp_path / f"{number}.brimful", "--json").figures
-        assert (figures["edges"], figures["weighted"]) == (0, len(names) == 3)
+def test_a_header_alone_has_no_edge(tmp_path: Path, name: str, end: str) -> None:
+    path, graph = tmp_path / name, tmp_path / "g.brimful"
+    delimiter = "\t" if name.endswith(".tsv") else ","
+    path.write_bytes(f"source{delimiter}target{end}".encode())
+    sentence = refuse(INPUT, "import", path, graph, "--quiet")
+    assert "there is no edge in it; `--vertices N` makes a graph without edges" in sentence
+    figures = succeed("import", path, graph, "--vertices", 3, "--json", "--quiet").figures
+    assert (figures["edges"], figures["vertices"]) == (0, 3)

@@ -170,7 +170,14 @@ counter.close()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("call", ["sync", "count", "count_many", "top", "add_many"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "add_many",
+        "count_many",
+        *(pytest.param(call, marks=pytest.mark.nightly) for call in ("sync", "count", "top")),
+    ],
+)
 def test_an_interrupted_call_of_a_collection_can_be_repeated(tmp_path: Path, call: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _COLLECTION, tmp_path / "counter", call],

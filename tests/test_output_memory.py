@@ -44,7 +44,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("long")
 
 
-@pytest.mark.parametrize(("length", "vertices"), [(200, 400_000), (400, 250_000), (10_000, 8_000)])
+@pytest.mark.parametrize(
+    ("length", "vertices"),
+    [
+        (200, 400_000),
+        pytest.param(400, 250_000, marks=pytest.mark.nightly),
+        pytest.param(10_000, 8_000, marks=pytest.mark.nightly),
+    ],
+)
 def test_long_ids_are_written_in_little_memory(folder: Path, length: int, vertices: int) -> None:
     graph = named_graph(folder, length, vertices)
     for suffix in ("parquet", "arrow"):

@@ -155,7 +155,7 @@ def test_weights_that_are_no_finite_numbers_are_named_with_their_line(
     tmp_path: Path, weight: str
 ) -> None:
     (tmp_path / "e.txt").write_text(f"u v w\n1 2 0.5\n2 3 {weight}\n")
-    sentence = refuse(3, "import", tmp_path / "e.txt", tmp_path / "g.brimful")
+    sentence = refuse(3, "import", tmp_path / "e.txt", tmp_path / "g.brimful", "--quiet")
     assert "e.txt:3:5" in sentence and f'"{weight}"' in sentence
     table = pa.table({"source": [1, 2], "target": [2, 3], "weight": [0.5, float(weight)]})
     with pytest.raises(bf.InputError, match=r"row 2, column .weight."):

@@ -75,7 +75,7 @@ def check(graph: Path, algorithm: str, threads: int, output: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "algorithm"), enumerate(ALGORITHMS))
+@pytest.mark.parametrize(("number", "algorithm"), list(enumerate(ALGORITHMS)))
 def test_a_named_budget_is_the_smallest(hub: Path, number: int, algorithm: str) -> None:
     # Over all algorithms every pair of threads and output occurs.
     check(hub, algorithm, THREADS[number % 3], OUTPUTS[number // 3 % 3])

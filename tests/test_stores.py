@@ -129,7 +129,7 @@ def test_schedulers_find_the_same(
 ) -> None:
     wanted = compute(graph, algorithm, options)
     store = {"store": "bytes", "mode": "async", "scheduler": scheduler}
-    found = compute(graph, algorithm, options, **store, threads=1)
+    found = compute(graph, algorithm, options, **store)
     assert_same(found, wanted, bound=1e-7)
     assert found.stats["scheduler"] == scheduler
 
