@@ -7,6 +7,7 @@ hundreds of times.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import random
@@ -138,24 +139,48 @@ def undisturbed(scenario: Scenario, folder: Path) -> tuple[dict[str, bytes], set
     return contents(folder, scenario.results), names_below(folder), seconds
 
 
-def kill_once(scenario: Scenario, folder: Path, seconds: float) -> tuple[bool, bool]:
-    """Kill the command after so many seconds, if it still runs; then do what the next user does.
+def kill_once(scenario: Scenario, folder: Path, seconds: float) -> bool:
+    """Kill the command after so many seconds; return whether it still ran.
 
-    Returns whether it was killed, and whether the next user went on from where it had been.
+    Then do what the next user does.
     """
     play(scenario, folder)
-    process = subprocess.Popen(
+    process = _start(scenario, folder)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(seconds)
+    killed = _kill(process)
+    finish(scenario, folder)
+    return killed
+
+
+def kill_after_checkpoint(scenario: Scenario, folder: Path) -> bool:
+    """Kill the command once it has made a checkpoint; return whether the next user resumes."""
+    play(scenario, folder)
+    before = names_below(folder)
+    process = _start(scenario, folder)
+    while process.poll() is None and not _checkpoints(folder, before):
+        time.sleep(0.0005)
+    _kill(process)
+    return finish(scenario, folder)
+
+
+def _checkpoints(folder: Path, before: set[str]) -> bool:
+    return any(name.endswith("/current") for name in names_below(folder) - before)
+
+
+def _start(scenario: Scenario, folder: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
         BRIMFUL + [str(word) for word in scenario.command(folder)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    try:
-        process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        process.kill()
-    killed = process.wait(60) == -signal.SIGKILL
-    return killed, finish(scenario, folder)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> bool:
+    """Kill a process; return whether it still ran."""
+    process.kill()
+    return process.wait(60) == -signal.SIGKILL
 
 
 def finish(scenario: Scenario, folder: Path) -> bool:

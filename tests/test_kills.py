@@ -12,6 +12,7 @@ from kills import (
     SCENARIOS,
     Scenario,
     contents,
+    kill_after_checkpoint,
     kill_once,
     moments,
     seconds_of_start,
@@ -29,14 +30,13 @@ def test_what_a_kill_left_is_finished_by_the_next_command(
     expected, names, seconds = undisturbed(scenario, calm)
     assert expected
     start = seconds_of_start()
-    killed = resumed = 0
+    killed = 0
     for number, share in enumerate(moments(scenario)):
         folder = tmp_path / str(number)
         folder.mkdir()
         moment = start + share * (seconds - start)
-        was_killed, went_on = kill_once(scenario, folder, moment)
+        was_killed = kill_once(scenario, folder, moment)
         killed += was_killed
-        resumed += went_on
         if not was_killed:
             # It had ended: the undisturbed one was slow for once.
             seconds = (start + seconds) / 2
@@ -47,4 +47,24 @@ def test_what_a_kill_left_is_finished_by_the_next_command(
         allowed = {"lock", "manifest-1", "vertices"}
         assert {name.rpartition("/")[2] for name in left} <= allowed, left
     assert 2 * killed >= KILLS, f"{KILLS - killed} of {KILLS} ended before they were killed"
-    assert resumed > 0 or not scenario.resumes, "nobody went on from where the command had been"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "scenario", [s for s in SCENARIOS if s.resumes], ids=lambda scenario: scenario.name
+)
+def test_a_command_killed_after_a_checkpoint_resumes_from_it(
+    scenario: Scenario, tmp_path: Path
+) -> None:
+    calm = tmp_path / "calm"
+    calm.mkdir()
+    expected, _, _ = undisturbed(scenario, calm)
+    # A short command may end between its checkpoint and its kill.
+    for attempt in range(20):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        resumed = kill_after_checkpoint(scenario, folder)
+        assert contents(folder, scenario.results) == expected
+        if resumed:
+            return
+    pytest.fail("20 commands ended before they were killed")
