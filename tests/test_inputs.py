@@ -138,6 +138,18 @@ def test_a_name_too_long_in_parquet_is_refused(tmp_path: Path) -> None:
     refused(INPUT, refused(BUDGET, "64M", *command).rsplit(" ", 1)[1], *command)
 
 
+def test_one_name_too_long_among_many_short_ones_in_parquet_is_refused(tmp_path: Path) -> None:
+    # The average name is short; a batch that repeats the long one would take 1.3 GB a column.
+    pool = pa.array([f"u{n}" for n in range(2000)] + ["x" * 10_000_000])
+    rows = pa.array([2000 if n % 2 else n % 2001 for n in range(100_000)], pa.int32())
+    ends = pa.DictionaryArray.from_arrays(rows, pool)
+    path = tmp_path / "names.parquet"
+    limit = {"dictionary_pagesize_limit": 64 * MIB}
+    pq.write_table(pa.table({"source": ends, "target": ends}), path, **limit)
+    command = ["import", path, tmp_path / "g.brimful"]
+    refused(INPUT, refused(BUDGET, "64M", *command).rsplit(" ", 1)[1], *command)
+
+
 def test_headers_of_pages_are_read(tmp_path: Path) -> None:
     from brimful.parquet_pages import page_at, pages_of
 

@@ -99,7 +99,10 @@ def write_table(table: Callable[[], Any], path: str, *, overwrite: bool) -> None
             if format_name == "csv":
                 from pyarrow import csv
 
-                csv.write_csv(whole, partial)
+                # Arrow would quote the names of the columns; results have `vertex,state`.
+                with open(partial, "wb") as file:
+                    file.write(",".join(whole.column_names).encode() + b"\n")
+                    csv.write_csv(whole, file, csv.WriteOptions(include_header=False))
             else:
                 write_arrow(whole, partial, format_name)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

@@ -1,11 +1,13 @@
 """Sizes of the pages of Parquet files, read from their headers.
 
 A page begins with a Thrift compact struct (Parquet format, `PageHeader`); what of it is not needed
-is skipped. Invariant: nothing is decompressed, and no size is believed beyond its column chunk.
+is skipped. Invariant: only a dictionary is decompressed, and no size is believed beyond its column
+chunk.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +17,9 @@ _HEADER_BYTES = (64, 1 << 12, 1 << 20)
 #: Numbers of the fields of a page header.
 _UNCOMPRESSED, _COMPRESSED = 2, 3
 _KINDS = (5, 7, 8)
+#: Codecs whose name in Arrow is another.
+_CODECS = {"LZ4": "lz4_raw"}
+_LENGTH = struct.Struct("<I")
 #: Types of Thrift's compact protocol.
 _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 11, 12
 _NUMBERS = (4, 5, 6)
@@ -44,6 +49,32 @@ def pages_of(raw: Any, chunk: Any) -> Iterator[Page]:
         page = page_at(raw, start)
         yield page
         start += page.header + page.compressed
+
+
+def longest_string(raw: Any, chunk: Any, page: Page) -> int:
+    """Return the bytes of the longest string of a dictionary, the first page of a column chunk.
+
+    0 if it holds no strings, and the size of the page if it cannot be read; whoever reads the rows
+    then says what is wrong.
+    """
+    import pyarrow as pa
+
+    if chunk.physical_type != "BYTE_ARRAY":
+        return 0
+    raw.seek(chunk.dictionary_page_offset + page.header)
+    data = raw.read(page.compressed)
+    codec = _CODECS.get(chunk.compression, chunk.compression.lower())
+    try:
+        if codec != "uncompressed":
+            data = pa.Codec(codec).decompress(data, page.uncompressed)
+        longest = at = 0
+        while at < page.uncompressed:
+            (length,) = _LENGTH.unpack_from(data, at)
+            longest = max(longest, length)
+            at += _LENGTH.size + length
+    except (OSError, ValueError, struct.error):
+        return page.uncompressed
+    return longest
 
 
 def page_at(raw: Any, offset: int) -> Page:

@@ -9,12 +9,12 @@ import contextlib
 import itertools
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from brimful.errors import InputError, UsageError
-from brimful.parquet_pages import pages_of
+from brimful.parquet_pages import Page, longest_string, pages_of
 from brimful.reader_errors import reader_errors
 from brimful.remote import is_remote, open_file
 from brimful.tables import (
@@ -39,6 +39,8 @@ _BUFFER_BYTES = 1 << 20
 _MOST_PAGES = 1 << 17
 #: What is looked at of a file that is no Parquet.
 _LOOKED_AT_BYTES = 4096
+#: Dictionaries up to this size hold no long strings.
+_SMALL_DICTIONARY_BYTES = 64 << 10
 #: Column chunks up to this size are covered by the reserve whatever their pages are.
 _SMALL_CHUNK_BYTES = 4 << 20
 
@@ -92,11 +94,8 @@ def open_parquet(
                 chosen.append(columns.weight)
             target_schema = edge_schema(path, schema, columns)
             needs = _needs(file.metadata, raw, chosen, every_page=not is_remote(path))
-            raw.seek(0)
-            rows = _BATCH_ROWS
-            if any(pa.types.is_string(item.type) for item in target_schema):
-                rows = max(1, min(_BATCH_NAMES, _BATCH_BYTES // max(needs.value_bytes, 1)))
-            batches = file.iter_batches(batch_size=rows, columns=chosen, use_threads=False)
+            has_strings = any(pa.types.is_string(item.type) for item in target_schema)
+            batches = _batches(file, raw, chosen, needs if has_strings else None)
         table = EdgeTable(
             path,
             columns.source,
@@ -117,11 +116,13 @@ def open_parquet(
 class _Needs:
     """What decoding takes beyond small pages in bytes, and the bytes of a value on average.
 
-    Both are those of the largest pages.
+    Both are those of the largest pages. `dictionaries` are the pages that may hold a long string,
+    which rows may repeat, each with its column chunk.
     """
 
     page_bytes: int
     value_bytes: int
+    dictionaries: list[tuple[Any, Page]]
 
 
 def _needs(metadata: Any, raw: Any, chosen: Sequence[str], every_page: bool) -> _Needs:
@@ -132,6 +133,7 @@ def _needs(metadata: Any, raw: Any, chosen: Sequence[str], every_page: bool) -> 
     """
     largest: dict[str, int] = {}
     value_bytes, looked_at = 0, 0
+    dictionaries: list[tuple[Any, Page]] = []
     for group in range(metadata.num_row_groups):
         row_group = metadata.row_group(group)
         for index in range(row_group.num_columns):
@@ -152,6 +154,8 @@ def _needs(metadata: Any, raw: Any, chosen: Sequence[str], every_page: bool) -> 
                     is_first = dictionary_bytes == 0 and chunk.has_dictionary_page
                     if is_first:
                         dictionary_bytes = both
+                        if page.uncompressed > _SMALL_DICTIONARY_BYTES:
+                            dictionaries.append((chunk, page))
                     else:
                         values_bytes = max(values_bytes, both)
                     value_bytes = max(value_bytes, page.uncompressed // max(page.values, 1))
@@ -161,4 +165,19 @@ def _needs(metadata: Any, raw: Any, chosen: Sequence[str], every_page: bool) -> 
             # A page is compressed, then decompressed, then decoded: twice both is a bound.
             need = 2 * min(whole, dictionary_bytes + values_bytes)
             largest[column] = max(largest.get(column, 0), need)
-    return _Needs(sum(need for need in largest.values() if need > _SMALL_CHUNK_BYTES), value_bytes)
+    page_bytes = sum(need for need in largest.values() if need > _SMALL_CHUNK_BYTES)
+    return _Needs(page_bytes, value_bytes, dictionaries)
+
+
+def _batches(file: Any, raw: Any, chosen: list[str], strings: _Needs | None) -> Iterator[Any]:
+    """Yield batches; of columns with strings such that these take few bytes.
+
+    Dictionaries are looked into here, once the budget is known to suffice.
+    """
+    rows = _BATCH_ROWS
+    if strings is not None:
+        longest = (longest_string(raw, chunk, page) for chunk, page in strings.dictionaries)
+        value_bytes = max(strings.value_bytes, *longest, 1)
+        rows = max(1, min(_BATCH_NAMES, _BATCH_BYTES // value_bytes))
+    raw.seek(0)
+    yield from file.iter_batches(batch_size=rows, columns=chosen, use_threads=False)

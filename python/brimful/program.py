@@ -342,7 +342,7 @@ class States(PerVertex[Any]):
         >>> with bf.Graph.from_arrow(pa.table({"source": [1], "target": [2]})) as graph:
         ...     bf.run(graph, Degree()).write(path)
         >>> pathlib.Path(path).read_text().split()
-        ['"vertex","state"', '1,1', '2,0']
+        ['vertex,state', '1,1', '2,0']
         """
         write_table(self.to_arrow, path, overwrite=overwrite)
 
