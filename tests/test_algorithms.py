@@ -404,3 +404,30 @@ def test_paths_too_long_for_a_number_are_refused(tmp_path: Path) -> None:
     half = table.set_column(2, "weight", pa.array([8e307, 8e307]))
     with bf.Graph.from_arrow(half, weight="weight") as graph:
         assert bf.sssp(graph, 0, weighted=True)[2] == 16e307
+
+
+@pytest.mark.parametrize(("scale", "edges"), [(17, 32), (18, 48)])
+def test_scc_searches_where_the_edges_fit_and_colours_elsewhere(
+    tmp_path: Path, scale: int, edges: int
+) -> None:
+    path = tmp_path / "r.brimful"
+    size = ["--scale", scale, "--edge-factor", edges]
+    succeed("generate", "rmat", path, *size, "--seed", 3, "--quiet")
+    with bf.Graph.open(path) as graph:
+        least = {}
+        for method in ("auto", "search", "coloring"):
+            with pytest.raises(bf.BudgetError) as caught:
+                bf.scc(graph, method=method, budget="1M")
+            least[method] = caught.value.needed_bytes
+        # The smaller graph takes less memory for a search, the larger one for colours.
+        assert (least["search"] < least["coloring"]) == (scale == 17)
+        assert least["auto"] == min(least["search"], least["coloring"])
+        plan = bf.plan(graph, "scc", budget="4G")
+        assert plan.minimum_budget_bytes >= least["auto"]
+
+        searched = bf.scc(graph, budget=least["search"])
+        assert searched.stats["supersteps"] == 1
+        if scale == 18:
+            coloured = bf.scc(graph, budget=least["search"] - 1)
+            assert coloured.stats["supersteps"] > 1
+            assert searched.to_arrow()["component"].equals(coloured.to_arrow()["component"])

@@ -16,7 +16,7 @@ use brimful_engine::forecast::{Forecast, Steps};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
-use crate::planning::{Planner, Subject};
+use crate::planning::{InMemory, Planner, Subject};
 use crate::registry::{Accepts, Info, ParameterInfo, Takes};
 use crate::request::{Finished, Request, Stats};
 use crate::{Error, Result};
@@ -61,39 +61,23 @@ pub(crate) fn plan_any(planner: &Planner<'_>) -> Result<Forecast> {
     }
 }
 
-/// The condition for union-find.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum UnionFind {
-    /// Unconditionally.
-    Always,
-    /// If its arrays fit the budget.
-    IfItFits,
-    Never,
-}
-
 fn plan<L: Label + 'static>(planner: &Planner<'_>) -> Result<Forecast> {
-    let wanted = union_find_wanted(planner.request)?;
-    let least = match wanted {
-        UnionFind::Never => None,
-        _ => {
-            planner.of_scan(|setting| union_find::least_bytes::<L>(setting.extent, setting.workers))
-        }
-    };
-    if let Some(least) =
-        least.filter(|least| wanted == UnionFind::Always || *least <= planner.limit())
-    {
-        let forecast = planner.scans(1, |setting| union_find::likely_bytes::<L>(setting.extent));
-        return Ok(Forecast { minimum_bytes: least, ..forecast });
-    }
-    // R-MAT of 2^20 vertices takes 7 supersteps with four passes over both indexes in total.
-    let forecast = planner
-        .program(&ConnectedComponents::<L>::new(), planner.spreading(Steps::about(7, 4.0))?)?;
-    let minimum = forecast.minimum_bytes;
-    Ok(Forecast { minimum_bytes: least.map_or(minimum, |least| least.min(minimum)), ..forecast })
+    let least =
+        planner.of_scan(|setting| union_find::least_bytes::<L>(setting.extent, setting.workers));
+    let union_find = least.map(|minimum_bytes| Forecast {
+        minimum_bytes,
+        ..planner.scans(1, |setting| union_find::likely_bytes::<L>(setting.extent))
+    });
+    let union_find = union_find.ok_or_else(|| union_find::too_large().into());
+    union_find_wanted(planner.request)?.forecast(planner.limit(), union_find, || {
+        // R-MAT of 2^20 vertices takes 7 supersteps with four passes over both indexes in total.
+        let steps = planner.spreading(Steps::about(7, 4.0))?;
+        planner.program(&ConnectedComponents::<L>::new(), steps)
+    })
 }
 
 /// The condition for union-find in a request.
-fn union_find_wanted(request: &Request) -> Result<UnionFind> {
+fn union_find_wanted(request: &Request) -> Result<InMemory> {
     let method = request.choice("method", &["auto", "union_find", "propagation"])?;
     if request.max_supersteps.is_some() && method == "union_find" {
         let what = "union_find has no supersteps to limit; leave --max-supersteps out (Python: max_supersteps=)";
@@ -106,9 +90,9 @@ fn union_find_wanted(request: &Request) -> Result<UnionFind> {
         return Err(Error::Usage(what.into()));
     }
     Ok(match method {
-        "union_find" => UnionFind::Always,
-        "auto" if request.max_supersteps.is_none() && !swept => UnionFind::IfItFits,
-        _ => UnionFind::Never,
+        "union_find" => InMemory::Always,
+        "auto" if request.max_supersteps.is_none() && !swept => InMemory::IfItFits,
+        _ => InMemory::Never,
     })
 }
 
@@ -123,8 +107,7 @@ fn run<L: Label + 'static>(
     };
     let extent = Extent::of(graph, &[Index::In], false);
     let least = union_find::least_bytes::<L>(&extent, resources.workers());
-    let fits = least.is_some_and(|least| least <= resources.budget.limit());
-    if wanted == UnionFind::Always || wanted == UnionFind::IfItFits && fits {
+    if wanted.applies(least, resources.budget.limit()) {
         let (labels, stats) = union_find::components::<L>(graph, resources)?;
         return finish(
             Values::vertices(labels, |label: L| Some(label.into()), Some),

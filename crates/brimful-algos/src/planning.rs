@@ -29,6 +29,47 @@ pub enum Subject<'g> {
     Sizes(Sizes),
 }
 
+/// When a method with the whole graph, or an array of all vertices, in memory replaces supersteps.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum InMemory {
+    /// Unconditionally.
+    Always,
+    /// If the budget allows.
+    IfItFits,
+    Never,
+}
+
+impl InMemory {
+    /// True if the method is to run in a budget of `limit` bytes; `least` is the smallest that it
+    /// works in, if any.
+    pub(crate) fn applies(self, least: Option<u64>, limit: u64) -> bool {
+        match self {
+            Self::Always => true,
+            Self::IfItFits => least.is_some_and(|least| least <= limit),
+            Self::Never => false,
+        }
+    }
+
+    /// The forecast of the method, an error if the graph is too large for it, or of supersteps.
+    /// The smallest budget is that of either where the budget decides.
+    pub(crate) fn forecast(
+        self,
+        limit: u64,
+        method: Result<Forecast>,
+        supersteps: impl FnOnce() -> Result<Forecast>,
+    ) -> Result<Forecast> {
+        match (self, method) {
+            (Self::Always, method) => method,
+            (Self::Never, _) | (Self::IfItFits, Err(_)) => supersteps(),
+            (Self::IfItFits, Ok(method)) => {
+                let (least, other) = (method.minimum_bytes, supersteps()?);
+                let minimum_bytes = least.min(other.minimum_bytes);
+                Ok(Forecast { minimum_bytes, ..if least <= limit { method } else { other } })
+            }
+        }
+    }
+}
+
 /// A request to forecast, with its graph and resources.
 #[derive(Debug, Clone, Copy)]
 pub struct Planner<'p> {

@@ -41,14 +41,14 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use brimful_engine::extent::Extent;
-use brimful_engine::forecast::{Forecast, Setting, Steps};
+use brimful_engine::forecast::{Forecast, Steps};
 use brimful_engine::{Combiner, Count, Globals, Mode, Program, Reason, Values, Vertex};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
 use crate::connected_components::propagation::{Label, fits_narrow};
 use crate::connected_components::{self};
-use crate::planning::Planner;
+use crate::planning::{InMemory, Planner, Subject};
 use crate::registry::{Accepts, Info, ParameterInfo, Takes};
 use crate::request::{Finished, Request};
 use crate::{Error, Result};
@@ -87,18 +87,8 @@ pub(crate) const INFO: Info = Info {
     },
 };
 
-/// The condition for a depth-first search.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Search {
-    /// Unconditionally.
-    Always,
-    /// If the edges fit in memory.
-    IfItFits,
-    Never,
-}
-
 /// The condition for a depth-first search in a request.
-fn search_wanted(request: &Request) -> Result<Search> {
+fn search_wanted(request: &Request) -> Result<InMemory> {
     let method = request.choice("method", &["auto", "search", "coloring"])?;
     let in_supersteps = request.max_supersteps.is_some()
         || request.store.is_some()
@@ -108,32 +98,29 @@ fn search_wanted(request: &Request) -> Result<Search> {
         return Err(Error::Usage(what.into()));
     }
     Ok(match method {
-        "search" => Search::Always,
-        "auto" if !in_supersteps => Search::IfItFits,
-        _ => Search::Never,
+        "search" => InMemory::Always,
+        "auto" if !in_supersteps => InMemory::IfItFits,
+        _ => InMemory::Never,
     })
 }
 
 /// True if the strong components are those of [`connected_components`], because all edges lead both
 /// ways, and the request allows that method.
 fn is_undirected(request: &Request, directed: bool) -> Result<bool> {
-    Ok(!directed && search_wanted(request)? == Search::IfItFits)
+    Ok(!directed && search_wanted(request)? == InMemory::IfItFits)
 }
 
 fn plan<L: Label + 'static>(planner: &Planner<'_>) -> Result<Forecast> {
-    let wanted = search_wanted(planner.request)?;
-    let bytes = |setting: &Setting<'_>| depth_first::bytes::<L>(setting.extent, setting.workers);
-    let fits = || {
-        planner.of_scan(|setting| bytes(setting).is_some_and(|(needed, _)| needed <= setting.limit))
-    };
-    if wanted == Search::Always || wanted == Search::IfItFits && fits() {
-        return Ok(planner.scans(1, |setting| {
-            let (needed, labels) = bytes(setting).unwrap_or((u64::MAX, 0));
-            (needed, labels, labels)
-        }));
-    }
-    // R-MAT of 2^20 vertices: 22 supersteps with five passes over both indexes in total.
-    planner.program(&StrongComponents::<L>::new(), planner.spreading(Steps::about(22, 5.0))?)
+    let bytes = planner.of_scan(|setting| depth_first::bytes::<L>(setting.extent, setting.workers));
+    let search = bytes.map(|(needed, labels)| Forecast {
+        minimum_bytes: needed,
+        ..planner.scans(1, |_| (needed, labels, labels))
+    });
+    let search = search.ok_or_else(depth_first::too_large);
+    search_wanted(planner.request)?.forecast(planner.limit(), search, || {
+        // R-MAT of 2^20 vertices: 22 supersteps with five passes over both indexes in total.
+        planner.program(&StrongComponents::<L>::new(), planner.spreading(Steps::about(22, 5.0))?)
+    })
 }
 
 /// The least signal, and the number of signals.
@@ -340,15 +327,18 @@ fn run<L: Label + 'static>(
     let wanted = search_wanted(request)?;
     let extent = Extent::of(graph, &[Index::In], false);
     let needed = depth_first::bytes::<L>(&extent, resources.workers()).map(|(needed, _)| needed);
-    let fits = needed.is_some_and(|needed| needed <= resources.budget.limit());
-    if wanted == Search::Always || wanted == Search::IfItFits && fits {
-        let Some(needed) = needed else {
-            let what = "the method search is for less than 2^32 vertices and edges; use the method coloring";
-            return Err(Error::Usage(what.into()));
-        };
+    if wanted.applies(needed, resources.budget.limit()) {
+        let needed = needed.ok_or_else(depth_first::too_large)?;
         let (labels, stats) = depth_first::components::<L>(graph, needed, resources)?;
         let values = Values::vertices(labels, |label: L| Some(label.into()), Some).without_nulls();
         return Finished::new(graph, "component", values, stats, "search");
+    }
+    if request.store.is_none() {
+        // A refusal names the smallest budget of either method.
+        let limit = resources.budget.limit();
+        let planner = Planner::new(request, Subject::Graph(graph), resources.workers(), limit)?;
+        let purpose = "to find strong components";
+        resources.budget.require(plan::<L>(&planner)?.minimum_bytes, purpose)?;
     }
     let output = request.run(&StrongComponents::<L>::new(), u64::MAX, graph, resources)?;
     let values = Values::vertices(output.states, component::<L>, Some);

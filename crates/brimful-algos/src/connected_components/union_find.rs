@@ -38,6 +38,12 @@ pub(super) fn least_bytes<L>(extent: &Extent, workers: usize) -> Option<u64> {
     (extent.vertices < u64::from(u32::MAX)).then_some(bytes)
 }
 
+/// The error where `least_bytes` is `None`.
+pub(super) fn too_large() -> Error {
+    let what = "the method union_find is for less than 2^32 vertices; use the method propagation";
+    Error::Usage(what.into())
+}
+
 /// Bytes of parents during the scan, of all arrays after it, and of the labels, which stay.
 pub(super) fn likely_bytes<L>(extent: &Extent) -> (u64, u64, u64) {
     let vertices = extent.vertices;
@@ -58,9 +64,7 @@ pub(super) fn components<L: Label>(
 ) -> Result<(ScratchArray<L>, Stats)> {
     let (begin, workers, shards) = (Instant::now(), resources.workers(), in_shards(graph)?);
     let extent = Extent::of(graph, &[Index::In], false);
-    let needed = least_bytes::<L>(&extent, workers).ok_or_else(|| {
-        Error::Usage("union_find is for less than 2^32 vertices: use propagation".into())
-    })?;
+    let needed = least_bytes::<L>(&extent, workers).ok_or_else(too_large)?;
     resources.budget.require(needed, "to find components by union-find")?;
     let memory =
         resources.budget.reserve(resources.budget.limit(), "to find components by union-find")?;

@@ -18,6 +18,7 @@ use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 use brimful_store::scratch::ScratchArray;
 
+use crate::Error;
 use crate::connected_components::labels::{WINDOW, labels};
 use crate::connected_components::propagation::Label;
 
@@ -40,6 +41,13 @@ pub(super) fn bytes<L>(extent: &Extent, workers: usize) -> Option<(u64, u64)> {
     let windows = (workers * WINDOW * size_of::<u64>()) as u64;
     let labels = extent.vertices * size_of::<L>() as u64;
     Some((search + windows + Adjacency::reading_bytes(extent), labels))
+}
+
+/// The error where `bytes` is `None`.
+pub(super) fn too_large() -> Error {
+    let what =
+        "the method search is for less than 2^32 vertices and edges; use the method coloring";
+    Error::Usage(what.into())
 }
 
 /// The label of every vertex with edges: the least offset of its component.
