@@ -27,6 +27,9 @@ use pyo3::types::PyCapsule;
 use crate::arrow_names::{self, ColumnIds};
 use crate::errors::Failure;
 
+/// Characters of a value that a message shows: those of a shortened word and its marks.
+const MOST_SHOWN: usize = 45;
+
 const STREAM: &CStr = c"arrow_array_stream";
 
 /// A column to read and its position in the batches.
@@ -455,7 +458,10 @@ impl Judge<'_> {
         found: &str,
     ) -> Result<()> {
         let row = self.row(at);
-        let shown: String = found.chars().take(40).collect();
+        let shown = match found.char_indices().nth(MOST_SHOWN) {
+            Some((end, _)) => format!("{}...", &found[..end]),
+            None => found.into(),
+        };
         if self.on_error == OnError::Fail {
             let name = &wanted.name;
             let (path, row) =
