@@ -16,7 +16,7 @@ from brimful.choices import Lists, Mode, Precision, Scheduler
 from brimful.errors import UsageError
 from brimful.per_vertex import Vertices, vertex_ids
 from brimful.sizes import MOST, parse_count
-from brimful.wording import did_you_mean, shortened, unknown
+from brimful.wording import did_you_mean, either, shortened, unknown
 
 MODES: tuple[str, ...] = get_args(Mode)
 PRECISIONS: tuple[str, ...] = get_args(Precision)
@@ -101,9 +101,7 @@ def check_parameters(algorithm: str, params: Mapping[str, object]) -> None:
 
 def _check_value(name: str, value: object, kind: str, choices: list[str] | None) -> None:
     if choices is not None:
-        if not isinstance(value, str) or value not in choices:
-            hint = did_you_mean(value, choices) if isinstance(value, str) else ""
-            raise UsageError(f"{name} must be {' or '.join(choices)}, not {shortened(value)}{hint}")
+        checks.word(value, name, choices)
         return
     number = float(value) if checks.is_real(value) else math.nan
     if kind == "number" and not math.isfinite(number):
@@ -128,6 +126,5 @@ def check_store(url: str | None) -> None:
     name = url.partition(":")[0]
     if name not in names:
         raise UsageError(
-            f'there is no store "{shortened(url)}"; use {", ".join(forms[:-1])} or {forms[-1]}'
-            + did_you_mean(name, names)
+            f'there is no store "{shortened(url)}"; use {either(forms)}' + did_you_mean(name, names)
         )

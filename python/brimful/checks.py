@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any, TypeGuard
 
 from brimful.errors import UsageError
-from brimful.wording import did_you_mean, printable, shortened
+from brimful.wording import did_you_mean, either, printable, shortened
 
 #: As long as a path can be.
 _LONGEST_TEXT = 4096
@@ -48,17 +48,16 @@ def real(value: Any, name: str) -> float | None:
     raise UsageError(f"{name} must be a number, not {shortened(value)}")
 
 
-def word(value: object, name: str, known: Iterable[str]) -> str:
+def word(value: object, name: str, known: Sequence[str]) -> str:
     """Return one of some words.
 
     Raises:
         UsageError: `value` is another word, or no word.
     """
-    names = list(known)
-    if isinstance(value, str) and value in names:
+    if isinstance(value, str) and value in known:
         return value
-    hint = did_you_mean(value, names) if isinstance(value, str) else ""
-    raise UsageError(f"{name} must be {' or '.join(names)}, not {shortened(value)}{hint}")
+    hint = did_you_mean(value, known) if isinstance(value, str) else ""
+    raise UsageError(f"{name} must be {either(known)}, not {shortened(value)}{hint}")
 
 
 def text(value: object, name: str) -> str | None:
