@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import brimful as bf
-from brimful.ingest import ImportOptions
+from brimful.import_options import import_options
 from brimful.sampling import sizes_of_inputs
 from command import BRIMFUL, USAGE, brimful, refuse, succeed
 
@@ -367,16 +367,16 @@ def test_headers(
 ) -> None:
     # What is compressed is known by how it begins.
     (tmp_path / name).write_bytes(gzip.compress(text.encode()) if compressed else text.encode())
-    found = sizes_of_inputs([str(tmp_path / name)], ImportOptions())
+    found = sizes_of_inputs([str(tmp_path / name)], import_options())
     assert found is not None
     sizes = found.sizes
     assert (sizes.vertices, sizes.edges, sizes.undirected, found.weighted) == expected
     (tmp_path / name).write_text("x\n")
-    assert sizes_of_inputs([str(tmp_path / name)], ImportOptions()) is None
+    assert sizes_of_inputs([str(tmp_path / name)], import_options()) is None
     cut = bytearray(gzip.compress(bytes(range(256)) * 99))
     cut[20:40] = bytes(20)
     (tmp_path / name).write_bytes(cut)
-    assert sizes_of_inputs([str(tmp_path / name)], ImportOptions()) is None
+    assert sizes_of_inputs([str(tmp_path / name)], import_options()) is None
 
 
 def test_what_comes_through_a_pipe_is_read_once(tmp_path: Path) -> None:
@@ -399,18 +399,18 @@ def test_lists_and_what_lies_beside_are_counted(tmp_path: Path) -> None:
     (tmp_path / "b.properties").write_text(properties)
     counted = {"a.adj": 5, "a.adjlist": 3, "b.v": 1, "b.e": 1}
     for name, edges in counted.items():
-        found = sizes_of_inputs([str(tmp_path / name)], ImportOptions())
+        found = sizes_of_inputs([str(tmp_path / name)], import_options())
         assert found is not None and abs(found.sizes.edges - edges) <= edges // 3, name
         assert found.sizes.undirected == name.startswith("b") and not found.weighted
     # Only the property that is the weight makes a graph weighted.
     for names, weighted in [("time", False), ("time, weight", True)]:
         said = f"{properties}graph.b.edge-properties.names : {names}\n"
         (tmp_path / "b.properties").write_text(said)
-        found = sizes_of_inputs([str(tmp_path / "b.v")], ImportOptions())
+        found = sizes_of_inputs([str(tmp_path / "b.v")], import_options())
         assert found is not None and found.weighted == weighted
     # Pairs are counted by their length, which that of a compressed file is not, whatever its name.
     (tmp_path / "pairs.bin").write_bytes(gzip.compress(bytes(800)))
-    assert sizes_of_inputs([str(tmp_path / "pairs.bin")], ImportOptions(format="u32pairs")) is None
+    assert sizes_of_inputs([str(tmp_path / "pairs.bin")], import_options(format="u32pairs")) is None
 
 
 def test_an_import_that_cannot_be_foreseen_says_so(tmp_path: Path) -> None:

@@ -48,6 +48,19 @@ def real(value: Any, name: str) -> float | None:
     raise UsageError(f"{name} must be a number, not {shortened(value)}")
 
 
+def whole(value: Any, name: str, most: int) -> int:
+    """Return a whole number from 0 to `most`, which may be a float such as 11.5e9.
+
+    Raises:
+        UsageError: `value` is another number, or none.
+    """
+    if not is_real(value) or not math.isfinite(value) or value < 0 or value != int(value):
+        raise UsageError(f"{name} must be a whole number of at least 0, not {shortened(value)}")
+    if value > most:
+        raise UsageError(f"{name} must be at most {most:,}, not {shortened(value)}")
+    return int(value)
+
+
 def word(value: object, name: str, known: Sequence[str]) -> str:
     """Return one of some words.
 
