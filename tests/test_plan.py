@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -17,7 +18,7 @@ import pytest
 import brimful as bf
 from brimful.import_options import import_options
 from brimful.sampling import sizes_of_inputs
-from command import BRIMFUL, USAGE, brimful, refuse, succeed
+from command import BRIMFUL, INPUT, USAGE, brimful, refuse, succeed
 
 MIB = 1 << 20
 #: How far memory and disk may be from the forecast.
@@ -553,6 +554,16 @@ def test_a_graph_has_its_own_sizes(rmat: Path) -> None:
     assert brimful("plan", rmat.parent / "missing.brimful", "pagerank", "--quiet").code == 3
 
 
+def test_a_plan_needs_the_sources_of_its_run(rmat: Path) -> None:
+    without, some = plan(rmat, "bfs"), plan(rmat, "bfs", "--source", 1, "--source", 2)
+    assert without["supersteps"] == some["supersteps"]
+    for source, code, part in ((1 << 40, INPUT, "has no vertex"), ("one", USAGE, "an integer in")):
+        refused = refuse(code, "plan", rmat, "bfs", "--source", source, *MACHINE, "--quiet")
+        assert part in refused
+        assert refused == refuse(code, "run", "bfs", rmat, "--source", source, "--quiet")
+    assert plan("bfs", "--vertices", 5, "--edges", 6, "--source", "any")["fits"]
+
+
 def test_python_says_what_the_command_line_says(rmat: Path) -> None:
     with bf.Graph.open(rmat) as graph:
         here = bf.plan(
@@ -563,6 +574,19 @@ def test_python_says_what_the_command_line_says(rmat: Path) -> None:
         assert result.stats["forecast"]["scratch_bytes"] == here.scratch_bytes
         with pytest.raises(bf.UsageError, match="do not apply to a graph that exists"):
             bf.plan(graph, "bfs", vertices=3)
+        machine: Any = {"disk_bandwidth": 2, "memory_bandwidth": 30}
+        without, some = (bf.plan(graph, "bfs", source=of, **machine) for of in (None, [1, 2]))
+        assert without.supersteps == some.supersteps
+        for of in (1 << 40, "one", [1, 1 << 40]):
+            with pytest.raises(bf.NotFoundError) as refused:
+                bf.plan(graph, "bfs", source=of, **machine)
+            with pytest.raises(bf.NotFoundError, match=re.escape(str(refused.value))):
+                bf.bfs(graph, of)
+        with pytest.raises(bf.UsageError, match="kcore takes no source"):
+            bf.plan(graph, "kcore", source=1)
+        with pytest.raises(TypeError, match=r"plan\(\) got .* 'sorce'; did you mean 'source'"):
+            bf.plan(graph, "bfs", sorce=1)  # type: ignore[call-arg]
+    assert bf.plan(None, "bfs", vertices=5, edges=6, source="any", **machine).imported is not None
     unbuilt = bf.plan(
         None,
         "kcore",

@@ -135,8 +135,8 @@ def plan(
             (`Forecast.imported`).
         algorithm: Name of the algorithm.
         params: The algorithm's own parameters by name.
-        source: Id of the vertex to begin with, or several in a sequence. Not needed: the forecast
-            does not depend on it.
+        source: Id of the vertex to begin with, or several in a sequence: vertices of the graph, if
+            there is one. Not needed: the forecast does not depend on it.
 
     Returns:
         The forecast.
@@ -144,6 +144,7 @@ def plan(
     Raises:
         UsageError: The algorithm is unknown, both or neither of a graph and its sizes are given, or
             a number is out of range.
+        NotFoundError: The graph has no vertex `source`, or lacks one of several.
 
     >>> import brimful as bf
     >>> web = bf.plan(None, "pagerank", vertices=11.5e9, edges=128e9, budget="64G",
@@ -161,7 +162,9 @@ def plan(
         opened = as_graph(graph, resources)
         native, resources = opened.native, resources.on(opened)
     sizes = sizes_of(native is not None, picked(UnbuiltOptions, chosen))
-    return forecast(native, sizes, wanted, resources, picked(MachineOptions, chosen))
+    foreseen = forecast(native, sizes, wanted, resources, picked(MachineOptions, chosen))
+    require_sources(native, wanted)
+    return foreseen
 
 
 def sizes_of(has_graph: bool, unbuilt: Mapping[str, Any]) -> Sizes | None:
@@ -184,6 +187,22 @@ def sizes_of(has_graph: bool, unbuilt: Mapping[str, Any]) -> Sizes | None:
         )
     sizes = dict(unbuilt)
     return Sizes(reverse="reverse" in sizes.pop("index"), **sizes)
+
+
+def require_sources(graph: _native.Graph | None, wanted: Mapping[str, Any]) -> None:
+    """Refuse a request whose sources are no vertices of the graph, if there is one.
+
+    Raises:
+        NotFoundError: The graph lacks one of them.
+    """
+    from brimful import _native
+
+    if graph is None or not wanted["source"]:
+        return
+    lookup = _native.Lookup(graph)
+    for source in wanted["source"]:
+        # Only a vertex has one.
+        lookup.degree(source, "out")
 
 
 def forecast(

@@ -56,7 +56,7 @@ def act(options: argparse.Namespace) -> None:
             f"plan takes one graph and one algorithm, found {len(options.names)} names; see "
             "'brimful plan --help'"
         )
-    from brimful.planning import forecast, sizes_of
+    from brimful.planning import forecast, require_sources, sizes_of
 
     request = asked(options, algorithm, None if graphs else options.source)
     sizes = sizes_of(bool(graphs), shared.chosen(options, UnbuiltOptions))
@@ -69,6 +69,7 @@ def act(options: argparse.Namespace) -> None:
             graph = shared.open_named_graph(options, given, progress)
             request = asked(options, algorithm, sources_of(options, graph))
         figures = asdict(forecast(graph, sizes, request, given, machine))
+        require_sources(graph, request)
     of = graphs[0] if graphs else f"{sizes.vertices:,} vertices and {sizes.edges:,} edges"  # type: ignore[union-attr]
     if options.json:
         shared.print_json({"graph": graphs[0] if graphs else None} | figures)
