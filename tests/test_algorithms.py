@@ -323,7 +323,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (USAGE, ["scc", "--tolerance", 0.1], "scc takes no tolerance"),
         (USAGE, ["hits", "--precision", "f32"], "hits takes no precision"),
         (USAGE, ["bfs", "--source", 0, "--weighted"], "bfs takes no weights; leave --weighted out"),
-        (USAGE, ["degrees", "--param", "direction=up"], "direction must be out or in or both"),
+        (USAGE, ["degrees", "--param", "direction=up"], "direction must be out, in or both"),
         (USAGE, ["color", "--max-supersteps", 3], "--max-supersteps does not apply to color"),
         (USAGE, ["kcore", "--param", "k=3"], "kcore has no parameter"),
         (INPUT, ["sssp", "--source", 0, "--weighted"], "has -1, and the smallest is -1"),

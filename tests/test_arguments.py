@@ -228,17 +228,8 @@ WRONG_VALUES += [float("nan"), float("inf"), "x", "", "\udcff", "a\0b", b"x", []
 
 def keywords_of(function: Callable[..., Any]) -> list[str]:
     """Return the keywords of an algorithm, those of its `**options` too."""
-    found = []
-    for parameter in inspect.signature(function).parameters.values():
-        if parameter.kind is parameter.KEYWORD_ONLY:
-            found.append(parameter.name)
-        elif parameter.kind is parameter.VAR_KEYWORD:
-            kind = str(parameter.annotation)
-            options = "Options" if "Options" in kind else "Checkpoints"
-            from brimful import algorithms as module
-
-            found += list(getattr(module, options).__annotations__)
-    return found
+    parameters = inspect.signature(function).parameters.values()
+    return [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
 
 
 def assert_refused_or_done(call: Callable[[], Any]) -> None:

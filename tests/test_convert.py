@@ -75,6 +75,20 @@ def test_read_knows_objects_of_other_packages() -> None:
         bf.read(object())
 
 
+def test_objects_get_the_indexes_that_are_asked_for() -> None:
+    igraph = optional("igraph")
+    arc = igraph.Graph([(0, 1)], directed=True)
+    for make, given in (
+        (bf.Graph.from_networkx, nx.path_graph(3, create_using=nx.DiGraph)),
+        (bf.Graph.from_scipy, sp.csr_array([[0, 1], [0, 0]])),
+        (bf.Graph.from_igraph, arc),
+        (bf.Graph.from_arrow, TABLE),
+        (bf.read, arc),
+    ):
+        with make(given, index="in,reverse") as both, make(given) as one:
+            assert both.native.indexes == ["in", "reverse"] and one.native.indexes == ["in"]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("low", [0, -100])

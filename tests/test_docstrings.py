@@ -17,6 +17,9 @@ import pytest
 import brimful as bf
 from brimful import described
 from brimful.described import parameters_of, sections_of
+from brimful.import_options import IMPORT
+from brimful.options import texts
+from brimful.run_options import RUN, PlanOptions
 
 #: What raises nothing: it reads no file, and works when closed.
 RAISES_NOTHING = {"Graph.close"}
@@ -132,8 +135,8 @@ def test_shared_texts_are_used() -> None:
     """A description that no parameter has, or an error that nothing names, goes."""
     everything = "".join(inspect.getdoc(function) or "" for _, function in functions())
     whole = " ".join(everything.split())
-    tables = (described.RUN, described.IMPORT, described.EXPORT, described.LOOK_UP)
-    for table in (*tables, described.COLLECTION):
+    plans = texts(PlanOptions)
+    for table in (RUN, plans, IMPORT, described.EXPORT, described.LOOK_UP, described.COLLECTION):
         for name, text in table.items():
             assert f"{name}: {text}" in whole, (name, text)
     for kind, reason in described.ERRORS.values():

@@ -97,7 +97,7 @@ def test_blank_lines_in_an_archive_are_looked_at_in_little_memory(
 
 
 def test_the_sample_of_an_archive_counts_its_lines(tmp_path: Path) -> None:
-    from brimful.ingest import ImportOptions
+    from brimful.import_options import import_options
     from brimful.sampling import sizes_of_inputs
 
     lines = "".join(f"{n} {n * 7 % 100_000}\n" for n in range(100_000))
@@ -105,7 +105,7 @@ def test_the_sample_of_an_archive_counts_its_lines(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "a.txt.gz", "wt") as packed:
         packed.write(lines)
     for name in ("a.txt", "a.txt.gz"):
-        found = sizes_of_inputs([str(tmp_path / name)], ImportOptions())
+        found = sizes_of_inputs([str(tmp_path / name)], import_options())
         assert found is not None
         assert 90_000 < found.sizes.edges < 110_000, name
 

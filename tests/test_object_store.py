@@ -162,7 +162,8 @@ def test_a_store_that_breaks_off_is_no_end(tmp_path: Path) -> None:
     """A stream that fails half way ends the import, whatever was read before."""
     from brimful import remote
     from brimful.errors import StoreIoError
-    from brimful.ingest import ImportOptions, Resources, import_paths
+    from brimful.import_options import import_options
+    from brimful.ingest import Resources, import_paths
 
     class Broken(io.BytesIO):
         def read(self, size: int | None = -1, /) -> bytes:
@@ -177,6 +178,6 @@ def test_a_store_that_breaks_off_is_no_end(tmp_path: Path) -> None:
         patch.setattr(remote, "open_stream", lambda url, stopped: Broken(lines(EDGES)))
         with pytest.raises(StoreIoError, match="connection reset"):
             import_paths(
-                ["s3://graphs/a.txt"], str(tmp_path / "g.brimful"), ImportOptions(), Resources()
+                ["s3://graphs/a.txt"], str(tmp_path / "g.brimful"), import_options(), Resources()
             )
     assert names_below(tmp_path) == set()

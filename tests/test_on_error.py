@@ -127,7 +127,7 @@ def test_python_says_what_was_left_out(tmp_path: Path, caplog: pytest.LogCapture
     assert "left out: not an integer id, 1 times, first at" in caplog.text
     with pytest.raises(bf.InputError, match="--on-error skip"):
         bf.read([tmp_path / "a.txt"])
-    with pytest.raises(bf.UsageError, match="choose one of: fail, skip"):
+    with pytest.raises(bf.UsageError, match="on_error must be fail or skip, not ignore"):
         bf.read([tmp_path / "a.txt"], on_error="ignore")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -15,9 +16,9 @@ from typing import Any
 import pytest
 
 import brimful as bf
-from brimful.ingest import ImportOptions
+from brimful.import_options import import_options
 from brimful.sampling import sizes_of_inputs
-from command import BRIMFUL, USAGE, brimful, refuse, succeed
+from command import BRIMFUL, INPUT, USAGE, brimful, refuse, succeed
 
 MIB = 1 << 20
 #: How far memory and disk may be from the forecast.
@@ -367,16 +368,16 @@ def test_headers(
 ) -> None:
     # What is compressed is known by how it begins.
     (tmp_path / name).write_bytes(gzip.compress(text.encode()) if compressed else text.encode())
-    found = sizes_of_inputs([str(tmp_path / name)], ImportOptions())
+    found = sizes_of_inputs([str(tmp_path / name)], import_options())
     assert found is not None
     sizes = found.sizes
     assert (sizes.vertices, sizes.edges, sizes.undirected, found.weighted) == expected
     (tmp_path / name).write_text("x\n")
-    assert sizes_of_inputs([str(tmp_path / name)], ImportOptions()) is None
+    assert sizes_of_inputs([str(tmp_path / name)], import_options()) is None
     cut = bytearray(gzip.compress(bytes(range(256)) * 99))
     cut[20:40] = bytes(20)
     (tmp_path / name).write_bytes(cut)
-    assert sizes_of_inputs([str(tmp_path / name)], ImportOptions()) is None
+    assert sizes_of_inputs([str(tmp_path / name)], import_options()) is None
 
 
 def test_what_comes_through_a_pipe_is_read_once(tmp_path: Path) -> None:
@@ -399,18 +400,18 @@ def test_lists_and_what_lies_beside_are_counted(tmp_path: Path) -> None:
     (tmp_path / "b.properties").write_text(properties)
     counted = {"a.adj": 5, "a.adjlist": 3, "b.v": 1, "b.e": 1}
     for name, edges in counted.items():
-        found = sizes_of_inputs([str(tmp_path / name)], ImportOptions())
+        found = sizes_of_inputs([str(tmp_path / name)], import_options())
         assert found is not None and abs(found.sizes.edges - edges) <= edges // 3, name
         assert found.sizes.undirected == name.startswith("b") and not found.weighted
     # Only the property that is the weight makes a graph weighted.
     for names, weighted in [("time", False), ("time, weight", True)]:
         said = f"{properties}graph.b.edge-properties.names : {names}\n"
         (tmp_path / "b.properties").write_text(said)
-        found = sizes_of_inputs([str(tmp_path / "b.v")], ImportOptions())
+        found = sizes_of_inputs([str(tmp_path / "b.v")], import_options())
         assert found is not None and found.weighted == weighted
     # Pairs are counted by their length, which that of a compressed file is not, whatever its name.
     (tmp_path / "pairs.bin").write_bytes(gzip.compress(bytes(800)))
-    assert sizes_of_inputs([str(tmp_path / "pairs.bin")], ImportOptions(format="u32pairs")) is None
+    assert sizes_of_inputs([str(tmp_path / "pairs.bin")], import_options(format="u32pairs")) is None
 
 
 def test_an_import_that_cannot_be_foreseen_says_so(tmp_path: Path) -> None:
@@ -553,6 +554,16 @@ def test_a_graph_has_its_own_sizes(rmat: Path) -> None:
     assert brimful("plan", rmat.parent / "missing.brimful", "pagerank", "--quiet").code == 3
 
 
+def test_a_plan_needs_the_sources_of_its_run(rmat: Path) -> None:
+    without, some = plan(rmat, "bfs"), plan(rmat, "bfs", "--source", 1, "--source", 2)
+    assert without["supersteps"] == some["supersteps"]
+    for source, code, part in ((1 << 40, INPUT, "has no vertex"), ("one", USAGE, "an integer in")):
+        refused = refuse(code, "plan", rmat, "bfs", "--source", source, *MACHINE, "--quiet")
+        assert part in refused
+        assert refused == refuse(code, "run", "bfs", rmat, "--source", source, "--quiet")
+    assert plan("bfs", "--vertices", 5, "--edges", 6, "--source", "any")["fits"]
+
+
 def test_python_says_what_the_command_line_says(rmat: Path) -> None:
     with bf.Graph.open(rmat) as graph:
         here = bf.plan(
@@ -563,6 +574,19 @@ def test_python_says_what_the_command_line_says(rmat: Path) -> None:
         assert result.stats["forecast"]["scratch_bytes"] == here.scratch_bytes
         with pytest.raises(bf.UsageError, match="do not apply to a graph that exists"):
             bf.plan(graph, "bfs", vertices=3)
+        machine: Any = {"disk_bandwidth": 2, "memory_bandwidth": 30}
+        without, some = (bf.plan(graph, "bfs", source=of, **machine) for of in (None, [1, 2]))
+        assert without.supersteps == some.supersteps
+        for of in (1 << 40, "one", [1, 1 << 40]):
+            with pytest.raises(bf.NotFoundError) as refused:
+                bf.plan(graph, "bfs", source=of, **machine)
+            with pytest.raises(bf.NotFoundError, match=re.escape(str(refused.value))):
+                bf.bfs(graph, of)
+        with pytest.raises(bf.UsageError, match="kcore takes no source"):
+            bf.plan(graph, "kcore", source=1)
+        with pytest.raises(TypeError, match=r"plan\(\) got .* 'sorce'; did you mean 'source'"):
+            bf.plan(graph, "bfs", sorce=1)  # type: ignore[call-arg]
+    assert bf.plan(None, "bfs", vertices=5, edges=6, source="any", **machine).imported is not None
     unbuilt = bf.plan(
         None,
         "kcore",

@@ -174,9 +174,13 @@ def test_the_range_of_weights_is_known_before_a_run(tmp_path: Path) -> None:
 
 def test_names_are_checked(tmp_path: Path) -> None:
     table = pa.table({"source": [1], "target": [2]})
-    for wrong in ({"weights": "x"}, {"self_loops": "sum"}, {"duplicates": "max"}):
-        with pytest.raises(bf.UsageError, match="choose one of"):
-            bf.Graph.from_arrow(table, **wrong)  # type: ignore[arg-type]
+    for name, wrong, known in (
+        ("weights", "x", "input or hash"),
+        ("self_loops", "sum", "keep or drop"),
+        ("duplicates", "max", "keep, drop, sum or min"),
+    ):
+        with pytest.raises(bf.UsageError, match=f"{name} must be {known}, not {wrong}"):
+            bf.Graph.from_arrow(table, **{name: wrong})  # type: ignore[arg-type]
     (tmp_path / "e.txt").write_text("1 2\n")
     arguments = (tmp_path / "e.txt", tmp_path / "g.brimful")
     assert "drop" in refuse(USAGE, "import", *arguments, "--duplicates", "max")

@@ -194,7 +194,7 @@ def test_what_makes_no_sense_is_refused() -> None:
             ({"mode": "async", "max_supersteps": 3}, "no supersteps to limit"),
             ({"cache": "mru:3"}, "write lru:N or score:N"),
             ({"scheduler": "latency"}, "add --mode async"),
-            ({"mode": "async", "scheduler": "fifo"}, "choose latency or throughput"),
+            ({"mode": "async", "scheduler": "fifo"}, "scheduler must be latency or throughput"),
         ):
             with pytest.raises(bf.UsageError, match=says):
                 bf.run(graph, Ranks(), **options)  # type: ignore[arg-type]

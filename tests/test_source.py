@@ -131,11 +131,12 @@ def test_a_file_that_cannot_be_imported_leaves_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("origin", ["[]", "no JSON", '"text"', "3", "{}", "[" * 100_000, "null"])
 def test_a_kept_graph_whose_origin_is_not_ours_is_left_alone(tmp_path: Path, origin: str) -> None:
-    from brimful.ingest import ImportOptions, Resources, import_paths
+    from brimful.import_options import import_options
+    from brimful.ingest import Resources, import_paths
 
     edges = write_edges(tmp_path / "e.txt", [(1, 2)])
     kept = f"{edges}.brimful"
-    import_paths([str(edges)], kept, ImportOptions(), Resources(), origin=origin)
+    import_paths([str(edges)], kept, import_options(), Resources(), origin=origin)
     sentence = refuse(INPUT, "run", "degrees", edges, "--quiet")
     assert f"{kept} was imported by name and is no longer the graph of the file" in sentence
     succeed("run", "degrees", kept, "--quiet")

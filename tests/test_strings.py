@@ -185,7 +185,7 @@ def test_ids_says_how_columns_are_read() -> None:
         assert graph.neighbors("a") == ["1"]
     with pytest.raises(InputError, match='row 1, column "source"'):
         bf.Graph.from_arrow(table([("a", "b")]), ids="int")
-    with pytest.raises(UsageError, match="ids cannot be 'number'"):
+    with pytest.raises(UsageError, match="ids must be auto, int or string, not number"):
         bf.Graph.from_arrow(text, ids="number")
 
 

@@ -17,6 +17,7 @@ def right(graph: bf.Graph) -> None:
     bf.hits(graph, values="hub")
     bf.degrees(graph, direction="both")
     bf.bfs(graph, 1, values="parent", store="bytes", lists="disk")
+    bf.plan(graph, "bfs", source=[1, 2], scheduler="latency", budget="1G")
     ids: list[int] = graph.neighbors(1)
     ids, weights = graph.neighbors(1, weights=True)
     graph.neighbors_many(ids, direction="in")
@@ -94,6 +95,11 @@ WRONG = (
     'bf.pagerank(graph, precision="f16")',
     'bf.pagerank(graph, method="powers")',
     'bf.pagerank(graph, lists="ram")',
+    'bf.pagerank(graph, scheduler="fifo")',
+    'bf.clustering(graph, store="bytes")',
+    "bf.kcore(graph, thread=2)",
+    'bf.plan(graph, "bfs", mode="asynchronous")',
+    'bf.plan(graph, "bfs", verticse=3)',
     'bf.hits(graph, values="hubs")',
     'bf.degrees(graph, direction="outward")',
     'bf.bfs(graph, 1, values="parents")',
@@ -101,6 +107,8 @@ WRONG = (
     'bf.read("x", duplicates="merge")',
     'bf.read("x", on_error="ignore")',
     'bf.read("x", format="edge-list")',
+    'bf.read("x", idz="int")',
+    "bf.Graph.from_arrow(graph, header=True)",
     "x: list[int] = graph.neighbors(1, weights=True)",
 )
 

@@ -9,8 +9,8 @@ import os
 from collections.abc import Sequence
 from typing import Any, final
 
+from brimful.import_options import EdgeColumns
 from brimful.reporting import Progress
-from brimful.tables import EdgeColumns
 
 __all__ = [
     "MOST_SOURCES",

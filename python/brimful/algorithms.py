@@ -2,55 +2,26 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import Literal, Unpack
 
-from brimful import checks
-from brimful.catalog import STORE_OPTIONS, asked
-from brimful.choices import Lists, Mode, Precision, Scheduler
-from brimful.described import RUN, RUN_ERRORS, described
+from brimful.catalog import algorithms, asked
+from brimful.described import RUN_ERRORS, described
 from brimful.graph import GraphLike, as_graph
 from brimful.ingest import Resources
+from brimful.options import WorkOptions, checked, picked
 from brimful.per_vertex import Vertices
-from brimful.reporting import reported
+from brimful.reporting import shows_progress
 from brimful.result import Result
-from brimful.sizes import Budget, checkpoint_interval, parse_budget
-
-if TYPE_CHECKING:
-    from brimful.reporting import Progress
-
-
-class Checkpoints(TypedDict, total=False):
-    """Checkpoint and resume options.
-
-    A resumed run ends with the same bits as one that was never stopped. In `mode` "async" a budget
-    that would divide the edges into other blocks is refused. A run that starts from the beginning
-    for want of a checkpoint says so (logger `brimful`; `stats["resumed_from"]`). A run that
-    converges removes its checkpoints; a run that a limit ends keeps them (`label_propagation`: 10
-    supersteps by default). With checkpoints, `connected_components` propagates labels in place of
-    union-find. On a `store` in `mode` "async" there are no supersteps; intervals are in seconds.
-    """
-
-    checkpoint_every: int | str | None
-    checkpoint_dir: str | os.PathLike[str] | None
-    resume: bool
-
-
-class Options(Checkpoints, total=False):
-    """Checkpoint and resume options, and options of stores.
-
-    A store keeps vertices as records in place of edges that stream from shards; the results are
-    the same. In `mode` "async" there are no supersteps. `stats["store_figures"]` and
-    `stats["cache"]` say what store and cache did.
-    """
-
-    store: str | None
-    serializer: str | None
-    cache: str | None
-    lists: Lists | None
-    scheduler: Scheduler | None
+from brimful.run_options import (
+    RUN,
+    AlgorithmOptions,
+    CheckpointOptions,
+    Mode,
+    Precision,
+    ResumableOptions,
+    RunOptions,
+)
 
 
 @described(RUN, *RUN_ERRORS)
@@ -66,10 +37,7 @@ def pagerank(
     precision: Precision = "f64",
     weighted: bool = False,
     mode: Mode = "sync",
-    threads: int | None = None,
-    budget: Budget = None,
-    progress: Progress | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[RunOptions],
 ) -> Result:
     """Rank vertices by the edges that lead to them (Page, Brin, Motwani, Winograd 1999).
 
@@ -114,13 +82,13 @@ def pagerank(
         graph,
         "pagerank",
         {"damping": damping, "variant": variant} | ({"method": method} if method else {}),
-        _Common(max_supersteps, threads, budget, progress),
+        tolerance=tolerance,
+        max_supersteps=max_supersteps,
         source=source,
         precision=precision,
-        mode=mode,
-        tolerance=tolerance,
         weighted=weighted,
-        options=options,
+        mode=mode,
+        **options,
     )
 
 
@@ -132,10 +100,7 @@ def hits(
     tolerance: float = 1e-8,
     max_supersteps: int = 200,
     weighted: bool = False,
-    threads: int | None = None,
-    budget: Budget = None,
-    progress: Progress | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[RunOptions],
 ) -> Result:
     """Find hubs and authorities (Kleinberg 1999): good hubs lead to good authorities.
 
@@ -162,16 +127,14 @@ def hits(
     ...     bf.hits(graph)[2], bf.hits(graph, values="hub")[0]
     (1.0, 0.5)
     """
-    common = _Common(max_supersteps, threads, budget, progress)
-    params: dict[str, object] = {"values": values}
     return _run(
         graph,
         "hits",
-        params,
-        common,
+        {"values": values},
         tolerance=tolerance,
+        max_supersteps=max_supersteps,
         weighted=weighted,
-        options=options,
+        **options,
     )
 
 
@@ -182,10 +145,7 @@ def connected_components(
     method: Literal["auto", "union_find", "propagation"] = "auto",
     max_supersteps: int | None = None,
     mode: Mode = "sync",
-    threads: int | None = None,
-    budget: Budget = None,
-    progress: Progress | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[RunOptions],
 ) -> Result:
     """Label vertices by weakly connected component: the smallest vertex id in it.
 
@@ -204,14 +164,13 @@ def connected_components(
     ...     dict(bf.connected_components(graph))
     {5: 5, 6: 5, 7: 7, 8: 7}
     """
-    common = _Common(max_supersteps, threads, budget, progress)
     return _run(
         graph,
         "connected_components",
         {"method": method},
-        common,
+        max_supersteps=max_supersteps,
         mode=mode,
-        options=options,
+        **options,
     )
 
 
@@ -221,10 +180,7 @@ def scc(
     *,
     method: Literal["auto", "search", "coloring"] = "auto",
     max_supersteps: int | None = None,
-    threads: int | None = None,
-    budget: Budget = None,
-    progress: Progress | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[RunOptions],
 ) -> Result:
     """Label vertices by strongly connected component: the smallest vertex id in it.
 
@@ -244,13 +200,7 @@ def scc(
     ...     bf.scc(graph).to_arrow()["component"].to_pylist()
     [1, 1, 3]
     """
-    return _run(
-        graph,
-        "scc",
-        {"method": method},
-        _Common(max_supersteps, threads, budget, progress),
-        options=options,
-    )
+    return _run(graph, "scc", {"method": method}, max_supersteps=max_supersteps, **options)
 
 
 @described(RUN, *RUN_ERRORS)
@@ -258,10 +208,7 @@ def kcore(
     graph: GraphLike,
     *,
     max_supersteps: int | None = None,
-    threads: int | None = None,
-    budget: Budget = None,
-    progress: Progress | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[RunOptions],
 ) -> Result:
     """Compute core numbers: the largest k such that a vertex is in the k-core.
 
@@ -279,13 +226,7 @@ def kcore(
     ...     bf.kcore(graph).to_arrow()["core"].to_pylist()
     [2, 2, 2, 1]
     """
-    return _run(
-        graph,
-        "kcore",
-        {},
-        _Common(max_supersteps, threads, budget, progress),
-        options=options,
-    )
+    return _run(graph, "kcore", {}, max_supersteps=max_supersteps, **options)
 
 
 @described(RUN, *RUN_ERRORS)
@@ -296,10 +237,7 @@ def bfs(
     values: Literal["distance", "parent"] = "distance",
     max_supersteps: int | None = None,
     mode: Mode = "sync",
-    threads: int | None = None,
-    budget: Budget = None,
-    progress: Progress | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[RunOptions],
 ) -> Result:
     """Search breadth-first along edges from `source`.
 
@@ -328,15 +266,14 @@ def bfs(
     ...     bf.bfs(graph, [5, 9], values="parent").to_arrow()["parent"].to_pylist()
     [5, 5, 9]
     """
-    common = _Common(max_supersteps, threads, budget, progress)
     return _run(
         graph,
         "bfs",
         {"values": values},
-        common,
         source=source,
+        max_supersteps=max_supersteps,
         mode=mode,
-        options=options,
+        **options,
     )
 
 
@@ -348,10 +285,7 @@ def sssp(
     weighted: bool = False,
     max_supersteps: int | None = None,
     mode: Mode = "sync",
-    threads: int | None = None,
-    budget: Budget = None,
-    progress: Progress | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[RunOptions],
 ) -> Result:
     """Find shortest paths along edges from `source`.
 
@@ -378,16 +312,15 @@ def sssp(
     ...     bf.sssp(graph, 5, weighted=True)[9], bf.sssp(graph, 5)[9]
     (3.0, 1.0)
     """
-    common = _Common(max_supersteps, threads, budget, progress)
     return _run(
         graph,
         "sssp",
         {},
-        common,
         source=source,
-        mode=mode,
         weighted=weighted,
-        options=options,
+        max_supersteps=max_supersteps,
+        mode=mode,
+        **options,
     )
 
 
@@ -397,10 +330,7 @@ def count_paths(
     source: Vertices,
     *,
     length: int | None = None,
-    threads: int | None = None,
-    budget: Budget = None,
-    progress: Progress | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[RunOptions],
 ) -> Result:
     """Count shortest paths from `source`, or walks of `length` edges.
 
@@ -423,15 +353,8 @@ def count_paths(
     ...     bf.count_paths(graph, 0)[3], bf.count_paths(graph, 0, length=1)[3]
     (2, 0)
     """
-    params: dict[str, object] = {} if length is None else {"length": length}
-    return _run(
-        graph,
-        "count_paths",
-        params,
-        _Common(None, threads, budget, progress),
-        source=source,
-        options=options,
-    )
+    params = {} if length is None else {"length": length}
+    return _run(graph, "count_paths", params, source=source, **options)
 
 
 @described(RUN, *RUN_ERRORS)
@@ -439,10 +362,7 @@ def degrees(
     graph: GraphLike,
     *,
     direction: Literal["out", "in", "both"] = "out",
-    threads: int | None = None,
-    budget: Budget = None,
-    progress: Progress | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[RunOptions],
 ) -> Result:
     """Count the arcs of each vertex; parallel arcs count each.
 
@@ -457,8 +377,7 @@ def degrees(
     ...     bf.degrees(graph)[0], bf.degrees(graph, direction="in")[0]
     (2, 0)
     """
-    common = _Common(None, threads, budget, progress)
-    return _run(graph, "degrees", {"direction": direction}, common, options=options)
+    return _run(graph, "degrees", {"direction": direction}, **options)
 
 
 @described(RUN, *RUN_ERRORS)
@@ -466,10 +385,7 @@ def label_propagation(
     graph: GraphLike,
     *,
     max_supersteps: int = 10,
-    threads: int | None = None,
-    budget: Budget = None,
-    progress: Progress | None = None,
-    **options: Unpack[Checkpoints],
+    **options: Unpack[ResumableOptions],
 ) -> Result:
     """Find communities: each vertex takes the most frequent label of its neighbours.
 
@@ -489,18 +405,13 @@ def label_propagation(
     ...     bf.label_propagation(graph).to_arrow()["label"].to_pylist()
     [0, 0, 0]
     """
-    common = _Common(max_supersteps, threads, budget, progress)
-    return _run(graph, "label_propagation", {}, common, options=options)
+    return _run(graph, "label_propagation", {}, max_supersteps=max_supersteps, **options)
 
 
 @described(RUN, *RUN_ERRORS)
 def color(
     graph: GraphLike,
-    *,
-    threads: int | None = None,
-    budget: Budget = None,
-    progress: Progress | None = None,
-    **options: Unpack[Checkpoints],
+    **options: Unpack[ResumableOptions],
 ) -> Result:
     """Colour vertices so that no edge joins two of the same colour: first-fit in a fixed order.
 
@@ -517,17 +428,13 @@ def color(
     ...     bf.color(star).to_arrow()["color"].to_pylist()
     [0, 1, 1, 1]
     """
-    common = _Common(None, threads, budget, progress)
-    return _run(graph, "color", {}, common, options=options)
+    return _run(graph, "color", {}, **options)
 
 
 @described(RUN, *RUN_ERRORS)
 def clustering(
     graph: GraphLike,
-    *,
-    threads: int | None = None,
-    budget: Budget = None,
-    progress: Progress | None = None,
+    **options: Unpack[WorkOptions],
 ) -> Result:
     """Compute local clustering coefficients: the share of pairs of neighbours that are joined.
 
@@ -545,16 +452,13 @@ def clustering(
     ...     bf.clustering(graph)[0]
     1.0
     """
-    return _run(graph, "clustering", {}, _Common(None, threads, budget, progress))
+    return _run(graph, "clustering", {}, **options)
 
 
 @described(RUN, *RUN_ERRORS)
 def triangles(
     graph: GraphLike,
-    *,
-    threads: int | None = None,
-    budget: Budget = None,
-    progress: Progress | None = None,
+    **options: Unpack[WorkOptions],
 ) -> Result:
     """Count the triangles that contain each vertex, whatever the direction of the edges.
 
@@ -568,66 +472,29 @@ def triangles(
     ...     bf.triangles(graph)[0]
     1
     """
-    return _run(graph, "triangles", {}, _Common(None, threads, budget, progress))
+    return _run(graph, "triangles", {}, **options)
 
 
-@dataclass(frozen=True)
-class _Common:
-    """The parameters of every algorithm."""
-
-    max_supersteps: int | None
-    threads: int | None
-    budget: Budget
-    progress: Progress | None
-
-
+@shows_progress
 def _run(
     graph: GraphLike,
     algorithm: str,
-    params: dict[str, object],
-    common: _Common,
-    *,
-    source: Vertices | None = None,
-    precision: Precision = "f64",
-    mode: Mode = "sync",
-    tolerance: float | None = None,
-    weighted: bool = False,
-    options: Mapping[str, Any] | None = None,
+    params: Mapping[str, object],
+    **given: Unpack[AlgorithmOptions],
 ) -> Result:
     from brimful import _native
 
-    options = options or {}
-    if unknown := options.keys() - Options.__annotations__.keys():
-        raise TypeError(f"{algorithm}() got an unexpected keyword argument {min(unknown)!r}")
-    wanted = asked(
-        algorithm,
-        params,
-        source=source,
-        precision=precision,
-        mode=mode,
-        tolerance=tolerance,
-        max_supersteps=common.max_supersteps,
-        weighted=weighted,
-        **{name: options.get(name) for name in STORE_OPTIONS},
+    own = [str(one["name"]) for one in algorithms()[algorithm]["parameters"]]
+    options = checked(AlgorithmOptions, given, algorithm, own)
+    wanted = asked(algorithm, params, options)
+    resources = Resources(**picked(WorkOptions, options))
+    opened = as_graph(graph, resources)
+    result = _native.run(
+        opened.native,
+        wanted,
+        **picked(CheckpointOptions, options),
+        **vars(resources.on(opened)),
+        reserve_bytes=0,
     )
-    folder = checks.path(options.get("checkpoint_dir"), "checkpoint_dir")
-    resume = checks.flag(options.get("resume", False), "resume")
-    every = checkpoint_interval(options.get("checkpoint_every"))
-    budget = parse_budget(common.budget)
-    with reported(common.progress) as report:
-        given = Resources(common.threads, budget, progress=report)
-        opened = as_graph(graph, given)
-        result = _native.run(
-            opened.native,
-            wanted,
-            checkpoint_every=every,
-            checkpoint_dir=folder,
-            resume=resume,
-            threads=given.threads,
-            budget=opened.budget if budget is None else budget,
-            process_budget=given.process_budget,
-            reserve_bytes=0,
-            progress=given.progress,
-        )
     result.discard_checkpoints()
     return Result(result)

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from brimful.errors import InputError, UsageError
+from brimful.import_options import EdgeColumns
 from brimful.reader_errors import reader_errors
 from brimful.remote import is_remote, open_file
 from brimful.tables import (
     ARROW_RESERVE_BYTES,
-    EdgeColumns,
     EdgeTable,
     cast_batches,
     column_ids,

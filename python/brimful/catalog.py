@@ -1,4 +1,4 @@
-"""The algorithms, their parameters, and the stores.
+"""The algorithms and their parameters, and requests of runs.
 
 The native registry is the one table of them: the command line, the Python functions, completion and
 `brimful algorithms` read it here.
@@ -9,21 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, get_args
+from typing import Any
 
 from brimful import checks
-from brimful.choices import Lists, Mode, Precision, Scheduler
 from brimful.errors import UsageError
-from brimful.per_vertex import Vertices, vertex_ids
-from brimful.sizes import MOST, parse_count
+from brimful.options import picked
+from brimful.run_options import PlaceOptions, RequestOptions, StoreOptions
+from brimful.sizes import MOST
 from brimful.wording import did_you_mean, shortened, unknown
-
-MODES: tuple[str, ...] = get_args(Mode)
-PRECISIONS: tuple[str, ...] = get_args(Precision)
-LISTS: tuple[str, ...] = get_args(Lists)
-SCHEDULERS: tuple[str, ...] = get_args(Scheduler)
-#: Options of runs on stores.
-STORE_OPTIONS = ("store", "serializer", "cache", "lists", "scheduler")
 
 
 @cache
@@ -35,46 +28,22 @@ def algorithms() -> dict[str, dict[str, Any]]:
 
 
 def asked(
-    algorithm: str,
-    params: Mapping[str, object],
-    *,
-    source: Vertices | None = None,
-    precision: str = "f64",
-    mode: str = "sync",
-    tolerance: float | None = None,
-    max_supersteps: int | None = None,
-    weighted: bool = False,
-    store: str | None = None,
-    serializer: str | None = None,
-    cache: str | None = None,
-    lists: str | None = None,
-    scheduler: str | None = None,
+    algorithm: str, params: Mapping[str, object], options: Mapping[str, object]
 ) -> dict[str, Any]:
-    """Return the request of a run as the native module takes it.
+    """Return the request of a run as the native module takes it, from options that were checked.
 
     Raises:
-        UsageError: An argument is unknown or of the wrong type.
+        UsageError: The algorithm, or one of its parameters, is unknown or of the wrong type.
     """
     if not isinstance(params, Mapping):
         raise UsageError(f"params must be a mapping of names to values, not {shortened(params)}")
     check_parameters(algorithm, params)
-    check_store(store)
+    store = picked(PlaceOptions, options) | picked(StoreOptions, options)
     return {
         "algorithm": algorithm,
         "params": dict(params),
-        "source": [] if source is None else vertex_ids(source),
-        "precision": checks.word(precision, "precision", PRECISIONS),
-        "mode": checks.word(mode, "mode", MODES),
-        "tolerance": checks.real(tolerance, "tolerance"),
-        "max_supersteps": parse_count(max_supersteps, "max_supersteps"),
-        "weighted": checks.flag(weighted, "weighted"),
-        "store": {
-            "url": store,
-            "serializer": checks.text(serializer, "serializer"),
-            "cache": checks.text(cache, "cache"),
-            "lists": checks.text(lists, "lists"),
-            "scheduler": checks.text(scheduler, "scheduler"),
-        },
+        **picked(RequestOptions, options),
+        "store": {"url": store.pop("store"), **store},
     }
 
 
@@ -101,33 +70,10 @@ def check_parameters(algorithm: str, params: Mapping[str, object]) -> None:
 
 def _check_value(name: str, value: object, kind: str, choices: list[str] | None) -> None:
     if choices is not None:
-        if not isinstance(value, str) or value not in choices:
-            hint = did_you_mean(value, choices) if isinstance(value, str) else ""
-            raise UsageError(f"{name} must be {' or '.join(choices)}, not {shortened(value)}{hint}")
+        checks.word(value, name, choices)
         return
     number = float(value) if checks.is_real(value) else math.nan
     if kind == "number" and not math.isfinite(number):
         raise UsageError(f"{name} must be a number, not {shortened(value)}")
     if kind == "count" and not (number.is_integer() and 0 <= number <= MOST):
         raise UsageError(f"{name} must be a whole number of at least 0, not {shortened(value)}")
-
-
-def check_store(url: str | None) -> None:
-    """Refuse a store that does not exist.
-
-    Raises:
-        UsageError: There is no such store; the message lists the stores.
-    """
-    checks.text(url, "store")
-    if url is None:
-        return
-    from brimful import _native
-
-    forms = _native.stores()
-    names = {form.partition(":")[0] for form in forms}
-    name = url.partition(":")[0]
-    if name not in names:
-        raise UsageError(
-            f'there is no store "{shortened(url)}"; use {", ".join(forms[:-1])} or {forms[-1]}'
-            + did_you_mean(name, names)
-        )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any, TypeGuard
 
 from brimful.errors import UsageError
-from brimful.wording import did_you_mean, printable, shortened
+from brimful.wording import did_you_mean, either, printable, shortened
 
 #: As long as a path can be.
 _LONGEST_TEXT = 4096
@@ -48,17 +48,29 @@ def real(value: Any, name: str) -> float | None:
     raise UsageError(f"{name} must be a number, not {shortened(value)}")
 
 
-def word(value: object, name: str, known: Iterable[str]) -> str:
+def whole(value: Any, name: str, most: int) -> int:
+    """Return a whole number from 0 to `most`, which may be a float such as 11.5e9.
+
+    Raises:
+        UsageError: `value` is another number, or none.
+    """
+    if not is_real(value) or not math.isfinite(value) or value < 0 or value != int(value):
+        raise UsageError(f"{name} must be a whole number of at least 0, not {shortened(value)}")
+    if value > most:
+        raise UsageError(f"{name} must be at most {most:,}, not {shortened(value)}")
+    return int(value)
+
+
+def word(value: object, name: str, known: Sequence[str]) -> str:
     """Return one of some words.
 
     Raises:
         UsageError: `value` is another word, or no word.
     """
-    names = list(known)
-    if isinstance(value, str) and value in names:
+    if isinstance(value, str) and value in known:
         return value
-    hint = did_you_mean(value, names) if isinstance(value, str) else ""
-    raise UsageError(f"{name} must be {' or '.join(names)}, not {shortened(value)}{hint}")
+    hint = did_you_mean(value, known) if isinstance(value, str) else ""
+    raise UsageError(f"{name} must be {either(known)}, not {shortened(value)}{hint}")
 
 
 def text(value: object, name: str) -> str | None:

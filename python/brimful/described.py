@@ -1,7 +1,9 @@
-"""Completes docstrings: parameters and errors that many functions share are described once, here.
+"""Completes docstrings and signatures: what many functions share is described once.
 
 A docstring has its own `Args`, `Returns` and `Raises`; `described` adds what it lacks, in the order
-of the signature. What a docstring says itself stays.
+of the signature. What a docstring says itself stays. Options are described in their tables, and the
+signature lists them in place of `**options: Unpack[Table]`; other parameters and errors are
+described here.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from brimful.options import Option, WorkOptions, options_of, texts
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 _WIDTH = 92
@@ -18,70 +22,8 @@ _SECTIONS = ("Attributes:", "Args:", "Returns:", "Yields:", "Raises:")
 #: Sections whose entries have names.
 _NAMED = ("Attributes:", "Args:", "Raises:")
 
-#: Parameters of every function that does long work.
-_WORK = {
-    "threads": "Number of compute threads; None: all cores.",
-    "budget": 'Memory for brimful\'s own use, in bytes or as "500M"; None: the default of the '
-    "graph, or else three quarters of the available memory.",
-    "progress": "True shows a line on standard error. A function is called about ten times a "
-    "second with the phase, the units done, the units in all (0: unknown) and the seconds.",
-}
-
-#: Parameters of runs.
-RUN = _WORK | {
-    "graph": "A `Graph`, or the path of a graph directory or of an input file.",
-    "source": "Id of the vertex to begin with, or several in a sequence: distances are those from "
-    "the nearest. Order and repeats do not matter.",
-    "weighted": "Use the weights of the edges.",
-    "max_supersteps": "Stop after this many supersteps; None: no limit.",
-    "mode": '"sync" runs in supersteps; "async" receives signals within the same sweep over the '
-    "edges.",
-    "precision": 'Width of a signal in memory: "f64" or "f32".',
-    "checkpoint_every": 'Make a checkpoint after every so many supersteps, or with "30s" after the '
-    "first superstep that ends 30 seconds after the last checkpoint; None: no checkpoints.",
-    "checkpoint_dir": "Folder of the checkpoints; None: `NAME.ALGORITHM.checkpoints` beside the "
-    "graph.",
-    "resume": "Continue from the last complete checkpoint; without one, start from the beginning. "
-    "It must be of the same graph, algorithm and parameters; limits, `budget` and `threads` may "
-    "differ.",
-    "store": "Keep vertices as records in a store in place of edges that stream from shards: "
-    '"memory" (live objects), "bytes" (records in memory) or "file:PATH" (records in a folder '
-    "within PATH, which is removed after the run); None: shards.",
-    "serializer": 'How a store writes records: "native", "compact" or "generic", each also with '
-    '"+lz4", "+zstd" or "+zlib".',
-    "cache": 'Vertices that stay live over a store: "lru:N" or "score:N".',
-    "lists": 'Where waiting vertices and signals of a store lie: "memory" or "disk".',
-    "scheduler": 'Order of the vertices of a store in `mode` "async": "latency" (default) collects '
-    'and signals at once, "throughput" collects all signals that wait, then signals.',
-}
-
-#: Parameters of imports.
-IMPORT = _WORK | {
-    "path": "Graph directory to make and to keep, `NAME.brimful`; None: a temporary directory, "
-    "which `close` removes.",
-    "undirected": "Whether edges have no direction; None: as the input implies.",
-    "vertices": "Declare the ids 0 to `vertices` - 1, with edges or without.",
-    "on_error": '"fail" ends the import at the first row that is no edge; "skip" leaves such rows '
-    "out and logs their number.",
-    "weights": '"input", or "hash": whole numbers from 1 to 100 that depend on the two ids only, '
-    "the same in both directions.",
-    "self_loops": '"keep", or "drop" edges from a vertex to itself.',
-    "duplicates": 'What remains of edges with the same ends: "keep" all, "drop" all but one, '
-    '"sum" their weights (without weights: their number), or keep the "min" weight.',
-    "ids": '"int", "string", or "auto": the type of the columns decides; in text, most of the '
-    "first 65,536 lines.",
-    "index": 'Indexes to build: "in", or "in,reverse".',
-    "budget": 'Memory for brimful\'s own use, in bytes or as "500M", also the default of '
-    "algorithms on the graph; None: three quarters of the available memory.",
-    "source": "Column of source ids, by name or by number from 1; None: the column that is beyond "
-    "doubt (docs/formats.md).",
-    "target": "Column of target ids, likewise.",
-    "weight": "Column of weights, likewise; None: the column with a known name such as weight.",
-    "ignore_extra": "Take the first two columns where nothing else decides.",
-}
-
 #: Parameters of exports.
-EXPORT = _WORK | {
+EXPORT = texts(WorkOptions) | {
     "path": "File to write.",
     "overwrite": "Replace the file if it exists.",
 }
@@ -141,23 +83,51 @@ ERRORS = {
 
 
 def described(table: Mapping[str, str], *errors: str) -> Callable[[_F], _F]:
-    """Return a decorator that completes the docstring of a function.
+    """Return a decorator that completes the docstring and the signature of a function.
 
     Args:
-        table: Descriptions of parameters by name, one of the tables of this module.
+        table: Descriptions of parameters by name: one of the tables of this module, or of options.
         errors: Names in `ERRORS` of what the function may raise beside its own `Raises`.
 
     Returns:
-        The decorator; it changes nothing but the docstring.
+        The decorator; it changes only what help and `inspect.signature` show.
     """
 
     def complete(function: _F) -> _F:
+        if options := options_taken(function):
+            function.__signature__ = _expanded(function, options)  # type: ignore[attr-defined]
         # None under `python -OO`.
         if function.__doc__ is not None:
-            function.__doc__ = completed(function, table, errors)
+            known = {**{name: option.text for name, option in options.items()}, **table}
+            function.__doc__ = completed(function, known, errors)
         return function
 
     return complete
+
+
+def options_taken(function: Callable[..., Any]) -> dict[str, Option]:
+    """Return the options of `**options: Unpack[Table]`; none without."""
+    for parameter in inspect.signature(function).parameters.values():
+        unpacked = str(parameter.annotation)
+        if parameter.kind is parameter.VAR_KEYWORD and unpacked.startswith("Unpack["):
+            return options_of(getattr(function, "__globals__", {})[unpacked[7:-1]])
+    return {}
+
+
+def _expanded(function: Callable[..., Any], options: Mapping[str, Option]) -> inspect.Signature:
+    """Return the signature of a function with its options as keywords."""
+    signature = inspect.signature(function)
+    *named, _ = signature.parameters.values()
+    keywords = [
+        inspect.Parameter(
+            option.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=option.default,
+            annotation=option.type,
+        )
+        for option in options.values()
+    ]
+    return signature.replace(parameters=[*named, *keywords])
 
 
 def completed(
@@ -182,16 +152,8 @@ def completed(
 
 
 def parameters_of(function: Callable[..., Any]) -> list[str]:
-    """Return the names of the parameters of a function, with those of `**options: Unpack[...]`."""
-    names: list[str] = []
-    for parameter in inspect.signature(function).parameters.values():
-        unpacked = str(parameter.annotation)
-        if parameter.kind is parameter.VAR_KEYWORD and unpacked.startswith("Unpack["):
-            fields = getattr(inspect.unwrap(function), "__globals__", {})[unpacked[7:-1]]
-            names += fields.__annotations__
-        elif parameter.name not in ("self", "cls"):
-            names.append(parameter.name)
-    return names
+    """Return the names of the parameters of a function."""
+    return [name for name in inspect.signature(function).parameters if name not in ("self", "cls")]
 
 
 def sections_of(text: str) -> tuple[str, dict[str, list[tuple[str, str]]], str]:

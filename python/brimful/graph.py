@@ -5,24 +5,28 @@ from __future__ import annotations
 import html
 import os
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, overload
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from brimful import convert_in
-from brimful.choices import Direction, Duplicates, Ids, OnError, SelfLoops, Weights
 from brimful.convert_out import Conversions
-from brimful.described import EXPORT, IMPORT, LOOK_UP, described
+from brimful.described import EXPORT, LOOK_UP, described
 from brimful.errors import NotFoundError, UsageError
 from brimful.formats import (
     GRAPH_SUFFIX,
     ExportFormat,
-    InputFormat,
     export_format,
     require_graph_suffix,
 )
-from brimful.ingest import (
+from brimful.import_options import (
+    IMPORT,
     ImportOptions,
+    ObjectOptions,
+    ReadOptions,
+    TableOptions,
+    import_options,
+)
+from brimful.ingest import (
     Resources,
     expand_globs,
     import_arrow,
@@ -30,15 +34,14 @@ from brimful.ingest import (
     import_table,
     is_pattern,
     left_out_sentences,
-    parse_indexes,
 )
+from brimful.options import WorkOptions, checked, picked
 from brimful.output import native_batches, write_graph
 from brimful.per_vertex import vertex_id
 from brimful.remote import is_remote
 from brimful.reporting import shows_progress
 from brimful.sizes import Budget, format_bytes, parse_budget
 from brimful.source import open_graph
-from brimful.tables import EdgeColumns
 from brimful.temporary import make_folder, remove_folder
 
 if TYPE_CHECKING:
@@ -48,6 +51,9 @@ if TYPE_CHECKING:
 
     from brimful import _native
     from brimful.reporting import Progress
+
+#: Which edges of a vertex.
+Direction = Literal["out", "in"]
 
 
 class Graph(Conversions):
@@ -128,23 +134,7 @@ class Graph(Conversions):
     def from_arrow(
         cls,
         table: object,
-        *,
-        source: str | int | None = None,
-        target: str | int | None = None,
-        weight: str | int | None = None,
-        ignore_extra: bool = False,
-        path: str | os.PathLike[str] | None = None,
-        undirected: bool | None = None,
-        vertices: int | None = None,
-        on_error: OnError = "fail",
-        weights: Weights = "input",
-        self_loops: SelfLoops = "keep",
-        duplicates: Duplicates = "keep",
-        ids: Ids = "auto",
-        index: str | Sequence[str] = ("in",),
-        threads: int | None = None,
-        budget: Budget = None,
-        progress: Progress | None = None,
+        **options: Unpack[TableOptions],
     ) -> Graph:
         """Import a table with one edge per row: any object with `__arrow_c_stream__`.
 
@@ -170,22 +160,8 @@ class Graph(Conversions):
         ...     graph.neighbors(2, weights=True), graph.info()["columns"]["source"]
         (([3], [2.5]), 'from')
         """
-        options = ImportOptions(
-            columns=EdgeColumns(source, target, weight, ignore_extra=ignore_extra),
-            undirected=undirected,
-            vertices=vertices,
-            on_error=on_error,
-            index=parse_indexes(index),
-            weights=weights,
-            self_loops=self_loops,
-            duplicates=duplicates,
-            ids=ids,
-        )
-        resources = Resources(threads, parse_budget(budget), progress=progress)
-        out, temporary = _new_place(path)
-        return _make(
-            lambda: import_arrow(table, out, options, resources), out, temporary, resources
-        )
+        chosen = checked(TableOptions, options, "from_arrow")
+        return _make(lambda *given: import_arrow(table, *given), chosen)
 
     #: A `pandas.DataFrame` (2.2 or newer) and a `polars.DataFrame` are tables like others.
     from_pandas = from_arrow
@@ -199,11 +175,7 @@ class Graph(Conversions):
         graph: object,
         *,
         weight: str | None = "weight",
-        path: str | os.PathLike[str] | None = None,
-        index: str | Sequence[str] = ("in",),
-        threads: int | None = None,
-        budget: Budget = None,
-        progress: Progress | None = None,
+        **options: Unpack[ObjectOptions],
     ) -> Graph:
         """Import a NetworkX graph of any of its four kinds.
 
@@ -229,13 +201,8 @@ class Graph(Conversions):
         ...     graph.neighbors(1), graph.directed
         ([0, 2], False)
         """
-        edges = convert_in.from_networkx(graph, weight)
-        return _from_object(
-            edges,
-            path,
-            ImportOptions(index=parse_indexes(index)),
-            Resources(threads, parse_budget(budget), progress=progress),
-        )
+        chosen = checked(ObjectOptions, options, "from_networkx")
+        return _from_object(convert_in.from_networkx(graph, weight), chosen)
 
     @classmethod
     @shows_progress
@@ -246,11 +213,7 @@ class Graph(Conversions):
         *,
         undirected: bool = False,
         weighted: bool | None = None,
-        path: str | os.PathLike[str] | None = None,
-        index: str | Sequence[str] = ("in",),
-        threads: int | None = None,
-        budget: Budget = None,
-        progress: Progress | None = None,
+        **options: Unpack[ObjectOptions],
     ) -> Graph:
         """Import the stored entries of a square sparse matrix: entry (i, j) is the edge i -> j.
 
@@ -276,13 +239,8 @@ class Graph(Conversions):
         ...     graph.neighbors(0, weights=True)
         ([1], [2.0])
         """
-        edges = convert_in.from_scipy(matrix, undirected, weighted)
-        return _from_object(
-            edges,
-            path,
-            ImportOptions(index=parse_indexes(index)),
-            Resources(threads, parse_budget(budget), progress=progress),
-        )
+        chosen = checked(ObjectOptions, options, "from_scipy")
+        return _from_object(convert_in.from_scipy(matrix, undirected, weighted), chosen)
 
     @classmethod
     @shows_progress
@@ -293,11 +251,7 @@ class Graph(Conversions):
         *,
         weight: str | None = "weight",
         vertex: str | None = "vertex",
-        path: str | os.PathLike[str] | None = None,
-        index: str | Sequence[str] = ("in",),
-        threads: int | None = None,
-        budget: Budget = None,
-        progress: Progress | None = None,
+        **options: Unpack[ObjectOptions],
     ) -> Graph:
         """Import an `igraph.Graph`, also its vertices without edges.
 
@@ -324,13 +278,8 @@ class Graph(Conversions):
         ...     graph.neighbors(0)
         [1, 3]
         """
-        edges = convert_in.from_igraph(graph, weight, vertex)
-        return _from_object(
-            edges,
-            path,
-            ImportOptions(index=parse_indexes(index)),
-            Resources(threads, parse_budget(budget), progress=progress),
-        )
+        chosen = checked(ObjectOptions, options, "from_igraph")
+        return _from_object(convert_in.from_igraph(graph, weight, vertex), chosen)
 
     @property
     def path(self) -> str:
@@ -791,26 +740,7 @@ class Graph(Conversions):
 @described(IMPORT, "budget", "corrupt", "io")
 def read(
     source_data: object,
-    *,
-    budget: Budget = None,
-    undirected: bool | None = None,
-    format: InputFormat | None = None,
-    source: str | int | None = None,
-    target: str | int | None = None,
-    weight: str | int | None = None,
-    header: bool | None = None,
-    delimiter: str | None = None,
-    ignore_extra: bool = False,
-    vertices: int | None = None,
-    on_error: OnError = "fail",
-    weights: Weights = "input",
-    self_loops: SelfLoops = "keep",
-    duplicates: Duplicates = "keep",
-    ids: Ids = "auto",
-    index: str | Sequence[str] = ("in",),
-    path: str | os.PathLike[str] | None = None,
-    threads: int | None = None,
-    progress: Progress | None = None,
+    **options: Unpack[ReadOptions],
 ) -> Graph:
     r"""Open a graph, or make one from files, a table or an object of another package.
 
@@ -821,9 +751,6 @@ def read(
             object with `__arrow_c_stream__`; or a graph of NetworkX, igraph or SciPy, with the
             defaults of `from_networkx` and its like. All but the first two go to a temporary
             directory unless `path` is given.
-        format: One of `brimful.formats.InputFormat`; None: by name, then by content.
-        header: Whether the first line of text names the columns; None: as its content implies.
-        delimiter: Character between the columns of text, or "tab"; None: as its content implies.
 
     Returns:
         The graph. `Graph.info()` has the columns taken and counts the edges left out.
@@ -842,36 +769,25 @@ def read(
     ...     graph.edges, graph.neighbors(1)
     (2, [2])
     """
-    options = ImportOptions(
-        format=format,
-        columns=EdgeColumns(source, target, weight, header, delimiter, ignore_extra),
-        undirected=undirected,
-        vertices=vertices,
-        on_error=on_error,
-        index=parse_indexes(index),
-        weights=weights,
-        self_loops=self_loops,
-        duplicates=duplicates,
-        ids=ids,
-    )
-    resources = Resources(threads, parse_budget(budget), progress=progress)
+    chosen = checked(ReadOptions, options, "read")
     if (
         isinstance(source_data, (str, os.PathLike))
-        and path is None
+        and chosen["path"] is None
         and not is_pattern(source_data)
         and not is_remote(source_data)
     ):
-        return Graph(
-            open_graph(os.fspath(source_data), options, resources, _warn), budget=resources.budget
-        )
+        resources = Resources(**picked(WorkOptions, chosen))
+        wanted = import_options(**picked(ImportOptions, chosen))
+        native = open_graph(os.fspath(source_data), wanted, resources, _warn)
+        return Graph(native, budget=resources.budget)
     if hasattr(source_data, "__arrow_c_stream__"):
-        out, temporary = _new_place(path)
-        return _make(
-            lambda: import_arrow(source_data, out, options, resources), out, temporary, resources
-        )
-    edges = convert_in.of(source_data, None if weight is None else str(weight), undirected)
+        return _make(lambda *given: import_arrow(source_data, *given), chosen)
+    weight = chosen["weight"]
+    edges = convert_in.of(
+        source_data, None if weight is None else str(weight), chosen["undirected"]
+    )
     if edges is not None:
-        return _from_object(edges, path, options, resources)
+        return _from_object(edges, chosen)
     if isinstance(source_data, (str, os.PathLike)):
         paths = [os.fspath(source_data)]
     elif isinstance(source_data, (list, tuple)) and all(
@@ -886,8 +802,7 @@ def read(
     if not paths:
         raise UsageError("the list of files is empty; name at least one")
     paths = expand_globs(paths)
-    out, temporary = _new_place(path)
-    return _make(lambda: import_paths(paths, out, options, resources), out, temporary, resources)
+    return _make(lambda *given: import_paths(paths, *given), chosen)
 
 
 def _reopen(path: str, budget: int | None) -> Graph:
@@ -946,29 +861,22 @@ def as_graph(graph: GraphLike, given: Resources) -> Graph:
     if isinstance(graph, Graph):
         return graph
     if isinstance(graph, (str, os.PathLike)):
-        return Graph(open_graph(os.fspath(graph), ImportOptions(), given, _warn))
+        return Graph(open_graph(os.fspath(graph), import_options(), given, _warn))
     raise UsageError(
         f"expected a brimful.Graph or a path, found {type(graph).__name__}; make a graph of it "
         "with brimful.read"
     )
 
 
-def _from_object(
-    edges: convert_in.ObjectEdges,
-    path: str | os.PathLike[str] | None,
-    options: ImportOptions,
-    resources: Resources,
-) -> Graph:
+def _from_object(edges: convert_in.ObjectEdges, chosen: Mapping[str, Any]) -> Graph:
     """Import the edges of a converted object, which knows its direction and vertices."""
-    vertices = max(options.vertices or 0, edges.vertices or 0) or None
-    options = replace(options, undirected=edges.undirected, vertices=vertices)
-    out, temporary = _new_place(path)
+    vertices = max(chosen.get("vertices") or 0, edges.vertices or 0) or None
 
-    def work() -> dict[str, Any]:
+    def work(*given: Any) -> dict[str, Any]:
         with edges.table as table:
-            return import_table(table, out, options, resources, isolated=edges.isolated)
+            return import_table(table, *given, isolated=edges.isolated)
 
-    return _make(work, out, temporary, resources)
+    return _make(work, {**chosen, "undirected": edges.undirected, "vertices": vertices})
 
 
 def _warn(sentence: str) -> None:
@@ -988,14 +896,17 @@ def _new_place(path: str | os.PathLike[str] | None) -> tuple[str, str | None]:
 
 
 def _make(
-    work: Callable[[], dict[str, Any]], out: str, temporary: str | None, resources: Resources
+    work: Callable[[str, ImportOptions, Resources], dict[str, Any]], chosen: Mapping[str, Any]
 ) -> Graph:
     """Run an import and open its graph; a failure leaves no temporary directory."""
     from brimful import _native
 
+    wanted = import_options(**picked(ImportOptions, chosen))
+    resources = Resources(**picked(WorkOptions, chosen))
+    out, temporary = _new_place(chosen["path"])
     done = False
     try:
-        for sentence in left_out_sentences(work()):
+        for sentence in left_out_sentences(work(out, wanted, resources)):
             _warn(sentence)
         graph = Graph(_native.Graph.open(out), budget=resources.budget, temporary=temporary)
         done = True

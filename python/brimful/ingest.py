@@ -11,122 +11,40 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from brimful import checks
 from brimful.arrow_tables import open_arrow
 from brimful.errors import InputError, StoreIoError, UsageError
 from brimful.formats import COLUMN_FORMATS, TABLE_FORMATS, input_format
+from brimful.import_options import (
+    EdgeOptions,
+    ImportOptions,
+    PolicyOptions,
+    columns_of,
+    import_options,
+)
+from brimful.options import picked
 from brimful.parquet_tables import open_parquet
 from brimful.redaction import redacted
 from brimful.remote import Feed, check, expand, is_remote
-from brimful.sizes import parse_count
 from brimful.tables import (
     ARROW_RESERVE_BYTES,
-    EdgeColumns,
     EdgeTable,
     chain_tables,
     open_stream,
     shrink_arrow_pools,
 )
-from brimful.wording import did_you_mean, printable, shortened, unknown
+from brimful.wording import printable
 
 if TYPE_CHECKING:
+    from brimful.graph import Graph
     from brimful.reporting import Progress
 
 #: In a process of so many bytes pyarrow can be loaded and a table be opened.
 _LOADING_BYTES = 64 << 20
-#: Indexes that this release builds.
-INDEX_NAMES = ("in", "reverse")
-#: Treatment of lines that are no edges.
-ON_ERROR = ("fail", "skip")
 #: Ignored columns that a summary lists.
 _SHOWN_COLUMNS = 8
-#: Sources of weights.
-WEIGHTS = ("input", "hash")
-#: Types of vertex ids.
-IDS = ("auto", "int", "string")
-#: Treatment of edges from a vertex to itself.
-SELF_LOOPS = ("keep", "drop")
-#: Treatment of edges with the same ends.
-DUPLICATES = ("keep", "drop", "sum", "min")
-
-
-@dataclass(frozen=True)
-class ImportOptions:
-    """How an input becomes a graph: everything that changes the graph's bytes.
-
-    `undirected` None is what the format says. `vertices` declares the ids 0..vertices-1.
-    `ids` is one out of `IDS`. `on_error` is `fail` or `skip`: what happens to lines that are no
-    edges. `index` is a subset of `INDEX_NAMES`. `weights`, `self_loops` and `duplicates` are names
-    out of `WEIGHTS`, `SELF_LOOPS` and `DUPLICATES`.
-    """
-
-    format: str | None = None
-    columns: EdgeColumns = field(default_factory=EdgeColumns)
-    undirected: bool | None = None
-    vertices: int | None = None
-    on_error: str = "fail"
-    index: tuple[str, ...] = ("in",)
-    weights: str = "input"
-    self_loops: str = "keep"
-    duplicates: str = "keep"
-    ids: str = "auto"
-
-    def __post_init__(self) -> None:
-        """Refuse unknown names.
-
-        Raises:
-            UsageError: A name is unknown; the message lists the known ones.
-        """
-        for name, kept in (
-            ("source", self.columns.source),
-            ("target", self.columns.target),
-            ("weight", self.columns.weight),
-            ("format", self.format),
-        ):
-            checks.text(kept, name)
-        if self.undirected is not None:
-            checks.flag(self.undirected, "undirected")
-        parse_count(self.vertices, "vertices")
-        for option, name, known in (
-            ("on-error", self.on_error, ON_ERROR),
-            ("ids", self.ids, IDS),
-            ("weights", self.weights, WEIGHTS),
-            ("self-loops", self.self_loops, SELF_LOOPS),
-            ("duplicates", self.duplicates, DUPLICATES),
-        ):
-            if name not in known:
-                hint = did_you_mean(name, known) if isinstance(name, str) else ""
-                raise UsageError(
-                    f"{option} cannot be '{shortened(name)}'; choose one of: {', '.join(known)}"
-                    + hint
-                )
-
-    def describe(self) -> dict[str, object]:
-        """Return the options as JSON values, to compare with those of an earlier import."""
-        return {
-            "format": self.format,
-            "source": self.columns.source,
-            "target": self.columns.target,
-            "weight": self.columns.weight,
-            "header": self.columns.header,
-            "delimiter": self.columns.delimiter,
-            "ignore_extra": self.columns.ignore_extra,
-            "undirected": self.undirected,
-            "vertices": self.vertices,
-            "on_error": self.on_error,
-            "index": list(self.index),
-            "weights": self.weights,
-            "self_loops": self.self_loops,
-            "duplicates": self.duplicates,
-            "ids": self.ids,
-        }
-
-
-#: More threads are of no use, and each has its buffers.
-MOST_THREADS = 1024
 
 
 @dataclass(frozen=True)
@@ -141,36 +59,13 @@ class Resources:
     process_budget: bool = False
     progress: Progress | None = None
 
-    def __post_init__(self) -> None:
-        """Refuse a wrong number of threads.
+    def on(self, graph: Graph) -> Resources:
+        """Return them for work on a graph, whose budget counts where there is no other."""
+        return self if self.budget is not None else replace(self, budget=graph.budget)
 
-        Raises:
-            UsageError: `threads` is not a whole number from 1 to `MOST_THREADS`.
-        """
-        parse_count(self.threads, "threads", 1, MOST_THREADS)
-
-
-def parse_indexes(names: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the names of indexes from `in,reverse` or a sequence, in a fixed order.
-
-    Raises:
-        UsageError: A name is unknown, or belongs to a later release.
-    """
-    listed = names.split(",") if isinstance(names, str) else names
-    if not isinstance(listed, (list, tuple)) or not all(isinstance(one, str) for one in listed):
-        raise UsageError(f"index must be names of indexes, not {shortened(names)}")
-    cleaned = [name.strip() for name in listed if name.strip()]
-    for name in cleaned:
-        if name == "out":
-            raise UsageError(
-                "index 'out' belongs to a later release of brimful; this one builds: "
-                + ", ".join(INDEX_NAMES)
-            )
-        if name not in INDEX_NAMES:
-            raise UsageError(unknown("index", shortened(name), INDEX_NAMES))
-    if not cleaned:
-        raise UsageError(f"name at least one index of: {', '.join(INDEX_NAMES)}")
-    return tuple(name for name in INDEX_NAMES if name in cleaned)
+    def limits(self) -> dict[str, Any]:
+        """Return all but the progress, as the native module takes it."""
+        return {name: value for name, value in vars(self).items() if name != "progress"}
 
 
 def import_paths(
@@ -206,7 +101,8 @@ def import_paths(
         )
     if format_name in TABLE_FORMATS:
         return _import_tables(list(paths), format_name, out, options, resources, origin)
-    if options.columns != EdgeColumns() and format_name not in COLUMN_FORMATS:
+    columns = columns_of(options)
+    if columns != columns_of(import_options()) and format_name not in COLUMN_FORMATS:
         raise UsageError(
             "--source, --target, --weight, --header, --delimiter and --ignore-extra apply to text "
             f"and tables, and the input is {_listed({format_name})}; leave them out, or name the "
@@ -219,20 +115,10 @@ def import_paths(
             paths,
             out,
             format=format_name,
-            columns=options.columns,
-            undirected=options.undirected,
-            vertices=options.vertices,
-            ids=options.ids,
-            on_error=options.on_error,
-            index=list(options.index),
-            weights=options.weights,
-            self_loops=options.self_loops,
-            duplicates=options.duplicates,
-            threads=resources.threads,
-            budget=resources.budget,
-            process_budget=resources.process_budget,
+            columns=columns,
+            **picked(EdgeOptions, options),
+            **vars(replace(resources, progress=progress)),
             origin=origin,
-            progress=progress,
         )
 
     if not remote:
@@ -263,12 +149,9 @@ def require_budget(format_name: str, options: ImportOptions, resources: Resource
         return
     _native.require_import_budget(
         format_name,
-        weights=options.weights,
-        self_loops=options.self_loops,
-        duplicates=options.duplicates,
-        threads=resources.threads,
-        budget=resources.budget,
-        process_budget=resources.process_budget,
+        weights=options["weights"],
+        **picked(PolicyOptions, options),
+        **resources.limits(),
         reserve_bytes=ARROW_RESERVE_BYTES if is_table else 0,
     )
 
@@ -279,8 +162,8 @@ def shared_format(paths: Sequence[str], options: ImportOptions) -> str:
     Raises:
         UsageError: They have several formats.
     """
-    formats = {input_format(path, options.format) for path in paths}
-    if options.columns.delimiter is not None and formats == {"auto"}:
+    formats = {input_format(path, options["format"]) for path in paths}
+    if options["delimiter"] is not None and formats == {"auto"}:
         # A delimiter means columns that blanks do not end.
         formats = {"csv"}
     if len(formats) != 1:
@@ -308,7 +191,7 @@ def import_arrow(
 
     Returns and raises as `import_paths`.
     """
-    with open_stream(stream, options.columns, name=name, ids=options.ids) as table:
+    with open_stream(stream, columns_of(options), name=name, ids=options["ids"]) as table:
         return import_table(table, out, options, resources)
 
 
@@ -324,12 +207,12 @@ def _import_tables(
     if resources.process_budget:
         shrink_arrow_pools()
 
-    stopped = threading.Event()
+    columns, stopped = columns_of(options), threading.Event()
 
     def open_table(path: str) -> EdgeTable:
         if format_name == "arrow":
-            return open_arrow(path, options.columns, ids=options.ids)
-        return open_parquet(path, options.columns, ids=options.ids, stopped=stopped)
+            return open_arrow(path, columns, ids=options["ids"])
+        return open_parquet(path, columns, ids=options["ids"], stopped=stopped)
 
     opened = open_table(paths[0]) if len(paths) == 1 else chain_tables(paths, open_table)
     with opened as table:
@@ -361,21 +244,11 @@ def import_table(
         target=table.target,
         weight=table.weight,
         ignored=table.ignored,
-        undirected=options.undirected,
-        vertices=options.vertices,
-        ids=table.ids,
+        **(picked(EdgeOptions, options) | {"ids": table.ids}),
         isolated=list(isolated),  # type: ignore[arg-type]
-        on_error=options.on_error,
-        index=list(options.index),
-        weights=options.weights,
-        self_loops=options.self_loops,
-        duplicates=options.duplicates,
-        threads=resources.threads,
-        budget=resources.budget,
-        process_budget=resources.process_budget,
+        **vars(resources),
         reserve_bytes=table.reserve_bytes,
         origin=origin,
-        progress=resources.progress,
     )
     for kind in _left_out(figures):
         kind["input"] = redacted(kind["input"])

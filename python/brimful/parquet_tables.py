@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from brimful.errors import InputError, UsageError
+from brimful.import_options import EdgeColumns
 from brimful.parquet_pages import Page, longest_string, pages_of
 from brimful.reader_errors import reader_errors
 from brimful.remote import is_remote, open_file
 from brimful.tables import (
     ARROW_RESERVE_BYTES,
-    EdgeColumns,
     EdgeTable,
     cast_batches,
     column_ids,

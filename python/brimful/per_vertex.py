@@ -68,10 +68,8 @@ def vertex_id(vertex: object) -> int | str:
 def vertex_ids(vertices: object) -> list[int | str]:
     """Return the ids of one vertex, or of several in a sequence, a set, an array or any iterable.
 
-    At most one more than `MOST_SOURCES` are taken, which the run then refuses.
-
     Raises:
-        UsageError: there is none, or they come with values.
+        UsageError: there is none, there are more than `MOST_SOURCES`, or they come with values.
         NotFoundError: one is not an id.
     """
     from brimful._native import MOST_SOURCES
@@ -85,6 +83,8 @@ def vertex_ids(vertices: object) -> list[int | str]:
     ids = [vertex_id(vertex) for vertex in islice(plain, MOST_SOURCES + 1)]
     if not ids:
         raise UsageError("source must have at least one vertex id; it is empty")
+    if len(ids) > MOST_SOURCES:
+        raise UsageError(f"a run begins at {MOST_SOURCES} vertices at most; name fewer sources")
     return ids
 
 

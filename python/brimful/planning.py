@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Unpack
 
-from brimful import checks
 from brimful.catalog import asked
-from brimful.choices import Mode, Precision
-from brimful.described import RUN, described
+from brimful.described import described
 from brimful.errors import UsageError
-from brimful.ingest import Resources, parse_indexes
-from brimful.sizes import Budget, parse_budget
-from brimful.wording import shortened
+from brimful.ingest import Resources
+from brimful.options import ResourceOptions, checked, picked
+from brimful.run_options import RUN, MachineOptions, PlanOptions, UnbuiltOptions
 
 if TYPE_CHECKING:
     from brimful import _native
     from brimful.graph import GraphLike
     from brimful.sampling import Found
-
-#: Vertices and edges are planned for up to so many.
-MOST_COUNTED = 2**44
 
 
 @dataclass(frozen=True)
@@ -122,39 +116,13 @@ class Sizes:
         return dict(vars(self))
 
 
-@dataclass(frozen=True)
-class Machine:
-    """The machine that a forecast is for: bandwidths in GB/s, measured here where None."""
-
-    memory: float | None = None
-    disk: float | None = None
-
-
 @described(RUN, "graph", "corrupt", "io")
 def plan(
     graph: GraphLike | None,
     algorithm: str,
     *,
-    vertices: float | None = None,
-    edges: float | None = None,
-    undirected: bool = False,
-    index: str = "in",
-    bytes_per_edge: float | None = None,
     params: Mapping[str, object] | None = None,
-    precision: Precision = "f64",
-    weighted: bool = False,
-    mode: Mode = "sync",
-    store: str | None = None,
-    serializer: str | None = None,
-    cache: str | None = None,
-    lists: str | None = None,
-    scheduler: str | None = None,
-    tolerance: float | None = None,
-    max_supersteps: int | None = None,
-    threads: int | None = None,
-    budget: Budget = None,
-    disk_bandwidth: float | None = None,
-    memory_bandwidth: float | None = None,
+    **options: Unpack[PlanOptions],
 ) -> Forecast:
     """Forecast a run of `algorithm` on `graph`, or on a graph that is not built.
 
@@ -166,15 +134,9 @@ def plan(
             `vertices` and `edges` that is not built, whose import is forecast too
             (`Forecast.imported`).
         algorithm: Name of the algorithm.
-        vertices: Number of vertices that have edges.
-        edges: Number of edges.
-        undirected: Edges of the graph that is not built have no direction.
-        index: "in,reverse": it is built with both indexes.
-        bytes_per_edge: Bytes that an edge takes on disk; None: as in most graphs of its size.
-        params: The algorithm's own parameters by name; a source is not needed.
-        tolerance: As in the function of the algorithm.
-        disk_bandwidth: In GB/s; None: measured in a moment on this machine.
-        memory_bandwidth: In GB/s; None: measured in a moment on this machine.
+        params: The algorithm's own parameters by name.
+        source: Id of the vertex to begin with, or several in a sequence: vertices of the graph, if
+            there is one. Not needed: the forecast does not depend on it.
 
     Returns:
         The forecast.
@@ -182,6 +144,7 @@ def plan(
     Raises:
         UsageError: The algorithm is unknown, both or neither of a graph and its sizes are given, or
             a number is out of range.
+        NotFoundError: The graph has no vertex `source`, or lacks one of several.
 
     >>> import brimful as bf
     >>> web = bf.plan(None, "pagerank", vertices=11.5e9, edges=128e9, budget="64G",
@@ -189,90 +152,57 @@ def plan(
     >>> web.fits, web.supersteps_guessed
     (True, True)
     """
-    for name, bandwidth in (("disk", disk_bandwidth), ("memory", memory_bandwidth)):
-        checks.real(bandwidth, f"{name}_bandwidth")
     from brimful.graph import as_graph
 
-    given = Resources(threads, parse_budget(budget))
-    opened = None if graph is None else as_graph(graph, given)
-    if opened is not None and given.budget is None:
-        given = replace(given, budget=opened.budget)
-    wanted = asked(
-        algorithm,
-        {} if params is None else params,
-        precision=precision,
-        mode=mode,
-        tolerance=tolerance,
-        max_supersteps=max_supersteps,
-        weighted=weighted,
-        store=store,
-        serializer=serializer,
-        cache=cache,
-        lists=lists,
-        scheduler=scheduler,
-    )
-    sizes = sizes_of(
-        opened is not None,
-        vertices,
-        edges,
-        undirected=undirected,
-        reverse="reverse" in parse_indexes(index),
-        bytes_per_edge=bytes_per_edge,
-    )
-    return forecast(
-        None if opened is None else opened.native,
-        sizes,
-        wanted,
-        given,
-        Machine(memory_bandwidth, disk_bandwidth),
-    )
+    chosen = checked(PlanOptions, options, "plan", ("params",))
+    wanted = asked(algorithm, {} if params is None else params, chosen)
+    resources = Resources(**picked(ResourceOptions, chosen))
+    native = None
+    if graph is not None:
+        opened = as_graph(graph, resources)
+        native, resources = opened.native, resources.on(opened)
+    sizes = sizes_of(native is not None, picked(UnbuiltOptions, chosen))
+    foreseen = forecast(native, sizes, wanted, resources, picked(MachineOptions, chosen))
+    require_sources(native, wanted)
+    return foreseen
 
 
-def sizes_of(
-    has_graph: bool,
-    vertices: float | None,
-    edges: float | None,
-    *,
-    undirected: bool = False,
-    reverse: bool = False,
-    bytes_per_edge: float | None = None,
-) -> Sizes | None:
-    """Return the sizes of a graph that is not built; None if there is a graph.
+def sizes_of(has_graph: bool, unbuilt: Mapping[str, Any]) -> Sizes | None:
+    """Return the sizes of a graph that is not built, of `UnbuiltOptions`; None if there is a graph.
 
     Raises:
-        UsageError: Both or neither are given, or a number is out of range.
+        UsageError: Both or neither are given.
     """
     if has_graph:
-        given = (vertices, edges, bytes_per_edge)
-        if undirected or reverse or any(one is not None for one in given):
+        if unbuilt != checked(UnbuiltOptions, {}):
             raise UsageError(
                 "--vertices, --edges, --undirected, --index and --bytes-per-edge do not apply to a "
                 "graph that exists; leave them out (Python: vertices=, ...)"
             )
         return None
-    if vertices is None or edges is None:
+    if unbuilt["vertices"] is None or unbuilt["edges"] is None:
         raise UsageError(
             "a plan needs a graph, or its numbers of vertices and edges; name GRAPH, or give "
             "--vertices and --edges (Python: vertices=, edges=)"
         )
-    checks.flag(undirected, "undirected")
-    checks.real(bytes_per_edge, "bytes_per_edge")
-    return Sizes(
-        _count(vertices, "vertices"), _count(edges, "edges"), undirected, reverse, bytes_per_edge
-    )
+    sizes = dict(unbuilt)
+    return Sizes(reverse="reverse" in sizes.pop("index"), **sizes)
 
 
-def _count(number: float, name: str) -> int:
-    if (
-        not checks.is_real(number)
-        or not math.isfinite(number)
-        or number < 0
-        or number != int(number)
-    ):
-        raise UsageError(f"{name} must be a whole number of at least 0, not {shortened(number)}")
-    if number > MOST_COUNTED:
-        raise UsageError(f"{name} must be at most 2^44, not {shortened(number)}")
-    return int(number)
+def require_sources(graph: _native.Graph | None, wanted: Mapping[str, Any]) -> None:
+    """Refuse a request whose sources are no vertices of the graph, if there is one.
+
+    Raises:
+        NotFoundError: The graph lacks one of them.
+    """
+    from brimful import _native
+
+    if graph is None or not wanted["source"]:
+        return
+    lookup = _native.Lookup(graph)
+    for source in wanted["source"]:
+        # Only a vertex has one.
+        lookup.degree(source, "out")
 
 
 def forecast(
@@ -280,27 +210,25 @@ def forecast(
     sizes: Sizes | None,
     wanted: dict[str, Any],
     given: Resources,
-    machine: Machine | None,
+    machine: Mapping[str, float | None],
     *,
     reserve_bytes: int = 0,
     checkpoints: bool = False,
 ) -> Forecast:
-    """Return the forecast of a request; without a machine it has no time.
+    """Return the forecast of a request, for a machine of `MachineOptions`.
 
     Raises:
         UsageError: As `plan`.
     """
     from brimful import _native
 
-    folder = os.getcwd() if graph is None else graph.path
+    bandwidths = {name.removesuffix("_bandwidth"): of for name, of in machine.items()}
     figures = _native.plan(
         graph,
         None if sizes is None else sizes.native(),
         wanted,
-        machine=None if machine is None else vars(machine) | {"folder": folder},
-        threads=given.threads,
-        budget=given.budget,
-        process_budget=given.process_budget,
+        machine=bandwidths | {"folder": os.getcwd() if graph is None else graph.path},
+        **given.limits(),
         reserve_bytes=reserve_bytes,
         checkpoints=checkpoints,
     )
@@ -319,9 +247,7 @@ def forecast_import(found: Found, given: Resources) -> ImportForecast:
     figures = _native.plan_import(
         found.sizes.native(),
         weighted=found.weighted,
-        threads=given.threads,
-        budget=given.budget,
-        process_budget=given.process_budget,
+        **given.limits(),
         reserve_bytes=found.reserve_bytes,
     )
     return ImportForecast(seconds=None, **figures)

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import heapq
 import operator
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Unpack
 
-from brimful import checks
 from brimful.bags import serializer_of
-from brimful.catalog import MODES, check_store
-from brimful.choices import Lists, Mode, Scheduler
-from brimful.described import EXPORT, RUN, described
+from brimful.described import EXPORT, described
 from brimful.errors import UsageError
 from brimful.identity import dependencies
+from brimful.options import WorkOptions, checked, picked
 from brimful.output import native_batches, write_table
 from brimful.per_vertex import PerVertex, vertex_id
 from brimful.reporting import shows_progress
-from brimful.sizes import Budget, checkpoint_interval, parse_budget, parse_count
+from brimful.run_options import (
+    RUN,
+    CheckpointOptions,
+    ProgramOptions,
+    StepOptions,
+    StoreOptions,
+    store_url,
+)
 from brimful.wording import shortened
 
 if TYPE_CHECKING:
@@ -28,7 +32,6 @@ if TYPE_CHECKING:
     from brimful import _native
     from brimful.bags import Serializer
     from brimful.graph import GraphLike
-    from brimful.reporting import Progress
 
 #: Rows that come from the native side at once.
 _BATCH = 1 << 12
@@ -378,20 +381,9 @@ def run(
     graph: GraphLike,
     program: Program,
     *,
-    mode: Mode = "sync",
-    max_supersteps: int | None = None,
-    weighted: bool = False,
     serializer: Literal["json", "str", "bytes", "pickle"] | Serializer = "json",
     store: str = "memory",
-    cache: str | None = None,
-    lists: Lists | None = None,
-    scheduler: Scheduler | None = None,
-    checkpoint_every: int | str | None = None,
-    checkpoint_dir: str | os.PathLike[str] | None = None,
-    resume: bool = False,
-    threads: int | None = None,
-    budget: Budget = None,
-    progress: Progress | None = None,
+    **options: Unpack[ProgramOptions],
 ) -> States:
     """Run a program written in Python on the vertices of a graph.
 
@@ -450,35 +442,22 @@ def run(
             f"{shortened(program)}"
         )
     name, dumps, loads = serializer_of(serializer)
-    limit = parse_budget(budget)
-    given = Resources(threads, limit, progress=progress)
-    url = checks.text(store, "store")
-    check_store(url)
-    opened = as_graph(graph, given)
+    chosen = checked(ProgramOptions, options, "run", ("serializer", "store"))
+    place = {"url": store_url(store), "serializer": None}
+    resources = Resources(**picked(WorkOptions, chosen))
+    opened = as_graph(graph, resources)
+    saving = chosen["checkpoint_every"] is not None or chosen["resume"]
     states = _native.run_program(
         opened.native,
         program,
         delivery=program.delivery,
         dumps=_checked(name, dumps),
         loads=loads,
-        mode=checks.word(mode, "mode", MODES),
-        max_supersteps=parse_count(max_supersteps, "max_supersteps"),
-        weighted=checks.flag(weighted, "weighted"),
-        store={
-            "url": url,
-            "serializer": None,
-            "cache": checks.text(cache, "cache"),
-            "lists": checks.text(lists, "lists"),
-            "scheduler": checks.text(scheduler, "scheduler"),
-        },
-        checkpoint_every=checkpoint_interval(checkpoint_every),
-        checkpoint_dir=checks.path(checkpoint_dir, "checkpoint_dir"),
-        resume=checks.flag(resume, "resume"),
-        identity=_identity(program, name, whole=checkpoint_every is not None or resume),
-        threads=given.threads,
-        budget=opened.budget if limit is None else limit,
-        process_budget=given.process_budget,
-        progress=given.progress,
+        **picked(StepOptions, chosen),
+        store=place | picked(StoreOptions, chosen),
+        **picked(CheckpointOptions, chosen),
+        identity=_identity(program, name, whole=saving),
+        **vars(resources.on(opened)),
     )
     return States(states, loads)
 

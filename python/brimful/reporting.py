@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from brimful.errors import UsageError
 from brimful.wording import shortened
@@ -22,6 +22,20 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
+def reportable(progress: Any, name: str = "progress") -> Any:
+    """Return `progress` if it is a function, a truth value or None.
+
+    Raises:
+        UsageError: It is neither.
+    """
+    if progress is None or isinstance(progress, bool) or callable(progress):
+        return progress
+    raise UsageError(
+        f"{name} must be True, False or a function of phase, done, total and seconds, not "
+        + shortened(progress)
+    )
+
+
 @contextlib.contextmanager
 def reported(progress: Progress | None) -> Iterator[Report | None]:
     """Give the function that reports progress; a line that it shows ends with the context.
@@ -36,13 +50,8 @@ def reported(progress: Progress | None) -> Iterator[Report | None]:
 
         with ProgressLine(quiet=False) as line:
             yield line.update
-    elif callable(progress):
-        yield progress
     else:
-        raise UsageError(
-            "progress must be True, False or a function of phase, done, total and seconds, not "
-            + shortened(progress)
-        )
+        yield reportable(progress)
 
 
 def shows_progress(function: Callable[_P, _T]) -> Callable[_P, _T]:

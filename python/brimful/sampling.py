@@ -22,11 +22,12 @@ from typing import Any, BinaryIO
 from brimful.errors import BrimfulError
 from brimful.formats import input_format
 from brimful.headers import format_of, read_header
-from brimful.ingest import ImportOptions
+from brimful.import_options import EdgeColumns, ImportOptions, PolicyOptions, columns_of
+from brimful.options import picked
 from brimful.parquet_tables import open_parquet
-from brimful.planning import MOST_COUNTED, Sizes
+from brimful.planning import Sizes
 from brimful.remote import is_remote
-from brimful.tables import EdgeColumns
+from brimful.run_options import MOST_COUNTED
 
 _BLOCK_BYTES = 1 << 13
 _BLOCKS = 32
@@ -85,17 +86,18 @@ class Found:
 
 def sizes_of_inputs(paths: list[str], options: ImportOptions) -> Found | None:
     """Return the sizes of the graph of `paths`; None: not known."""
-    formats = {input_format(path, options.format) for path in paths}
-    if options.ids == "string" or len(formats) != 1:
+    formats = {input_format(path, options["format"]) for path in paths}
+    if options["ids"] == "string" or len(formats) != 1:
         return None
     (name,) = formats
     edges, largest, weighted, undirected, reserve_bytes = 0, 0, False, False, 0
+    wanted = columns_of(options)
     for path in paths:
         # What is read from a pipe is gone.
         if path == "-" or is_remote(path) or not os.path.isfile(path):
             return None
         try:
-            seen = _look(path, name, options.columns)
+            seen = _look(path, name, wanted)
         except _UNREADABLE:
             # The import says what is wrong.
             return None
@@ -106,12 +108,12 @@ def sizes_of_inputs(paths: list[str], options: ImportOptions) -> Found | None:
         weighted |= seen.weighted
         undirected |= seen.undirected
         reserve_bytes = max(reserve_bytes, seen.reserve_bytes)
-    if name == "metis" and options.undirected is False:
+    if name == "metis" and options["undirected"] is False:
         # Each entry of a list is an edge then.
         edges *= 2
     vertices = largest + 1
-    if options.vertices is not None:
-        vertices = max(vertices, options.vertices)
+    if options["vertices"] is not None:
+        vertices = max(vertices, options["vertices"])
     elif vertices > 2 * edges:
         vertices = edges // _EDGES_PER_VERTEX
     if not 0 < edges <= MOST_COUNTED or vertices > MOST_COUNTED:
@@ -119,12 +121,11 @@ def sizes_of_inputs(paths: list[str], options: ImportOptions) -> Found | None:
     sizes = Sizes(
         vertices=max(vertices, 1),
         edges=edges,
-        undirected=undirected if options.undirected is None else options.undirected,
-        reverse="reverse" in options.index,
+        undirected=undirected if options["undirected"] is None else options["undirected"],
+        reverse="reverse" in options["index"],
         spooled=name != "u32pairs",
-        hashes_weights=options.weights == "hash",
-        self_loops=options.self_loops,
-        duplicates=options.duplicates,
+        hashes_weights=options["weights"] == "hash",
+        **picked(PolicyOptions, options),
     )
     return Found(sizes, weighted, reserve_bytes)
 

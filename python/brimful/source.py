@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 
 from brimful.errors import InputError, NotFoundError, StoreIoError, UsageError
 from brimful.formats import GRAPH_SUFFIX, companions, input_format
+from brimful.import_options import ImportOptions
 from brimful.ingest import (
-    ImportOptions,
     Resources,
     check_input_file,
     import_paths,
@@ -96,14 +96,14 @@ def fingerprint(path: str, options: ImportOptions) -> dict[str, object]:
                 digest.update(file.read(_HASHED_BYTES))
     except OSError as error:
         raise StoreIoError(f"cannot read {path}: {error.strerror}", error.errno) from None
-    beside = companions(os.path.abspath(path), input_format(path, options.format))
+    beside = companions(os.path.abspath(path), input_format(path, options["format"]))
     return {
         "path": os.path.abspath(path),
         "size_bytes": status.st_size,
         "mtime_ns": status.st_mtime_ns,
         "blake2b": digest.hexdigest(),
         "beside": {name: _size_and_time(name) for name in beside},
-        "options": options.describe(),
+        "options": options,
         "automatic": True,
     }
 

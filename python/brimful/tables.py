@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from brimful import checks
 from brimful.errors import BrimfulError, InputError, UsageError
+from brimful.import_options import EdgeColumns
 from brimful.reader_errors import reader_errors
 
 if TYPE_CHECKING:
@@ -26,42 +26,6 @@ if TYPE_CHECKING:
 ARROW_RESERVE_BYTES = 64 << 20
 #: The key under which an exported schema declares its graph.
 _DECLARATION = b"brimful"
-
-
-@dataclass(frozen=True)
-class EdgeColumns:
-    """Which columns of an input are the edges; None: those that are beyond doubt.
-
-    `source`, `target` and `weight` are names, or numbers from 1. `header` says whether the first
-    line of text has the names, `delimiter` what separates its columns. `ignore_extra` takes the
-    first two columns where nothing else tells, and leaves the others out.
-
-    Raises:
-        UsageError: A value of another type, or `delimiter` is more than one character.
-    """
-
-    source: str | int | None = None
-    target: str | int | None = None
-    weight: str | int | None = None
-    header: bool | None = None
-    delimiter: str | None = None
-    ignore_extra: bool = False
-
-    def __post_init__(self) -> None:
-        """Take numbers of columns as text, and `tab` as the character."""
-        for name in ("source", "target", "weight"):
-            column = getattr(self, name)
-            if isinstance(column, int) and not isinstance(column, bool):
-                column = str(column)
-            object.__setattr__(self, name, checks.text(column, name))
-        if self.header is not None:
-            object.__setattr__(self, "header", checks.flag(self.header, "header"))
-        object.__setattr__(self, "ignore_extra", checks.flag(self.ignore_extra, "ignore_extra"))
-        checks.text(self.delimiter, "delimiter")
-        if self.delimiter in ("tab", "\\t"):
-            object.__setattr__(self, "delimiter", "\t")
-        elif self.delimiter is not None and len(self.delimiter) != 1:
-            raise UsageError(f"delimiter must be one character or 'tab', not {self.delimiter!r}")
 
 
 @dataclass

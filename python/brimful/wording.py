@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 #: Characters of a wrong value that a sentence shows.
 _SHOWN_CHARACTERS = 60
@@ -24,6 +24,11 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     """Return `there is no format 'cvs'; did you mean 'csv'? (known: csv, ...)`."""
     names = list(known)
     return f"there is no {kind} '{name}'{did_you_mean(name, names)} (known: {', '.join(names)})"
+
+
+def either(words: Sequence[str]) -> str:
+    """Return `keep, drop or sum`."""
+    return " or ".join([", ".join(words[:-1]), words[-1]])
 
 
 def shortened(value: object) -> str:

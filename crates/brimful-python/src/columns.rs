@@ -10,7 +10,7 @@ use pyo3::types::PyDict;
 
 use crate::errors::Failure;
 
-/// `brimful.tables.EdgeColumns`.
+/// `brimful.import_options.EdgeColumns`.
 #[derive(FromPyObject)]
 pub(crate) struct Wanted {
     source: Option<String>,

@@ -9,6 +9,7 @@ from typing import get_args
 from brimful.cli import options as shared
 from brimful.cli.progress import ProgressLine, format_seconds
 from brimful.formats import ExportFormat, export_format
+from brimful.options import ResourceOptions
 from brimful.output import write_graph
 
 
@@ -44,7 +45,7 @@ def add_to(verbs: shared.Verbs) -> None:
         help="csv, u32pairs: leave out direction, vertices without edges and weights, and say so",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
-    shared.add_budget(parser)
+    shared.add_options(parser, ResourceOptions, "budget")
     shared.add_reporting(parser)
 
 

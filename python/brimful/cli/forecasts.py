@@ -14,7 +14,7 @@ _MANY_BYTES = 1 << 20
 _SHORT_SECONDS = 1.0
 _SMALL_SHARE = 0.5
 #: Bandwidths in GB/s of a slow machine: whether a run is short is asked before any are measured.
-SLOW_MEMORY, SLOW_DISK = 5.0, 0.3
+SLOW_MACHINE = {"memory_bandwidth": 5.0, "disk_bandwidth": 0.3}
 #: Bytes of disk that an import fills in a second on such a machine.
 _SLOW_IMPORT = 20e6
 

@@ -10,7 +10,8 @@ from brimful.cli.import_verb import refuse_existing, report
 from brimful.cli.progress import ProgressLine
 from brimful.errors import UsageError
 from brimful.formats import require_graph_suffix
-from brimful.ingest import parse_indexes
+from brimful.import_options import IndexOptions, PolicyOptions
+from brimful.options import ResourceOptions, picked
 
 #: Parameters of each kind with their defaults; None: must be given.
 _KINDS: dict[str, dict[str, int | float | None]] = {
@@ -88,13 +89,10 @@ def add_to(verbs: shared.Verbs) -> None:
         default="none",
         help="hash: whole numbers from 1 to 100 that depend on the two ids (default: none)",
     )
-    shared.add_policies(parser)
+    shared.add_options(parser, PolicyOptions)
     parser.add_argument("--undirected", action="store_true", help="edges have no direction")
-    parser.add_argument(
-        "--index", metavar="NAMES", default="in", help="in or in,reverse (default: in)"
-    )
-    shared.add_threads(parser)
-    shared.add_budget(parser)
+    shared.add_options(parser, IndexOptions)
+    shared.add_options(parser, ResourceOptions)
     shared.add_reporting(parser)
 
 
@@ -102,7 +100,7 @@ def act(options: argparse.Namespace) -> None:
     """Generate, then print the counts."""
     require_graph_suffix(options.out)
     params = _params(options)
-    index = parse_indexes(options.index)
+    index = shared.chosen(options, IndexOptions)
     refuse_existing(options.out)
     from brimful import _native
 
@@ -114,14 +112,10 @@ def act(options: argparse.Namespace) -> None:
             params,
             seed=options.seed,
             undirected=options.undirected,
-            index=list(index),
+            **index,
             weights="hash" if options.weights == "hash" else "input",
-            self_loops=options.self_loops,
-            duplicates=options.duplicates,
-            threads=given.threads,
-            budget=given.budget,
-            process_budget=given.process_budget,
-            progress=given.progress,
+            **picked(PolicyOptions, vars(options)),
+            **vars(given),
         )
     report(options, figures)
 

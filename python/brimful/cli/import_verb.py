@@ -6,31 +6,27 @@ import argparse
 import json
 import os
 from dataclasses import asdict
-from typing import Any, get_args
+from typing import Any
 
 from brimful.cli import options as shared
-from brimful.cli.arguments import integer
 from brimful.cli.forecasts import announced, held, is_small_import
 from brimful.cli.progress import ProgressLine, format_seconds
 from brimful.errors import UsageError
-from brimful.formats import InputFormat, require_graph_suffix
+from brimful.formats import require_graph_suffix
+from brimful.import_options import ImportOptions, import_options
 from brimful.ingest import (
-    IDS,
-    WEIGHTS,
-    ImportOptions,
     Resources,
     check_input_file,
     columns_sentence,
     expand_globs,
     import_paths,
     left_out_sentences,
-    parse_indexes,
     require_budget,
     shared_format,
 )
+from brimful.options import ResourceOptions
 from brimful.sizes import format_bytes
 from brimful.source import fingerprint
-from brimful.tables import EdgeColumns
 
 
 def add_to(verbs: shared.Verbs) -> None:
@@ -53,65 +49,8 @@ def add_to(verbs: shared.Verbs) -> None:
         help="files, patterns or URLs, also .gz .xz .zst .bz2; - is standard input",
     )
     parser.add_argument("out", metavar="OUT.brimful", help="the graph directory to make")
-    parser.add_argument(
-        "--format",
-        choices=get_args(InputFormat),
-        help="default: by the name of the input, then by its content",
-    )
-    parser.add_argument(
-        "--source",
-        metavar="COL",
-        help="column of source ids: its name, or its number from 1 (edgelist, csv, tsv, parquet); "
-        "default: the columns that are beyond doubt",
-    )
-    parser.add_argument("--target", metavar="COL", help="column of target ids")
-    parser.add_argument("--weight", metavar="COL", help="column of weights")
-    parser.add_argument(
-        "--header",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="the first line of text names the columns, or does not",
-    )
-    parser.add_argument(
-        "--delimiter",
-        metavar="C",
-        help="separator of csv columns: a character, or tab (default: the one of , ; tab and | "
-        "that splits the first records evenly)",
-    )
-    parser.add_argument(
-        "--ignore-extra",
-        action="store_true",
-        help="take the first two columns where nothing else decides, and ignore the others",
-    )
-    direction = parser.add_mutually_exclusive_group()
-    direction.add_argument("--undirected", action="store_true", help="edges have no direction")
-    direction.add_argument("--directed", action="store_true", help="edges are arcs")
-    parser.add_argument(
-        "--ids",
-        choices=IDS,
-        default="auto",
-        help="string: take ids as they are (edgelist, adjacency-ids, csv, parquet); auto, the "
-        "default: the first 65,536 lines, or the type of the columns, decide",
-    )
-    parser.add_argument("--vertices", metavar="N", type=integer(0), help="declare the ids 0..N-1")
-    parser.add_argument(
-        "--on-error",
-        choices=["fail", "skip"],
-        default="fail",
-        help="skip: leave out lines that are no edges, count and report them (default: fail)",
-    )
-    parser.add_argument(
-        "--weights",
-        choices=WEIGHTS,
-        default="input",
-        help="input: those it has (the default); hash: whole numbers from 1 to 100 made of the ids",
-    )
-    shared.add_policies(parser)
-    parser.add_argument(
-        "--index", metavar="NAMES", default="in", help="in or in,reverse (default: in)"
-    )
-    shared.add_threads(parser)
-    shared.add_budget(parser)
+    shared.add_options(parser, ImportOptions)
+    shared.add_options(parser, ResourceOptions)
     shared.add_reporting(parser)
 
 
@@ -120,25 +59,7 @@ def act(options: argparse.Namespace) -> None:
     from brimful import _native
 
     require_graph_suffix(options.out)
-    import_options = ImportOptions(
-        format=options.format,
-        columns=EdgeColumns(
-            options.source,
-            options.target,
-            options.weight,
-            options.header,
-            options.delimiter,
-            options.ignore_extra,
-        ),
-        undirected=True if options.undirected else False if options.directed else None,
-        vertices=options.vertices,
-        on_error=options.on_error,
-        index=parse_indexes(options.index),
-        weights=options.weights,
-        self_loops=options.self_loops,
-        duplicates=options.duplicates,
-        ids=options.ids,
-    )
+    wanted = import_options(**shared.chosen(options, ImportOptions))
     inputs = expand_globs(options.inputs)
     shared.refuse_terminal_input(inputs)
     for path in inputs:
@@ -146,12 +67,12 @@ def act(options: argparse.Namespace) -> None:
     refuse_existing(options.out)
     origin = None
     if len(inputs) == 1 and inputs[0] != "-" and os.path.isfile(inputs[0]):
-        origin = json.dumps(fingerprint(inputs[0], import_options) | {"automatic": False})
+        origin = json.dumps(fingerprint(inputs[0], wanted) | {"automatic": False})
     with ProgressLine(quiet=options.quiet) as progress:
         given = shared.resources(options, progress)
-        require_budget(shared_format(inputs, import_options), import_options, given)
+        require_budget(shared_format(inputs, wanted), wanted, given)
         budget_bytes = given.budget or _native.auto_budget_bytes()
-        foreseen = forecast_of(inputs, import_options, given)
+        foreseen = forecast_of(inputs, wanted, given)
         small = foreseen is not None and is_small_import(foreseen, budget_bytes)
         if not small:
             progress.announce(
@@ -161,7 +82,7 @@ def act(options: argparse.Namespace) -> None:
             )
         if foreseen:
             require_disk(options.out, foreseen)
-        figures = import_paths(inputs, options.out, import_options, given, origin=origin)
+        figures = import_paths(inputs, options.out, wanted, given, origin=origin)
         figures["forecast"] = foreseen
         if foreseen and not small:
             disk = figures["scratch_bytes"] + figures["bytes_on_disk"]

@@ -6,7 +6,8 @@ import argparse
 
 from brimful.cli import options as shared
 from brimful.cli.progress import ProgressLine
-from brimful.ingest import parse_indexes
+from brimful.import_options import parse_indexes
+from brimful.options import ResourceOptions
 
 
 def add_to(verbs: shared.Verbs) -> None:
@@ -20,8 +21,7 @@ def add_to(verbs: shared.Verbs) -> None:
     )
     parser.add_argument("graph", metavar="GRAPH", help="a graph directory or an input file")
     parser.add_argument("names", metavar="NAMES", help="in,reverse or one of them")
-    shared.add_threads(parser)
-    shared.add_budget(parser)
+    shared.add_options(parser, ResourceOptions)
     shared.add_reporting(parser)
 
 
@@ -33,13 +33,7 @@ def act(options: argparse.Namespace) -> None:
     with ProgressLine(quiet=options.quiet) as progress:
         given = shared.resources(options, progress)
         graph = shared.open_named_graph(options, given, progress)
-        figures = graph.build_index(
-            list(names),
-            threads=given.threads,
-            budget=given.budget,
-            process_budget=given.process_budget,
-            progress=given.progress,
-        )
+        figures = graph.build_index(names, **vars(given))
     peak = _native.peak_rss_bytes()
     if options.json:
         shared.print_json(figures | {"peak_rss_bytes": peak, "budget_bytes": given.budget})

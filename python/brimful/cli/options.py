@@ -9,12 +9,14 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from brimful.cli.arguments import integer
+from brimful.cli.arguments import count, integer, real
 from brimful.cli.log import add_log
 from brimful.cli.progress import ProgressLine, readable
 from brimful.errors import BudgetError, UsageError
-from brimful.ingest import DUPLICATES, MOST_THREADS, SELF_LOOPS, ImportOptions, Resources
-from brimful.sizes import format_bytes, parse_budget
+from brimful.import_options import import_options
+from brimful.ingest import Resources
+from brimful.options import Option, ResourceOptions, checked, flag, options_of, picked
+from brimful.sizes import format_bytes
 from brimful.source import open_graph
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ _LEAST_ADDRESS_SPACE = 64 << 20
 
 #: What `add_subparsers` returns.
 Verbs = Any
+#: A parser, or a group of its options.
+Parser = argparse.ArgumentParser | argparse._ArgumentGroup
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
@@ -57,44 +61,43 @@ def add_verb(
     return parser
 
 
-def add_budget(parser: argparse.ArgumentParser) -> None:
-    """Add --budget."""
-    parser.add_argument(
-        "--budget",
-        metavar="SIZE",
-        default="auto",
-        help="memory limit of the whole process: 500M, 1G or auto (the default: three quarters of "
-        "the cgroup limit or of available memory)",
-    )
+def add_options(parser: Parser, table: type, *names: str) -> None:
+    """Add the options of a table, or those with some names."""
+    for name, option in options_of(table).items():
+        if names and name not in names:
+            continue
+        about = {"dest": name, "default": option.default, "help": option.command_help}
+        if option.opposite is not None:
+            other, other_help = option.opposite
+            group = parser.add_mutually_exclusive_group()
+            group.add_argument(flag(name), action="store_const", const=True, **about)
+            about["help"] = other_help
+            group.add_argument(f"--{other}", action="store_const", const=False, **about)
+        elif option.kind is bool:
+            parser.add_argument(flag(name), action="store_true", **about)
+        else:
+            about["action"] = "append" if option.repeated else "store"
+            metavar, about["type"] = _reader(option)
+            about |= {"metavar": option.metavar or metavar, "choices": option.words or None}
+            parser.add_argument(flag(name), **about)
 
 
-def add_policies(parser: argparse.ArgumentParser) -> None:
-    """Add --self-loops and --duplicates."""
-    parser.add_argument(
-        "--self-loops",
-        choices=SELF_LOOPS,
-        default="keep",
-        help="edges from a vertex to itself (default: keep); their vertices stay, and the first "
-        "one that is dropped is reported with its line",
-    )
-    parser.add_argument(
-        "--duplicates",
-        choices=DUPLICATES,
-        default="keep",
-        help="edges with the same ends: keep all (the default), drop all but one, sum their "
-        "weights (without weights: their number), or keep the one of min weight; the first one "
-        "that is left out is reported with its line, which costs 8 bytes an edge of scratch space",
-    )
+def _reader(option: Option) -> tuple[str | None, Callable[[str], Any] | None]:
+    """Return metavar and argparse type of an option; None, None: a text."""
+    if option.kind is int:
+        return "N", integer(option.least, option.most)
+    if option.kind is float:
+        return ("N", count(option.most)) if option.whole else ("X", real(option.least))
+    return None, None
 
 
-def add_threads(parser: argparse.ArgumentParser) -> None:
-    """Add --threads."""
-    parser.add_argument(
-        "--threads",
-        metavar="N",
-        type=integer(1, MOST_THREADS),
-        help=f"compute threads, at most {MOST_THREADS:,} (default: all cores)",
-    )
+def chosen(options: argparse.Namespace, table: type) -> dict[str, Any]:
+    """Return the options of a table as the native module takes them.
+
+    Raises:
+        UsageError: A value is unknown.
+    """
+    return picked(table, checked(table, picked(table, vars(options))))
 
 
 def add_reporting(parser: argparse.ArgumentParser) -> None:
@@ -112,9 +115,10 @@ def resources(options: argparse.Namespace, progress: ProgressLine) -> Resources:
     Raises:
         BudgetError: A limit of the address space leaves less than the budget.
     """
+    given = chosen(options, ResourceOptions)
     return Resources(
-        threads=getattr(options, "threads", None),
-        budget=within_address_space(parse_budget(getattr(options, "budget", None))),
+        threads=given["threads"],
+        budget=within_address_space(given["budget"]),
         process_budget=True,
         progress=progress.update,
     )
@@ -158,7 +162,7 @@ def open_named_graph(
         UsageError: The file needs options that only `import` has.
     """
     try:
-        return open_graph(options.graph, ImportOptions(), given, progress.say)
+        return open_graph(options.graph, import_options(), given, progress.say)
     except UsageError as error:
         if not os.path.isfile(options.graph):
             raise

@@ -8,13 +8,12 @@ from dataclasses import asdict
 from typing import Any
 
 from brimful.cli import options as shared
-from brimful.cli.arguments import count, real
 from brimful.cli.forecasts import number_of_supersteps
 from brimful.cli.progress import ProgressLine, format_seconds
-from brimful.cli.request import add_request, asked
+from brimful.cli.request import add_request, asked, sources_of
 from brimful.errors import UsageError
-from brimful.ingest import parse_indexes
-from brimful.planning import MOST_COUNTED
+from brimful.options import ResourceOptions
+from brimful.run_options import MachineOptions, UnbuiltOptions
 from brimful.sizes import format_bytes
 
 NAME = "plan"
@@ -41,32 +40,11 @@ def add_to(verbs: shared.Verbs) -> None:
         help="a graph directory or an input file, unless --vertices and --edges are given; and an "
         "algorithm, see brimful algorithms",
     )
-    size = count(MOST_COUNTED)
     unbuilt = parser.add_argument_group("a graph that is not built")
-    unbuilt.add_argument(
-        "--vertices", metavar="N", type=size, help="vertices that have edges; also as 11.5e9"
-    )
-    unbuilt.add_argument("--edges", metavar="N", type=size, help="edges; also as 128e9")
-    unbuilt.add_argument("--undirected", action="store_true", help="edges have no direction")
-    unbuilt.add_argument(
-        "--index", metavar="NAMES", default="in", help="in or in,reverse (default: in)"
-    )
-    unbuilt.add_argument(
-        "--bytes-per-edge",
-        metavar="X",
-        type=real(0),
-        help="bytes of an edge on disk (default: as in most graphs of this size)",
-    )
-    machine = parser.add_argument_group("another machine")
-    machine.add_argument(
-        "--disk-bandwidth", metavar="GB/s", type=real(0), help="default: measured here, in a moment"
-    )
-    machine.add_argument(
-        "--memory-bandwidth", metavar="GB/s", type=real(0), help="default: measured here"
-    )
+    shared.add_options(unbuilt, UnbuiltOptions)
+    shared.add_options(parser.add_argument_group("another machine"), MachineOptions)
     add_request(parser)
-    shared.add_threads(parser)
-    shared.add_budget(parser)
+    shared.add_options(parser, ResourceOptions)
     shared.add_reporting(parser)
 
 
@@ -78,25 +56,20 @@ def act(options: argparse.Namespace) -> None:
             f"plan takes one graph and one algorithm, found {len(options.names)} names; see "
             "'brimful plan --help'"
         )
-    from brimful.planning import Machine, forecast, sizes_of
+    from brimful.planning import forecast, require_sources, sizes_of
 
-    request = asked(options, algorithm, options.source)
-    sizes = sizes_of(
-        bool(graphs),
-        options.vertices,
-        options.edges,
-        undirected=options.undirected,
-        reverse="reverse" in parse_indexes(options.index),
-        bytes_per_edge=options.bytes_per_edge,
-    )
+    request = asked(options, algorithm, None if graphs else options.source)
+    sizes = sizes_of(bool(graphs), shared.chosen(options, UnbuiltOptions))
+    machine = shared.chosen(options, MachineOptions)
     with ProgressLine(quiet=options.quiet) as progress:
         given = shared.resources(options, progress)
         graph = None
         if graphs:
             options.graph = graphs[0]
             graph = shared.open_named_graph(options, given, progress)
-        machine = Machine(options.memory_bandwidth, options.disk_bandwidth)
+            request = asked(options, algorithm, sources_of(options, graph))
         figures = asdict(forecast(graph, sizes, request, given, machine))
+        require_sources(graph, request)
     of = graphs[0] if graphs else f"{sizes.vertices:,} vertices and {sizes.edges:,} edges"  # type: ignore[union-attr]
     if options.json:
         shared.print_json({"graph": graphs[0] if graphs else None} | figures)

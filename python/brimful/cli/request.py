@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from brimful import catalog
 from brimful.catalog import algorithms
-from brimful.cli.arguments import integer, real
+from brimful.cli.options import add_options
 from brimful.errors import UsageError
+from brimful.options import checked, picked
 from brimful.per_vertex import Vertices
+from brimful.run_options import AskedOptions, PlaceOptions, RequestOptions, StoreOptions
 from brimful.wording import shortened
+
+if TYPE_CHECKING:
+    from brimful import _native
 
 
 def add_request(parser: argparse.ArgumentParser) -> None:
@@ -24,65 +29,17 @@ def add_request(parser: argparse.ArgumentParser) -> None:
         help="a parameter of the algorithm, for example damping=0.85, also written --damping 0.85; "
         "'brimful algorithms' lists them",
     )
-    parser.add_argument(
-        "--mode",
-        choices=catalog.MODES,
-        default="sync",
-        help="sync (default), or async: signals are received within the same sweep over the edges",
-    )
+    add_options(parser, RequestOptions)
     stores = parser.add_argument_group(
         "stores", "Keep vertices as records in a store in place of edges that stream from shards."
     )
-    stores.add_argument(
-        "--store",
-        metavar="URL",
-        help="memory (live objects), bytes (records in memory) or file:PATH (records in a folder "
-        "within PATH, removed after the run); --mode async has no supersteps there",
-    )
-    stores.add_argument(
-        "--serializer",
-        metavar="NAME",
-        help="how records are written: native (default), compact or generic, each also with +lz4, "
-        "+zstd or +zlib",
-    )
-    stores.add_argument(
-        "--cache",
-        metavar="lru:N|score:N",
-        help="keep N vertices live: those used last (lru), or those used most (score)",
-    )
-    stores.add_argument(
-        "--lists",
-        choices=catalog.LISTS,
-        help="where waiting vertices and signals lie: in memory, and beyond it on disk (default), "
-        "or on disk",
-    )
-    stores.add_argument(
-        "--scheduler",
-        choices=catalog.SCHEDULERS,
-        help="order of vertices with --mode async: collect and signal at once (latency, default), "
-        "or collect all signals that wait, then signal (throughput)",
-    )
-    parser.add_argument(
-        "--max-supersteps", metavar="N", type=integer(0), help="stop after N supersteps"
-    )
-    parser.add_argument(
-        "--tolerance",
-        metavar="X",
-        type=real(0),
-        help="stop at a change of at most X; 0 never stops early",
-    )
-    parser.add_argument(
-        "--source",
-        metavar="ID",
-        action="append",
-        help="a vertex to begin with; given several times, all of them: distances are those from "
-        "the nearest, and a personalised rank begins at each",
-    )
-    parser.add_argument("--weighted", action="store_true", help="use the weights of the edges")
-    parser.add_argument("--precision", choices=catalog.PRECISIONS, default="f64")
+    add_options(stores, PlaceOptions)
+    add_options(stores, StoreOptions)
 
 
-def asked(options: argparse.Namespace, algorithm: str, source: Vertices | None) -> dict[str, Any]:
+def asked(
+    options: argparse.Namespace, algorithm: str, source: Vertices | None = None
+) -> dict[str, Any]:
     """Return the request of the options, as the native module takes it.
 
     Raises:
@@ -94,21 +51,30 @@ def asked(options: argparse.Namespace, algorithm: str, source: Vertices | None) 
         if name in params:
             raise UsageError(f"the parameter {name} is given twice; give it once")
         params[name] = value
-    return catalog.asked(
-        algorithm,
-        params,
-        source=source,
-        precision=options.precision,
-        mode=options.mode,
-        tolerance=options.tolerance,
-        max_supersteps=options.max_supersteps,
-        weighted=options.weighted,
-        store=options.store,
-        serializer=options.serializer,
-        cache=options.cache,
-        lists=options.lists,
-        scheduler=options.scheduler,
-    )
+    given = picked(AskedOptions, vars(options)) | {"source": source}
+    return catalog.asked(algorithm, params, picked(AskedOptions, checked(AskedOptions, given)))
+
+
+def sources_of(options: argparse.Namespace, graph: _native.Graph) -> Vertices | None:
+    """Return the vertices to begin with, of the type of the graph's ids.
+
+    Raises:
+        UsageError: one is no integer, and the graph has no other ids.
+    """
+    texts: list[str] | None = options.source
+    if texts is None or graph.id_type == "string":
+        return texts
+    return [_integer(text) for text in texts]
+
+
+def _integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise UsageError(
+            f"--source takes the id of a vertex, which is an integer in this graph, not "
+            f"'{shortened(text)}'"
+        ) from None
 
 
 def parameter_names() -> set[str]:

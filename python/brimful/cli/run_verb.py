@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from brimful.cli import options as shared
 from brimful.cli.arguments import integer
-from brimful.cli.forecasts import SLOW_DISK, SLOW_MEMORY, announced, held, is_small
+from brimful.cli.forecasts import SLOW_MACHINE, announced, held, is_small
 from brimful.cli.progress import ProgressLine, format_seconds, said_to
-from brimful.cli.request import add_request, asked
+from brimful.cli.request import add_request, asked, sources_of
 from brimful.errors import UsageError
 from brimful.formats import result_format
+from brimful.options import ResourceOptions
 from brimful.output import check_output, write_result
-from brimful.sizes import checkpoint_interval
+from brimful.run_options import CheckpointOptions
 from brimful.tables import ARROW_RESERVE_BYTES, shrink_arrow_pools
-from brimful.wording import shortened
 
 if TYPE_CHECKING:
     from brimful import _native
@@ -42,31 +42,13 @@ def add_to(verbs: shared.Verbs) -> None:
     parser.add_argument("algorithm", metavar="ALGORITHM", help="see brimful algorithms")
     parser.add_argument("graph", metavar="GRAPH", help="a graph directory or an input file")
     add_request(parser)
-    parser.add_argument(
-        "--checkpoint-every",
-        metavar="K",
-        help="make a checkpoint after every K supersteps, or every K seconds (30s). A run that "
-        "converges removes its checkpoints after it has written its output; a run that a limit "
-        "ends keeps them. connected_components then propagates labels in place of union-find. "
-        "--store with --mode async needs seconds",
-    )
-    parser.add_argument(
-        "--checkpoint-dir",
-        metavar="D",
-        help="folder of the checkpoints (default: NAME.ALGORITHM.checkpoints beside the graph)",
-    )
-    parser.add_argument(
-        "--resume",
-        action="store_true",
-        help="continue from the last complete checkpoint; without one start from the beginning",
-    )
+    shared.add_options(parser, CheckpointOptions)
     parser.add_argument(
         "-o", "--output", metavar="OUT", help="a .parquet, .csv or .arrow file for the result"
     )
     parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
     parser.add_argument("--top", metavar="N", type=integer(1), help="print the N largest values")
-    shared.add_threads(parser)
-    shared.add_budget(parser)
+    shared.add_options(parser, ResourceOptions)
     shared.add_reporting(parser)
 
 
@@ -75,7 +57,9 @@ def act(options: argparse.Namespace) -> None:
     from brimful import _native
 
     # Unknown algorithms are refused before a graph is opened, or imported.
-    asked(options, options.algorithm, None)
+    asked(options, options.algorithm)
+    checkpoints = shared.chosen(options, CheckpointOptions)
+    saving = checkpoints["checkpoint_every"] is not None or checkpoints["resume"]
     reserve_bytes = 0
     if options.output is not None:
         if result_format(options.output) != "csv":
@@ -84,8 +68,7 @@ def act(options: argparse.Namespace) -> None:
     with ProgressLine(quiet=options.quiet) as progress, said_to(progress):
         given = shared.resources(options, progress)
         graph = shared.open_named_graph(options, given, progress)
-        request = asked(options, options.algorithm, _sources(options.source, graph))
-        saving = options.checkpoint_every is not None or options.resume
+        request = asked(options, options.algorithm, sources_of(options, graph))
         figures = _forecast(graph, request, given, reserve_bytes, checkpoints=saving)
         small = figures is not None and is_small(figures, figures["budget_bytes"])
         if figures is not None and not small:
@@ -96,14 +79,9 @@ def act(options: argparse.Namespace) -> None:
         result = _native.run(
             graph,
             request,
-            checkpoint_every=checkpoint_interval(options.checkpoint_every),
-            checkpoint_dir=options.checkpoint_dir,
-            resume=options.resume,
-            threads=given.threads,
-            budget=given.budget,
-            process_budget=given.process_budget,
+            **checkpoints,
+            **vars(given),
             reserve_bytes=reserve_bytes,
-            progress=given.progress,
         )
         if options.output is not None:
             progress.update(f"write {options.output}", 0, 0, 0.0)
@@ -137,38 +115,17 @@ def _forecast(
     checkpoints: bool,
 ) -> dict[str, Any] | None:
     """Return what the run will take; None where there is no forecast, or it will be refused."""
-    from brimful.planning import Machine, forecast
+    from brimful.planning import forecast
 
     try:
         foreseen = forecast(
-            *(graph, None, request, given, Machine(SLOW_MEMORY, SLOW_DISK)),
+            *(graph, None, request, given, SLOW_MACHINE),
             reserve_bytes=reserve_bytes,
             checkpoints=checkpoints,
         )
     except UsageError:
         return None
     return asdict(foreseen) if foreseen.fits else None
-
-
-def _sources(texts: list[str] | None, graph: _native.Graph) -> list[int] | list[str] | None:
-    """Return the vertices to begin with, of the type of the graph's ids.
-
-    Raises:
-        UsageError: one is no integer, and the graph has no other ids.
-    """
-    if texts is None or graph.id_type == "string":
-        return texts
-    return [_integer(text) for text in texts]
-
-
-def _integer(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise UsageError(
-            f"--source takes the id of a vertex, which is an integer in this graph, not "
-            f"'{shortened(text)}'"
-        ) from None
 
 
 def show_top(result: _native.Result, n: int) -> None:

@@ -1,0 +1,275 @@
+"""The tables of options of imports, and the choice of columns and indexes."""
+
+import os
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Annotated, Any, Literal, TypedDict, Unpack
+
+from brimful import checks
+from brimful.errors import UsageError
+from brimful.formats import InputFormat
+from brimful.options import Option, WorkOptions, checked, picked, texts
+from brimful.wording import shortened, unknown
+
+#: Treatment of lines or rows that are no edges.
+OnError = Literal["fail", "skip"]
+#: Weights of the input, or computed from the two ids.
+Weights = Literal["input", "hash"]
+#: Treatment of self-loops.
+SelfLoops = Literal["keep", "drop"]
+#: Treatment of edges with the same ends.
+Duplicates = Literal["keep", "drop", "sum", "min"]
+#: How ids are read.
+Ids = Literal["auto", "int", "string"]
+#: A column, by name or by number from 1.
+Column = str | int | None
+
+#: Indexes that this release builds.
+INDEX_NAMES = ("in", "reverse")
+
+
+def parse_indexes(names: str | Sequence[str], name: str = "index") -> list[str]:
+    """Return the names of indexes from `in,reverse` or a sequence, in a fixed order.
+
+    Raises:
+        UsageError: A name is unknown, or belongs to a later release.
+    """
+    listed = names.split(",") if isinstance(names, str) else names
+    if not isinstance(listed, (list, tuple)) or not all(isinstance(one, str) for one in listed):
+        raise UsageError(f"{name} must be names of indexes, not {shortened(names)}")
+    cleaned = [one.strip() for one in listed if one.strip()]
+    for one in cleaned:
+        if one == "out":
+            raise UsageError(
+                "index 'out' belongs to a later release of brimful; this one builds: "
+                + ", ".join(INDEX_NAMES)
+            )
+        if one not in INDEX_NAMES:
+            raise UsageError(unknown("index", shortened(one), INDEX_NAMES))
+    if not cleaned:
+        raise UsageError(f"name at least one index of: {', '.join(INDEX_NAMES)}")
+    return [one for one in INDEX_NAMES if one in cleaned]
+
+
+def _column(column: Any, name: str) -> str | None:
+    is_number = isinstance(column, int) and not isinstance(column, bool)
+    return checks.text(str(column) if is_number else column, name)
+
+
+def _delimiter(delimiter: Any, name: str) -> str | None:
+    text = checks.text(delimiter, name)
+    if text in ("tab", "\\t"):
+        return "\t"
+    if text is not None and len(text) != 1:
+        raise UsageError(f"{name} must be one character or 'tab', not {shortened(text)!r}")
+    return text
+
+
+class ReadingOptions(TypedDict, total=False):
+    """How lines or rows become edges and vertices."""
+
+    undirected: Annotated[
+        bool | None,
+        Option(
+            "Whether edges have no direction; None: as the input implies.",
+            help="edges have no direction",
+            opposite=("directed", "edges are arcs"),
+        ),
+    ]
+    ids: Annotated[
+        Ids,
+        Option(
+            '"int", "string", or "auto": the type of the columns decides; in text, most of the '
+            "first 65,536 lines.",
+            help="string: take ids as they are (edgelist, adjacency-ids, csv, parquet); auto, the "
+            "default: the first 65,536 lines, or the type of the columns, decide",
+            default="auto",
+        ),
+    ]
+    vertices: Annotated[
+        int | None,
+        Option(
+            "Declare the ids 0 to `vertices` - 1, with edges or without.",
+            help="declare the ids 0..N-1",
+        ),
+    ]
+    on_error: Annotated[
+        OnError,
+        Option(
+            '"fail" (default) ends the import at the first line or row that is no edge; "skip" '
+            "leaves such lines out, counts and reports them.",
+            default="fail",
+        ),
+    ]
+    weights: Annotated[
+        Weights,
+        Option(
+            'Those of the "input" (default), or "hash": whole numbers from 1 to 100 that depend on '
+            "the two ids only, the same in both directions.",
+            default="input",
+        ),
+    ]
+
+
+class IndexOptions(TypedDict, total=False):
+    """The indexes of a new graph."""
+
+    index: Annotated[
+        str | Sequence[str],
+        Option(
+            'Indexes to build: "in" (default), or "in,reverse".',
+            metavar="NAMES",
+            default="in",
+            check=parse_indexes,
+        ),
+    ]
+
+
+class PolicyOptions(TypedDict, total=False):
+    """Edges that a new graph leaves out."""
+
+    self_loops: Annotated[
+        SelfLoops,
+        Option(
+            'Edges from a vertex to itself: "keep" (default) or "drop" them; their vertices stay, '
+            "and the first one that is dropped is reported with its line.",
+            default="keep",
+        ),
+    ]
+    duplicates: Annotated[
+        Duplicates,
+        Option(
+            'Edges with the same ends: "keep" all (default), "drop" all but one, "sum" their '
+            'weights (without weights: their number), or keep the one of "min" weight; the first '
+            "one that is left out is reported with its line, which costs 8 bytes an edge of "
+            "scratch space.",
+            default="keep",
+        ),
+    ]
+
+
+class EdgeOptions(ReadingOptions, PolicyOptions, IndexOptions, total=False):
+    """What edges and vertices a new graph has."""
+
+
+class ColumnOptions(TypedDict, total=False):
+    """The columns of the edges."""
+
+    source: Annotated[
+        Column,
+        Option(
+            "Column of source ids, by name or by number from 1; None: the column that is beyond "
+            "doubt (docs/formats.md).",
+            help="column of source ids: its name, or its number from 1 (edgelist, csv, tsv, "
+            "parquet); default: the columns that are beyond doubt",
+            metavar="COL",
+            check=_column,
+        ),
+    ]
+    target: Annotated[
+        Column, Option("Column of target ids, likewise.", metavar="COL", check=_column)
+    ]
+    weight: Annotated[
+        Column,
+        Option(
+            "Column of weights, likewise; None: the column with a known name such as weight.",
+            metavar="COL",
+            check=_column,
+        ),
+    ]
+    ignore_extra: Annotated[
+        bool,
+        Option(
+            "Take the first two columns where nothing else decides, and ignore the others.",
+            default=False,
+        ),
+    ]
+
+
+class TextOptions(TypedDict, total=False):
+    """The columns of text."""
+
+    header: Annotated[
+        bool | None,
+        Option(
+            "Whether the first line of text names the columns; None: as its content implies.",
+            help="the first line of text names the columns",
+            opposite=("no-header", "the first line of text is an edge"),
+        ),
+    ]
+    delimiter: Annotated[
+        str | None,
+        Option(
+            'Separator of csv columns: a character, or "tab"; None: the one of , ; tab and | that '
+            "splits the first records evenly.",
+            metavar="C",
+            check=_delimiter,
+        ),
+    ]
+
+
+class FormatOptions(TypedDict, total=False):
+    """The format of files."""
+
+    format: Annotated[
+        InputFormat | None,
+        Option(
+            "Format of the input; None: by its name, then by its content.",
+            # The format is looked up with the names of the files.
+            check=checks.text,
+        ),
+    ]
+
+
+class ImportOptions(FormatOptions, TextOptions, ColumnOptions, EdgeOptions, total=False):
+    """How an input becomes a graph: everything that changes the graph's bytes."""
+
+
+class NewGraphOptions(WorkOptions, total=False):
+    """Where a new graph lies, and what its import may use."""
+
+    path: Annotated[
+        str | os.PathLike[str] | None,
+        Option(
+            "Graph directory to make and to keep, `NAME.brimful`; None: a temporary directory, "
+            "which `close` removes.",
+            check=checks.path,
+        ),
+    ]
+
+
+class ReadOptions(ImportOptions, NewGraphOptions, total=False):
+    """What an import of anything takes."""
+
+
+class TableOptions(ColumnOptions, EdgeOptions, NewGraphOptions, total=False):
+    """What an import of a table in memory takes."""
+
+
+class ObjectOptions(IndexOptions, NewGraphOptions, total=False):
+    """What an import of a graph of another package takes."""
+
+
+class EdgeColumns(SimpleNamespace):
+    """The options that choose the columns of the edges, as attributes."""
+
+
+def import_options(**given: Unpack[ImportOptions]) -> ImportOptions:
+    """Return options of an import, checked, with the defaults of those that are not given.
+
+    Raises:
+        UsageError: A value is unknown or of another type.
+    """
+    return checked(ImportOptions, given, "import_options")
+
+
+def columns_of(options: ImportOptions) -> EdgeColumns:
+    """Return the options that choose the columns of the edges."""
+    return EdgeColumns(**picked(ColumnOptions, options), **picked(TextOptions, options))
+
+
+#: Sentences for docstrings.
+IMPORT = texts(ReadOptions) | {
+    "budget": 'Memory for brimful\'s own use, in bytes or as "500M", also the default of '
+    "algorithms on the graph; None: three quarters of the available memory."
+}

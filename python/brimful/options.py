@@ -1,0 +1,195 @@
+"""Tables of options: each option is said once, and every place that has it follows.
+
+A table is a `TypedDict` whose fields are `Annotated[type, Option(...)]`; tables compose by
+inheritance. Flags (`brimful.cli.options`), docstrings and signatures (`brimful.described`), checks
+and requests are made from it, and a type checker reads it as `**options: Unpack[Table]`.
+"""
+
+import re
+import types
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    TypedDict,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from brimful import checks
+from brimful.reporting import Progress, reportable
+from brimful.sizes import MOST, Budget, parse_budget, parse_count
+from brimful.wording import did_you_mean
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Option:
+    """What the type of an option does not say.
+
+    Attributes:
+        text: Its sentence in docstrings.
+        help: Its sentence on the command line, where `text` does not do.
+        metavar: Name of its value on the command line; None: N or X for a number.
+        default: Its value where none is given.
+        least: The least number.
+        most: The largest number.
+        whole: The number is whole, and may be written as 11.5e9.
+        repeated: It may be given several times on the command line.
+        opposite: Flag and help for False, of a truth value that may also be None.
+        check: Takes value and name, and returns the value as the native module takes it; None:
+            the type says how it is checked.
+        name: Its name; from the table.
+        type: Its type; from the table.
+        kind: The one type besides None; None: there are several. From the table.
+        words: The words that it takes, if these are few; from the table.
+    """
+
+    text: str
+    help: str | None = None
+    metavar: str | None = None
+    default: Any = None
+    least: int = 0
+    most: int = MOST
+    whole: bool = False
+    repeated: bool = False
+    opposite: tuple[str, str] | None = None
+    check: Callable[[Any, str], Any] | None = None
+    name: str = ""
+    type: Any = None
+    kind: Any = None
+    words: tuple[str, ...] = ()
+
+    def taken(self, value: Any) -> Any:
+        """Return a value as the native module takes it.
+
+        Raises:
+            UsageError: It is of another type, or out of range.
+        """
+        if self.check is not None:
+            return self.check(value, self.name)
+        if value is None and types.NoneType in get_args(self.type):
+            return None
+        if self.words:
+            return checks.word(value, self.name, self.words)
+        if self.kind is bool:
+            return checks.flag(value, self.name)
+        if self.kind is int:
+            return parse_count(value, self.name, self.least, self.most)
+        if self.kind is float and self.whole:
+            return checks.whole(value, self.name, self.most)
+        if self.kind is float:
+            return checks.real(value, self.name)
+        if self.kind is str:
+            return checks.text(value, self.name)
+        raise TypeError(f"the option {self.name} of type {self.type} needs a check")
+
+    @property
+    def command_help(self) -> str:
+        """Its sentence on the command line: `text` with flags for names, and without quotes."""
+        if self.help is not None:
+            return self.help
+        said = re.sub("`([a-z_]+)`", lambda name: flag(name[1]), self.text.removesuffix("."))
+        said = re.sub('["`]', "", said)
+        said, none, default = said.partition("; None: ")
+        return said[0].lower() + said[1:] + (f" (default: {default})" if none else "")
+
+
+def flag(name: str) -> str:
+    """Return the flag of an option: `--max-supersteps`."""
+    return "--" + name.replace("_", "-")
+
+
+@cache
+def options_of(table: type) -> dict[str, Option]:
+    """Return the options of a table, by name."""
+    return {
+        name: _completed(name, *get_args(hint))
+        for name, hint in get_type_hints(table, include_extras=True).items()
+    }
+
+
+def _completed(name: str, annotated: Any, option: Option) -> Option:
+    union = get_origin(annotated) in (Union, types.UnionType)
+    members = get_args(annotated) if union else (annotated,)
+    kinds = [member for member in members if member is not types.NoneType]
+    kind = kinds[0] if len(kinds) == 1 else None
+    words = get_args(kind) if get_origin(kind) is Literal else ()
+    return replace(option, name=name, type=annotated, kind=kind, words=words)
+
+
+def texts(table: type) -> dict[str, str]:
+    """Return the sentences of a table for docstrings, by name."""
+    return {name: option.text for name, option in options_of(table).items()}
+
+
+def checked(
+    table: type[_T], given: Mapping[str, object], caller: str = "", others: Iterable[str] = ()
+) -> _T:
+    """Return all options of a table as the native module takes them, defaults included.
+
+    Raises:
+        TypeError: `given` has another name; `caller` takes `others` too, which are suggested.
+        UsageError: A value is of another type, or out of range.
+    """
+    known = options_of(table)  # type: ignore[arg-type]
+    for name in given:
+        if name not in known:
+            hint = did_you_mean(name, [*known, *others])
+            raise TypeError(f"{caller}() got an unexpected keyword argument {name!r}{hint}")
+    values = {name: one.taken(given.get(name, one.default)) for name, one in known.items()}
+    return cast(_T, values)
+
+
+def picked(table: type, options: Mapping[str, object]) -> dict[str, Any]:
+    """Return those of some options that are in a table."""
+    return {name: options[name] for name in options_of(table) if name in options}
+
+
+#: More threads are of no use, and each has its buffers.
+MOST_THREADS = 1024
+
+
+class ResourceOptions(TypedDict, total=False):
+    """What a call may use."""
+
+    threads: Annotated[
+        int | None,
+        Option(
+            f"Compute threads, at most {MOST_THREADS:,}; None: all cores.",
+            least=1,
+            most=MOST_THREADS,
+        ),
+    ]
+    budget: Annotated[
+        Budget,
+        Option(
+            'Memory for brimful\'s own use, in bytes or as "500M"; None: the default of the graph, '
+            "or else three quarters of the available memory.",
+            help="memory limit of the whole process: 500M, 1G or auto (the default: three quarters "
+            "of the cgroup limit or of available memory)",
+            metavar="SIZE",
+            check=lambda budget, name: parse_budget(budget),
+        ),
+    ]
+
+
+class WorkOptions(ResourceOptions, total=False):
+    """What long work in Python takes."""
+
+    progress: Annotated[
+        Progress | None,
+        Option(
+            "True shows a line on standard error. A function is called about ten times a second "
+            "with the phase, the units done, the units in all (0: unknown) and the seconds.",
+            check=reportable,
+        ),
+    ]

@@ -1,0 +1,254 @@
+"""The tables of options of runs, of forecasts and of programs in Python."""
+
+import os
+from typing import Annotated, Any, Literal, TypedDict
+
+from brimful import checks
+from brimful.errors import UsageError
+from brimful.import_options import IndexOptions
+from brimful.options import Option, ResourceOptions, WorkOptions, texts
+from brimful.per_vertex import Vertices, vertex_ids
+from brimful.sizes import checkpoint_interval
+from brimful.wording import did_you_mean, either, shortened
+
+#: Synchronous supersteps, or sweeps that receive signals at once.
+Mode = Literal["sync", "async"]
+#: Bits of a signal in memory.
+Precision = Literal["f64", "f32"]
+#: Where lists of waiting vertices and signals lie.
+Lists = Literal["memory", "disk"]
+#: The order in which vertices of a store act in the asynchronous mode.
+Scheduler = Literal["latency", "throughput"]
+
+#: Vertices and edges are planned for up to so many.
+MOST_COUNTED = 2**44
+
+
+def store_url(url: Any, name: str = "store") -> str | None:
+    """Return the URL of a store, or None.
+
+    Raises:
+        UsageError: There is no such store; the message lists the stores.
+    """
+    if checks.text(url, name) is None:
+        return None
+    from brimful import _native
+
+    forms = _native.stores()
+    names = {form.partition(":")[0] for form in forms}
+    scheme = str(url).partition(":")[0]
+    if scheme not in names:
+        raise UsageError(
+            f'there is no store "{shortened(url)}"; use {either(forms)}'
+            + did_you_mean(scheme, names)
+        )
+    return str(url)
+
+
+class StepOptions(TypedDict, total=False):
+    """How signals travel."""
+
+    mode: Annotated[
+        Mode,
+        Option(
+            '"sync" (default) runs in supersteps; "async" receives signals within the same sweep '
+            "over the edges.",
+            default="sync",
+        ),
+    ]
+    max_supersteps: Annotated[
+        int | None,
+        Option("Stop after this many supersteps; None: no limit.", help="stop after N supersteps"),
+    ]
+    weighted: Annotated[bool, Option("Use the weights of the edges.", default=False)]
+
+
+class RequestOptions(StepOptions, total=False):
+    """What some algorithms take and others do not, beside parameters of their own."""
+
+    tolerance: Annotated[
+        float | None, Option("Stop at a change of at most this; 0 never stops early.")
+    ]
+    source: Annotated[
+        Vertices | None,
+        Option(
+            "Id of the vertex to begin with, or several in a sequence: distances are those from "
+            "the nearest. Order and repeats do not matter.",
+            help="a vertex to begin with; given several times, all of them: distances are those "
+            "from the nearest, and a personalised rank begins at each",
+            metavar="ID",
+            repeated=True,
+            check=lambda source, name: [] if source is None else vertex_ids(source),
+        ),
+    ]
+    precision: Annotated[
+        Precision, Option('Width of a signal in memory: "f64" (default) or "f32".', default="f64")
+    ]
+
+
+class PlaceOptions(TypedDict, total=False):
+    """Where an algorithm keeps its vertices, if not in shards, and how it writes them."""
+
+    store: Annotated[
+        str | None,
+        Option(
+            "Keep vertices as records in a store in place of edges that stream from shards: "
+            '"memory" (live objects), "bytes" (records in memory) or "file:PATH" (records in a '
+            "folder within PATH, which is removed after the run); None: shards.",
+            help="memory (live objects), bytes (records in memory) or file:PATH (records in a "
+            "folder within PATH, removed after the run); --mode async has no supersteps there",
+            metavar="URL",
+            check=store_url,
+        ),
+    ]
+    serializer: Annotated[
+        str | None,
+        Option(
+            'How a store writes records: "native" (default), "compact" or "generic", each also '
+            'with "+lz4", "+zstd" or "+zlib".',
+            metavar="NAME",
+        ),
+    ]
+
+
+class StoreOptions(TypedDict, total=False):
+    """What every run on a store takes, of an algorithm or of a program in Python."""
+
+    cache: Annotated[
+        str | None,
+        Option(
+            'Keep N vertices live over a store: those used last ("lru:N"), or those used most '
+            '("score:N").',
+            metavar="lru:N|score:N",
+        ),
+    ]
+    lists: Annotated[
+        Lists | None,
+        Option(
+            "Where waiting vertices and signals of a store lie: in memory, and beyond it on disk "
+            '("memory", default), or on disk ("disk").'
+        ),
+    ]
+    scheduler: Annotated[
+        Scheduler | None,
+        Option(
+            'Order of the vertices of a store in `mode` "async": collect and signal at once '
+            '("latency", default), or collect all signals that wait, then signal ("throughput").'
+        ),
+    ]
+
+
+class AskedOptions(RequestOptions, PlaceOptions, StoreOptions, total=False):
+    """What makes the request of a run."""
+
+
+class CheckpointOptions(TypedDict, total=False):
+    """Checkpoint and resume options.
+
+    A resumed run ends with the same bits as one that was never stopped. In `mode` "async" a budget
+    that would divide the edges into other blocks is refused. A run that starts from the beginning
+    for want of a checkpoint says so (logger `brimful`; `stats["resumed_from"]`). A run that
+    converges removes its checkpoints; a run that a limit ends keeps them (`label_propagation`: 10
+    supersteps by default). With checkpoints, `connected_components` propagates labels in place of
+    union-find. On a `store` in `mode` "async" there are no supersteps; intervals are in seconds.
+    """
+
+    checkpoint_every: Annotated[
+        int | str | None,
+        Option(
+            'Make a checkpoint after every so many supersteps, or with "30s" after the first '
+            "superstep that ends 30 seconds after the last checkpoint; None: no checkpoints.",
+            help="make a checkpoint after every K supersteps, or every K seconds (30s). A run that "
+            "converges removes its checkpoints after it has written its output; a run that a limit "
+            "ends keeps them. connected_components then propagates labels in place of union-find. "
+            "--store with --mode async needs seconds",
+            metavar="K",
+            check=lambda every, name: checkpoint_interval(every),
+        ),
+    ]
+    checkpoint_dir: Annotated[
+        str | os.PathLike[str] | None,
+        Option(
+            "Folder of the checkpoints; None: `NAME.ALGORITHM.checkpoints` beside the graph.",
+            metavar="D",
+            check=checks.path,
+        ),
+    ]
+    resume: Annotated[
+        bool,
+        Option(
+            "Continue from the last complete checkpoint; without one, start from the beginning. It "
+            "must be of the same graph, algorithm and parameters; limits, `budget` and `threads` "
+            "may differ.",
+            default=False,
+        ),
+    ]
+
+
+class ResumableOptions(WorkOptions, CheckpointOptions, total=False):
+    """What every algorithm with checkpoints takes."""
+
+
+class RunOptions(ResumableOptions, PlaceOptions, StoreOptions, total=False):
+    """What every algorithm that also runs on a store takes.
+
+    A store keeps vertices as records in place of edges that stream from shards; the results are
+    the same. In `mode` "async" there are no supersteps. `stats["store_figures"]` and
+    `stats["cache"]` say what store and cache did.
+    """
+
+
+class AlgorithmOptions(ResumableOptions, AskedOptions, total=False):
+    """What any algorithm takes."""
+
+
+class ProgramOptions(StepOptions, StoreOptions, ResumableOptions, total=False):
+    """What a program in Python takes, beside its store."""
+
+
+class SizeOptions(TypedDict, total=False):
+    """The sizes of a graph that is not built."""
+
+    vertices: Annotated[
+        float | None,
+        Option(
+            "Number of vertices that have edges, for example 11.5e9.", most=MOST_COUNTED, whole=True
+        ),
+    ]
+    edges: Annotated[
+        float | None, Option("Number of edges, for example 128e9.", most=MOST_COUNTED, whole=True)
+    ]
+    undirected: Annotated[
+        bool, Option("Edges of the graph that is not built have no direction.", default=False)
+    ]
+    bytes_per_edge: Annotated[
+        float | None,
+        Option("Bytes that an edge takes on disk; None: as in most graphs of its size."),
+    ]
+
+
+class UnbuiltOptions(SizeOptions, IndexOptions, total=False):
+    """A graph that is not built, with its indexes."""
+
+
+class MachineOptions(TypedDict, total=False):
+    """The machine that a forecast is for."""
+
+    disk_bandwidth: Annotated[
+        float | None,
+        Option("Bandwidth of the disk in GB/s; None: measured here, in a moment.", metavar="GB/s"),
+    ]
+    memory_bandwidth: Annotated[
+        float | None,
+        Option("Bandwidth of memory in GB/s; None: measured here, in a moment.", metavar="GB/s"),
+    ]
+
+
+class PlanOptions(UnbuiltOptions, AskedOptions, ResourceOptions, MachineOptions, total=False):
+    """What a forecast takes."""
+
+
+#: Sentences for docstrings.
+RUN = {"graph": "A `Graph`, or the path of a graph directory or of an input file."} | texts(
+    AlgorithmOptions
+)
