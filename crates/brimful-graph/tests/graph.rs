@@ -8,6 +8,8 @@ mod faults;
 mod formats;
 #[path = "graph/left_out.rs"]
 mod left_out;
+#[path = "graph/look.rs"]
+mod look;
 #[path = "graph/lookups.rs"]
 mod lookups;
 #[path = "graph/names.rs"]
