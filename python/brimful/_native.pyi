@@ -39,6 +39,7 @@ __all__ = [
     "log_end",
     "log_start",
     "log_to",
+    "look",
     "peak_rss_bytes",
     "pick_columns",
     "plan",
@@ -48,7 +49,6 @@ __all__ = [
     "run",
     "run_program",
     "stores",
-    "text_columns",
 ]
 
 #: Most vertices that a run begins at.
@@ -110,10 +110,10 @@ def join_declarations(first: str, second: str) -> str | None: ...
 def pick_columns(
     name: str, names: list[str], wanted: EdgeColumns
 ) -> tuple[int, int, int | None]: ...
-def text_columns(
-    start: bytes, ended: bool, format: str, wanted: EdgeColumns
-) -> tuple[str | None, tuple[int, int, int | None], int] | None: ...
 def foreign_format(path: str, start: bytes) -> str | None: ...
+def look(
+    paths: list[str], *, format: str, columns: EdgeColumns, directed: bool, on_error: str
+) -> tuple[int, int, bool, bool] | None: ...
 def generate(
     kind: str,
     out: str,

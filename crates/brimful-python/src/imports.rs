@@ -37,6 +37,34 @@ struct Choices<'a> {
     duplicates: &'a str,
 }
 
+pub(crate) fn on_error_of(name: &str) -> Result<OnError, Failure> {
+    match name {
+        "fail" => Ok(OnError::Fail),
+        "skip" => Ok(OnError::Skip),
+        _ => Err(GraphError::Usage(format!("on_error must be fail or skip, not {name:?}")).into()),
+    }
+}
+
+/// The input that `paths` of a format other than tables are.
+pub(crate) fn input_of(format: &str, paths: Vec<PathBuf>) -> Result<Input<'static>, Failure> {
+    Ok(match format {
+        "u32pairs" => Input::Pairs(paths),
+        "graphalytics" => Input::Graphalytics(paths),
+        "webgraph" => match <[PathBuf; 1]>::try_from(paths) {
+            Ok([path]) => Input::WebGraph(path),
+            Err(_) => {
+                let what =
+                    "a graph in the format webgraph is imported by itself; import others apart";
+                return Err(GraphError::Usage(what.into()).into());
+            }
+        },
+        _ => match TextFormat::from_name(format) {
+            Some(format) => Input::Text(format, paths),
+            None => return Err(GraphError::Usage(format!("there is no format {format:?}")).into()),
+        },
+    })
+}
+
 /// `undirected`: `Some(false)` for `--directed`, `Some(true)` for `--undirected`, `None` for the
 /// default of the format.
 fn options(
@@ -46,15 +74,7 @@ fn options(
     choices: &Choices<'_>,
     origin: Option<String>,
 ) -> Result<ImportOptions, Failure> {
-    let on_error = match choices.on_error {
-        "fail" => OnError::Fail,
-        "skip" => OnError::Skip,
-        name => {
-            return Err(
-                GraphError::Usage(format!("on_error must be fail or skip, not {name:?}")).into()
-            );
-        }
-    };
+    let on_error = on_error_of(choices.on_error)?;
     let indexes = index.iter().map(|name| Index::from_name(name)).collect::<Result<Vec<_>, _>>()?;
     if !indexes.contains(&Index::In) {
         return Err(
@@ -206,27 +226,7 @@ pub(crate) fn import_files<'py>(
     let columns = ColumnChoice::try_from(columns)?;
     let options =
         ImportOptions { columns, ..options(undirected, vertices, &index, &choices, origin)? };
-    let input = match format {
-        "u32pairs" => Input::Pairs(paths),
-        "graphalytics" => Input::Graphalytics(paths),
-        "webgraph" => match <[PathBuf; 1]>::try_from(paths) {
-            Ok([path]) => Input::WebGraph(path),
-            Err(_) => {
-                let what =
-                    "a graph in the format webgraph is imported by itself; import others apart";
-                return Err(Failure::from(GraphError::Usage(what.into())).into());
-            }
-        },
-        _ => match TextFormat::from_name(format) {
-            Some(format) => Input::Text(format, paths),
-            None => {
-                return Err(Failure::from(GraphError::Usage(format!(
-                    "there is no format {format:?}"
-                )))
-                .into());
-            }
-        },
-    };
+    let input = input_of(format, paths)?;
     let done = with_resources(py, progress, limits, |resources| {
         Ok(import(input, &out, &options, resources)?)
     })?;

@@ -12,6 +12,7 @@ mod graph;
 mod imports;
 mod keyed;
 mod log;
+mod look;
 mod lookup;
 mod plan;
 mod program;
@@ -50,8 +51,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(imports::require_disk, module)?)?;
     module.add_function(wrap_pyfunction!(program::run_program, module)?)?;
     module.add_function(wrap_pyfunction!(columns::pick_columns, module)?)?;
-    module.add_function(wrap_pyfunction!(columns::text_columns, module)?)?;
     module.add_function(wrap_pyfunction!(columns::foreign_format, module)?)?;
+    module.add_function(wrap_pyfunction!(look::look, module)?)?;
     module.add_function(wrap_pyfunction!(imports::import_files, module)?)?;
     module.add_function(wrap_pyfunction!(imports::import_stream, module)?)?;
     module.add_function(wrap_pyfunction!(imports::join_declarations, module)?)?;
