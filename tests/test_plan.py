@@ -18,6 +18,7 @@ import pytest
 import brimful as bf
 from brimful.ingest import ImportOptions
 from brimful.sampling import sizes_of_inputs
+from brimful.tables import EdgeColumns
 from command import BRIMFUL, USAGE, brimful, refuse, succeed
 
 MIB = 1 << 20
@@ -438,6 +439,11 @@ def test_several_inputs_are_foreseen_together(tmp_path: Path) -> None:
     found = sizes_of_inputs(paths, ImportOptions(on_error="skip", vertices=20))
     assert found is not None and (found.sizes.vertices, found.sizes.edges) == (20, 4)
     assert sizes_of_inputs([*paths, "-"], ImportOptions()) is None
+    # A delimiter makes a table of a text whose name tells nothing.
+    (tmp_path / "d.txt").write_text("1;2\n1;9\n3;4\n5;6\n7;8\n")
+    columns = ImportOptions(columns=EdgeColumns(delimiter=";"))
+    found = sizes_of_inputs([str(tmp_path / "d.txt")], columns)
+    assert found is not None and (found.sizes.vertices, found.sizes.edges) == (10, 5)
 
 
 def test_an_import_that_cannot_be_foreseen_says_so(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from brimful.errors import BrimfulError
 from brimful.formats import input_format
-from brimful.ingest import ImportOptions
+from brimful.ingest import ImportOptions, shared_format
 from brimful.parquet_tables import open_parquet
 from brimful.planning import MOST_COUNTED, Sizes
 from brimful.remote import is_remote
@@ -49,13 +49,12 @@ class Found:
 
 def sizes_of_inputs(paths: list[str], options: ImportOptions) -> Found | None:
     """Return the sizes of the graph of `paths`; None: not known."""
-    formats = {input_format(path, options.format) for path in paths}
-    if options.ids == "string" or len(formats) != 1:
+    if options.ids == "string" or len({input_format(path, options.format) for path in paths}) != 1:
         return None
     # What is read from a pipe is gone.
     if any(path == "-" or is_remote(path) or not os.path.isfile(path) for path in paths):
         return None
-    (name,) = formats
+    name = shared_format(paths, options)
     seen = _look(paths, name, options)
     if seen is None:
         return None
