@@ -79,6 +79,7 @@ def import_files(
     budget: int | None,
     process_budget: bool,
     origin: str | None,
+    replace: bool,
     progress: Progress | None,
 ) -> dict[str, Any]: ...
 def import_stream(
@@ -104,6 +105,7 @@ def import_stream(
     process_budget: bool,
     reserve_bytes: int,
     origin: str | None,
+    replace: bool,
     progress: Progress | None,
 ) -> dict[str, Any]: ...
 def join_declarations(first: str, second: str) -> str | None: ...

@@ -180,11 +180,12 @@ def import_paths(
     resources: Resources,
     *,
     origin: str | None = None,
+    replace: bool = False,
 ) -> dict[str, Any]:
     """Import files (`-`: standard input) into the new graph directory `out`.
 
-    Returns the counts and figures of `import --json`. On any failure nothing is left at `out`.
-    `origin` is kept in the manifest unchanged.
+    Returns the counts and figures of `import --json`. On any failure nothing is left at `out`; with
+    `replace` the graph that was there stays. `origin` is kept in the manifest unchanged.
 
     Raises:
         UsageError: An option does not apply to the format.
@@ -205,7 +206,7 @@ def import_paths(
             f"{format_name} needs several files in one folder, not standard input; name one of them"
         )
     if format_name in TABLE_FORMATS:
-        return _import_tables(list(paths), format_name, out, options, resources, origin)
+        return _import_tables(list(paths), format_name, out, options, resources, origin, replace)
     if options.columns != EdgeColumns() and format_name not in COLUMN_FORMATS:
         raise UsageError(
             "--source, --target, --weight, --header, --delimiter and --ignore-extra apply to text "
@@ -232,6 +233,7 @@ def import_paths(
             budget=resources.budget,
             process_budget=resources.process_budget,
             origin=origin,
+            replace=replace,
             progress=progress,
         )
 
@@ -319,6 +321,7 @@ def _import_tables(
     options: ImportOptions,
     resources: Resources,
     origin: str | None,
+    replace: bool,
 ) -> dict[str, Any]:
     require_budget(format_name, options, resources)
     if resources.process_budget:
@@ -334,7 +337,7 @@ def _import_tables(
     opened = open_table(paths[0]) if len(paths) == 1 else chain_tables(paths, open_table)
     with opened as table:
         table.stopped = stopped
-        return import_table(table, out, options, resources, origin=origin)
+        return import_table(table, out, options, resources, origin=origin, replace=replace)
 
 
 def import_table(
@@ -344,6 +347,7 @@ def import_table(
     resources: Resources,
     *,
     origin: str | None = None,
+    replace: bool = False,
     isolated: Sequence[int] | Sequence[str] = (),
 ) -> dict[str, Any]:
     """Import an open edge table into the new graph directory `out`.
@@ -375,6 +379,7 @@ def import_table(
         process_budget=resources.process_budget,
         reserve_bytes=table.reserve_bytes,
         origin=origin,
+        replace=replace,
         progress=resources.progress,
     )
     for kind in _left_out(figures):

@@ -116,6 +116,28 @@ fn expected(text: &str) -> BTreeMap<(i128, i128, u64), usize> {
 }
 
 #[test]
+fn an_import_replaces_a_graph_or_leaves_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("g.brimful");
+    let replace = |text: &str, replace: bool| {
+        let input = Input::EdgeList(vec![write(folder.path(), "edges.txt", text)]);
+        let options = ImportOptions { replace, ..ImportOptions::default() };
+        import(input, &out, &options, &resources(2, 1 << 30))
+    };
+    let edges_of = || Graph::open(&out, &Arc::default()).unwrap().description().edges;
+    replace("1 2\n", true).unwrap();
+    assert!(matches!(replace("1 2\n", false), Err(Error::Store(StoreError::Exists { .. }))));
+    replace("1 2\n2 3\n", true).unwrap();
+    assert_eq!(edges_of(), 2);
+    assert!(replace("1 2\n2 3\n3 x\n", true).is_err());
+    assert_eq!(edges_of(), 2);
+    let mut names: Vec<_> =
+        std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["edges.txt", "g.brimful"]);
+}
+
+#[test]
 fn what_goes_in_comes_out_for_dense_and_sparse_ids() {
     let dense: Vec<i128> = (0..50).collect();
     let shifted: Vec<i128> = (0..50).map(|i| 1_000_000 + i * 977).collect();

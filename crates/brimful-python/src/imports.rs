@@ -196,9 +196,10 @@ pub(crate) fn require_disk(out: PathBuf, temporary_bytes: u64, graph_bytes: u64)
     Ok(require_space(&out, bytes).map_err(Failure::from)?)
 }
 
-/// Imports files of any format other than tables as the new graph directory `out`.
+/// Imports files of any format other than tables as the new graph directory `out`; with `replace`,
+/// in the place of the graph there.
 #[pyfunction]
-#[pyo3(signature = (paths, out, *, format, columns, undirected, vertices, ids, on_error, index, weights, self_loops, duplicates, threads, budget, process_budget, origin, progress))]
+#[pyo3(signature = (paths, out, *, format, columns, undirected, vertices, ids, on_error, index, weights, self_loops, duplicates, threads, budget, process_budget, origin, replace, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn import_files<'py>(
     py: Python<'py>,
@@ -218,14 +219,18 @@ pub(crate) fn import_files<'py>(
     budget: Option<u64>,
     process_budget: bool,
     origin: Option<String>,
+    replace: bool,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let limits = Limits { threads, budget, process_budget, reserve_bytes: 0 };
     let ids = IdChoice::from_name(ids).map_err(Failure::from)?;
     let choices = Choices { ids, on_error, weights, self_loops, duplicates };
     let columns = ColumnChoice::try_from(columns)?;
-    let options =
-        ImportOptions { columns, ..options(undirected, vertices, &index, &choices, origin)? };
+    let options = ImportOptions {
+        columns,
+        replace,
+        ..options(undirected, vertices, &index, &choices, origin)?
+    };
     let input = input_of(format, paths)?;
     let done = with_resources(py, progress, limits, |resources| {
         Ok(import(input, &out, &options, resources)?)
@@ -233,9 +238,9 @@ pub(crate) fn import_files<'py>(
     report(py, &done, limits)
 }
 
-/// Imports anything with `__arrow_c_stream__` as the new graph directory `out`.
+/// Imports anything with `__arrow_c_stream__`, as [`import_files`] does files.
 #[pyfunction]
-#[pyo3(signature = (stream, out, *, name, source, target, weight, ignored, undirected, vertices, ids, isolated, on_error, index, weights, self_loops, duplicates, threads, budget, process_budget, reserve_bytes, origin, progress))]
+#[pyo3(signature = (stream, out, *, name, source, target, weight, ignored, undirected, vertices, ids, isolated, on_error, index, weights, self_loops, duplicates, threads, budget, process_budget, reserve_bytes, origin, replace, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn import_stream<'py>(
     py: Python<'py>,
@@ -260,12 +265,14 @@ pub(crate) fn import_stream<'py>(
     process_budget: bool,
     reserve_bytes: u64,
     origin: Option<String>,
+    replace: bool,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let limits = Limits { threads, budget, process_budget, reserve_bytes };
     // The schema of the stream defines the type of its ids.
     let choices = Choices { ids: IdChoice::Auto, on_error, weights, self_loops, duplicates };
-    let options = options(undirected, vertices, &index, &choices, origin)?;
+    let options =
+        ImportOptions { replace, ..options(undirected, vertices, &index, &choices, origin)? };
     let ids = ColumnIds::from_name(ids).map_err(Failure::from)?;
     let origin = Path::new(&name);
     let mut edges =
