@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import os
+import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -39,7 +40,6 @@ from brimful.reporting import shows_progress
 from brimful.sizes import Budget, format_bytes, parse_budget
 from brimful.source import open_graph
 from brimful.tables import EdgeColumns
-from brimful.temporary import make_folder, remove_folder
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -73,7 +73,11 @@ class Graph(Conversions):
     """
 
     def __init__(
-        self, native: _native.Graph, *, budget: int | None = None, temporary: str | None = None
+        self,
+        native: _native.Graph,
+        *,
+        budget: int | None = None,
+        temporary: _native.TemporaryFolder | None = None,
     ) -> None:
         """Wrap a native graph; use `open`, `from_arrow` or `brimful.read`.
 
@@ -89,9 +93,7 @@ class Graph(Conversions):
         # The working directory may be another one when the graph is pickled.
         self._absolute_path = os.path.abspath(native.path)
         self._budget = budget
-        self._remove = (
-            weakref.finalize(self, remove_folder, temporary) if temporary is not None else None
-        )
+        self._remove = weakref.finalize(self, temporary.close) if temporary is not None else None
 
     @classmethod
     @described(IMPORT, "io")
@@ -978,17 +980,24 @@ def _warn(sentence: str) -> None:
     logging.getLogger("brimful").warning(sentence)
 
 
-def _new_place(path: str | os.PathLike[str] | None) -> tuple[str, str | None]:
+def _new_place(
+    path: str | os.PathLike[str] | None,
+) -> tuple[str, _native.TemporaryFolder | None]:
     """Return where to make a graph, and the temporary directory around it if there is one."""
+    from brimful import _native
+
     if path is not None:
         require_graph_suffix(os.fspath(path))
         return os.fspath(path), None
-    temporary = make_folder("brimful-")
-    return os.path.join(temporary, "graph" + GRAPH_SUFFIX), temporary
+    temporary = _native.TemporaryFolder(tempfile.gettempdir(), ".brimful-graph-")
+    return os.path.join(temporary.path, "graph" + GRAPH_SUFFIX), temporary
 
 
 def _make(
-    work: Callable[[], dict[str, Any]], out: str, temporary: str | None, resources: Resources
+    work: Callable[[], dict[str, Any]],
+    out: str,
+    temporary: _native.TemporaryFolder | None,
+    resources: Resources,
 ) -> Graph:
     """Run an import and open its graph; a failure leaves no temporary directory."""
     from brimful import _native
@@ -1001,5 +1010,5 @@ def _make(
         done = True
     finally:
         if not done and temporary is not None:
-            remove_folder(temporary)
+            temporary.close()
     return graph

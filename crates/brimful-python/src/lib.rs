@@ -18,6 +18,7 @@ mod plan;
 mod program;
 mod run;
 mod sorting;
+mod temporary;
 mod vertex;
 
 use pyo3::prelude::*;
@@ -72,5 +73,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<keyed::DiskMap>()?;
     module.add_class::<keyed::DiskLists>()?;
     module.add_class::<sorting::Sorter>()?;
+    module.add_class::<temporary::TemporaryFolder>()?;
+    module.add_class::<temporary::PartialFile>()?;
     Ok(())
 }
