@@ -285,16 +285,33 @@ def test_two_first_runs_at_once_share_one_import(tmp_path: Path) -> None:
 def test_a_forked_child_leaves_its_parents_graph(tmp_path: Path) -> None:
     program = """
 import os, brimful as bf, pyarrow as pa
-from brimful.temporary import partial_file
+from brimful._native import PartialFile, TemporaryFolder
 graph = bf.Graph.from_arrow(pa.table({{"source": [0, 1], "target": [1, 2]}}))
-with partial_file({out!r}) as partial:
+cache = bf.SpillingDict(limit=1, folder={out!r} + "-cache")
+cache[0], cache[1] = "a", "b"
+# An object that the child drops, one that it closes, and those that its end closes.
+dropped = TemporaryFolder({out!r} + "-made", "run-")
+closed = PartialFile({out!r} + "-closed", overwrite=False)
+with PartialFile({out!r}, overwrite=False) as partial:
+    ours = [partial.path, dropped.path, closed.path]
     child = os.fork()
     if child == 0:
-        del graph
+        del graph, dropped
+        closed.close()
+        cache.close()
         raise SystemExit(0)
     assert os.waitpid(child, 0)[1] == 0
-    assert os.path.exists(partial)
-assert not os.path.exists(partial)
+    assert all(map(os.path.exists, ours)), "the child took it away"
+    # Nor does a sweep of the next start: all are still locked.
+    TemporaryFolder({out!r} + "-made", "run-").close()
+    PartialFile({out!r} + "-closed", overwrite=False).close()
+    assert all(map(os.path.exists, ours)), "they were swept"
+assert not os.path.exists(partial.path)
+del dropped
+closed.close()
+assert cache[0] == "a"
+cache.close()
+assert os.listdir(os.path.dirname({out!r})) == []
 assert graph.neighbors(0) == [1], "the child took it away"
 folder = os.path.dirname(graph.path)
 graph.close()

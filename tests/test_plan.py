@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import brimful as bf
@@ -412,6 +413,37 @@ def test_lists_and_what_lies_beside_are_counted(tmp_path: Path) -> None:
     # Pairs are counted by their length, which that of a compressed file is not, whatever its name.
     (tmp_path / "pairs.bin").write_bytes(gzip.compress(bytes(800)))
     assert sizes_of_inputs([str(tmp_path / "pairs.bin")], import_options(format="u32pairs")) is None
+
+
+def test_what_a_list_declares_is_foreseen(tmp_path: Path) -> None:
+    graph, edges = tmp_path / "g.brimful", tmp_path / "edges.txt"
+    options = ["--vertices", 3000, "--edges", 9000, "--undirected", "--weights", "hash"]
+    succeed("generate", "erdos-renyi", graph, *options, "--quiet")
+    succeed("export", graph, edges, "--quiet")
+    with pa.CompressedOutputStream(str(tmp_path / "edges.txt.zst"), "zstd") as packed:
+        packed.write(edges.read_bytes())
+    for path in (edges, tmp_path / "edges.txt.zst"):
+        found = sizes_of_inputs([str(path)], import_options())
+        assert found is not None and found.weighted and found.sizes.undirected, path
+        assert found.sizes.edges == 9000 and 2990 <= found.sizes.vertices <= 3000
+
+
+def test_several_inputs_are_foreseen_together(tmp_path: Path) -> None:
+    for name, text in [("a.csv", "1,2\n3,4\n"), ("b.csv", "5,9\n"), ("c.csv", "6,x\n8,9\n")]:
+        (tmp_path / name).write_text(text)
+    paths = [str(tmp_path / name) for name in ("a.csv", "b.csv", "c.csv")]
+    found = sizes_of_inputs(paths[:2], import_options())
+    assert found is not None and (found.sizes.vertices, found.sizes.edges) == (1, 3)
+    # A line that is no edge tells nothing, unless such lines are left out.
+    assert sizes_of_inputs(paths, import_options()) is None
+    found = sizes_of_inputs(paths, import_options(on_error="skip", vertices=20))
+    assert found is not None and (found.sizes.vertices, found.sizes.edges) == (20, 4)
+    assert sizes_of_inputs([*paths, "-"], import_options()) is None
+    # A delimiter makes a table of a text whose name tells nothing.
+    (tmp_path / "d.txt").write_text("1;2\n1;9\n3;4\n5;6\n7;8\n")
+    columns = import_options(delimiter=";")
+    found = sizes_of_inputs([str(tmp_path / "d.txt")], columns)
+    assert found is not None and (found.sizes.vertices, found.sizes.edges) == (10, 5)
 
 
 def test_an_import_that_cannot_be_foreseen_says_so(tmp_path: Path) -> None:

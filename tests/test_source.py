@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import random
+import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 import brimful as bf
-from command import INPUT, names_below, refuse, succeed, write_edges
+from command import BRIMFUL, INPUT, names_below, refuse, succeed, write_edges
 
 
 def inode(path: Path) -> int:
@@ -91,12 +94,39 @@ def test_a_graph_that_the_user_named_is_used_when_it_agrees(tmp_path: Path) -> N
 def test_leftovers_of_a_killed_swap_are_swept(tmp_path: Path) -> None:
     source = write_edges(tmp_path / "a.txt", [(1, 2), (2, 3)])
     succeed("info", source, "--quiet")
-    ended = subprocess.Popen(["true"])
-    ended.wait()
-    (tmp_path / f".a.txt.new-{ended.pid}.brimful").mkdir()
+    kept = tmp_path / "a.txt.brimful"
+    # Killed between the two renames: the old graph is set aside, and the new one has no name yet.
+    aside = tmp_path / ".a.txt.brimful.partial-1-a"
+    aside.mkdir()
+    shutil.copytree(kept, tmp_path / ".a.txt.brimful.partial-1-b")
+    kept.rename(aside / "old")
+    write_edges(source, [(1, 2)])
+    assert succeed("info", source, "--json").figures["edges"] == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"a.txt", "a.txt.brimful"}
+    succeed("verify", kept, "--quiet")
+
+
+@pytest.mark.slow
+def test_a_replacement_that_is_killed_leaves_a_whole_graph_or_none(tmp_path: Path) -> None:
+    """The old graph, the new one or none, and the next start makes the new one."""
+    source, kept = tmp_path / "a.txt", tmp_path / "a.txt.brimful"
+    choose = random.Random(1)
+    for number in range(12):
+        edges = [(vertex, vertex * 7919 % 20_011) for vertex in range(20_000 + number)]
+        write_edges(source, edges)
+        process = subprocess.Popen([*BRIMFUL, "info", str(source), "--quiet"])
+        time.sleep(choose.uniform(0.1, 0.5))
+        process.kill()
+        process.wait()
+        if kept.exists():
+            succeed("verify", kept, "--quiet")
+        assert succeed("info", source, "--json").figures["edges"] == len(edges)
+        left = {path.name for path in tmp_path.iterdir()}
+        # A process that ended after it had published its graph swept before.
+        assert {name for name in left if not name.startswith(".")} == {"a.txt", "a.txt.brimful"}
     write_edges(source, [(1, 2)])
     succeed("info", source, "--quiet")
-    assert not [name for name in names_below(tmp_path) if name.startswith(".")]
+    assert {path.name for path in tmp_path.iterdir()} == {"a.txt", "a.txt.brimful"}
 
 
 def test_an_unwritable_folder_uses_the_cache_directory(tmp_path: Path) -> None:

@@ -22,12 +22,14 @@ __all__ = [
     "Lookup",
     "MembershipSet",
     "NeighborStream",
+    "PartialFile",
     "ProgramVertex",
     "RecordBag",
     "RecordBox",
     "Result",
     "Sorter",
     "States",
+    "TemporaryFolder",
     "TopRows",
     "algorithms",
     "auto_budget_bytes",
@@ -39,6 +41,7 @@ __all__ = [
     "log_end",
     "log_start",
     "log_to",
+    "look",
     "peak_rss_bytes",
     "pick_columns",
     "plan",
@@ -48,7 +51,6 @@ __all__ = [
     "run",
     "run_program",
     "stores",
-    "text_columns",
 ]
 
 #: Most vertices that a run begins at.
@@ -79,6 +81,7 @@ def import_files(
     budget: int | None,
     process_budget: bool,
     origin: str | None,
+    replace: bool,
     progress: Progress | None,
 ) -> dict[str, Any]: ...
 def import_stream(
@@ -104,16 +107,17 @@ def import_stream(
     process_budget: bool,
     reserve_bytes: int,
     origin: str | None,
+    replace: bool,
     progress: Progress | None,
 ) -> dict[str, Any]: ...
 def join_declarations(first: str, second: str) -> str | None: ...
 def pick_columns(
     name: str, names: list[str], wanted: EdgeColumns
 ) -> tuple[int, int, int | None]: ...
-def text_columns(
-    start: bytes, ended: bool, format: str, wanted: EdgeColumns
-) -> tuple[str | None, tuple[int, int, int | None], int] | None: ...
 def foreign_format(path: str, start: bytes) -> str | None: ...
+def look(
+    paths: list[str], *, format: str, columns: EdgeColumns, directed: bool, on_error: str
+) -> tuple[int, int, bool, bool] | None: ...
 def generate(
     kind: str,
     out: str,
@@ -447,3 +451,22 @@ class Sorter:
     def __new__(cls, folder: str, budget: int | None) -> Sorter: ...
     def add(self, numbers: object) -> None: ...
     def next(self) -> bytearray | None: ...
+
+@final
+class TemporaryFolder:
+    def __new__(cls, parent: str | os.PathLike[str], prefix: str) -> TemporaryFolder: ...
+    @property
+    def path(self) -> str: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> TemporaryFolder: ...
+    def __exit__(self, *_raised: object) -> None: ...
+
+@final
+class PartialFile:
+    def __new__(cls, out: str | os.PathLike[str], *, overwrite: bool) -> PartialFile: ...
+    @property
+    def path(self) -> str: ...
+    def publish(self) -> None: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> PartialFile: ...
+    def __exit__(self, *_raised: object) -> None: ...

@@ -44,6 +44,8 @@ ResultFormat = Literal["parquet", "csv", "arrow"]
 
 #: The suffix of a graph directory.
 GRAPH_SUFFIX = ".brimful"
+#: How every file of a graph begins.
+_MAGIC = b"BRIMFUL\n"
 
 #: Suffixes of compressed inputs; of outputs all but the last.
 COMPRESSIONS = (".gz", ".xz", ".zst", ".bz2")
@@ -234,3 +236,21 @@ def require_graph_suffix(path: str) -> None:
     refuse_remote_output(path)
     if not path.rstrip("/" + os.sep).endswith(GRAPH_SUFFIX):
         raise UsageError(f"the name of a graph ends in {GRAPH_SUFFIX}, and {path} does not")
+
+
+def refuse_in_graph(path: str) -> None:
+    """Refuse an output inside a graph directory, whose files it could replace or change.
+
+    Raises:
+        UsageError: The path lies inside a graph.
+    """
+    folder = os.path.dirname(os.path.realpath(path))
+    pointer = os.path.join(folder, "current")
+    # Opening a pipe would wait for its writer.
+    if not os.path.isfile(pointer):
+        return
+    with contextlib.suppress(OSError), open(pointer, "rb") as file:
+        if file.read(len(_MAGIC)) == _MAGIC:
+            raise UsageError(
+                f"{path} is inside the graph directory {folder}; name a file elsewhere"
+            )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import os
+import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
@@ -42,7 +43,6 @@ from brimful.remote import is_remote
 from brimful.reporting import shows_progress
 from brimful.sizes import Budget, format_bytes, parse_budget
 from brimful.source import open_graph
-from brimful.temporary import make_folder, remove_folder
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -79,7 +79,11 @@ class Graph(Conversions):
     """
 
     def __init__(
-        self, native: _native.Graph, *, budget: int | None = None, temporary: str | None = None
+        self,
+        native: _native.Graph,
+        *,
+        budget: int | None = None,
+        temporary: _native.TemporaryFolder | None = None,
     ) -> None:
         """Wrap a native graph; use `open`, `from_arrow` or `brimful.read`.
 
@@ -95,9 +99,7 @@ class Graph(Conversions):
         # The working directory may be another one when the graph is pickled.
         self._absolute_path = os.path.abspath(native.path)
         self._budget = budget
-        self._remove = (
-            weakref.finalize(self, remove_folder, temporary) if temporary is not None else None
-        )
+        self._remove = weakref.finalize(self, temporary.close) if temporary is not None else None
 
     @classmethod
     @described(IMPORT, "io")
@@ -886,13 +888,17 @@ def _warn(sentence: str) -> None:
     logging.getLogger("brimful").warning(sentence)
 
 
-def _new_place(path: str | os.PathLike[str] | None) -> tuple[str, str | None]:
+def _new_place(
+    path: str | os.PathLike[str] | None,
+) -> tuple[str, _native.TemporaryFolder | None]:
     """Return where to make a graph, and the temporary directory around it if there is one."""
+    from brimful import _native
+
     if path is not None:
         require_graph_suffix(os.fspath(path))
         return os.fspath(path), None
-    temporary = make_folder("brimful-")
-    return os.path.join(temporary, "graph" + GRAPH_SUFFIX), temporary
+    temporary = _native.TemporaryFolder(tempfile.gettempdir(), ".brimful-graph-")
+    return os.path.join(temporary.path, "graph" + GRAPH_SUFFIX), temporary
 
 
 def _make(
@@ -912,5 +918,5 @@ def _make(
         done = True
     finally:
         if not done and temporary is not None:
-            remove_folder(temporary)
+            temporary.close()
     return graph

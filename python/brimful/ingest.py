@@ -6,12 +6,13 @@ differ. It prints nothing.
 
 from __future__ import annotations
 
+import dataclasses
 import glob
 import os
 import sys
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from brimful.arrow_tables import open_arrow
@@ -61,7 +62,7 @@ class Resources:
 
     def on(self, graph: Graph) -> Resources:
         """Return them for work on a graph, whose budget counts where there is no other."""
-        return self if self.budget is not None else replace(self, budget=graph.budget)
+        return self if self.budget is not None else dataclasses.replace(self, budget=graph.budget)
 
     def limits(self) -> dict[str, Any]:
         """Return all but the progress, as the native module takes it."""
@@ -75,11 +76,12 @@ def import_paths(
     resources: Resources,
     *,
     origin: str | None = None,
+    replace: bool = False,
 ) -> dict[str, Any]:
     """Import files (`-`: standard input) into the new graph directory `out`.
 
-    Returns the counts and figures of `import --json`. On any failure nothing is left at `out`.
-    `origin` is kept in the manifest unchanged.
+    Returns the counts and figures of `import --json`. On any failure nothing is left at `out`; with
+    `replace` the graph that was there stays. `origin` is kept in the manifest unchanged.
 
     Raises:
         UsageError: An option does not apply to the format.
@@ -100,7 +102,7 @@ def import_paths(
             f"{format_name} needs several files in one folder, not standard input; name one of them"
         )
     if format_name in TABLE_FORMATS:
-        return _import_tables(list(paths), format_name, out, options, resources, origin)
+        return _import_tables(list(paths), format_name, out, options, resources, origin, replace)
     columns = columns_of(options)
     if columns != columns_of(import_options()) and format_name not in COLUMN_FORMATS:
         raise UsageError(
@@ -117,8 +119,9 @@ def import_paths(
             format=format_name,
             columns=columns,
             **picked(EdgeOptions, options),
-            **vars(replace(resources, progress=progress)),
+            **vars(dataclasses.replace(resources, progress=progress)),
             origin=origin,
+            replace=replace,
         )
 
     if not remote:
@@ -202,6 +205,7 @@ def _import_tables(
     options: ImportOptions,
     resources: Resources,
     origin: str | None,
+    replace: bool,
 ) -> dict[str, Any]:
     require_budget(format_name, options, resources)
     if resources.process_budget:
@@ -217,7 +221,7 @@ def _import_tables(
     opened = open_table(paths[0]) if len(paths) == 1 else chain_tables(paths, open_table)
     with opened as table:
         table.stopped = stopped
-        return import_table(table, out, options, resources, origin=origin)
+        return import_table(table, out, options, resources, origin=origin, replace=replace)
 
 
 def import_table(
@@ -227,6 +231,7 @@ def import_table(
     resources: Resources,
     *,
     origin: str | None = None,
+    replace: bool = False,
     isolated: Sequence[int] | Sequence[str] = (),
 ) -> dict[str, Any]:
     """Import an open edge table into the new graph directory `out`.
@@ -249,6 +254,7 @@ def import_table(
         **vars(resources),
         reserve_bytes=table.reserve_bytes,
         origin=origin,
+        replace=replace,
     )
     for kind in _left_out(figures):
         kind["input"] = redacted(kind["input"])

@@ -13,11 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from brimful import errors
 from brimful.errors import BrimfulError, StoreIoError, UsageError
-from brimful.formats import ExportFormat, export_compression, graphalytics_files, result_format
+from brimful.formats import (
+    ExportFormat,
+    export_compression,
+    graphalytics_files,
+    refuse_in_graph,
+    result_format,
+)
 from brimful.ingest import Resources
 from brimful.remote import refuse_remote_output
 from brimful.tables import ARROW_RESERVE_BYTES, shrink_arrow_pools
-from brimful.temporary import partial_file, refuse_in_graph, sweep_partials
 
 if TYPE_CHECKING:
     from brimful import _native
@@ -46,6 +51,8 @@ def check_output(path: str, *, overwrite: bool) -> None:
         UsageError: The file exists and `overwrite` is false, is a directory, or lies in a graph.
         StoreIoError: Its folder is missing or cannot be written.
     """
+    from brimful import _native
+
     refuse_remote_output(path)
     if os.path.isdir(path):
         raise UsageError(f"{path} is a directory; name a file in it")
@@ -55,12 +62,7 @@ def check_output(path: str, *, overwrite: bool) -> None:
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
         raise StoreIoError(f"cannot write {path}: there is no folder {folder}; create it first", 2)
-    try:
-        sweep_partials(path)
-        with partial_file(path):
-            pass
-    except OSError as error:
-        raise StoreIoError(f"cannot write {path}: {error.strerror}", error.errno) from None
+    _native.PartialFile(path, overwrite=overwrite).close()
 
 
 def write_result(result: _native.Result, path: str, *, overwrite: bool) -> None:
@@ -230,16 +232,14 @@ def new_file(path: str, *, overwrite: bool) -> Iterator[str]:
         UsageError: `path` appeared meanwhile and `overwrite` is false.
         StoreIoError: The system refused; BrimfulErrors of the block pass through.
     """
-    try:
-        with partial_file(path) as partial:
-            yield partial
-            with open(partial, "rb+") as file:
-                os.fsync(file.fileno())
-            if not overwrite and os.path.lexists(path):
-                raise UsageError(f"{path} already exists; remove it, or give --overwrite")
-            os.replace(partial, path)
-    except BrimfulError:
-        raise
-    except OSError as error:
-        reason = error.strerror or " ".join(str(error).split())
-        raise StoreIoError(f"cannot write {path}: {reason}", error.errno) from None
+    from brimful import _native
+
+    with _native.PartialFile(path, overwrite=overwrite) as partial:
+        try:
+            yield partial.path
+        except BrimfulError:
+            raise
+        except OSError as error:
+            reason = error.strerror or " ".join(str(error).split())
+            raise StoreIoError(f"cannot write {path}: {reason}", error.errno) from None
+        partial.publish()

@@ -3,7 +3,7 @@
 An input file is imported beside itself as `<file name>.brimful`, or into the user's cache
 directory where its folder cannot be written. The manifest keeps where it came from (size,
 modification time, a hash of the first and last MiB, the options); when that no longer agrees,
-the file is imported again under another name and swapped in, and the caller is told.
+the file is imported again in the place of the graph, and the caller is told.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ import fcntl
 import hashlib
 import json
 import os
-import re
-import shutil
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -175,15 +173,10 @@ def _import_kept(
         return
     is_new = not os.path.lexists(kept)
     notify(f"importing {path} " + (f"as {kept}" if is_new else f"again: {difference}"))
-    if not is_new:
-        _sweep(kept)
-    out = kept if is_new else _sibling(kept, "new", os.getpid())
     origin = json.dumps(wanted, sort_keys=True)
-    figures = import_paths([path], out, options, resources, origin=origin)
+    figures = import_paths([path], kept, options, resources, origin=origin, replace=not is_new)
     for sentence in left_out_sentences(figures):
         notify(sentence)
-    if not is_new:
-        _swap(kept, out)
 
 
 def _difference(kept: str, wanted: dict[str, object]) -> str | None:
@@ -235,45 +228,3 @@ def _similar(path: str) -> str:
     with contextlib.suppress(OSError):
         return did_you_mean(name, [one for one in os.listdir(folder or ".") if one[0] != "."])
     return ""
-
-
-def _sibling(kept: str, purpose: str, process: int) -> str:
-    """Return a hidden name beside `kept` that belongs to one process."""
-    folder, name = os.path.split(kept)
-    stem = name.removesuffix(GRAPH_SUFFIX)
-    return os.path.join(folder, f".{stem}.{purpose}-{process}{GRAPH_SUFFIX}")
-
-
-def _swap(kept: str, fresh: str) -> None:
-    """Put `fresh` in the place of `kept`; a crash in between leaves no graph, never half of one."""
-    old = _sibling(kept, "old", os.getpid())
-    try:
-        os.rename(kept, old)
-        os.rename(fresh, kept)
-        shutil.rmtree(old)
-    except OSError as error:
-        raise StoreIoError(
-            f"cannot replace {kept}: {error.strerror}; remove it and start again", error.errno
-        ) from None
-
-
-def _sweep(kept: str) -> None:
-    """Remove what a killed process left of an earlier swap."""
-    folder, name = os.path.split(kept)
-    stem = re.escape(name.removesuffix(GRAPH_SUFFIX))
-    ours = re.compile(rf"\.{stem}\.(new|old)-(\d+){re.escape(GRAPH_SUFFIX)}")
-    for entry in os.listdir(folder or "."):
-        match = ours.fullmatch(entry)
-        if match is not None and not _is_running(int(match[2])):
-            with contextlib.suppress(OSError):
-                shutil.rmtree(os.path.join(folder, entry))
-
-
-def _is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, MutableMapping, ValuesView
 from typing import Any, NoReturn, Self, TypeVar
 
 import numpy as np
 
+from brimful import _native
 from brimful.bags import Bag, Serializer
 from brimful.collection import whole
 from brimful.described import COLLECTION, described
 from brimful.errors import UsageError
 from brimful.sizes import Budget
-from brimful.temporary import make_folder, remove_folder
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -78,11 +79,10 @@ class SpillingDict(dict[K, V]):
         super().__init__()
         self._limit = whole(limit, "the limit of a cache", least=1)
         self._made_with = (serializer, folder, budget)
-        #: A child of this process must not remove what its parent uses.
-        self._process = os.getpid()
-        self._folder = make_folder("brimful-cache-", folder)
+        parent = tempfile.gettempdir() if folder is None else folder
+        self._folder = _native.TemporaryFolder(parent, ".brimful-cache-")
         self._bag: Bag | None = Bag(
-            os.path.join(self._folder, "bag"), serializer=serializer, budget=budget
+            os.path.join(self._folder.path, "bag"), serializer=serializer, budget=budget
         )
         self._spilled: dict[K, int] = {}
         #: The record that equals a live value.
@@ -415,8 +415,7 @@ class SpillingDict(dict[K, V]):
             super().clear()
             self._spilled.clear()
             self._clean.clear()
-            if self._process == os.getpid():
-                remove_folder(self._folder)
+            self._folder.close()
 
     def __del__(self) -> None:
         """Remove the folder."""

@@ -2,8 +2,10 @@
 
 use std::io::{self, Chain, Cursor, Read};
 use std::path::Path;
+use std::sync::Arc;
 
-use brimful_store::Error as StoreError;
+use brimful_store::external::open_input;
+use brimful_store::{Error as StoreError, Job};
 use bzip2::bufread::MultiBzDecoder;
 use flate2::read::MultiGzDecoder;
 use liblzma::read::XzDecoder;
@@ -13,9 +15,24 @@ use crate::error::{Error, Result};
 
 const LONGEST_MAGIC: usize = 6;
 
+/// The first bytes of a regular file, which decide about its compression.
+pub(crate) fn first_bytes(path: &Path, job: &Arc<Job>) -> Result<Vec<u8>> {
+    let mut start = Vec::new();
+    let read = open_input(path, job)?.take(LONGEST_MAGIC as u64).read_to_end(&mut start);
+    read.map_err(|e| read_error(path, e))?;
+    Ok(start)
+}
+
 /// True if [`open`] decompresses a file with these first bytes.
 pub fn is_compressed(start: &[u8]) -> bool {
-    [&[0x1F, 0x8B][..], &XZ, &ZSTD].iter().any(|magic| start.starts_with(magic)) || is_bzip2(start)
+    [&XZ[..], &ZSTD].iter().any(|magic| start.starts_with(magic))
+        || is_gzip(start)
+        || is_bzip2(start)
+}
+
+/// True for a gzip file.
+pub(crate) fn is_gzip(start: &[u8]) -> bool {
+    start.starts_with(&[0x1F, 0x8B])
 }
 
 /// True for `BZh`, the block size, and the number that begins a block (pi) or ends an empty file
@@ -47,7 +64,7 @@ pub fn open(
     let whole: Chain<_, _> = Cursor::new(start).chain(reader);
     let fail = |e| StoreError::io(path, "decompress", e);
     Ok(match magic.as_slice() {
-        [0x1F, 0x8B, ..] => {
+        magic if is_gzip(magic) => {
             Box::new(MultiGzDecoder::new(io::BufReader::with_capacity(256 << 10, whole)))
         }
         magic if magic.starts_with(&XZ) => {

@@ -66,6 +66,8 @@ pub struct ImportOptions {
     pub sort_ids: bool,
     /// A text that the manifest stores.
     pub origin: Option<String>,
+    /// Take the place of the graph at the output path, if there is one.
+    pub replace: bool,
     /// The geometry of shards.
     pub geometry: Geometry,
 }
@@ -126,7 +128,8 @@ fn index_bytes(workers: usize, weighted: bool, positions: bool) -> u64 {
     choice::memory_bytes(workers) + reading.min(packing)
 }
 
-/// Imports `input` as the new graph directory `out`.
+/// Imports `input` as the new graph directory `out`. A crash leaves the old graph, if one is to be
+/// replaced, or the new one, or none.
 pub fn import(
     input: Input<'_>,
     out: &Path,
@@ -134,7 +137,8 @@ pub fn import(
     resources: &Resources,
 ) -> Result<ImportReport> {
     let begin = Instant::now();
-    let partial = PartialFolder::create(out)?;
+    let partial =
+        if options.replace { PartialFolder::replace(out) } else { PartialFolder::create(out) }?;
     let report = import_in(partial.folder(), input, options, resources)?;
     resources.job.check()?;
     partial.publish()?;

@@ -13,7 +13,8 @@
 //!   and [`shards`]: how edges are packed and cut; [`directory`]: where their blocks begin.
 //! - [`policy`]: the treatment of self-loops and duplicates; [`input_position`]: their positions in
 //!   the input; [`weights`]: generated weights, and the range of weights.
-//! - [`sizes`]: the expected size of a graph before it is built.
+//! - [`sizes`]: the expected size of a graph before it is built; [`look`]: the part of it that an
+//!   input tells before it is read.
 //! - [`graph`]: the graph directory; [`description`]: its manifest; [`verify`]: the check of all
 //!   its bytes and structures; [`lookup`]: single vertices; [`matrix`]: the graph in memory;
 //!   [`export`]: the graph as a file; [`declaration`]: the facts that an exported file states about
@@ -44,6 +45,7 @@ pub mod import;
 mod input;
 pub mod input_position;
 mod joins;
+pub mod look;
 pub mod lookup;
 pub mod matrix;
 pub mod names;

@@ -30,10 +30,7 @@ impl PairFiles {
     pub fn open(paths: &[PathBuf], job: &Job) -> Result<Self> {
         let mut files = Vec::with_capacity(paths.len());
         for path in paths {
-            let folder = path.parent().filter(|p| *p != Path::new("")).unwrap_or(Path::new("."));
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let file = StoreFile::open(&DiskFolder::new(folder), &name, job.traffic())?
-                .counted_as(Content::Input);
+            let file = open_plain(path, job)?;
             let length = file.len()?;
             check_length(path, length)?;
             files.push((file, length / PAIR_BYTES));
@@ -57,6 +54,14 @@ impl PairFiles {
     pub fn pairs(&self) -> u64 {
         self.lengths().sum()
     }
+}
+
+/// Opens an uncompressed input for reading at any offset.
+pub(crate) fn open_plain(path: &Path, job: &Job) -> Result<StoreFile> {
+    let folder = path.parent().filter(|p| *p != Path::new("")).unwrap_or(Path::new("."));
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let file = StoreFile::open(&DiskFolder::new(folder), &name, job.traffic())?;
+    Ok(file.counted_as(Content::Input))
 }
 
 /// Returns an error unless `length` is a multiple of a pair.

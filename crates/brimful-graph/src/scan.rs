@@ -546,7 +546,7 @@ impl Reader<'_> {
 }
 
 /// Files that all have the format `format`.
-fn alone(format: TextFormat, paths: &[PathBuf]) -> Vec<TextFile> {
+pub(crate) fn alone(format: TextFormat, paths: &[PathBuf]) -> Vec<TextFile> {
     paths.iter().map(|path| TextFile { path: path.clone(), format }).collect()
 }
 
@@ -586,8 +586,5 @@ fn is_plain(path: &Path, resources: &Resources) -> Result<bool> {
     if input_len(path).is_none() {
         return Ok(false);
     }
-    let mut start = Vec::new();
-    let read = open_input(path, &resources.job)?.take(8).read_to_end(&mut start);
-    read.map_err(|e| decompress::read_error(path, e))?;
-    Ok(!decompress::is_compressed(&start))
+    Ok(!decompress::is_compressed(&decompress::first_bytes(path, &resources.job)?))
 }

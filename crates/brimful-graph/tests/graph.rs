@@ -8,6 +8,8 @@ mod faults;
 mod formats;
 #[path = "graph/left_out.rs"]
 mod left_out;
+#[path = "graph/look.rs"]
+mod look;
 #[path = "graph/lookups.rs"]
 mod lookups;
 #[path = "graph/names.rs"]
@@ -111,6 +113,28 @@ fn expected(text: &str) -> BTreeMap<(i128, i128, u64), usize> {
         *out.entry(key).or_default() += 1;
     }
     out
+}
+
+#[test]
+fn an_import_replaces_a_graph_or_leaves_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("g.brimful");
+    let replace = |text: &str, replace: bool| {
+        let input = Input::EdgeList(vec![write(folder.path(), "edges.txt", text)]);
+        let options = ImportOptions { replace, ..ImportOptions::default() };
+        import(input, &out, &options, &resources(2, 1 << 30))
+    };
+    let edges_of = || Graph::open(&out, &Arc::default()).unwrap().description().edges;
+    replace("1 2\n", true).unwrap();
+    assert!(matches!(replace("1 2\n", false), Err(Error::Store(StoreError::Exists { .. }))));
+    replace("1 2\n2 3\n", true).unwrap();
+    assert_eq!(edges_of(), 2);
+    assert!(replace("1 2\n2 3\n3 x\n", true).is_err());
+    assert_eq!(edges_of(), 2);
+    let mut names: Vec<_> =
+        std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["edges.txt", "g.brimful"]);
 }
 
 #[test]

@@ -38,7 +38,7 @@ struct Work {
     again: fn(&Path) -> Result<()>,
 }
 
-const WORKS: [Work; 4] = [
+const WORKS: [Work; 5] = [
     Work {
         name: "import",
         prepare: |folder| {
@@ -46,7 +46,7 @@ const WORKS: [Work; 4] = [
                 format!("{} {} {}.5\n", i * i * 88_172_645_463, i % 41, i % 7)
             })
         },
-        run: |folder, last| make(folder, last, input_of(folder)),
+        run: |folder, last| make(PartialFolder::create, folder, last, input_of(folder)),
         again: |folder| make_again(folder, input_of(folder)),
     },
     Work {
@@ -54,14 +54,29 @@ const WORKS: [Work; 4] = [
         prepare: |folder| {
             text(folder, "source target\n", |i| format!("from-{} to-{}\n", i % 53, i * i % 61))
         },
-        run: |folder, last| make(folder, last, input_of(folder)),
+        run: |folder, last| make(PartialFolder::create, folder, last, input_of(folder)),
         again: |folder| make_again(folder, input_of(folder)),
     },
     Work {
         name: "generate",
         prepare: |_| Ok(()),
-        run: |folder, last| make(folder, last, Input::Numbered(&generator(), 1 << 9)),
+        run: |folder, last| {
+            make(PartialFolder::create, folder, last, Input::Numbered(&generator(), 1 << 9))
+        },
         again: |folder| make_again(folder, Input::Numbered(&generator(), 1 << 9)),
+    },
+    Work {
+        name: "import in the place of a graph",
+        prepare: |folder| {
+            make_again(folder, Input::Numbered(&generator(), 1 << 9))?;
+            text(folder, "source target\n", |i| format!("{} {}\n", i * i % 97, i % 41))
+        },
+        run: |folder, last| make(PartialFolder::replace, folder, last, input_of(folder)),
+        again: |folder| {
+            let options = ImportOptions { replace: true, ..ImportOptions::default() };
+            import(input_of(folder), &graph_of(folder), &options, &resources())?;
+            Ok(())
+        },
     },
     Work {
         name: "index",
@@ -103,8 +118,13 @@ fn input_of(folder: &Path) -> Input<'static> {
 }
 
 /// An import that may be killed, with the same steps as [`import`].
-fn make(folder: &Path, last: u64, input: Input<'_>) -> Result<u64> {
-    let partial = PartialFolder::create(&graph_of(folder))?;
+fn make(
+    begin: fn(&Path) -> brimful_store::Result<PartialFolder>,
+    folder: &Path,
+    last: u64,
+    input: Input<'_>,
+) -> Result<u64> {
+    let partial = begin(&graph_of(folder))?;
     let mortal = MortalFolder::new(partial.folder(), last);
     import_in(&mortal, input, &ImportOptions::default(), &resources())?;
     mortal.spend();

@@ -1,10 +1,10 @@
-//! `pick_columns`, `text_columns`, `foreign_format`: the choice of the columns with the edges.
+//! `pick_columns`, `foreign_format`: the choice of the columns with the edges.
 
 use std::path::{Path, PathBuf};
 
 use brimful::graph::Error as GraphError;
 use brimful::graph::columns::{ColumnChoice, Columns, Roles};
-use brimful::graph::formats::{TextFormat, foreign, text_layout};
+use brimful::graph::formats::foreign;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -52,24 +52,6 @@ pub(crate) fn pick_columns(name: PathBuf, names: Vec<String>, wanted: Wanted) ->
     let picked = choice.of_names(&names).map_err(|doubt| Failure::from(doubt.error(&name)));
     let Roles { source, target, weight, .. } = picked?;
     Ok((source, target, weight))
-}
-
-/// The layout of text that begins with `start`: delimiter, columns, and bytes before the first
-/// edge. None if the text does not show it; the import then reports any error.
-#[pyfunction]
-pub(crate) fn text_columns(
-    start: &[u8],
-    ended: bool,
-    format: &str,
-    wanted: Wanted,
-) -> PyResult<Option<(Option<char>, Places, usize)>> {
-    let choice = ColumnChoice::try_from(wanted)?;
-    let layout =
-        TextFormat::from_name(format).and_then(|format| text_layout(start, ended, format, &choice));
-    Ok(layout.map(|layout| {
-        let Roles { source, target, weight, .. } = layout.roles;
-        (layout.delimiter.map(char::from), (source, target, weight), layout.skip)
-    }))
 }
 
 /// A sentence about a file that begins with `start`, if its format is not supported.

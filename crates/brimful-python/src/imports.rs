@@ -37,6 +37,34 @@ struct Choices<'a> {
     duplicates: &'a str,
 }
 
+pub(crate) fn on_error_of(name: &str) -> Result<OnError, Failure> {
+    match name {
+        "fail" => Ok(OnError::Fail),
+        "skip" => Ok(OnError::Skip),
+        _ => Err(GraphError::Usage(format!("on_error must be fail or skip, not {name:?}")).into()),
+    }
+}
+
+/// The input that `paths` of a format other than tables are.
+pub(crate) fn input_of(format: &str, paths: Vec<PathBuf>) -> Result<Input<'static>, Failure> {
+    Ok(match format {
+        "u32pairs" => Input::Pairs(paths),
+        "graphalytics" => Input::Graphalytics(paths),
+        "webgraph" => match <[PathBuf; 1]>::try_from(paths) {
+            Ok([path]) => Input::WebGraph(path),
+            Err(_) => {
+                let what =
+                    "a graph in the format webgraph is imported by itself; import others apart";
+                return Err(GraphError::Usage(what.into()).into());
+            }
+        },
+        _ => match TextFormat::from_name(format) {
+            Some(format) => Input::Text(format, paths),
+            None => return Err(GraphError::Usage(format!("there is no format {format:?}")).into()),
+        },
+    })
+}
+
 /// `undirected`: `Some(false)` for `--directed`, `Some(true)` for `--undirected`, `None` for the
 /// default of the format.
 fn options(
@@ -46,15 +74,7 @@ fn options(
     choices: &Choices<'_>,
     origin: Option<String>,
 ) -> Result<ImportOptions, Failure> {
-    let on_error = match choices.on_error {
-        "fail" => OnError::Fail,
-        "skip" => OnError::Skip,
-        name => {
-            return Err(
-                GraphError::Usage(format!("on_error must be fail or skip, not {name:?}")).into()
-            );
-        }
-    };
+    let on_error = on_error_of(choices.on_error)?;
     let indexes = index.iter().map(|name| Index::from_name(name)).collect::<Result<Vec<_>, _>>()?;
     if !indexes.contains(&Index::In) {
         return Err(
@@ -176,9 +196,10 @@ pub(crate) fn require_disk(out: PathBuf, temporary_bytes: u64, graph_bytes: u64)
     Ok(require_space(&out, bytes).map_err(Failure::from)?)
 }
 
-/// Imports files of any format other than tables as the new graph directory `out`.
+/// Imports files of any format other than tables as the new graph directory `out`; with `replace`,
+/// in the place of the graph there.
 #[pyfunction]
-#[pyo3(signature = (paths, out, *, format, columns, undirected, vertices, ids, on_error, index, weights, self_loops, duplicates, threads, budget, process_budget, origin, progress))]
+#[pyo3(signature = (paths, out, *, format, columns, undirected, vertices, ids, on_error, index, weights, self_loops, duplicates, threads, budget, process_budget, origin, replace, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn import_files<'py>(
     py: Python<'py>,
@@ -198,44 +219,28 @@ pub(crate) fn import_files<'py>(
     budget: Option<u64>,
     process_budget: bool,
     origin: Option<String>,
+    replace: bool,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let limits = Limits { threads, budget, process_budget, reserve_bytes: 0 };
     let ids = IdChoice::from_name(ids).map_err(Failure::from)?;
     let choices = Choices { ids, on_error, weights, self_loops, duplicates };
     let columns = ColumnChoice::try_from(columns)?;
-    let options =
-        ImportOptions { columns, ..options(undirected, vertices, &index, &choices, origin)? };
-    let input = match format {
-        "u32pairs" => Input::Pairs(paths),
-        "graphalytics" => Input::Graphalytics(paths),
-        "webgraph" => match <[PathBuf; 1]>::try_from(paths) {
-            Ok([path]) => Input::WebGraph(path),
-            Err(_) => {
-                let what =
-                    "a graph in the format webgraph is imported by itself; import others apart";
-                return Err(Failure::from(GraphError::Usage(what.into())).into());
-            }
-        },
-        _ => match TextFormat::from_name(format) {
-            Some(format) => Input::Text(format, paths),
-            None => {
-                return Err(Failure::from(GraphError::Usage(format!(
-                    "there is no format {format:?}"
-                )))
-                .into());
-            }
-        },
+    let options = ImportOptions {
+        columns,
+        replace,
+        ..options(undirected, vertices, &index, &choices, origin)?
     };
+    let input = input_of(format, paths)?;
     let done = with_resources(py, progress, limits, |resources| {
         Ok(import(input, &out, &options, resources)?)
     })?;
     report(py, &done, limits)
 }
 
-/// Imports anything with `__arrow_c_stream__` as the new graph directory `out`.
+/// Imports anything with `__arrow_c_stream__`, as [`import_files`] does files.
 #[pyfunction]
-#[pyo3(signature = (stream, out, *, name, source, target, weight, ignored, undirected, vertices, ids, isolated, on_error, index, weights, self_loops, duplicates, threads, budget, process_budget, reserve_bytes, origin, progress))]
+#[pyo3(signature = (stream, out, *, name, source, target, weight, ignored, undirected, vertices, ids, isolated, on_error, index, weights, self_loops, duplicates, threads, budget, process_budget, reserve_bytes, origin, replace, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn import_stream<'py>(
     py: Python<'py>,
@@ -260,12 +265,14 @@ pub(crate) fn import_stream<'py>(
     process_budget: bool,
     reserve_bytes: u64,
     origin: Option<String>,
+    replace: bool,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let limits = Limits { threads, budget, process_budget, reserve_bytes };
     // The schema of the stream defines the type of its ids.
     let choices = Choices { ids: IdChoice::Auto, on_error, weights, self_loops, duplicates };
-    let options = options(undirected, vertices, &index, &choices, origin)?;
+    let options =
+        ImportOptions { replace, ..options(undirected, vertices, &index, &choices, origin)? };
     let ids = ColumnIds::from_name(ids).map_err(Failure::from)?;
     let origin = Path::new(&name);
     let mut edges =

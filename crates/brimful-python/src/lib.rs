@@ -12,11 +12,13 @@ mod graph;
 mod imports;
 mod keyed;
 mod log;
+mod look;
 mod lookup;
 mod plan;
 mod program;
 mod run;
 mod sorting;
+mod temporary;
 mod vertex;
 
 use pyo3::prelude::*;
@@ -50,8 +52,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(imports::require_disk, module)?)?;
     module.add_function(wrap_pyfunction!(program::run_program, module)?)?;
     module.add_function(wrap_pyfunction!(columns::pick_columns, module)?)?;
-    module.add_function(wrap_pyfunction!(columns::text_columns, module)?)?;
     module.add_function(wrap_pyfunction!(columns::foreign_format, module)?)?;
+    module.add_function(wrap_pyfunction!(look::look, module)?)?;
     module.add_function(wrap_pyfunction!(imports::import_files, module)?)?;
     module.add_function(wrap_pyfunction!(imports::import_stream, module)?)?;
     module.add_function(wrap_pyfunction!(imports::join_declarations, module)?)?;
@@ -71,5 +73,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<keyed::DiskMap>()?;
     module.add_class::<keyed::DiskLists>()?;
     module.add_class::<sorting::Sorter>()?;
+    module.add_class::<temporary::TemporaryFolder>()?;
+    module.add_class::<temporary::PartialFile>()?;
     Ok(())
 }

@@ -38,7 +38,7 @@ class EventLog:
         if path is None:
             return
         from brimful import _native
-        from brimful.temporary import refuse_in_graph
+        from brimful.formats import refuse_in_graph
 
         if path != "-":
             refuse_in_graph(path)

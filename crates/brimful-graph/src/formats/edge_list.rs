@@ -57,14 +57,6 @@ fn declared(said: &Declaration, words: IdWords, draft: &mut Draft) -> Result<Bod
     })
 }
 
-/// The columns of a text that begins with a declaration; otherwise `None`.
-pub(super) fn declared_roles(text: &[u8]) -> Option<Roles> {
-    let line = text.split(|&byte| byte == b'\n').next()?;
-    let said = Declaration::of_comment(line)?.ok()?;
-    let width = 2 + usize::from(said.weighted);
-    Some(Roles { source: 0, target: 1, weight: said.weighted.then_some(2), width })
-}
-
 fn with_words(body: Body, words: IdWords) -> Body {
     match body.shape {
         Shape::Lines(lines) => Body { shape: Shape::Lines(Lines { words, ..lines }), ..body },

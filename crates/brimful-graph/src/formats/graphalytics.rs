@@ -16,6 +16,7 @@ use brimful_store::external::input_len;
 use super::{Body, Draft, HeaderFlaw, Lines, Shape, Step, TextFile, TextFormat, edge_list};
 use crate::columns::{ColumnChoice, Doubt};
 use crate::error::{Error, Result};
+use crate::text;
 
 const COMPRESSIONS: [&str; 5] = ["", "gz", "xz", "zst", "bz2"];
 /// The longest properties file that is read.
@@ -28,11 +29,13 @@ pub struct EdgeFile {
     /// Number of properties of an edge, and the one that is the weight; `None`: the first line
     /// decides.
     columns: Option<(u8, Option<u8>)>,
+    /// Number of vertices and of edges. They serve forecasts only; an import counts.
+    pub(crate) counts: Option<(u64, u64)>,
 }
 
 impl EdgeFile {
     /// True if edges are undirected, and true if they have weights, by the properties.
-    pub(super) fn kind(self) -> (bool, bool) {
+    pub(crate) fn kind(self) -> (bool, bool) {
         (self.undirected, self.columns.is_some_and(|(_, weight)| weight.is_some()))
     }
 }
@@ -130,8 +133,9 @@ fn find(stem: &Path, suffix: &str) -> Option<PathBuf> {
 }
 
 fn read_properties(path: &Path, text: &[u8]) -> Result<EdgeFile> {
-    let mut file = EdgeFile { undirected: false, columns: Some((0, None)) };
+    let mut file = EdgeFile::default();
     let (mut names, mut weight) = (Vec::new(), None);
+    let (mut vertices, mut edges) = (None, None);
     for (number, line) in text.split(|&b| b == b'\n').enumerate() {
         let line = String::from_utf8_lossy(line);
         let Some((key, value)) = property(&line) else {
@@ -142,7 +146,7 @@ fn read_properties(path: &Path, text: &[u8]) -> Result<EdgeFile> {
             line: number as u64 + 1,
             column: 1,
             expected: expected.into(),
-            found: crate::text::shown(value.as_bytes(), 0),
+            found: text::shown(value.as_bytes(), 0),
             advice: "correct the properties".into(),
         };
         // Keys are `graph.NAME.rest`; a name may contain points.
@@ -163,8 +167,13 @@ fn read_properties(path: &Path, text: &[u8]) -> Result<EdgeFile> {
             }
         } else if key.ends_with(".sssp.weight-property") {
             weight = Some(value.to_owned());
+        } else if key.ends_with(".meta.vertices") {
+            vertices = text::parse_count(value.as_bytes());
+        } else if key.ends_with(".meta.edges") {
+            edges = text::parse_count(value.as_bytes());
         }
     }
+    file.counts = vertices.zip(edges);
     let weight = weight.unwrap_or_else(|| "weight".to_owned());
     let position = names.iter().position(|name| *name == weight);
     file.columns = Some((names.len() as u8, position.map(|position| position as u8)));
@@ -186,17 +195,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn properties_say_direction_and_weight() {
+    fn properties_say_direction_weight_and_counts() {
         let read = |text: &str| read_properties(Path::new("g.properties"), text.as_bytes());
+        let said =
+            |undirected, columns| EdgeFile { undirected, columns: Some(columns), counts: None };
         let text =
             "# x\ngraph.a.b.directed = false\ngraph.a.b.edge-properties.names = time, weight\n";
-        assert_eq!(read(text).unwrap(), EdgeFile { undirected: true, columns: Some((2, Some(1))) });
+        assert_eq!(read(text).unwrap(), said(true, (2, Some(1))));
         let text = "graph.g.edge-properties.names = cost\ngraph.g.sssp.weight-property = cost\n";
-        assert_eq!(
-            read(text).unwrap(),
-            EdgeFile { undirected: false, columns: Some((1, Some(0))) }
-        );
-        assert_eq!(read("").unwrap(), EdgeFile { undirected: false, columns: Some((0, None)) });
+        assert_eq!(read(text).unwrap(), said(false, (1, Some(0))));
+        assert_eq!(read("").unwrap(), said(false, (0, None)));
+        let counts = |text: &str| read(text).unwrap().counts;
+        assert_eq!(counts("graph.g.meta.vertices = 5\ngraph.g.meta.edges : 7\n"), Some((5, 7)));
+        assert_eq!(counts("graph.g.meta.vertices = 5\ngraph.g.meta.edges = many\n"), None);
         let error = read("\ngraph.g.directed = maybe\n").unwrap_err().to_string();
         assert_eq!(
             error,

@@ -11,7 +11,7 @@
 
 use std::path::PathBuf;
 
-use crate::columns::{ColumnChoice, Columns, Doubt, Roles};
+use crate::columns::{ColumnChoice, Columns, Doubt};
 use crate::declaration::Declaration;
 use crate::text::{self, Span};
 
@@ -184,48 +184,6 @@ impl TextFormat {
             Self::Jlg => Some(jlg::HEADER),
             _ => None,
         }
-    }
-}
-
-/// The layout of the edges in a table of text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TextLayout {
-    /// The separator of columns; `None`: blanks, tabs and commas.
-    pub delimiter: Option<u8>,
-    /// The columns of source, target and weight.
-    pub roles: Roles,
-    /// Bytes before the first edge, without comments.
-    pub skip: usize,
-}
-
-/// The layout of text that begins with `start`; `None` if it is no table or if the import will
-/// refuse it.
-pub fn text_layout(
-    start: &[u8],
-    ended: bool,
-    format: TextFormat,
-    choice: &ColumnChoice,
-) -> Option<TextLayout> {
-    let text = reader::without_mark(start);
-    let mark = start.len() - text.len();
-    match format.of_start(text) {
-        TextFormat::Delimited(delimiter) => {
-            let begun = records::begin(text, ended, delimiter, choice, false).ok()??;
-            let (delimiter, roles) = (Some(begun.records.delimiter()), begun.records.roles);
-            Some(TextLayout { delimiter, roles, skip: mark + begun.skip })
-        }
-        TextFormat::EdgeList => {
-            if let Some(roles) = edge_list::declared_roles(text) {
-                return Some(TextLayout { delimiter: None, roles, skip: mark });
-            }
-            let mut lines = edge_list::data_lines(text, ended);
-            let (first, second) = (lines.next()?, lines.next());
-            let (roles, columns) = edge_list::settle(first, second, choice).ok()?;
-            let header_end = (first.as_ptr().addr() - text.as_ptr().addr()) + first.len() + 1;
-            let skip = if columns.header == Some(true) { mark + header_end } else { mark };
-            Some(TextLayout { delimiter: None, roles, skip })
-        }
-        _ => None,
     }
 }
 

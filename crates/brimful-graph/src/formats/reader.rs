@@ -48,7 +48,9 @@ pub(crate) struct Chunk {
     /// Total lines of the earlier files.
     pub(crate) lines_before: u64,
     pub(crate) bytes: Vec<u8>,
-    /// Offset of the body; the header precedes it.
+    /// Offset of these bytes in the text of the file.
+    pub(crate) offset: u64,
+    /// Offset of the body in the chunk; the header precedes it.
     pub(crate) from: usize,
     /// The position of the byte at `from`.
     pub(crate) start: Start,
@@ -150,9 +152,14 @@ impl<'a> TextReader<'a> {
         }
     }
 
+    /// The facts that the header of the current file states, once it is read.
+    pub(crate) fn body(&self) -> Option<Body> {
+        self.current.as_ref().and_then(|current| current.body)
+    }
+
     /// True if the current file declares its edges as undirected, as far as it was read.
     pub(crate) fn undirected(&self) -> bool {
-        self.current.as_ref().and_then(|current| current.body).is_some_and(|body| body.undirected)
+        self.body().is_some_and(|body| body.undirected)
     }
 
     /// The facts about every file, after all are read.
@@ -174,6 +181,8 @@ struct Current<'a> {
     body: Option<Body>,
     header_line: u64,
     at: Start,
+    /// Offset of `at` in the text of the file.
+    offset: u64,
     /// The first word of the unfinished list at `at`, if words are names.
     name: Vec<u8>,
 }
@@ -206,6 +215,7 @@ impl<'a> Current<'a> {
             body,
             header_line: 1,
             at,
+            offset: 0,
             name: Vec::new(),
         };
         if !format.has_columns() {
@@ -220,6 +230,7 @@ impl<'a> Current<'a> {
             }
         };
         start.drain(..mark + skip);
+        current.offset = (mark + skip) as u64;
         let rest = std::mem::replace(&mut current.reader, Box::new(std::io::empty()));
         current.reader = Box::new(Restarted::new(start, rest));
         Ok(current)
@@ -275,7 +286,8 @@ impl<'a> Current<'a> {
         } else {
             self.cut(&mut chunk.bytes)?;
         }
-        (chunk.from, chunk.start) = (0, self.at);
+        (chunk.from, chunk.start, chunk.offset) = (0, self.at, self.offset);
+        self.offset += chunk.bytes.len() as u64;
         if self.body.is_none() {
             self.read_header(chunk)?;
         }

@@ -33,7 +33,7 @@ const EDGE_BYTES: usize = 4 * FIELD_BYTES;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Records {
     delimiter: u8,
-    pub(crate) roles: Roles,
+    roles: Roles,
     words: IdWords,
 }
 

@@ -92,6 +92,11 @@ impl WebGraph {
         })
     }
 
+    /// Number of arcs, by the properties.
+    pub(crate) fn arcs(&self) -> u64 {
+        self.parameters.arcs
+    }
+
     fn fail(&self, what: &str) -> Error {
         let (vertex, bit) = (self.decoded, self.bits.position());
         let what = format!(

@@ -2,12 +2,14 @@
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use brimful_store::external::{
-    FolderLock, OutputFile, PartialFolder, TemporaryFolder, input_len, open_input, require_space,
+    FolderLock, OutputFile, PartialFile, PartialFolder, TemporaryFolder, input_len, open_input,
+    require_space,
 };
 use brimful_store::{Error, Folder, Job};
 
@@ -122,12 +124,165 @@ fn a_link_named_like_something_left_behind_is_not_followed() {
     let (parent, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::write(target.path().join("kept"), b"whole").unwrap();
     for name in [".graph.partial-0", ".out.partial-0"] {
-        std::os::unix::fs::symlink(target.path(), parent.path().join(name)).unwrap();
+        symlink(target.path(), parent.path().join(name)).unwrap();
     }
     drop(PartialFolder::create(&parent.path().join("graph")).unwrap());
     drop(OutputFile::create(&parent.path().join("out"), false).unwrap());
     assert_eq!(names(target.path()), ["kept"]);
     assert_eq!(names(parent.path()), [".graph.partial-0", ".out.partial-0"]);
+}
+
+#[test]
+fn what_is_not_surely_ours_is_left_alone() {
+    let parent = tempfile::tempdir().unwrap();
+    let path = |name: &str| parent.path().join(name);
+    // Names of another form, which a user may have given.
+    for name in
+        [".graph.partial-", ".graph.partial-mine", ".graph.partial-1-mine", ".graph.partial--1"]
+    {
+        fs::create_dir(path(name)).unwrap();
+    }
+    fs::write(path(".graph.partial-1"), b"a file").unwrap();
+    // Folders with something else in the place of their locks: nothing is followed or waited for.
+    fs::write(path("target"), b"whole").unwrap();
+    fs::create_dir(path(".graph.partial-2")).unwrap();
+    symlink(path("target"), path(".graph.partial-2/lock")).unwrap();
+    fs::create_dir(path(".graph.partial-3")).unwrap();
+    let pipe = path(".graph.partial-3/lock");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &pipe,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RWXU,
+        0,
+    )
+    .unwrap();
+    fs::create_dir_all(path(".graph.partial-4/lock")).unwrap();
+    // Only the superuser can give a folder away.
+    fs::create_dir(path(".graph.partial-5")).unwrap();
+    let given_away = chown(path(".graph.partial-5"), Some(12345), None).is_ok();
+    if !given_away {
+        fs::remove_dir(path(".graph.partial-5")).unwrap();
+    }
+    let before = names(parent.path());
+    PartialFolder::create(&path("graph")).unwrap().publish().unwrap();
+    let after: Vec<_> = names(parent.path()).into_iter().filter(|name| name != "graph").collect();
+    assert_eq!(after, before);
+    assert_eq!(fs::read(path("target")).unwrap(), b"whole");
+    // The same names of files.
+    fs::write(path(".out.partial-mine"), b"").unwrap();
+    fs::create_dir(path(".out.partial-1")).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        path(".out.partial-2"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RWXU,
+        0,
+    )
+    .unwrap();
+    let before = names(parent.path());
+    drop(PartialFile::create(&path("out"), false).unwrap());
+    assert_eq!(names(parent.path()), before);
+}
+
+#[test]
+fn a_folder_is_replaced_as_a_whole() {
+    let parent = tempfile::tempdir().unwrap();
+    let path = parent.path().join("graph");
+    let begin = |part: &str| {
+        let partial = PartialFolder::replace(&path).unwrap();
+        partial.folder().create(part).unwrap();
+        partial
+    };
+    // Where nothing is to be replaced, it is made.
+    begin("one").publish().unwrap();
+    assert_eq!(names(&path), ["one"]);
+    let two = begin("two");
+    assert_eq!(names(&path), ["one"], "the old one stays until then");
+    two.publish().unwrap();
+    assert_eq!(names(&path), ["two"]);
+    drop(begin("three"));
+    assert_eq!(names(&path), ["two"], "a dropped one replaces nothing");
+    assert_eq!(names(parent.path()), ["graph"]);
+
+    // A crash between the two renames leaves neither; the next process finds both names and sweeps.
+    let (old, new) = (".graph.partial-1-a", ".graph.partial-1-b");
+    fs::create_dir(parent.path().join(old)).unwrap();
+    fs::rename(&path, parent.path().join(old).join("old")).unwrap();
+    fs::create_dir(parent.path().join(new)).unwrap();
+    fs::write(parent.path().join(new).join("three"), b"").unwrap();
+    PartialFolder::create(&path).unwrap().publish().unwrap();
+    assert_eq!(names(parent.path()), ["graph"]);
+    assert_eq!(names(&path), [""; 0]);
+
+    // A link is replaced, and what it leads to stays.
+    let target = tempfile::tempdir().unwrap();
+    fs::write(target.path().join("kept"), b"whole").unwrap();
+    fs::remove_dir(&path).unwrap();
+    symlink(target.path(), &path).unwrap();
+    begin("four").publish().unwrap();
+    assert!(path.symlink_metadata().unwrap().is_dir());
+    assert_eq!((names(&path), names(target.path())), (vec!["four".into()], vec!["kept".into()]));
+}
+
+#[test]
+fn an_output_of_another_writer_is_published_or_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out");
+    let partial = PartialFile::create(&path, false).unwrap();
+    fs::write(partial.path(), b"by another writer").unwrap();
+    drop(partial);
+    assert_eq!(names(folder.path()), [""; 0]);
+    let partial = PartialFile::create(&path, false).unwrap();
+    let late = PartialFile::create(&path, false).unwrap();
+    fs::write(partial.path(), b"first").unwrap();
+    partial.publish().unwrap();
+    assert!(matches!(late.publish(), Err(Error::Exists { .. })), "the name was taken meanwhile");
+    assert_eq!(fs::read(&path).unwrap(), b"first");
+    assert_eq!(names(folder.path()), ["out"]);
+    // A link that leads nowhere is something as well.
+    let link = folder.path().join("link");
+    symlink(folder.path().join("nowhere"), &link).unwrap();
+    assert!(matches!(PartialFile::create(&link, false), Err(Error::Exists { .. })));
+    PartialFile::create(&link, true).unwrap().publish().unwrap();
+    assert_eq!(link.symlink_metadata().unwrap().len(), 0);
+}
+
+#[test]
+fn a_temporary_folder_is_private() {
+    let parent = tempfile::tempdir().unwrap();
+    let own = TemporaryFolder::create(parent.path(), "run-").unwrap();
+    let meta = fs::metadata(own.path()).unwrap();
+    assert_eq!(meta.permissions().mode() & 0o777, 0o700);
+    assert_eq!(meta.uid(), rustix::process::geteuid().as_raw());
+    // An owner that was killed before it had made the lock; and one that cannot be made at all.
+    fs::create_dir(parent.path().join("run-7-b")).unwrap();
+    drop(own);
+    drop(TemporaryFolder::create(parent.path(), "run-").unwrap());
+    assert_eq!(names(parent.path()), [""; 0]);
+    let missing = parent.path().join("no/such");
+    assert_io(TemporaryFolder::create(&missing, "run-"), "no/such", "create", ErrorKind::NotFound);
+    let file = parent.path().join("file");
+    fs::write(&file, b"").unwrap();
+    assert_io(TemporaryFolder::create(&file, "run-"), "file", "open", ErrorKind::NotADirectory);
+}
+
+#[test]
+fn many_threads_begin_and_sweep_the_same_name() {
+    let parent = tempfile::tempdir().unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..100 {
+                    let own = TemporaryFolder::create(parent.path(), "run-").unwrap();
+                    let file = own.path().join("file");
+                    fs::write(&file, b"whole").unwrap();
+                    assert_eq!(fs::read(&file).unwrap(), b"whole");
+                }
+            });
+        }
+    });
+    assert_eq!(names(parent.path()), [""; 0]);
 }
 
 #[test]

@@ -1,0 +1,224 @@
+//! Hidden, locked names: everything unfinished or temporary that a killed process could leave.
+//!
+//! A name is a prefix, then the id of the owner's process and the time. The owner holds a lock: on
+//! a file itself, and for a folder on the file `lock` in it. It removes the name when dropped. What
+//! a killed owner left is removed by the next process that makes a name with this prefix; the lock
+//! distinguishes it from a name in use.
+//!
+//! Invariant: nothing else is removed. Entries of other users, links, and names of another form
+//! stay; so does a parent's name when its forked child drops its copy of the owner.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::io::ErrorKind::{
+    AlreadyExists, DirectoryNotEmpty, NotFound, PermissionDenied, WouldBlock,
+};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+/// The file in a folder that its owner locks.
+pub(super) const LOCK: &str = "lock";
+
+/// What has the name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A file.
+    File,
+    /// A folder that others may read, as the user's mask says.
+    Folder,
+    /// A folder that only this user may read.
+    PrivateFolder,
+}
+
+/// A process. A forked child has a copy of all that its parent owns, and must remove none of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Owner(u32);
+
+impl Owner {
+    /// This process.
+    pub(super) fn this() -> Self {
+        Self(std::process::id())
+    }
+
+    pub(super) fn is_this(self) -> bool {
+        self == Self::this()
+    }
+}
+
+/// The owner of a hidden name, who removes it when dropped.
+#[derive(Debug)]
+pub(super) struct Hidden {
+    path: PathBuf,
+    kind: Kind,
+    /// Locked as long as it is open.
+    lock: File,
+    owner: Owner,
+    is_renamed: bool,
+}
+
+impl Hidden {
+    /// Makes a name in `parent`, and first removes those with the same prefix that killed processes
+    /// left.
+    pub(super) fn create(parent: &Path, prefix: &str, kind: Kind) -> io::Result<Self> {
+        sweep(parent, prefix, kind)?;
+        loop {
+            if let Some(hidden) = Self::try_create(parent.join(unique(prefix)), kind)? {
+                return Ok(hidden);
+            }
+        }
+    }
+
+    /// `None` if the name is taken, or if another process took it for abandoned before it was
+    /// locked.
+    fn try_create(path: PathBuf, kind: Kind) -> io::Result<Option<Self>> {
+        let made = match kind {
+            Kind::File => OpenOptions::new().write(true).create_new(true).open(&path).map(Some),
+            Kind::Folder => fs::create_dir(&path).map(|()| None),
+            Kind::PrivateFolder => DirBuilder::new().mode(0o700).create(&path).map(|()| None),
+        };
+        let made = match made {
+            Err(e) if e.kind() == AlreadyExists => return Ok(None),
+            made => made?,
+        };
+        let locked = || -> io::Result<File> {
+            let file = made.map_or_else(|| open_lock(&path, kind), Ok)?;
+            file.try_lock()?;
+            // The lock may be that of a file that was just removed.
+            fs::symlink_metadata(lock_path(&path, kind))?;
+            Ok(file)
+        };
+        match locked() {
+            Ok(lock) => {
+                Ok(Some(Self { path, kind, lock, owner: Owner::this(), is_renamed: false }))
+            }
+            Err(e) if matches!(e.kind(), WouldBlock | NotFound) => Ok(None),
+            Err(e) => {
+                // The first error tells more; the file system may have no locks at all.
+                let _ = remove(&path, kind);
+                Err(e)
+            }
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The locked file: for [`Kind::File`] the file itself, open for writing.
+    pub(super) fn file(&self) -> &File {
+        &self.lock
+    }
+
+    /// Gives the file or folder its final name. From now on nothing is removed.
+    pub(super) fn rename(&mut self, to: &Path) -> io::Result<()> {
+        fs::rename(&self.path, to)?;
+        self.is_renamed = true;
+        Ok(())
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        if self.is_renamed || !self.owner.is_this() {
+            return;
+        }
+        match remove(&self.path, self.kind) {
+            Err(e) if e.kind() != NotFound => {
+                // The work is done, so this is no error; the next process sweeps the name.
+                tracing::warn!(path = %self.path.display(), error = %e, "a temporary name stays");
+            }
+            _ => {}
+        }
+    }
+}
+
+fn remove(path: &Path, kind: Kind) -> io::Result<()> {
+    if kind == Kind::File { fs::remove_file(path) } else { fs::remove_dir_all(path) }
+}
+
+/// The path of the file that is locked.
+fn lock_path(path: &Path, kind: Kind) -> PathBuf {
+    if kind == Kind::File { path.into() } else { path.join(LOCK) }
+}
+
+/// Opens the file to be locked, without following a link or waiting for the other end of a pipe. A
+/// folder gets one if its owner was killed before it made one.
+fn open_lock(path: &Path, kind: Kind) -> io::Result<File> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed();
+    let mut options = OpenOptions::new();
+    options.write(true).create(kind != Kind::File).truncate(false).custom_flags(flags);
+    options.open(lock_path(path, kind))
+}
+
+/// Removes what killed processes left.
+fn sweep(parent: &Path, prefix: &str, kind: Kind) -> io::Result<()> {
+    for path in entries(parent, prefix, kind)? {
+        let swept = open_lock(&path, kind).and_then(|lock| {
+            lock.try_lock()?;
+            // The lock is held until the name is gone: a process that has just made the name
+            // notices, and makes another.
+            remove(&path, kind)
+        });
+        match swept {
+            // It is in use, removed by its owner, or locked by an owner that had just made it.
+            Err(e) if matches!(e.kind(), WouldBlock | NotFound | DirectoryNotEmpty) => {}
+            Err(e) if e.kind() == PermissionDenied || has_no_lock_file(&e) => {
+                tracing::warn!(path = %path.display(), error = %e, "a temporary name stays");
+            }
+            swept => swept?,
+        }
+    }
+    Ok(())
+}
+
+/// True if there is a link, a pipe or a folder in the place of the file to be locked.
+fn has_no_lock_file(error: &io::Error) -> bool {
+    let number = error.raw_os_error().map(Errno::from_raw_os_error);
+    matches!(number, Some(Errno::LOOP | Errno::NXIO | Errno::ISDIR))
+}
+
+/// The entries of a folder with names of `prefix` that belong to this user. Other users could plant
+/// entries to have them removed.
+fn entries(parent: &Path, prefix: &str, kind: Kind) -> io::Result<Vec<PathBuf>> {
+    let user = rustix::process::geteuid().as_raw();
+    let mut found = Vec::new();
+    for entry in fs::read_dir(parent)? {
+        let entry = entry?;
+        if !entry.file_name().to_str().is_some_and(|name| is_hidden_name(name, prefix)) {
+            continue;
+        }
+        // For a link, these are the data of the link itself.
+        match entry.metadata() {
+            Ok(meta) => {
+                let file_type = meta.file_type();
+                let is_kind =
+                    if kind == Kind::File { file_type.is_file() } else { file_type.is_dir() };
+                if is_kind && meta.uid() == user {
+                    found.push(entry.path());
+                }
+            }
+            Err(e) if e.kind() != NotFound => return Err(e),
+            Err(_) => {}
+        }
+    }
+    Ok(found)
+}
+
+/// A unique name, even among processes with the same id in other containers.
+fn unique(prefix: &str) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    format!("{prefix}{}-{now:x}", std::process::id())
+}
+
+/// True for a name as [`unique`] makes it; the time may be missing.
+fn is_hidden_name(name: &str, prefix: &str) -> bool {
+    let Some(rest) = name.strip_prefix(prefix) else { return false };
+    let (process, time) = rest.split_once('-').unwrap_or((rest, "0"));
+    let consists_of =
+        |text: &str, is: fn(&u8) -> bool| !text.is_empty() && text.bytes().all(|b| is(&b));
+    consists_of(process, u8::is_ascii_digit) && consists_of(time, u8::is_ascii_hexdigit)
+}
