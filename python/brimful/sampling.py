@@ -51,7 +51,10 @@ class Found:
 
 def sizes_of_inputs(paths: list[str], options: ImportOptions) -> Found | None:
     """Return the sizes of the graph of `paths`; None: not known."""
-    if options["ids"] == "string" or len({input_format(path, options["format"]) for path in paths}) != 1:
+    if (
+        options["ids"] == "string"
+        or len({input_format(path, options["format"]) for path in paths}) != 1
+    ):
         return None
     # What is read from a pipe is gone.
     if any(path == "-" or is_remote(path) or not os.path.isfile(path) for path in paths):
