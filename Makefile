@@ -94,7 +94,7 @@ miri:
 
 # Every order in which the threads of an execution can meet, with up to four preemptions.
 loom:
-	LOOM_MAX_PREEMPTIONS=4 RUSTFLAGS="--cfg loom" cargo test -p brimful-vertices --lib --target-dir target/loom models
+	LOOM_MAX_PREEMPTIONS=4 RUSTFLAGS="--cfg loom" cargo test -p brimful-execution --lib --target-dir target/loom models
 
 # What takes too long for every change.
 nightly: $(VENV)/.dev build loom

@@ -1,7 +1,7 @@
 """`giraph`: the benchmark of GIRAPH-417, vertices as objects against vertices as bytes.
 
 Run as a module (`LAYOUT VERTICES EDGES combined|each`) it prints the figures of the example
-`giraph` of brimful-vertices, or those of the same vertices as Python objects (LAYOUT `python`).
+`giraph` of brimful-execution, or those of the same vertices as Python objects (LAYOUT `python`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ByLayout = dict[str, list[Series]]
 
 def tables(session: Session) -> Iterator[Table]:
     """Yield a table of loading and one of supersteps for few and for many edges a vertex."""
-    examples.build("brimful-vertices", "giraph")
+    examples.build("brimful-execution", "giraph")
     vertices = session.size.lognormal_vertices
     for degree in (25, 250):
         # So many objects of Python would not fit: a tenth of them says as much of each.

@@ -2,7 +2,7 @@
 
 Run as a module (`GRAPH STORE SERIALIZER SUPERSTEPS`, `GRAPH THREADS`, or `queued SIGNALS MEBIBYTES
 each|combined`) it prints the figures of the example `pagerank_stores`, `signals` or `queued` of
-brimful-vertices.
+brimful-execution.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _THESIS = (
 
 def tables(session: Session) -> Iterator[Table]:
     """Yield tables of the stores, of signals in both modes, and of those that wait."""
-    examples.build("brimful-vertices", "pagerank_stores", "signals", "queued")
+    examples.build("brimful-execution", "pagerank_stores", "signals", "queued")
     vertices = session.size.lognormal_vertices
     graph = session.folder / "lognormal-stores.brimful"
     session.made(graph, "generate", "lognormal", graph, "--vertices", str(vertices))

@@ -13,26 +13,35 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# algos -> vertices -> engine -> graph -> store, vertices -> collections -> store; the facade and
-# the binding may see all below them.
+# algos -> execution -> engine -> graph -> store, execution -> vertices -> collections -> store; the
+# facade and the binding may see all below them.
 MAY_USE = {
     "brimful-store": set(),
     "brimful-collections": {"brimful-store"},
     "brimful-graph": {"brimful-store"},
     "brimful-engine": {"brimful-store", "brimful-graph"},
-    "brimful-vertices": {
+    "brimful-vertices": {"brimful-store", "brimful-collections"},
+    "brimful-execution": {
         "brimful-store",
         "brimful-collections",
         "brimful-graph",
         "brimful-engine",
+        "brimful-vertices",
     },
-    "brimful-algos": {"brimful-store", "brimful-graph", "brimful-engine", "brimful-vertices"},
+    "brimful-algos": {
+        "brimful-store",
+        "brimful-graph",
+        "brimful-engine",
+        "brimful-vertices",
+        "brimful-execution",
+    },
     "brimful": {
         "brimful-store",
         "brimful-collections",
         "brimful-graph",
         "brimful-engine",
         "brimful-vertices",
+        "brimful-execution",
         "brimful-algos",
     },
     "brimful-python": {
@@ -42,6 +51,7 @@ MAY_USE = {
         "brimful-graph",
         "brimful-engine",
         "brimful-vertices",
+        "brimful-execution",
         "brimful-algos",
     },
     "brimful-fuzz": {"brimful-store", "brimful-collections", "brimful-graph"},

@@ -22,5 +22,5 @@ pub mod sources;
 pub mod sssp;
 
 /// Errors of runs on shards and on stores. Those on shards keep their types, see
-/// [`brimful_vertices::Error`].
-pub use brimful_vertices::{Error, Result};
+/// [`brimful_execution::Error`].
+pub use brimful_execution::{Error, Result};

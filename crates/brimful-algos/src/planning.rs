@@ -5,11 +5,11 @@ use brimful_engine::extent::Extent;
 use brimful_engine::forecast::{Forecast, Setting, Steps};
 use brimful_engine::needs::{GatherNeeds, Needs};
 use brimful_engine::{Gather, Program};
+use brimful_execution::numeric;
+use brimful_execution::numeric::forecast::{Held, Planned, Taken};
 use brimful_graph::sizes::Sizes;
 use brimful_graph::{Graph, Index};
 use brimful_vertices::Schemes;
-use brimful_vertices::numeric;
-use brimful_vertices::numeric::forecast::{Held, Planned, Taken};
 
 use crate::Result;
 use crate::connected_components::propagation::fits_narrow;

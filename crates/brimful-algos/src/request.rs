@@ -6,14 +6,15 @@ use std::sync::Arc;
 
 use brimful_engine::checkpoint::CheckpointOptions;
 use brimful_engine::{self as engine, Isolated, Program, ResultTable, RunOptions, Values};
+use brimful_execution::numeric::{self, NumericOptions};
+use brimful_execution::{self as execution, Lists, Mode, Schedule};
 use brimful_graph::Graph;
 use brimful_graph::codec::WeightType;
 use brimful_graph::ids::ExternalId;
 use brimful_store::scratch::ScratchArray;
 use brimful_store::{Job, Resources};
+use brimful_vertices::Schemes;
 use brimful_vertices::cache::Choice;
-use brimful_vertices::numeric::{self, NumericOptions};
-use brimful_vertices::{self as vertices, Lists, Mode, Schedule, Schemes};
 
 use crate::out_weights::shown;
 use crate::sources::Sources;
@@ -67,7 +68,7 @@ pub struct Request {
 pub struct StoreChoice {
     /// URL of the store, see [`Schemes`].
     pub url: String,
-    /// Name of the serializer of vertices (see [`vertices::serializer::named()`]); `None`: the
+    /// Name of the serializer of vertices (see [`brimful_vertices::serializer::named()`]); `None`: the
     /// layout in memory.
     pub serializer: Option<String>,
     /// A cache in front of the store.
@@ -82,12 +83,12 @@ impl StoreChoice {
     /// The mode of the run.
     ///
     /// # Errors
-    /// [`vertices::Error::Usage`] for a scheduler of a run in supersteps.
-    pub fn mode(&self, asynchronous: bool) -> vertices::Result<Mode> {
+    /// [`execution::Error::Usage`] for a scheduler of a run in supersteps.
+    pub fn mode(&self, asynchronous: bool) -> execution::Result<Mode> {
         match (asynchronous, self.schedule) {
             (true, schedule) => Ok(Mode::Asynchronous(schedule.unwrap_or_default())),
             (false, None) => Ok(Mode::Synchronous),
-            (false, Some(_)) => Err(vertices::Error::Usage(
+            (false, Some(_)) => Err(execution::Error::Usage(
                 "a scheduler is for the asynchronous mode; add --mode async, or leave --scheduler out \
                  (Python: mode=, scheduler=)"
                     .into(),
@@ -104,7 +105,7 @@ pub struct Finished {
     /// Figures.
     pub stats: engine::Stats,
     /// Figures of the store, if there was one.
-    pub store: Option<vertices::Stats>,
+    pub store: Option<execution::Stats>,
     /// The variant of the algorithm that ran.
     pub variant: &'static str,
 }
@@ -123,7 +124,7 @@ pub(crate) struct Output<P: Program> {
 /// Figures of a run, and of its store if it had one.
 pub(crate) struct Stats {
     pub(crate) run: engine::Stats,
-    store: Option<vertices::Stats>,
+    store: Option<execution::Stats>,
 }
 
 impl From<engine::Stats> for Stats {

@@ -129,7 +129,7 @@ impl<B: Batches> RecordBatchReader for Guarded<B> {
     }
 }
 
-fn external(error: impl Into<brimful::vertices::Error>) -> ArrowError {
+fn external(error: impl Into<brimful::execution::Error>) -> ArrowError {
     ArrowError::ExternalError(labelled(error).into())
 }
 

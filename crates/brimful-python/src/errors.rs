@@ -1,7 +1,8 @@
 //! Rust's errors as the Python classes of `brimful.errors`: the only place that maps them.
 
+use brimful::execution::Error;
 use brimful::store::{Error as StoreError, ErrorKind};
-use brimful::vertices::Error;
+use brimful::vertices::Error as VerticesError;
 use brimful::{collections, graph};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -29,7 +30,9 @@ fn class_name(error: &Error) -> Option<&'static str> {
     use collections::Error::{OutOfRange, Removed};
     use graph::Error::{NoSuchVertex, NotAGraph};
     Some(match (error.kind(), error) {
-        (_, Error::Collection(OutOfRange { .. } | Removed { .. })) => "RecordIdError",
+        (_, Error::Vertices(VerticesError::Collection(OutOfRange { .. } | Removed { .. }))) => {
+            "RecordIdError"
+        }
         (_, Error::Graph(NoSuchVertex { .. } | NotAGraph { .. })) => "NotFoundError",
         (ErrorKind::Usage, _) => "UsageError",
         (ErrorKind::Input, _) => "InputError",

@@ -10,17 +10,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use brimful::algos::registry::StoreChoice;
 use brimful::engine::Reason;
 use brimful::engine::checkpoint::{self, CheckpointOptions, Every};
+use brimful::execution::checkpoint::Checkpoints;
+use brimful::execution::from_graph::{StoreOptions, by_external_id, of_one_run, start};
+use brimful::execution::{
+    Delivery, Error, ExecutionOptions, Limits, Mode, Stats, VertexOf, VertexProgram,
+};
 use brimful::graph::Graph as Inner;
 use brimful::graph::lookup::Lookup;
 use brimful::graph::names::NameCursor;
 use brimful::store::{Reservation, Resources};
-use brimful::vertices::execution::checkpoint::Checkpoints;
-use brimful::vertices::from_graph::{StoreOptions, by_external_id, of_one_run, start};
 use brimful::vertices::serializer::Compact;
-use brimful::vertices::{
-    Delivery, Edge, Edges, Error, ExecutionOptions, Growth, Limits, Loan, Mode, Schemes, Stats,
-    VertexOf, VertexProgram,
-};
+use brimful::vertices::{Edge, Edges, Growth, Loan, Schemes};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
@@ -102,7 +102,7 @@ struct Program {
     loads: Py<PyAny>,
 }
 
-type Outcome<T> = Result<T, brimful::vertices::Failure>;
+type Outcome<T> = Result<T, brimful::execution::Failure>;
 
 impl Program {
     /// Calls `work` with the interpreter; exceptions are attributed to the vertex of this rank.

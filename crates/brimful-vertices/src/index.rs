@@ -12,6 +12,14 @@ use hashbrown::HashTable;
 use crate::error::Result;
 use crate::growth::Growth;
 
+/// The most bytes of memory of an index of so many vertices.
+pub fn index_bytes(vertices: u64) -> u64 {
+    // A table has a power of two slots, of which 7 of 8 are used; a slot is a position and a byte
+    // of the hash.
+    let places = vertices.saturating_mul(8).div_ceil(7).next_power_of_two().max(16);
+    places * 9 + 64
+}
+
 /// A table of positions.
 #[derive(Debug)]
 pub(crate) struct Index {
@@ -22,14 +30,6 @@ pub(crate) struct Index {
 impl Index {
     pub(crate) fn new(budget: &Arc<Budget>, purpose: &'static str) -> Result<Self> {
         Ok(Self { table: HashTable::new(), growth: Growth::new(budget, purpose)? })
-    }
-
-    /// The most bytes of a table of so many positions.
-    pub(crate) fn bytes_of(positions: u64) -> u64 {
-        // A table has a power of two slots, of which 7 of 8 are used; a slot is a position and a
-        // byte of the hash.
-        let places = positions.saturating_mul(8).div_ceil(7).next_power_of_two().max(16);
-        places * 9 + 64
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -52,7 +52,7 @@ impl Index {
         if needed <= self.table.capacity() {
             return Ok(());
         }
-        let (new, old) = (Self::bytes_of(needed as u64), self.growth.used());
+        let (new, old) = (index_bytes(needed as u64), self.growth.used());
         self.growth.take(new)?;
         self.table.reserve(more, |position| rehash(*position));
         self.growth.give(self.growth.used() - self.table.allocation_size() as u64);

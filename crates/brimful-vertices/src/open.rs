@@ -149,7 +149,7 @@ impl Schemes {
     ///
     /// # Errors
     /// [`Error::Usage`] for an unknown name, or without a folder.
-    pub(crate) fn folder<'u>(&self, url: &'u str) -> Result<Option<(&'static str, &'u Path)>> {
+    pub fn folder<'u>(&self, url: &'u str) -> Result<Option<(&'static str, &'u Path)>> {
         let (scheme, rest) = self.find(url)?;
         let on_disk = scheme.filter(|scheme| scheme.most_partitions.is_some());
         on_disk.map(|scheme| Ok((scheme.name, folder_of(rest)?))).transpose()

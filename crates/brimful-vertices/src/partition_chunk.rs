@@ -174,7 +174,7 @@ pub(crate) fn adopt<V: Stored>(
 }
 
 /// The vertices of a chunk that `serializer` wrote.
-pub(crate) fn unpack<V: Stored>(
+pub fn unpack<V: Stored>(
     serializer: &mut dyn Serializer<V>,
     chunk: &PartitionChunk,
     each: &mut dyn FnMut(V) -> Result<()>,
@@ -196,7 +196,7 @@ pub(crate) fn unpack<V: Stored>(
 }
 
 /// The id of a record that `serializer` wrote, from its key.
-pub(crate) fn read_id<I: Field>(serializer: &str, key: &[u8]) -> Result<I> {
+pub fn read_id<I: Field>(serializer: &str, key: &[u8]) -> Result<I> {
     let mut rest = key;
     I::read(&mut rest).filter(|_| rest.is_empty()).ok_or_else(|| {
         let what = "its key is not an id of this type".to_owned();

@@ -97,7 +97,7 @@ impl<I, E> Edges<I, E> {
 
     /// The same edges without spare capacity.
     #[must_use]
-    pub(crate) fn shrunk(mut self) -> Self {
+    pub fn shrunk(mut self) -> Self {
         self.targets.shrink_to_fit();
         self.data.shrink_to_fit();
         self

@@ -50,6 +50,7 @@
 pub use brimful_algos as algos;
 pub use brimful_collections as collections;
 pub use brimful_engine as engine;
+pub use brimful_execution as execution;
 pub use brimful_graph as graph;
 pub use brimful_store as store;
 pub use brimful_vertices as vertices;

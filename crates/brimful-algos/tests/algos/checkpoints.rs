@@ -10,6 +10,7 @@ use brimful_algos::{Error, Result};
 use brimful_engine::checkpoint::{CheckpointOptions, Every, newest_superstep};
 
 use brimful_engine::{Reason, Stats};
+use brimful_execution::Lists;
 use brimful_graph::Graph;
 use brimful_graph::generate::{Generator, Kind};
 use brimful_graph::ids::ExternalId;
@@ -17,7 +18,6 @@ use brimful_graph::import::{ImportOptions, Input, build_reverse, import};
 use brimful_graph::shards::Geometry;
 use brimful_graph::weights::Weights;
 use brimful_store::{Error as StoreError, ErrorKind, Job};
-use brimful_vertices::Lists;
 
 use crate::resources;
 

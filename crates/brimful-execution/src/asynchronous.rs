@@ -1,0 +1,95 @@
+//! Asynchronous mode: each worker collects and signals until no worker has any work left.
+//!
+//! An under-loaded worker waits for more signals while others work, at most twice its longest
+//! generation: a vertex that responds to half of its signals must respond again.
+//!
+//! Invariant: a stop between two vertices loses nothing. The remaining work is in lists, packets
+//! and queues.
+
+use brimful_vertices::VertexStore;
+
+use crate::context::{Next, Phase};
+use crate::error::Result;
+use crate::options::Schedule;
+use crate::program::{VertexOf, VertexProgram};
+use crate::synchronous::collect;
+use crate::worker::{After, Worker};
+
+/// Works until no worker has any work left, or the phase is stopped.
+pub(crate) fn work<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
+    phase: &Phase<'_, P>,
+    worker: &mut Worker<P, S>,
+    schedule: Schedule,
+) -> Result<()> {
+    if worker.is_fresh {
+        worker.signal_all(phase)?;
+    }
+    loop {
+        worker.context.take_in(phase)?;
+        let has_work = worker.context.has_any_messages()? || worker.context.is_any_due()?;
+        let mut is_turn = false;
+        if !has_work || worker.context.is_under_loaded() {
+            match worker.context.wait(phase, has_work)? {
+                Next::Arrived => continue,
+                Next::Turn => is_turn = true,
+                Next::Enough => {}
+                Next::End => return Ok(()),
+            }
+        }
+        worker.context.begin_generation(is_turn);
+        for place in 0..worker.stores.len() {
+            sweep(phase, worker, place, schedule)?;
+            if phase.exchange.is_stopped() {
+                return Ok(());
+            }
+        }
+        worker.context.end_generation();
+        // Idle workers may wait for these packets.
+        worker.context.flush(phase)?;
+    }
+}
+
+/// Lets vertices collect until no signal is in flight; no vertex signals.
+pub(crate) fn settle<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
+    phase: &Phase<'_, P>,
+    worker: &mut Worker<P, S>,
+) -> Result<()> {
+    loop {
+        collect(phase, worker)?;
+        if !worker.context.flush(phase)? {
+            return Ok(());
+        }
+        // Sending receives packets as well.
+        if !worker.context.has_any_messages()? && worker.context.wait(phase, false)? == Next::End {
+            return Ok(());
+        }
+    }
+}
+
+/// Lets the vertices of a partition collect and signal, each at most once.
+fn sweep<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
+    phase: &Phase<'_, P>,
+    worker: &mut Worker<P, S>,
+    place: usize,
+    schedule: Schedule,
+) -> Result<()> {
+    let at_once = schedule == Schedule::LowLatency;
+    while let Some((id, after)) = worker.collect(phase, place, at_once)? {
+        if let After::Due(score) = after {
+            worker.context.mark(place, &id, Some(score))?;
+        }
+        if worker.context.poll(phase)? {
+            return Ok(());
+        }
+    }
+    while let Some((id, score)) = worker.context.take_due(place)? {
+        match score.filter(|score| !at_once && !worker.context.is_average(place, *score)) {
+            Some(score) => worker.context.mark(place, &id, Some(score))?,
+            None => worker.signal(phase, place, &id)?,
+        }
+        if worker.context.poll(phase)? {
+            return Ok(());
+        }
+    }
+    Ok(())
+}

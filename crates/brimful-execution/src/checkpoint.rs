@@ -1,0 +1,169 @@
+//! Checkpoints of a run on stores, with whole vertices in them.
+//!
+//! A checkpoint is made while no signal is in flight: between two synchronous supersteps, or after
+//! [`Execution::settle`]. The vertices alone then hold the remaining work. They are saved with
+//! their edges, as partition chunks, and a resumed run loads these. In asynchronous mode,
+//! checkpoints are numbered one after the other.
+
+use brimful_engine::checkpoint::{CheckpointOptions, Checkpointer, Every};
+use brimful_graph::Graph;
+use brimful_store::Resources;
+use brimful_store::checkpoint::{Draft, Saved};
+use brimful_store::sealed::Buffer;
+use brimful_vertices::{PartitionChunk, Serializer, VertexStore, partition_chunk};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::program::{VertexOf, VertexProgram};
+use crate::{Execution, Loading, Mode};
+
+/// The checkpoints of one run.
+pub struct Checkpoints<'c> {
+    checkpointer: Checkpointer<'c>,
+    /// The number of the last checkpoint; `None` in synchronous mode, which counts supersteps.
+    number: Option<u64>,
+    max_supersteps: u64,
+    resumed_from: Option<u64>,
+}
+
+/// Figures of the run that this one resumes.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PriorRun {
+    pub(crate) supersteps: u64,
+    pub(crate) signals_sent: u64,
+}
+
+impl<'c> Checkpoints<'c> {
+    /// Opens the folder of checkpoints, for a run of at most so many supersteps if it is
+    /// synchronous. `own` are the parameters that the program's states depend on.
+    ///
+    /// # Errors
+    /// As [`Checkpointer::open`]; [`Error::Usage`] for a checkpoint every so many supersteps in
+    /// asynchronous mode.
+    pub fn open(
+        options: &'c CheckpointOptions,
+        (mode, max_supersteps): (Mode, u64),
+        graph: &Graph,
+        own: &[(&str, String)],
+        resources: &'c Resources,
+    ) -> Result<Self> {
+        let is_synchronous = mode == Mode::Synchronous;
+        if !is_synchronous && matches!(options.every, Some(Every::Supersteps(_))) {
+            return Err(Error::Usage(
+                "asynchronous mode has no supersteps to count; make checkpoints by time, such as every 30s"
+                    .into(),
+            ));
+        }
+        let way = if is_synchronous { "sync" } else { "async" };
+        let own = [own, &[("vertices in a store", way.to_owned())]].concat();
+        Ok(Self {
+            checkpointer: Checkpointer::open(options, graph, &own, resources)?,
+            number: (!is_synchronous).then_some(0),
+            max_supersteps: if is_synchronous { max_supersteps } else { u64::MAX },
+            resumed_from: None,
+        })
+    }
+
+    /// As [`Checkpointer::resume`].
+    pub(crate) fn resume<T: DeserializeOwned>(
+        &mut self,
+        restore: impl FnMut(Saved, T) -> brimful_engine::Result<()>,
+    ) -> Result<()> {
+        self.resumed_from = self.checkpointer.resume(self.max_supersteps, restore)?;
+        self.number = self.number.map(|none| self.resumed_from.unwrap_or(none));
+        Ok(())
+    }
+
+    /// The superstep, or the number, of the checkpoint that the run resumed from, if any.
+    pub fn resumed_from(&self) -> Option<u64> {
+        self.resumed_from
+    }
+
+    /// The number of the checkpoint that is due after so many supersteps, if one is.
+    pub(crate) fn due(&self, supersteps: u64) -> Option<u64> {
+        let number = self.number.map_or(supersteps, |last| last + 1);
+        self.checkpointer.is_due(number).then_some(number)
+    }
+
+    /// As [`Checkpointer::make`].
+    pub(crate) fn make<T: Serialize>(
+        &mut self,
+        number: u64,
+        fields: T,
+        arrays: impl FnOnce(&mut Draft, &Resources) -> Result<()>,
+    ) -> Result<()> {
+        self.number = self.number.map(|_| number);
+        self.checkpointer.make(number, fields, arrays)
+    }
+
+    /// Waits until all checkpoints are complete; returns the seconds that they cost the run.
+    ///
+    /// # Errors
+    /// Those of completing the last one.
+    pub fn finish(self) -> Result<f64> {
+        Ok(self.checkpointer.finish()?)
+    }
+}
+
+impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
+    /// Makes a checkpoint of all vertices, as `serializer` writes them, if one is due.
+    ///
+    /// # Errors
+    /// Those of the vertices, and of writing this checkpoint or the one before.
+    pub fn checkpoint(
+        &mut self,
+        checkpoints: &mut Checkpoints<'_>,
+        serializer: &mut dyn Serializer<VertexOf<P>>,
+    ) -> Result<()> {
+        let stats = self.stats()?;
+        let Some(number) = checkpoints.due(stats.supersteps) else { return Ok(()) };
+        self.settle()?;
+        let prior = PriorRun { supersteps: stats.supersteps, signals_sent: stats.signals_sent };
+        checkpoints.make(number, prior, |draft, resources| {
+            self.for_each_store(|store| {
+                Ok(store.pack(serializer, &mut |chunk| {
+                    resources.job.check()?;
+                    Ok(draft.block(chunk.as_bytes())?)
+                })?)
+            })
+        })
+    }
+}
+
+impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'_, P, S> {
+    /// Loads the vertices of the newest complete checkpoint; false if the run does not resume or
+    /// there is none.
+    ///
+    /// # Errors
+    /// As [`Checkpointer::resume`]; [`Error::Usage`] if another serializer wrote it; those of the
+    /// stores.
+    pub fn resume(
+        &mut self,
+        checkpoints: &mut Checkpoints<'_>,
+        serializer: &mut dyn Serializer<VertexOf<P>>,
+    ) -> Result<bool> {
+        let (mut newest, mut block) = (None, Buffer::new());
+        checkpoints.resume(|mut saved, prior: PriorRun| {
+            // All blocks are checked before the first vertex is loaded: an older checkpoint may be
+            // valid.
+            while saved.block(&mut block)? {}
+            saved.rewind();
+            newest = Some((saved, prior));
+            Ok(())
+        })?;
+        let Some((mut saved, prior)) = newest else { return Ok(false) };
+        while saved.block(&mut block)? {
+            self.resources.job.check()?;
+            let chunk = PartitionChunk::from_bytes(block.bytes().to_vec())?;
+            partition_chunk::unpack(
+                serializer,
+                &chunk,
+                &mut |vertex| Ok(self.add_vertex(vertex)?),
+            )?;
+        }
+        self.prior = prior;
+        Ok(true)
+    }
+}

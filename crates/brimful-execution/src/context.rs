@@ -1,0 +1,422 @@
+//! The worker context: the lists of a worker's partitions, and the signals that it sends and
+//! receives.
+//!
+//! Signals gather in one packet per partition. A full packet to another worker is sent. Signals to
+//! the worker's own partitions go into their mailbox when the packet is full, and after every
+//! source.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use brimful_store::Job;
+use brimful_vertices::{Field, Id, Loan};
+
+use crate::error::{Error, Result, element, no_element};
+use crate::exchange::{Event, Exchange, Packet};
+use crate::lists::{IdSet, Mailbox, SignalTo, write_message};
+use crate::partitioner::Partitioner;
+use crate::program::{Delivery, VertexOf, VertexProgram};
+
+/// Scores above which vertices act.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Thresholds {
+    pub(crate) signal: f64,
+    pub(crate) collect: f64,
+}
+
+/// The data that all workers of a phase share.
+pub(crate) struct Phase<'e, P: VertexProgram> {
+    pub(crate) program: &'e P,
+    pub(crate) partitioner: &'e Partitioner<P::Id>,
+    /// The worker of each partition, and its index among that worker's partitions.
+    pub(crate) owners: &'e [(usize, usize)],
+    pub(crate) exchange: &'e Exchange,
+    pub(crate) packet_bytes: usize,
+    pub(crate) thresholds: Thresholds,
+    pub(crate) job: &'e Job,
+    /// Stops the phase; the remaining work stays in the lists.
+    pub(crate) pause: Option<&'e AtomicBool>,
+    /// Stops the phase at this time.
+    pub(crate) deadline: Option<Instant>,
+}
+
+impl<P: VertexProgram> Phase<'_, P> {
+    /// The worker of a partition, and its index among that worker's partitions.
+    #[inline]
+    fn owner(&self, partition: usize) -> Result<(usize, usize)> {
+        let owner = self.owners.get(partition).copied();
+        owner.ok_or_else(|| no_element(partition, self.owners.len(), "owner of partition"))
+    }
+}
+
+/// Counters of a worker.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Counts {
+    pub(crate) sent: u64,
+    pub(crate) signalled: u64,
+    pub(crate) collected: u64,
+    /// Signals to vertices that do not exist.
+    pub(crate) undelivered: u64,
+}
+
+/// Signals that are combined in one batch.
+const COMBINED_TOGETHER: usize = 64;
+/// Vertices between two checks of the queue and the clock.
+const POLL_EVERY: u32 = 64;
+/// An under-loaded worker waits for more signals, at most so many times its longest generation.
+const BACK_OFF_FACTOR: u32 = 2;
+
+/// The lists of a worker's partitions, by index, and the packets that it sends.
+pub(crate) struct WorkerContext<P: VertexProgram> {
+    pub(crate) me: usize,
+    pub(crate) to_signal: Vec<IdSet<P::Id>>,
+    pub(crate) mailboxes: Vec<Mailbox<P>>,
+    pub(crate) counts: Counts,
+    /// A packet for each partition.
+    outboxes: Vec<Vec<u8>>,
+    /// Combined signals to each own partition, which need no serialization before their mailbox.
+    own_signals: Vec<Vec<SignalTo<P>>>,
+    until_poll: u32,
+    /// Start of the last generation.
+    began: Instant,
+    /// The longest generation since all workers were idle.
+    longest: Duration,
+    /// End of the idle back-off.
+    idle_until: Instant,
+    /// Signals that had arrived when the last generation began.
+    received: u64,
+    /// Fewer signals than this in a generation are an under-load.
+    usual: u64,
+    target: Vec<u8>,
+    scratch: Vec<u8>,
+}
+
+/// Numbers the parallel edges of a vertex while it signals.
+#[derive(Default)]
+enum Parallels<'v, I> {
+    #[default]
+    Unknown,
+    /// Targets ascend: parallel edges lie side by side.
+    Ascending(u32),
+    /// Edges to each target so far.
+    Any(HashMap<&'v I, u32>),
+}
+
+impl<'v, I: Id> Parallels<'v, I> {
+    /// The number of the edge at `place` among the parallel edges to its `target`.
+    fn next(&mut self, targets: &'v [I], place: usize, target: &'v I) -> u32 {
+        if matches!(self, Self::Unknown) {
+            *self =
+                if targets.is_sorted() { Self::Ascending(0) } else { Self::Any(HashMap::new()) };
+        }
+        match self {
+            Self::Any(counts) => {
+                let count = counts.entry(target).or_insert(0);
+                *count += 1;
+                *count - 1
+            }
+            Self::Ascending(count) => {
+                let is_parallel =
+                    place.checked_sub(1).and_then(|before| targets.get(before)) == Some(target);
+                *count = if is_parallel { *count + 1 } else { 0 };
+                *count
+            }
+            Self::Unknown => 0,
+        }
+    }
+}
+
+/// The outcome of a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// A packet arrived.
+    Arrived,
+    /// No other worker is busy: do the remaining work.
+    Turn,
+    /// The idle back-off is over: do the remaining work.
+    Enough,
+    /// No worker has any work left, or the phase was stopped.
+    End,
+}
+
+impl<P: VertexProgram> WorkerContext<P> {
+    /// The context of worker `me` of an execution with `partitions`; it has the lists of its own
+    /// ones.
+    pub(crate) fn new(
+        me: usize,
+        partitions: usize,
+        to_signal: Vec<IdSet<P::Id>>,
+        mailboxes: Vec<Mailbox<P>>,
+    ) -> Self {
+        Self {
+            me,
+            to_signal,
+            own_signals: mailboxes.iter().map(|_| Vec::new()).collect(),
+            mailboxes,
+            counts: Counts::default(),
+            outboxes: vec![Vec::new(); partitions],
+            until_poll: POLL_EVERY,
+            began: Instant::now(),
+            longest: Duration::ZERO,
+            idle_until: Instant::now(),
+            received: 0,
+            usual: 0,
+            target: Vec::new(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Lets a vertex signal along all its edges.
+    pub(crate) fn signal(
+        &mut self,
+        phase: &Phase<'_, P>,
+        vertex: &mut Loan<'_, VertexOf<P>>,
+    ) -> Result<()> {
+        let program = phase.program;
+        let delivery = program.delivery();
+        let mut parallels = Parallels::default();
+        for (place, edge) in vertex.edges().iter().enumerate() {
+            let target = edge.target;
+            let source = match delivery {
+                Delivery::LatestPerEdge => {
+                    Some((vertex.id(), parallels.next(vertex.edges().targets(), place, target)))
+                }
+                Delivery::Each | Delivery::Combined => None,
+            };
+            let signal = program.signal(vertex, edge);
+            if let Some(signal) =
+                signal.map_err(|failure| Error::program(vertex.id(), "signal", failure))?
+            {
+                self.send(phase, delivery, source, target, signal)?;
+            }
+        }
+        self.deliver_own(phase)?;
+        self.counts.signalled += 1;
+        let mut state = vertex.state.clone();
+        program.signalled(&mut state);
+        if state != vertex.state {
+            vertex.state = state.clone();
+        }
+        if !program.is_full() && vertex.signalled.as_ref() != Some(&state) {
+            vertex.signalled = Some(state);
+        }
+        Ok(())
+    }
+
+    /// Signals sent so far.
+    pub(crate) fn sent(&self) -> u64 {
+        self.counts.sent
+    }
+
+    /// Puts a vertex of the partition at `place` into its to-signal list.
+    pub(crate) fn mark(&mut self, place: usize, id: &P::Id, score: Option<f64>) -> Result<()> {
+        let list = element(&mut self.to_signal, place, "to-signal list")?;
+        match score {
+            Some(score) => list.insert_scored(id, score),
+            None => list.insert(id),
+        }
+    }
+
+    /// Takes a vertex out of that list, with its score; `None` at the end of the generation.
+    pub(crate) fn take_due(&mut self, place: usize) -> Result<Option<(P::Id, Option<f64>)>> {
+        element(&mut self.to_signal, place, "to-signal list")?.take()
+    }
+
+    /// True if a score is not below the average of that list.
+    pub(crate) fn is_average(&self, place: usize, score: f64) -> bool {
+        self.to_signal.get(place).is_none_or(|list| list.is_average(score))
+    }
+
+    /// True if signals wait in the mailbox of the partition at `place`.
+    pub(crate) fn has_messages(&mut self, place: usize) -> Result<bool> {
+        Ok(!element(&mut self.mailboxes, place, "mailbox")?.is_empty()?)
+    }
+
+    /// True if signals wait in any mailbox.
+    pub(crate) fn has_any_messages(&mut self) -> Result<bool> {
+        for mailbox in &mut self.mailboxes {
+            if !mailbox.is_empty()? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// True if any vertex is in a to-signal list.
+    pub(crate) fn is_any_due(&mut self) -> Result<bool> {
+        for list in &mut self.to_signal {
+            if !list.is_empty()? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn send(
+        &mut self,
+        phase: &Phase<'_, P>,
+        delivery: Delivery,
+        source: Option<(&P::Id, u32)>,
+        target: &P::Id,
+        signal: P::Signal,
+    ) -> Result<()> {
+        let partition =
+            phase.partitioner.partition(target, &mut self.target, phase.owners.len())?;
+        let (owner, place) = phase.owner(partition)?;
+        self.counts.sent += 1;
+        if delivery == Delivery::Combined && owner == self.me {
+            let own_signals = element(&mut self.own_signals, place, "list of own signals")?;
+            own_signals.push((target.clone(), signal));
+            return if own_signals.len() < COMBINED_TOGETHER {
+                Ok(())
+            } else {
+                self.combine_own_signals(phase, place)
+            };
+        }
+        let packet = element(&mut self.outboxes, partition, "outbox")?;
+        self.target.clear();
+        target.write(&mut self.target);
+        write_message::<P>(&self.target, source, &signal, &mut self.scratch, packet);
+        match packet.len() < phase.packet_bytes {
+            true => Ok(()),
+            false if owner == self.me => self.deliver(phase, partition),
+            false => self.send_packet(phase, partition),
+        }
+    }
+
+    /// Combines the signals that gathered for the own partition at `place`.
+    fn combine_own_signals(&mut self, phase: &Phase<'_, P>, place: usize) -> Result<()> {
+        let mailbox = element(&mut self.mailboxes, place, "mailbox")?;
+        let own_signals = element(&mut self.own_signals, place, "list of own signals")?;
+        if own_signals.is_empty() { Ok(()) } else { mailbox.receive(phase.program, own_signals) }
+    }
+
+    /// Puts the signals that gathered for own partitions into their mailboxes.
+    fn deliver_own(&mut self, phase: &Phase<'_, P>) -> Result<()> {
+        if phase.program.delivery() == Delivery::Combined {
+            return (0..self.own_signals.len())
+                .try_for_each(|place| self.combine_own_signals(phase, place));
+        }
+        for (partition, (owner, _)) in phase.owners.iter().enumerate() {
+            if *owner == self.me {
+                self.deliver(phase, partition)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn deliver(&mut self, phase: &Phase<'_, P>, partition: usize) -> Result<()> {
+        let (_, place) = phase.owner(partition)?;
+        let mailbox = element(&mut self.mailboxes, place, "mailbox")?;
+        let packet = element(&mut self.outboxes, partition, "outbox")?;
+        mailbox.deliver(phase.program, packet)?;
+        packet.clear();
+        Ok(())
+    }
+
+    /// Sends the packet for a partition.
+    fn send_packet(&mut self, phase: &Phase<'_, P>, partition: usize) -> Result<()> {
+        let messages = std::mem::take(element(&mut self.outboxes, partition, "outbox")?);
+        let (owner, _) = phase.owner(partition)?;
+        let mut packet = Packet { partition, messages };
+        while let Err(back) = phase.exchange.post(owner, packet) {
+            packet = back;
+            if phase.exchange.is_stopped() {
+                // A run that resumes after the stop sends it.
+                *element(&mut self.outboxes, partition, "outbox")? = packet.messages;
+                return Ok(());
+            }
+            if !self.take_in(phase)? {
+                phase.exchange.wait_for_space(self.me, owner);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends all packets; false if a stop held some back.
+    pub(crate) fn flush(&mut self, phase: &Phase<'_, P>) -> Result<bool> {
+        for partition in 0..self.outboxes.len() {
+            if self.outboxes.get(partition).is_some_and(|packet| !packet.is_empty()) {
+                self.send_packet(phase, partition)?;
+            }
+        }
+        Ok(self.outboxes.iter().all(Vec::is_empty))
+    }
+
+    /// Receives all waiting packets; true if there was one.
+    pub(crate) fn take_in(&mut self, phase: &Phase<'_, P>) -> Result<bool> {
+        let mut is_any = false;
+        while let Some(packet) = phase.exchange.take(self.me) {
+            self.open(phase, &packet)?;
+            is_any = true;
+        }
+        Ok(is_any)
+    }
+
+    fn open(&mut self, phase: &Phase<'_, P>, packet: &Packet) -> Result<()> {
+        let (_, place) = phase.owner(packet.partition)?;
+        element(&mut self.mailboxes, place, "mailbox")?.deliver(phase.program, &packet.messages)?;
+        Ok(())
+    }
+
+    /// Waits for a packet. A worker that still has work waits until no other worker is busy, at
+    /// most as long as [`BACK_OFF_FACTOR`] allows.
+    pub(crate) fn wait(&mut self, phase: &Phase<'_, P>, with_work: bool) -> Result<Next> {
+        if !self.flush(phase)? {
+            return Ok(Next::End);
+        }
+        match phase.exchange.wait(self.me, with_work.then_some(self.idle_until)) {
+            Event::Packet(packet) => self.open(phase, &packet).map(|()| Next::Arrived),
+            Event::Turn => Ok(Next::Turn),
+            Event::Enough => Ok(Next::Enough),
+            Event::Settled | Event::Stopped => Ok(Next::End),
+        }
+    }
+
+    /// Signals that arrived in all mailboxes since the last generation began.
+    fn arrived(&self) -> u64 {
+        self.mailboxes.iter().map(|mailbox| mailbox.stats().received).sum::<u64>() - self.received
+    }
+
+    /// True if fewer signals arrived than when all workers were idle the last time. A worker that
+    /// collected them now would signal values that others are about to change.
+    pub(crate) fn is_under_loaded(&self) -> bool {
+        self.arrived() < self.usual
+    }
+
+    /// Begins a generation of all lists; `is_turn` if no other worker was busy.
+    pub(crate) fn begin_generation(&mut self, is_turn: bool) {
+        let arrived = self.arrived();
+        self.usual = if is_turn { arrived } else { self.usual.max(arrived) };
+        self.received += arrived;
+        self.began = Instant::now();
+        if is_turn {
+            self.longest = Duration::ZERO;
+        }
+    }
+
+    /// Ends the generation; the idle back-off of the next begins now.
+    pub(crate) fn end_generation(&mut self) {
+        let now = Instant::now();
+        self.longest = self.longest.max(now - self.began);
+        self.idle_until = now + BACK_OFF_FACTOR * self.longest;
+    }
+
+    /// Called after each vertex: receives packets and checks the clock at intervals. True if the
+    /// phase was stopped.
+    #[inline]
+    pub(crate) fn poll(&mut self, phase: &Phase<'_, P>) -> Result<bool> {
+        self.until_poll -= 1;
+        if self.until_poll == 0 {
+            self.until_poll = POLL_EVERY;
+            phase.job.check()?;
+            self.take_in(phase)?;
+            let is_late = phase.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            if is_late || phase.pause.is_some_and(|pause| pause.load(Ordering::Relaxed)) {
+                phase.exchange.stop();
+            }
+        }
+        Ok(phase.exchange.is_stopped())
+    }
+}

@@ -1,0 +1,163 @@
+//! Memory for vertices with very many edges.
+//!
+//! A vertex is whole while it is loaded, lent and written, and each step has its own copy. For
+//! average vertices these copies are small; for a hub with millions of edges they exceed all other
+//! memory. Invariant: before vertices are loaded, memory is reserved for the copies of as many of
+//! the largest ones as all workers may hold at once.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use brimful_graph::{Graph, Index};
+use brimful_store::Budget;
+use brimful_vertices::{Growth, Schemes};
+
+use crate::error::Result;
+
+/// Vertices with fewer edges are not hubs.
+const FEW_EDGES: u64 = 1 << 14;
+/// Vertices whose degrees are read at once.
+const WINDOW: u64 = 1 << 14;
+/// Bytes of a neighbour in a vertex.
+const NEIGHBOUR_BYTES: u64 = 8;
+
+/// The size of the copies of a vertex.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Copies {
+    /// Bytes of an edge in all copies.
+    edge_bytes: u64,
+    /// Vertices that workers hold at once.
+    hands: usize,
+}
+
+impl Copies {
+    /// The copies for the store of `url`, with edge data of `data_bytes`.
+    ///
+    /// # Errors
+    /// [`crate::Error::Usage`] for an unknown store.
+    pub(crate) fn new(
+        (url, schemes): (&str, &Schemes),
+        is_cached: bool,
+        data_bytes: u64,
+        hands: usize,
+    ) -> Result<Self> {
+        // In loading, the copies are the vertex as read, as gathered, and as a record. During a
+        // loan they are the vertex, the record that is written, and the one that is gathered with
+        // others; on disk also the record that was read, its value, and the link that is stored.
+        let copies = if schemes.folder(url)?.is_some() {
+            6
+        } else if schemes.keeps_records(url)? {
+            3
+        } else {
+            2
+        };
+        let copies = copies + u64::from(is_cached);
+        Ok(Self { edge_bytes: copies * (NEIGHBOUR_BYTES + data_bytes), hands: hands.max(1) })
+    }
+}
+
+/// The largest vertices so far, and the memory for their copies.
+#[derive(Debug)]
+pub(crate) struct Hubs {
+    copies: Copies,
+    largest: BinaryHeap<Reverse<u64>>,
+    /// The edges of these vertices.
+    edges: u64,
+    memory: Growth,
+}
+
+impl Hubs {
+    /// No vertices yet.
+    pub(crate) fn new(copies: Copies, budget: &Arc<Budget>) -> Result<Self> {
+        let memory = Growth::new(budget, "for the largest vertices while they are copied")?;
+        Ok(Self { copies, largest: BinaryHeap::new(), edges: 0, memory })
+    }
+
+    /// The largest of the first `count` vertices of a graph with `indexes`, estimated from
+    /// out-degrees.
+    pub(crate) fn of_graph(
+        copies: Copies,
+        (graph, indexes, count): (&Graph, &[Index], u64),
+        budget: &Arc<Budget>,
+    ) -> Result<Self> {
+        let mut hubs = Self::new(copies, budget)?;
+        hubs.memory.take(bytes_of_graph(copies, (graph, indexes, count))?)?;
+        Ok(hubs)
+    }
+
+    /// Reserves memory before a vertex has so many edges.
+    ///
+    /// # Errors
+    /// The budget's.
+    #[inline]
+    pub(crate) fn coming(&mut self, edges: u64) -> Result<()> {
+        if edges < FEW_EDGES || !edges.is_multiple_of(FEW_EDGES) {
+            return Ok(());
+        }
+        self.set_aside(self.with(edges))
+    }
+
+    /// Records a vertex with so many edges.
+    ///
+    /// # Errors
+    /// The budget's.
+    #[inline]
+    pub(crate) fn came(&mut self, edges: u64) -> Result<()> {
+        if edges < FEW_EDGES {
+            return Ok(());
+        }
+        let all = self.with(edges);
+        if all <= self.edges {
+            return Ok(());
+        }
+        self.set_aside(all)?;
+        self.edges = all;
+        self.largest.push(Reverse(edges));
+        if self.largest.len() > self.copies.hands {
+            self.largest.pop();
+        }
+        Ok(())
+    }
+
+    /// Edges of the largest vertices if one more has so many.
+    fn with(&self, edges: u64) -> u64 {
+        let leaves = match self.largest.peek() {
+            Some(Reverse(least)) if self.largest.len() >= self.copies.hands => *least,
+            _ => 0,
+        };
+        self.edges + edges.saturating_sub(leaves)
+    }
+
+    fn set_aside(&mut self, edges: u64) -> Result<()> {
+        let bytes = edges.saturating_mul(self.copies.edge_bytes);
+        Ok(self.memory.take(bytes.saturating_sub(self.memory.used()))?)
+    }
+}
+
+/// Bytes that [`Hubs::of_graph`] reserves.
+///
+/// # Errors
+/// I/O.
+pub(crate) fn bytes_of_graph(
+    copies: Copies,
+    (graph, indexes, count): (&Graph, &[Index], u64),
+) -> Result<u64> {
+    if !indexes.contains(&Index::In) {
+        return Ok(0);
+    }
+    let mut largest = BinaryHeap::new();
+    let mut window = Vec::new();
+    for start in (0..count).step_by(WINDOW as usize) {
+        window.resize((count - start).min(WINDOW) as usize, 0);
+        graph.degrees(start, &mut window)?;
+        for edges in window.iter().filter(|edges| **edges >= FEW_EDGES) {
+            largest.push(Reverse(*edges));
+            if largest.len() > copies.hands {
+                largest.pop();
+            }
+        }
+    }
+    let all: u64 = largest.iter().map(|Reverse(edges)| *edges).sum();
+    Ok(all.saturating_mul(copies.edge_bytes))
+}

@@ -1,0 +1,114 @@
+//! Vertices with all their edges, from the shards of a graph.
+//!
+//! Shards hold edges by target. Here they are sorted by source, within a budget, and returned as
+//! whole vertices in ascending order. Invariant: every vertex is returned once, including those
+//! without edges.
+
+use brimful_graph::input_position::UNKNOWN;
+use brimful_graph::records::{EdgeRecord, KeyLayout, Pair, WeightedPair};
+use brimful_graph::segment_reader::SegmentReader;
+use brimful_store::sorter::Sorter;
+use brimful_store::{Folder, Resources};
+use brimful_vertices::Edges;
+
+use crate::error::{Error, Result};
+use crate::from_graph::edges::AGAINST;
+use crate::from_graph::hubs::Hubs;
+use crate::from_graph::{ALONG, EdgeData, LoadingShares, Part, way};
+
+/// Edges for which memory is kept from vertex to vertex.
+const MOST_KEPT: usize = 1 << 16;
+
+/// Receives a vertex with its edges.
+pub(super) type Taker<'f, E> = dyn FnMut(u64, Edges<u64, E>) -> Result<()> + Send + 'f;
+
+/// Passes on the vertices of `part` with their edges; data that exceeds memory is in `folder`
+/// meanwhile.
+pub(super) fn vertices<E: EdgeData>(
+    part: Part<'_>,
+    within: (&dyn Folder, &Resources),
+    hubs: &mut Hubs,
+    take: &mut Taker<'_, E>,
+) -> Result<()> {
+    match part.is_weighted {
+        true => sorted::<WeightedPair, E>(part, within, hubs, take),
+        false => sorted::<Pair, E>(part, within, hubs, take),
+    }
+}
+
+/// Bytes of an edge while it is sorted.
+pub(crate) fn edge_bytes(is_weighted: bool) -> usize {
+    if is_weighted { size_of::<WeightedPair>() } else { size_of::<Pair>() }
+}
+
+fn sorted<R: EdgeRecord, E: EdgeData>(
+    part: Part<'_>,
+    (folder, resources): (&dyn Folder, &Resources),
+    hubs: &mut Hubs,
+    take: &mut Taker<'_, E>,
+) -> Result<()> {
+    let Part { graph, indexes, vertices: count, .. } = part;
+    let job = &resources.job;
+    // Sorted by vertex, then by neighbour and direction: the target of the layout is the vertex.
+    let layout =
+        KeyLayout { interval_bits: 0, ..KeyLayout::new(graph.vertices().saturating_mul(2), 1) };
+    let bytes =
+        LoadingShares::new(resources.budget.free(), resources.workers(), size_of::<R>()).sorting;
+    let memory = resources.budget.reserve(bytes, "to load this graph")?;
+    let sorter = Sorter::<R>::new(folder, bytes, resources.workers(), job)?;
+    let mut writer = sorter.writer();
+    for index in indexes {
+        let Some(shards) = graph.shards(*index) else { continue };
+        job.begin("sort", shards.edges());
+        let (mut reader, way) =
+            (SegmentReader::default().with_weights(part.is_weighted), way(*index));
+        let mut edges: Vec<R> = Vec::new();
+        for (number, segment) in shards.segments().iter().enumerate() {
+            job.check()?;
+            reader.for_each_edge(shards, number, |source, target, weight| {
+                // The reverse shards hold the same edges with their ends exchanged. In both,
+                // signals go from the source of the shard.
+                let neighbour = target * 2 + u64::from(way >> 1);
+                edges.push(R::pack(layout, neighbour, source, weight, UNKNOWN));
+            })?;
+            edges.drain(..).try_for_each(|edge| writer.push(edge))?;
+            job.advance(u64::from(segment.edges));
+        }
+    }
+    writer.finish()?;
+
+    // A copy has exactly the memory of its edges. The memory of a hub is not kept for later
+    // vertices.
+    let mut hand_over = |vertex: u64, edges: &mut Edges<u64, E>, hubs: &mut Hubs| {
+        hubs.came(edges.len() as u64)?;
+        if edges.len() > MOST_KEPT {
+            return take(vertex, std::mem::take(edges).shrunk());
+        }
+        let taken = take(vertex, edges.clone());
+        edges.clear();
+        taken
+    };
+    job.begin("load", count);
+    let (mut next, mut edges) = (0, Edges::default());
+    sorter.merge(&resources.pool, |batch| {
+        for record in batch {
+            let (neighbour, vertex, weight) = record.unpack(layout);
+            while next < vertex {
+                hand_over(next, &mut edges, hubs)?;
+                next += 1;
+            }
+            hubs.coming(edges.len() as u64)?;
+            let way =
+                if graph.description().directed { 1 << (neighbour % 2) } else { ALONG | AGAINST };
+            edges.push(neighbour / 2, E::new(weight.unwrap_or(1.0), way));
+        }
+        job.advance(batch.len() as u64);
+        Ok::<(), Error>(())
+    })?;
+    while next < count {
+        hand_over(next, &mut edges, hubs)?;
+        next += 1;
+    }
+    drop(memory);
+    Ok(())
+}

@@ -1,0 +1,214 @@
+//! Loads vertices into their stores in bulk, with all their edges.
+//!
+//! Vertices gather by partition. When the reserved memory is full, all partitions store theirs in
+//! parallel, while the caller waits.
+//! Invariant: of vertices with the same id the first one stays, and the others are counted.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use brimful_store::{Reservation, Resources};
+use brimful_vertices::{
+    Edges, PartitionChunk, Serializer, Stored, Vertex, VertexStore, partition_chunk,
+};
+
+use crate::checkpoint::PriorRun;
+use crate::error::{Error, Result, element};
+use crate::from_graph::hubs::Hubs;
+use crate::partitioner::Partitioner;
+use crate::program::{VertexOf, VertexProgram};
+
+/// The most bytes of gathered vertices, and the least.
+const MOST_GATHERED: u64 = 64 << 20;
+pub(crate) const LEAST_GATHERED: u64 = 1 << 20;
+/// Bytes of a record that count as one edge if the number of edges is unknown.
+const BYTES_PER_EDGE: u64 = 4;
+
+/// Bytes of gathered vertices with so many bytes free; half of them for growing lists.
+pub(crate) fn gathered_bytes(free: u64) -> u64 {
+    (free / 16).clamp(LEAST_GATHERED, MOST_GATHERED)
+}
+
+/// The result of loading.
+pub(crate) struct Loaded<P: VertexProgram, S> {
+    pub(crate) program: P,
+    pub(crate) partitioner: Partitioner<P::Id>,
+    /// The stores, and the edges of each; a vertex counts as an edge.
+    pub(crate) parts: Vec<(S, u64)>,
+    /// Vertices that were skipped, because their id existed already.
+    pub(crate) duplicates: u64,
+    pub(crate) prior: PriorRun,
+    pub(crate) hubs: Option<Hubs>,
+}
+
+/// A partition in loading.
+struct Part<P: VertexProgram, S> {
+    store: S,
+    gathered: Vec<VertexOf<P>>,
+    edges: u64,
+}
+
+/// A program and the stores of its partitions, in loading.
+pub struct Loading<'r, P: VertexProgram, S> {
+    pub(crate) program: P,
+    pub(crate) partitioner: Partitioner<P::Id>,
+    pub(crate) resources: &'r Resources,
+    parts: Vec<Mutex<Part<P, S>>>,
+    memory: Reservation,
+    gathered_bytes: u64,
+    duplicates: u64,
+    pub(crate) prior: PriorRun,
+    /// Reserves the memory for copies of the largest vertices.
+    hubs: Option<Hubs>,
+    key: Vec<u8>,
+}
+
+impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
+    /// Starts loading into `stores`, one for each partition; their existing vertices stay and take
+    /// part.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if there is no store; the budget's if less than a mebibyte is free.
+    pub fn new(
+        program: P,
+        partitioner: Partitioner<P::Id>,
+        stores: Vec<S>,
+        resources: &'r Resources,
+    ) -> Result<Self> {
+        if stores.is_empty() {
+            return Err(Error::Usage("there is no partition; give at least one store".into()));
+        }
+        let bytes = gathered_bytes(resources.budget.free());
+        let memory = resources.budget.reserve(bytes, "to load vertices")?;
+        let part = |store| Mutex::new(Part { store, gathered: Vec::new(), edges: 0 });
+        Ok(Self {
+            program,
+            partitioner,
+            resources,
+            parts: stores.into_iter().map(part).collect(),
+            memory,
+            gathered_bytes: 0,
+            duplicates: 0,
+            prior: PriorRun::default(),
+            hubs: None,
+            key: Vec::new(),
+        })
+    }
+
+    /// Holds the memory of `hubs` as long as the vertices.
+    pub(crate) fn with_hubs(self, hubs: Hubs) -> Self {
+        Self { hubs: Some(hubs), ..self }
+    }
+
+    /// The program.
+    pub fn program(&self) -> &P {
+        &self.program
+    }
+
+    /// Adds the vertex `id` with all its edges, in its initial state.
+    ///
+    /// # Errors
+    /// [`Error::Program`] if the program has no initial state for it; else those of its store.
+    pub fn add(&mut self, id: P::Id, edges: Edges<P::Id, P::Edge>) -> Result<()> {
+        let state = self.program.initial(&id, &edges);
+        let state =
+            state.map_err(|failure| Error::program(&id, "make the first state", failure))?;
+        self.add_vertex(Vertex::new(id, state, edges))
+    }
+
+    /// Adds a vertex unchanged.
+    ///
+    /// # Errors
+    /// Those of its store.
+    pub fn add_vertex(&mut self, vertex: VertexOf<P>) -> Result<()> {
+        let partition = self.partitioner.partition(vertex.id(), &mut self.key, self.parts.len())?;
+        self.gathered_bytes += (size_of::<VertexOf<P>>() + vertex.heap_bytes()) as u64;
+        let part = element(&mut self.parts, partition, "partition")?;
+        let part = part.get_mut().unwrap_or_else(PoisonError::into_inner);
+        part.edges += vertex.edges().len() as u64 + 1;
+        part.gathered.push(vertex);
+        // A growing list has up to double the capacity.
+        if self.gathered_bytes > self.memory.bytes() / 2 {
+            self.store()?;
+        }
+        Ok(())
+    }
+
+    /// Adds a chunk of one partition that `serializer` wrote. A store of such records copies them
+    /// without decoding.
+    ///
+    /// # Errors
+    /// [`Error::Usage`], without effect, for a vertex of another partition; else as
+    /// [`VertexStore::adopt`].
+    pub fn adopt(
+        &mut self,
+        partition: usize,
+        serializer: &mut dyn Serializer<VertexOf<P>>,
+        chunk: &PartitionChunk,
+    ) -> Result<()> {
+        let count = self.parts.len();
+        for (key, _) in chunk.records() {
+            let id = partition_chunk::read_id::<P::Id>(chunk.serializer(), key)?;
+            let own = self.partitioner.partition(&id, &mut self.key, count)?;
+            if own != partition {
+                return Err(Error::Usage(format!(
+                    "vertex {id} came in a chunk of partition {partition}, but belongs to {own}; \
+                     pack each partition by itself"
+                )));
+            }
+        }
+        let part = self
+            .parts
+            .get_mut(partition)
+            .map(|part| part.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let Some(part) = part else { return Ok(()) };
+        // Vertices added before this chunk take precedence.
+        self.duplicates += part.store.load(&mut part.gathered.drain(..))?;
+        self.duplicates += part.store.adopt(serializer, chunk)?;
+        part.edges += chunk.as_bytes().len() as u64 / BYTES_PER_EDGE;
+        Ok(())
+    }
+
+    /// Bytes of memory of the stores.
+    pub(crate) fn store_bytes(&mut self) -> Result<u64> {
+        let part = |part: &mut Mutex<Part<P, S>>| {
+            Ok(part.get_mut().unwrap_or_else(PoisonError::into_inner).store.stats()?.memory_bytes)
+        };
+        self.parts.iter_mut().map(part).sum()
+    }
+
+    /// Stores the gathered vertices.
+    fn store(&mut self) -> Result<()> {
+        self.gathered_bytes = 0;
+        let (parts, job, next) = (&self.parts, &self.resources.job, AtomicUsize::new(0));
+        let store = || {
+            let mut duplicates = 0;
+            while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
+                job.check()?;
+                let mut part = part.lock().unwrap_or_else(PoisonError::into_inner);
+                let Part { store, gathered, .. } = &mut *part;
+                duplicates += store.load(&mut gathered.drain(..))?;
+            }
+            Ok::<u64, Error>(duplicates)
+        };
+        // A caller on a thread of the pool must not wait for the other threads.
+        let results = match rayon::current_thread_index() {
+            Some(_) => vec![store()],
+            None => self.resources.broadcast(|_| store()),
+        };
+        for duplicates in results {
+            self.duplicates += duplicates?;
+        }
+        Ok(())
+    }
+
+    /// Ends loading.
+    pub(crate) fn finish(mut self) -> Result<Loaded<P, S>> {
+        self.store()?;
+        let Self { program, partitioner, parts, duplicates, prior, hubs, .. } = self;
+        let part =
+            |part: Mutex<Part<P, S>>| part.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let parts = parts.into_iter().map(part).map(|part| (part.store, part.edges)).collect();
+        Ok(Loaded { program, partitioner, parts, duplicates, prior, hubs })
+    }
+}

@@ -1,0 +1,246 @@
+//! Forecast of a numeric program on a store, before it is loaded.
+//!
+//! The size of records is measured by writing one of average degree; the rest follows from the
+//! limits of loading, stores and lists.
+
+use brimful_collections::DiskMap;
+use brimful_engine::needs::Needs;
+use brimful_graph::Graph;
+use brimful_store::sorter::Sorting;
+use brimful_vertices::cache::Choice;
+use brimful_vertices::serializer::named;
+use brimful_vertices::vertex::Parts;
+use brimful_vertices::{Edges, Schemes, Stored, Vertex, index_bytes};
+
+use crate::error::Result;
+use crate::from_graph::hubs::{Copies, bytes_of_graph};
+use crate::from_graph::{EdgeData, LoadingShares, Tagged, edge_bytes, partitions_of};
+use crate::numeric::parts::{Cell, Words};
+use crate::numeric::{BySize, by_size};
+use crate::{Lists, run};
+
+/// The description of a planned run on a store.
+pub struct Planned<'p> {
+    /// URL of the store.
+    pub store: &'p str,
+    /// The known stores.
+    pub schemes: &'p Schemes,
+    /// Name of the serializer; `None`: `native`.
+    pub serializer: Option<&'p str>,
+    /// A cache in front of the store.
+    pub cache: Option<Choice>,
+    /// The location of the lists.
+    pub lists: Lists,
+    /// Number of all vertices, and of those with edges.
+    pub vertices: (u64, u64),
+    /// Edges of all indexes that the program walks.
+    pub edges: u64,
+    /// The graph is directed.
+    pub directed: bool,
+    /// The run uses weights.
+    pub weighted: bool,
+    /// Compute threads.
+    pub workers: usize,
+    /// Budget in bytes, beyond those of the process.
+    pub limit: u64,
+    /// Bytes of the copies of the largest vertices: [`hub_bytes`].
+    pub hubs: u64,
+}
+
+/// The cost of a planned run, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Taken {
+    /// The approximate smallest budget that works.
+    pub minimum: u64,
+    /// Memory, beyond that of the process.
+    pub memory: u64,
+    /// Memory of the result.
+    pub result: u64,
+    /// Disk until the run ends: the vertices of a store on disk, and the data of loading and lists
+    /// that exceeds memory.
+    pub scratch: u64,
+}
+
+/// Bytes of a vertex.
+struct Sample {
+    /// A live vertex with its heap memory.
+    live: u64,
+    /// Its record and key.
+    record: u64,
+    signal: u64,
+}
+
+/// An average vertex: the number of vertices, edges, and the serializer.
+struct Average<'s> {
+    vertices: u64,
+    edges: u64,
+    serializer: &'s str,
+}
+
+/// The most edges of the vertex to be written.
+const MOST_WRITTEN: u64 = 1 << 12;
+/// Approximate overhead of the allocator for each allocation.
+const PIECE_BYTES: usize = 16;
+/// Bytes before a record in memory.
+const RECORD_HEADER: u64 = 9;
+/// Factors for records on disk. `LOOSE`: the space of records that grow and move. `FILLED`: the
+/// share of page memory that is reserved at once, and filled if there are enough pages. `HELD`: the
+/// share that fills before the first page is written. `EVICTED`: bytes written for each byte that
+/// does not fit. `KEY_BYTES`: disk space of a key, unless keys stay in their buffers.
+const LOOSE: (u64, u64) = (4, 3);
+const FILLED: (u64, u64) = (3, 4);
+const HELD: (u64, u64) = (9, 10);
+const EVICTED: u64 = 8;
+const KEY_BYTES: u64 = 15;
+/// Bytes of records on disk for a byte of the tables of their pages.
+const PAGES_PER_TABLE: u64 = 32;
+
+impl BySize for Average<'_> {
+    type Out = Sample;
+
+    fn call<const S: usize, const M: usize, E: EdgeData>(self) -> Result<Sample> {
+        let all = self.edges.div_ceil(self.vertices.max(1));
+        let degree = all.min(MOST_WRITTEN);
+        // Neighbours at nearly even distances.
+        let step = (self.vertices / degree.max(1)).max(1);
+        let targets: Vec<u64> = (0..degree).map(|edge| edge * step + edge * 7919 % step).collect();
+        let data = targets.iter().map(|_| E::new(1.0, 1)).collect();
+        let mut vertex: Vertex<u64, Cell<S>, E, Words<M>> = Vertex::from_parts(Parts {
+            id: self.vertices / 2,
+            state: Cell::new(degree as f64),
+            edges: Edges::from_parts(targets, data).unwrap_or_default(),
+            signalled: None,
+            latest: Vec::new(),
+            parallels: Vec::new(),
+        });
+        vertex.signalled = Some(vertex.state);
+        let (mut record, mut key) = (Vec::new(), Vec::new());
+        let mut serializer = named::<Vertex<u64, Cell<S>, E, Words<M>>>(self.serializer)?;
+        let written = serializer.encode(&vertex, &mut record);
+        written.map_err(|what| {
+            crate::Error::Usage(format!("the serializer {}: {what}", self.serializer))
+        })?;
+        brimful_vertices::Field::write(vertex.id(), &mut key);
+        let pieces = if size_of::<E>() == 0 { 1 } else { 2 };
+        // With more edges than written, nearly all bytes are those of edges.
+        let grown = |bytes: usize| bytes as u64 * all.max(1) / degree.max(1);
+        Ok(Sample {
+            live: grown(size_of_val(&vertex) + vertex.heap_bytes() + pieces * PIECE_BYTES),
+            record: grown(record.len() + key.len()),
+            signal: size_of::<Words<M>>() as u64,
+        })
+    }
+}
+
+/// The location of the vertices of a run, for [`hub_bytes`].
+pub struct Held<'p> {
+    /// URL of the store.
+    pub store: &'p str,
+    /// The known stores.
+    pub schemes: &'p Schemes,
+    /// A cache in front of the store.
+    pub cache: Option<Choice>,
+    /// The run uses weights.
+    pub weighted: bool,
+    /// Compute threads.
+    pub workers: usize,
+}
+
+/// Bytes of the copies of the largest vertices of `graph` during a run of a program with these
+/// `needs`, estimated from out-degrees.
+///
+/// # Errors
+/// [`crate::Error::Usage`] for an unknown store; I/O.
+pub fn hub_bytes(needs: &Needs, graph: &Graph, held: &Held<'_>) -> Result<u64> {
+    let data = match (held.weighted, graph.description().directed && needs.indexes.len() > 1) {
+        (false, false) => 0,
+        (false, true) => size_of::<u8>(),
+        (true, _) => size_of::<Tagged>(),
+    };
+    let partitions = partitions_of(None, held.store, held.schemes, held.workers)?;
+    let hands = held.workers.min(partitions);
+    let copies = Copies::new((held.store, held.schemes), held.cache.is_some(), data as u64, hands)?;
+    bytes_of_graph(copies, (graph, needs.indexes, graph.connected()))
+}
+
+/// The forecast of a run of a program with these `needs`.
+///
+/// # Errors
+/// [`crate::Error::Usage`] for an unknown store or serializer, or a program that is too large for
+/// stores.
+pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
+    let Planned { store, schemes, weighted, workers, limit, edges, .. } = *planned;
+    let (all, connected) = planned.vertices;
+    let vertices = if needs.full { all } else { connected };
+    let words = |bytes: u64| bytes.div_ceil(8) as usize;
+    let tagged = planned.directed && needs.indexes.len() > 1;
+    let average = Average { vertices, edges, serializer: planned.serializer.unwrap_or("native") };
+    let sample = by_size((words(needs.state), words(needs.sum)), (weighted, tagged), average)?;
+    let partitions = partitions_of(None, store, schemes, workers)?;
+    let result = connected * needs.state;
+    let beside =
+        result + planned.hubs + LoadingShares::least(workers, partitions, edge_bytes(weighted));
+    let index = partitions as u64 * index_bytes(vertices.div_ceil(partitions as u64));
+    let records = vertices * sample.record;
+    let is_on_disk = schemes.folder(store)?.is_some();
+    // Bytes of the store in memory and on disk.
+    let (stored, on_disk) = if is_on_disk {
+        let (share, bytes) = (limit.saturating_sub(beside) / 2, records * LOOSE.0 / LOOSE.1);
+        let pages = share.saturating_sub(partitions as u64 * DiskMap::KEY_BYTES);
+        // The fullest partition has more than its share. If a small part does not fit, pages that
+        // are read meanwhile also cause writes.
+        let too_much = bytes.saturating_sub(pages * HELD.0 / HELD.1);
+        // Keys stay in their buffers until these are full.
+        let put_off = 8 * vertices <= partitions as u64 * DiskMap::KEY_BYTES * 7 / 8;
+        let keys = if put_off { 0 } else { vertices * KEY_BYTES };
+        let buffers = (16 * vertices).min(partitions as u64 * DiskMap::KEY_BYTES);
+        (bytes.min(share * FILLED.0 / FILLED.1) + buffers, keys + bytes.min(EVICTED * too_much))
+    } else if schemes.keeps_records(store)? {
+        (records + vertices * RECORD_HEADER + index, 0)
+    } else {
+        (vertices * sample.live + index, 0)
+    };
+    let cached =
+        planned.cache.map_or(0, |cache| vertices.min(cache.capacity() as u64) * sample.live);
+
+    // When live vertices grow, and those of a partition all at once, old and new ones coexist for a
+    // moment. Tables of pages are small.
+    let minimum = beside
+        + if is_on_disk {
+            2 * records / PAGES_PER_TABLE
+        } else if schemes.keeps_records(store)? {
+            stored + stored / 2
+        } else {
+            stored + stored * 2 / 3
+        };
+    let free = limit.max(minimum) - result - planned.hubs;
+    // Stores on disk reserve their memory before loading, and gathered vertices before sorting.
+    let of_stores =
+        if is_on_disk { (limit.max(minimum) - beside) / 2 * FILLED.0 / FILLED.1 } else { 0 };
+    let record_bytes = edge_bytes(weighted);
+    let gathering = LoadingShares::new(free - of_stores, workers, record_bytes).gathering;
+    let after = free.saturating_sub(of_stores + gathering);
+    let loading = LoadingShares::new(after, workers, record_bytes);
+    let sorting =
+        Sorting { records: edges, record_bytes, bytes: loading.sorting, workers, writers: 1 };
+    let sorted = sorting.forecast();
+    // Live vertices are not copied when they are stored.
+    let gathered = if schemes.keeps_records(store)? { gathering / 2 } else { 0 };
+    let gathered = gathered.min(vertices * sample.live);
+
+    // A signal to each vertex, as received and as serialized, and the list of due vertices.
+    let lists = match planned.lists {
+        Lists::Memory => free.saturating_sub(stored + cached) / 2,
+        Lists::Disk => run::minimum_bytes(workers, partitions),
+    };
+    let waiting = vertices * (2 * (sample.signal + 24) + 20);
+    // In memory, lists grow step by step, and groups taken from them coexist with them.
+    let held = vertices * (4 * (sample.signal + 24) + 32);
+    let full = stored + cached + (sorted.merging + gathered).max(held.min(lists));
+    Ok(Taken {
+        minimum,
+        memory: (result + planned.hubs + full.max(sorted.memory)).min(limit.max(minimum)),
+        result,
+        scratch: on_disk + sorted.disk.max(waiting.saturating_sub(lists)),
+    })
+}

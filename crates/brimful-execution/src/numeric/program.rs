@@ -1,0 +1,189 @@
+//! A numeric program as a [`crate::VertexProgram`].
+//!
+//! One turn of the engine is two steps here: a vertex collects, and later signals. The decision to
+//! signal needs the old and the new state, so it is made in the collect. It is stored in
+//! [`brimful_vertices::Vertex::signalled`], where `None` means that the vertex is due. Invariant: in a
+//! synchronous superstep a vertex gets the sum and computes the state of the engine, except for the
+//! order in which signals are added.
+
+use std::marker::PhantomData;
+
+use brimful_engine as engine;
+use brimful_vertices::{Edge, Edges, Loan, Vertex};
+
+use crate::error::Failure;
+use crate::from_graph::{ALONG, EdgeData, way};
+use crate::numeric::erased::{Erased, Facts};
+use crate::numeric::parts::{Cell, Words};
+use crate::program::{Delivery, VertexOf, VertexProgram};
+
+/// A numeric program with cells of `S` words, sums of `M` words and edge data `E`.
+pub(super) struct Numeric<'p, const S: usize, const M: usize, E> {
+    pub(super) program: &'p mut dyn Erased,
+    facts: Facts,
+    /// The directions that the coming superstep walks, and the direction of edges that do not store
+    /// one.
+    walked: u8,
+    usual_way: u8,
+    is_weighted: bool,
+    signal_threshold: f64,
+    edges: PhantomData<fn() -> E>,
+}
+
+impl<'p, const S: usize, const M: usize, E: EdgeData> Numeric<'p, S, M, E> {
+    pub(super) fn new(
+        program: &'p mut dyn Erased,
+        is_weighted: bool,
+        signal_threshold: f64,
+    ) -> Self {
+        let facts = program.facts();
+        let usual_way = facts.indexes.iter().fold(0, |all, index| all | way(*index));
+        Self {
+            program,
+            facts,
+            walked: ALONG,
+            usual_way,
+            is_weighted,
+            signal_threshold,
+            edges: PhantomData,
+        }
+    }
+
+    /// A vertex, as the program sees it.
+    fn vertex(&self, id: u64, strength: f64) -> engine::Vertex {
+        let (degree, strength) = match (self.facts.needs_degrees, self.is_weighted) {
+            (false, _) => (0, 0.0),
+            (true, true) => (0, strength),
+            (true, false) => (strength as u64, strength),
+        };
+        engine::Vertex { id, degree, strength, external: 0 }
+    }
+
+    /// Sets the directions that the coming superstep walks.
+    pub(super) fn begin_superstep(&mut self) {
+        let walks = |index: &&_| self.program.walks(**index);
+        self.walked =
+            self.facts.indexes.iter().filter(walks).fold(0, |all, index| all | way(*index));
+    }
+
+    /// Vertex `id` at the start.
+    pub(super) fn first(
+        &self,
+        id: u64,
+        (strength, external): (f64, u64),
+        edges: Edges<u64, E>,
+    ) -> VertexOf<Self> {
+        let own = engine::Vertex { external, ..self.vertex(id, strength) };
+        let mut cell = Cell::new(strength);
+        let is_due = self.program.begin(own, cell.state_mut(), true);
+        let mut vertex = Vertex::new(id, cell, edges);
+        vertex.signalled = (!is_due).then_some(vertex.state);
+        vertex
+    }
+
+    /// Vertex `id`, restored from the result in the program.
+    pub(super) fn again(
+        &self,
+        id: u64,
+        strength: f64,
+        is_due: bool,
+        edges: Edges<u64, E>,
+    ) -> VertexOf<Self> {
+        let mut cell = Cell::new(strength);
+        self.program.kept(id, cell.state_mut());
+        let mut vertex = Vertex::new(id, cell, edges);
+        vertex.signalled = (!is_due).then_some(vertex.state);
+        vertex
+    }
+
+    /// Begins another round for a vertex; true if it is due to signal.
+    pub(super) fn begin_round(&self, vertex: &mut VertexOf<Self>) -> bool {
+        let own = self.vertex(*vertex.id(), vertex.state.strength());
+        let is_due = self.program.begin(own, vertex.state.state_mut(), false);
+        vertex.signalled = (!is_due).then_some(vertex.state);
+        is_due
+    }
+}
+
+impl<const S: usize, const M: usize, E: EdgeData> VertexProgram for Numeric<'_, S, M, E> {
+    type Id = u64;
+    type State = Cell<S>;
+    type Edge = E;
+    type Signal = Words<M>;
+
+    fn delivery(&self) -> Delivery {
+        Delivery::Combined
+    }
+
+    fn combine(&self, held: &mut Words<M>, signal: Words<M>) -> Result<(), Failure> {
+        self.program.combine(&mut held.0, &signal.0);
+        Ok(())
+    }
+
+    fn initial(&self, _: &u64, _: &Edges<u64, E>) -> Result<Cell<S>, Failure> {
+        Err("vertices of a numeric program come from a graph, with their states".into())
+    }
+
+    fn is_full(&self) -> bool {
+        self.facts.is_full
+    }
+
+    #[inline]
+    fn signal(
+        &self,
+        source: &VertexOf<Self>,
+        edge: Edge<'_, u64, E>,
+    ) -> Result<Option<Words<M>>, Failure> {
+        let is_loop = !self.facts.self_loops && edge.target == source.id();
+        if edge.data.way().unwrap_or(self.usual_way) & self.walked == 0 || is_loop {
+            return Ok(None);
+        }
+        let own = self.vertex(*source.id(), source.state.strength());
+        let mut sum = [0; M];
+        let speaks = self.program.signal(own, source.state.state(), edge.data.weight(), &mut sum);
+        Ok(speaks.then_some(Words(sum)))
+    }
+
+    fn collects_edges(&self) -> bool {
+        false
+    }
+
+    fn signalled(&self, state: &mut Cell<S>) {
+        self.program.signalled(state.state_mut());
+    }
+
+    fn collect(
+        &self,
+        vertex: &mut Loan<'_, VertexOf<Self>>,
+        signals: &[Words<M>],
+    ) -> Result<(), Failure> {
+        let mut cell = vertex.state;
+        let own = self.vertex(*vertex.id(), cell.strength());
+        let sum = signals.first().map(|sum| &sum.0[..]);
+        let is_due = self.program.collect(own, cell.state_mut(), sum, self.signal_threshold);
+        // An unchanged vertex must not be written.
+        if cell != vertex.state {
+            vertex.state = cell;
+        }
+        // A vertex that was due stays due: without supersteps it may collect twice before it
+        // signals.
+        if is_due && vertex.signalled.is_some() {
+            vertex.signalled = None;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn signal_score(&self, vertex: &VertexOf<Self>) -> f64 {
+        if vertex.signalled.is_some() {
+            return f64::NEG_INFINITY;
+        }
+        // A due vertex is above the threshold, whatever its urgency.
+        let score = self.signal_threshold + self.program.urgency(vertex.state.state());
+        if score > self.signal_threshold { score } else { f64::MAX }
+    }
+
+    fn collect_score(&self, vertex: &VertexOf<Self>, signals: &[Words<M>]) -> f64 {
+        self.program.collect_score(vertex.state.state(), signals.first().map(|sum| &sum.0[..]))
+    }
+}

@@ -1,0 +1,157 @@
+//! The assignment of vertices to partitions, and of partitions to workers.
+
+use std::cmp::Reverse;
+use std::fmt;
+
+use brimful_store::checksum;
+use brimful_vertices::Id;
+
+use crate::error::{Error, Result};
+
+/// A user-defined partitioner: maps an id and the number of partitions to a partition.
+pub type OwnPartitioner<I> = dyn Fn(&I, usize) -> usize + Send + Sync;
+
+/// The assignment of vertices to partitions.
+pub enum Partitioner<I> {
+    /// By a hash of the id's bytes, the same on every machine.
+    Hash,
+    /// By ranges of ids: partition i has the ids from bound i-1 on and less than bound i. There is
+    /// one bound less than partitions.
+    Range(Vec<I>),
+    /// By a user-defined function, which must be deterministic.
+    Own(Box<OwnPartitioner<I>>),
+}
+
+impl<I: fmt::Debug> fmt::Debug for Partitioner<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hash => f.write_str("Hash"),
+            Self::Range(bounds) => f.debug_tuple("Range").field(bounds).finish(),
+            Self::Own(_) => f.write_str("Own"),
+        }
+    }
+}
+
+impl<I: Id> Partitioner<I> {
+    /// Ranges of about equally many edges: `degrees` are ids in ascending order, each with its
+    /// number of edges, and `edges` is the sum. A vertex counts as one more edge.
+    ///
+    /// # Errors
+    /// Those of `degrees`.
+    pub fn balanced(
+        degrees: impl Iterator<Item = Result<(I, u64)>>,
+        (vertices, edges): (u64, u64),
+        partitions: usize,
+    ) -> Result<Self> {
+        let (mut bounds, mut before) = (Vec::new(), 0_u128);
+        let all = u128::from(vertices) + u128::from(edges);
+        for vertex in degrees {
+            let (id, degree) = vertex?;
+            let next = (bounds.len() + 1) as u128;
+            if next < partitions as u128 && before * partitions as u128 >= all * next {
+                bounds.push(id);
+            }
+            before += u128::from(degree) + 1;
+        }
+        Ok(Self::Range(bounds))
+    }
+
+    /// The partition of the vertex `id`; `scratch` is a buffer for its bytes.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if a user-defined partitioner returns an invalid partition.
+    #[inline]
+    pub fn partition(&self, id: &I, scratch: &mut Vec<u8>, partitions: usize) -> Result<usize> {
+        let partition = match self {
+            // The high half of the product of hash and number needs no division.
+            Self::Hash => {
+                scratch.clear();
+                id.write(scratch);
+                ((u128::from(checksum(scratch)) * partitions as u128) >> 64) as usize
+            }
+            Self::Range(bounds) => bounds.partition_point(|bound| bound <= id),
+            Self::Own(own) => own(id, partitions),
+        };
+        if partition < partitions {
+            return Ok(partition);
+        }
+        Err(Error::Usage(format!(
+            "the partitioner puts vertex {id} into partition {partition}, and there are 0 to {}; correct it",
+            partitions - 1
+        )))
+    }
+}
+
+/// The worker of each partition, and its index there. Workers get about equally many edges: the
+/// heaviest partition first, each to the worker with the fewest.
+pub(crate) fn assign(edges: &[u64], workers: usize) -> Vec<(usize, usize)> {
+    let mut heaviest: Vec<usize> = (0..edges.len()).collect();
+    heaviest.sort_by_key(|&partition| Reverse(edges[partition]));
+    let (mut load, mut places) =
+        (vec![(0_u64, 0_usize); workers.max(1)], vec![(0, 0); edges.len()]);
+    for partition in heaviest {
+        let worker = (0..load.len()).min_by_key(|&worker| load[worker]).unwrap_or(0);
+        places[partition] = (worker, load[worker].1);
+        load[worker].0 += edges[partition];
+        load[worker].1 += 1;
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn partition(partitioner: &Partitioner<u64>, id: u64, partitions: usize) -> usize {
+        partitioner.partition(&id, &mut Vec::new(), partitions).unwrap()
+    }
+
+    #[test]
+    fn hashes_spread_and_ranges_follow_their_bounds() {
+        let mut counts = [0; 7];
+        (0..7000).for_each(|id| counts[partition(&Partitioner::Hash, id, 7)] += 1);
+        assert!(counts.iter().all(|count| (850..1150).contains(count)), "{counts:?}");
+        let ranges = Partitioner::Range(vec![10, 20]);
+        let of = [0, 9, 10, 19, 20, 99].map(|id| partition(&ranges, id, 3));
+        assert_eq!(of, [0, 0, 1, 1, 2, 2]);
+    }
+
+    #[test]
+    fn balanced_ranges_have_as_many_edges() {
+        // One vertex has half of all edges.
+        let degree = |id: u64| if id == 0 { 1000 } else { 1 };
+        let edges: u64 = (0..1001).map(degree).sum();
+        let degrees = (0..1001).map(|id| Ok((id, degree(id))));
+        let ranges = Partitioner::balanced(degrees, (1001, edges), 3).unwrap();
+        let mut loads = [0; 3];
+        (0..1001).for_each(|id| loads[partition(&ranges, id, 3)] += degree(id) + 1);
+        assert!(loads.iter().all(|load| (900..1110).contains(load)), "{loads:?}");
+        let none = Partitioner::<u64>::balanced([].into_iter(), (0, 0), 3).unwrap();
+        assert_eq!(partition(&none, 5, 3), 0);
+    }
+
+    #[test]
+    fn a_partitioner_that_names_what_is_not_there_is_refused() {
+        let own = Partitioner::<u64>::Own(Box::new(|id, _| *id as usize));
+        assert_eq!(partition(&own, 2, 3), 2);
+        let error = own.partition(&3, &mut Vec::new(), 3).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "the partitioner puts vertex 3 into partition 3, and there are 0 to 2; correct it"
+        );
+    }
+
+    #[test]
+    fn the_heaviest_partitions_go_to_different_workers() {
+        let places = assign(&[5, 90, 4, 100, 3], 2);
+        let load = |worker| {
+            (0..5).filter(|&p| places[p].0 == worker).map(|p| [5, 90, 4, 100, 3][p]).sum::<u64>()
+        };
+        assert_eq!((load(places[3].0), load(1 - places[3].0)), (100, 102));
+        let mut seen = places.clone();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), 5);
+        assert!(assign(&[0, 0, 0], 4).iter().all(|(_, place)| *place < 3));
+    }
+}

@@ -1,0 +1,164 @@
+//! The interface of algorithms: the Signal/Collect model for vertices of any kind.
+//!
+//! (Signal/Collect: Stutz, Bernstein, Cohen 2010; *Making Signal/Collect Scale* 2011, chapter 2.) A
+//! vertex whose signal score exceeds the threshold signals along its edges; a vertex for which
+//! signals wait, and whose collect score exceeds its threshold, collects them into its state.
+//!
+//! Distances from one vertex, a whole program:
+//!
+//! ```
+//! use brimful_execution::{Delivery, Failure, VertexOf, VertexProgram};
+//! use brimful_vertices::{Edge, Edges, Loan};
+//!
+//! struct Distances {
+//!     source: u64,
+//! }
+//!
+//! impl VertexProgram for Distances {
+//!     type Id = u64;
+//!     type State = f64;
+//!     type Edge = f64;
+//!     type Signal = f64;
+//!
+//!     fn delivery(&self) -> Delivery {
+//!         Delivery::Combined
+//!     }
+//!     fn combine(&self, held: &mut f64, signal: f64) -> Result<(), Failure> {
+//!         *held = held.min(signal);
+//!         Ok(())
+//!     }
+//!     fn initial(&self, id: &u64, _: &Edges<u64, f64>) -> Result<f64, Failure> {
+//!         Ok(if *id == self.source { 0.0 } else { f64::INFINITY })
+//!     }
+//!     fn signal(&self, source: &VertexOf<Self>, edge: Edge<'_, u64, f64>) -> Result<Option<f64>, Failure> {
+//!         Ok(source.state.is_finite().then(|| source.state + edge.data))
+//!     }
+//!     fn collect(&self, vertex: &mut Loan<'_, VertexOf<Self>>, signals: &[f64]) -> Result<(), Failure> {
+//!         let least = signals.iter().fold(vertex.state, |least, signal| least.min(*signal));
+//!         if least < vertex.state {
+//!             vertex.state = least;
+//!         }
+//!         Ok(())
+//!     }
+//! }
+//! ```
+
+pub use brimful_engine::program::{COLLECT_THRESHOLD, SIGNAL_THRESHOLD};
+
+use brimful_vertices::{Edge, Edges, Field, Id, Loan, Vertex};
+
+use crate::error::Failure;
+
+/// The vertices of a program.
+pub type VertexOf<P> = Vertex<
+    <P as VertexProgram>::Id,
+    <P as VertexProgram>::State,
+    <P as VertexProgram>::Edge,
+    <P as VertexProgram>::Signal,
+>;
+
+/// The delivery of signals from their source to the collect of their target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivery {
+    /// Each is collected once (data-flow vertices).
+    Each,
+    /// Signals to one vertex are combined on the way; it collects the result.
+    Combined,
+    /// The vertex stores the latest signal of each incoming edge and collects all of them each time
+    /// (data-graph vertices). Parallel edges are distinguished by their order at the source.
+    LatestPerEdge,
+}
+
+/// A vertex program.
+///
+/// Methods other than [`VertexProgram::collect`] are pure functions of their arguments. All are
+/// called from many threads, but for one vertex by one thread at a time. A [`Failure`] ends the run
+/// with an error that names the vertex.
+pub trait VertexProgram: Sync {
+    /// The id of a vertex.
+    type Id: Id;
+    /// The value that a vertex owns.
+    type State: Clone + PartialEq + Send + 'static;
+    /// The data of an edge; `()` for none.
+    type Edge: Clone + Send + 'static;
+    /// The value that a vertex sends along an edge.
+    type Signal: Field;
+
+    /// The delivery of signals.
+    fn delivery(&self) -> Delivery {
+        Delivery::Each
+    }
+
+    /// Combines two signals to the same vertex; associative and commutative. Called for
+    /// [`Delivery::Combined`] only.
+    fn combine(&self, held: &mut Self::Signal, signal: Self::Signal) -> Result<(), Failure> {
+        let _ = (held, signal);
+        Err("signals are to be combined, and the program does not say how; implement `combine`"
+            .into())
+    }
+
+    /// The state at the start.
+    fn initial(
+        &self,
+        id: &Self::Id,
+        edges: &Edges<Self::Id, Self::Edge>,
+    ) -> Result<Self::State, Failure>;
+
+    /// The signal along an edge; `None` for none.
+    fn signal(
+        &self,
+        source: &VertexOf<Self>,
+        edge: Edge<'_, Self::Id, Self::Edge>,
+    ) -> Result<Option<Self::Signal>, Failure>;
+
+    /// Folds signals into the state. `signals` are those since the last collect: one if they are
+    /// combined, those of all edges with [`Delivery::LatestPerEdge`], none if only a collect was
+    /// requested. An unchanged vertex is not written.
+    fn collect(
+        &self,
+        vertex: &mut Loan<'_, VertexOf<Self>>,
+        signals: &[Self::Signal],
+    ) -> Result<(), Failure>;
+
+    /// True if every vertex signals and collects in every synchronous superstep. Scores are then
+    /// not called, and [`Vertex::signalled`] is not stored.
+    fn is_full(&self) -> bool {
+        false
+    }
+
+    /// False if collects and scores neither read nor change edges: stores may then lend vertices
+    /// without edges.
+    fn collects_edges(&self) -> bool {
+        true
+    }
+
+    /// Changes the state of a vertex after it signalled along all its edges, for a state that
+    /// contains its unsignalled change.
+    #[inline]
+    fn signalled(&self, state: &mut Self::State) {
+        let _ = state;
+    }
+
+    /// The known value of a vertex, as a signal: a signal that would not change it when combined
+    /// need not be collected. Called after a collect for [`Delivery::Combined`]. `None` by default.
+    #[inline]
+    fn known(&self, vertex: &VertexOf<Self>) -> Option<Self::Signal> {
+        let _ = vertex;
+        None
+    }
+
+    /// The signal score: the vertex signals if it exceeds the threshold. By default 1 if its edges
+    /// changed, it never signalled, or its state changed since it signalled; else 0.
+    #[inline]
+    fn signal_score(&self, vertex: &VertexOf<Self>) -> f64 {
+        f64::from(u8::from(vertex.signalled.as_ref() != Some(&vertex.state)))
+    }
+
+    /// The collect score: the vertex collects if it exceeds the threshold, else the signals are
+    /// dropped. By default 1.
+    #[inline]
+    fn collect_score(&self, vertex: &VertexOf<Self>, signals: &[Self::Signal]) -> f64 {
+        let _ = (vertex, signals);
+        1.0
+    }
+}

@@ -1,0 +1,422 @@
+//! An execution: a program on the stores of its partitions, run step by step or until it ends.
+//!
+//! Invariant: between two calls no vertex is on loan and no worker is busy. The remaining work lies
+//! in lists, packets and queues, and the next call continues it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use brimful_engine::Reason;
+use brimful_store::{DiskFolder, Reservation, Resources};
+use brimful_vertices::{Borrower, Loan, VertexStore};
+
+use crate::checkpoint::PriorRun;
+use crate::context::{Phase, Thresholds, WorkerContext};
+use crate::error::{Error, Result, element, no_element};
+use crate::exchange::Exchange;
+use crate::from_graph::hubs::Hubs;
+use crate::lists::{IdSet, IncomingSignals, MINIMUM_BYTES, Mailbox, SpillFile};
+use crate::loading::{Loaded, Loading};
+use crate::options::{ExecutionOptions, Limits, Lists, Mode, Schedule};
+use crate::partitioner::{Partitioner, assign};
+use crate::program::{COLLECT_THRESHOLD, SIGNAL_THRESHOLD, VertexOf, VertexProgram};
+use crate::stats::Stats;
+use crate::worker::Worker;
+use crate::{asynchronous, synchronous};
+
+/// Bytes of a full packet, and of a queue of packets.
+const PACKET_BYTES: usize = 16 << 10;
+const QUEUE_BYTES: usize = 16 * PACKET_BYTES;
+/// The least bytes of the lists of a partition.
+const LEAST_LISTS: u64 = 3 * MINIMUM_BYTES;
+
+/// Bytes of packets in flight between `workers`.
+fn packet_bytes(workers: usize, partitions: usize) -> u64 {
+    (workers * (partitions * 2 * PACKET_BYTES + QUEUE_BYTES)) as u64
+}
+
+/// The least bytes of memory of an execution, in addition to its stores.
+pub(crate) fn minimum_bytes(workers: usize, partitions: usize) -> u64 {
+    partitions as u64 * LEAST_LISTS + packet_bytes(workers, partitions)
+}
+
+/// A program, its vertices, and their remaining work.
+pub struct Execution<'r, P: VertexProgram, S> {
+    program: P,
+    partitioner: Partitioner<P::Id>,
+    /// The worker of each partition, and its index among that worker's partitions.
+    owners: Vec<(usize, usize)>,
+    workers: Vec<Mutex<Worker<P, S>>>,
+    exchange: Exchange,
+    thresholds: Thresholds,
+    resources: &'r Resources,
+    spill: Arc<SpillFile>,
+    #[expect(dead_code, reason = "holds the memory of the lists")]
+    memory: Reservation,
+    #[expect(dead_code, reason = "holds the memory of the largest vertices")]
+    hubs: Option<Hubs>,
+    pause: Pause,
+    has_failed: bool,
+    duplicates: u64,
+    prior: PriorRun,
+    supersteps: u64,
+    reason: Option<Reason>,
+    seconds: f64,
+}
+
+/// Asks a run to pause, from any thread.
+#[derive(Debug, Clone, Default)]
+pub struct Pause(Arc<AtomicBool>);
+
+impl Pause {
+    /// Makes the current run return soon; another run can continue it. A synchronous run ends its
+    /// superstep first. Without a current run, the next one returns.
+    pub fn request(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
+    /// Starts the execution of a loaded program; every vertex decides anew whether it signals.
+    /// Partitions are assigned to workers so that all have about equally many edges.
+    ///
+    /// # Errors
+    /// The budget's, if the lists do not fit in it; [`Error::Usage`] for thresholds that are not
+    /// numbers.
+    pub fn start(loading: Loading<'r, P, S>, options: &ExecutionOptions) -> Result<Self> {
+        let thresholds = Thresholds {
+            signal: options.signal_threshold.unwrap_or(SIGNAL_THRESHOLD),
+            collect: options.collect_threshold.unwrap_or(COLLECT_THRESHOLD),
+        };
+        if thresholds.signal.is_nan() || thresholds.collect.is_nan() {
+            return Err(Error::Usage("a threshold must be a number".into()));
+        }
+        let resources = loading.resources;
+        let Loaded { program, partitioner, parts, duplicates, prior, hubs } = loading.finish()?;
+        let (count, workers) = (parts.len() as u64, resources.workers());
+        let packets = packet_bytes(workers, parts.len());
+        let each = match options.lists {
+            Lists::Memory => {
+                ((resources.budget.free() / 2).saturating_sub(packets) / count).max(LEAST_LISTS)
+            }
+            Lists::Disk => LEAST_LISTS,
+        };
+        let memory = resources
+            .budget
+            .reserve(each * count + packets, "for the lists of vertices that wait")?;
+        let folder = options.scratch.clone().unwrap_or_else(std::env::temp_dir);
+        let spill = Arc::new(SpillFile::new(&DiskFolder::new(folder), &resources.job)?);
+
+        let edges: Vec<u64> = parts.iter().map(|(_, edges)| *edges).collect();
+        let owners = assign(&edges, workers);
+        let mut stores: Vec<Vec<(usize, S)>> = (0..workers).map(|_| Vec::new()).collect();
+        for ((store, _), (worker, place)) in parts.into_iter().zip(&owners) {
+            element(&mut stores, *worker, "worker")?.push((*place, store));
+        }
+        let worker = |(me, mut stores): (usize, Vec<(usize, S)>)| {
+            stores.sort_by_key(|(place, _)| *place);
+            let lists = || stores.iter().map(|_| ());
+            let to_signal = lists().map(|()| IdSet::new(each / 3, &spill)).collect();
+            let mailboxes =
+                lists().map(|()| Mailbox::new(each / 3 * 2, program.delivery(), &spill)).collect();
+            let context = WorkerContext::new(me, edges.len(), to_signal, mailboxes);
+            let stores = stores.into_iter().map(|(_, store)| store).collect();
+            Ok(Mutex::new(Worker {
+                stores,
+                context,
+                incoming: IncomingSignals::new(&resources.budget)?,
+                is_fresh: true,
+            }))
+        };
+        let workers = stores.into_iter().enumerate().map(worker).collect::<Result<Vec<_>>>()?;
+        Ok(Self {
+            program,
+            partitioner,
+            owners,
+            exchange: Exchange::new(workers.len(), QUEUE_BYTES),
+            workers,
+            thresholds,
+            resources,
+            spill,
+            memory,
+            hubs,
+            pause: Pause::default(),
+            has_failed: false,
+            duplicates,
+            supersteps: prior.supersteps,
+            prior,
+            reason: None,
+            seconds: 0.0,
+        })
+    }
+
+    /// Runs until nothing is left to do, a limit is reached, a pause is requested, or `until`
+    /// returns true. `until` is called at intervals (see [`Limits`]) and may read all vertices.
+    /// Another run continues where this one ended.
+    ///
+    /// # Errors
+    /// [`Error::Program`], which names the vertex, if the program fails or panics. After any error
+    /// the vertices can be read, but not run.
+    pub fn run(
+        &mut self,
+        mode: Mode,
+        limits: &Limits,
+        mut until: impl FnMut(&mut Self) -> Result<bool>,
+    ) -> Result<Reason> {
+        let begin = Instant::now();
+        let reason = match mode {
+            Mode::Synchronous => self.run_synchronously(limits, begin, &mut until),
+            Mode::Asynchronous(schedule) => {
+                self.run_asynchronously(schedule, limits, begin, &mut until)
+            }
+        };
+        self.seconds += begin.elapsed().as_secs_f64();
+        self.reason = reason.as_ref().ok().copied();
+        reason
+    }
+
+    fn run_synchronously(
+        &mut self,
+        limits: &Limits,
+        begin: Instant,
+        until: &mut impl FnMut(&mut Self) -> Result<bool>,
+    ) -> Result<Reason> {
+        let mut done = 0;
+        while done < limits.max_supersteps {
+            let is_late =
+                limits.max_seconds.is_some_and(|most| begin.elapsed().as_secs_f64() >= most);
+            if done > 0 && is_late {
+                return Ok(Reason::MaxSeconds);
+            }
+            let is_due = self.superstep()?;
+            done += 1;
+            if done.is_multiple_of(limits.check_supersteps.max(1)) && until(self)? {
+                return Ok(Reason::Converged);
+            }
+            if !is_due {
+                return Ok(Reason::NoChange);
+            }
+            if self.pause.0.swap(false, Ordering::Relaxed) {
+                return Ok(Reason::Paused);
+            }
+        }
+        Ok(Reason::MaxSupersteps)
+    }
+
+    fn run_asynchronously(
+        &mut self,
+        schedule: Schedule,
+        limits: &Limits,
+        begin: Instant,
+        until: &mut impl FnMut(&mut Self) -> Result<bool>,
+    ) -> Result<Reason> {
+        if self.program.is_full() {
+            return Err(Error::Usage(
+                "every vertex of this program takes part in every superstep, so it would never end \
+                 without supersteps; run it synchronously"
+                    .into(),
+            ));
+        }
+        let end =
+            limits.max_seconds.map(|most| begin + Duration::from_secs_f64(most.clamp(0.0, 1e9)));
+        loop {
+            let look = Instant::now() + limits.check_every;
+            let deadline = end.map_or(look, |end| look.min(end));
+            self.phase(Some(deadline), true, |phase, worker| {
+                asynchronous::work(phase, worker, schedule)
+            })?;
+            let is_settled = !self.exchange.is_stopped();
+            if until(self)? {
+                return Ok(Reason::Converged);
+            }
+            if is_settled {
+                return Ok(Reason::NoChange);
+            }
+            if self.pause.0.swap(false, Ordering::Relaxed) {
+                return Ok(Reason::Paused);
+            }
+            if end.is_some_and(|end| Instant::now() >= end) {
+                return Ok(Reason::MaxSeconds);
+            }
+        }
+    }
+
+    /// Runs one synchronous superstep; true if a vertex is due to signal after it.
+    ///
+    /// # Errors
+    /// As [`Execution::run`].
+    pub fn superstep(&mut self) -> Result<bool> {
+        self.resources.job.begin(format!("superstep {}", self.supersteps + 1), 0);
+        self.phase(None, false, synchronous::signal)?;
+        self.phase(None, false, synchronous::collect)?;
+        self.supersteps += 1;
+        let mut is_due = self.program.is_full();
+        for worker in self.workers() {
+            is_due |= worker.context.is_any_due()?;
+        }
+        Ok(is_due)
+    }
+
+    /// Delivers and collects all signals in flight; no vertex signals. Afterwards the scores of the
+    /// vertices alone tell which ones are due to signal.
+    ///
+    /// # Errors
+    /// As [`Execution::run`].
+    pub fn settle(&mut self) -> Result<()> {
+        self.phase(None, false, asynchronous::settle)
+    }
+
+    /// Runs all workers, each on its own thread, until all have returned.
+    fn phase(
+        &mut self,
+        deadline: Option<Instant>,
+        may_pause: bool,
+        work: impl Fn(&Phase<'_, P>, &mut Worker<P, S>) -> Result<()> + Sync,
+    ) -> Result<()> {
+        if self.has_failed {
+            return Err(Error::Usage(
+                "this execution failed before; load the vertices again".into(),
+            ));
+        }
+        let phase = Phase {
+            program: &self.program,
+            partitioner: &self.partitioner,
+            owners: &self.owners,
+            exchange: &self.exchange,
+            packet_bytes: PACKET_BYTES,
+            thresholds: self.thresholds,
+            job: &self.resources.job,
+            pause: may_pause.then_some(&*self.pause.0),
+            deadline,
+        };
+        self.exchange.begin();
+        let workers = &self.workers;
+        let results = self.resources.broadcast(|index| {
+            let _nobody_waits_for_the_dead = phase.exchange.stop_on_panic();
+            let worker =
+                workers.get(index).ok_or_else(|| no_element(index, workers.len(), "worker"))?;
+            let mut worker = worker.lock().unwrap_or_else(PoisonError::into_inner);
+            work(&phase, &mut worker).inspect_err(|_| phase.exchange.stop())
+        });
+        let result: Result<()> = results.into_iter().collect();
+        self.has_failed = result.is_err();
+        result
+    }
+
+    fn workers(&mut self) -> impl Iterator<Item = &mut Worker<P, S>> {
+        self.workers
+            .iter_mut()
+            .map(|worker| worker.get_mut().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A handle by which another thread pauses this execution.
+    pub fn pause(&self) -> Pause {
+        self.pause.clone()
+    }
+
+    /// The program.
+    pub fn program(&self) -> &P {
+        &self.program
+    }
+
+    /// The program, for changes between two runs.
+    pub fn program_mut(&mut self) -> &mut P {
+        &mut self.program
+    }
+
+    /// Lends all vertices, one after another.
+    ///
+    /// # Errors
+    /// Those of the stores and of `borrower`.
+    pub fn for_each(&mut self, borrower: &mut Borrower<'_, VertexOf<P>>) -> Result<()> {
+        self.for_each_by(|_, vertex| Ok(borrower(vertex)?))
+    }
+
+    /// Calls `work` for the store of each partition.
+    pub(crate) fn for_each_store(
+        &mut self,
+        mut work: impl FnMut(&mut S) -> Result<()>,
+    ) -> Result<()> {
+        self.workers().flat_map(|worker| &mut worker.stores).try_for_each(&mut work)
+    }
+
+    /// [`Execution::for_each`], with access to the program.
+    pub(crate) fn for_each_by(
+        &mut self,
+        mut borrower: impl FnMut(&mut P, &mut Loan<'_, VertexOf<P>>) -> Result<()>,
+    ) -> Result<()> {
+        for worker in &mut self.workers {
+            let worker = worker.get_mut().unwrap_or_else(PoisonError::into_inner);
+            let mut is_changed = false;
+            for store in &mut worker.stores {
+                store.for_each(&mut |vertex| {
+                    borrower(&mut self.program, vertex)?;
+                    is_changed |= vertex.is_changed();
+                    Ok(())
+                })?;
+            }
+            if is_changed {
+                worker.context.mailboxes.iter_mut().for_each(Mailbox::forget);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets all vertices decide anew whether they signal.
+    pub fn restart(&mut self) {
+        self.workers().for_each(|worker| worker.is_fresh = true);
+    }
+
+    /// Requests a collect of vertex `id`, with or without signals.
+    ///
+    /// # Errors
+    /// Those of the lists.
+    pub fn request_collect(&mut self, id: &P::Id) -> Result<()> {
+        let (worker, place) = self.place(id)?;
+        element(&mut worker.context.mailboxes, place, "mailbox")?.request(id)
+    }
+
+    /// Lets vertex `id` signal, if its score then exceeds the threshold.
+    ///
+    /// # Errors
+    /// Those of the lists.
+    pub fn request_signal(&mut self, id: &P::Id) -> Result<()> {
+        let (worker, place) = self.place(id)?;
+        worker.context.mark(place, id, None)
+    }
+
+    fn place(&mut self, id: &P::Id) -> Result<(&mut Worker<P, S>, usize)> {
+        let partition = self.partitioner.partition(id, &mut Vec::new(), self.owners.len())?;
+        let (worker, place) = *element(&mut self.owners, partition, "owner of partition")?;
+        let worker = element(&mut self.workers, worker, "worker")?;
+        Ok((worker.get_mut().unwrap_or_else(PoisonError::into_inner), place))
+    }
+
+    /// Signals sent so far by this execution.
+    pub(crate) fn signals_sent(&mut self) -> u64 {
+        self.workers().map(|worker| worker.context.sent()).sum()
+    }
+
+    /// Vertices that were skipped in loading, because their id existed already.
+    pub fn duplicates(&self) -> u64 {
+        self.duplicates
+    }
+
+    /// Figures so far.
+    ///
+    /// # Errors
+    /// Those of the stores.
+    pub fn stats(&mut self) -> Result<Stats> {
+        let mut stats = Stats {
+            supersteps: self.supersteps,
+            reason: self.reason,
+            seconds: self.seconds,
+            signals_sent: self.prior.signals_sent,
+            spilled_bytes: self.spill.written_bytes(),
+            ..Stats::default()
+        };
+        self.workers().try_for_each(|worker| stats.add(worker))?;
+        Ok(stats)
+    }
+}

@@ -1,0 +1,153 @@
+//! A worker: the partitions that it owns, and the signalling and collecting of their vertices.
+//!
+//! Invariant: only its worker touches a partition. A program fails or panics within a loan, which
+//! then ends with an error, so the store stays intact.
+
+use brimful_vertices::{Loan, Stored, VertexStore};
+
+use crate::context::{Phase, WorkerContext};
+use crate::error::{Error, Result, catch, element};
+use crate::lists::IncomingSignals;
+use crate::program::{Delivery, VertexOf, VertexProgram};
+
+/// The partitions of a worker.
+pub(crate) struct Worker<P: VertexProgram, S> {
+    pub(crate) stores: Vec<S>,
+    pub(crate) context: WorkerContext<P>,
+    pub(crate) incoming: IncomingSignals<P>,
+    /// True if the vertices have not yet decided whether they signal.
+    pub(crate) is_fresh: bool,
+}
+
+/// The state of a vertex after it collected.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum After {
+    Nothing,
+    /// It signalled at once.
+    Signalled,
+    /// It will signal, with this score.
+    Due(f64),
+}
+
+impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
+    /// Lets every vertex signal whose score exceeds the threshold. If all vertices take part in
+    /// every superstep, they also request their collect, so that they collect in the order of the
+    /// store. After a stop, the remaining vertices are put into the to-signal list.
+    pub(crate) fn signal_all(&mut self, phase: &Phase<'_, P>) -> Result<()> {
+        self.is_fresh = false;
+        let Self { stores, context, .. } = self;
+        let is_full = phase.program.is_full();
+        for (place, store) in stores.iter_mut().enumerate() {
+            store.for_each(&mut |vertex| {
+                if is_full {
+                    element(&mut context.mailboxes, place, "mailbox")?.request(vertex.id())?;
+                }
+                let is_stopped = context.poll(phase)?;
+                guard("signal", vertex, |vertex| {
+                    if is_full {
+                        return context.signal(phase, vertex);
+                    }
+                    let score = phase.program.signal_score(vertex);
+                    match score > phase.thresholds.signal {
+                        true if is_stopped => context.mark(place, vertex.id(), Some(score)),
+                        true => context.signal(phase, vertex),
+                        false => Ok(()),
+                    }
+                })
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Lets a vertex signal, if its score still exceeds the threshold.
+    pub(crate) fn signal(&mut self, phase: &Phase<'_, P>, place: usize, id: &P::Id) -> Result<()> {
+        let Self { stores, context, .. } = self;
+        let store = element(stores, place, "store")?;
+        // A removed vertex does not signal.
+        store.lend(id, &mut |vertex| {
+            guard("signal", vertex, |vertex| {
+                if phase.program.signal_score(vertex) > phase.thresholds.signal {
+                    context.signal(phase, vertex)?;
+                }
+                Ok(())
+            })
+        })?;
+        Ok(())
+    }
+
+    /// Takes the signals for the next vertex of a partition and lets it collect, and signal if
+    /// `at_once`. `None` at the end of the generation.
+    pub(crate) fn collect(
+        &mut self,
+        phase: &Phase<'_, P>,
+        place: usize,
+        at_once: bool,
+    ) -> Result<Option<(P::Id, After)>> {
+        let Self { stores, context, incoming, .. } = self;
+        let mailbox = element(&mut context.mailboxes, place, "mailbox")?;
+        let Some(id) = mailbox.take(phase.program, incoming)? else { return Ok(None) };
+        let store = element(stores, place, "store")?;
+        let (mut after, mut known) = (After::Nothing, None);
+        let mut collect = |vertex: &mut Loan<'_, VertexOf<P>>| {
+            (after, known) = guard("collect", vertex, |vertex| {
+                receive(phase, vertex, incoming)?;
+                let program = phase.program;
+                if program.is_full()
+                    || program.collect_score(vertex, &incoming.signals) > phase.thresholds.collect
+                {
+                    let collected = program.collect(vertex, &incoming.signals);
+                    collected.map_err(|failure| Error::program(vertex.id(), "collect", failure))?;
+                    context.counts.collected += 1;
+                }
+                let known = match program.delivery() {
+                    Delivery::Combined => program.known(vertex),
+                    Delivery::Each | Delivery::LatestPerEdge => None,
+                };
+                let score = program.signal_score(vertex);
+                let is_due = !program.is_full() && score > phase.thresholds.signal;
+                Ok((if is_due { After::Due(score) } else { After::Nothing }, known))
+            })?;
+            if at_once && matches!(after, After::Due(_)) {
+                guard("signal", vertex, |vertex| context.signal(phase, vertex))?;
+                after = After::Signalled;
+            }
+            Ok(())
+        };
+        let is_there = match at_once || phase.program.collects_edges() {
+            true => store.lend(&id, &mut collect),
+            false => store.lend_without_edges(&id, &mut collect),
+        }?;
+        if !is_there {
+            context.counts.undelivered += incoming.signals.len() as u64;
+        }
+        if let Some(known) = known {
+            element(&mut context.mailboxes, place, "mailbox")?.remember(&id, &known)?;
+        }
+        Ok(Some((id, after)))
+    }
+}
+
+/// For [`Delivery::LatestPerEdge`]: stores the new signals in the vertex, and replaces them by the
+/// latest signals of all its edges.
+fn receive<P: VertexProgram>(
+    phase: &Phase<'_, P>,
+    vertex: &mut Loan<'_, VertexOf<P>>,
+    incoming: &mut IncomingSignals<P>,
+) -> Result<()> {
+    if phase.program.delivery() != Delivery::LatestPerEdge {
+        return Ok(());
+    }
+    vertex.receive_all(incoming.sources.drain(..).zip(incoming.signals.drain(..)).collect());
+    incoming.signals.extend(vertex.latest().iter().map(|(_, signal)| signal.clone()));
+    Ok(())
+}
+
+/// Calls the user's program; a panic becomes an error that names the vertex.
+fn guard<V: Stored, R>(
+    doing: &'static str,
+    vertex: &mut Loan<'_, V>,
+    call: impl FnOnce(&mut Loan<'_, V>) -> Result<R>,
+) -> brimful_vertices::Result<R> {
+    let done = catch(|| call(vertex));
+    Ok(done.unwrap_or_else(|failure| Err(Error::program(vertex.id(), doing, failure)))?)
+}

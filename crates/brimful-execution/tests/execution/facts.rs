@@ -1,0 +1,262 @@
+//! Known results, on every store, with one to four workers, in every mode and every delivery.
+
+use std::collections::BTreeMap;
+
+use brimful_engine::Reason;
+use brimful_execution::{
+    Delivery, Execution, ExecutionOptions, Limits, Lists, Loading, Partitioner, VertexProgram,
+};
+use brimful_vertices::serializer::Compact;
+use brimful_vertices::{Edges, PartitionChunk, Vertex, VertexStore};
+
+use crate::programs::{
+    AnyStore, Distances, MODES, Ranks, STORES, assert_near, distances, random_graph, resources,
+    start, states, store,
+};
+
+const DELIVERIES: [Delivery; 3] = [Delivery::Combined, Delivery::Each, Delivery::LatestPerEdge];
+
+fn all_distances(
+    graph: &[(u64, Vec<(u64, f64)>)],
+    source: u64,
+    workers: &[usize],
+    options: &ExecutionOptions,
+) {
+    let expected = distances(graph, source);
+    for kind in STORES {
+        for mode in MODES {
+            for delivery in DELIVERIES {
+                for &workers in workers {
+                    let resources = resources(workers);
+                    let program = Distances { source, delivery };
+                    let mut execution = start(program, graph, (kind, 5), &resources, options);
+                    let reason = execution.run(mode, &Limits::default(), |_| Ok(false)).unwrap();
+                    assert_eq!(reason, Reason::NoChange);
+                    let stats = execution.stats().unwrap();
+                    assert_eq!(stats.signals_sent, stats.signals_received, "{stats:?}");
+                    assert!(
+                        states(&mut execution) == expected,
+                        "{kind}, {mode:?}, {delivery:?}, {workers} workers"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn distances_of_the_thesis_and_of_giraph() {
+    let cycle: Vec<_> = (0..4).map(|id| (id, vec![((id + 1) % 4, 1.0)])).collect();
+    assert_eq!(distances(&cycle, 0).into_values().collect::<Vec<_>>(), [0.0, 1.0, 2.0, 3.0]);
+    all_distances(&cycle, 0, &[1, 2], &ExecutionOptions::default());
+    let giraph = vec![
+        (1, vec![(2, 1.0), (3, 3.0)]),
+        (2, vec![(3, 1.0), (4, 10.0)]),
+        (3, vec![(4, 2.0)]),
+        (4, vec![]),
+    ];
+    assert_eq!(distances(&giraph, 1).into_values().collect::<Vec<_>>(), [0.0, 1.0, 2.0, 4.0]);
+    all_distances(&giraph, 1, &[1, 2], &ExecutionOptions::default());
+}
+
+#[test]
+fn distances_of_random_graphs() {
+    for seed in 0..2 {
+        let graph = random_graph(300, 4, seed);
+        all_distances(&graph, 0, &[1, 3, 4], &ExecutionOptions::default());
+    }
+}
+
+#[test]
+fn lists_on_disk_change_no_answer() {
+    let graph = random_graph(40_000, 6, 9);
+    let expected = distances(&graph, 0);
+    let options = ExecutionOptions { lists: Lists::Disk, ..ExecutionOptions::default() };
+    for mode in MODES {
+        let resources = resources(2);
+        let program = Distances { source: 0, delivery: Delivery::Each };
+        let mut execution = start(program, &graph, ("memory", 2), &resources, &options);
+        execution.run(mode, &Limits::default(), |_| Ok(false)).unwrap();
+        let stats = execution.stats().unwrap();
+        assert!(mode != MODES[0] || stats.spills > 0, "{stats:?}");
+        assert!(states(&mut execution) == expected, "{mode:?}");
+    }
+}
+
+/// Facts of the unnormalized PageRank: names of vertices, edges, and the ranks.
+fn rank_facts() -> Vec<Vec<(&'static str, Vec<&'static str>, f64)>> {
+    vec![
+        vec![
+            ("a", vec!["b"], 1.0),
+            ("b", vec!["c"], 1.0),
+            ("c", vec!["d"], 1.0),
+            ("d", vec!["e"], 1.0),
+            ("e", vec!["a"], 1.0),
+        ],
+        vec![
+            ("centre", vec![], 0.66),
+            ("a", vec!["centre"], 0.15),
+            ("b", vec!["centre"], 0.15),
+            ("c", vec!["centre"], 0.15),
+            ("d", vec!["centre"], 0.15),
+        ],
+        vec![
+            ("nw", vec!["ne", "sw"], 1.0),
+            ("ne", vec!["nw", "se"], 1.0),
+            ("sw", vec!["nw", "se"], 1.0),
+            ("se", vec!["ne", "sw"], 1.0),
+        ],
+        vec![
+            ("1", vec!["2"], 0.770_27),
+            ("2", vec!["1", "3"], 1.459_46),
+            ("3", vec!["2"], 0.770_27),
+        ],
+    ]
+}
+
+#[test]
+fn ranks_of_small_graphs_in_every_mode() {
+    for graph in rank_facts() {
+        let expected: BTreeMap<String, f64> =
+            graph.iter().map(|(id, _, rank)| ((*id).to_owned(), *rank)).collect();
+        let vertices: Vec<_> = graph
+            .iter()
+            .map(|(id, targets, _)| {
+                (
+                    (*id).to_owned(),
+                    targets.iter().map(|target| ((*target).to_owned(), ())).collect(),
+                )
+            })
+            .collect();
+        for kind in STORES {
+            for mode in MODES {
+                for workers in 1..=4 {
+                    let resources = resources(workers);
+                    let options = ExecutionOptions {
+                        signal_threshold: Some(1e-9),
+                        ..ExecutionOptions::default()
+                    };
+                    let mut execution = start(Ranks, &vertices, (kind, 3), &resources, &options);
+                    let reason = execution.run(mode, &Limits::default(), |_| Ok(false)).unwrap();
+                    assert_eq!(reason, Reason::NoChange);
+                    assert_near(&states(&mut execution), &expected, 1e-5);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn without_supersteps_fewer_signals_are_sent() {
+    let graph = random_graph(3000, 5, 4);
+    let options = ExecutionOptions { signal_threshold: Some(1e-4), ..ExecutionOptions::default() };
+    // With one worker: the number of signals of several depends on the system's scheduling.
+    let resources = resources(1);
+    let distances = MODES.map(|mode| {
+        let program = Distances { source: 0, delivery: Delivery::Combined };
+        let mut execution = start(program, &graph, ("memory", 1), &resources, &options);
+        execution.run(mode, &Limits::default(), |_| Ok(false)).unwrap();
+        execution.stats().unwrap().signals_sent
+    });
+    let named: Vec<_> = graph
+        .iter()
+        .map(|(id, edges)| {
+            (id.to_string(), edges.iter().map(|(target, _)| (target.to_string(), ())).collect())
+        })
+        .collect();
+    let ranks = MODES.map(|mode| {
+        let mut execution = start(Ranks, &named, ("memory", 1), &resources, &options);
+        execution.run(mode, &Limits::default(), |_| Ok(false)).unwrap();
+        execution.stats().unwrap().signals_sent
+    });
+    println!("signals of distances {distances:?}, of ranks {ranks:?}, by mode {MODES:?}");
+    for sent in [distances, ranks] {
+        assert!(sent[1] < sent[0] && sent[2] < sent[0], "{distances:?}, {ranks:?}");
+    }
+}
+
+#[test]
+fn signals_to_nobody_are_counted_and_a_vertex_that_comes_twice_is_too() {
+    let graph = vec![(1, vec![(2, 1.0), (77, 1.0)]), (2, vec![]), (1, vec![])];
+    let resources = resources(2);
+    let program = Distances { source: 1, delivery: Delivery::Each };
+    let mut execution =
+        start(program, &graph, ("bytes", 2), &resources, &ExecutionOptions::default());
+    assert_eq!(execution.duplicates(), 1);
+    execution.run(MODES[0], &Limits::default(), |_| Ok(false)).unwrap();
+    let stats = execution.stats().unwrap();
+    assert_eq!((stats.signals_sent, stats.signals_undelivered), (2, 1));
+    assert_eq!(states(&mut execution)[&2], 1.0);
+}
+
+#[test]
+fn figures_say_how_often_caches_helped() {
+    let graph = random_graph(500, 4, 1);
+    let resources = resources(2);
+    let program = Distances { source: 0, delivery: Delivery::Combined };
+    let options = ExecutionOptions::default();
+    let mut execution = start(program, &graph, ("lru:40", 4), &resources, &options);
+    execution.run(MODES[0], &Limits::default(), |_| Ok(false)).unwrap();
+    let stats = execution.stats().unwrap();
+    let [cache] = stats.caches[..] else { panic!("{stats:?}") };
+    assert!(cache.hits > 0 && cache.misses > 0 && cache.hit_ratio() < 1.0, "{cache:?}");
+    assert!(stats.store_memory_bytes > 0);
+}
+
+#[test]
+fn a_signal_that_is_no_news_wakes_nobody() {
+    let graph = random_graph(2000, 8, 1);
+    let resources = resources(2);
+    let program = Distances { source: 0, delivery: Delivery::Combined };
+    let mut execution =
+        start(program, &graph, ("memory", 4), &resources, &ExecutionOptions::default());
+    execution.run(MODES[0], &Limits::default(), |_| Ok(false)).unwrap();
+    let stats = execution.stats().unwrap();
+    assert!(stats.signals_no_news > 0, "{stats:?}");
+    assert!(states(&mut execution) == distances(&graph, 0));
+}
+
+#[test]
+fn partitions_packed_by_one_execution_are_loaded_by_another_as_they_are() {
+    let graph = random_graph(1500, 5, 7);
+    let resources = resources(2);
+    let program = || Distances { source: 0, delivery: Delivery::Combined };
+    for kind in STORES {
+        let mut chunks: Vec<(usize, PartitionChunk)> = Vec::new();
+        let mut stores: Vec<AnyStore<Distances>> =
+            (0..3).map(|_| store::<Distances>(kind, &resources)).collect();
+        let mut key = Vec::new();
+        for (id, edges) in &graph {
+            let vertex = Vertex::new(
+                *id,
+                program().initial(id, &Edges::default()).unwrap(),
+                edges.iter().copied().collect(),
+            );
+            let partition = Partitioner::Hash.partition(id, &mut key, 3).unwrap();
+            assert!(stores[partition].insert(vertex).unwrap());
+        }
+        for (partition, store) in stores.iter_mut().enumerate() {
+            store
+                .pack(&mut Compact, &mut |chunk| {
+                    chunks
+                        .push((partition, PartitionChunk::from_bytes(chunk.as_bytes().to_vec())?));
+                    Ok(())
+                })
+                .unwrap();
+        }
+        drop(stores);
+        let empty = (0..3).map(|_| store::<Distances>(kind, &resources)).collect();
+        let mut loading = Loading::new(program(), Partitioner::Hash, empty, &resources).unwrap();
+        let wrong = loading.adopt((chunks[0].0 + 1) % 3, &mut Compact, &chunks[0].1).unwrap_err();
+        assert!(wrong.to_string().contains("but belongs to"), "{wrong}");
+        for (partition, chunk) in &chunks {
+            loading.adopt(*partition, &mut Compact, chunk).unwrap();
+        }
+        // Of vertices with the same id the first stays.
+        loading.adopt(chunks[0].0, &mut Compact, &chunks[0].1).unwrap();
+        let mut execution = Execution::start(loading, &ExecutionOptions::default()).unwrap();
+        assert_eq!(execution.duplicates(), chunks[0].1.len() as u64);
+        execution.run(MODES[1], &Limits::default(), |_| Ok(false)).unwrap();
+        assert!(states(&mut execution) == distances(&graph, 0), "{kind}");
+    }
+}

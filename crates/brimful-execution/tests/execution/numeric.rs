@@ -1,0 +1,285 @@
+//! Numeric programs: the results of runs on shards, on every store, with one to four workers.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use brimful_algos::bfs::{Levels, Parents};
+use brimful_algos::connected_components::propagation::ConnectedComponents;
+use brimful_algos::count_paths::ShortestPathCounts;
+use brimful_algos::delta_pagerank::DeltaPageRank;
+use brimful_algos::hits::HubsAndAuthorities;
+use brimful_algos::kcore::CoreNumbers;
+use brimful_algos::pagerank::{PageRank, Variant};
+use brimful_algos::scc::StrongComponents;
+use brimful_algos::sssp::ShortestPaths;
+use brimful_engine::{Globals, Isolated, Min, Output, Program, RunOptions, Vertex as Seen};
+use brimful_execution::numeric::{NumericOptions, run};
+use brimful_execution::{Lists, Mode, Schedule};
+use brimful_graph::Graph;
+use brimful_graph::generate::{Generator, Kind};
+use brimful_graph::import::{ImportOptions, Input, import};
+use brimful_graph::shards::Geometry;
+use brimful_graph::weights::Weights;
+use brimful_store::{Budget, ErrorKind, Job, Resources};
+use brimful_vertices::{BytesStore, RecordStore, Schemes};
+
+const SMALL: Geometry =
+    Geometry { interval_bits: 5, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
+
+fn resources(threads: usize) -> Arc<Resources> {
+    Arc::new(Resources::new(Budget::new(1 << 28, 0), Arc::new(Job::new()), Some(threads)).unwrap())
+}
+
+/// A weighted graph; directed ones also have vertices without edges.
+fn graph(folder: &Path, undirected: bool) -> Graph {
+    let generator = Generator::new(Kind::Rmat { scale: 8, edge_factor: 4 }, 11).unwrap();
+    let options =
+        ImportOptions { geometry: SMALL, undirected, weights: Weights::Hash, ..Default::default() };
+    let path = folder.join(if undirected { "u.brimful" } else { "d.brimful" });
+    let resources = resources(2);
+    import(Input::Numbered(&generator, generator.vertices()), &path, &options, &resources).unwrap();
+    Graph::open(&path, resources.job.traffic()).unwrap()
+}
+
+/// The states, and the isolated state if all isolated vertices share it.
+fn states<P: Program>(output: &Output<P>) -> (Vec<P::State>, Option<P::State>) {
+    let mut states = vec![bytemuck::Zeroable::zeroed(); output.states.len()];
+    output.states.read(0, &mut states).unwrap();
+    let isolated = match output.isolated {
+        Isolated::Same(state) => Some(state),
+        Isolated::Initial => None,
+    };
+    (states, isolated)
+}
+
+/// Runs `program` in both ways and compares the states after `value`.
+fn compare<P: Program>(
+    program: &P,
+    graphs: &[&Graph],
+    options: &RunOptions,
+    any_order: bool,
+    is_same: impl Fn(&P::State, &P::State) -> bool,
+) {
+    let folder = tempfile::tempdir().unwrap();
+    let schemes = Schemes::default();
+    let mut modes = vec![Mode::Synchronous];
+    if any_order {
+        modes.extend([Schedule::Throughput, Schedule::LowLatency].map(Mode::Asynchronous));
+    }
+    for graph in graphs {
+        let expected = brimful_engine::run(program, graph, options, &resources(2)).unwrap();
+        let (wanted, isolated) = states(&expected);
+        for (number, kind) in ["memory", "bytes", "file"].into_iter().enumerate() {
+            for &mode in &modes {
+                for threads in 1..=4 {
+                    let place = format!(
+                        "{kind}, {mode:?}, {threads} threads, weighted: {}",
+                        options.weighted
+                    );
+                    let path = folder.path().join(format!(
+                        "{number}-{threads}-{mode:?}-{}",
+                        graph.path().file_name().unwrap().display()
+                    ));
+                    let store = if kind == "file" {
+                        format!("file:{}", path.display())
+                    } else {
+                        kind.to_owned()
+                    };
+                    let numeric = NumericOptions {
+                        store: &store,
+                        schemes: &schemes,
+                        cache: (kind == "file").then(|| "score:90".parse().unwrap()),
+                        serializer: None,
+                        partitions: Some(3),
+                        mode,
+                        lists: Lists::Memory,
+                        run: options.clone(),
+                    };
+                    let (output, stats) =
+                        run(program, graph, &numeric, &resources(threads)).unwrap();
+                    let (found, alone) = states(&output);
+                    assert_eq!(found.len(), wanted.len(), "{place}");
+                    for (vertex, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
+                        assert!(
+                            is_same(found, wanted),
+                            "{place}: {vertex} is {found:?}, not {wanted:?}",
+                            found = bytemuck::bytes_of(found),
+                            wanted = bytemuck::bytes_of(wanted)
+                        );
+                    }
+                    assert_eq!(alone.is_some(), isolated.is_some(), "{place}");
+                    assert!(
+                        alone.zip(isolated).is_none_or(|(found, wanted)| is_same(&found, &wanted)),
+                        "{place}"
+                    );
+                    if mode == Mode::Synchronous {
+                        assert_eq!(output.stats.supersteps, expected.stats.supersteps, "{place}");
+                        assert_eq!(output.stats.reason, expected.stats.reason, "{place}");
+                    }
+                    assert_eq!(stats.signals_undelivered, 0, "{place}");
+                }
+            }
+        }
+    }
+}
+
+fn near(found: f64, wanted: f64) -> bool {
+    found == wanted || (found - wanted).abs() <= 1e-9 * wanted.abs()
+}
+
+fn bits<T: bytemuck::Pod>(found: &T, wanted: &T) -> bool {
+    bytemuck::bytes_of(found) == bytemuck::bytes_of(wanted)
+}
+
+/// One directed and one undirected graph.
+fn both(folder: &tempfile::TempDir) -> [Graph; 2] {
+    [false, true].map(|undirected| graph(folder.path(), undirected))
+}
+
+#[test]
+fn ranks() {
+    let folder = tempfile::tempdir().unwrap();
+    let [directed, undirected] = both(&folder);
+    for variant in [Variant::Normalized, Variant::Unnormalized] {
+        for weighted in [false, true] {
+            let program = PageRank::<f64>::new(variant, 0.85, 1e-6).unwrap();
+            let options = RunOptions { weighted, max_supersteps: 60, ..RunOptions::default() };
+            compare(&program, &[&directed, &undirected], &options, false, |a, b| near(*a, *b));
+        }
+    }
+}
+
+#[test]
+fn ranks_by_increments() {
+    let folder = tempfile::tempdir().unwrap();
+    let [directed, undirected] = both(&folder);
+    for graph in [&directed, &undirected] {
+        let program = DeltaPageRank::<f64>::new(0.85, None, graph.connected()).unwrap();
+        let options = RunOptions { signal_threshold: Some(1e-10), ..RunOptions::default() };
+        compare(&program, &[graph], &options, false, |a, b| near(a.score, b.score));
+        // Without supersteps, the unsignalled residuals differ.
+        compare(&program, &[graph], &options, true, |a, b| (a.score - b.score).abs() <= 1e-6);
+    }
+}
+
+#[test]
+fn hubs_and_authorities() {
+    let folder = tempfile::tempdir().unwrap();
+    let [directed, undirected] = both(&folder);
+    for weighted in [false, true] {
+        let options = RunOptions { weighted, max_supersteps: 40, ..RunOptions::default() };
+        let same = |a: &brimful_algos::hits::Scores, b: &brimful_algos::hits::Scores| {
+            near(a.raw, b.raw) && near(a.before, b.before) && near(a.last, b.last)
+        };
+        compare(
+            &HubsAndAuthorities::new(1e-7).unwrap(),
+            &[&directed, &undirected],
+            &options,
+            false,
+            same,
+        );
+    }
+}
+
+#[test]
+fn searches_and_components() {
+    let folder = tempfile::tempdir().unwrap();
+    let [directed, undirected] = both(&folder);
+    let (graphs, options) = ([&directed, &undirected], RunOptions::default());
+    compare(&Levels { sources: 3.into() }, &graphs, &options, false, bits);
+    compare(&Parents { sources: 3.into() }, &graphs, &options, false, bits);
+    compare(&ShortestPathCounts { sources: 3.into() }, &graphs, &options, false, bits);
+    compare(&ConnectedComponents::<u32>::new(), &graphs, &options, true, bits);
+    compare(&StrongComponents::<u32>::new(), &graphs, &options, false, bits);
+    compare(&ShortestPaths { sources: 3.into() }, &graphs, &options, true, bits);
+    let weighted = RunOptions { weighted: true, ..RunOptions::default() };
+    compare(&ShortestPaths { sources: 3.into() }, &graphs, &weighted, true, bits);
+    compare(&CoreNumbers, &[&undirected], &options, false, bits);
+}
+
+#[test]
+fn what_counts_on_supersteps_is_refused_without_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let graph = graph(folder.path(), true);
+    let schemes = Schemes::default();
+    let options = NumericOptions {
+        store: "memory",
+        schemes: &schemes,
+        cache: None,
+        serializer: None,
+        partitions: None,
+        mode: Mode::Asynchronous(Schedule::Throughput),
+        lists: Lists::Memory,
+        run: RunOptions::default(),
+    };
+    let error = run(&Parents { sources: 0.into() }, &graph, &options, &resources(2)).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Usage);
+    assert!(error.to_string().contains("run it synchronously"), "{error}");
+    let options = NumericOptions { store: "nowhere", mode: Mode::Synchronous, ..options };
+    let error = run(&Levels { sources: 0.into() }, &graph, &options, &resources(2)).err().unwrap();
+    assert!(error.to_string().contains("there is no store"), "{error}");
+    let left = Schemes::default().with("left", "left", |_, place| {
+        let mut store = BytesStore::new(&place.resources.budget)?;
+        store.put(b"key", b"record")?;
+        Ok(Box::new(store))
+    });
+    let options = NumericOptions { store: "left", schemes: &left, ..options };
+    let error = run(&Levels { sources: 0.into() }, &graph, &options, &resources(2)).err().unwrap();
+    assert!(error.to_string().contains("has 2 vertices of another run"), "{error}");
+    let store = format!("file:{}", folder.path().join("vertices").display());
+    let options = NumericOptions { store: &store, schemes: &schemes, ..options };
+    let options = NumericOptions { partitions: Some(9), ..options };
+    let error = run(&Levels { sources: 0.into() }, &graph, &options, &resources(2)).err().unwrap();
+    assert!(error.to_string().contains("8 of them at most, not 9"), "{error}");
+}
+
+/// Fails at the vertex with this rank.
+struct Failing(u64);
+
+impl Program for Failing {
+    type State = u64;
+    type Combiner = Min<u64>;
+    type Aggregate = ();
+    const MODE: brimful_engine::Mode = brimful_engine::Mode::Idempotent;
+
+    fn initial(&self, _: Seen, _: &Globals<()>) -> u64 {
+        0
+    }
+    fn signal(&self, _: Seen, state: u64) -> u64 {
+        state
+    }
+    fn collect(&self, vertex: Seen, state: u64, _: u64, _: &Globals<()>) -> u64 {
+        assert_ne!(vertex.id, self.0, "not this one");
+        state
+    }
+}
+
+#[test]
+fn a_failing_program_ends_the_run_and_names_the_users_vertex() {
+    let folder = tempfile::tempdir().unwrap();
+    let graph = graph(folder.path(), false);
+    let rank = graph.find(7).unwrap();
+    assert_ne!(rank, 7, "a graph whose ranks are not its ids");
+    let schemes = Schemes::default();
+    let file = format!("file:{}", folder.path().join("vertices").display());
+    for store in ["memory", "bytes", &file] {
+        let options = NumericOptions {
+            store,
+            schemes: &schemes,
+            serializer: None,
+            cache: None,
+            partitions: None,
+            mode: Mode::Synchronous,
+            lists: Lists::Memory,
+            run: RunOptions::default(),
+        };
+        let error = run(&Failing(rank), &graph, &options, &resources(2)).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Program, "{store}");
+        let text = error.to_string();
+        assert!(
+            text.starts_with("the program failed at vertex 7 while it was to collect"),
+            "{text}"
+        );
+        assert!(text.contains("not this one"), "{text}");
+    }
+}
