@@ -18,8 +18,6 @@ pub enum Reason {
     MaxSupersteps,
     /// The limit of time was reached.
     MaxSeconds,
-    /// A pause was requested; the run can be continued.
-    Paused,
 }
 
 impl Reason {
@@ -31,7 +29,6 @@ impl Reason {
             Self::Finished => "finished",
             Self::MaxSupersteps => "reached the maximum number of supersteps",
             Self::MaxSeconds => "reached the maximum number of seconds",
-            Self::Paused => "paused",
         }
     }
 }
@@ -264,7 +261,7 @@ impl Stats {
 
     /// True if the run ended by itself.
     pub fn converged(&self) -> bool {
-        !matches!(self.reason, Reason::MaxSupersteps | Reason::MaxSeconds | Reason::Paused)
+        !matches!(self.reason, Reason::MaxSupersteps | Reason::MaxSeconds)
     }
 }
 

@@ -6,7 +6,6 @@
 //! source.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use brimful_store::Job;
@@ -35,9 +34,7 @@ pub(crate) struct Phase<'e, P: VertexProgram> {
     pub(crate) packet_bytes: usize,
     pub(crate) thresholds: Thresholds,
     pub(crate) job: &'e Job,
-    /// Stops the phase; the remaining work stays in the lists.
-    pub(crate) pause: Option<&'e AtomicBool>,
-    /// Stops the phase at this time.
+    /// Stops the phase at this time; the remaining work stays in the lists.
     pub(crate) deadline: Option<Instant>,
 }
 
@@ -412,8 +409,7 @@ impl<P: VertexProgram> WorkerContext<P> {
             self.until_poll = POLL_EVERY;
             phase.job.check()?;
             self.take_in(phase)?;
-            let is_late = phase.deadline.is_some_and(|deadline| Instant::now() >= deadline);
-            if is_late || phase.pause.is_some_and(|pause| pause.load(Ordering::Relaxed)) {
+            if phase.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 phase.exchange.stop();
             }
         }

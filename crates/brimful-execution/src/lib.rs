@@ -84,5 +84,5 @@ pub use loading::Loading;
 pub use options::{ExecutionOptions, Limits, Lists, Mode, Schedule};
 pub use partitioner::Partitioner;
 pub use program::{COLLECT_THRESHOLD, Delivery, SIGNAL_THRESHOLD, VertexOf, VertexProgram};
-pub use run::{Execution, Pause};
+pub use run::Execution;
 pub use stats::Stats;

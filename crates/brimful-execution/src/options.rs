@@ -101,8 +101,6 @@ pub struct Limits {
     /// Seconds after which no superstep begins, or an asynchronous run stops. At least one
     /// superstep is done.
     pub max_seconds: Option<f64>,
-    /// Supersteps between two checks of the global condition, if synchronous; at least 1.
-    pub check_supersteps: u64,
     /// Time between two checks of the global condition, if asynchronous.
     pub check_every: Duration,
 }
@@ -113,7 +111,6 @@ impl Default for Limits {
         Self {
             max_supersteps: u64::MAX,
             max_seconds: None,
-            check_supersteps: 1,
             check_every: Duration::from_millis(100),
         }
     }

@@ -3,7 +3,6 @@
 //! Invariant: between two calls no vertex is on loan and no worker is busy. The remaining work lies
 //! in lists, packets and queues, and the next call continues it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -56,25 +55,12 @@ pub struct Execution<'r, P: VertexProgram, S> {
     memory: Reservation,
     #[expect(dead_code, reason = "holds the memory of the largest vertices")]
     hubs: Option<Hubs>,
-    pause: Pause,
     has_failed: bool,
     duplicates: u64,
     prior: PriorRun,
     supersteps: u64,
     reason: Option<Reason>,
     seconds: f64,
-}
-
-/// Asks a run to pause, from any thread.
-#[derive(Debug, Clone, Default)]
-pub struct Pause(Arc<AtomicBool>);
-
-impl Pause {
-    /// Makes the current run return soon; another run can continue it. A synchronous run ends its
-    /// superstep first. Without a current run, the next one returns.
-    pub fn request(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
@@ -141,7 +127,6 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             spill,
             memory,
             hubs,
-            pause: Pause::default(),
             has_failed: false,
             duplicates,
             supersteps: prior.supersteps,
@@ -151,8 +136,8 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         })
     }
 
-    /// Runs until nothing is left to do, a limit is reached, a pause is requested, or `until`
-    /// returns true. `until` is called at intervals (see [`Limits`]) and may read all vertices.
+    /// Runs until nothing is left to do, a limit is reached, or `until` returns true. `until` is
+    /// called after each superstep, or at intervals (see [`Limits`]), and may read all vertices.
     /// Another run continues where this one ended.
     ///
     /// # Errors
@@ -191,14 +176,11 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             }
             let is_due = self.superstep()?;
             done += 1;
-            if done.is_multiple_of(limits.check_supersteps.max(1)) && until(self)? {
+            if until(self)? {
                 return Ok(Reason::Converged);
             }
             if !is_due {
                 return Ok(Reason::NoChange);
-            }
-            if self.pause.0.swap(false, Ordering::Relaxed) {
-                return Ok(Reason::Paused);
             }
         }
         Ok(Reason::MaxSupersteps)
@@ -223,7 +205,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         loop {
             let look = Instant::now() + limits.check_every;
             let deadline = end.map_or(look, |end| look.min(end));
-            self.phase(Some(deadline), true, |phase, worker| {
+            self.phase(Some(deadline), |phase, worker| {
                 asynchronous::work(phase, worker, schedule)
             })?;
             let is_settled = !self.exchange.is_stopped();
@@ -232,9 +214,6 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             }
             if is_settled {
                 return Ok(Reason::NoChange);
-            }
-            if self.pause.0.swap(false, Ordering::Relaxed) {
-                return Ok(Reason::Paused);
             }
             if end.is_some_and(|end| Instant::now() >= end) {
                 return Ok(Reason::MaxSeconds);
@@ -248,8 +227,8 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     /// As [`Execution::run`].
     pub fn superstep(&mut self) -> Result<bool> {
         self.resources.job.begin(format!("superstep {}", self.supersteps + 1), 0);
-        self.phase(None, false, synchronous::signal)?;
-        self.phase(None, false, synchronous::collect)?;
+        self.phase(None, synchronous::signal)?;
+        self.phase(None, synchronous::collect)?;
         self.supersteps += 1;
         let mut is_due = self.program.is_full();
         for worker in self.workers() {
@@ -264,14 +243,13 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     /// # Errors
     /// As [`Execution::run`].
     pub fn settle(&mut self) -> Result<()> {
-        self.phase(None, false, asynchronous::settle)
+        self.phase(None, asynchronous::settle)
     }
 
     /// Runs all workers, each on its own thread, until all have returned.
     fn phase(
         &mut self,
         deadline: Option<Instant>,
-        may_pause: bool,
         work: impl Fn(&Phase<'_, P>, &mut Worker<P, S>) -> Result<()> + Sync,
     ) -> Result<()> {
         if self.has_failed {
@@ -287,7 +265,6 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             packet_bytes: PACKET_BYTES,
             thresholds: self.thresholds,
             job: &self.resources.job,
-            pause: may_pause.then_some(&*self.pause.0),
             deadline,
         };
         self.exchange.begin();
@@ -308,11 +285,6 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         self.workers
             .iter_mut()
             .map(|worker| worker.get_mut().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// A handle by which another thread pauses this execution.
-    pub fn pause(&self) -> Pause {
-        self.pause.clone()
     }
 
     /// The program.
@@ -366,31 +338,6 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     /// Lets all vertices decide anew whether they signal.
     pub fn restart(&mut self) {
         self.workers().for_each(|worker| worker.is_fresh = true);
-    }
-
-    /// Requests a collect of vertex `id`, with or without signals.
-    ///
-    /// # Errors
-    /// Those of the lists.
-    pub fn request_collect(&mut self, id: &P::Id) -> Result<()> {
-        let (worker, place) = self.place(id)?;
-        element(&mut worker.context.mailboxes, place, "mailbox")?.request(id)
-    }
-
-    /// Lets vertex `id` signal, if its score then exceeds the threshold.
-    ///
-    /// # Errors
-    /// Those of the lists.
-    pub fn request_signal(&mut self, id: &P::Id) -> Result<()> {
-        let (worker, place) = self.place(id)?;
-        worker.context.mark(place, id, None)
-    }
-
-    fn place(&mut self, id: &P::Id) -> Result<(&mut Worker<P, S>, usize)> {
-        let partition = self.partitioner.partition(id, &mut Vec::new(), self.owners.len())?;
-        let (worker, place) = *element(&mut self.owners, partition, "owner of partition")?;
-        let worker = element(&mut self.workers, worker, "worker")?;
-        Ok((worker.get_mut().unwrap_or_else(PoisonError::into_inner), place))
     }
 
     /// Signals sent so far by this execution.

@@ -9,7 +9,7 @@ mod facts;
 mod failures;
 #[path = "execution/numeric.rs"]
 mod numeric;
-#[path = "execution/pausing.rs"]
-mod pausing;
 #[path = "execution/programs.rs"]
 mod programs;
+#[path = "execution/stopping.rs"]
+mod stopping;
