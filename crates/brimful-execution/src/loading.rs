@@ -8,9 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use brimful_store::{Reservation, Resources};
-use brimful_vertices::{
-    Edges, PartitionChunk, Serializer, Stored, Vertex, VertexStore, partition_chunk,
-};
+use brimful_vertices::{Edges, Stored, Vertex, VertexStore};
 
 use crate::checkpoint::PriorRun;
 use crate::error::{Error, Result, element};
@@ -21,8 +19,6 @@ use crate::program::{VertexOf, VertexProgram};
 /// The most bytes of gathered vertices, and the least.
 const MOST_GATHERED: u64 = 64 << 20;
 pub(crate) const LEAST_GATHERED: u64 = 1 << 20;
-/// Bytes of a record that count as one edge if the number of edges is unknown.
-const BYTES_PER_EDGE: u64 = 4;
 
 /// Bytes of gathered vertices with so many bytes free; half of them for growing lists.
 pub(crate) fn gathered_bytes(free: u64) -> u64 {
@@ -131,41 +127,6 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
         if self.gathered_bytes > self.memory.bytes() / 2 {
             self.store()?;
         }
-        Ok(())
-    }
-
-    /// Adds a chunk of one partition that `serializer` wrote. A store of such records copies them
-    /// without decoding.
-    ///
-    /// # Errors
-    /// [`Error::Usage`], without effect, for a vertex of another partition; else as
-    /// [`VertexStore::adopt`].
-    pub fn adopt(
-        &mut self,
-        partition: usize,
-        serializer: &mut dyn Serializer<VertexOf<P>>,
-        chunk: &PartitionChunk,
-    ) -> Result<()> {
-        let count = self.parts.len();
-        for (key, _) in chunk.records() {
-            let id = partition_chunk::read_id::<P::Id>(chunk.serializer(), key)?;
-            let own = self.partitioner.partition(&id, &mut self.key, count)?;
-            if own != partition {
-                return Err(Error::Usage(format!(
-                    "vertex {id} came in a chunk of partition {partition}, but belongs to {own}; \
-                     pack each partition by itself"
-                )));
-            }
-        }
-        let part = self
-            .parts
-            .get_mut(partition)
-            .map(|part| part.get_mut().unwrap_or_else(PoisonError::into_inner));
-        let Some(part) = part else { return Ok(()) };
-        // Vertices added before this chunk take precedence.
-        self.duplicates += part.store.load(&mut part.gathered.drain(..))?;
-        self.duplicates += part.store.adopt(serializer, chunk)?;
-        part.edges += chunk.as_bytes().len() as u64 / BYTES_PER_EDGE;
         Ok(())
     }
 

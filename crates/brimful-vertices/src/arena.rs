@@ -299,18 +299,6 @@ impl Arena {
             .map(|(_, index)| index)
     }
 
-    /// Adds a block of records in the format of [`take_record`].
-    ///
-    /// # Errors
-    /// The budget's; then nothing has changed.
-    pub(crate) fn adopt(&mut self, records: &[u8]) -> Result<usize> {
-        let index = self.block_of(records.len(), &(0..0))?;
-        let block = self.block_mut(index as u32);
-        block.bytes.copy_from_slice(records);
-        (block.used, block.live) = (records.len(), records.len());
-        Ok(index)
-    }
-
     fn new_block(&mut self, needed: usize, closed: &Range<usize>) -> Result<usize> {
         let usual = (self.bytes as usize / 8).clamp(LEAST_BLOCK_BYTES, BLOCK_BYTES);
         self.block_of(usual.max(needed), closed)

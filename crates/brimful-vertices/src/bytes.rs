@@ -11,7 +11,6 @@ use brimful_store::{Budget, checksum};
 use crate::arena::{Arena, Position};
 use crate::error::Result;
 use crate::index::Index;
-use crate::partition_chunk::PartitionChunk;
 use crate::record_store::{RecordStore, Visitor};
 
 /// Records in memory.
@@ -97,25 +96,6 @@ impl RecordStore for BytesStore {
             self.add(hash, key, record)?;
         }
         Ok(is_new)
-    }
-
-    /// Adds the records as a block, by one copy; only their keys are read.
-    fn adopt(&mut self, chunk: &PartitionChunk) -> Result<u64> {
-        self.reserve(chunk.len())?;
-        let block = self.arena.adopt(chunk.record_bytes())?;
-        let (mut left_out, mut from) = (0, 0);
-        while let Some((position, end)) = self.arena.next(block, from) {
-            from = end;
-            let key = self.arena.record(position).0;
-            let hash = checksum(key);
-            if self.find(hash, key).is_some() {
-                self.arena.free(position);
-                left_out += 1;
-            } else {
-                self.index.insert(hash, position.to_bits());
-            }
-        }
-        Ok(left_out)
     }
 
     fn reserve(&mut self, more: usize) -> Result<()> {

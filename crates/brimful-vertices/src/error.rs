@@ -40,7 +40,9 @@ pub enum Error {
         what: String,
     },
     /// Bytes that are not a valid partition chunk.
-    #[error("a partition chunk is damaged: {0}; pack and send it again")]
+    #[error(
+        "a partition chunk is damaged: {0}; remove the checkpoints and start the run from the beginning"
+    )]
     PartitionChunk(String),
     /// The error of a borrower, which its store passes on unchanged.
     #[error(transparent)]

@@ -97,23 +97,6 @@ impl RecordStore for FileStore {
         self.map.insert_many(&new)?;
         Ok((pairs.len() - new.len()) as u64)
     }
-
-    fn get_many(
-        &mut self,
-        keys: &[&[u8]],
-        found: &mut dyn FnMut(usize, &[u8]) -> Result<()>,
-    ) -> Result<()> {
-        for (index, record) in self.map.get_many(keys)?.iter().enumerate() {
-            if let Some(record) = record {
-                found(index, record)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn put_many(&mut self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
-        Ok(self.map.insert_many(pairs)?)
-    }
 }
 
 #[cfg(test)]

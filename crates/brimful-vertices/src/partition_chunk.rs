@@ -1,7 +1,7 @@
-//! Partition chunks: records that move from one store to another without becoming vertices.
+//! Partition chunks: whole partitions as bytes, the form of vertices in checkpoints.
 //!
-//! (GIRAPH-417: a partition arrives as bytes and stays in this form.) A partition is a sequence of
-//! chunks of about a mebibyte, or of one longer record. Little-endian: magic; 4 bytes, length of
+//! (GIRAPH-417 moves partitions as bytes.) A partition is a sequence of chunks of about a mebibyte,
+//! or of one longer record. Little-endian: magic; 4 bytes, length of
 //! the serializer's name, which follows; 4 bytes, number of records; the records in the format of
 //! an arena, without gaps; 8 bytes, checksum of all before. Invariant: a [`PartitionChunk`] is
 //! valid to its last byte, so that no reader has to check again.
@@ -25,7 +25,6 @@ const FULL_BYTES: usize = 1 << 20;
 pub struct PartitionChunk {
     bytes: Vec<u8>,
     serializer: String,
-    count: u32,
     records_start: usize,
 }
 
@@ -54,7 +53,7 @@ impl PartitionChunk {
             return Err(damaged(&format!("expected {count} records, found {found}")));
         }
         let records_start = content.len() - rest.len();
-        Ok(Self { serializer, count, records_start, bytes })
+        Ok(Self { serializer, records_start, bytes })
     }
 
     /// The bytes of the chunk.
@@ -62,30 +61,11 @@ impl PartitionChunk {
         &self.bytes
     }
 
-    /// The name of the serializer that wrote its records.
-    pub fn serializer(&self) -> &str {
-        &self.serializer
-    }
-
-    /// Number of records.
-    pub fn len(&self) -> usize {
-        self.count as usize
-    }
-
-    /// True if it has no record.
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
     /// Keys and records.
-    pub fn records(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        let mut rest = self.record_bytes();
+    fn records(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let end = self.bytes.len() - CHECKSUM_BYTES;
+        let mut rest = self.bytes.get(self.records_start..end).unwrap_or_default();
         std::iter::from_fn(move || arena::take_record(&mut rest))
-    }
-
-    /// The records in the format of an arena.
-    pub(crate) fn record_bytes(&self) -> &[u8] {
-        self.bytes.get(self.records_start..self.bytes.len() - CHECKSUM_BYTES).unwrap_or_default()
     }
 }
 
@@ -129,13 +109,8 @@ impl<'f> Packer<'f> {
         let records_start = bytes.len();
         bytes.append(&mut self.records);
         bytes.extend_from_slice(&checksum(&bytes).to_le_bytes());
-        let count = std::mem::take(&mut self.count);
-        (self.each)(PartitionChunk {
-            bytes,
-            serializer: self.serializer.clone(),
-            count,
-            records_start,
-        })
+        self.count = 0;
+        (self.each)(PartitionChunk { bytes, serializer: self.serializer.clone(), records_start })
     }
 }
 
@@ -159,20 +134,6 @@ pub(crate) fn pack<V: Stored>(
     packer.finish()
 }
 
-/// [`VertexStore::adopt`] of any store.
-pub(crate) fn adopt<V: Stored>(
-    store: &mut (impl VertexStore<V> + ?Sized),
-    serializer: &mut dyn Serializer<V>,
-    chunk: &PartitionChunk,
-) -> Result<u64> {
-    let mut left_out = 0;
-    unpack(serializer, chunk, &mut |vertex| {
-        left_out += u64::from(!store.insert(vertex)?);
-        Ok(())
-    })?;
-    Ok(left_out)
-}
-
 /// The vertices of a chunk that `serializer` wrote.
 pub fn unpack<V: Stored>(
     serializer: &mut dyn Serializer<V>,
@@ -180,11 +141,11 @@ pub fn unpack<V: Stored>(
     each: &mut dyn FnMut(V) -> Result<()>,
 ) -> Result<()> {
     let name = serializer.name();
-    if chunk.serializer() != name {
+    if chunk.serializer != name {
         return Err(Error::Usage(format!(
             "a partition chunk was packed with the serializer {}, but is read with {name}; \
              use the same serializer",
-            chunk.serializer()
+            chunk.serializer
         )));
     }
     for (key, record) in chunk.records() {
@@ -196,7 +157,7 @@ pub fn unpack<V: Stored>(
 }
 
 /// The id of a record that `serializer` wrote, from its key.
-pub fn read_id<I: Field>(serializer: &str, key: &[u8]) -> Result<I> {
+pub(crate) fn read_id<I: Field>(serializer: &str, key: &[u8]) -> Result<I> {
     let mut rest = key;
     I::read(&mut rest).filter(|_| rest.is_empty()).ok_or_else(|| {
         let what = "its key is not an id of this type".to_owned();
@@ -207,9 +168,9 @@ pub fn read_id<I: Field>(serializer: &str, key: &[u8]) -> Result<I> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::MemoryStore;
     use crate::conformance::{Sample, samples};
     use crate::serializer::{Compact, Native};
-    use crate::{BytesStore, MemoryStore, Serialized};
     use brimful_store::{Budget, ErrorKind};
 
     fn packed(vertices: Vec<Sample>) -> Vec<PartitionChunk> {
@@ -229,7 +190,7 @@ mod tests {
     fn damaged_chunks_are_refused() {
         let chunks = packed(samples());
         let [chunk] = chunks.as_slice() else { panic!("one is enough for few vertices") };
-        assert_eq!((chunk.len(), chunk.serializer()), (40, "compact"));
+        assert_eq!((chunk.records().count(), chunk.serializer.as_str()), (40, "compact"));
         let good = chunk.as_bytes();
         for end in 0..good.len() {
             let cut = PartitionChunk::from_bytes(good[..end].to_vec()).unwrap_err();
@@ -252,28 +213,24 @@ mod tests {
     }
 
     #[test]
-    fn chunks_are_adopted_within_the_budget_or_not_at_all_and_by_their_serializer() {
+    fn chunks_are_unpacked_by_their_serializer_only() {
         let large = |id| {
             Sample::new(id, 0.5, (0..20_000).map(|n| (n * id * 99_991 % (1 << 40), 0.5)).collect())
         };
-        let chunks = packed((1..40).map(large).collect());
+        let vertices: Vec<Sample> = (1..40).map(large).collect();
+        let chunks = packed(vertices.clone());
         assert!(chunks.len() > 2);
-        let budget = Budget::new(3 << 20, 0);
-        let mut store = Serialized::<_, _, Sample>::new(BytesStore::new(&budget).unwrap(), Compact);
-        let (mut kept, mut refused) = (0, 0);
+        let mut found = Vec::new();
         for chunk in &chunks {
-            let free = budget.free();
-            match store.adopt(&mut Compact, chunk) {
-                Ok(_) => kept += chunk.len() as u64,
-                Err(error) => {
-                    assert_eq!((error.kind(), budget.free()), (ErrorKind::Budget, free));
-                    refused += 1;
-                }
-            }
-            assert_eq!(store.len(), kept);
+            unpack(&mut Compact, chunk, &mut |vertex| {
+                found.push(vertex);
+                Ok::<(), Error>(())
+            })
+            .unwrap();
         }
-        assert!(kept > 0 && refused > 0);
-        let error = store.adopt(&mut Native, &chunks[0]).unwrap_err();
+        assert!(found == vertices);
+        let nobody = &mut |_: Sample| -> Result<()> { unreachable!("nothing is unpacked") };
+        let error = unpack(&mut Native, &chunks[0], nobody).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage);
         assert!(
             error

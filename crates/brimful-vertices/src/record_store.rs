@@ -4,7 +4,6 @@
 //! worker, so there are no locks.
 
 use crate::error::Result;
-use crate::partition_chunk::PartitionChunk;
 
 /// Receives a key and its record. Returns true if it wrote a new record into the buffer, which is
 /// empty before, to replace the old one.
@@ -62,30 +61,6 @@ pub trait RecordStore: Send {
         }
         Ok(left_out)
     }
-
-    /// Adds the records of a chunk, the first of each key; returns the number skipped.
-    fn adopt(&mut self, chunk: &PartitionChunk) -> Result<u64> {
-        let pairs: Vec<(&[u8], &[u8])> = chunk.records().collect();
-        self.insert_many(&pairs)
-    }
-
-    /// Calls `found` with the records of these keys, in their order, each with its position in
-    /// `keys`; keys without a record are skipped.
-    fn get_many(
-        &mut self,
-        keys: &[&[u8]],
-        found: &mut dyn FnMut(usize, &[u8]) -> Result<()>,
-    ) -> Result<()> {
-        for (index, key) in keys.iter().enumerate() {
-            self.get(key, &mut |record| found(index, record))?;
-        }
-        Ok(())
-    }
-
-    /// Adds or replaces records; each key occurs at most once in `pairs`.
-    fn put_many(&mut self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
-        pairs.iter().try_for_each(|(key, record)| self.put(key, record))
-    }
 }
 
 impl<T: RecordStore + ?Sized> RecordStore for Box<T> {
@@ -118,18 +93,5 @@ impl<T: RecordStore + ?Sized> RecordStore for Box<T> {
     }
     fn insert_many(&mut self, pairs: &[(&[u8], &[u8])]) -> Result<u64> {
         (**self).insert_many(pairs)
-    }
-    fn adopt(&mut self, chunk: &PartitionChunk) -> Result<u64> {
-        (**self).adopt(chunk)
-    }
-    fn get_many(
-        &mut self,
-        keys: &[&[u8]],
-        found: &mut dyn FnMut(usize, &[u8]) -> Result<()>,
-    ) -> Result<()> {
-        (**self).get_many(keys, found)
-    }
-    fn put_many(&mut self, pairs: &[(&[u8], &[u8])]) -> Result<()> {
-        (**self).put_many(pairs)
     }
 }

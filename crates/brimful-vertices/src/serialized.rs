@@ -12,8 +12,6 @@ use crate::serializer::Serializer;
 use crate::store::{Borrower, Loan, StoreStats, VertexStore, keeps_id};
 use crate::vertex::{EdgesMarks, Stored};
 
-/// Loans between two writes in [`VertexStore::lend_many`].
-const BATCH: usize = 256;
 /// Bytes of records that are loaded together.
 const BATCH_BYTES: usize = 256 << 10;
 
@@ -214,47 +212,6 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> VertexStore<V> for Serialized<
         self.lend_one(id, Lent::WithoutEdges, borrower)
     }
 
-    fn lend_many(&mut self, ids: &[V::Id], borrower: &mut Borrower<'_, V>) -> Result<()> {
-        let Self { records, lender, key, record } = self;
-        let mut pending = Pending::default();
-        for ids in ids.chunks(BATCH) {
-            key.clear();
-            let ends: Vec<usize> = ids
-                .iter()
-                .map(|id| {
-                    id.write(key);
-                    key.len()
-                })
-                .collect();
-            let starts = std::iter::once(0).chain(ends.iter().copied());
-            let keys: Vec<&[u8]> =
-                starts.zip(&ends).map(|(start, end)| &key[start..*end]).collect();
-            let mut sorted = keys.clone();
-            sorted.sort_unstable();
-            if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
-                // The second loan would show the vertex without the changes of the first.
-                return Err(Error::Usage(
-                    "a vertex is asked for twice in one batch; give each id once".to_owned(),
-                ));
-            }
-            pending.clear();
-            let done = records.get_many(&keys, &mut |index, found| {
-                record.clear();
-                if lender.lend(&ids[index], found, Lent::Whole, borrower, record)? {
-                    pending.bytes.extend_from_slice(keys[index]);
-                    let key_end = pending.bytes.len();
-                    pending.bytes.extend_from_slice(record);
-                    pending.ends.push((key_end, pending.bytes.len()));
-                }
-                Ok(())
-            });
-            // Successful loans are written even if a later one failed.
-            let written = records.put_many(&pending.pairs());
-            done.and(written)?;
-        }
-        Ok(())
-    }
-
     fn for_each(&mut self, borrower: &mut Borrower<'_, V>) -> Result<()> {
         let Self { records, lender, .. } = self;
         let name = lender.serializer.name();
@@ -277,15 +234,6 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> VertexStore<V> for Serialized<
         let mut packer = Packer::new(name, each);
         self.records.for_each(&mut |key, record, _| packer.push(key, record).map(|()| false))?;
         packer.finish()
-    }
-
-    /// Records of the same serializer are stored without decoding.
-    fn adopt(&mut self, serializer: &mut dyn Serializer<V>, chunk: &PartitionChunk) -> Result<u64> {
-        let name = self.lender.serializer.name();
-        match chunk.serializer() == name && serializer.name() == name {
-            true => self.records.adopt(chunk),
-            false => partition_chunk::adopt(self, serializer, chunk),
-        }
     }
 
     fn remove(&mut self, id: &V::Id) -> Result<bool> {
@@ -396,14 +344,6 @@ mod tests {
             })
             .unwrap();
         assert_eq!(state, 5);
-    }
-
-    #[test]
-    fn a_vertex_is_lent_once_in_a_batch() {
-        let mut store = Serialized::new(records(), Compact);
-        store.load(&mut (0..9).map(vertex)).unwrap();
-        let twice = store.lend_many(&[3, 4, 3], &mut |_| Ok(()));
-        assert_eq!(twice.unwrap_err().kind(), ErrorKind::Usage);
     }
 
     #[test]

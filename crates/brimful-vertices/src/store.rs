@@ -95,36 +95,16 @@ pub trait VertexStore<V: Stored>: Send {
         self.lend(id, borrower)
     }
 
-    /// Lends the vertices of these ids, each at most once in `ids`, in any order; unknown ids are
-    /// skipped. Stores may write the vertices together at the end: a borrower that fails does not
-    /// undo earlier loans, one that panics may.
-    fn lend_many(&mut self, ids: &[V::Id], borrower: &mut Borrower<'_, V>) -> Result<()> {
-        for id in ids {
-            self.lend(id, borrower)?;
-        }
-        Ok(())
-    }
-
     /// Lends every vertex once, in any order.
     fn for_each(&mut self, borrower: &mut Borrower<'_, V>) -> Result<()>;
 
-    /// Packs every vertex into chunks with `serializer`, for [`VertexStore::adopt`] of another
-    /// store.
+    /// Packs every vertex into chunks with `serializer`; [`partition_chunk::unpack`] reads them.
     fn pack(
         &mut self,
         serializer: &mut dyn Serializer<V>,
         each: &mut dyn FnMut(PartitionChunk) -> Result<()>,
     ) -> Result<()> {
         partition_chunk::pack(self, serializer, each)
-    }
-
-    /// Adds the vertices of a chunk that `serializer` wrote, the first of each id; returns the
-    /// number skipped.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if another serializer wrote it. As [`VertexStore::load`] otherwise.
-    fn adopt(&mut self, serializer: &mut dyn Serializer<V>, chunk: &PartitionChunk) -> Result<u64> {
-        partition_chunk::adopt(self, serializer, chunk)
     }
 
     /// Removes a vertex; false if it does not exist.
@@ -198,9 +178,6 @@ impl<V: Stored, T: VertexStore<V> + ?Sized> VertexStore<V> for Box<T> {
     fn lend_without_edges(&mut self, id: &V::Id, borrower: &mut Borrower<'_, V>) -> Result<bool> {
         (**self).lend_without_edges(id, borrower)
     }
-    fn lend_many(&mut self, ids: &[V::Id], borrower: &mut Borrower<'_, V>) -> Result<()> {
-        (**self).lend_many(ids, borrower)
-    }
     fn for_each(&mut self, borrower: &mut Borrower<'_, V>) -> Result<()> {
         (**self).for_each(borrower)
     }
@@ -210,9 +187,6 @@ impl<V: Stored, T: VertexStore<V> + ?Sized> VertexStore<V> for Box<T> {
         each: &mut dyn FnMut(PartitionChunk) -> Result<()>,
     ) -> Result<()> {
         (**self).pack(serializer, each)
-    }
-    fn adopt(&mut self, serializer: &mut dyn Serializer<V>, chunk: &PartitionChunk) -> Result<u64> {
-        (**self).adopt(serializer, chunk)
     }
     fn remove(&mut self, id: &V::Id) -> Result<bool> {
         (**self).remove(id)

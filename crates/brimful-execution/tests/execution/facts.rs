@@ -3,15 +3,10 @@
 use std::collections::BTreeMap;
 
 use brimful_engine::Reason;
-use brimful_execution::{
-    Delivery, Execution, ExecutionOptions, Limits, Lists, Loading, Partitioner, VertexProgram,
-};
-use brimful_vertices::serializer::Compact;
-use brimful_vertices::{Edges, PartitionChunk, Vertex, VertexStore};
+use brimful_execution::{Delivery, ExecutionOptions, Limits, Lists};
 
 use crate::programs::{
-    AnyStore, Distances, MODES, Ranks, STORES, assert_near, distances, random_graph, resources,
-    start, states, store,
+    Distances, MODES, Ranks, STORES, assert_near, distances, random_graph, resources, start, states,
 };
 
 const DELIVERIES: [Delivery; 3] = [Delivery::Combined, Delivery::Each, Delivery::LatestPerEdge];
@@ -214,49 +209,4 @@ fn a_signal_that_is_no_news_wakes_nobody() {
     let stats = execution.stats().unwrap();
     assert!(stats.signals_no_news > 0, "{stats:?}");
     assert!(states(&mut execution) == distances(&graph, 0));
-}
-
-#[test]
-fn partitions_packed_by_one_execution_are_loaded_by_another_as_they_are() {
-    let graph = random_graph(1500, 5, 7);
-    let resources = resources(2);
-    let program = || Distances { source: 0, delivery: Delivery::Combined };
-    for kind in STORES {
-        let mut chunks: Vec<(usize, PartitionChunk)> = Vec::new();
-        let mut stores: Vec<AnyStore<Distances>> =
-            (0..3).map(|_| store::<Distances>(kind, &resources)).collect();
-        let mut key = Vec::new();
-        for (id, edges) in &graph {
-            let vertex = Vertex::new(
-                *id,
-                program().initial(id, &Edges::default()).unwrap(),
-                edges.iter().copied().collect(),
-            );
-            let partition = Partitioner::Hash.partition(id, &mut key, 3).unwrap();
-            assert!(stores[partition].insert(vertex).unwrap());
-        }
-        for (partition, store) in stores.iter_mut().enumerate() {
-            store
-                .pack(&mut Compact, &mut |chunk| {
-                    chunks
-                        .push((partition, PartitionChunk::from_bytes(chunk.as_bytes().to_vec())?));
-                    Ok(())
-                })
-                .unwrap();
-        }
-        drop(stores);
-        let empty = (0..3).map(|_| store::<Distances>(kind, &resources)).collect();
-        let mut loading = Loading::new(program(), Partitioner::Hash, empty, &resources).unwrap();
-        let wrong = loading.adopt((chunks[0].0 + 1) % 3, &mut Compact, &chunks[0].1).unwrap_err();
-        assert!(wrong.to_string().contains("but belongs to"), "{wrong}");
-        for (partition, chunk) in &chunks {
-            loading.adopt(*partition, &mut Compact, chunk).unwrap();
-        }
-        // Of vertices with the same id the first stays.
-        loading.adopt(chunks[0].0, &mut Compact, &chunks[0].1).unwrap();
-        let mut execution = Execution::start(loading, &ExecutionOptions::default()).unwrap();
-        assert_eq!(execution.duplicates(), chunks[0].1.len() as u64);
-        execution.run(MODES[1], &Limits::default(), |_| Ok(false)).unwrap();
-        assert!(states(&mut execution) == distances(&graph, 0), "{kind}");
-    }
 }

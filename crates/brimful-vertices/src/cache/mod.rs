@@ -186,11 +186,6 @@ impl<T: VertexStore<V>, V: Stored, P: Policy<V>> VertexStore<V> for Cache<T, V, 
         self.store.pack(serializer, each)
     }
 
-    /// Bypasses the cache, as [`VertexStore::load`] does.
-    fn adopt(&mut self, serializer: &mut dyn Serializer<V>, chunk: &PartitionChunk) -> Result<u64> {
-        self.store.adopt(serializer, chunk)
-    }
-
     fn remove(&mut self, id: &V::Id) -> Result<bool> {
         let is_there = self.store.remove(id)?;
         if let Some(slot) = self.shelf.find(id) {

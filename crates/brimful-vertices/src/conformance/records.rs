@@ -4,19 +4,16 @@ use std::collections::BTreeMap;
 
 use super::{Case, Numbers, Verdict, call, ensure};
 use crate::error::{Error, Result};
-use crate::partition_chunk::Packer;
 use crate::record_store::RecordStore;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Checks a store of records; `make` creates an empty one each time.
 pub fn check_records<R: RecordStore>(make: &mut dyn FnMut() -> Result<R>) -> Verdict {
-    let cases: [Case<R>; 8] = [
+    let cases: [Case<R>; 6] = [
         ("an empty store", empty),
         ("puts and removals", puts),
         ("insertions", insertions),
-        ("batches", batches),
-        ("chunks", chunks),
         ("a visit that makes records grow and shrink", visit),
         ("errors on the way", errors),
         ("many changes in any order", model),
@@ -109,61 +106,6 @@ fn insertions<R: RecordStore>(store: &mut R) -> Verdict {
     let left_out = call("insert_many", store.insert_many(&pairs))?;
     ensure(left_out == 2, || format!("expected 2 of 4 to be left out, found {left_out}"))?;
     same(store, &[b"a", b"b", b"c"].map(|key| (key.to_vec(), b"first".to_vec())).into())
-}
-
-fn batches<R: RecordStore>(store: &mut R) -> Verdict {
-    let keys: Vec<[u8; 2]> = (0..1000_u16).map(u16::to_be_bytes).collect();
-    let pairs: Vec<(&[u8], &[u8])> =
-        keys.iter().map(|key| (key.as_slice(), key.as_slice())).collect();
-    call("put_many", store.put_many(&pairs))?;
-    call("put_many", store.put_many(&[(&keys[7], b"new"), (b"more", b"more")]))?;
-    let asked: [&[u8]; 5] = [&keys[999], b"nobody", &keys[7], b"more", &keys[0]];
-    let mut seen = Vec::new();
-    call(
-        "get_many",
-        store.get_many(&asked, &mut |index, record| {
-            seen.push((index, record.to_vec()));
-            Ok(())
-        }),
-    )?;
-    let expected = [
-        (0, keys[999].to_vec()),
-        (2, b"new".to_vec()),
-        (3, b"more".to_vec()),
-        (4, keys[0].to_vec()),
-    ];
-    ensure(seen == expected, || format!("get_many showed {seen:02x?}, expected {expected:02x?}"))?;
-    ensure(store.len() == 1001, || format!("expected 1001 records, found {}", store.len()))
-}
-
-fn chunks<R: RecordStore>(store: &mut R) -> Verdict {
-    let mut model = Model::from([(3_u16.to_le_bytes().to_vec(), b"there already".to_vec())]);
-    call("put", store.put(&3_u16.to_le_bytes(), b"there already"))?;
-    let mut chunks = Vec::new();
-    let each = &mut |chunk| {
-        chunks.push(chunk);
-        Ok(())
-    };
-    let mut packer = Packer::new("any".to_owned(), each);
-    let records = (0..3000_u16).map(|n| ((n % 2000).to_le_bytes(), vec![n as u8; usize::from(n)]));
-    for (key, record) in records {
-        call("packing", packer.push(&key, &record))?;
-        model.entry(key.to_vec()).or_insert(record);
-    }
-    call("packing", packer.finish())?;
-    let mut left_out = 0;
-    for chunk in &chunks {
-        left_out += call("adopt", store.adopt(chunk))?;
-    }
-    ensure(chunks.len() > 1 && left_out == 1001, || {
-        format!("expected 1001 to be left out, found {left_out}")
-    })?;
-    same(store, &model)?;
-    for (key, record) in model.iter_mut().step_by(7) {
-        record.extend_from_slice(b"longer");
-        call("put", store.put(key, record))?;
-    }
-    same(store, &model)
 }
 
 fn visit<R: RecordStore>(store: &mut R) -> Verdict {
