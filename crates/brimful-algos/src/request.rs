@@ -213,7 +213,6 @@ impl Request {
                     schemes: &Schemes::default(),
                     serializer: store.serializer.as_deref(),
                     cache: store.cache,
-                    partitions: None,
                     mode: store.mode(self.asynchronous)?,
                     lists: store.lists,
                     run: options,

@@ -47,7 +47,6 @@ fn on_store(
         schemes: &Schemes::default(),
         serializer,
         cache: None,
-        partitions: None,
         mode: Mode::Synchronous,
         lists: Lists::Memory,
         run: RunOptions { max_supersteps: supersteps, ..RunOptions::default() },

@@ -258,8 +258,7 @@ impl<P: VertexProgram> WorkerContext<P> {
         target: &P::Id,
         signal: P::Signal,
     ) -> Result<()> {
-        let partition =
-            phase.partitioner.partition(target, &mut self.target, phase.owners.len())?;
+        let partition = phase.partitioner.partition(target, &mut self.target, phase.owners.len());
         let (owner, place) = phase.owner(partition)?;
         self.counts.sent += 1;
         if delivery == Delivery::Combined && owner == self.me {

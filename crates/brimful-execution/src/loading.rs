@@ -117,7 +117,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
     /// # Errors
     /// Those of its store.
     pub fn add_vertex(&mut self, vertex: VertexOf<P>) -> Result<()> {
-        let partition = self.partitioner.partition(vertex.id(), &mut self.key, self.parts.len())?;
+        let partition = self.partitioner.partition(vertex.id(), &mut self.key, self.parts.len());
         self.gathered_bytes += (size_of::<VertexOf<P>>() + vertex.heap_bytes()) as u64;
         let part = element(&mut self.parts, partition, "partition")?;
         let part = part.get_mut().unwrap_or_else(PoisonError::into_inner);

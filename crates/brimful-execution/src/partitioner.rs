@@ -1,35 +1,20 @@
 //! The assignment of vertices to partitions, and of partitions to workers.
 
 use std::cmp::Reverse;
-use std::fmt;
 
 use brimful_store::checksum;
 use brimful_vertices::Id;
 
-use crate::error::{Error, Result};
-
-/// A user-defined partitioner: maps an id and the number of partitions to a partition.
-pub type OwnPartitioner<I> = dyn Fn(&I, usize) -> usize + Send + Sync;
+use crate::error::Result;
 
 /// The assignment of vertices to partitions.
+#[derive(Debug)]
 pub enum Partitioner<I> {
     /// By a hash of the id's bytes, the same on every machine.
     Hash,
     /// By ranges of ids: partition i has the ids from bound i-1 on and less than bound i. There is
     /// one bound less than partitions.
     Range(Vec<I>),
-    /// By a user-defined function, which must be deterministic.
-    Own(Box<OwnPartitioner<I>>),
-}
-
-impl<I: fmt::Debug> fmt::Debug for Partitioner<I> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Hash => f.write_str("Hash"),
-            Self::Range(bounds) => f.debug_tuple("Range").field(bounds).finish(),
-            Self::Own(_) => f.write_str("Own"),
-        }
-    }
 }
 
 impl<I: Id> Partitioner<I> {
@@ -57,12 +42,9 @@ impl<I: Id> Partitioner<I> {
     }
 
     /// The partition of the vertex `id`; `scratch` is a buffer for its bytes.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if a user-defined partitioner returns an invalid partition.
     #[inline]
-    pub fn partition(&self, id: &I, scratch: &mut Vec<u8>, partitions: usize) -> Result<usize> {
-        let partition = match self {
+    pub fn partition(&self, id: &I, scratch: &mut Vec<u8>, partitions: usize) -> usize {
+        match self {
             // The high half of the product of hash and number needs no division.
             Self::Hash => {
                 scratch.clear();
@@ -70,15 +52,7 @@ impl<I: Id> Partitioner<I> {
                 ((u128::from(checksum(scratch)) * partitions as u128) >> 64) as usize
             }
             Self::Range(bounds) => bounds.partition_point(|bound| bound <= id),
-            Self::Own(own) => own(id, partitions),
-        };
-        if partition < partitions {
-            return Ok(partition);
         }
-        Err(Error::Usage(format!(
-            "the partitioner puts vertex {id} into partition {partition}, and there are 0 to {}; correct it",
-            partitions - 1
-        )))
     }
 }
 
@@ -103,7 +77,7 @@ mod tests {
     use super::*;
 
     fn partition(partitioner: &Partitioner<u64>, id: u64, partitions: usize) -> usize {
-        partitioner.partition(&id, &mut Vec::new(), partitions).unwrap()
+        partitioner.partition(&id, &mut Vec::new(), partitions)
     }
 
     #[test]
@@ -128,17 +102,6 @@ mod tests {
         assert!(loads.iter().all(|load| (900..1110).contains(load)), "{loads:?}");
         let none = Partitioner::<u64>::balanced([].into_iter(), (0, 0), 3).unwrap();
         assert_eq!(partition(&none, 5, 3), 0);
-    }
-
-    #[test]
-    fn a_partitioner_that_names_what_is_not_there_is_refused() {
-        let own = Partitioner::<u64>::Own(Box::new(|id, _| *id as usize));
-        assert_eq!(partition(&own, 2, 3), 2);
-        let error = own.partition(&3, &mut Vec::new(), 3).unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "the partitioner puts vertex 3 into partition 3, and there are 0 to 2; correct it"
-        );
     }
 
     #[test]

@@ -314,8 +314,7 @@ fn run(
     let ids = Arc::clone(&program.ids);
     let schemes = Schemes::default();
     let (url, _folder) = of_one_run(&store.url, &schemes)?;
-    let stores =
-        StoreOptions { store: &url, schemes: &schemes, cache: store.cache, partitions: None };
+    let stores = StoreOptions { store: &url, schemes: &schemes, cache: store.cache };
     let lists = ExecutionOptions { lists: store.lists, ..ExecutionOptions::default() };
     // Reserved before the work; the size of larger states is not known yet.
     let mut memory = Growth::new(&resources.budget, "for the result")?;

@@ -12,7 +12,6 @@ const STEP_BYTES: u64 = 64 << 10;
 /// Bytes in use, all covered by a reservation.
 #[derive(Debug)]
 pub struct Growth {
-    budget: Arc<Budget>,
     held: Reservation,
     used: u64,
     purpose: &'static str,
@@ -21,17 +20,12 @@ pub struct Growth {
 impl Growth {
     /// No bytes yet. `purpose` completes "a memory budget of .. is too small".
     pub fn new(budget: &Arc<Budget>, purpose: &'static str) -> Result<Self> {
-        Ok(Self { budget: Arc::clone(budget), held: budget.reserve(0, purpose)?, used: 0, purpose })
+        Ok(Self { held: budget.reserve(0, purpose)?, used: 0, purpose })
     }
 
     /// Bytes in use.
     pub fn used(&self) -> u64 {
         self.used
-    }
-
-    /// The budget that provides the bytes.
-    pub fn budget(&self) -> &Arc<Budget> {
-        &self.budget
     }
 
     /// Takes `bytes` more.

@@ -43,8 +43,6 @@ pub struct StoreOptions<'s> {
     pub schemes: &'s Schemes,
     /// A cache in front of the store.
     pub cache: Option<Choice>,
-    /// Number of partitions; `None`: that of workers, or the most that the store supports.
-    pub partitions: Option<usize>,
 }
 
 /// Creates the serializer of a partition's records.
@@ -117,8 +115,7 @@ pub(crate) fn load<'r, P: VertexProgram<Id = u64> + Send>(
 where
     P::Edge: EdgeData,
 {
-    let partitions =
-        partitions_of(options.partitions, options.store, options.schemes, resources.workers())?;
+    let partitions = partitions_of(options.store, options.schemes, resources.workers())?;
     let copies = Copies::new(
         (options.store, options.schemes),
         options.cache.is_some(),
@@ -173,22 +170,9 @@ pub fn of_one_run(url: &str, schemes: &Schemes) -> Result<(String, Option<Tempor
     Ok((format!("{name}:{}", own.path().display()), Some(own)))
 }
 
-/// The requested number of partitions, or the number of workers, as far as the store supports it.
-pub(crate) fn partitions_of(
-    asked: Option<usize>,
-    store: &str,
-    schemes: &Schemes,
-    workers: usize,
-) -> Result<usize> {
-    let most = schemes.most_partitions(store)?;
-    match asked {
-        Some(asked) if most.is_some_and(|most| asked > most) => Err(Error::Usage(format!(
-            "the store {store:?} has a file open for each partition, and so {} of them at most, not {asked}",
-            most.unwrap_or_default()
-        ))),
-        Some(asked) => Ok(asked.max(1)),
-        None => Ok(workers.min(most.unwrap_or(usize::MAX))),
-    }
+/// The number of partitions of a run: that of workers, as far as the store supports it.
+pub(crate) fn partitions_of(store: &str, schemes: &Schemes, workers: usize) -> Result<usize> {
+    Ok(schemes.most_partitions(store)?.map_or(workers, |most| workers.min(most)))
 }
 
 /// Opens the stores of all partitions, empty.

@@ -157,7 +157,7 @@ pub fn hub_bytes(needs: &Needs, graph: &Graph, held: &Held<'_>) -> Result<u64> {
         (false, true) => size_of::<u8>(),
         (true, _) => size_of::<Tagged>(),
     };
-    let partitions = partitions_of(None, held.store, held.schemes, held.workers)?;
+    let partitions = partitions_of(held.store, held.schemes, held.workers)?;
     let hands = held.workers.min(partitions);
     let copies = Copies::new((held.store, held.schemes), held.cache.is_some(), data as u64, hands)?;
     bytes_of_graph(copies, (graph, needs.indexes, graph.connected()))
@@ -176,7 +176,7 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
     let tagged = planned.directed && needs.indexes.len() > 1;
     let average = Average { vertices, edges, serializer: planned.serializer.unwrap_or("native") };
     let sample = by_size((words(needs.state), words(needs.sum)), (weighted, tagged), average)?;
-    let partitions = partitions_of(None, store, schemes, workers)?;
+    let partitions = partitions_of(store, schemes, workers)?;
     let result = connected * needs.state;
     let beside =
         result + planned.hubs + LoadingShares::least(workers, partitions, edge_bytes(weighted));

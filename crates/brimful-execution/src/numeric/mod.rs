@@ -56,8 +56,6 @@ pub struct NumericOptions<'s> {
     pub serializer: Option<&'s str>,
     /// A cache in front of the store.
     pub cache: Option<Choice>,
-    /// Number of partitions; `None`: that of workers, or the most that the store supports.
-    pub partitions: Option<usize>,
     /// With or without supersteps.
     pub mode: Mode,
     /// The location of the lists.
@@ -201,8 +199,7 @@ fn in_terms_of_the_run<P: Program>(
     let mut bytes = minimum_bytes(program, graph, options, resources).unwrap_or(0);
     if *budget != own.total() {
         // A store has its partition's share of half of the remaining memory.
-        let partitions =
-            partitions_of(options.partitions, options.store, options.schemes, resources.workers());
+        let partitions = partitions_of(options.store, options.schemes, resources.workers());
         let missing =
             2 * partitions.map_or(1, |count| count as u64) * needed.saturating_sub(*budget);
         bytes = bytes.max(own.limit().saturating_add(missing));
@@ -318,8 +315,8 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
         // Vertices without edges are in the store only if they take part in every superstep.
         let count = if facts.is_full { graph.vertices() } else { graph.connected() };
         let part = Part { graph, indexes, vertices: count, is_weighted: options.run.weighted };
-        let NumericOptions { store, schemes, cache, partitions, .. } = *options;
-        let stores = StoreOptions { store, schemes, cache, partitions };
+        let NumericOptions { store, schemes, cache, .. } = *options;
+        let stores = StoreOptions { store, schemes, cache };
         let lists = ExecutionOptions {
             signal_threshold: options.run.signal_threshold,
             collect_threshold: options.run.collect_threshold,

@@ -90,7 +90,6 @@ fn compare<P: Program>(
                         schemes: &schemes,
                         cache: (kind == "file").then(|| "score:90".parse().unwrap()),
                         serializer: None,
-                        partitions: Some(3),
                         mode,
                         lists: Lists::Memory,
                         run: options.clone(),
@@ -207,7 +206,6 @@ fn what_counts_on_supersteps_is_refused_without_them() {
         schemes: &schemes,
         cache: None,
         serializer: None,
-        partitions: None,
         mode: Mode::Asynchronous(Schedule::Throughput),
         lists: Lists::Memory,
         run: RunOptions::default(),
@@ -226,11 +224,28 @@ fn what_counts_on_supersteps_is_refused_without_them() {
     let options = NumericOptions { store: "left", schemes: &left, ..options };
     let error = run(&Levels { sources: 0.into() }, &graph, &options, &resources(2)).err().unwrap();
     assert!(error.to_string().contains("has 2 vertices of another run"), "{error}");
-    let store = format!("file:{}", folder.path().join("vertices").display());
-    let options = NumericOptions { store: &store, schemes: &schemes, ..options };
-    let options = NumericOptions { partitions: Some(9), ..options };
-    let error = run(&Levels { sources: 0.into() }, &graph, &options, &resources(2)).err().unwrap();
-    assert!(error.to_string().contains("8 of them at most, not 9"), "{error}");
+}
+
+#[test]
+fn a_store_on_disk_has_fewer_partitions_than_there_are_workers() {
+    let folder = tempfile::tempdir().unwrap();
+    let graph = graph(folder.path(), true);
+    let program = Levels { sources: 0.into() };
+    let expected = brimful_engine::run(&program, &graph, &RunOptions::default(), &resources(2));
+    let (schemes, store) =
+        (Schemes::default(), format!("file:{}", folder.path().join("vertices").display()));
+    assert_eq!(schemes.most_partitions(&store).unwrap(), Some(8));
+    let options = NumericOptions {
+        store: &store,
+        schemes: &schemes,
+        cache: None,
+        serializer: None,
+        mode: Mode::Synchronous,
+        lists: Lists::Memory,
+        run: RunOptions::default(),
+    };
+    let (output, _) = run(&program, &graph, &options, &resources(9)).unwrap();
+    assert!(states(&output).0 == states(&expected.unwrap()).0);
 }
 
 /// Fails at the vertex with this rank.
@@ -268,7 +283,6 @@ fn a_failing_program_ends_the_run_and_names_the_users_vertex() {
             schemes: &schemes,
             serializer: None,
             cache: None,
-            partitions: None,
             mode: Mode::Synchronous,
             lists: Lists::Memory,
             run: RunOptions::default(),

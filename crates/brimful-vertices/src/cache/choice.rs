@@ -73,7 +73,7 @@ impl Choice {
     ) -> Result<Box<dyn VertexStore<V>>> {
         Ok(match self.kind {
             Kind::Lru => Box::new(Cache::new(store, self.capacity, Lru::default(), budget)?),
-            Kind::Score => Box::new(Cache::new(store, self.capacity, Score::by_use(), budget)?),
+            Kind::Score => Box::new(Cache::new(store, self.capacity, Score::default(), budget)?),
         })
     }
 }

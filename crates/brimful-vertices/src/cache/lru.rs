@@ -34,8 +34,8 @@ impl Lru {
     }
 }
 
-impl<V> Policy<V> for Lru {
-    fn admitted(&mut self, slot: usize, _: &V) {
+impl Policy for Lru {
+    fn admitted(&mut self, slot: usize) {
         let places = self.later.len().max(slot + 2);
         self.later.resize(places, 0);
         self.earlier.resize(places, 0);
@@ -43,7 +43,7 @@ impl<V> Policy<V> for Lru {
     }
 
     #[inline]
-    fn used(&mut self, slot: usize, _: &V) {
+    fn used(&mut self, slot: usize) {
         if self.earlier[0] != slot + 1 {
             self.unlink(slot + 1);
             self.link_first(slot + 1);

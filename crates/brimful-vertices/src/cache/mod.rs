@@ -29,11 +29,11 @@ use crate::store::{Borrower, CacheStats, StoreStats, VertexStore};
 use crate::vertex::Stored;
 
 /// The policy of evictions. Slots are numbered from 0; each holds at most one vertex.
-pub trait Policy<V>: Send {
+pub trait Policy: Send {
     /// A new vertex is in this slot.
-    fn admitted(&mut self, slot: usize, vertex: &V);
+    fn admitted(&mut self, slot: usize);
     /// The vertex in this slot was lent.
-    fn used(&mut self, slot: usize, vertex: &V);
+    fn used(&mut self, slot: usize);
     /// The slot is now empty.
     fn left(&mut self, slot: usize);
     /// Chooses the evictions from a full cache: at least one slot, unless all are empty.
@@ -51,7 +51,7 @@ pub struct Cache<T, V, P> {
     stats: CacheStats,
 }
 
-impl<T: VertexStore<V>, V: Stored, P: Policy<V>> Cache<T, V, P> {
+impl<T: VertexStore<V>, V: Stored, P: Policy> Cache<T, V, P> {
     /// An empty cache over `store` of at most `capacity` vertices, or fewer if `budget` is short.
     ///
     /// # Errors
@@ -66,7 +66,8 @@ impl<T: VertexStore<V>, V: Stored, P: Policy<V>> Cache<T, V, P> {
     }
 
     /// True if the vertex is cached.
-    pub fn holds(&self, id: &V::Id) -> bool {
+    #[cfg(test)]
+    fn holds(&self, id: &V::Id) -> bool {
         self.shelf.find(id).is_some()
     }
 
@@ -114,7 +115,7 @@ impl<T: VertexStore<V>, V: Stored, P: Policy<V>> Cache<T, V, P> {
     }
 }
 
-impl<T: VertexStore<V>, V: Stored, P: Policy<V>> VertexStore<V> for Cache<T, V, P> {
+impl<T: VertexStore<V>, V: Stored, P: Policy> VertexStore<V> for Cache<T, V, P> {
     fn insert(&mut self, vertex: V) -> Result<bool> {
         if self.shelf.find(vertex.id()).is_some() || !self.store.insert(vertex.clone())? {
             return Ok(false);

@@ -33,7 +33,7 @@ pub(super) struct Shelf<V, P> {
     growth: Growth,
 }
 
-impl<V: Stored, P: Policy<V>> Shelf<V, P> {
+impl<V: Stored, P: Policy> Shelf<V, P> {
     pub(super) fn new(policy: P, budget: &Arc<Budget>) -> Result<Self> {
         Ok(Self {
             policy,
@@ -74,7 +74,7 @@ impl<V: Stored, P: Policy<V>> Shelf<V, P> {
         let Some(entry) = &mut self.slots[slot] else {
             return Ok(());
         };
-        self.policy.used(slot, &entry.vertex);
+        self.policy.used(slot);
         // Dirty until the loan ends well: a borrower that fails or panics may have changed the
         // vertex.
         let was_dirty = std::mem::replace(&mut entry.is_dirty, true);
@@ -143,7 +143,7 @@ impl<V: Stored, P: Policy<V>> Shelf<V, P> {
     pub(super) fn place(&mut self, vertex: V) -> usize {
         let slot = self.free.pop().unwrap_or(self.slots.len());
         self.index.insert(self.hasher.hash_one(vertex.id()), slot as u64);
-        self.policy.admitted(slot, &vertex);
+        self.policy.admitted(slot);
         let entry = Some(Entry { vertex, is_dirty: false });
         match self.slots.get_mut(slot) {
             Some(place) => *place = entry,

@@ -46,17 +46,16 @@ fn caches_of_any_size_over_any_store_and_over_each_other_conform() {
     for capacity in [1, 2, 7, 1000] {
         check_vertices(&mut || Cache::new(bytes(&budget)?, capacity, Lru::default(), &budget))
             .unwrap();
-        check_vertices(&mut || Cache::new(bytes(&budget)?, capacity, Score::by_use(), &budget))
+        check_vertices(&mut || Cache::new(bytes(&budget)?, capacity, Score::default(), &budget))
             .unwrap();
-        let edges = |vertex: &Sample| vertex.edges().len() as f64;
         check_vertices(&mut || {
-            Cache::new(MemoryStore::new(&budget)?, capacity, Score::by(edges), &budget)
+            Cache::new(MemoryStore::new(&budget)?, capacity, Score::default(), &budget)
         })
         .unwrap();
         check_vertices(&mut || {
             let inner = Serialized::new(BytesStore::new(&budget)?, Native);
             let inner = Cache::new(inner, 3 * capacity, Lru::default(), &budget)?;
-            Cache::new(inner, capacity, Score::by_use(), &budget)
+            Cache::new(inner, capacity, Score::default(), &budget)
         })
         .unwrap();
     }
@@ -110,7 +109,7 @@ fn updates_survive_evictions_of_either_cache() {
     let budget = Budget::new(64 << 20, 0);
     let caches: [Box<dyn VertexStore<Sample>>; 2] = [
         Box::new(lru(10)),
-        Box::new(Cache::new(bytes(&budget).unwrap(), 10, Score::by_use(), &budget).unwrap()),
+        Box::new(Cache::new(bytes(&budget).unwrap(), 10, Score::default(), &budget).unwrap()),
     ];
     for mut cache in caches {
         cache.load(&mut (0..100).map(vertex)).unwrap();
@@ -137,18 +136,18 @@ fn updates_survive_evictions_of_either_cache() {
 #[test]
 fn those_below_the_average_leave_in_one_pass() {
     let budget = Budget::new(64 << 20, 0);
-    let by_state = Score::by(|vertex: &Sample| vertex.state);
-    let mut cache = Cache::new(bytes(&budget).unwrap(), 6, by_state, &budget).unwrap();
+    let mut cache = Cache::new(bytes(&budget).unwrap(), 6, Score::default(), &budget).unwrap();
+    let loans = [1, 2, 3, 4, 5, 9];
+    loans.into_iter().for_each(|id| assert!(cache.insert(vertex(id)).unwrap()));
     // The average is 4.
-    [1, 2, 3, 4, 5, 9].into_iter().for_each(|id| assert!(cache.insert(vertex(id)).unwrap()));
+    loans.into_iter().for_each(|id| (0..id).for_each(|_| touch(&mut cache, id)));
     cache.insert(vertex(0)).unwrap();
     assert!([1, 2, 3].iter().all(|id| !cache.holds(id)));
     assert!([4, 5, 9, 0].iter().all(|id| cache.holds(id)));
     assert_eq!(cache.stats().unwrap().caches[0].evicted, 3);
 
-    // Vertices of equal worth are evicted too.
-    let mut cache =
-        Cache::new(bytes(&budget).unwrap(), 4, Score::by(|_: &Sample| f64::NAN), &budget).unwrap();
+    // Of vertices with equal scores every second one leaves.
+    let mut cache = Cache::new(bytes(&budget).unwrap(), 4, Score::default(), &budget).unwrap();
     (0..5).for_each(|id| assert!(cache.insert(vertex(id)).unwrap()));
     assert_eq!(cache.stats().unwrap().caches[0].evicted, 2);
 }
@@ -156,7 +155,7 @@ fn those_below_the_average_leave_in_one_pass() {
 #[test]
 fn what_was_used_long_ago_leaves_the_score_cache() {
     let budget = Budget::new(64 << 20, 0);
-    let mut cache = Cache::new(bytes(&budget).unwrap(), 8, Score::by_use(), &budget).unwrap();
+    let mut cache = Cache::new(bytes(&budget).unwrap(), 8, Score::default(), &budget).unwrap();
     cache.load(&mut (0..1000).map(vertex)).unwrap();
     (0..100).for_each(|_| touch(&mut cache, 0));
     (1..20).for_each(|id| touch(&mut cache, id));
