@@ -5,8 +5,9 @@ use brimful_engine::extent::Extent;
 use brimful_engine::forecast::{Forecast, Setting, Steps};
 use brimful_engine::needs::{GatherNeeds, Needs};
 use brimful_engine::{Gather, Program};
+use brimful_execution::from_graph::StoreOptions;
 use brimful_execution::numeric;
-use brimful_execution::numeric::forecast::{Held, Planned, Taken};
+use brimful_execution::numeric::forecast::{Planned, Taken};
 use brimful_graph::sizes::Sizes;
 use brimful_graph::{Graph, Index};
 use brimful_vertices::Schemes;
@@ -118,22 +119,19 @@ impl<'p> Planner<'p> {
             Subject::Graph(graph) => (graph.vertices(), graph.description().directed),
             Subject::Sizes(sizes) => (sizes.vertices, !sizes.undirected),
         };
-        let schemes = &Schemes::default();
+        let stores =
+            StoreOptions { store: &store.url, schemes: &Schemes::default(), cache: store.cache };
         let (weighted, workers) = (extent.weighted, self.workers);
         let hubs = match self.subject {
             Subject::Graph(graph) => {
-                let held =
-                    Held { store: &store.url, schemes, cache: store.cache, weighted, workers };
-                numeric::forecast::hub_bytes(needs, graph, &held)?
+                numeric::forecast::hub_bytes(needs, graph, &stores, (weighted, workers))?
             }
             // The edges of single vertices are unknown.
             Subject::Sizes(_) => 0,
         };
         let planned = Planned {
-            store: &store.url,
-            schemes,
+            stores,
             serializer: store.serializer.as_deref(),
-            cache: store.cache,
             lists: store.lists,
             vertices: (all, extent.vertices),
             edges: extent.edges(),

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use brimful_engine::checkpoint::CheckpointOptions;
 use brimful_engine::{self as engine, Isolated, Program, ResultTable, RunOptions, Values};
+use brimful_execution::from_graph::StoreOptions;
 use brimful_execution::numeric::{self, NumericOptions};
-use brimful_execution::{self as execution, Lists, Mode, Schedule};
+use brimful_execution::{self as execution, ListLocation, RunMode, Scheduler};
 use brimful_graph::Graph;
 use brimful_graph::codec::WeightType;
 use brimful_graph::ids::ExternalId;
@@ -74,9 +75,9 @@ pub struct StoreChoice {
     /// A cache in front of the store.
     pub cache: Option<Choice>,
     /// The location of vertices that wait to signal, and of signals that wait to be collected.
-    pub lists: Lists,
+    pub lists: ListLocation,
     /// The order of vertices in the asynchronous mode; `None`: the default.
-    pub schedule: Option<Schedule>,
+    pub schedule: Option<Scheduler>,
 }
 
 impl StoreChoice {
@@ -84,10 +85,10 @@ impl StoreChoice {
     ///
     /// # Errors
     /// [`execution::Error::Usage`] for a scheduler of a run in supersteps.
-    pub fn mode(&self, asynchronous: bool) -> execution::Result<Mode> {
+    pub fn mode(&self, asynchronous: bool) -> execution::Result<RunMode> {
         match (asynchronous, self.schedule) {
-            (true, schedule) => Ok(Mode::Asynchronous(schedule.unwrap_or_default())),
-            (false, None) => Ok(Mode::Synchronous),
+            (true, schedule) => Ok(RunMode::Asynchronous(schedule.unwrap_or_default())),
+            (false, None) => Ok(RunMode::Synchronous),
             (false, Some(_)) => Err(execution::Error::Usage(
                 "a scheduler is for the asynchronous mode; add --mode async, or leave --scheduler out \
                  (Python: mode=, scheduler=)"
@@ -105,7 +106,7 @@ pub struct Finished {
     /// Figures.
     pub stats: engine::Stats,
     /// Figures of the store, if there was one.
-    pub store: Option<execution::Stats>,
+    pub store: Option<execution::ExecutionStats>,
     /// The variant of the algorithm that ran.
     pub variant: &'static str,
 }
@@ -124,7 +125,7 @@ pub(crate) struct Output<P: Program> {
 /// Figures of a run, and of its store if it had one.
 pub(crate) struct Stats {
     pub(crate) run: engine::Stats,
-    store: Option<execution::Stats>,
+    store: Option<execution::ExecutionStats>,
 }
 
 impl From<engine::Stats> for Stats {
@@ -208,11 +209,10 @@ impl Request {
         let (output, store) = match &self.store {
             None => (engine::run(program, graph, &options, resources)?, None),
             Some(store) => {
+                let schemes = &Schemes::default();
                 let options = NumericOptions {
-                    store: &store.url,
-                    schemes: &Schemes::default(),
+                    stores: StoreOptions { store: &store.url, schemes, cache: store.cache },
                     serializer: store.serializer.as_deref(),
-                    cache: store.cache,
                     mode: store.mode(self.asynchronous)?,
                     lists: store.lists,
                     run: options,

@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use brimful_execution::{
-    Delivery, Execution, ExecutionOptions, Failure, Limits, Loading, Mode, Partitioner, VertexOf,
-    VertexProgram,
+    Delivery, Execution, ExecutionOptions, Failure, Loading, Partitioner, RunLimits, RunMode,
+    VertexOf, VertexProgram,
 };
 use brimful_store::{Budget, Job, Resources, memory};
 use brimful_vertices::serializer::{Compact, Native};
@@ -159,8 +159,8 @@ fn measure<S: VertexStore<VertexOf<Ranks>>>(
     let bytes = execution.stats().unwrap().store_memory_bytes / vertices;
 
     let begin = Instant::now();
-    let limits = Limits { max_supersteps: supersteps, ..Limits::default() };
-    execution.run(Mode::Synchronous, &limits, |_| Ok(false)).unwrap();
+    let limits = RunLimits { max_supersteps: supersteps, ..RunLimits::default() };
+    execution.run(RunMode::Synchronous, &limits, |_| Ok(false)).unwrap();
     let superstep = begin.elapsed().as_secs_f64() / supersteps as f64;
     let stats = execution.stats().unwrap();
     assert_eq!(stats.signals_sent, vertices * degree * supersteps, "signals sent");

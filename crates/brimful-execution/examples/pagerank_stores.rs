@@ -16,8 +16,9 @@ use std::time::Instant;
 
 use brimful_algos::pagerank::{PageRank, Variant};
 use brimful_engine::RunOptions;
+use brimful_execution::from_graph::StoreOptions;
 use brimful_execution::numeric::{NumericOptions, run};
-use brimful_execution::{Lists, Mode};
+use brimful_execution::{ListLocation, RunMode};
 use brimful_graph::segment_reader::SegmentReader;
 use brimful_graph::{Graph, Index};
 use brimful_store::{Budget, Job, Resources};
@@ -43,12 +44,10 @@ fn on_store(
     resources: &Resources,
 ) -> Result<(), Box<dyn Error>> {
     let options = NumericOptions {
-        store,
-        schemes: &Schemes::default(),
+        stores: StoreOptions { store, schemes: &Schemes::default(), cache: None },
         serializer,
-        cache: None,
-        mode: Mode::Synchronous,
-        lists: Lists::Memory,
+        mode: RunMode::Synchronous,
+        lists: ListLocation::Memory,
         run: RunOptions { max_supersteps: supersteps, ..RunOptions::default() },
     };
     let program = PageRank::<f64>::new(Variant::Unnormalized, DAMPING, 0.0)?;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use brimful_execution::from_graph::{StoreOptions, start};
 use brimful_execution::{
-    Delivery, ExecutionOptions, Failure, Limits, Mode, Schedule, VertexOf, VertexProgram,
+    Delivery, ExecutionOptions, Failure, RunLimits, RunMode, Scheduler, VertexOf, VertexProgram,
 };
 use brimful_graph::Graph;
 use brimful_store::{Budget, Job, Resources};
@@ -53,14 +53,14 @@ impl VertexProgram for Ranks {
 }
 
 /// Runs in a mode; returns signals, seconds and the sum of all states.
-fn measure(graph: &Graph, mode: Mode, resources: &Resources) -> (u64, f64, f64) {
+fn measure(graph: &Graph, mode: RunMode, resources: &Resources) -> (u64, f64, f64) {
     let schemes = Schemes::default();
     let stores = StoreOptions { store: "memory", schemes: &schemes, cache: None };
     let options = ExecutionOptions { signal_threshold: Some(1e-5), ..ExecutionOptions::default() };
     let serializer = || Ok(Box::new(Compact) as _);
     let mut execution =
         start(Ranks, (graph, false), (&stores, &options), &serializer, None, resources).unwrap();
-    execution.run(mode, &Limits::default(), |_| Ok(false)).unwrap();
+    execution.run(mode, &RunLimits::default(), |_| Ok(false)).unwrap();
     let stats = execution.stats().unwrap();
     let mut sum = 0.0;
     let mut add = |vertex: &mut Loan<'_, VertexOf<Ranks>>| {
@@ -78,9 +78,9 @@ fn main() {
         Resources::new(Budget::new(1 << 40, 0), Arc::new(Job::new()), Some(threads)).unwrap();
     let graph = Graph::open(Path::new(&arguments[0]), resources.job.traffic()).unwrap();
     let modes = [
-        ("sync", Mode::Synchronous),
-        ("throughput", Mode::Asynchronous(Schedule::Throughput)),
-        ("latency", Mode::Asynchronous(Schedule::LowLatency)),
+        ("sync", RunMode::Synchronous),
+        ("throughput", RunMode::Asynchronous(Scheduler::Throughput)),
+        ("latency", RunMode::Asynchronous(Scheduler::LowLatency)),
     ];
     let fields = modes.map(|(name, mode)| {
         let (signals, seconds, sum) = measure(&graph, mode, &resources);

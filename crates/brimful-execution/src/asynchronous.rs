@@ -10,7 +10,7 @@ use brimful_vertices::VertexStore;
 
 use crate::context::{Next, Phase};
 use crate::error::Result;
-use crate::options::Schedule;
+use crate::options::Scheduler;
 use crate::program::{VertexOf, VertexProgram};
 use crate::synchronous::collect;
 use crate::worker::{After, Worker};
@@ -19,7 +19,7 @@ use crate::worker::{After, Worker};
 pub(crate) fn work<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
     phase: &Phase<'_, P>,
     worker: &mut Worker<P, S>,
-    schedule: Schedule,
+    schedule: Scheduler,
 ) -> Result<()> {
     if worker.is_fresh {
         worker.signal_all(phase)?;
@@ -71,9 +71,9 @@ fn sweep<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
     phase: &Phase<'_, P>,
     worker: &mut Worker<P, S>,
     place: usize,
-    schedule: Schedule,
+    schedule: Scheduler,
 ) -> Result<()> {
-    let at_once = schedule == Schedule::LowLatency;
+    let at_once = schedule == Scheduler::LowLatency;
     while let Some((id, after)) = worker.collect(phase, place, at_once)? {
         if let After::Due(score) = after {
             worker.context.mark(place, &id, Some(score))?;

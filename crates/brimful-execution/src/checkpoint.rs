@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::program::{VertexOf, VertexProgram};
-use crate::{Execution, Loading, Mode};
+use crate::{Execution, Loading, RunMode};
 
 /// The checkpoints of one run.
-pub struct Checkpoints<'c> {
+pub struct RunCheckpoints<'c> {
     checkpointer: Checkpointer<'c>,
     /// The number of the last checkpoint; `None` in synchronous mode, which counts supersteps.
     number: Option<u64>,
@@ -35,7 +35,7 @@ pub(crate) struct PriorRun {
     pub(crate) signals_sent: u64,
 }
 
-impl<'c> Checkpoints<'c> {
+impl<'c> RunCheckpoints<'c> {
     /// Opens the folder of checkpoints, for a run of at most so many supersteps if it is
     /// synchronous. `own` are the parameters that the program's states depend on.
     ///
@@ -44,12 +44,12 @@ impl<'c> Checkpoints<'c> {
     /// asynchronous mode.
     pub fn open(
         options: &'c CheckpointOptions,
-        (mode, max_supersteps): (Mode, u64),
+        (mode, max_supersteps): (RunMode, u64),
         graph: &Graph,
         own: &[(&str, String)],
         resources: &'c Resources,
     ) -> Result<Self> {
-        let is_synchronous = mode == Mode::Synchronous;
+        let is_synchronous = mode == RunMode::Synchronous;
         if !is_synchronous && matches!(options.every, Some(Every::Supersteps(_))) {
             return Err(Error::Usage(
                 "asynchronous mode has no supersteps to count; make checkpoints by time, such as every 30s"
@@ -114,7 +114,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
     /// Those of the vertices, and of writing this checkpoint or the one before.
     pub fn checkpoint(
         &mut self,
-        checkpoints: &mut Checkpoints<'_>,
+        checkpoints: &mut RunCheckpoints<'_>,
         serializer: &mut dyn Serializer<VertexOf<P>>,
     ) -> Result<()> {
         let stats = self.stats()?;
@@ -141,7 +141,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'_, P, S> {
     /// stores.
     pub fn resume(
         &mut self,
-        checkpoints: &mut Checkpoints<'_>,
+        checkpoints: &mut RunCheckpoints<'_>,
         serializer: &mut dyn Serializer<VertexOf<P>>,
     ) -> Result<bool> {
         let (mut newest, mut block) = (None, Buffer::new());

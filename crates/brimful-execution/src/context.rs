@@ -49,7 +49,7 @@ impl<P: VertexProgram> Phase<'_, P> {
 
 /// Counters of a worker.
 #[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Counts {
+pub(crate) struct WorkerCounts {
     pub(crate) sent: u64,
     pub(crate) signalled: u64,
     pub(crate) collected: u64,
@@ -69,7 +69,7 @@ pub(crate) struct WorkerContext<P: VertexProgram> {
     pub(crate) me: usize,
     pub(crate) to_signal: Vec<IdSet<P::Id>>,
     pub(crate) mailboxes: Vec<Mailbox<P>>,
-    pub(crate) counts: Counts,
+    pub(crate) counts: WorkerCounts,
     /// A packet for each partition.
     outboxes: Vec<Vec<u8>>,
     /// Combined signals to each own partition, which need no serialization before their mailbox.
@@ -151,7 +151,7 @@ impl<P: VertexProgram> WorkerContext<P> {
             to_signal,
             own_signals: mailboxes.iter().map(|_| Vec::new()).collect(),
             mailboxes,
-            counts: Counts::default(),
+            counts: WorkerCounts::default(),
             outboxes: vec![Vec::new(); partitions],
             until_poll: POLL_EVERY,
             began: Instant::now(),

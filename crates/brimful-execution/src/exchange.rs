@@ -49,7 +49,7 @@ pub(crate) enum Event {
 /// Queues of packets, one for each worker.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    shared: Mutex<Shared>,
+    state: Mutex<ExchangeState>,
     wake: Vec<Condvar>,
     /// Packets in each queue, readable without the lock.
     queued: Vec<AtomicUsize>,
@@ -76,12 +76,12 @@ enum Doing {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct ExchangeState {
     queues: Vec<VecDeque<Packet>>,
     inboxes: Vec<Inbox>,
 }
 
-impl Shared {
+impl ExchangeState {
     /// True if no worker is busy and no packet is in flight.
     fn is_quiet(&self) -> bool {
         self.inboxes.iter().all(|inbox| inbox.doing != Doing::Work && inbox.sent == inbox.received)
@@ -103,7 +103,7 @@ impl Exchange {
     pub(crate) fn new(workers: usize, most_bytes: usize) -> Self {
         let queues = (0..workers).map(|_| VecDeque::new()).collect();
         Self {
-            shared: Mutex::new(Shared { queues, inboxes: vec![Inbox::default(); workers] }),
+            state: Mutex::new(ExchangeState { queues, inboxes: vec![Inbox::default(); workers] }),
             wake: (0..workers).map(|_| Condvar::new()).collect(),
             queued: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
             stopped: AtomicBool::new(false),
@@ -111,8 +111,8 @@ impl Exchange {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shared> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, ExchangeState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sets all workers to busy. Packets that a stop left in the queues are still there.
@@ -123,14 +123,14 @@ impl Exchange {
 
     /// Puts a packet into the queue of worker `to`; returns it if the queue is full.
     pub(crate) fn post(&self, to: usize, packet: Packet) -> Result<(), Packet> {
-        let mut shared = self.lock();
-        let inbox = &mut shared.inboxes[to];
+        let mut state = self.lock();
+        let inbox = &mut state.inboxes[to];
         if inbox.bytes > 0 && inbox.bytes + packet.messages.len() > self.most_bytes {
             return Err(packet);
         }
         inbox.bytes += packet.messages.len();
         inbox.sent += 1;
-        shared.queues[to].push_back(packet);
+        state.queues[to].push_back(packet);
         self.queued[to].fetch_add(1, Ordering::Relaxed);
         self.wake[to].notify_one();
         Ok(())
@@ -144,9 +144,9 @@ impl Exchange {
         self.pop(&mut self.lock(), me)
     }
 
-    fn pop(&self, shared: &mut Shared, me: usize) -> Option<Packet> {
-        let packet = shared.queues[me].pop_front()?;
-        let inbox = &mut shared.inboxes[me];
+    fn pop(&self, state: &mut ExchangeState, me: usize) -> Option<Packet> {
+        let packet = state.queues[me].pop_front()?;
+        let inbox = &mut state.inboxes[me];
         inbox.bytes -= packet.messages.len();
         inbox.received += 1;
         inbox.doing = Doing::Work;
@@ -163,9 +163,9 @@ impl Exchange {
     /// Waits until the queue of `to` may have space, a packet for `me` arrives, or the work is
     /// stopped.
     pub(crate) fn wait_for_space(&self, me: usize, to: usize) {
-        let mut shared = self.lock();
-        while shared.queues[me].is_empty() && !shared.queues[to].is_empty() && !self.is_stopped() {
-            shared = self.wake[me].wait(shared).unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
+        while state.queues[me].is_empty() && !state.queues[to].is_empty() && !self.is_stopped() {
+            state = self.wake[me].wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -173,37 +173,37 @@ impl Exchange {
     /// an under-loaded one `until` its back-off ends.
     pub(crate) fn wait(&self, me: usize, until: Option<Instant>) -> Event {
         let doing = if until.is_some() { Doing::Wait } else { Doing::Nothing };
-        let mut shared = self.lock();
-        shared.inboxes[me].doing = doing;
+        let mut state = self.lock();
+        state.inboxes[me].doing = doing;
         loop {
             if self.is_stopped() {
                 return Event::Stopped;
             }
-            if let Some(packet) = self.pop(&mut shared, me) {
+            if let Some(packet) = self.pop(&mut state, me) {
                 return Event::Packet(packet);
             }
-            if shared.is_quiet() {
+            if state.is_quiet() {
                 self.wake_all();
-                if !shared.turn() {
+                if !state.turn() {
                     // This is final: only busy workers send.
                     return Event::Settled;
                 }
             }
             // Another worker may have ended the back-off.
-            if shared.inboxes[me].doing == Doing::Work {
+            if state.inboxes[me].doing == Doing::Work {
                 return Event::Turn;
             }
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            shared = match left {
+            state = match left {
                 Some(left) if left.is_zero() => {
-                    shared.inboxes[me].doing = Doing::Work;
+                    state.inboxes[me].doing = Doing::Work;
                     return Event::Enough;
                 }
                 Some(left) => {
-                    let woken = self.wake[me].wait_timeout(shared, left);
+                    let woken = self.wake[me].wait_timeout(state, left);
                     woken.unwrap_or_else(PoisonError::into_inner).0
                 }
-                None => self.wake[me].wait(shared).unwrap_or_else(PoisonError::into_inner),
+                None => self.wake[me].wait(state).unwrap_or_else(PoisonError::into_inner),
             }
         }
     }
@@ -293,8 +293,8 @@ mod models {
         loom::model(move || {
             let exchange = Arc::new(Exchange::new(2, most_bytes));
             exchange.begin();
-            let shared = Arc::clone(&exchange);
-            let thread = loom::thread::spawn(move || other(&shared));
+            let theirs = Arc::clone(&exchange);
+            let thread = loom::thread::spawn(move || other(&theirs));
             let (taken, others) = (one(&exchange), thread.join().unwrap());
             check(taken, others);
         });

@@ -20,7 +20,7 @@
 //! # use brimful_store::{Budget, Job, Resources};
 //! # use brimful_execution::{Failure, VertexOf, VertexProgram};
 //! # use brimful_vertices::{Edge, Loan};
-//! use brimful_execution::{Execution, ExecutionOptions, Limits, Loading, Mode, Partitioner, Schedule};
+//! use brimful_execution::{Execution, ExecutionOptions, Loading, Partitioner, RunLimits, RunMode, Scheduler};
 //! use brimful_vertices::{Edges, MemoryStore};
 //!
 //! # struct Distances { source: u64 }
@@ -50,8 +50,8 @@
 //!     loading.add(id, Edges::from_iter(edges))?;
 //! }
 //! let mut execution = Execution::start(loading, &ExecutionOptions::default())?;
-//! let mode = Mode::Asynchronous(Schedule::default());
-//! assert_eq!(execution.run(mode, &Limits::default(), |_| Ok(false))?, Reason::NoChange);
+//! let mode = RunMode::Asynchronous(Scheduler::default());
+//! assert_eq!(execution.run(mode, &RunLimits::default(), |_| Ok(false))?, Reason::NoChange);
 //!
 //! let mut farthest: f64 = 0.0;
 //! execution.for_each(&mut |vertex| {
@@ -81,8 +81,8 @@ mod worker;
 
 pub use error::{Error, Failure, Result};
 pub use loading::Loading;
-pub use options::{ExecutionOptions, Limits, Lists, Mode, Schedule};
+pub use options::{ExecutionOptions, ListLocation, RunLimits, RunMode, Scheduler};
 pub use partitioner::Partitioner;
 pub use program::{COLLECT_THRESHOLD, Delivery, SIGNAL_THRESHOLD, VertexOf, VertexProgram};
 pub use run::Execution;
-pub use stats::Stats;
+pub use stats::ExecutionStats;

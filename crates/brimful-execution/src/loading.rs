@@ -38,7 +38,7 @@ pub(crate) struct Loaded<P: VertexProgram, S> {
 }
 
 /// A partition in loading.
-struct Part<P: VertexProgram, S> {
+struct LoadingPartition<P: VertexProgram, S> {
     store: S,
     gathered: Vec<VertexOf<P>>,
     edges: u64,
@@ -49,7 +49,7 @@ pub struct Loading<'r, P: VertexProgram, S> {
     pub(crate) program: P,
     pub(crate) partitioner: Partitioner<P::Id>,
     pub(crate) resources: &'r Resources,
-    parts: Vec<Mutex<Part<P, S>>>,
+    parts: Vec<Mutex<LoadingPartition<P, S>>>,
     memory: Reservation,
     gathered_bytes: u64,
     duplicates: u64,
@@ -76,7 +76,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
         }
         let bytes = gathered_bytes(resources.budget.free());
         let memory = resources.budget.reserve(bytes, "to load vertices")?;
-        let part = |store| Mutex::new(Part { store, gathered: Vec::new(), edges: 0 });
+        let part = |store| Mutex::new(LoadingPartition { store, gathered: Vec::new(), edges: 0 });
         Ok(Self {
             program,
             partitioner,
@@ -132,7 +132,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
 
     /// Bytes of memory of the stores.
     pub(crate) fn store_bytes(&mut self) -> Result<u64> {
-        let part = |part: &mut Mutex<Part<P, S>>| {
+        let part = |part: &mut Mutex<LoadingPartition<P, S>>| {
             Ok(part.get_mut().unwrap_or_else(PoisonError::into_inner).store.stats()?.memory_bytes)
         };
         self.parts.iter_mut().map(part).sum()
@@ -147,7 +147,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
             while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
                 job.check()?;
                 let mut part = part.lock().unwrap_or_else(PoisonError::into_inner);
-                let Part { store, gathered, .. } = &mut *part;
+                let LoadingPartition { store, gathered, .. } = &mut *part;
                 duplicates += store.load(&mut gathered.drain(..))?;
             }
             Ok::<u64, Error>(duplicates)
@@ -167,8 +167,9 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
     pub(crate) fn finish(mut self) -> Result<Loaded<P, S>> {
         self.store()?;
         let Self { program, partitioner, parts, duplicates, prior, hubs, .. } = self;
-        let part =
-            |part: Mutex<Part<P, S>>| part.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let part = |part: Mutex<LoadingPartition<P, S>>| {
+            part.into_inner().unwrap_or_else(PoisonError::into_inner)
+        };
         let parts = parts.into_iter().map(part).map(|part| (part.store, part.edges)).collect();
         Ok(Loaded { program, partitioner, parts, duplicates, prior, hubs })
     }

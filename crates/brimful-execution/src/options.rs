@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 
 /// The location of the lists of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Lists {
+pub enum ListLocation {
     /// In memory, up to half of the free budget, and on disk beyond it.
     #[default]
     Memory,
@@ -16,7 +16,7 @@ pub enum Lists {
     Disk,
 }
 
-impl Lists {
+impl ListLocation {
     /// The name of the location.
     pub fn name(self) -> &'static str {
         match self {
@@ -26,7 +26,7 @@ impl Lists {
     }
 }
 
-impl FromStr for Lists {
+impl FromStr for ListLocation {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
@@ -46,14 +46,14 @@ pub struct ExecutionOptions {
     /// A vertex collects if its score exceeds this; `None`: [`crate::COLLECT_THRESHOLD`].
     pub collect_threshold: Option<f64>,
     /// The location of the lists.
-    pub lists: Lists,
+    pub lists: ListLocation,
     /// The folder for data that exceeds memory; `None`: the system's folder for temporary files.
     pub scratch: Option<PathBuf>,
 }
 
 /// The order in which vertices act without supersteps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Schedule {
+pub enum Scheduler {
     /// Collect all waiting signals, then let the vertices signal whose score is not below the
     /// average; the others wait for more signals. Needs the fewest loans of vertices.
     Throughput,
@@ -63,7 +63,7 @@ pub enum Schedule {
     LowLatency,
 }
 
-impl Schedule {
+impl Scheduler {
     /// The name of the schedule.
     pub fn name(self) -> &'static str {
         match self {
@@ -73,7 +73,7 @@ impl Schedule {
     }
 }
 
-impl FromStr for Schedule {
+impl FromStr for Scheduler {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
@@ -86,16 +86,16 @@ impl FromStr for Schedule {
 
 /// The mode of a run: with or without supersteps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum RunMode {
     /// In supersteps: all vertices signal, then all collect.
     Synchronous,
     /// Without supersteps: each worker continues as soon as it can.
-    Asynchronous(Schedule),
+    Asynchronous(Scheduler),
 }
 
 /// The limits of a run.
 #[derive(Debug, Clone)]
-pub struct Limits {
+pub struct RunLimits {
     /// The most supersteps of this call, if synchronous.
     pub max_supersteps: u64,
     /// Seconds after which no superstep begins, or an asynchronous run stops. At least one
@@ -105,7 +105,7 @@ pub struct Limits {
     pub check_every: Duration,
 }
 
-impl Default for Limits {
+impl Default for RunLimits {
     /// No limits; the condition is checked after each superstep, or ten times a second.
     fn default() -> Self {
         Self {

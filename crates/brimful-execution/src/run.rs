@@ -17,10 +17,10 @@ use crate::exchange::Exchange;
 use crate::from_graph::hubs::Hubs;
 use crate::lists::{IdSet, IncomingSignals, MINIMUM_BYTES, Mailbox, SpillFile};
 use crate::loading::{Loaded, Loading};
-use crate::options::{ExecutionOptions, Limits, Lists, Mode, Schedule};
+use crate::options::{ExecutionOptions, ListLocation, RunLimits, RunMode, Scheduler};
 use crate::partitioner::{Partitioner, assign};
 use crate::program::{COLLECT_THRESHOLD, SIGNAL_THRESHOLD, VertexOf, VertexProgram};
-use crate::stats::Stats;
+use crate::stats::ExecutionStats;
 use crate::worker::Worker;
 use crate::{asynchronous, synchronous};
 
@@ -83,10 +83,10 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         let (count, workers) = (parts.len() as u64, resources.workers());
         let packets = packet_bytes(workers, parts.len());
         let each = match options.lists {
-            Lists::Memory => {
+            ListLocation::Memory => {
                 ((resources.budget.free() / 2).saturating_sub(packets) / count).max(LEAST_LISTS)
             }
-            Lists::Disk => LEAST_LISTS,
+            ListLocation::Disk => LEAST_LISTS,
         };
         let memory = resources
             .budget
@@ -137,7 +137,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     }
 
     /// Runs until nothing is left to do, a limit is reached, or `until` returns true. `until` is
-    /// called after each superstep, or at intervals (see [`Limits`]), and may read all vertices.
+    /// called after each superstep, or at intervals (see [`RunLimits`]), and may read all vertices.
     /// Another run continues where this one ended.
     ///
     /// # Errors
@@ -145,14 +145,14 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     /// the vertices can be read, but not run.
     pub fn run(
         &mut self,
-        mode: Mode,
-        limits: &Limits,
+        mode: RunMode,
+        limits: &RunLimits,
         mut until: impl FnMut(&mut Self) -> Result<bool>,
     ) -> Result<Reason> {
         let begin = Instant::now();
         let reason = match mode {
-            Mode::Synchronous => self.run_synchronously(limits, begin, &mut until),
-            Mode::Asynchronous(schedule) => {
+            RunMode::Synchronous => self.run_synchronously(limits, begin, &mut until),
+            RunMode::Asynchronous(schedule) => {
                 self.run_asynchronously(schedule, limits, begin, &mut until)
             }
         };
@@ -163,7 +163,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
 
     fn run_synchronously(
         &mut self,
-        limits: &Limits,
+        limits: &RunLimits,
         begin: Instant,
         until: &mut impl FnMut(&mut Self) -> Result<bool>,
     ) -> Result<Reason> {
@@ -188,8 +188,8 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
 
     fn run_asynchronously(
         &mut self,
-        schedule: Schedule,
-        limits: &Limits,
+        schedule: Scheduler,
+        limits: &RunLimits,
         begin: Instant,
         until: &mut impl FnMut(&mut Self) -> Result<bool>,
     ) -> Result<Reason> {
@@ -354,14 +354,14 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     ///
     /// # Errors
     /// Those of the stores.
-    pub fn stats(&mut self) -> Result<Stats> {
-        let mut stats = Stats {
+    pub fn stats(&mut self) -> Result<ExecutionStats> {
+        let mut stats = ExecutionStats {
             supersteps: self.supersteps,
             reason: self.reason,
             seconds: self.seconds,
             signals_sent: self.prior.signals_sent,
             spilled_bytes: self.spill.written_bytes(),
-            ..Stats::default()
+            ..ExecutionStats::default()
         };
         self.workers().try_for_each(|worker| stats.add(worker))?;
         Ok(stats)

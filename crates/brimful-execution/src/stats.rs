@@ -12,7 +12,7 @@ use crate::worker::Worker;
 /// run, even if it resumed from a checkpoint.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Stats {
+pub struct ExecutionStats {
     /// Synchronous supersteps done.
     pub supersteps: u64,
     /// Why the last run ended.
@@ -45,7 +45,7 @@ pub struct Stats {
     pub store_disk_bytes: u64,
 }
 
-impl Stats {
+impl ExecutionStats {
     /// Adds the figures of a worker.
     pub(crate) fn add<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
         &mut self,

@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use brimful::algos::registry::StoreChoice;
 use brimful::engine::Reason;
 use brimful::engine::checkpoint::{self, CheckpointOptions, Every};
-use brimful::execution::checkpoint::Checkpoints;
+use brimful::execution::checkpoint::RunCheckpoints;
 use brimful::execution::from_graph::{StoreOptions, by_external_id, of_one_run, start};
 use brimful::execution::{
-    Delivery, Error, ExecutionOptions, Limits, Mode, Stats, VertexOf, VertexProgram,
+    Delivery, Error, ExecutionOptions, ExecutionStats, RunLimits, RunMode, VertexOf, VertexProgram,
 };
 use brimful::graph::Graph as Inner;
 use brimful::graph::lookup::Lookup;
@@ -194,7 +194,7 @@ impl VertexProgram for Program {
 /// The options of a run.
 struct Settings {
     delivery: Delivery,
-    mode: Mode,
+    mode: RunMode,
     max_supersteps: Option<u64>,
     weighted: bool,
     checkpoints: Option<CheckpointOptions>,
@@ -310,7 +310,7 @@ fn run(
     settings: &Settings,
     store: &StoreChoice,
     resources: &Resources,
-) -> Result<(States, Stats, Option<u64>), Error> {
+) -> Result<(States, ExecutionStats, Option<u64>), Error> {
     let ids = Arc::clone(&program.ids);
     let schemes = Schemes::default();
     let (url, _folder) = of_one_run(&store.url, &schemes)?;
@@ -323,14 +323,14 @@ fn run(
             + graph.vertices() * SMALL_STATE,
     )?;
     let most = settings.max_supersteps.unwrap_or(u64::MAX);
-    let open = |chosen| Checkpoints::open(chosen, (settings.mode, most), graph, &[], resources);
+    let open = |chosen| RunCheckpoints::open(chosen, (settings.mode, most), graph, &[], resources);
     let mut checkpoints = settings.checkpoints.as_ref().map(open).transpose()?;
     let (part, stores) = ((&**graph, settings.weighted), (&stores, &lists));
     let mut execution =
         start(program, part, stores, &|| Ok(Box::new(Compact)), checkpoints.as_mut(), resources)?;
-    let mut limits = Limits {
+    let mut limits = RunLimits {
         max_supersteps: most - most.min(execution.stats()?.supersteps),
-        ..Limits::default()
+        ..RunLimits::default()
     };
     if let Some(Every::Time(time)) = settings.checkpoints.as_ref().and_then(|chosen| chosen.every) {
         limits.check_every = time;
@@ -355,8 +355,8 @@ fn run(
     order.sort_unstable_by_key(|rank| {
         graph.id_type().order_key(ids.bits.get(*rank as usize).copied().unwrap_or_default())
     });
-    let resumed_from = checkpoints.as_ref().and_then(Checkpoints::resumed_from);
-    checkpoints.map(Checkpoints::finish).transpose()?;
+    let resumed_from = checkpoints.as_ref().and_then(RunCheckpoints::resumed_from);
+    checkpoints.map(RunCheckpoints::finish).transpose()?;
     if let Some(chosen) = settings.checkpoints.as_ref().filter(|_| reason == Reason::NoChange) {
         // The checkpoints are no longer needed.
         checkpoint::discard(&chosen.folder)?;

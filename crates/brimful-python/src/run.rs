@@ -12,7 +12,7 @@ use brimful::engine::checkpoint::{self, CheckpointOptions, Every};
 use brimful::engine::stats::Traversal;
 use brimful::engine::table::{Top, Value};
 use brimful::engine::{Error as EngineError, ResultTable, Stats};
-use brimful::execution::{self, Lists};
+use brimful::execution::{self, ListLocation};
 use brimful::graph::ids::ExternalId;
 use brimful::graph::lookup::Lookup;
 use brimful::store::memory::peak_resident_bytes;
@@ -280,7 +280,7 @@ fn stats<'py>(
 pub(crate) fn store_figures(
     out: &Bound<'_, PyDict>,
     store: &Store,
-    figures: Option<&execution::Stats>,
+    figures: Option<&execution::ExecutionStats>,
 ) -> PyResult<()> {
     let (cache, done) = (PyDict::new(out.py()), PyDict::new(out.py()));
     if let Some((name, used)) =
@@ -306,7 +306,7 @@ pub(crate) fn store_figures(
         ];
         counts.into_iter().try_for_each(|(name, count)| done.set_item(name, count))?;
     }
-    let lists = figures.map(|_| store.lists.as_deref().unwrap_or(Lists::default().name()));
+    let lists = figures.map(|_| store.lists.as_deref().unwrap_or(ListLocation::default().name()));
     out.set_item("store", &store.url)?;
     out.set_item("serializer", &store.serializer)?;
     out.set_item("cache", (!cache.is_empty()).then_some(cache))?;

@@ -53,7 +53,7 @@ struct ArenaBlock {
 
 /// A record's header.
 #[derive(Debug, Clone, Copy)]
-struct Header {
+struct RecordHeader {
     capacity: usize,
     len: usize,
     is_dead: bool,
@@ -64,9 +64,9 @@ impl ArenaBlock {
         self.bytes[at..].first_chunk().map_or(0, |word| u32::from_le_bytes(*word))
     }
 
-    fn header(&self, at: usize) -> Header {
+    fn header(&self, at: usize) -> RecordHeader {
         let capacity = self.word(at);
-        Header {
+        RecordHeader {
             capacity: (capacity & !DEAD) as usize,
             len: self.word(at + 4) as usize,
             is_dead: capacity & DEAD != 0,
@@ -138,7 +138,7 @@ fn check_len(len: usize, capacity: usize) -> Result<()> {
 }
 
 /// Called for each record when its block is compacted: key, old and new position.
-pub(crate) type Moved<'f> = dyn FnMut(&[u8], Position, Position) + 'f;
+pub(crate) type OnMoved<'f> = dyn FnMut(&[u8], Position, Position) + 'f;
 
 /// The blocks.
 #[derive(Debug)]
@@ -232,7 +232,7 @@ impl Arena {
         (key, value): (&[u8], &[u8]),
         slack: usize,
         closed: &Range<usize>,
-        moved: &mut Moved<'_>,
+        moved: &mut OnMoved<'_>,
     ) -> Result<Position> {
         self.prefix.clear();
         write_varint(key.len() as u64, &mut self.prefix);
@@ -263,7 +263,7 @@ impl Arena {
         &mut self,
         needed: usize,
         closed: &Range<usize>,
-        moved: &mut Moved<'_>,
+        moved: &mut OnMoved<'_>,
     ) -> Result<usize> {
         let is_free = |block: &&ArenaBlock| block.bytes.len() - block.used >= needed;
         if !closed.contains(&self.open) && self.get(self.open).as_ref().is_some_and(is_free) {
@@ -319,7 +319,7 @@ impl Arena {
     }
 
     /// Compacts the records of a block, without spare capacity.
-    fn push_together(&mut self, index: usize, moved: &mut Moved<'_>) {
+    fn push_together(&mut self, index: usize, moved: &mut OnMoved<'_>) {
         let block = self.block_mut(index as u32);
         let position = |offset: usize| Position { block: index as u32, offset: offset as u32 };
         let (mut from, mut to) = (0, 0);

@@ -10,14 +10,14 @@ use brimful_store::{Budget, checksum};
 
 use crate::arena::{Arena, Position};
 use crate::error::Result;
-use crate::index::Index;
+use crate::index::PositionIndex;
 use crate::record_store::{RecordStore, Visitor};
 
 /// Records in memory.
 #[derive(Debug)]
 pub struct BytesStore {
     arena: Arena,
-    index: Index,
+    index: PositionIndex,
 }
 
 impl BytesStore {
@@ -25,7 +25,7 @@ impl BytesStore {
     pub fn new(budget: &Arc<Budget>) -> Result<Self> {
         Ok(Self {
             arena: Arena::new(budget),
-            index: Index::new(budget, "to index the records of vertices in memory")?,
+            index: PositionIndex::new(budget, "to index the records of vertices in memory")?,
         })
     }
 

@@ -106,7 +106,7 @@ mod tests {
     use brimful_store::{Budget, ErrorKind, Job, Resources};
 
     use super::*;
-    use crate::conformance::{Sample, samples};
+    use crate::conformance::{SampleVertex, samples};
     use crate::serializer::{Compact, Native};
     use crate::{Serialized, VertexStore};
 
@@ -128,7 +128,7 @@ mod tests {
 
         let mut store =
             Serialized::new(FileStore::open(&path, options(16 << 20)).unwrap(), Compact);
-        let mut found: Vec<Sample> = Vec::new();
+        let mut found: Vec<SampleVertex> = Vec::new();
         let read = store.for_each(&mut |vertex| {
             found.push((**vertex).clone());
             Ok(())
@@ -139,8 +139,9 @@ mod tests {
         drop(store);
 
         let records = FileStore::open(&path, options(16 << 20)).unwrap();
-        let error =
-            Serialized::<_, _, Sample>::new(records, Native).for_each(&mut |_| Ok(())).unwrap_err();
+        let error = Serialized::<_, _, SampleVertex>::new(records, Native)
+            .for_each(&mut |_| Ok(()))
+            .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt);
         assert!(
             error.to_string().ends_with("open the store with the serializer that wrote it"),

@@ -22,12 +22,12 @@ pub fn index_bytes(vertices: u64) -> u64 {
 
 /// A table of positions.
 #[derive(Debug)]
-pub(crate) struct Index {
+pub(crate) struct PositionIndex {
     table: HashTable<u64>,
     growth: Growth,
 }
 
-impl Index {
+impl PositionIndex {
     pub(crate) fn new(budget: &Arc<Budget>, purpose: &'static str) -> Result<Self> {
         Ok(Self { table: HashTable::new(), growth: Growth::new(budget, purpose)? })
     }
@@ -60,7 +60,7 @@ impl Index {
         Ok(())
     }
 
-    /// Adds a new position, after [`Index::reserve`].
+    /// Adds a new position, after [`PositionIndex::reserve`].
     #[inline]
     pub(crate) fn insert(&mut self, hash: u64, position: u64) {
         debug_assert!(self.table.len() < self.table.capacity(), "there is room");

@@ -11,7 +11,7 @@ use hashbrown::DefaultHashBuilder;
 
 use crate::error::Result;
 use crate::growth::Growth;
-use crate::index::Index;
+use crate::index::PositionIndex;
 use crate::store::{Borrower, Loan, StoreStats, VertexStore, keeps_id};
 use crate::vertex::Stored;
 
@@ -21,7 +21,7 @@ const PURPOSE: &str = "to hold the vertices as live objects";
 #[derive(Debug)]
 pub struct MemoryStore<V> {
     vertices: Vec<V>,
-    index: Index,
+    index: PositionIndex,
     hasher: DefaultHashBuilder,
     growth: Growth,
 }
@@ -31,7 +31,7 @@ impl<V: Stored> MemoryStore<V> {
     pub fn new(budget: &Arc<Budget>) -> Result<Self> {
         Ok(Self {
             vertices: Vec::new(),
-            index: Index::new(budget, PURPOSE)?,
+            index: PositionIndex::new(budget, PURPOSE)?,
             hasher: DefaultHashBuilder::default(),
             growth: Growth::new(budget, PURPOSE)?,
         })

@@ -204,7 +204,7 @@ pub(crate) fn one_of<'a>(names: impl Iterator<Item = &'a str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conformance::{Sample, check_vertices};
+    use crate::conformance::{SampleVertex, check_vertices};
     use crate::serializer::Compact;
     use brimful_store::{Budget, ErrorKind, Job};
 
@@ -222,7 +222,7 @@ mod tests {
         for url in ["memory", "bytes", &file] {
             check_vertices(&mut || {
                 options.partition += 1;
-                Schemes::default().open::<Sample>(url, &options, Compact)
+                Schemes::default().open::<SampleVertex>(url, &options, Compact)
             })
             .unwrap();
         }
@@ -240,7 +240,7 @@ mod tests {
         let refused = |url: &str| {
             let more = Schemes::default()
                 .with("other", "other:HOST", |_, _| unreachable!("nobody opens it"));
-            let error = more.open::<Sample>(url, &options, Compact).err().unwrap();
+            let error = more.open::<SampleVertex>(url, &options, Compact).err().unwrap();
             assert_eq!(error.kind(), ErrorKind::Usage);
             error.to_string()
         };

@@ -169,11 +169,11 @@ pub(crate) fn read_id<I: Field>(serializer: &str, key: &[u8]) -> Result<I> {
 mod tests {
     use super::*;
     use crate::MemoryStore;
-    use crate::conformance::{Sample, samples};
+    use crate::conformance::{SampleVertex, samples};
     use crate::serializer::{Compact, Native};
     use brimful_store::{Budget, ErrorKind};
 
-    fn packed(vertices: Vec<Sample>) -> Vec<PartitionChunk> {
+    fn packed(vertices: Vec<SampleVertex>) -> Vec<PartitionChunk> {
         let mut store = MemoryStore::new(&Budget::new(64 << 20, 0)).unwrap();
         store.load(&mut vertices.into_iter()).unwrap();
         let mut chunks = Vec::new();
@@ -215,9 +215,13 @@ mod tests {
     #[test]
     fn chunks_are_unpacked_by_their_serializer_only() {
         let large = |id| {
-            Sample::new(id, 0.5, (0..20_000).map(|n| (n * id * 99_991 % (1 << 40), 0.5)).collect())
+            SampleVertex::new(
+                id,
+                0.5,
+                (0..20_000).map(|n| (n * id * 99_991 % (1 << 40), 0.5)).collect(),
+            )
         };
-        let vertices: Vec<Sample> = (1..40).map(large).collect();
+        let vertices: Vec<SampleVertex> = (1..40).map(large).collect();
         let chunks = packed(vertices.clone());
         assert!(chunks.len() > 2);
         let mut found = Vec::new();
@@ -229,7 +233,7 @@ mod tests {
             .unwrap();
         }
         assert!(found == vertices);
-        let nobody = &mut |_: Sample| -> Result<()> { unreachable!("nothing is unpacked") };
+        let nobody = &mut |_: SampleVertex| -> Result<()> { unreachable!("nothing is unpacked") };
         let error = unpack(&mut Native, &chunks[0], nobody).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage);
         assert!(

@@ -263,7 +263,7 @@ mod tests {
     use brimful_store::{Budget, ErrorKind};
 
     use super::*;
-    use crate::conformance::Sample;
+    use crate::conformance::SampleVertex;
     use crate::serializer::{Compact, Generic};
     use crate::{BytesStore, Edges, Vertex};
 
@@ -271,7 +271,7 @@ mod tests {
         BytesStore::new(&Budget::new(16 << 20, 0)).unwrap()
     }
 
-    fn vertex(id: u64) -> Sample {
+    fn vertex(id: u64) -> SampleVertex {
         Vertex::new(id, 0.5, Edges::default())
     }
 
@@ -279,7 +279,7 @@ mod tests {
     fn another_serializer_is_told_what_is_wrong() {
         let mut store = Serialized::new(records(), Compact);
         store.insert(vertex(7)).unwrap();
-        let mut other = Serialized::<_, _, Sample>::new(store.records, Generic);
+        let mut other = Serialized::<_, _, SampleVertex>::new(store.records, Generic);
         let error = other.lend(&7, &mut |_| Ok(())).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt);
         assert_eq!(
@@ -298,10 +298,10 @@ mod tests {
     #[test]
     fn what_cannot_be_written_is_said_and_what_was_there_stays() {
         // `serde` refuses to write a lock that a panic has poisoned.
-        type Shared = Arc<std::sync::Mutex<u64>>;
+        type Lock = Arc<std::sync::Mutex<u64>>;
         #[derive(Clone, serde::Serialize, serde::Deserialize)]
         #[serde(transparent)]
-        struct State(#[serde(with = "locked")] Shared);
+        struct State(#[serde(with = "locked")] Lock);
         mod locked {
             use serde::{Deserialize, Deserializer, Serialize, Serializer};
             pub(super) fn serialize<S: Serializer>(

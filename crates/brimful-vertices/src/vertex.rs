@@ -276,21 +276,21 @@ impl<I: Id, S, E, G> Vertex<I, S, E, G> {
     }
 
     /// A vertex from all its parts, for serializers.
-    pub fn from_parts(parts: Parts<I, S, E, G>) -> Self {
-        let Parts { id, state, edges, signalled, latest, parallels } = parts;
+    pub fn from_parts(parts: VertexParts<I, S, E, G>) -> Self {
+        let VertexParts { id, state, edges, signalled, latest, parallels } = parts;
         Self { id, state, edges, signalled, latest, parallels }
     }
 
     /// All its parts, for serializers that reuse them.
-    pub fn into_parts(self) -> Parts<I, S, E, G> {
+    pub fn into_parts(self) -> VertexParts<I, S, E, G> {
         let Self { id, state, edges, signalled, latest, parallels } = self;
-        Parts { id, state, edges, signalled, latest, parallels }
+        VertexParts { id, state, edges, signalled, latest, parallels }
     }
 }
 
 /// All parts of a vertex.
 #[derive(Debug)]
-pub struct Parts<I, S, E, G> {
+pub struct VertexParts<I, S, E, G> {
     /// Its id.
     pub id: I,
     /// The value that it owns.

@@ -10,7 +10,7 @@ use brimful_algos::{Error, Result};
 use brimful_engine::checkpoint::{CheckpointOptions, Every, newest_superstep};
 
 use brimful_engine::{Reason, Stats};
-use brimful_execution::Lists;
+use brimful_execution::ListLocation;
 use brimful_graph::Graph;
 use brimful_graph::generate::{Generator, Kind};
 use brimful_graph::ids::ExternalId;
@@ -173,7 +173,7 @@ fn a_resumed_run_ends_as_the_undisturbed_one() {
 
 /// The request with vertices in the store `url`.
 fn in_store(request: &Request, url: &str) -> Request {
-    let lists = Lists::Memory;
+    let lists = ListLocation::Memory;
     let store =
         StoreChoice { url: url.to_owned(), serializer: None, cache: None, lists, schedule: None };
     Request { store: Some(store), ..request.clone() }

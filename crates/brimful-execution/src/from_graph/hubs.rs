@@ -11,9 +11,10 @@ use std::sync::Arc;
 
 use brimful_graph::{Graph, Index};
 use brimful_store::Budget;
-use brimful_vertices::{Growth, Schemes};
+use brimful_vertices::Growth;
 
 use crate::error::Result;
+use crate::from_graph::StoreOptions;
 
 /// Vertices with fewer edges are not hubs.
 const FEW_EDGES: u64 = 1 << 14;
@@ -32,27 +33,23 @@ pub(crate) struct Copies {
 }
 
 impl Copies {
-    /// The copies for the store of `url`, with edge data of `data_bytes`.
+    /// The copies for a store, with edge data of `data_bytes`.
     ///
     /// # Errors
     /// [`crate::Error::Usage`] for an unknown store.
-    pub(crate) fn new(
-        (url, schemes): (&str, &Schemes),
-        is_cached: bool,
-        data_bytes: u64,
-        hands: usize,
-    ) -> Result<Self> {
+    pub(crate) fn new(stores: &StoreOptions<'_>, data_bytes: u64, hands: usize) -> Result<Self> {
         // In loading, the copies are the vertex as read, as gathered, and as a record. During a
         // loan they are the vertex, the record that is written, and the one that is gathered with
         // others; on disk also the record that was read, its value, and the link that is stored.
-        let copies = if schemes.folder(url)?.is_some() {
+        let StoreOptions { store, schemes, cache } = *stores;
+        let copies = if schemes.folder(store)?.is_some() {
             6
-        } else if schemes.keeps_records(url)? {
+        } else if schemes.keeps_records(store)? {
             3
         } else {
             2
         };
-        let copies = copies + u64::from(is_cached);
+        let copies = copies + u64::from(cache.is_some());
         Ok(Self { edge_bytes: copies * (NEIGHBOUR_BYTES + data_bytes), hands: hands.max(1) })
     }
 }

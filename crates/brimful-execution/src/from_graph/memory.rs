@@ -44,7 +44,7 @@ impl LoadingShares {
 
 /// The contents of full stores: their bytes, and the numbers of loaded and of all vertices and
 /// edges.
-pub(super) struct Filled {
+pub(super) struct FilledStores {
     pub(super) bytes: u64,
     pub(super) vertices: (u64, u64),
     pub(super) edges: (u64, u64),
@@ -56,7 +56,7 @@ pub(super) fn too_small(
     error: Error,
     resources: &Resources,
     beside: u64,
-    filled: &Filled,
+    filled: &FilledStores,
 ) -> Error {
     if !matches!(error, Error::Store(StoreError::Budget { .. })) || filled.vertices.0 == 0 {
         return error;

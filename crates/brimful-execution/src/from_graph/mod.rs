@@ -20,7 +20,7 @@ use brimful_store::{DiskFolder, Folder, Resources};
 use brimful_vertices::cache::Choice;
 use brimful_vertices::{Edges, PartitionOptions, Schemes, Serializer, Stored, VertexStore};
 
-use crate::checkpoint::Checkpoints;
+use crate::checkpoint::RunCheckpoints;
 use crate::error::{Error, Result};
 use crate::from_graph::hubs::{Copies, Hubs};
 use crate::program::{VertexOf, VertexProgram};
@@ -50,7 +50,7 @@ pub type MakeSerializer<'f, V> = dyn Fn() -> brimful_vertices::Result<Box<dyn Se
 
 /// The vertices and edges of a graph to load.
 #[derive(Clone, Copy)]
-pub(crate) struct Part<'g> {
+pub(crate) struct GraphPart<'g> {
     pub(crate) graph: &'g Graph,
     /// The indexes whose edges are loaded, in the direction of their signals.
     pub(crate) indexes: &'g [Index],
@@ -72,11 +72,11 @@ pub fn start<'r, P: VertexProgram<Id = u64, Edge = f64> + Send>(
     (graph, is_weighted): (&Graph, bool),
     (stores, execution): (&StoreOptions<'_>, &ExecutionOptions),
     serializer: &MakeSerializer<'_, VertexOf<P>>,
-    checkpoints: Option<&mut Checkpoints<'_>>,
+    checkpoints: Option<&mut RunCheckpoints<'_>>,
     resources: &'r Resources,
 ) -> Result<Execution<'r, P, StoreOf<VertexOf<P>>>> {
     RunOptions { weighted: is_weighted, ..RunOptions::default() }.check_weights(graph)?;
-    let part = Part { graph, indexes: &[Index::In], vertices: graph.vertices(), is_weighted };
+    let part = GraphPart { graph, indexes: &[Index::In], vertices: graph.vertices(), is_weighted };
     load(program, part, (stores, execution), serializer, checkpoints, resources, &mut Loading::add)
         .map_err(|error| by_external_id(error, graph))
 }
@@ -105,23 +105,19 @@ pub(crate) type Add<'f, 'r, P> = dyn FnMut(
 /// [`start`] for any part of a graph and any type of edge data.
 pub(crate) fn load<'r, P: VertexProgram<Id = u64> + Send>(
     program: P,
-    part: Part<'_>,
+    part: GraphPart<'_>,
     (options, execution): (&StoreOptions<'_>, &ExecutionOptions),
     serializer: &MakeSerializer<'_, VertexOf<P>>,
-    checkpoints: Option<&mut Checkpoints<'_>>,
+    checkpoints: Option<&mut RunCheckpoints<'_>>,
     resources: &'r Resources,
     add: &mut Add<'_, 'r, P>,
 ) -> Result<Execution<'r, P, StoreOf<VertexOf<P>>>>
 where
     P::Edge: EdgeData,
 {
-    let partitions = partitions_of(options.store, options.schemes, resources.workers())?;
-    let copies = Copies::new(
-        (options.store, options.schemes),
-        options.cache.is_some(),
-        size_of::<P::Edge>() as u64,
-        resources.workers().min(partitions),
-    )?;
+    let partitions = partitions_of(options, resources.workers())?;
+    let copies =
+        Copies::new(options, size_of::<P::Edge>() as u64, resources.workers().min(partitions))?;
     let mut hubs =
         Hubs::of_graph(copies, (part.graph, part.indexes, part.vertices), &resources.budget)?;
     let beside = memory::beside(resources, partitions, edge_bytes(part.is_weighted));
@@ -146,7 +142,7 @@ where
     });
     if let Err(error) = filled {
         let all = part.graph.description().arcs * part.indexes.len() as u64;
-        let filled = memory::Filled {
+        let filled = memory::FilledStores {
             bytes: loading.store_bytes()?,
             vertices: (vertices, part.vertices),
             edges: (edges, all),
@@ -171,8 +167,8 @@ pub fn of_one_run(url: &str, schemes: &Schemes) -> Result<(String, Option<Tempor
 }
 
 /// The number of partitions of a run: that of workers, as far as the store supports it.
-pub(crate) fn partitions_of(store: &str, schemes: &Schemes, workers: usize) -> Result<usize> {
-    Ok(schemes.most_partitions(store)?.map_or(workers, |most| workers.min(most)))
+pub(crate) fn partitions_of(stores: &StoreOptions<'_>, workers: usize) -> Result<usize> {
+    Ok(stores.schemes.most_partitions(stores.store)?.map_or(workers, |most| workers.min(most)))
 }
 
 /// Opens the stores of all partitions, empty.

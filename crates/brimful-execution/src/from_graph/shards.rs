@@ -14,7 +14,7 @@ use brimful_vertices::Edges;
 use crate::error::{Error, Result};
 use crate::from_graph::edges::AGAINST;
 use crate::from_graph::hubs::Hubs;
-use crate::from_graph::{ALONG, EdgeData, LoadingShares, Part, way};
+use crate::from_graph::{ALONG, EdgeData, GraphPart, LoadingShares, way};
 
 /// Edges for which memory is kept from vertex to vertex.
 const MOST_KEPT: usize = 1 << 16;
@@ -25,7 +25,7 @@ pub(super) type Taker<'f, E> = dyn FnMut(u64, Edges<u64, E>) -> Result<()> + Sen
 /// Passes on the vertices of `part` with their edges; data that exceeds memory is in `folder`
 /// meanwhile.
 pub(super) fn vertices<E: EdgeData>(
-    part: Part<'_>,
+    part: GraphPart<'_>,
     within: (&dyn Folder, &Resources),
     hubs: &mut Hubs,
     take: &mut Taker<'_, E>,
@@ -42,12 +42,12 @@ pub(crate) fn edge_bytes(is_weighted: bool) -> usize {
 }
 
 fn sorted<R: EdgeRecord, E: EdgeData>(
-    part: Part<'_>,
+    part: GraphPart<'_>,
     (folder, resources): (&dyn Folder, &Resources),
     hubs: &mut Hubs,
     take: &mut Taker<'_, E>,
 ) -> Result<()> {
-    let Part { graph, indexes, vertices: count, .. } = part;
+    let GraphPart { graph, indexes, vertices: count, .. } = part;
     let job = &resources.job;
     // Sorted by vertex, then by neighbour and direction: the target of the layout is the vertex.
     let layout =

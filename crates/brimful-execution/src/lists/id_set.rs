@@ -19,14 +19,14 @@ pub struct IdSet<I> {
     table: MessageTable,
     key: Vec<u8>,
     /// The scores that arrived since the open generation began.
-    arriving: Scores,
+    arriving: ScoreSum,
     /// The scores of the open generation.
-    ready: Scores,
+    ready: ScoreSum,
     ids: PhantomData<fn() -> I>,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
-struct Scores {
+struct ScoreSum {
     sum: f64,
     count: u64,
 }
@@ -35,7 +35,7 @@ impl<I: Id> IdSet<I> {
     /// A set that takes up to `bytes` of memory, at least [`crate::lists::MINIMUM_BYTES`], and
     /// spills to `file`.
     pub fn new(bytes: u64, file: &Arc<SpillFile>) -> Self {
-        let (arriving, ready) = (Scores::default(), Scores::default());
+        let (arriving, ready) = (ScoreSum::default(), ScoreSum::default());
         Self {
             table: MessageTable::new(bytes, file),
             key: Vec::new(),

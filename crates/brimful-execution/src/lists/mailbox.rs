@@ -15,7 +15,7 @@ use brimful_vertices::{Field, Growth};
 use crate::error::{Error, Failure, Result, catch};
 use crate::lists::combine_buffer::{CombineBuffer, SignalTo};
 use crate::lists::id_set::read_id;
-use crate::lists::memory_table::{Added, Key, MemoryTable, WARMED};
+use crate::lists::memory_table::{Added, HashedKey, MemoryTable, WARMED};
 use crate::lists::message_table::MessageTable;
 use crate::lists::spill::SpillFile;
 use crate::program::{Delivery, VertexProgram};
@@ -216,7 +216,7 @@ impl<P: VertexProgram> Mailbox<P> {
             }
             return Ok(self.stats.received - before);
         }
-        let mut batch = [(Key::default(), [].as_slice()); BATCH];
+        let mut batch = [(HashedKey::default(), [].as_slice()); BATCH];
         while !packet.is_empty() {
             let mut messages = 0;
             for place in &mut batch {
@@ -224,7 +224,7 @@ impl<P: VertexProgram> Mailbox<P> {
                     break;
                 }
                 let (target, message) = next_message(&mut packet)?;
-                *place = (Key::from(target), message);
+                *place = (HashedKey::from(target), message);
                 messages += 1;
             }
             let batch = batch.get(..messages).unwrap_or_default();
@@ -279,7 +279,7 @@ impl<P: VertexProgram> Mailbox<P> {
         let (mut key, mut message) = (Vec::new(), Vec::new());
         id.write(&mut key);
         signal.write(&mut message);
-        let Some(known) = self.known.get(Key::from(&key)) else { return Ok(true) };
+        let Some(known) = self.known.get(HashedKey::from(&key)) else { return Ok(true) };
         self.folded.clear();
         combine_messages(program, &key, known, &message, &mut self.folded)?;
         let is_news = self.folded != known;
@@ -329,7 +329,7 @@ impl<P: VertexProgram> Mailbox<P> {
             out.extend_from_slice(new);
             Ok(())
         };
-        if self.known.add(Key::from(&key), Some(&value), Some(&replace))? == Added::Full {
+        if self.known.add(HashedKey::from(&key), Some(&value), Some(&replace))? == Added::Full {
             // Forgetting values only costs useless look-ups.
             self.known.clear();
         }

@@ -37,12 +37,12 @@ const PLACE_BYTES: usize = 4;
 
 /// A key and its hash.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Key<'k> {
+pub(super) struct HashedKey<'k> {
     pub(super) bytes: &'k [u8],
     hash: u64,
 }
 
-impl<'k, B: AsRef<[u8]> + ?Sized> From<&'k B> for Key<'k> {
+impl<'k, B: AsRef<[u8]> + ?Sized> From<&'k B> for HashedKey<'k> {
     #[inline]
     fn from(bytes: &'k B) -> Self {
         Self { bytes: bytes.as_ref(), hash: checksum(bytes.as_ref()) }
@@ -96,7 +96,7 @@ impl MemoryTable {
     /// Adds `message`, or the key alone, to the messages for `key`.
     pub(super) fn add(
         &mut self,
-        key: Key<'_>,
+        key: HashedKey<'_>,
         message: Option<&[u8]>,
         fold: Option<Fold<'_>>,
     ) -> Result<Added> {
@@ -111,7 +111,7 @@ impl MemoryTable {
         let is_full = self.index.len() == self.index.capacity();
         let growth = if is_full { 2 * self.index.allocation_size() + 64 } else { 0 };
         let message_bytes = message.map_or(0, |message| message_bytes(message) + JUMP_BYTES);
-        let Key { bytes: key, hash } = key;
+        let HashedKey { bytes: key, hash } = key;
         if !self.fits(ENTRY_BYTES + key.len() + PLACE_BYTES + message_bytes + growth) {
             return Ok(Added::Full);
         }
@@ -138,21 +138,21 @@ impl MemoryTable {
 
     /// True if the entry of `key` is `from` or a later one.
     #[inline]
-    pub(super) fn waits(&self, key: Key<'_>, from: Option<u32>) -> bool {
+    pub(super) fn waits(&self, key: HashedKey<'_>, from: Option<u32>) -> bool {
         let Some(from) = from.filter(|_| self.len > 0) else { return false };
         self.find(key).is_some_and(|entry| entry >= from)
     }
 
     /// The first message to `key`.
     #[inline]
-    pub(super) fn get(&self, key: Key<'_>) -> Option<&[u8]> {
+    pub(super) fn get(&self, key: HashedKey<'_>) -> Option<&[u8]> {
         let entry = if self.len > 0 { self.find(key)? } else { return None };
         self.messages(entry).next()
     }
 
     /// Brings the entries of `keys` into the processor's cache. The look-ups are independent, so
     /// their waits for memory overlap; these are most of the time of adding.
-    pub(super) fn warm<'k>(&self, keys: impl Iterator<Item = Key<'k>>) {
+    pub(super) fn warm<'k>(&self, keys: impl Iterator<Item = HashedKey<'k>>) {
         if self.len > 0 {
             // Each step for all keys before the next step: the processor overlaps few look-ups
             // only.
@@ -170,7 +170,7 @@ impl MemoryTable {
     }
 
     #[inline]
-    fn find(&self, key: Key<'_>) -> Option<u32> {
+    fn find(&self, key: HashedKey<'_>) -> Option<u32> {
         self.index.find(key.hash, |&entry| is_same(key_of(&self.arena, entry), key.bytes)).copied()
     }
 

@@ -8,12 +8,12 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::lists::spill::{RunReader, RunWriter, SpillFile, SpilledRun};
+use crate::lists::spill::{SpillFile, SpilledRun, SpilledRunReader, SpilledRunWriter};
 
 /// Reads runs as one; a clone continues from the same position.
 #[derive(Debug, Clone)]
 pub(super) struct Merge {
-    readers: Vec<RunReader>,
+    readers: Vec<SpilledRunReader>,
     /// The next key of each run that has one.
     heads: BinaryHeap<Reverse<(Vec<u8>, usize)>>,
     /// The key of the current group, and the runs that contain it, ascending.
@@ -26,7 +26,7 @@ pub(super) struct Merge {
 impl Merge {
     /// A merge of `runs`, in the order in which they were written.
     pub(super) fn new(runs: Vec<Arc<SpilledRun>>) -> Result<Self> {
-        let readers = runs.into_iter().map(RunReader::new).collect();
+        let readers = runs.into_iter().map(SpilledRunReader::new).collect();
         let mut merge =
             Self { readers, heads: BinaryHeap::new(), key: vec![], of_key: vec![], done: 0 };
         (0..merge.readers.len()).try_for_each(|run| merge.advance(run, Vec::new()))?;
@@ -96,7 +96,7 @@ impl Merge {
 
     /// Writes all groups as one run.
     pub(super) fn into_run(mut self, file: &Arc<SpillFile>) -> Result<SpilledRun> {
-        let mut writer = RunWriter::new(file);
+        let mut writer = SpilledRunWriter::new(file);
         while self.next_group()? {
             writer.begin(&self.key)?;
             while let Some(message) = self.next_message()? {

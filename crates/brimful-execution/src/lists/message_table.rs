@@ -12,9 +12,9 @@ use std::sync::Arc;
 use brimful_store::Error as StoreError;
 
 use crate::error::Result;
-use crate::lists::memory_table::{Added, Fold, Key, MemoryMessages, MemoryTable};
+use crate::lists::memory_table::{Added, Fold, HashedKey, MemoryMessages, MemoryTable};
 use crate::lists::merge::Merge;
-use crate::lists::spill::{BLOCK_BYTES, RunWriter, SpillFile, SpilledRun};
+use crate::lists::spill::{BLOCK_BYTES, SpillFile, SpilledRun, SpilledRunWriter};
 
 /// The least bytes of a message table: two memory tables, one of which can merge four runs into
 /// one.
@@ -64,7 +64,7 @@ impl MessageTable {
     /// already.
     pub(super) fn add<'k>(
         &mut self,
-        key: impl Into<Key<'k>>,
+        key: impl Into<HashedKey<'k>>,
         message: Option<&[u8]>,
         fold: Option<Fold<'_>>,
     ) -> Result<bool> {
@@ -87,7 +87,7 @@ impl MessageTable {
     }
 
     /// Brings the entries of `keys` into the processor's cache, see [`MemoryTable::warm`].
-    pub(super) fn warm<'k>(&self, keys: impl Iterator<Item = Key<'k>> + Clone) {
+    pub(super) fn warm<'k>(&self, keys: impl Iterator<Item = HashedKey<'k>> + Clone) {
         if self.next.is_some() {
             self.ready.warm(keys.clone());
         }
@@ -234,7 +234,7 @@ impl MessageTable {
 
 /// Writes groups of `table` as a run.
 fn write(table: &MemoryTable, entries: Vec<u32>, file: &Arc<SpillFile>) -> Result<SpilledRun> {
-    let mut writer = RunWriter::new(file);
+    let mut writer = SpilledRunWriter::new(file);
     for entry in entries {
         writer.begin(table.key(entry))?;
         table.messages(entry).try_for_each(|message| writer.message(message))?;

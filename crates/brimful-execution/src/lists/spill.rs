@@ -18,11 +18,11 @@ pub(crate) const BLOCK_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub struct SpillFile {
     file: StoreFile,
-    space: Mutex<Space>,
+    space: Mutex<SpillSpace>,
 }
 
 #[derive(Debug, Default)]
-struct Space {
+struct SpillSpace {
     free: Vec<u64>,
     end: u64,
     written_bytes: u64,
@@ -50,7 +50,7 @@ impl SpillFile {
         self.space().end * BLOCK_BYTES as u64
     }
 
-    fn space(&self) -> MutexGuard<'_, Space> {
+    fn space(&self) -> MutexGuard<'_, SpillSpace> {
         self.space.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -88,12 +88,12 @@ impl Drop for SpilledRun {
 
 /// Writes a run.
 #[derive(Debug)]
-pub(super) struct RunWriter {
+pub(super) struct SpilledRunWriter {
     run: SpilledRun,
     buffer: Vec<u8>,
 }
 
-impl RunWriter {
+impl SpilledRunWriter {
     pub(super) fn new(file: &Arc<SpillFile>) -> Self {
         let run = SpilledRun { file: Arc::clone(file), blocks: Vec::new(), bytes: 0 };
         Self { run, buffer: Vec::with_capacity(BLOCK_BYTES) }
@@ -157,7 +157,7 @@ impl RunWriter {
 
 /// Reads a run; a clone continues from the same position.
 #[derive(Debug, Clone)]
-pub(super) struct RunReader {
+pub(super) struct SpilledRunReader {
     run: Arc<SpilledRun>,
     /// Bytes of the run read so far, including those in the buffer.
     read: u64,
@@ -168,7 +168,7 @@ pub(super) struct RunReader {
     message: Vec<u8>,
 }
 
-impl RunReader {
+impl SpilledRunReader {
     pub(super) fn new(run: Arc<SpilledRun>) -> Self {
         Self { run, read: 0, buffer: Vec::new(), at: 0, coming: 0, message: Vec::new() }
     }
@@ -191,7 +191,7 @@ impl RunReader {
         Ok(self.coming > 0)
     }
 
-    /// The message that [`RunReader::has_message`] announced.
+    /// The message that [`SpilledRunReader::has_message`] announced.
     pub(super) fn take_message(&mut self) -> Result<&[u8]> {
         let length = self.coming.saturating_sub(1);
         // Most messages lie within the block.

@@ -11,26 +11,26 @@ use brimful_store::{Error as StoreError, Reservation, Resources};
 use brimful_vertices::VertexStore;
 use serde::{Deserialize, Serialize};
 
-use crate::checkpoint::Checkpoints;
+use crate::checkpoint::RunCheckpoints;
 use crate::error::Result;
 use crate::from_graph::EdgeData;
-use crate::numeric::erased::{Erased, Progress};
+use crate::numeric::erased::{Erased, ProgramProgress};
 use crate::numeric::program::Numeric;
 use crate::program::VertexOf;
-use crate::{Execution, Mode};
+use crate::{Execution, RunMode};
 
 /// The fields of a checkpoint.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CheckpointState {
-    progress: Progress,
+    progress: ProgramProgress,
     signals: u64,
     durations: Durations,
 }
 
 /// The checkpoints of one run, and the list of due vertices for them.
 pub(super) struct NumericCheckpoints<'c> {
-    checkpoints: Checkpoints<'c>,
+    checkpoints: RunCheckpoints<'c>,
     resources: &'c Resources,
     /// A bit for each vertex with edges: whether it is due to signal.
     due: HugeArray<u64>,
@@ -41,7 +41,7 @@ pub(super) struct NumericCheckpoints<'c> {
 
 /// Figures of the run that this one resumes.
 #[derive(Default)]
-pub(super) struct PriorRun {
+pub(super) struct PriorNumericRun {
     pub(super) resumed_from: Option<u64>,
     pub(super) signals: u64,
     pub(super) durations: Durations,
@@ -52,10 +52,10 @@ impl<'c> NumericCheckpoints<'c> {
     /// on.
     ///
     /// # Errors
-    /// As [`Checkpoints::open`]; the budget's.
+    /// As [`RunCheckpoints::open`]; the budget's.
     pub(super) fn open(
         options: &'c CheckpointOptions,
-        limits: (Mode, u64),
+        limits: (RunMode, u64),
         graph: &Graph,
         own: &[(&str, String)],
         resources: &'c Resources,
@@ -63,7 +63,7 @@ impl<'c> NumericCheckpoints<'c> {
         let words = graph.connected().div_ceil(64);
         let memory = resources.budget.reserve(8 * words, "for checkpoints")?;
         Ok(Self {
-            checkpoints: Checkpoints::open(options, limits, graph, own, resources)?,
+            checkpoints: RunCheckpoints::open(options, limits, graph, own, resources)?,
             resources,
             due: HugeArray::zeroed(words as usize),
             _memory: memory,
@@ -76,9 +76,9 @@ impl<'c> NumericCheckpoints<'c> {
     ///
     /// # Errors
     /// As [`brimful_engine::checkpoint::Checkpointer::resume`].
-    pub(super) fn resume(&mut self, program: &mut dyn Erased) -> Result<PriorRun> {
+    pub(super) fn resume(&mut self, program: &mut dyn Erased) -> Result<PriorNumericRun> {
         let (resources, window, due) = (self.resources, self.window, &mut self.due);
-        let mut prior = PriorRun::default();
+        let mut prior = PriorNumericRun::default();
         self.checkpoints.resume(|mut saved, saved_state: CheckpointState| {
             let path = saved.path();
             program.restore(&mut saved, window, resources)?;

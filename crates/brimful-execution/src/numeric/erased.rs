@@ -46,7 +46,7 @@ pub(super) struct Facts {
 /// The progress of a program; floats are stored as raw bits.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Progress {
+pub(super) struct ProgramProgress {
     superstep: u64,
     round: u64,
     aggregate: Vec<u64>,
@@ -106,9 +106,9 @@ pub(super) trait Erased: Send + Sync {
         window: usize,
         resources: &Resources,
     ) -> brimful_store::Result<()>;
-    fn progress(&self) -> Progress;
+    fn progress(&self) -> ProgramProgress;
     /// Resumes from `progress`; false if it is of another program.
-    fn go_on(&mut self, progress: &Progress) -> bool;
+    fn go_on(&mut self, progress: &ProgramProgress) -> bool;
 }
 
 /// A program, its global values, and the result.
@@ -301,10 +301,10 @@ impl<P: Program> Erased for Typed<'_, P> {
         saved.records(&mut self.states, window, resources)
     }
 
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> ProgramProgress {
         let mut aggregate = Vec::new();
         self.globals.aggregate.save(&mut aggregate);
-        Progress {
+        ProgramProgress {
             superstep: self.globals.superstep,
             round: self.globals.round,
             aggregate,
@@ -315,7 +315,7 @@ impl<P: Program> Erased for Typed<'_, P> {
         }
     }
 
-    fn go_on(&mut self, progress: &Progress) -> bool {
+    fn go_on(&mut self, progress: &ProgramProgress) -> bool {
         let Some(aggregate) = P::Aggregate::restore(&mut progress.aggregate.iter().copied()) else {
             return false;
         };

@@ -7,30 +7,25 @@ use brimful_collections::DiskMap;
 use brimful_engine::needs::Needs;
 use brimful_graph::Graph;
 use brimful_store::sorter::Sorting;
-use brimful_vertices::cache::Choice;
 use brimful_vertices::serializer::named;
-use brimful_vertices::vertex::Parts;
-use brimful_vertices::{Edges, Schemes, Stored, Vertex, index_bytes};
+use brimful_vertices::vertex::VertexParts;
+use brimful_vertices::{Edges, Stored, Vertex, index_bytes};
 
 use crate::error::Result;
 use crate::from_graph::hubs::{Copies, bytes_of_graph};
-use crate::from_graph::{EdgeData, LoadingShares, Tagged, edge_bytes, partitions_of};
-use crate::numeric::parts::{Cell, Words};
+use crate::from_graph::{EdgeData, LoadingShares, StoreOptions, Tagged, edge_bytes, partitions_of};
+use crate::numeric::parts::{Cell, SignalWords};
 use crate::numeric::{BySize, by_size};
-use crate::{Lists, run};
+use crate::{ListLocation, run};
 
 /// The description of a planned run on a store.
 pub struct Planned<'p> {
-    /// URL of the store.
-    pub store: &'p str,
-    /// The known stores.
-    pub schemes: &'p Schemes,
+    /// The store.
+    pub stores: StoreOptions<'p>,
     /// Name of the serializer; `None`: `native`.
     pub serializer: Option<&'p str>,
-    /// A cache in front of the store.
-    pub cache: Option<Choice>,
     /// The location of the lists.
-    pub lists: Lists,
+    pub lists: ListLocation,
     /// Number of all vertices, and of those with edges.
     pub vertices: (u64, u64),
     /// Edges of all indexes that the program walks.
@@ -62,7 +57,7 @@ pub struct Taken {
 }
 
 /// Bytes of a vertex.
-struct Sample {
+struct VertexBytes {
     /// A live vertex with its heap memory.
     live: u64,
     /// Its record and key.
@@ -96,16 +91,16 @@ const KEY_BYTES: u64 = 15;
 const PAGES_PER_TABLE: u64 = 32;
 
 impl BySize for Average<'_> {
-    type Out = Sample;
+    type Out = VertexBytes;
 
-    fn call<const S: usize, const M: usize, E: EdgeData>(self) -> Result<Sample> {
+    fn call<const S: usize, const M: usize, E: EdgeData>(self) -> Result<VertexBytes> {
         let all = self.edges.div_ceil(self.vertices.max(1));
         let degree = all.min(MOST_WRITTEN);
         // Neighbours at nearly even distances.
         let step = (self.vertices / degree.max(1)).max(1);
         let targets: Vec<u64> = (0..degree).map(|edge| edge * step + edge * 7919 % step).collect();
         let data = targets.iter().map(|_| E::new(1.0, 1)).collect();
-        let mut vertex: Vertex<u64, Cell<S>, E, Words<M>> = Vertex::from_parts(Parts {
+        let mut vertex: Vertex<u64, Cell<S>, E, SignalWords<M>> = Vertex::from_parts(VertexParts {
             id: self.vertices / 2,
             state: Cell::new(degree as f64),
             edges: Edges::from_parts(targets, data).unwrap_or_default(),
@@ -115,7 +110,7 @@ impl BySize for Average<'_> {
         });
         vertex.signalled = Some(vertex.state);
         let (mut record, mut key) = (Vec::new(), Vec::new());
-        let mut serializer = named::<Vertex<u64, Cell<S>, E, Words<M>>>(self.serializer)?;
+        let mut serializer = named::<Vertex<u64, Cell<S>, E, SignalWords<M>>>(self.serializer)?;
         let written = serializer.encode(&vertex, &mut record);
         written.map_err(|what| {
             crate::Error::Usage(format!("the serializer {}: {what}", self.serializer))
@@ -124,26 +119,12 @@ impl BySize for Average<'_> {
         let pieces = if size_of::<E>() == 0 { 1 } else { 2 };
         // With more edges than written, nearly all bytes are those of edges.
         let grown = |bytes: usize| bytes as u64 * all.max(1) / degree.max(1);
-        Ok(Sample {
+        Ok(VertexBytes {
             live: grown(size_of_val(&vertex) + vertex.heap_bytes() + pieces * PIECE_BYTES),
             record: grown(record.len() + key.len()),
-            signal: size_of::<Words<M>>() as u64,
+            signal: size_of::<SignalWords<M>>() as u64,
         })
     }
-}
-
-/// The location of the vertices of a run, for [`hub_bytes`].
-pub struct Held<'p> {
-    /// URL of the store.
-    pub store: &'p str,
-    /// The known stores.
-    pub schemes: &'p Schemes,
-    /// A cache in front of the store.
-    pub cache: Option<Choice>,
-    /// The run uses weights.
-    pub weighted: bool,
-    /// Compute threads.
-    pub workers: usize,
 }
 
 /// Bytes of the copies of the largest vertices of `graph` during a run of a program with these
@@ -151,15 +132,19 @@ pub struct Held<'p> {
 ///
 /// # Errors
 /// [`crate::Error::Usage`] for an unknown store; I/O.
-pub fn hub_bytes(needs: &Needs, graph: &Graph, held: &Held<'_>) -> Result<u64> {
-    let data = match (held.weighted, graph.description().directed && needs.indexes.len() > 1) {
+pub fn hub_bytes(
+    needs: &Needs,
+    graph: &Graph,
+    stores: &StoreOptions<'_>,
+    (weighted, workers): (bool, usize),
+) -> Result<u64> {
+    let data = match (weighted, graph.description().directed && needs.indexes.len() > 1) {
         (false, false) => 0,
         (false, true) => size_of::<u8>(),
         (true, _) => size_of::<Tagged>(),
     };
-    let partitions = partitions_of(held.store, held.schemes, held.workers)?;
-    let hands = held.workers.min(partitions);
-    let copies = Copies::new((held.store, held.schemes), held.cache.is_some(), data as u64, hands)?;
+    let hands = workers.min(partitions_of(stores, workers)?);
+    let copies = Copies::new(stores, data as u64, hands)?;
     bytes_of_graph(copies, (graph, needs.indexes, graph.connected()))
 }
 
@@ -169,14 +154,15 @@ pub fn hub_bytes(needs: &Needs, graph: &Graph, held: &Held<'_>) -> Result<u64> {
 /// [`crate::Error::Usage`] for an unknown store or serializer, or a program that is too large for
 /// stores.
 pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
-    let Planned { store, schemes, weighted, workers, limit, edges, .. } = *planned;
+    let Planned { stores, weighted, workers, limit, edges, .. } = *planned;
+    let StoreOptions { store, schemes, cache } = stores;
     let (all, connected) = planned.vertices;
     let vertices = if needs.full { all } else { connected };
     let words = |bytes: u64| bytes.div_ceil(8) as usize;
     let tagged = planned.directed && needs.indexes.len() > 1;
     let average = Average { vertices, edges, serializer: planned.serializer.unwrap_or("native") };
     let sample = by_size((words(needs.state), words(needs.sum)), (weighted, tagged), average)?;
-    let partitions = partitions_of(store, schemes, workers)?;
+    let partitions = partitions_of(&stores, workers)?;
     let result = connected * needs.state;
     let beside =
         result + planned.hubs + LoadingShares::least(workers, partitions, edge_bytes(weighted));
@@ -200,8 +186,7 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
     } else {
         (vertices * sample.live + index, 0)
     };
-    let cached =
-        planned.cache.map_or(0, |cache| vertices.min(cache.capacity() as u64) * sample.live);
+    let cached = cache.map_or(0, |cache| vertices.min(cache.capacity() as u64) * sample.live);
 
     // When live vertices grow, and those of a partition all at once, old and new ones coexist for a
     // moment. Tables of pages are small.
@@ -230,8 +215,8 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
 
     // A signal to each vertex, as received and as serialized, and the list of due vertices.
     let lists = match planned.lists {
-        Lists::Memory => free.saturating_sub(stored + cached) / 2,
-        Lists::Disk => run::minimum_bytes(workers, partitions),
+        ListLocation::Memory => free.saturating_sub(stored + cached) / 2,
+        ListLocation::Disk => run::minimum_bytes(workers, partitions),
     };
     let waiting = vertices * (2 * (sample.signal + 24) + 20);
     // In memory, lists grow step by step, and groups taken from them coexist with them.

@@ -29,37 +29,34 @@ use brimful_engine::{Output, Program, Reason, RunOptions};
 use brimful_graph::{Graph, Index};
 use brimful_store::scratch::ScratchArray;
 use brimful_store::{Error as StoreError, Resources};
-use brimful_vertices::Schemes;
-use brimful_vertices::cache::Choice;
 use brimful_vertices::serializer::named;
 
 use crate::error::{Error, Result};
 use crate::from_graph::{
-    EdgeData, Part, StoreOf, StoreOptions, Tagged, by_external_id, load, of_one_run, partitions_of,
+    EdgeData, GraphPart, StoreOf, StoreOptions, Tagged, by_external_id, load, of_one_run,
+    partitions_of,
 };
 use crate::numeric::attributes::Attributes;
-use crate::numeric::checkpoint::{NumericCheckpoints, PriorRun};
+use crate::numeric::checkpoint::{NumericCheckpoints, PriorNumericRun};
 use crate::numeric::erased::{Erased, Typed};
-use crate::numeric::forecast::{Held, Planned};
+use crate::numeric::forecast::Planned;
 use crate::numeric::program::Numeric;
 use crate::program::{SIGNAL_THRESHOLD, VertexOf};
-use crate::{Execution, ExecutionOptions, Limits, Lists, Loading, Mode, Stats};
+use crate::{
+    Execution, ExecutionOptions, ExecutionStats, ListLocation, Loading, RunLimits, RunMode,
+};
 
 /// Options of a numeric program on a store.
 pub struct NumericOptions<'s> {
-    /// URL of the store.
-    pub store: &'s str,
-    /// The known stores.
-    pub schemes: &'s Schemes,
+    /// The store.
+    pub stores: StoreOptions<'s>,
     /// Name of the serializer (see [`named()`]); `None`: `native`. Live vertices are not
     /// serialized.
     pub serializer: Option<&'s str>,
-    /// A cache in front of the store.
-    pub cache: Option<Choice>,
     /// With or without supersteps.
-    pub mode: Mode,
+    pub mode: RunMode,
     /// The location of the lists.
-    pub lists: Lists,
+    pub lists: ListLocation,
     /// Limits, thresholds and weights, as on shards; without supersteps, their limit does not
     /// apply.
     pub run: RunOptions,
@@ -77,7 +74,7 @@ pub fn run<P: Program>(
     graph: &Graph,
     options: &NumericOptions<'_>,
     resources: &Resources,
-) -> Result<(Output<P>, Stats)> {
+) -> Result<(Output<P>, ExecutionStats)> {
     let refused = |error| in_terms_of_the_run(error, program, graph, options, resources);
     run_in(program, graph, options, resources).map_err(refused)
 }
@@ -88,12 +85,14 @@ fn run_in<P: Program>(
     graph: &Graph,
     options: &NumericOptions<'_>,
     resources: &Resources,
-) -> Result<(Output<P>, Stats)> {
+) -> Result<(Output<P>, ExecutionStats)> {
     options.run.check_weights(graph)?;
-    if options.serializer.is_some() && !options.schemes.keeps_records(options.store)? {
+    if options.serializer.is_some()
+        && !options.stores.schemes.keeps_records(options.stores.store)?
+    {
         return Err(Error::Usage(format!(
             "the store {:?} keeps live vertices, which no serializer writes; leave the serializer out",
-            options.store
+            options.stores.store
         )));
     }
     options.run.check::<P>()?;
@@ -103,20 +102,21 @@ fn run_in<P: Program>(
         ));
     }
     let is_full = P::MODE == brimful_engine::Mode::Full;
-    if matches!(options.mode, Mode::Asynchronous(_)) && (!P::ASYNCHRONOUS || is_full) {
+    if matches!(options.mode, RunMode::Asynchronous(_)) && (!P::ASYNCHRONOUS || is_full) {
         return Err(Error::Usage(
             "this program counts on supersteps: without them its result would be another; run it synchronously"
                 .into(),
         ));
     }
-    if options.schemes.folder(options.store)?.is_some() {
+    if options.stores.schemes.folder(options.stores.store)?.is_some() {
         // A store on disk reserves its share of the budget from the start, so later stages cannot
         // use it.
         let bytes = minimum_bytes(program, graph, options, resources)?;
         resources.budget.require(bytes, "to keep vertices in a store")?;
     }
-    let (store, _folder) = of_one_run(options.store, options.schemes)?;
-    let options = &NumericOptions { store: &store, run: options.run.clone(), ..*options };
+    let (store, _folder) = of_one_run(options.stores.store, options.stores.schemes)?;
+    let stores = StoreOptions { store: &store, ..options.stores };
+    let options = &NumericOptions { stores, run: options.run.clone(), ..*options };
     let own = identity::<P>(&options.run);
     let limits = (options.mode, options.run.max_supersteps);
     let open = |chosen| NumericCheckpoints::open(chosen, limits, graph, &own, resources);
@@ -160,13 +160,11 @@ fn minimum_bytes<P: Program>(
     resources: &Resources,
 ) -> Result<u64> {
     let needs = Needs::of(program);
-    let (store, schemes, cache) = (options.store, options.schemes, options.cache);
-    let (weighted, workers) = (options.run.weighted, resources.workers());
+    let (stores, weighted) = (options.stores, options.run.weighted);
+    let workers = resources.workers();
     let planned = Planned {
-        store,
-        schemes,
+        stores,
         serializer: options.serializer,
-        cache,
         lists: options.lists,
         vertices: (graph.vertices(), graph.connected()),
         edges: Extent::of(graph, needs.indexes, weighted).edges(),
@@ -174,11 +172,7 @@ fn minimum_bytes<P: Program>(
         weighted,
         workers,
         limit: resources.budget.limit(),
-        hubs: forecast::hub_bytes(
-            &needs,
-            graph,
-            &Held { store, schemes, cache, weighted, workers },
-        )?,
+        hubs: forecast::hub_bytes(&needs, graph, &stores, (weighted, workers))?,
     };
     Ok(forecast::forecast(&needs, &planned)?.minimum)
 }
@@ -199,7 +193,7 @@ fn in_terms_of_the_run<P: Program>(
     let mut bytes = minimum_bytes(program, graph, options, resources).unwrap_or(0);
     if *budget != own.total() {
         // A store has its partition's share of half of the remaining memory.
-        let partitions = partitions_of(options.store, options.schemes, resources.workers());
+        let partitions = partitions_of(&options.stores, resources.workers());
         let missing =
             2 * partitions.map_or(1, |count| count as u64) * needed.saturating_sub(*budget);
         bytes = bytes.max(own.limit().saturating_add(missing));
@@ -273,10 +267,10 @@ impl BySize for Driving<'_> {
 struct Done {
     reason: Reason,
     durations: Durations,
-    prior: PriorRun,
+    prior: PriorNumericRun,
     seconds: f64,
     phases: Vec<(&'static str, f64)>,
-    stats: Stats,
+    stats: ExecutionStats,
 }
 
 struct NumericRun<'r, const S: usize, const M: usize, E: EdgeData> {
@@ -285,7 +279,7 @@ struct NumericRun<'r, const S: usize, const M: usize, E: EdgeData> {
     options: &'r NumericOptions<'r>,
     execution: Execution<'r, Numeric<'r, S, M, E>, StoreOf<VertexOf<Numeric<'r, S, M, E>>>>,
     checkpoints: Option<NumericCheckpoints<'r>>,
-    prior: PriorRun,
+    prior: PriorNumericRun,
     durations: Durations,
     /// After the last superstep some vertex was due to signal.
     is_due: bool,
@@ -305,7 +299,7 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
         let (facts, begin) = (program.facts(), Instant::now());
         let mut prior = match &mut checkpoints {
             Some(checkpoints) => checkpoints.resume(program)?,
-            None => PriorRun::default(),
+            None => PriorNumericRun::default(),
         };
         let threshold = options.run.signal_threshold.unwrap_or(SIGNAL_THRESHOLD);
         let numeric = Numeric::new(program, options.run.weighted, threshold);
@@ -314,9 +308,7 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
         let indexes = if graph.description().directed { facts.indexes } else { &[Index::In] };
         // Vertices without edges are in the store only if they take part in every superstep.
         let count = if facts.is_full { graph.vertices() } else { graph.connected() };
-        let part = Part { graph, indexes, vertices: count, is_weighted: options.run.weighted };
-        let NumericOptions { store, schemes, cache, .. } = *options;
-        let stores = StoreOptions { store, schemes, cache };
+        let part = GraphPart { graph, indexes, vertices: count, is_weighted: options.run.weighted };
         let lists = ExecutionOptions {
             signal_threshold: options.run.signal_threshold,
             collect_threshold: options.run.collect_threshold,
@@ -333,7 +325,7 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
             loading.add_vertex(vertex)
         };
         let mut execution =
-            load(numeric, part, (&stores, &lists), &serializer, None, resources, &mut add)?;
+            load(numeric, part, (&options.stores, &lists), &serializer, None, resources, &mut add)?;
         if prior.resumed_from.is_none() {
             execution.program_mut().program.end_turn();
         }
@@ -355,12 +347,12 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
 
     fn run(mut self) -> Result<Done> {
         let reason = match self.options.mode {
-            Mode::Synchronous => {
+            RunMode::Synchronous => {
                 let (graph, resources, options) = (self.graph, self.resources, self.options);
                 let (begin, moved) = (self.begin, || moved(graph, resources));
                 run_supersteps(&mut self, &options.run, begin, moved, Self::checkpoint)?
             }
-            Mode::Asynchronous(_) => self.rounds()?,
+            RunMode::Asynchronous(_) => self.rounds()?,
         };
         self.finish(reason)
     }
@@ -380,7 +372,7 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
                     Some(Every::Time(time)) => time,
                     _ => Duration::from_secs(3600),
                 };
-            let limits = Limits { max_seconds: left, check_every, ..Limits::default() };
+            let limits = RunLimits { max_seconds: left, check_every, ..RunLimits::default() };
             let (checkpoints, signals) = (&mut self.checkpoints, self.prior.signals);
             let reason = self.execution.run(self.options.mode, &limits, |execution| {
                 if let Some(checkpoints) = checkpoints {

@@ -7,7 +7,7 @@ use crate::from_graph::plain_field;
 /// A signal.
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(transparent)]
-pub(super) struct Words<const N: usize>(pub(super) [u64; N]);
+pub(super) struct SignalWords<const N: usize>(pub(super) [u64; N]);
 
 /// The state of a numeric vertex: `N - 1` words of the program's state, and its strength, which is
 /// the sum of outgoing weights, or the degree if the run is not weighted. Compared bit by bit, like
@@ -37,4 +37,4 @@ impl<const N: usize> Cell<N> {
     }
 }
 
-plain_field! { Words<N> [const N: usize] Cell<N> [const N: usize] }
+plain_field! { SignalWords<N> [const N: usize] Cell<N> [const N: usize] }

@@ -14,7 +14,7 @@ use brimful_vertices::{Edge, Edges, Loan, Vertex};
 use crate::error::Failure;
 use crate::from_graph::{ALONG, EdgeData, way};
 use crate::numeric::erased::{Erased, Facts};
-use crate::numeric::parts::{Cell, Words};
+use crate::numeric::parts::{Cell, SignalWords};
 use crate::program::{Delivery, VertexOf, VertexProgram};
 
 /// A numeric program with cells of `S` words, sums of `M` words and edge data `E`.
@@ -109,13 +109,13 @@ impl<const S: usize, const M: usize, E: EdgeData> VertexProgram for Numeric<'_, 
     type Id = u64;
     type State = Cell<S>;
     type Edge = E;
-    type Signal = Words<M>;
+    type Signal = SignalWords<M>;
 
     fn delivery(&self) -> Delivery {
         Delivery::Combined
     }
 
-    fn combine(&self, held: &mut Words<M>, signal: Words<M>) -> Result<(), Failure> {
+    fn combine(&self, held: &mut SignalWords<M>, signal: SignalWords<M>) -> Result<(), Failure> {
         self.program.combine(&mut held.0, &signal.0);
         Ok(())
     }
@@ -133,7 +133,7 @@ impl<const S: usize, const M: usize, E: EdgeData> VertexProgram for Numeric<'_, 
         &self,
         source: &VertexOf<Self>,
         edge: Edge<'_, u64, E>,
-    ) -> Result<Option<Words<M>>, Failure> {
+    ) -> Result<Option<SignalWords<M>>, Failure> {
         let is_loop = !self.facts.self_loops && edge.target == source.id();
         if edge.data.way().unwrap_or(self.usual_way) & self.walked == 0 || is_loop {
             return Ok(None);
@@ -141,7 +141,7 @@ impl<const S: usize, const M: usize, E: EdgeData> VertexProgram for Numeric<'_, 
         let own = self.vertex(*source.id(), source.state.strength());
         let mut sum = [0; M];
         let speaks = self.program.signal(own, source.state.state(), edge.data.weight(), &mut sum);
-        Ok(speaks.then_some(Words(sum)))
+        Ok(speaks.then_some(SignalWords(sum)))
     }
 
     fn collects_edges(&self) -> bool {
@@ -155,7 +155,7 @@ impl<const S: usize, const M: usize, E: EdgeData> VertexProgram for Numeric<'_, 
     fn collect(
         &self,
         vertex: &mut Loan<'_, VertexOf<Self>>,
-        signals: &[Words<M>],
+        signals: &[SignalWords<M>],
     ) -> Result<(), Failure> {
         let mut cell = vertex.state;
         let own = self.vertex(*vertex.id(), cell.strength());
@@ -183,7 +183,7 @@ impl<const S: usize, const M: usize, E: EdgeData> VertexProgram for Numeric<'_, 
         if score > self.signal_threshold { score } else { f64::MAX }
     }
 
-    fn collect_score(&self, vertex: &VertexOf<Self>, signals: &[Words<M>]) -> f64 {
+    fn collect_score(&self, vertex: &VertexOf<Self>, signals: &[SignalWords<M>]) -> f64 {
         self.program.collect_score(vertex.state.state(), signals.first().map(|sum| &sum.0[..]))
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use brimful_engine::Reason;
-use brimful_execution::{Delivery, ExecutionOptions, Limits, Lists};
+use brimful_execution::{Delivery, ExecutionOptions, ListLocation, RunLimits};
 
 use crate::programs::{
     Distances, MODES, Ranks, STORES, assert_near, distances, random_graph, resources, start, states,
@@ -25,7 +25,7 @@ fn all_distances(
                     let resources = resources(workers);
                     let program = Distances { source, delivery };
                     let mut execution = start(program, graph, (kind, 5), &resources, options);
-                    let reason = execution.run(mode, &Limits::default(), |_| Ok(false)).unwrap();
+                    let reason = execution.run(mode, &RunLimits::default(), |_| Ok(false)).unwrap();
                     assert_eq!(reason, Reason::NoChange);
                     let stats = execution.stats().unwrap();
                     assert_eq!(stats.signals_sent, stats.signals_received, "{stats:?}");
@@ -66,12 +66,12 @@ fn distances_of_random_graphs() {
 fn lists_on_disk_change_no_answer() {
     let graph = random_graph(40_000, 6, 9);
     let expected = distances(&graph, 0);
-    let options = ExecutionOptions { lists: Lists::Disk, ..ExecutionOptions::default() };
+    let options = ExecutionOptions { lists: ListLocation::Disk, ..ExecutionOptions::default() };
     for mode in MODES {
         let resources = resources(2);
         let program = Distances { source: 0, delivery: Delivery::Each };
         let mut execution = start(program, &graph, ("memory", 2), &resources, &options);
-        execution.run(mode, &Limits::default(), |_| Ok(false)).unwrap();
+        execution.run(mode, &RunLimits::default(), |_| Ok(false)).unwrap();
         let stats = execution.stats().unwrap();
         assert!(mode != MODES[0] || stats.spills > 0, "{stats:?}");
         assert!(states(&mut execution) == expected, "{mode:?}");
@@ -132,7 +132,7 @@ fn ranks_of_small_graphs_in_every_mode() {
                         ..ExecutionOptions::default()
                     };
                     let mut execution = start(Ranks, &vertices, (kind, 3), &resources, &options);
-                    let reason = execution.run(mode, &Limits::default(), |_| Ok(false)).unwrap();
+                    let reason = execution.run(mode, &RunLimits::default(), |_| Ok(false)).unwrap();
                     assert_eq!(reason, Reason::NoChange);
                     assert_near(&states(&mut execution), &expected, 1e-5);
                 }
@@ -150,7 +150,7 @@ fn without_supersteps_fewer_signals_are_sent() {
     let distances = MODES.map(|mode| {
         let program = Distances { source: 0, delivery: Delivery::Combined };
         let mut execution = start(program, &graph, ("memory", 1), &resources, &options);
-        execution.run(mode, &Limits::default(), |_| Ok(false)).unwrap();
+        execution.run(mode, &RunLimits::default(), |_| Ok(false)).unwrap();
         execution.stats().unwrap().signals_sent
     });
     let named: Vec<_> = graph
@@ -161,7 +161,7 @@ fn without_supersteps_fewer_signals_are_sent() {
         .collect();
     let ranks = MODES.map(|mode| {
         let mut execution = start(Ranks, &named, ("memory", 1), &resources, &options);
-        execution.run(mode, &Limits::default(), |_| Ok(false)).unwrap();
+        execution.run(mode, &RunLimits::default(), |_| Ok(false)).unwrap();
         execution.stats().unwrap().signals_sent
     });
     println!("signals of distances {distances:?}, of ranks {ranks:?}, by mode {MODES:?}");
@@ -178,7 +178,7 @@ fn signals_to_nobody_are_counted_and_a_vertex_that_comes_twice_is_too() {
     let mut execution =
         start(program, &graph, ("bytes", 2), &resources, &ExecutionOptions::default());
     assert_eq!(execution.duplicates(), 1);
-    execution.run(MODES[0], &Limits::default(), |_| Ok(false)).unwrap();
+    execution.run(MODES[0], &RunLimits::default(), |_| Ok(false)).unwrap();
     let stats = execution.stats().unwrap();
     assert_eq!((stats.signals_sent, stats.signals_undelivered), (2, 1));
     assert_eq!(states(&mut execution)[&2], 1.0);
@@ -191,7 +191,7 @@ fn figures_say_how_often_caches_helped() {
     let program = Distances { source: 0, delivery: Delivery::Combined };
     let options = ExecutionOptions::default();
     let mut execution = start(program, &graph, ("lru:40", 4), &resources, &options);
-    execution.run(MODES[0], &Limits::default(), |_| Ok(false)).unwrap();
+    execution.run(MODES[0], &RunLimits::default(), |_| Ok(false)).unwrap();
     let stats = execution.stats().unwrap();
     let [cache] = stats.caches[..] else { panic!("{stats:?}") };
     assert!(cache.hits > 0 && cache.misses > 0 && cache.hit_ratio() < 1.0, "{cache:?}");
@@ -205,7 +205,7 @@ fn a_signal_that_is_no_news_wakes_nobody() {
     let program = Distances { source: 0, delivery: Delivery::Combined };
     let mut execution =
         start(program, &graph, ("memory", 4), &resources, &ExecutionOptions::default());
-    execution.run(MODES[0], &Limits::default(), |_| Ok(false)).unwrap();
+    execution.run(MODES[0], &RunLimits::default(), |_| Ok(false)).unwrap();
     let stats = execution.stats().unwrap();
     assert!(stats.signals_no_news > 0, "{stats:?}");
     assert!(states(&mut execution) == distances(&graph, 0));

@@ -1,7 +1,7 @@
 //! Programs that fail: the run stops and names the vertex, no worker hangs, and the stores are
 //! intact.
 
-use brimful_execution::{Error, ExecutionOptions, Failure, Limits, VertexOf, VertexProgram};
+use brimful_execution::{Error, ExecutionOptions, Failure, RunLimits, VertexOf, VertexProgram};
 use brimful_store::ErrorKind;
 use brimful_vertices::{Edge, Edges, Loan};
 
@@ -94,7 +94,8 @@ fn a_program_that_fails_or_panics_ends_the_run_by_the_name_of_its_vertex() {
                     let options = ExecutionOptions::default();
                     let mut execution =
                         start(Faulty(fault), &graph, (kind, 6), &resources, &options);
-                    let error = execution.run(mode, &Limits::default(), |_| Ok(false)).unwrap_err();
+                    let error =
+                        execution.run(mode, &RunLimits::default(), |_| Ok(false)).unwrap_err();
                     let place = format!("{fault:?}, {mode:?}, {workers} workers, {kind}: {error}");
                     assert_eq!(error.kind(), ErrorKind::Program, "{place}");
                     assert!(error.to_string().ends_with(message), "{place}");
@@ -108,7 +109,8 @@ fn a_program_that_fails_or_panics_ends_the_run_by_the_name_of_its_vertex() {
                     // Live objects, including those of a cache, stay as the program left them.
                     let is_collect = matches!(fault, Fault::CollectFails | Fault::CollectPanics);
                     assert!(!is_collect || kind != "bytes" || states[&UNLUCKY] == 0, "{place}");
-                    let again = execution.run(mode, &Limits::default(), |_| Ok(false)).unwrap_err();
+                    let again =
+                        execution.run(mode, &RunLimits::default(), |_| Ok(false)).unwrap_err();
                     assert_eq!(again.kind(), ErrorKind::Usage, "{place}");
                 }
             }
@@ -129,7 +131,7 @@ fn a_cancelled_run_stops() {
             &ExecutionOptions::default(),
         );
         resources.job.cancel();
-        let error = execution.run(mode, &Limits::default(), |_| Ok(false)).unwrap_err();
+        let error = execution.run(mode, &RunLimits::default(), |_| Ok(false)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Interrupted);
     }
 }

@@ -13,8 +13,9 @@ use brimful_algos::pagerank::{PageRank, Variant};
 use brimful_algos::scc::StrongComponents;
 use brimful_algos::sssp::ShortestPaths;
 use brimful_engine::{Globals, Isolated, Min, Output, Program, RunOptions, Vertex as Seen};
+use brimful_execution::from_graph::StoreOptions;
 use brimful_execution::numeric::{NumericOptions, run};
-use brimful_execution::{Lists, Mode, Schedule};
+use brimful_execution::{ListLocation, RunMode, Scheduler};
 use brimful_graph::Graph;
 use brimful_graph::generate::{Generator, Kind};
 use brimful_graph::import::{ImportOptions, Input, import};
@@ -52,6 +53,17 @@ fn states<P: Program>(output: &Output<P>) -> (Vec<P::State>, Option<P::State>) {
     (states, isolated)
 }
 
+/// The options of a synchronous run on a store.
+fn synchronous<'s>(store: &'s str, schemes: &'s Schemes) -> NumericOptions<'s> {
+    NumericOptions {
+        stores: StoreOptions { store, schemes, cache: None },
+        serializer: None,
+        mode: RunMode::Synchronous,
+        lists: ListLocation::Memory,
+        run: RunOptions::default(),
+    }
+}
+
 /// Runs `program` in both ways and compares the states after `value`.
 fn compare<P: Program>(
     program: &P,
@@ -62,9 +74,9 @@ fn compare<P: Program>(
 ) {
     let folder = tempfile::tempdir().unwrap();
     let schemes = Schemes::default();
-    let mut modes = vec![Mode::Synchronous];
+    let mut modes = vec![RunMode::Synchronous];
     if any_order {
-        modes.extend([Schedule::Throughput, Schedule::LowLatency].map(Mode::Asynchronous));
+        modes.extend([Scheduler::Throughput, Scheduler::LowLatency].map(RunMode::Asynchronous));
     }
     for graph in graphs {
         let expected = brimful_engine::run(program, graph, options, &resources(2)).unwrap();
@@ -85,15 +97,9 @@ fn compare<P: Program>(
                     } else {
                         kind.to_owned()
                     };
-                    let numeric = NumericOptions {
-                        store: &store,
-                        schemes: &schemes,
-                        cache: (kind == "file").then(|| "score:90".parse().unwrap()),
-                        serializer: None,
-                        mode,
-                        lists: Lists::Memory,
-                        run: options.clone(),
-                    };
+                    let mut numeric = synchronous(&store, &schemes);
+                    numeric.stores.cache = (kind == "file").then(|| "score:90".parse().unwrap());
+                    (numeric.mode, numeric.run) = (mode, options.clone());
                     let (output, stats) =
                         run(program, graph, &numeric, &resources(threads)).unwrap();
                     let (found, alone) = states(&output);
@@ -111,7 +117,7 @@ fn compare<P: Program>(
                         alone.zip(isolated).is_none_or(|(found, wanted)| is_same(&found, &wanted)),
                         "{place}"
                     );
-                    if mode == Mode::Synchronous {
+                    if mode == RunMode::Synchronous {
                         assert_eq!(output.stats.supersteps, expected.stats.supersteps, "{place}");
                         assert_eq!(output.stats.reason, expected.stats.reason, "{place}");
                     }
@@ -202,18 +208,13 @@ fn what_counts_on_supersteps_is_refused_without_them() {
     let graph = graph(folder.path(), true);
     let schemes = Schemes::default();
     let options = NumericOptions {
-        store: "memory",
-        schemes: &schemes,
-        cache: None,
-        serializer: None,
-        mode: Mode::Asynchronous(Schedule::Throughput),
-        lists: Lists::Memory,
-        run: RunOptions::default(),
+        mode: RunMode::Asynchronous(Scheduler::Throughput),
+        ..synchronous("memory", &schemes)
     };
     let error = run(&Parents { sources: 0.into() }, &graph, &options, &resources(2)).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Usage);
     assert!(error.to_string().contains("run it synchronously"), "{error}");
-    let options = NumericOptions { store: "nowhere", mode: Mode::Synchronous, ..options };
+    let options = synchronous("nowhere", &schemes);
     let error = run(&Levels { sources: 0.into() }, &graph, &options, &resources(2)).err().unwrap();
     assert!(error.to_string().contains("there is no store"), "{error}");
     let left = Schemes::default().with("left", "left", |_, place| {
@@ -221,7 +222,7 @@ fn what_counts_on_supersteps_is_refused_without_them() {
         store.put(b"key", b"record")?;
         Ok(Box::new(store))
     });
-    let options = NumericOptions { store: "left", schemes: &left, ..options };
+    let options = synchronous("left", &left);
     let error = run(&Levels { sources: 0.into() }, &graph, &options, &resources(2)).err().unwrap();
     assert!(error.to_string().contains("has 2 vertices of another run"), "{error}");
 }
@@ -235,15 +236,7 @@ fn a_store_on_disk_has_fewer_partitions_than_there_are_workers() {
     let (schemes, store) =
         (Schemes::default(), format!("file:{}", folder.path().join("vertices").display()));
     assert_eq!(schemes.most_partitions(&store).unwrap(), Some(8));
-    let options = NumericOptions {
-        store: &store,
-        schemes: &schemes,
-        cache: None,
-        serializer: None,
-        mode: Mode::Synchronous,
-        lists: Lists::Memory,
-        run: RunOptions::default(),
-    };
+    let options = synchronous(&store, &schemes);
     let (output, _) = run(&program, &graph, &options, &resources(9)).unwrap();
     assert!(states(&output).0 == states(&expected.unwrap()).0);
 }
@@ -278,15 +271,7 @@ fn a_failing_program_ends_the_run_and_names_the_users_vertex() {
     let schemes = Schemes::default();
     let file = format!("file:{}", folder.path().join("vertices").display());
     for store in ["memory", "bytes", &file] {
-        let options = NumericOptions {
-            store,
-            schemes: &schemes,
-            serializer: None,
-            cache: None,
-            mode: Mode::Synchronous,
-            lists: Lists::Memory,
-            run: RunOptions::default(),
-        };
+        let options = synchronous(store, &schemes);
         let error = run(&Failing(rank), &graph, &options, &resources(2)).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Program, "{store}");
         let text = error.to_string();

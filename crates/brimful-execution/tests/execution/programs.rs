@@ -5,8 +5,8 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use brimful_execution::{
-    Delivery, Execution, ExecutionOptions, Failure, Loading, Mode, Partitioner, Schedule, VertexOf,
-    VertexProgram,
+    Delivery, Execution, ExecutionOptions, Failure, Loading, Partitioner, RunMode, Scheduler,
+    VertexOf, VertexProgram,
 };
 use brimful_store::{Budget, Job, Resources};
 use brimful_vertices::cache::Choice;
@@ -15,10 +15,10 @@ use brimful_vertices::{
     BytesStore, Edge, Edges, Field, Loan, MemoryStore, Serialized, VertexStore,
 };
 
-pub(crate) const MODES: [Mode; 3] = [
-    Mode::Synchronous,
-    Mode::Asynchronous(Schedule::Throughput),
-    Mode::Asynchronous(Schedule::LowLatency),
+pub(crate) const MODES: [RunMode; 3] = [
+    RunMode::Synchronous,
+    RunMode::Asynchronous(Scheduler::Throughput),
+    RunMode::Asynchronous(Scheduler::LowLatency),
 ];
 
 /// Shortest paths from a vertex, as in the thesis, with a combiner that keeps only the least

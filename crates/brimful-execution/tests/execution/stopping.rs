@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use brimful_engine::Reason;
-use brimful_execution::{Delivery, ExecutionOptions, Failure, Limits, VertexOf, VertexProgram};
+use brimful_execution::{Delivery, ExecutionOptions, Failure, RunLimits, VertexOf, VertexProgram};
 use brimful_vertices::{Edge, Edges, Loan};
 
 use crate::programs::{
@@ -50,7 +50,7 @@ fn steps_do_what_a_run_does() {
     let program = || Distances { source: 0, delivery: Delivery::Each };
     let options = ExecutionOptions::default();
     let mut run = start(program(), &graph, ("memory", 3), &resources, &options);
-    run.run(MODES[0], &Limits::default(), |_| Ok(false)).unwrap();
+    run.run(MODES[0], &RunLimits::default(), |_| Ok(false)).unwrap();
     let mut stepped = start(program(), &graph, ("memory", 3), &resources, &options);
     while stepped.superstep().unwrap() {}
     assert_eq!(run.stats().unwrap().supersteps, stepped.stats().unwrap().supersteps);
@@ -68,7 +68,7 @@ fn a_run_that_stops_again_and_again_ends_with_the_same_answer() {
             let mut execution =
                 start(program, &graph, (kind, 4), &resources, &ExecutionOptions::default());
             let (mut stops, limits) =
-                (0, Limits { check_every: Duration::ZERO, ..Limits::default() });
+                (0, RunLimits { check_every: Duration::ZERO, ..RunLimits::default() });
             let reason = execution.run(mode, &limits, |execution| {
                 stops += 1;
                 if stops % 2 == 0 {
@@ -93,10 +93,11 @@ fn modes_may_change_between_runs() {
     let mut execution =
         start(program, &graph, ("bytes", 4), &resources, &ExecutionOptions::default());
     for mode in [1, 0, 2, 0, 1] {
-        let limits = Limits { max_supersteps: 1, max_seconds: Some(0.0), ..Limits::default() };
+        let limits =
+            RunLimits { max_supersteps: 1, max_seconds: Some(0.0), ..RunLimits::default() };
         execution.run(MODES[mode], &limits, |_| Ok(false)).unwrap();
     }
-    execution.run(MODES[0], &Limits::default(), |_| Ok(false)).unwrap();
+    execution.run(MODES[0], &RunLimits::default(), |_| Ok(false)).unwrap();
     assert!(states(&mut execution) == distances(&graph, 0));
 }
 
@@ -106,14 +107,14 @@ fn limits_end_what_would_never_end() {
         let resources = resources(2);
         let mut execution =
             start(Runner, &ring(50), ("memory", 4), &resources, &ExecutionOptions::default());
-        let limits = Limits { max_seconds: Some(0.05), ..Limits::default() };
+        let limits = RunLimits { max_seconds: Some(0.05), ..RunLimits::default() };
         assert_eq!(execution.run(mode, &limits, |_| Ok(false)).unwrap(), Reason::MaxSeconds);
     }
     for mode in MODES {
         let resources = resources(2);
         let mut execution =
             start(Runner, &ring(50), ("memory", 4), &resources, &ExecutionOptions::default());
-        let limits = Limits { max_seconds: Some(0.0), ..Limits::default() };
+        let limits = RunLimits { max_seconds: Some(0.0), ..RunLimits::default() };
         assert_eq!(execution.run(mode, &limits, |_| Ok(false)).unwrap(), Reason::MaxSeconds);
         // At least one superstep is done.
         assert!(mode != MODES[0] || states(&mut execution).values().all(|count| *count == 1));
@@ -121,7 +122,7 @@ fn limits_end_what_would_never_end() {
     let resources = resources(2);
     let mut execution =
         start(Runner, &ring(50), ("memory", 4), &resources, &ExecutionOptions::default());
-    let limits = Limits { max_supersteps: 7, ..Limits::default() };
+    let limits = RunLimits { max_supersteps: 7, ..RunLimits::default() };
     assert_eq!(execution.run(MODES[0], &limits, |_| Ok(false)).unwrap(), Reason::MaxSupersteps);
     assert!(states(&mut execution).values().all(|count| *count == 7));
 }
@@ -132,7 +133,7 @@ fn a_global_condition_ends_a_run() {
         let resources = resources(2);
         let mut execution =
             start(Runner, &ring(20), ("bytes", 4), &resources, &ExecutionOptions::default());
-        let limits = Limits { check_every: Duration::from_millis(5), ..Limits::default() };
+        let limits = RunLimits { check_every: Duration::from_millis(5), ..RunLimits::default() };
         let reason = execution.run(mode, &limits, |execution| {
             let mut sum = 0;
             execution.for_each(&mut |vertex| {

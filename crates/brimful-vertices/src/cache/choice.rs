@@ -12,7 +12,7 @@ use crate::vertex::Stored;
 
 /// The policy of evictions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum PolicyKind {
     Lru,
     Score,
 }
@@ -28,7 +28,7 @@ enum Kind {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Choice {
-    kind: Kind,
+    kind: PolicyKind,
     capacity: usize,
 }
 
@@ -38,8 +38,8 @@ impl FromStr for Choice {
     fn from_str(text: &str) -> Result<Self> {
         let parsed = text.split_once(':').and_then(|(kind, capacity)| {
             let kind = match kind {
-                "lru" => Kind::Lru,
-                "score" => Kind::Score,
+                "lru" => PolicyKind::Lru,
+                "score" => PolicyKind::Score,
                 _ => return None,
             };
             let capacity = capacity.parse().ok().filter(|capacity| *capacity > 0)?;
@@ -72,8 +72,10 @@ impl Choice {
         budget: &Arc<Budget>,
     ) -> Result<Box<dyn VertexStore<V>>> {
         Ok(match self.kind {
-            Kind::Lru => Box::new(Cache::new(store, self.capacity, Lru::default(), budget)?),
-            Kind::Score => Box::new(Cache::new(store, self.capacity, Score::default(), budget)?),
+            PolicyKind::Lru => Box::new(Cache::new(store, self.capacity, Lru::default(), budget)?),
+            PolicyKind::Score => {
+                Box::new(Cache::new(store, self.capacity, Score::default(), budget)?)
+            }
         })
     }
 }

@@ -3,7 +3,7 @@
 //! Slots form a doubly linked list in two arrays, the latest first; position 0 is the list's
 //! anchor, so slot `n` is at `n + 1`.
 
-use super::Policy;
+use super::EvictionPolicy;
 
 /// The policy of the least recently used vertex.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Lru {
     }
 }
 
-impl Policy for Lru {
+impl EvictionPolicy for Lru {
     fn admitted(&mut self, slot: usize) {
         let places = self.later.len().max(slot + 2);
         self.later.resize(places, 0);

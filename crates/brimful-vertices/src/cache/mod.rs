@@ -29,7 +29,7 @@ use crate::store::{Borrower, CacheStats, StoreStats, VertexStore};
 use crate::vertex::Stored;
 
 /// The policy of evictions. Slots are numbered from 0; each holds at most one vertex.
-pub trait Policy: Send {
+pub trait EvictionPolicy: Send {
     /// A new vertex is in this slot.
     fn admitted(&mut self, slot: usize);
     /// The vertex in this slot was lent.
@@ -51,7 +51,7 @@ pub struct Cache<T, V, P> {
     stats: CacheStats,
 }
 
-impl<T: VertexStore<V>, V: Stored, P: Policy> Cache<T, V, P> {
+impl<T: VertexStore<V>, V: Stored, P: EvictionPolicy> Cache<T, V, P> {
     /// An empty cache over `store` of at most `capacity` vertices, or fewer if `budget` is short.
     ///
     /// # Errors
@@ -115,7 +115,7 @@ impl<T: VertexStore<V>, V: Stored, P: Policy> Cache<T, V, P> {
     }
 }
 
-impl<T: VertexStore<V>, V: Stored, P: Policy> VertexStore<V> for Cache<T, V, P> {
+impl<T: VertexStore<V>, V: Stored, P: EvictionPolicy> VertexStore<V> for Cache<T, V, P> {
     fn insert(&mut self, vertex: V) -> Result<bool> {
         if self.shelf.find(vertex.id()).is_some() || !self.store.insert(vertex.clone())? {
             return Ok(false);

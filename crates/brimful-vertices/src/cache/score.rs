@@ -4,7 +4,7 @@
 //! vertices, so that old use fades. Loans maintain no order, and evictions are rare (the thesis,
 //! section 3.4).
 
-use super::Policy;
+use super::EvictionPolicy;
 
 /// The policy of scores.
 #[derive(Debug, Default)]
@@ -13,7 +13,7 @@ pub struct Score {
     scores: Vec<Option<f64>>,
 }
 
-impl Policy for Score {
+impl EvictionPolicy for Score {
     fn admitted(&mut self, slot: usize) {
         self.scores.resize(self.scores.len().max(slot + 1), None);
         self.scores[slot] = Some(0.0);

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use brimful_store::Budget;
 use hashbrown::DefaultHashBuilder;
 
-use super::Policy;
+use super::EvictionPolicy;
 use crate::error::Result;
 use crate::growth::Growth;
-use crate::index::Index;
+use crate::index::PositionIndex;
 use crate::memory::lend_live;
 use crate::store::{Borrower, keeps_id};
 use crate::vertex::Stored;
@@ -17,7 +17,7 @@ use crate::vertex::Stored;
 const PURPOSE: &str = "to cache vertices";
 
 #[derive(Debug)]
-struct Entry<V> {
+struct CachedVertex<V> {
     vertex: V,
     is_dirty: bool,
 }
@@ -26,20 +26,20 @@ struct Entry<V> {
 #[derive(Debug)]
 pub(super) struct Shelf<V, P> {
     policy: P,
-    slots: Vec<Option<Entry<V>>>,
+    slots: Vec<Option<CachedVertex<V>>>,
     free: Vec<usize>,
-    index: Index,
+    index: PositionIndex,
     hasher: DefaultHashBuilder,
     growth: Growth,
 }
 
-impl<V: Stored, P: Policy> Shelf<V, P> {
+impl<V: Stored, P: EvictionPolicy> Shelf<V, P> {
     pub(super) fn new(policy: P, budget: &Arc<Budget>) -> Result<Self> {
         Ok(Self {
             policy,
             slots: Vec::new(),
             free: Vec::new(),
-            index: Index::new(budget, PURPOSE)?,
+            index: PositionIndex::new(budget, PURPOSE)?,
             hasher: DefaultHashBuilder::default(),
             growth: Growth::new(budget, PURPOSE)?,
         })
@@ -131,7 +131,7 @@ impl<V: Stored, P: Policy> Shelf<V, P> {
         if free.is_empty() && slots.len() == old {
             let more = old / 4 + 16;
             // A slot, its number in the list of free ones, and the policy's data for it.
-            let each = (size_of::<Option<Entry<V>>>() + 4 * size_of::<usize>()) as u64;
+            let each = (size_of::<Option<CachedVertex<V>>>() + 4 * size_of::<usize>()) as u64;
             growth.take((old + more) as u64 * each)?;
             slots.reserve_exact(more);
             growth.give(old as u64 * each);
@@ -144,7 +144,7 @@ impl<V: Stored, P: Policy> Shelf<V, P> {
         let slot = self.free.pop().unwrap_or(self.slots.len());
         self.index.insert(self.hasher.hash_one(vertex.id()), slot as u64);
         self.policy.admitted(slot);
-        let entry = Some(Entry { vertex, is_dirty: false });
+        let entry = Some(CachedVertex { vertex, is_dirty: false });
         match self.slots.get_mut(slot) {
             Some(place) => *place = entry,
             None => self.slots.push(entry),

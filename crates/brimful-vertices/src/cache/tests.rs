@@ -2,27 +2,27 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
-use crate::conformance::{Sample, check_id_types, check_vertices};
+use crate::conformance::{SampleVertex, check_id_types, check_vertices};
 use crate::record_store::{RecordStore, Visitor};
 use crate::serializer::{Compact, Native};
 use crate::vertex::Edges;
 use crate::{BytesStore, MemoryStore, Serialized};
 
-type Bytes = Serialized<BytesStore, Compact, Sample>;
+type Bytes = Serialized<BytesStore, Compact, SampleVertex>;
 
 fn bytes(budget: &Arc<Budget>) -> Result<Bytes> {
     Ok(Serialized::new(BytesStore::new(budget)?, Compact))
 }
 
-fn vertex(id: u64) -> Sample {
-    Sample::new(id, id as f64, Edges::default())
+fn vertex(id: u64) -> SampleVertex {
+    SampleVertex::new(id, id as f64, Edges::default())
 }
 
-fn touch(store: &mut impl VertexStore<Sample>, id: u64) {
+fn touch(store: &mut impl VertexStore<SampleVertex>, id: u64) {
     assert!(store.lend(&id, &mut |_| Ok(())).unwrap());
 }
 
-fn state(store: &mut impl VertexStore<Sample>, id: u64) -> f64 {
+fn state(store: &mut impl VertexStore<SampleVertex>, id: u64) -> f64 {
     let mut state = f64::NAN;
     assert!(
         store
@@ -35,7 +35,7 @@ fn state(store: &mut impl VertexStore<Sample>, id: u64) -> f64 {
     state
 }
 
-fn lru(capacity: usize) -> Cache<Bytes, Sample, Lru> {
+fn lru(capacity: usize) -> Cache<Bytes, SampleVertex, Lru> {
     let budget = Budget::new(64 << 20, 0);
     Cache::new(bytes(&budget).unwrap(), capacity, Lru::default(), &budget).unwrap()
 }
@@ -107,7 +107,7 @@ fn a_vertex_that_is_read_is_admitted() {
 #[test]
 fn updates_survive_evictions_of_either_cache() {
     let budget = Budget::new(64 << 20, 0);
-    let caches: [Box<dyn VertexStore<Sample>>; 2] = [
+    let caches: [Box<dyn VertexStore<SampleVertex>>; 2] = [
         Box::new(lru(10)),
         Box::new(Cache::new(bytes(&budget).unwrap(), 10, Score::default(), &budget).unwrap()),
     ];
@@ -169,7 +169,7 @@ fn what_was_used_long_ago_leaves_the_score_cache() {
 fn a_budget_below_the_capacity_makes_the_cache_smaller() {
     let budget = Budget::new(1 << 20, 0);
     let mut store = bytes(&Budget::new(64 << 20, 0)).unwrap();
-    let large = |id| Sample::new(id, 0.0, (0..1000).map(|target| (target, 0.5)).collect());
+    let large = |id| SampleVertex::new(id, 0.0, (0..1000).map(|target| (target, 0.5)).collect());
     store.load(&mut (0..500).map(large)).unwrap();
     let mut cache = Cache::new(store, 1000, Lru::default(), &budget).unwrap();
     for round in 0..2 {
@@ -226,9 +226,9 @@ fn a_write_that_fails_comes_out_of_the_loan_and_loses_nothing() {
     let fails = Arc::new(AtomicBool::new(false));
     let failing = || {
         let inner = BytesStore::new(&budget).unwrap();
-        Serialized::<_, _, Sample>::new(Failing { inner, fails: Arc::clone(&fails) }, Compact)
+        Serialized::<_, _, SampleVertex>::new(Failing { inner, fails: Arc::clone(&fails) }, Compact)
     };
-    let add = &mut |vertex: &mut crate::Loan<'_, Sample>| {
+    let add = &mut |vertex: &mut crate::Loan<'_, SampleVertex>| {
         vertex.state += 0.5;
         Ok(())
     };
@@ -256,7 +256,7 @@ fn a_vertex_that_comes_back_as_another_is_never_written() {
     let mut cache = lru(4);
     cache.load(&mut (0..5).map(vertex)).unwrap();
     let changed = cache.lend(&1, &mut |loan| {
-        **loan = Sample::new(3, 99.0, Edges::default());
+        **loan = SampleVertex::new(3, 99.0, Edges::default());
         Ok(())
     });
     assert!(changed.is_err());
@@ -267,7 +267,7 @@ fn a_vertex_that_comes_back_as_another_is_never_written() {
 #[test]
 fn a_borrower_that_panics_leaves_stores_of_use() {
     let budget = Budget::new(64 << 20, 0);
-    let stores: [Box<dyn VertexStore<Sample>>; 3] = [
+    let stores: [Box<dyn VertexStore<SampleVertex>>; 3] = [
         Box::new(bytes(&budget).unwrap()),
         Box::new(MemoryStore::new(&budget).unwrap()),
         Box::new(Cache::new(bytes(&budget).unwrap(), 4, Lru::default(), &budget).unwrap()),
@@ -276,7 +276,7 @@ fn a_borrower_that_panics_leaves_stores_of_use() {
         store.load(&mut (0..10).map(vertex)).unwrap();
         let mut panics = |scans: bool| {
             let borrow = AssertUnwindSafe(|| {
-                let mut borrower = |loan: &mut crate::Loan<'_, Sample>| match *loan.id() {
+                let mut borrower = |loan: &mut crate::Loan<'_, SampleVertex>| match *loan.id() {
                     5 => panic!("on purpose"),
                     _ => Ok(()),
                 };

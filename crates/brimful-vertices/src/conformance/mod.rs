@@ -27,7 +27,7 @@ pub use vertices::{check_id_types, check_vertices};
 use crate::vertex::{Edges, Vertex};
 
 /// The vertices for tests of stores.
-pub type Sample = Vertex<u64, f64, f32, f64>;
+pub type SampleVertex = Vertex<u64, f64, f32, f64>;
 
 /// The result of a check: nothing, or a description of the error.
 pub type Verdict = Result<(), String>;
@@ -36,7 +36,7 @@ pub type Verdict = Result<(), String>;
 type Case<T> = (&'static str, fn(&mut T) -> Verdict);
 
 /// Vertices of all shapes: empty, with many edges, signalled or not, with signals. All differ.
-pub fn samples() -> Vec<Sample> {
+pub fn samples() -> Vec<SampleVertex> {
     (0..40)
         .map(|n: u64| {
             let targets = (0..n * 3 % 17)

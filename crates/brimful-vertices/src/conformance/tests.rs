@@ -116,19 +116,19 @@ fn ids_keep_their_type() {
 }
 
 /// A store that loses every second change, to test the suite itself.
-struct Forgetful(MemoryStore<Sample>, bool);
+struct Forgetful(MemoryStore<SampleVertex>, bool);
 
-impl crate::VertexStore<Sample> for Forgetful {
-    fn insert(&mut self, vertex: Sample) -> crate::Result<bool> {
+impl crate::VertexStore<SampleVertex> for Forgetful {
+    fn insert(&mut self, vertex: SampleVertex) -> crate::Result<bool> {
         self.0.insert(vertex)
     }
-    fn put(&mut self, vertex: &Sample) -> crate::Result<()> {
+    fn put(&mut self, vertex: &SampleVertex) -> crate::Result<()> {
         self.0.put(vertex)
     }
     fn lend(
         &mut self,
         id: &u64,
-        borrower: &mut crate::Borrower<'_, Sample>,
+        borrower: &mut crate::Borrower<'_, SampleVertex>,
     ) -> crate::Result<bool> {
         self.1 = !self.1;
         let forgets = self.1;
@@ -137,7 +137,7 @@ impl crate::VertexStore<Sample> for Forgetful {
             if forgets { borrower(&mut crate::Loan::new(&mut copy)) } else { borrower(vertex) }
         })
     }
-    fn for_each(&mut self, borrower: &mut crate::Borrower<'_, Sample>) -> crate::Result<()> {
+    fn for_each(&mut self, borrower: &mut crate::Borrower<'_, SampleVertex>) -> crate::Result<()> {
         self.0.for_each(borrower)
     }
     fn remove(&mut self, id: &u64) -> crate::Result<bool> {
@@ -157,15 +157,20 @@ impl crate::VertexStore<Sample> for Forgetful {
 /// A serializer that leaves old contents in reused memory.
 struct Leaky;
 
-impl crate::Serializer<Sample> for Leaky {
+impl crate::Serializer<SampleVertex> for Leaky {
     fn name(&self) -> String {
         "leaky".to_owned()
     }
-    fn encode(&mut self, vertex: &Sample, out: &mut Vec<u8>) -> Result<(), String> {
+    fn encode(&mut self, vertex: &SampleVertex, out: &mut Vec<u8>) -> Result<(), String> {
         Compact.encode(vertex, out)
     }
-    fn decode(&mut self, id: &u64, record: &[u8], reuse: Option<Sample>) -> Result<Sample, String> {
-        let mut vertex: Sample = Compact.decode(id, record, None)?;
+    fn decode(
+        &mut self,
+        id: &u64,
+        record: &[u8],
+        reuse: Option<SampleVertex>,
+    ) -> Result<SampleVertex, String> {
+        let mut vertex: SampleVertex = Compact.decode(id, record, None)?;
         for edge in reuse.iter().flat_map(|vertex| vertex.edges().iter()).skip(5) {
             vertex.edges_mut().push(*edge.target, *edge.data);
         }

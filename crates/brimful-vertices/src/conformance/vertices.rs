@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Case, Numbers, Sample, Verdict, call, ensure, samples};
+use super::{Case, Numbers, SampleVertex, Verdict, call, ensure, samples};
 use crate::error::{Error, Result};
 use crate::id::AnyId;
 use crate::partition_chunk::{PartitionChunk, unpack};
@@ -10,10 +10,12 @@ use crate::serializer::{Compact, Native, Serializer};
 use crate::store::VertexStore;
 use crate::vertex::{Edges, Vertex};
 
-type Model = BTreeMap<u64, Sample>;
+type Model = BTreeMap<u64, SampleVertex>;
 
 /// Checks a store of vertices; `make` creates an empty one each time.
-pub fn check_vertices<T: VertexStore<Sample>>(make: &mut dyn FnMut() -> Result<T>) -> Verdict {
+pub fn check_vertices<T: VertexStore<SampleVertex>>(
+    make: &mut dyn FnMut() -> Result<T>,
+) -> Verdict {
     let cases: [Case<T>; 11] = [
         ("an empty store", empty),
         ("the first of each id", firsts),
@@ -61,7 +63,10 @@ pub fn check_id_types<T: VertexStore<Vertex<AnyId, f64>>>(mut store: T) -> Verdi
     Ok(())
 }
 
-fn get<T: VertexStore<Sample>>(store: &mut T, id: u64) -> Result<Option<Sample>, String> {
+fn get<T: VertexStore<SampleVertex>>(
+    store: &mut T,
+    id: u64,
+) -> Result<Option<SampleVertex>, String> {
     let mut seen = None;
     let is_there = call(
         "lend",
@@ -74,7 +79,7 @@ fn get<T: VertexStore<Sample>>(store: &mut T, id: u64) -> Result<Option<Sample>,
     Ok(seen)
 }
 
-fn same<T: VertexStore<Sample>>(store: &mut T, model: &Model) -> Verdict {
+fn same<T: VertexStore<SampleVertex>>(store: &mut T, model: &Model) -> Verdict {
     for (id, expected) in model {
         let found = get(store, *id)?;
         ensure(found.as_ref() == Some(expected), || {
@@ -99,21 +104,21 @@ fn same<T: VertexStore<Sample>>(store: &mut T, model: &Model) -> Verdict {
     })
 }
 
-fn fill<T: VertexStore<Sample>>(store: &mut T) -> Result<Model, String> {
+fn fill<T: VertexStore<SampleVertex>>(store: &mut T) -> Result<Model, String> {
     let left_out = call("load", store.load(&mut samples().into_iter()))?;
     ensure(left_out == 0, || format!("{left_out} of different vertices were left out"))?;
     Ok(samples().into_iter().map(|vertex| (*vertex.id(), vertex)).collect())
 }
 
-fn empty<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
+fn empty<T: VertexStore<SampleVertex>>(store: &mut T) -> Verdict {
     ensure(get(store, 1)?.is_none() && store.is_empty(), || "it has a vertex".to_owned())?;
     ensure(!call("remove", store.remove(&1))?, || "it removed a vertex".to_owned())?;
     call("sync", store.sync())?;
     same(store, &Model::new())
 }
 
-fn firsts<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
-    let vertex = |id, state| Sample::new(id, state, Edges::default());
+fn firsts<T: VertexStore<SampleVertex>>(store: &mut T) -> Verdict {
+    let vertex = |id, state| SampleVertex::new(id, state, Edges::default());
     ensure(call("insert", store.insert(vertex(1, 0.5)))?, || "the first was refused".to_owned())?;
     ensure(!call("insert", store.insert(vertex(1, 1.5)))?, || "the second was taken".to_owned())?;
     let more = [vertex(2, 0.5), vertex(1, 2.5), vertex(3, 0.5), vertex(2, 1.5)];
@@ -128,7 +133,7 @@ fn firsts<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
 }
 
 /// A change that makes vertices larger or smaller, or leaves them unchanged.
-fn change(vertex: &mut Sample, kind: u64) {
+fn change(vertex: &mut SampleVertex, kind: u64) {
     match kind % 4 {
         0 => vertex.state += 1.0,
         1 => (0..20).for_each(|edge| vertex.edges_mut().push(edge * 1000, 0.5)),
@@ -140,7 +145,7 @@ fn change(vertex: &mut Sample, kind: u64) {
     }
 }
 
-fn changes<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
+fn changes<T: VertexStore<SampleVertex>>(store: &mut T) -> Verdict {
     let mut model = fill(store)?;
     for kind in 0..8 {
         for (id, expected) in &mut model {
@@ -168,18 +173,18 @@ fn changes<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
 
 /// A store that reads vertices into the memory of earlier ones must not show their edges, edge
 /// data, signals or signalled states.
-pub(super) fn one_after_another<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
-    let bare = Sample::new(100, 1.0, Edges::default());
-    let mut full = Sample::new(200, 2.0, (0..100).map(|n| (n, 0.5)).collect());
+pub(super) fn one_after_another<T: VertexStore<SampleVertex>>(store: &mut T) -> Verdict {
+    let bare = SampleVertex::new(100, 1.0, Edges::default());
+    let mut full = SampleVertex::new(200, 2.0, (0..100).map(|n| (n, 0.5)).collect());
     full.signalled = Some(2.0);
     (0..50).for_each(|source| full.receive(source, 1.0));
-    let mut half = Sample::new(300, 3.0, (0..3).map(|n| (n + 7, 1.5)).collect());
+    let mut half = SampleVertex::new(300, 3.0, (0..3).map(|n| (n + 7, 1.5)).collect());
     half.receive(9, 9.0);
     let vertices = [full, bare, half];
     for vertex in &vertices {
         call("insert", store.insert(vertex.clone()))?;
     }
-    let is_one = |found: &Sample| {
+    let is_one = |found: &SampleVertex| {
         let known = vertices.iter().any(|vertex| vertex == found);
         if known {
             Ok(())
@@ -203,12 +208,12 @@ pub(super) fn one_after_another<T: VertexStore<Sample>>(store: &mut T) -> Verdic
 }
 
 /// A store that omits unchanged edges when writing must detect all changes.
-fn edges<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
+fn edges<T: VertexStore<SampleVertex>>(store: &mut T) -> Verdict {
     let mut model = fill(store)?;
     let mut copies: Vec<Edges<u64, f32>> = Vec::new();
     for kind in 0..6 {
         for (id, expected) in &mut model {
-            let change = |vertex: &mut Sample| {
+            let change = |vertex: &mut SampleVertex| {
                 let before = vertex.edges().clone();
                 vertex.state += 1.0;
                 match kind {
@@ -244,7 +249,7 @@ fn edges<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
 }
 
 /// A borrower that ignores edges may change the rest.
-fn without_edges<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
+fn without_edges<T: VertexStore<SampleVertex>>(store: &mut T) -> Verdict {
     let mut model = fill(store)?;
     for (id, expected) in &mut model {
         let state = expected.state;
@@ -267,7 +272,7 @@ fn without_edges<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
     same(store, &model)
 }
 
-fn failures<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
+fn failures<T: VertexStore<SampleVertex>>(store: &mut T) -> Verdict {
     let model = fill(store)?;
     let fail = || Err(Error::Usage("on purpose".to_owned()));
     let on_purpose = |result: Result<()>| {
@@ -288,10 +293,10 @@ fn failures<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
     same(store, &model)
 }
 
-fn another<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
+fn another<T: VertexStore<SampleVertex>>(store: &mut T) -> Verdict {
     fill(store)?;
     let result = store.lend(&1, &mut |vertex| {
-        **vertex = Sample::new(3, 0.0, Edges::default());
+        **vertex = SampleVertex::new(3, 0.0, Edges::default());
         Ok(())
     });
     ensure(matches!(result, Err(Error::Usage(_))), || {
@@ -299,7 +304,7 @@ fn another<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
     })
 }
 
-fn scan<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
+fn scan<T: VertexStore<SampleVertex>>(store: &mut T) -> Verdict {
     let mut model = fill(store)?;
     for kind in [1, 3, 2, 1, 1] {
         // These changes make cached vertices differ from the store below.
@@ -328,10 +333,10 @@ fn scan<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
     Ok(())
 }
 
-fn chunks<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
+fn chunks<T: VertexStore<SampleVertex>>(store: &mut T) -> Verdict {
     let mut model = fill(store)?;
     // At least one of them differs from the store's own serializer.
-    let serializers: [&mut dyn Serializer<Sample>; 2] = [&mut Compact, &mut Native];
+    let serializers: [&mut dyn Serializer<SampleVertex>; 2] = [&mut Compact, &mut Native];
     for serializer in serializers {
         // These changes make cached vertices differ from the store below.
         for (id, expected) in &mut model {
@@ -357,7 +362,7 @@ fn chunks<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
             };
             call("unpack", unpack(serializer, chunk, each))?;
         }
-        unpacked.sort_by_key(|vertex: &Sample| *vertex.id());
+        unpacked.sort_by_key(|vertex: &SampleVertex| *vertex.id());
         ensure(unpacked.iter().eq(model.values()), || {
             "the chunks do not hold every vertex once as it is".to_owned()
         })?;
@@ -365,12 +370,12 @@ fn chunks<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
     Ok(())
 }
 
-fn model<T: VertexStore<Sample>>(store: &mut T) -> Verdict {
+fn model<T: VertexStore<SampleVertex>>(store: &mut T) -> Verdict {
     let mut numbers = Numbers(7);
     let mut model = Model::new();
     for step in 0..5000_u64 {
         let id = numbers.below(60);
-        let fresh = Sample::new(
+        let fresh = SampleVertex::new(
             id,
             step as f64,
             (0..numbers.below(30)).map(|edge| (edge << 13, 2.0)).collect(),

@@ -9,7 +9,7 @@
 use super::{Arrays, Serializer, after_either_mark, at_end, broken, check_order, field};
 use crate::field::{Field, read_varint, write_varint};
 use crate::id::Id;
-use crate::vertex::{Edges, Parts, Vertex};
+use crate::vertex::{Edges, Vertex, VertexParts};
 
 const MARK: u8 = 0xC1;
 const PARALLEL: u8 = 0xC2;
@@ -104,7 +104,14 @@ where
         }
         at_end(input)?;
         let edges = Edges::from_parts(targets, data).ok_or_else(broken("data of edges"))?;
-        Ok(Vertex::from_parts(Parts { id: id.clone(), state, edges, signalled, latest, parallels }))
+        Ok(Vertex::from_parts(VertexParts {
+            id: id.clone(),
+            state,
+            edges,
+            signalled,
+            latest,
+            parallels,
+        }))
     }
 
     fn decode_without_edges(
@@ -117,7 +124,14 @@ where
         let edges = Edges::from_parts(targets, data)?;
         let head = read_head(&mut &*record, &mut latest, &mut parallels);
         Some(head.map(|(state, signalled)| {
-            Vertex::from_parts(Parts { id: id.clone(), state, edges, signalled, latest, parallels })
+            Vertex::from_parts(VertexParts {
+                id: id.clone(),
+                state,
+                edges,
+                signalled,
+                latest,
+                parallels,
+            })
         }))
     }
 }

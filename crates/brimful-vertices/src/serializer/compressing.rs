@@ -45,7 +45,7 @@ impl Method {
     }
 }
 
-enum Codec {
+enum CompressorState {
     Lz4,
     Zstd(Compressor<'static>, Decompressor<'static>),
     Zlib(Box<(Compress, Decompress)>),
@@ -55,7 +55,7 @@ enum Codec {
 pub struct Compressing<S> {
     inner: S,
     method: Method,
-    codec: Codec,
+    codec: CompressorState,
     /// The uncompressed record.
     plain: Vec<u8>,
 }
@@ -68,11 +68,12 @@ impl<S> Compressing<S> {
     pub fn new(inner: S, method: Method) -> crate::Result<Self> {
         let fail = |e| crate::Error::Usage(format!("cannot begin to compress: {e}"));
         let codec = match method {
-            Method::Lz4 => Codec::Lz4,
-            Method::Zstd => {
-                Codec::Zstd(Compressor::new(1).map_err(fail)?, Decompressor::new().map_err(fail)?)
-            }
-            Method::Zlib => Codec::Zlib(Box::new((
+            Method::Lz4 => CompressorState::Lz4,
+            Method::Zstd => CompressorState::Zstd(
+                Compressor::new(1).map_err(fail)?,
+                Decompressor::new().map_err(fail)?,
+            ),
+            Method::Zlib => CompressorState::Zlib(Box::new((
                 Compress::new(Compression::fast(), true),
                 Decompress::new(true),
             ))),
@@ -81,7 +82,7 @@ impl<S> Compressing<S> {
     }
 }
 
-impl Codec {
+impl CompressorState {
     /// Compresses `plain` into `out`; false if the result would be as long as `plain`.
     fn compress(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<bool, String> {
         let start = out.len();

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use super::{Serializer, after_either_mark, at_end, check_order};
 use crate::field::Field;
 use crate::id::Id;
-use crate::vertex::{Edges, Parts, Vertex};
+use crate::vertex::{Edges, Vertex, VertexParts};
 
 const MARK: u8 = 0x5E;
 const PARALLEL: u8 = 0x5F;
@@ -65,6 +65,13 @@ where
         let edges = Edges::from_parts(targets, data)
             .ok_or_else(|| format!("it has {} targets and data of {} edges", counts.0, counts.1))?;
         check_order(&latest, &parallels)?;
-        Ok(Vertex::from_parts(Parts { id: id.clone(), state, edges, signalled, latest, parallels }))
+        Ok(Vertex::from_parts(VertexParts {
+            id: id.clone(),
+            state,
+            edges,
+            signalled,
+            latest,
+            parallels,
+        }))
     }
 }

@@ -10,7 +10,7 @@ use bytemuck::Pod;
 use super::{Arrays, Serializer, after_either_mark, at_end, broken, check_order};
 use crate::field::{Field, take};
 use crate::id::Id;
-use crate::vertex::{Edges, Parts, Vertex};
+use crate::vertex::{Edges, Vertex, VertexParts};
 
 const MARK: u8 = 0xA7;
 const PARALLEL: u8 = 0xA8;
@@ -124,6 +124,6 @@ where
         check_order(&latest, &parallels)?;
         at_end(input)?;
         let edges = Edges::from_parts(targets, data).ok_or_else(broken("data of edges"))?;
-        Ok(Vertex::from_parts(Parts { id: *id, state, edges, signalled, latest, parallels }))
+        Ok(Vertex::from_parts(VertexParts { id: *id, state, edges, signalled, latest, parallels }))
     }
 }
