@@ -139,14 +139,6 @@ pub trait VertexProgram: Sync {
         let _ = state;
     }
 
-    /// The known value of a vertex, as a signal: a signal that would not change it when combined
-    /// need not be collected. Called after a collect for [`Delivery::Combined`]. `None` by default.
-    #[inline]
-    fn known(&self, vertex: &VertexOf<Self>) -> Option<Self::Signal> {
-        let _ = vertex;
-        None
-    }
-
     /// The signal score: the vertex signals if it exceeds the threshold. By default 1 if its edges
     /// changed, it never signalled, or its state changed since it signalled; else 0.
     #[inline]

@@ -320,16 +320,8 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     ) -> Result<()> {
         for worker in &mut self.workers {
             let worker = worker.get_mut().unwrap_or_else(PoisonError::into_inner);
-            let mut is_changed = false;
             for store in &mut worker.stores {
-                store.for_each(&mut |vertex| {
-                    borrower(&mut self.program, vertex)?;
-                    is_changed |= vertex.is_changed();
-                    Ok(())
-                })?;
-            }
-            if is_changed {
-                worker.context.mailboxes.iter_mut().for_each(Mailbox::forget);
+                store.for_each(&mut |vertex| Ok(borrower(&mut self.program, vertex)?))?;
             }
         }
         Ok(())

@@ -29,8 +29,6 @@ pub struct ExecutionStats {
     pub signals_received: u64,
     /// Of these, those combined with another on arrival.
     pub signals_combined: u64,
-    /// Of these, those dropped because they would not have changed their target.
-    pub signals_no_news: u64,
     /// Signals to vertices that do not exist.
     pub signals_undelivered: u64,
     /// Spills of lists to disk.
@@ -59,7 +57,6 @@ impl ExecutionStats {
         for mailbox in worker.context.mailboxes.iter().map(Mailbox::stats) {
             self.signals_received += mailbox.received;
             self.signals_combined += mailbox.combined;
-            self.signals_no_news += mailbox.no_news;
             self.spills += mailbox.spills;
         }
         self.spills += worker.context.to_signal.iter().map(IdSet::spills).sum::<u64>();

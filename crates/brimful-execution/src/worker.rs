@@ -87,9 +87,9 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
         let mailbox = element(&mut context.mailboxes, place, "mailbox")?;
         let Some(id) = mailbox.take(phase.program, incoming)? else { return Ok(None) };
         let store = element(stores, place, "store")?;
-        let (mut after, mut known) = (After::Nothing, None);
+        let mut after = After::Nothing;
         let mut collect = |vertex: &mut Loan<'_, VertexOf<P>>| {
-            (after, known) = guard("collect", vertex, |vertex| {
+            after = guard("collect", vertex, |vertex| {
                 receive(phase, vertex, incoming)?;
                 let program = phase.program;
                 if program.is_full()
@@ -99,13 +99,9 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
                     collected.map_err(|failure| Error::program(vertex.id(), "collect", failure))?;
                     context.counts.collected += 1;
                 }
-                let known = match program.delivery() {
-                    Delivery::Combined => program.known(vertex),
-                    Delivery::Each | Delivery::LatestPerEdge => None,
-                };
                 let score = program.signal_score(vertex);
                 let is_due = !program.is_full() && score > phase.thresholds.signal;
-                Ok((if is_due { After::Due(score) } else { After::Nothing }, known))
+                Ok(if is_due { After::Due(score) } else { After::Nothing })
             })?;
             if at_once && matches!(after, After::Due(_)) {
                 guard("signal", vertex, |vertex| context.signal(phase, vertex))?;
@@ -119,9 +115,6 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
         }?;
         if !is_there {
             context.counts.undelivered += incoming.signals.len() as u64;
-        }
-        if let Some(known) = known {
-            element(&mut context.mailboxes, place, "mailbox")?.remember(&id, &known)?;
         }
         Ok(Some((id, after)))
     }

@@ -300,7 +300,6 @@ pub(crate) fn store_figures(
             ("vertices_signalled", figures.vertices_signalled),
             ("vertices_collected", figures.vertices_collected),
             ("signals_combined", figures.signals_combined),
-            ("signals_no_news", figures.signals_no_news),
             ("spills", figures.spills),
             ("spilled_bytes", figures.spilled_bytes),
         ];

@@ -1,10 +1,8 @@
 //! The to-collect list of a partition: serialized signals by target.
 //!
 //! Signals are combined on arrival if the program combines them. Signals that exceed memory go to
-//! disk as sorted runs, which are merged for collecting. A mailbox may also remember the *known
-//! value* of a vertex, to drop signals that would not change it (suggested in *Making
-//! Signal/Collect Scale*, section 3.2). Invariant: every signal is collected once, combined, or
-//! dropped because it would change nothing.
+//! disk as sorted runs, which are merged for collecting. Invariant: every signal is collected once,
+//! or combined.
 
 use std::sync::Arc;
 
@@ -15,7 +13,7 @@ use brimful_vertices::{Field, Growth};
 use crate::error::{Error, Failure, Result, catch};
 use crate::lists::combine_buffer::{CombineBuffer, SignalTo};
 use crate::lists::id_set::read_id;
-use crate::lists::memory_table::{Added, HashedKey, MemoryTable, WARMED};
+use crate::lists::memory_table::{HashedKey, WARMED};
 use crate::lists::message_table::MessageTable;
 use crate::lists::spill::SpillFile;
 use crate::program::{Delivery, VertexProgram};
@@ -27,8 +25,6 @@ pub struct Mailbox<P: VertexProgram> {
     buffer: CombineBuffer<P>,
     /// The signals of a packet.
     batch: Vec<SignalTo<P>>,
-    /// Known values of as many vertices as fit.
-    known: MemoryTable,
     key: Vec<u8>,
     folded: Vec<u8>,
     stats: MailboxStats,
@@ -42,8 +38,6 @@ pub struct MailboxStats {
     pub received: u64,
     /// Of these, signals combined with an earlier one.
     pub combined: u64,
-    /// Of these, signals that would not have changed their target.
-    pub no_news: u64,
     /// Spills to disk because memory was full.
     pub spills: u64,
 }
@@ -190,17 +184,14 @@ fn combine_messages<P: VertexProgram>(
 
 impl<P: VertexProgram> Mailbox<P> {
     /// A mailbox that takes up to `bytes` of memory, at least [`crate::lists::MINIMUM_BYTES`], and
-    /// spills to `file`. An eighth is for known values, and a quarter for the combine buffer if
-    /// signals are combined.
+    /// spills to `file`. A quarter is for the combine buffer if signals are combined; an eighth
+    /// stays free for signals that grow in it.
     pub fn new(bytes: u64, delivery: Delivery, file: &Arc<SpillFile>) -> Self {
-        let known = bytes / 8;
         let buffer = if delivery == Delivery::Combined { bytes / 4 } else { 0 };
-        let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         Self {
-            table: MessageTable::new(bytes - known - buffer, file),
-            buffer: CombineBuffer::new(size(buffer)),
+            table: MessageTable::new(bytes - bytes / 8 - buffer, file),
+            buffer: CombineBuffer::new(usize::try_from(buffer).unwrap_or(usize::MAX)),
             batch: Vec::new(),
-            known: MemoryTable::new(size(known)),
             key: Vec::new(),
             folded: Vec::new(),
             stats: MailboxStats::default(),
@@ -256,14 +247,6 @@ impl<P: VertexProgram> Mailbox<P> {
     /// Adds signals that are combined.
     pub fn receive(&mut self, program: &P, signals: &mut Vec<SignalTo<P>>) -> Result<()> {
         self.stats.received += signals.len() as u64;
-        if self.known.len() > 0 {
-            let mut is_news = Vec::with_capacity(signals.len());
-            for signal in signals.iter() {
-                is_news.push(self.is_news(program, signal)?);
-            }
-            let mut is_news = is_news.into_iter();
-            signals.retain(|_| is_news.next() == Some(true));
-        }
         if !self.buffer.fits(signals) {
             self.serialize_buffer(program)?;
         }
@@ -272,19 +255,6 @@ impl<P: VertexProgram> Mailbox<P> {
             return Ok(());
         }
         signals.drain(..).try_for_each(|signal| self.serialize_one(program, &signal))
-    }
-
-    /// False if the signal would not change the known value of its target.
-    fn is_news(&mut self, program: &P, (id, signal): &SignalTo<P>) -> Result<bool> {
-        let (mut key, mut message) = (Vec::new(), Vec::new());
-        id.write(&mut key);
-        signal.write(&mut message);
-        let Some(known) = self.known.get(HashedKey::from(&key)) else { return Ok(true) };
-        self.folded.clear();
-        combine_messages(program, &key, known, &message, &mut self.folded)?;
-        let is_news = self.folded != known;
-        self.stats.no_news += u64::from(!is_news);
-        Ok(is_news)
     }
 
     /// Serializes the combine buffer into the message table.
@@ -317,28 +287,6 @@ impl<P: VertexProgram> Mailbox<P> {
         id.write(&mut self.folded);
         self.table.add(&self.folded, None, None)?;
         Ok(())
-    }
-
-    /// Remembers the known value of the vertex `id`, if it fits. From now on, a signal that would
-    /// not change it is dropped.
-    pub fn remember(&mut self, id: &P::Id, known: &P::Signal) -> Result<()> {
-        let (mut key, mut value) = (Vec::new(), Vec::new());
-        id.write(&mut key);
-        known.write(&mut value);
-        let replace = |_: &[u8], new: &[u8], out: &mut Vec<u8>| {
-            out.extend_from_slice(new);
-            Ok(())
-        };
-        if self.known.add(HashedKey::from(&key), Some(&value), Some(&replace))? == Added::Full {
-            // Forgetting values only costs useless look-ups.
-            self.known.clear();
-        }
-        Ok(())
-    }
-
-    /// Forgets all known values, because states were changed from outside.
-    pub fn forget(&mut self) {
-        self.known.clear();
     }
 
     /// Takes the signals for the next vertex; `None` at the end of the generation. A generation
@@ -527,27 +475,6 @@ mod tests {
             assert_eq!(next, [(first, vec!["late".to_owned()]), (2000, vec!["new".into()])].into());
             assert!(mailbox.is_empty().unwrap());
         }
-    }
-
-    #[test]
-    fn what_a_vertex_knows_already_wakes_nobody() {
-        let (program, mut mailbox) =
-            (Texts(Delivery::Combined), mailbox(1 << 20, Delivery::Combined));
-        mailbox.remember(&7, &"m".into()).unwrap();
-        for (target, signal) in [(7, "a"), (7, "m"), (8, "a")] {
-            send(&mut mailbox, &program, 0, target, signal).unwrap();
-        }
-        assert_eq!(mailbox.stats().no_news, 2);
-        assert_eq!(drain(&mut mailbox, &program).into_keys().collect::<Vec<_>>(), [8]);
-        send(&mut mailbox, &program, 0, 7, "z").unwrap();
-        assert_eq!(drain(&mut mailbox, &program)[&7].1, ["z"]);
-        mailbox.forget();
-        send(&mut mailbox, &program, 0, 7, "a").unwrap();
-        assert_eq!(drain(&mut mailbox, &program)[&7].1, ["a"]);
-        // If memory is too small, values are forgotten.
-        (0..100_000).for_each(|id| mailbox.remember(&id, &"m".into()).unwrap());
-        send(&mut mailbox, &program, 0, 99_999, "a").unwrap();
-        assert!(mailbox.is_empty().unwrap());
     }
 
     #[test]

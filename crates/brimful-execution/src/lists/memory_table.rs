@@ -143,13 +143,6 @@ impl MemoryTable {
         self.find(key).is_some_and(|entry| entry >= from)
     }
 
-    /// The first message to `key`.
-    #[inline]
-    pub(super) fn get(&self, key: HashedKey<'_>) -> Option<&[u8]> {
-        let entry = if self.len > 0 { self.find(key)? } else { return None };
-        self.messages(entry).next()
-    }
-
     /// Brings the entries of `keys` into the processor's cache. The look-ups are independent, so
     /// their waits for memory overlap; these are most of the time of adding.
     pub(super) fn warm<'k>(&self, keys: impl Iterator<Item = HashedKey<'k>>) {

@@ -197,16 +197,3 @@ fn figures_say_how_often_caches_helped() {
     assert!(cache.hits > 0 && cache.misses > 0 && cache.hit_ratio() < 1.0, "{cache:?}");
     assert!(stats.store_memory_bytes > 0);
 }
-
-#[test]
-fn a_signal_that_is_no_news_wakes_nobody() {
-    let graph = random_graph(2000, 8, 1);
-    let resources = resources(2);
-    let program = Distances { source: 0, delivery: Delivery::Combined };
-    let mut execution =
-        start(program, &graph, ("memory", 4), &resources, &ExecutionOptions::default());
-    execution.run(MODES[0], &RunLimits::default(), |_| Ok(false)).unwrap();
-    let stats = execution.stats().unwrap();
-    assert!(stats.signals_no_news > 0, "{stats:?}");
-    assert!(states(&mut execution) == distances(&graph, 0));
-}

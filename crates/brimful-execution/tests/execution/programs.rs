@@ -62,9 +62,6 @@ impl VertexProgram for Distances {
         }
         Ok(())
     }
-    fn known(&self, vertex: &VertexOf<Self>) -> Option<f64> {
-        Some(vertex.state)
-    }
     fn signal_score(&self, vertex: &VertexOf<Self>) -> f64 {
         // Near vertices first: their distances are more likely to be final.
         match vertex.signalled == Some(vertex.state) {
