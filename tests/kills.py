@@ -134,6 +134,7 @@ def play(scenario: Scenario, folder: Path) -> None:
 
 def undisturbed(scenario: Scenario, folder: Path) -> tuple[dict[str, bytes], set[str], float]:
     """Return the results, the names of all that is left, and the seconds of the command."""
+    folder.mkdir()
     play(scenario, folder)
     seconds = _seconds(*scenario.command(folder))
     return contents(folder, scenario.results), names_below(folder), seconds

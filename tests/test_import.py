@@ -295,8 +295,7 @@ def test_what_import_refuses_as_usage(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a,b\n1,2\n")
     out = tmp_path / "g.brimful"
     before = names_below(tmp_path)
-    assert "later release" in refuse(USAGE, "import", source, out, "--index", "out")
-    refuse(USAGE, "import", source, out, "--index", "sideways")
+    assert "there is no index 'out'" in refuse(USAGE, "import", source, out, "--index", "out")
     assert ".brimful" in refuse(USAGE, "import", source, tmp_path / "graph")
     refuse(USAGE, "import", source, out, "--source", "a")
     refuse(USAGE, "import", source, tmp_path / "a.csv", out)

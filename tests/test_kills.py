@@ -25,9 +25,7 @@ from kills import (
 def test_what_a_kill_left_is_finished_by_the_next_command(
     scenario: Scenario, tmp_path: Path
 ) -> None:
-    calm = tmp_path / "calm"
-    calm.mkdir()
-    expected, names, seconds = undisturbed(scenario, calm)
+    expected, names, seconds = undisturbed(scenario, tmp_path / "calm")
     assert expected
     start = seconds_of_start()
     killed = 0
@@ -56,9 +54,7 @@ def test_what_a_kill_left_is_finished_by_the_next_command(
 def test_a_command_killed_after_a_checkpoint_resumes_from_it(
     scenario: Scenario, tmp_path: Path
 ) -> None:
-    calm = tmp_path / "calm"
-    calm.mkdir()
-    expected, _, _ = undisturbed(scenario, calm)
+    expected, _, _ = undisturbed(scenario, tmp_path / "calm")
     # A short command may end between its checkpoint and its kill.
     for attempt in range(20):
         folder = tmp_path / str(attempt)

@@ -24,7 +24,7 @@ Ids = Literal["auto", "int", "string"]
 #: A column, by name or by number from 1.
 Column = str | int | None
 
-#: Indexes that this release builds.
+#: Names of indexes.
 INDEX_NAMES = ("in", "reverse")
 
 
@@ -32,18 +32,13 @@ def parse_indexes(names: str | Sequence[str], name: str = "index") -> list[str]:
     """Return the names of indexes from `in,reverse` or a sequence, in a fixed order.
 
     Raises:
-        UsageError: A name is unknown, or belongs to a later release.
+        UsageError: A name is unknown.
     """
     listed = names.split(",") if isinstance(names, str) else names
     if not isinstance(listed, (list, tuple)) or not all(isinstance(one, str) for one in listed):
         raise UsageError(f"{name} must be names of indexes, not {shortened(names)}")
     cleaned = [one.strip() for one in listed if one.strip()]
     for one in cleaned:
-        if one == "out":
-            raise UsageError(
-                "index 'out' belongs to a later release of brimful; this one builds: "
-                + ", ".join(INDEX_NAMES)
-            )
         if one not in INDEX_NAMES:
             raise UsageError(unknown("index", shortened(one), INDEX_NAMES))
     if not cleaned:

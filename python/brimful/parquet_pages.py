@@ -61,6 +61,11 @@ def longest_string(raw: Any, chunk: Any, page: Page) -> int:
 
     if chunk.physical_type != "BYTE_ARRAY":
         return 0
+    if (
+        page.compressed > chunk.total_compressed_size
+        or page.uncompressed > chunk.total_uncompressed_size
+    ):
+        return page.uncompressed
     raw.seek(chunk.dictionary_page_offset + page.header)
     data = raw.read(page.compressed)
     codec = _CODECS.get(chunk.compression, chunk.compression.lower())

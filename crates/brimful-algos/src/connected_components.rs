@@ -16,7 +16,7 @@ use brimful_engine::forecast::{Forecast, Steps};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
-use crate::planning::{InMemory, Planner, Subject};
+use crate::planning::{InMemory, Planner, require_either};
 use crate::registry::{Accepts, Info, ParameterInfo, Takes};
 use crate::request::{Finished, Request, Stats};
 use crate::{Error, Result};
@@ -115,12 +115,7 @@ fn run<L: Label + 'static>(
             "union_find",
         );
     }
-    if request.store.is_none() {
-        // A refusal names the smallest budget of either method.
-        let limit = resources.budget.limit();
-        let planner = Planner::new(request, Subject::Graph(graph), resources.workers(), limit)?;
-        resources.budget.require(plan::<L>(&planner)?.minimum_bytes, "to find components")?;
-    }
+    require_either(request, graph, resources, plan::<L>, "to find components")?;
     let output = request.run(&ConnectedComponents::<L>::new(), u64::MAX, graph, resources)?;
     finish(
         Values::vertices(output.states, |label: L| Some(label.into()), Some),

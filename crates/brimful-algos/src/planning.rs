@@ -10,6 +10,7 @@ use brimful_execution::numeric;
 use brimful_execution::numeric::forecast::{Planned, Taken};
 use brimful_graph::sizes::Sizes;
 use brimful_graph::{Graph, Index};
+use brimful_store::Resources;
 use brimful_vertices::Schemes;
 
 use crate::Result;
@@ -37,6 +38,7 @@ pub(crate) enum InMemory {
     Always,
     /// If the budget allows.
     IfItFits,
+    /// In no budget.
     Never,
 }
 
@@ -69,6 +71,23 @@ impl InMemory {
             }
         }
     }
+}
+
+/// Refuses a budget on shards that is too small for each of two methods; the error names the
+/// smaller of their budgets. `plan` forecasts them.
+pub(crate) fn require_either(
+    request: &Request,
+    graph: &Graph,
+    resources: &Resources,
+    plan: impl Fn(&Planner<'_>) -> Result<Forecast>,
+    purpose: &str,
+) -> Result<()> {
+    if request.store.is_some() {
+        return Ok(());
+    }
+    let (workers, limit) = (resources.workers(), resources.budget.limit());
+    let planner = Planner::new(request, Subject::Graph(graph), workers, limit)?;
+    Ok(resources.budget.require(plan(&planner)?.minimum_bytes, purpose)?)
 }
 
 /// A request to forecast, with its graph and resources.

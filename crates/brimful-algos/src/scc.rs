@@ -46,9 +46,11 @@ use brimful_engine::{Combiner, Count, Globals, Mode, Program, Reason, Values, Ve
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
-use crate::connected_components::propagation::{Label, fits_narrow};
-use crate::connected_components::{self};
-use crate::planning::{InMemory, Planner, Subject};
+use crate::connected_components::{
+    self,
+    propagation::{Label, fits_narrow},
+};
+use crate::planning::{InMemory, Planner, require_either};
 use crate::registry::{Accepts, Info, ParameterInfo, Takes};
 use crate::request::{Finished, Request};
 use crate::{Error, Result};
@@ -333,13 +335,7 @@ fn run<L: Label + 'static>(
         let values = Values::vertices(labels, |label: L| Some(label.into()), Some).without_nulls();
         return Finished::new(graph, "component", values, stats, "search");
     }
-    if request.store.is_none() {
-        // A refusal names the smallest budget of either method.
-        let limit = resources.budget.limit();
-        let planner = Planner::new(request, Subject::Graph(graph), resources.workers(), limit)?;
-        let purpose = "to find strong components";
-        resources.budget.require(plan::<L>(&planner)?.minimum_bytes, purpose)?;
-    }
+    require_either(request, graph, resources, plan::<L>, "to find strong components")?;
     let output = request.run(&StrongComponents::<L>::new(), u64::MAX, graph, resources)?;
     let values = Values::vertices(output.states, component::<L>, Some);
     // Only a run that reached a limit leaves vertices without a component.

@@ -145,17 +145,16 @@ pub(crate) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// The word at `at` for messages, shortened.
 pub(crate) fn shown(text: &[u8], at: usize) -> String {
-    shown_word(word(text, at))
+    match word(text, at) {
+        [] => "the end of the line".into(),
+        word => shown_word(word),
+    }
 }
 
-/// A word for messages, shortened.
-pub(crate) fn shown_word(word: &[u8]) -> String {
+/// A word in quotes for messages, shortened.
+pub fn shown_word(word: &[u8]) -> String {
     let short = String::from_utf8_lossy(word.get(..40).unwrap_or(word));
-    match word.len() {
-        0 => "the end of the line".into(),
-        1..=40 => format!("{short:?}"),
-        _ => format!("{short:?}..."),
-    }
+    if word.len() > 40 { format!("{short:?}...") } else { format!("{short:?}") }
 }
 
 /// Reads the id at `at` and moves `at` past it.

@@ -19,16 +19,13 @@ use brimful::graph::ids::IdType;
 use brimful::graph::import::{EdgeStream, Listed, OnError, Rejection};
 use brimful::graph::input_position::{InputPart, locate};
 use brimful::graph::names::NameBatch;
-use brimful::graph::text::{Signs, check_signs, parse_number};
+use brimful::graph::text::{Signs, check_signs, parse_number, shown_word};
 use brimful::graph::{Error, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use crate::arrow_names::{self, ColumnIds};
 use crate::errors::Failure;
-
-/// Characters of a value that a message shows: those of a shortened word and its marks.
-const MOST_SHOWN: usize = 45;
 
 const STREAM: &CStr = c"arrow_array_stream";
 
@@ -458,16 +455,12 @@ impl Judge<'_> {
         found: &str,
     ) -> Result<()> {
         let row = self.row(at);
-        let shown = match found.char_indices().nth(MOST_SHOWN) {
-            Some((end, _)) => format!("{}...", &found[..end]),
-            None => found.into(),
-        };
         if self.on_error == OnError::Fail {
             let name = &wanted.name;
             let (path, row) =
                 locate(&parts(self.table, self.origin), row).unwrap_or((self.origin.into(), row));
             let what = format!(
-                "row {row}, column {name:?}: expected {expected}, found {shown}; correct the row, or leave such rows \
+                "row {row}, column {name:?}: expected {expected}, found {found}; correct the row, or leave such rows \
                  out with --on-error skip"
             );
             return Err(Error::input(path, what));
@@ -482,7 +475,13 @@ impl Judge<'_> {
             Some(kept) => kept.count += 1,
             None => {
                 let path = self.origin.into();
-                self.rejections.push(Rejection { reason, count: 1, path, line: row, found: shown });
+                self.rejections.push(Rejection {
+                    reason,
+                    count: 1,
+                    path,
+                    line: row,
+                    found: found.into(),
+                });
             }
         }
         Ok(())
@@ -552,7 +551,7 @@ pub(crate) fn ids(
                         at,
                         "not an integer id",
                         expected,
-                        &format!("{text:?}"),
+                        &shown_word(text.as_bytes()),
                     )?;
                 }
                 out.push(bits.unwrap_or(0));
@@ -594,7 +593,7 @@ pub(crate) fn weights(
         data_type if is_text(data_type) => texts(array, |at, text| {
             let weight = text.trim().parse().ok();
             if weight.is_none() && !array.is_null(at) {
-                judge.reject(wanted, at, REASON, EXPECTED, &format!("{text:?}"))?;
+                judge.reject(wanted, at, REASON, EXPECTED, &shown_word(text.as_bytes()))?;
             }
             out.push(weight.unwrap_or(0.0));
             Ok(())

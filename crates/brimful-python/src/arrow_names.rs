@@ -1,12 +1,10 @@
 //! String ids from Arrow columns.
 
-use std::fmt::Write as _;
-
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, LargeStringArray, RecordBatch, StringArray, StringViewArray};
 use arrow_schema::DataType;
 use brimful::graph::names::{LONGEST_NAME, NameBatch};
-use brimful::graph::text::Signs;
+use brimful::graph::text::{Signs, shown_word};
 use brimful::graph::{Error, Result};
 
 use crate::arrow_in::{Judge, Wanted, ids, is_text, no_nulls, weights};
@@ -99,14 +97,14 @@ pub(crate) fn take(
             let name = names.bytes(at);
             if name.len() > LONGEST_NAME {
                 let expected = format!("a vertex id of at most {LONGEST_NAME} bytes");
-                judge.reject(wanted, at, "id that is too long", &expected, &shown(name))?;
+                judge.reject(wanted, at, "id that is too long", &expected, &shown_word(name))?;
             } else if std::str::from_utf8(name).is_err() {
                 judge.reject(
                     wanted,
                     at,
                     "id that is no UTF-8",
                     "a vertex id in UTF-8",
-                    &shown(name),
+                    &shown_word(name),
                 )?;
             }
         }
@@ -125,11 +123,3 @@ pub(crate) fn take(
 
 /// Rows are taken until their names reach this size.
 const TAKEN_BYTES: usize = 1 << 20;
-
-fn shown(name: &[u8]) -> String {
-    let mut text = String::new();
-    let short = name.get(..40).unwrap_or(name);
-    // Writing to a string cannot fail.
-    let _ = write!(text, "{:?}", String::from_utf8_lossy(short));
-    text
-}

@@ -35,15 +35,6 @@ impl TemporaryFolder {
         let folder = self.folder.take();
         py.detach(|| drop(folder));
     }
-
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    #[pyo3(signature = (*_raised))]
-    fn __exit__(&mut self, py: Python<'_>, _raised: &Bound<'_, PyTuple>) {
-        self.close(py);
-    }
 }
 
 /// An unfinished output under a hidden name, removed unless it is published. A forked child leaves
