@@ -14,6 +14,7 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -319,6 +320,21 @@ def test_a_signal_at_any_time_ends_in_one_sentence(tmp_path: Path, number: signa
                 os.unlink(tmp_path / name)
             assert names_below(tmp_path) == before
     succeed("verify", graph, "--quiet")
+
+
+def test_a_signal_while_modules_are_imported_ends_with_its_exit_code(tmp_path: Path) -> None:
+    (tmp_path / "imports.py").write_text(
+        "import sys\n"
+        "from brimful.cli import app\n"
+        "text = 'import os, signal; os.kill(os.getpid(), signal.SIGINT)'\n"
+        "app.build_parser = lambda: exec(text)\n"
+        "sys.exit(app.main(['--version']))\n"
+    )
+    # Python decides how to end in another way for modules than for scripts.
+    done = subprocess.run(
+        [sys.executable, "-m", "imports"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (INTERRUPTED, "brimful: interrupted\n")
 
 
 def test_what_a_killed_run_left_is_swept_by_the_next(tmp_path: Path, rmat: Path) -> None:

@@ -58,6 +58,14 @@ _INTERRUPTED = 130
 DEBUG_VARIABLE = "BRIMFUL_DEBUG"
 
 
+class _Interrupted(KeyboardInterrupt):
+    """Ctrl-C or SIGTERM.
+
+    Python ends by SIGINT, whatever the exit code, once a bare `KeyboardInterrupt` has left an
+    `exec` of text, as `dataclasses` and `namedtuple` do while modules are imported.
+    """
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one sentence, raised."""
 
@@ -223,7 +231,7 @@ def _complain(sentence: str) -> None:
 def _interrupt(signal_number: int, frame: FrameType | None) -> NoReturn:
     """Stop the work once, on Ctrl-C or SIGTERM; while it cleans up, more of them do nothing."""
     _ignore_signals()
-    raise KeyboardInterrupt
+    raise _Interrupted
 
 
 def _ignore_signals() -> None:
