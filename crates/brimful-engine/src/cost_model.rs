@@ -23,10 +23,18 @@ const BYTES_PER_EDGE_TIME: u64 = 2;
 /// A read of a single block.
 const READ: u64 = 100_000;
 
+/// The estimated time of a traversal.
+#[derive(Default)]
+struct Estimate {
+    decode: u64,
+    /// Depends on the units that are in memory.
+    read: u64,
+}
+
 /// The estimated times of both traversals for a frontier.
 pub(crate) struct CostModel {
-    sparse: u64,
-    dense: u64,
+    sparse: Estimate,
+    dense: Estimate,
     /// For each index and unit not in memory, whether reading its blocks one by one is faster than
     /// reading the unit.
     single: Vec<Vec<bool>>,
@@ -47,7 +55,8 @@ impl CostModel {
         let step = frontier.len().div_ceil(SAMPLE).max(1);
         let runs = frontier.chunks(RUN * step).flat_map(|part| &part[..part.len().min(RUN)]);
         let sample: Vec<u64> = runs.copied().collect();
-        let (mut blocks, mut dense) = (0, vertices * VERTEX);
+        let mut blocks = 0;
+        let mut dense = Estimate { decode: vertices * VERTEX, read: 0 };
         // For each unit, the number of blocks needed, and whether they may be read one by one.
         let mut units: Vec<Vec<(u64, bool)>> =
             files.iter().map(|file| vec![(0, !weighted); file.shards().units()]).collect();
@@ -59,7 +68,7 @@ impl CostModel {
                 if sources.is_empty() {
                     continue;
                 }
-                dense += u64::from(segment.edges);
+                dense.decode += u64::from(segment.edges);
                 let (mut found, mut done) = (0, 0);
                 for source in within(&sample, segment) {
                     let offset = (source - segment.first_source) as u32;
@@ -74,15 +83,15 @@ impl CostModel {
                 *single &= !segment.packing.compressed;
             }
         }
-        let mut sparse = blocks * BATCH as u64 * SPARSE_EDGE;
+        let mut sparse = Estimate { decode: blocks * BATCH as u64 * SPARSE_EDGE, read: 0 };
         let mut single: Vec<Vec<bool>> = Vec::with_capacity(files.len());
         for (file, units) in files.iter().zip(&units) {
             let decide = |(unit, (looked_for, single)): (usize, &(u64, bool))| {
                 let whole = file.unread_bytes(unit) / BYTES_PER_EDGE_TIME;
                 // Dense traversal reads the unit too, hardly ahead of its use if memory is short.
-                dense += if *looked_for > 0 { whole } else { 0 };
+                dense.read += if *looked_for > 0 { whole } else { 0 };
                 let single = *single && looked_for * READ < whole;
-                sparse += match (looked_for, single) {
+                sparse.read += match (looked_for, single) {
                     (0, _) => 0,
                     (_, true) => looked_for * READ,
                     (_, false) => whole,
@@ -96,7 +105,12 @@ impl CostModel {
 
     /// True if sparse traversal is estimated to be faster.
     pub(crate) fn prefers_sparse(&self) -> bool {
-        self.sparse <= self.dense
+        self.sparse.decode + self.sparse.read <= self.dense.decode + self.dense.read
+    }
+
+    /// The same whatever is in memory.
+    pub(crate) fn prefers_sparse_decoding(&self) -> bool {
+        self.sparse.decode <= self.dense.decode
     }
 
     /// True if reading the blocks of a unit one by one is estimated to be faster.

@@ -242,8 +242,8 @@ impl<P: Program> Supersteps for ShardRun<'_, P> {
         let visits_before = self.swept.edges;
         let traversal = if self.worklist_superstep(edges)? {
             Traversal::Worklist
-        } else if self.asynchronous_superstep(edges)? {
-            Traversal::Sweep
+        } else if let Some(traversal) = self.asynchronous_superstep(edges)? {
+            traversal
         } else if self.windowed_superstep(edges)? {
             Traversal::Windows
         } else if self.unpacked_superstep(edges)? {

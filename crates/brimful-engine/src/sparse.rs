@@ -31,7 +31,7 @@ const TARGETS_PER_SUM: u64 = 16;
 /// These limits are at least so many vertices, on any graph.
 const FEWEST: u64 = 1 << 12;
 /// Frontiers up to this size are not worth waking other threads for.
-const ALONE: usize = 64;
+pub(crate) const FEW: usize = 64;
 
 /// The sums of one interval: targets within the interval, ascending, and their sums.
 pub(crate) type TargetSums<S> = Vec<(u32, S)>;
@@ -161,7 +161,7 @@ impl<S: Copy + Send> Sparse<S> {
         combine: &Combine<'_, P>,
     ) -> Option<CostModel> {
         let Combine { frontier, weighted, walked, files, .. } = *combine;
-        if frontier.len() <= ALONE && files.iter().all(Resident::is_loaded) {
+        if frontier.len() <= FEW && files.iter().all(Resident::is_loaded) {
             return None;
         }
         let (intervals, directories) = (&self.intervals, &self.directories);
@@ -215,7 +215,7 @@ impl<S: Copy + Send> Sparse<S> {
             }
             Ok(combined)
         };
-        let mut intervals = if combine.frontier.len() <= ALONE {
+        let mut intervals = if combine.frontier.len() <= FEW {
             work(0)?
         } else {
             let parts = resources.broadcast(work);

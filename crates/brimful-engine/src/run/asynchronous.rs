@@ -5,10 +5,11 @@
 //! the next part receives them. The blocks with the greatest score are next: the sum of the signal
 //! scores that a block has not received, estimated from the number of edges that lead there. In a
 //! full program every block is processed once a sweep. In an idempotent program, a vertex without a
-//! new signal repeats its last one, and a block is processed again only if one of its sources has
-//! signalled since. Delta programs are refused: every target must receive an increment exactly
-//! once. If an idempotent program has visited the edges often and is not done, the rest of the run
-//! is in supersteps or in order.
+//! new signal repeats its last one until the sweep ends, and a block is processed only if one of
+//! its sources has signalled since. Delta programs are refused: every target must receive an
+//! increment exactly once. An idempotent program takes a sparse superstep instead of a sweep
+//! wherever the cost model prefers it. If it has visited the edges often and is not done, the rest
+//! of the run is in supersteps or in order.
 //!
 //! Invariant: the result does not depend on the assignment of work to threads. Blocks end at units
 //! that are not pinned, so that the order of blocks may depend on the budget and, through it, on
@@ -28,6 +29,7 @@ use crate::frontier::ACTIVITY_BITS;
 use crate::program::{Mode, Program};
 use crate::residency::Resident;
 use crate::schedule::Schedule;
+use crate::stats::Traversal;
 use crate::sweep::{Activity, Sources};
 
 /// Parts of a sweep; signals are published after each.
@@ -188,31 +190,46 @@ impl<P: Program> ShardRun<'_, P> {
         }
     }
 
-    /// Runs one sweep; false if the run is synchronous.
-    pub(super) fn asynchronous_superstep(&mut self, edges: u64) -> Result<bool> {
-        if P::MODE == Mode::Idempotent && self.is_long(edges) {
-            self.end_sweeps();
+    /// Runs one sweep, or a sparse superstep in its place; `None` if the run is synchronous.
+    pub(super) fn asynchronous_superstep(&mut self, edges: u64) -> Result<Option<Traversal>> {
+        if self.asynchronous.is_none() {
+            return Ok(None);
         }
-        let Some(mut asynchronous) = self.asynchronous.take() else { return Ok(false) };
+        if P::MODE == Mode::Idempotent {
+            if self.is_long(edges) {
+                // A sweep visits whole blocks even if few of their vertices signal, as they do for
+                // long in a graph of high diameter.
+                self.asynchronous = None;
+                return Ok(None);
+            }
+            if self.sparse_superstep(edges)? {
+                self.everybody_spoke();
+                return Ok(Some(Traversal::Sparse));
+            }
+        }
+        if let Some(sparse) = &self.sparse {
+            sparse.release();
+        }
+        let Some(mut asynchronous) = self.asynchronous.take() else { return Ok(None) };
         self.context.resources.job.begin(format!("sweep {}", self.globals.superstep + 1), edges);
         let result = self.asynchronous_sweep(&mut asynchronous);
         self.asynchronous = Some(asynchronous);
-        result.map(|()| true)
+        result.map(|()| Some(Traversal::Sweep))
     }
 
-    /// Continues in supersteps: a sweep visits whole blocks even if few of their vertices signal,
-    /// as they do for long in a graph of high diameter. The frontier is the vertices that signalled
-    /// in the last sweep; their signals may be received twice.
-    fn end_sweeps(&mut self) {
-        if self.asynchronous.take().is_none() {
-            return;
-        }
-        let Some(frontier) = &mut self.frontier else { return };
-        for (signals, spoke) in self.signals.chunks_mut(1 << ACTIVITY_BITS).zip(frontier.map()) {
-            if !spoke.load(Ordering::Relaxed) {
+    /// Silences the vertices that did not signal in the sweep that began at `start`: every block
+    /// has received their signals.
+    fn silence_received(&mut self, asynchronous: &Asynchronous, start: u64) -> Result<()> {
+        let (window, buffer) = (self.context.window(), &mut Vec::new());
+        let next = self.next.windows();
+        for (interval, signals) in self.signals.chunks_mut(window).enumerate() {
+            if asynchronous.listened[self.context.schedule.block_of[interval]] > start {
+                next.update(interval, buffer, |next| signals.copy_from_slice(next))?;
+            } else {
                 signals.fill(P::Combiner::SILENCE);
             }
         }
+        Ok(())
     }
 
     fn asynchronous_sweep(&mut self, asynchronous: &mut Asynchronous) -> Result<()> {
@@ -222,6 +239,7 @@ impl<P: Program> ShardRun<'_, P> {
         let (buffers, partials) = (context.buffers(), context.empty_partials());
         let speaking = context.empty_activity();
         let mut left: Vec<usize> = (0..blocks.len()).collect();
+        let start = asynchronous.now;
         loop {
             let context = &self.context;
             asynchronous.now += 1;
@@ -261,6 +279,9 @@ impl<P: Program> ShardRun<'_, P> {
                 scores.push(score);
             }
             asynchronous.take_turns(&part, &scores);
+        }
+        if P::MODE == Mode::Idempotent {
+            self.silence_received(asynchronous, start)?;
         }
         let isolated = self.evolve_isolated()?;
         self.globals.superstep += 1;

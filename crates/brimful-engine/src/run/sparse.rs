@@ -5,10 +5,11 @@ use crate::aggregate::Aggregate;
 use crate::batch::collect_target_sums;
 use crate::collect::{Partial, turn};
 use crate::combiner::Combiner;
+use crate::cost_model::CostModel;
 use crate::error::{Error, Result};
 use crate::options::TraversalMode;
 use crate::program::{Program, SumOf, Vertex};
-use crate::sparse::{Combine, TargetSums};
+use crate::sparse::{Combine, FEW, TargetSums};
 
 impl<P: Program> ShardRun<'_, P> {
     /// Tries a superstep that reads only the blocks with edges of the frontier; false if it was
@@ -36,8 +37,12 @@ impl<P: Program> ShardRun<'_, P> {
             costs: None,
         };
         let costs = sparse.costs(&combine);
-        if context.options.traversal == TraversalMode::Auto
-            && costs.as_ref().is_some_and(|costs| !costs.prefers_sparse())
+        let is_slower = |costs: &CostModel| match self.asynchronous {
+            None => !costs.prefers_sparse(),
+            // The choice decides which signals meet, so a resumed run must repeat it.
+            Some(_) => combine.frontier.len() > FEW && !costs.prefers_sparse_decoding(),
+        };
+        if context.options.traversal == TraversalMode::Auto && costs.as_ref().is_some_and(is_slower)
         {
             return Ok(false);
         }

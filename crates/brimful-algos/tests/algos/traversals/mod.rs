@@ -32,9 +32,13 @@ struct Case {
 }
 
 fn case(folder: &Path, kind: Kind, undirected: bool) -> Case {
+    case_in(folder, kind, undirected, SMALL)
+}
+
+fn case_in(folder: &Path, kind: Kind, undirected: bool, geometry: Geometry) -> Case {
     let generator = Generator::new(kind, 5).unwrap();
     let weights = Weights::Hash;
-    let options = ImportOptions { geometry: SMALL, undirected, weights, ..Default::default() };
+    let options = ImportOptions { geometry, undirected, weights, ..Default::default() };
     let path = folder.join("g.brimful");
     let resources = resources(2, 1 << 28);
     import(Input::Numbered(&generator, generator.vertices()), &path, &options, &resources).unwrap();
