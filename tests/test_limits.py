@@ -90,6 +90,16 @@ def test_an_algorithm_keeps_a_small_limit(graph: Path, algorithm: str) -> None:
 
 
 @pytest.mark.slow
+def test_label_propagation_in_python_keeps_a_hard_limit(graph: Path) -> None:
+    """The interpreter is part of the budget; the lists of neighbours must not leave free memory."""
+    program = (
+        f"import brimful as bf; bf.label_propagation({str(graph)!r}, budget='100M', threads=2)"
+    )
+    with hard_limit(100 * MIB) as enter:
+        subprocess.run([sys.executable, "-c", program], check=True, preexec_fn=enter, timeout=600)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["e.u32", "e.txt"])
 def test_export_and_import_keep_a_small_limit(graph: Path, tmp_path: Path, name: str) -> None:
     lossy = ["--lossy"] if name.endswith((".u32", ".csv")) else []

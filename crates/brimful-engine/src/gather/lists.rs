@@ -46,13 +46,14 @@ impl<S> Default for Lists<S> {
 
 impl<S: Pod + Send> Lists<S> {
     /// Makes the lists of `targets`, at least one, with the given lengths; no list if the length is
-    /// `None`. Returns the number of edges read.
+    /// `None`. All lists of a run have at most `most` neighbours at once. Returns the number of
+    /// edges read.
     pub(super) fn make(
         &mut self,
         (shards, spill): (&Shards, Option<&Spill>),
         job: &Job,
         targets: Range<usize>,
-        lengths: impl Iterator<Item = Option<u32>>,
+        (lengths, most): (impl Iterator<Item = Option<u32>>, usize),
         (weighted, states): (bool, &ScratchArray<S>),
     ) -> Result<u64> {
         let mut end = 0;
@@ -65,9 +66,9 @@ impl<S: Pod + Send> Lists<S> {
             None => NOWHERE,
         }));
         let listed = !states.is_resident();
-        self.ids.resize(end, 0);
-        self.weights.resize(if weighted { end } else { 0 }, 1.0);
-        self.states.resize(if listed { end } else { 0 }, S::zeroed());
+        resize(&mut self.ids, (end, most), 0);
+        resize(&mut self.weights, if weighted { (end, most) } else { (0, 0) }, 1.0);
+        resize(&mut self.states, if listed { (end, most) } else { (0, 0) }, S::zeroed());
         let (first, mut read) = (targets.start, 0);
         for interval in shards.interval(first)..=shards.interval(targets.end - 1) {
             let window = shards.window(interval);
@@ -141,6 +142,13 @@ impl<S: Pod + Send> Lists<S> {
         let weights = self.weights.get(range.clone()).unwrap_or_default();
         Neighbours { ids: &self.ids[range], weights, states, new }
     }
+}
+
+/// Resizes an array that takes memory for `most` records once: an array that grew would leave free
+/// memory of its former sizes, which is not in the plan.
+fn resize<T: Copy>(array: &mut Vec<T>, (len, most): (usize, usize), value: T) {
+    array.reserve_exact(most.max(len).saturating_sub(array.len()));
+    array.resize(len, value);
 }
 
 /// Writes sources to the lists of their targets; enough if states are in memory and the run is not

@@ -113,7 +113,9 @@ impl Plan {
         let cost = Cost::new(needs, resident, extent.weighted);
         let more = if needs.settles { (vertices - window).min(lists / 4 / cost.target) } else { 0 };
         let targets = window + more;
-        let neighbours = least_neighbours(extent) + (lists - more * cost.target) / cost.neighbour;
+        let least = least_neighbours(extent);
+        let neighbours =
+            (least + (lists - more * cost.target) / cost.neighbour).min(extent.edges().max(least));
         Ok(Self {
             resident,
             targets,

@@ -142,7 +142,7 @@ impl<G: Gather> GatherContext<'_, G> {
             (&self.shards, self.spill.as_ref()),
             &self.resources.job,
             targets.clone(),
-            wanted,
+            (wanted, self.plan.neighbours as usize),
             (self.weighted, states),
         )?;
         let mut step = Step { swept: Swept { signals: 0, edges }, ..Step::default() };
