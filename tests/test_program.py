@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import pickle
 import random
@@ -149,11 +150,179 @@ def test_what_a_method_raises_names_its_vertex(tmp_path: Path, store: str, at: s
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
-def test_what_cannot_be_written_is_named() -> None:
+class Constant(bf.Program):
+    """States of one value."""
+
+    def __init__(self, state: Any) -> None:
+        self.state = state
+
+    def initial_state(self, vertex: bf.Vertex) -> Any:
+        return self.state if vertex.id == 3 else None
+
+    def signal(self, source: bf.Vertex, target: Any, weight: float) -> Any:
+        return None
+
+    def collect(self, vertex: bf.Vertex, signals: list[Any]) -> Any:
+        return vertex.state
+
+
+class Place:
+    """A state of a class of one's own."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+@pytest.mark.parametrize("state", [(1, "a"), {1: "a"}, {1, 2}, b"a", 2**70, True, Place("a")])
+def test_states_in_memory_are_the_objects_themselves(state: Any) -> None:
     with made() as graph:
-        with pytest.raises(bf.ProgramError, match=r"at vertex 3 .*json cannot write set") as raised:
-            bf.run(graph, Failing("set"), budget="64M")
+        assert bf.run(graph, Constant(state), budget="64M")[3] is state
+
+
+@pytest.mark.parametrize(
+    ("state", "says"),
+    [
+        ({1, 2}, "json cannot write set"),
+        ([(1, 2)], r"JSON does not keep \[\(1, 2\)\]"),
+        ({1: 2}, "JSON does not keep {1: 2}"),
+    ],
+)
+def test_states_that_a_store_cannot_keep_are_refused(state: Any, says: str) -> None:
+    with made() as graph:
+        with pytest.raises(bf.ProgramError, match=f"at vertex 3 .*{says}") as raised:
+            bf.run(graph, Constant(state), store="bytes", budget="64M")
         assert raised.value.vertex == 3
+        kept = bf.run(graph, Constant(state), store="bytes", serializer="pickle", budget="64M")
+        assert kept[3] == state
+
+
+class Paths(bf.Program):
+    """Shortest paths as lists, by signals that are lists too."""
+
+    def __init__(self, delivery: Any, *, in_place: str | None = None) -> None:
+        self.delivery = delivery
+        self.in_place = in_place
+
+    def initial_state(self, vertex: bf.Vertex) -> list[int]:
+        return [vertex.id] if vertex.id == 3 else []
+
+    def signal(self, source: bf.Vertex, target: Any, weight: float) -> Any:
+        return source.state or None
+
+    def combine(self, left: list[int], right: list[int]) -> list[int]:
+        return min(left, right, key=lambda path: (len(path), path))
+
+    def collect(self, vertex: bf.Vertex, signals: list[list[int]]) -> list[int]:
+        best: list[int] = min(signals, key=lambda path: (len(path), path))
+        if vertex.state and len(vertex.state) <= len(best) + 1:
+            return vertex.state
+        if self.in_place == "signal":
+            best.append(vertex.id)
+            return best
+        if self.in_place == "state":
+            vertex.state[:] = [*best, vertex.id]
+            return vertex.state
+        return [*best, vertex.id]
+
+
+@pytest.mark.parametrize("store", ["memory", "bytes", "file"])
+@pytest.mark.parametrize("delivery", ["each", "combined", "latest"])
+def test_objects_give_the_same_answer_in_every_store(
+    tmp_path: Path, store: str, delivery: str
+) -> None:
+    with made() as graph:
+        wanted = bf.bfs(graph, 3)
+        found = bf.run(graph, Paths(delivery), store=url(store, tmp_path), budget="64M")
+        arcs = {(arc["source"], arc["target"]) for arc in graph.to_arrow().to_pylist()}
+        for vertex, path in found.items():
+            assert len(path) == (0 if wanted[vertex] is None else wanted[vertex] + 1)
+            assert set(itertools.pairwise(path)) <= arcs
+            assert path[-1:] == [vertex] * bool(path)
+
+
+@pytest.mark.parametrize("place", ["state", "signal"])
+def test_a_change_in_place_is_refused(place: str) -> None:
+    with made() as graph:
+        name = "the state" if place == "state" else "a signal"
+        with pytest.raises(bf.ProgramError, match=f"collect changed {name} in place"):
+            bf.run(graph, Paths("each", in_place=place), budget="64M")
+
+
+class Blinking(bf.Program):
+    """Never ends."""
+
+    def initial_state(self, vertex: bf.Vertex) -> int:
+        return 0
+
+    def signal(self, source: bf.Vertex, target: Any, weight: float) -> int:
+        return 1 - source.state
+
+    def collect(self, vertex: bf.Vertex, signals: list[int]) -> int:
+        if self.__dict__.get("raises") == vertex.state:
+            raise ValueError("on")
+        return signals[0]
+
+
+def test_a_program_that_oscillates_ends(caplog: pytest.LogCaptureFixture) -> None:
+    with bf.Graph.from_arrow(pa.table({"source": [1], "target": [1]})) as graph:
+        states = bf.run(graph, Blinking())
+        assert states.stats["supersteps"] == 10_000
+        assert "did not end within 10000 supersteps; give max_supersteps=" in caplog.text
+        caplog.clear()
+        assert bf.run(graph, Blinking(), max_supersteps=12_001)[1] == 1
+        assert not caplog.text
+
+
+def test_an_exception_tells_superstep_and_state() -> None:
+    with bf.Graph.from_arrow(pa.table({"source": [1], "target": [1]})) as graph:
+        program = Blinking()
+        program.raises = 1  # type: ignore[attr-defined]
+        with pytest.raises(bf.ProgramError, match="on; superstep 2, state 1") as raised:
+            bf.run(graph, program)
+        assert (raised.value.superstep, raised.value.state) == (2, 1)
+
+
+class Scored(Ranks):
+    """Signals only changes above a threshold."""
+
+    signal_threshold = 1e-3
+
+    def signal_score(self, vertex: bf.Vertex) -> float:
+        return abs(vertex.state - (vertex.signalled or 0.0))
+
+
+@pytest.mark.parametrize("store", ["memory", "bytes", "file"])
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_scores_decide_who_signals(tmp_path: Path, store: str, mode: Any) -> None:
+    with made() as graph:
+        wanted = bf.pagerank(graph, variant="unnormalized", tolerance=0, max_supersteps=100)
+        few = bf.run(graph, Scored(), store=url(store, tmp_path), mode=mode, budget="64M")
+        for vertex, rank in few.items():
+            assert math.isclose(rank, float(wanted[vertex] or 0), abs_tol=3e-2)
+        if mode == "sync":
+            every = bf.run(graph, Ranks(), store="memory", max_supersteps=60)
+            assert few.stats["signals"] < every.stats["signals"] / 2
+        deaf = type("Deaf", (Scored,), {"collect_score": lambda self, vertex, signals: -1.0})
+        assert set(bf.run(graph, deaf(), mode=mode).values()) == {1.0 - 0.85}
+        lost = type("Lost", (Scored,), {"collect_score": lambda self, vertex, signals: math.nan})
+        with pytest.raises(bf.ProgramError, match="a score must be a number"):
+            bf.run(graph, lost(), mode=mode)
+        with pytest.raises(bf.UsageError, match="signal_threshold must be a number, not a"):
+            bf.run(graph, type("Wrong", (Scored,), {"signal_threshold": "a"})(), mode=mode)
+
+
+class Hoards(Constant):
+    """States of some kilobytes."""
+
+    def initial_state(self, vertex: bf.Vertex) -> Any:
+        return list(range(vertex.id, vertex.id + 400))
+
+
+def test_objects_are_a_part_of_the_budget() -> None:
+    pairs = pa.table({"source": range(30_000), "target": range(1, 30_001)})
+    says = r'do not fit.*store="bytes" or "file:PATH"'
+    with bf.Graph.from_arrow(pairs) as graph, pytest.raises(bf.BudgetError, match=says):
+        bf.run(graph, Hoards(None), budget="256M")
 
 
 class Neighbours(bf.Program):
@@ -221,7 +390,9 @@ class Fragile(Distances):
 def test_a_program_goes_on_from_a_checkpoint(
     tmp_path: Path, mode: str, every: int | str, delivery: str
 ) -> None:
-    chain = pa.table({"source": range(200), "target": range(1, 201)})
+    # Long enough for a checkpoint by time.
+    last = 200 if mode == "sync" else 20_000
+    chain = pa.table({"source": range(last), "target": range(1, last + 1)})
     given: dict[str, Any] = {"mode": mode, "checkpoint_dir": tmp_path / "checkpoints", "threads": 2}
 
     class Mine(Fragile):
@@ -230,7 +401,7 @@ def test_a_program_goes_on_from_a_checkpoint(
     Mine.delivery = delivery  # type: ignore[assignment]
     with bf.Graph.from_arrow(chain) as graph:
         with pytest.raises(bf.ProgramError, match="a power cut"):
-            bf.run(graph, Mine(0, [150]), checkpoint_every=every, **given)
+            bf.run(graph, Mine(0, [last * 3 / 4]), checkpoint_every=every, **given)
         with pytest.raises(bf.UsageError, match="source was 0 there and is 1 here"):
             bf.run(graph, Mine(1, [math.inf]), resume=True, **given)
         with pytest.raises(bf.UsageError, match="serializer was json"):
@@ -240,8 +411,8 @@ def test_a_program_goes_on_from_a_checkpoint(
         rest = bf.run(graph, Mine(0, [math.inf]), resume=True, store="bytes", **given)
         assert rest.stats["resumed_from"] >= 1
         # What was done before is not done again.
-        assert rest.stats["store_figures"]["vertices_collected"] < 200
-        assert [rest[vertex] for vertex in range(201)] == [float(n) for n in range(201)]
+        assert rest.stats["store_figures"]["vertices_collected"] < last
+        assert list(rest.values()) == [float(n) for n in range(last + 1)]
         if mode == "sync":
             whole = bf.run(graph, Mine(0, [math.inf]), mode=mode)
             figures = ("supersteps", "signals")

@@ -185,8 +185,10 @@ def run_program(
     program: object,
     *,
     delivery: str,
+    thresholds: tuple[float, float],
     dumps: object,
     loads: object,
+    keeps_numbers: bool,
     mode: str,
     max_supersteps: int | None,
     weighted: bool,
@@ -195,7 +197,6 @@ def run_program(
     checkpoint_dir: str | os.PathLike[str] | None,
     resume: bool,
     identity: list[tuple[str, str]],
-    threads: int | None,
     budget: int | None,
     process_budget: bool,
     progress: Progress | None,
@@ -304,6 +305,8 @@ class ProgramVertex:
     @property
     def state(self) -> Any: ...
     @property
+    def signalled(self) -> Any: ...
+    @property
     def degree(self) -> int: ...
 
 @final
@@ -312,8 +315,8 @@ class States:
     def stats(self) -> dict[str, Any]: ...
     def __len__(self) -> int: ...
     def vertex_stream(self) -> object: ...
-    def state(self, vertex: int | str) -> bytes: ...
-    def rows(self, start: int, count: int) -> list[tuple[Any, bytes]]: ...
+    def state(self, vertex: int | str) -> Any: ...
+    def rows(self, start: int, count: int) -> list[tuple[Any, Any]]: ...
 
 @final
 class RecordBox:

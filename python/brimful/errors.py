@@ -6,7 +6,7 @@ tree. A message is one sentence: subject, place, expectation, remedy.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from brimful.redaction import redacted
 
@@ -91,7 +91,9 @@ class RecordIdError(NotFoundError, IndexError):
 
 
 class BudgetError(BrimfulError, MemoryError):
-    """The memory budget cannot hold what the work needs; raised before the work begins.
+    """The memory budget cannot hold what the work needs.
+
+    It is raised before the work begins, except where the objects of a user's program grow.
 
     >>> import brimful as bf, pyarrow as pa
     >>> with bf.Graph.from_arrow(pa.table({"source": [1], "target": [2]})) as graph:
@@ -176,6 +178,10 @@ class ProgramError(BrimfulError):
 
     #: The vertex whose method failed; None when unknown.
     vertex: int | str | None
+
+    #: The state of the vertex, and the superstep, counted from 1; None when there is none.
+    state: Any = None
+    superstep: int | None = None
 
     def __init__(self, message: str, vertex: int | str | None = None) -> None:
         """Keep the sentence and the vertex."""

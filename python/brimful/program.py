@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import heapq
+import json
+import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -60,7 +62,12 @@ class Vertex(Protocol):
 
     @property
     def state(self) -> Any:
-        """Copy of its state; None while the first state is made."""
+        """Its state; None while the first state is made. It must not be changed in place."""
+        ...
+
+    @property
+    def signalled(self) -> Any:
+        """Its state when it last signalled, for `signal_score`; None before, and elsewhere."""
         ...
 
     @property
@@ -74,8 +81,9 @@ class Program(ABC):
 
     A vertex whose state changed since it last signalled signals along its out-edges; a vertex that
     received signals collects them into a new state. The run ends when no vertex has anything to do.
-    Methods are pure: they change neither the program nor their arguments. They are called from
-    several threads in turn.
+    Methods are pure: they change neither the program nor their arguments. States in the store
+    "memory", and signals between two calls, are the objects themselves. A `collect` that changes
+    one in place is a `ProgramError`; the first calls are checked, and samples of the later ones.
 
     >>> import brimful as bf, pyarrow as pa
     >>> class Largest(bf.Program):
@@ -96,6 +104,12 @@ class Program(ABC):
     #: How signals reach a vertex: "each" signal is collected once; "combined": `combine` merges
     #: those to one vertex; "latest": a vertex collects the latest signal of each edge every time.
     delivery: ClassVar[Literal["each", "combined", "latest"]] = "each"
+
+    #: A vertex signals if its `signal_score` exceeds this.
+    signal_threshold: ClassVar[float] = 0.01
+
+    #: A vertex collects if its `collect_score` exceeds this; else the signals are dropped.
+    collect_threshold: ClassVar[float] = 0.0
 
     @abstractmethod
     def initial_state(self, vertex: Vertex) -> Any:
@@ -133,7 +147,7 @@ class Program(ABC):
             weight: Weight of the edge; 1 unless the run is `weighted`.
 
         Returns:
-            Any object that the serializer can write; None for no signal.
+            Any object; None for no signal.
 
         Raises:
             Exception: Any exception ends the run as a `ProgramError` that names the vertex.
@@ -162,9 +176,7 @@ class Program(ABC):
                 ("latest").
 
         Returns:
-            Any object that the serializer can write. The vertex signals again if it differs from
-            the
-            present state.
+            A new object; the vertex signals again if it differs from the present state.
 
         Raises:
             Exception: Any exception ends the run as a `ProgramError` that names the vertex.
@@ -181,6 +193,65 @@ class Program(ABC):
         ...     bf.run(graph, Count())[8]
         2
         """
+
+    def signal_score(self, vertex: Vertex) -> float:
+        """Return how urgently a vertex should signal; it does if this exceeds `signal_threshold`.
+
+        Args:
+            vertex: The vertex; `vertex.signalled` is its state when it last signalled.
+
+        Returns:
+            A number. By default 1 if the state changed since the vertex last signalled, else 0. The
+            asynchronous mode with the scheduler "throughput" lets the highest scores signal first.
+
+        Raises:
+            Exception: Any exception ends the run as a `ProgramError` that names the vertex.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> class Ranks(bf.Program):
+        ...     delivery, signal_threshold = "latest", 1e-3
+        ...     def initial_state(self, vertex):
+        ...         return 0.15
+        ...     def signal(self, source, target, weight):
+        ...         return source.state / source.degree
+        ...     def collect(self, vertex, signals):
+        ...         return 0.15 + 0.85 * sum(signals)
+        ...     def signal_score(self, vertex):
+        ...         return abs(vertex.state - (vertex.signalled or 0.0))
+        >>> with bf.Graph.from_arrow(pa.table({"source": [7, 8], "target": [8, 7]})) as graph:
+        ...     round(bf.run(graph, Ranks())[8], 2)
+        0.99
+        """
+        return float(vertex.state != vertex.signalled)
+
+    def collect_score(self, vertex: Vertex, signals: list[Any]) -> float:
+        """Return how urgently a vertex should collect; it does if this exceeds `collect_threshold`.
+
+        Args:
+            vertex: The vertex.
+            signals: The signals that it would collect.
+
+        Returns:
+            A number; by default 1.
+
+        Raises:
+            Exception: Any exception ends the run as a `ProgramError` that names the vertex.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> class Loud(bf.Program):
+        ...     def initial_state(self, vertex):
+        ...         return vertex.id
+        ...     def signal(self, source, target, weight):
+        ...         return source.state
+        ...     def collect_score(self, vertex, signals):
+        ...         return max(signals) - 5
+        ...     def collect(self, vertex, signals):
+        ...         return max([vertex.state, *signals])
+        >>> with bf.Graph.from_arrow(pa.table({"source": [4, 9], "target": [1, 2]})) as graph:
+        ...     dict(bf.run(graph, Loud()))
+        {1: 1, 2: 9, 4: 4, 9: 9}
+        """
+        return 1.0
 
     def combine(self, left: Any, right: Any) -> Any:
         """Return one signal for two to the same vertex, in any order; for `delivery` "combined".
@@ -235,9 +306,9 @@ class States(PerVertex[Any]):
     ({1: 2, 2: 0, 3: 0}, [(1, 2)], 'state', 'sync')
     """
 
-    def __init__(self, native: _native.States, loads: Callable[[bytes], Any]) -> None:
+    def __init__(self, native: _native.States) -> None:
         """Wrap the native states; made by `run`."""
-        self._native, self._loads = native, loads
+        self._native = native
 
     @property
     def column(self) -> str:
@@ -359,7 +430,7 @@ class States(PerVertex[Any]):
         Raises:
             NotFoundError: The graph has no such vertex (also a `KeyError`).
         """
-        return self._loads(self._native.state(vertex_id(vertex)))
+        return self._native.state(vertex_id(vertex))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the Arrow stream capsule of `to_arrow`."""
@@ -369,7 +440,7 @@ class States(PerVertex[Any]):
     def _batches(self) -> Iterator[tuple[Sequence[Any], Sequence[Any]]]:
         for start in range(0, len(self), _BATCH):
             rows = self._native.rows(start, _BATCH)
-            yield [vertex for vertex, _ in rows], [self._loads(state) for _, state in rows]
+            yield [vertex for vertex, _ in rows], [state for _, state in rows]
 
     def _headline(self) -> str:
         return f"brimful.States: {len(self):,} vertices, {self.stats['signals']:,} signals"
@@ -387,9 +458,12 @@ def run(
 ) -> States:
     """Run a program written in Python on the vertices of a graph.
 
-    Every method is called under the interpreter's lock, some microseconds each: for graphs of some
-    million arcs; the algorithms of this package are compiled. The ids and states of all vertices
-    come back in memory, within `budget`.
+    One thread makes all calls, some million a second: for graphs of some ten million edges; the
+    algorithms of this package are compiled. `threads` is for the import of `graph`. The ids and
+    states of all vertices come back in memory, within `budget`.
+
+    Objects of the program are a part of `budget`: the run measures the memory of the process while
+    it creates them. A `BudgetError` in the middle of a run names the stores that need less.
 
     Checkpoints hold whole vertices. A resumed run must have the same graph, class, `serializer`,
     `weighted` and `mode`, the same code of the methods of the class, and the same values of all
@@ -398,16 +472,17 @@ def run(
 
     Args:
         program: An instance of a class derived from `Program`.
-        max_supersteps: Stop after this many supersteps; None: no limit. `mode` "async" has none.
+        max_supersteps: Stop after this many supersteps; None: 10,000, with a warning. `mode`
+            "async" has none.
         mode: "sync" runs in supersteps; "async" has no supersteps, and its checkpoints come by the
             second.
         weighted: `signal` receives the weights of edges, else 1.
-        serializer: How states and signals become bytes between two calls: "json" (tuples come back
-            as lists, keys of a dict as strings), "str", "bytes", "pickle", or an object with
-            `dumps` and `loads`. **Pickle runs code from the bytes it reads**: name it only for
-            stores that you trust.
-        store: Where vertices lie: "memory" (live objects), "bytes" (records in memory) or
-            "file:PATH" (records in a folder within PATH, which is removed after the run).
+        serializer: How states become bytes in a store, and in checkpoints: "json" (refuses tuples,
+            and dicts whose keys are not strings), "str", "bytes", "pickle", or an object with
+            `dumps` and `loads`. The store "memory" needs none. **Pickle runs code from the bytes it
+            reads**: name it only for stores that you trust.
+        store: Where vertices lie: "memory" (live objects, never serialized), "bytes" (records in
+            memory) or "file:PATH" (records in a folder within PATH, which the run removes).
 
     Returns:
         The states, a mapping from vertices.
@@ -446,20 +521,38 @@ def run(
     place = {"url": store_url(store), "serializer": None}
     resources = Resources(**picked(WorkOptions, chosen))
     opened = as_graph(graph, resources)
+    limits = vars(resources.on(opened))
+    # One thread makes all calls: only one at a time can have the interpreter.
+    del limits["threads"]
     saving = chosen["checkpoint_every"] is not None or chosen["resume"]
     states = _native.run_program(
         opened.native,
         program,
         delivery=program.delivery,
+        thresholds=_thresholds(program),
         dumps=_checked(name, dumps),
         loads=loads,
+        keeps_numbers=name in ("json", "pickle"),
         **picked(StepOptions, chosen),
         store=place | picked(StoreOptions, chosen),
         **picked(CheckpointOptions, chosen),
         identity=_identity(program, name, whole=saving),
-        **vars(resources.on(opened)),
+        **limits,
     )
-    return States(states, loads)
+    return States(states)
+
+
+def _thresholds(program: Program) -> tuple[float, float]:
+    """Return the signal and the collect threshold of a program.
+
+    Raises:
+        UsageError: One is not a number.
+    """
+    found = (program.signal_threshold, program.collect_threshold)
+    for name, value in zip(("signal_threshold", "collect_threshold"), found, strict=True):
+        if not isinstance(value, (int, float)) or math.isnan(value):
+            raise UsageError(f"{name} must be a number, not {shortened(value)}")
+    return float(found[0]), float(found[1])
 
 
 def _identity(program: Program, serializer: str, *, whole: bool) -> list[tuple[str, str]]:
@@ -484,11 +577,18 @@ def _checked(name: str, dumps: Callable[[Any], bytes]) -> Callable[[Any], bytes]
 
     def write(value: Any) -> bytes:
         try:
-            return dumps(value)
+            data = dumps(value)
         except Exception as error:
             raise TypeError(
                 f"the serializer {name} cannot write {type(value).__name__} ({error}); return "
                 "another type, or choose another serializer"
             ) from error
+        # Lists instead of tuples would give other answers than live objects.
+        if name == "json" and json.loads(data) != value:
+            raise TypeError(
+                f"JSON does not keep {shortened(value)}: tuples become lists, and keys of a dict "
+                'become strings; return another type, or choose serializer="pickle"'
+            )
+        return data
 
     return write

@@ -47,8 +47,8 @@ impl VertexProgram for Ranks {
         vertex.state = 0.15 + 0.85 * signals.iter().sum::<f64>();
         Ok(())
     }
-    fn signal_score(&self, vertex: &VertexOf<Self>) -> f64 {
-        vertex.signalled.map_or(f64::INFINITY, |signalled| (vertex.state - signalled).abs())
+    fn signal_score(&self, vertex: &VertexOf<Self>) -> Result<f64, Failure> {
+        Ok(vertex.signalled.map_or(f64::INFINITY, |signalled| (vertex.state - signalled).abs()))
     }
 }
 

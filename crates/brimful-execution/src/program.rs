@@ -142,15 +142,26 @@ pub trait VertexProgram: Sync {
     /// The signal score: the vertex signals if it exceeds the threshold. By default 1 if its edges
     /// changed, it never signalled, or its state changed since it signalled; else 0.
     #[inline]
-    fn signal_score(&self, vertex: &VertexOf<Self>) -> f64 {
-        f64::from(u8::from(vertex.signalled.as_ref() != Some(&vertex.state)))
+    fn signal_score(&self, vertex: &VertexOf<Self>) -> Result<f64, Failure> {
+        Ok(f64::from(u8::from(vertex.signalled.as_ref() != Some(&vertex.state))))
     }
 
     /// The collect score: the vertex collects if it exceeds the threshold, else the signals are
     /// dropped. By default 1.
     #[inline]
-    fn collect_score(&self, vertex: &VertexOf<Self>, signals: &[Self::Signal]) -> f64 {
+    fn collect_score(
+        &self,
+        vertex: &VertexOf<Self>,
+        signals: &[Self::Signal],
+    ) -> Result<f64, Failure> {
         let _ = (vertex, signals);
-        1.0
+        Ok(1.0)
+    }
+
+    /// Calls `work`, the work of one worker in one phase, on the thread of that worker. A program
+    /// that needs a lock for all its calls, such as that of an interpreter, holds it meanwhile.
+    #[inline]
+    fn within_phase(&self, work: &mut dyn FnMut()) {
+        work();
     }
 }

@@ -274,7 +274,9 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             let worker =
                 workers.get(index).ok_or_else(|| no_element(index, workers.len(), "worker"))?;
             let mut worker = worker.lock().unwrap_or_else(PoisonError::into_inner);
-            work(&phase, &mut worker).inspect_err(|_| phase.exchange.stop())
+            let mut result = Ok(());
+            phase.program.within_phase(&mut || result = work(&phase, &mut worker));
+            result.inspect_err(|_| phase.exchange.stop())
         });
         let result: Result<()> = results.into_iter().collect();
         self.has_failed = result.is_err();

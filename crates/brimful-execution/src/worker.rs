@@ -47,7 +47,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
                     if is_full {
                         return context.signal(phase, vertex);
                     }
-                    let score = phase.program.signal_score(vertex);
+                    let score = signal_score(phase, vertex)?;
                     match score > phase.thresholds.signal {
                         true if is_stopped => context.mark(place, vertex.id(), Some(score)),
                         true => context.signal(phase, vertex),
@@ -66,7 +66,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
         // A removed vertex does not signal.
         store.lend(id, &mut |vertex| {
             guard("signal", vertex, |vertex| {
-                if phase.program.signal_score(vertex) > phase.thresholds.signal {
+                if signal_score(phase, vertex)? > phase.thresholds.signal {
                     context.signal(phase, vertex)?;
                 }
                 Ok(())
@@ -92,14 +92,17 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
             after = guard("collect", vertex, |vertex| {
                 receive(phase, vertex, incoming)?;
                 let program = phase.program;
-                if program.is_full()
-                    || program.collect_score(vertex, &incoming.signals) > phase.thresholds.collect
-                {
+                let collects = program.is_full() || {
+                    let score = program.collect_score(vertex, &incoming.signals);
+                    score.map_err(|failure| Error::program(vertex.id(), "score", failure))?
+                        > phase.thresholds.collect
+                };
+                if collects {
                     let collected = program.collect(vertex, &incoming.signals);
                     collected.map_err(|failure| Error::program(vertex.id(), "collect", failure))?;
                     context.counts.collected += 1;
                 }
-                let score = program.signal_score(vertex);
+                let score = signal_score(phase, vertex)?;
                 let is_due = !program.is_full() && score > phase.thresholds.signal;
                 Ok(if is_due { After::Due(score) } else { After::Nothing })
             })?;
@@ -118,6 +121,16 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
         }
         Ok(Some((id, after)))
     }
+}
+
+/// The signal score of a vertex.
+#[inline]
+fn signal_score<P: VertexProgram>(
+    phase: &Phase<'_, P>,
+    vertex: &Loan<'_, VertexOf<P>>,
+) -> Result<f64> {
+    let score = phase.program.signal_score(vertex);
+    score.map_err(|failure| Error::program(vertex.id(), "score", failure))
 }
 
 /// For [`Delivery::LatestPerEdge`]: stores the new signals in the vertex, and replaces them by the

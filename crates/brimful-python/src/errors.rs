@@ -68,8 +68,21 @@ fn to_python(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         }
         Error::Program { vertex, source, .. } => {
             let raised = source.downcast_ref::<Raised>();
+            if let Some(raised) = raised
+                && raised
+                    .error
+                    .value(py)
+                    .is_instance(&py.import("brimful.errors")?.getattr("BudgetError")?)?
+            {
+                return Ok(raised.error.clone_ref(py));
+            }
             let error = match raised {
-                Some(raised) => class.call1((message, &raised.vertex))?,
+                Some(raised) => {
+                    let error = class.call1((message, &raised.vertex))?;
+                    error.setattr("superstep", raised.superstep)?;
+                    error.setattr("state", raised.state.as_ref())?;
+                    error
+                }
                 None => class.call1((message, vertex))?,
             };
             if let Some(cause) =

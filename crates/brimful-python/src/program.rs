@@ -1,216 +1,66 @@
 //! `run_program`: programs written in Python, on vertices in a store.
 //!
-//! States and signals are any objects; between two calls they are bytes from a serializer. Workers
-//! take turns at the interpreter. A program sees external ids of vertices; inside they are ranks.
+//! - `value`: states and signals, alive or as bytes; `record`: the records of vertices with them.
+//! - `calls`: the calls of the program's methods; `purity`: checks that they change no object.
 
-use std::fmt;
+mod calls;
+mod purity;
+mod record;
+mod value;
+
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use brimful::algos::registry::StoreChoice;
 use brimful::engine::Reason;
 use brimful::engine::checkpoint::{self, CheckpointOptions, Every};
 use brimful::execution::checkpoint::RunCheckpoints;
 use brimful::execution::from_graph::{StoreOptions, by_external_id, of_one_run, start};
-use brimful::execution::{
-    Delivery, Error, ExecutionOptions, ExecutionStats, RunLimits, RunMode, VertexOf, VertexProgram,
-};
+use brimful::execution::{Delivery, Error, ExecutionOptions, ExecutionStats, RunLimits, RunMode};
 use brimful::graph::Graph as Inner;
-use brimful::graph::lookup::Lookup;
-use brimful::graph::names::NameCursor;
-use brimful::store::{Reservation, Resources};
-use brimful::vertices::serializer::Compact;
-use brimful::vertices::{Edge, Edges, Growth, Loan, Schemes};
-use pyo3::IntoPyObjectExt;
+use brimful::store::Resources;
+use brimful::vertices::{Field, Growth, Schemes};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyDict, PyList};
 
 use crate::call::{self, with_resources};
 use crate::errors::Failure;
 use crate::graph::{Graph, Stream};
 use crate::run::{Store, checkpoint_options, store_figures, where_to_go_on};
-use crate::vertex::{Vertex, integer};
-
-/// A vertex, as a program sees it.
-#[pyclass(frozen, module = "brimful._native", name = "ProgramVertex")]
-pub(crate) struct Seen {
-    #[pyo3(get)]
-    id: Py<PyAny>,
-    #[pyo3(get)]
-    state: Py<PyAny>,
-    #[pyo3(get)]
-    degree: usize,
-}
-
-/// An exception of a program, and its vertex.
-#[derive(Debug)]
-pub(crate) struct Raised {
-    pub(crate) vertex: Py<PyAny>,
-    pub(crate) error: PyErr,
-}
-
-impl fmt::Display for Raised {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.error.fmt(f)
-    }
-}
-
-impl std::error::Error for Raised {}
-
-/// The external ids of a graph's vertices, by rank.
-struct Ids {
-    graph: Arc<Inner>,
-    lookup: Lookup,
-    bits: Vec<u64>,
-    names: Mutex<NameCursor>,
-    _memory: Reservation,
-}
-
-impl Ids {
-    fn new(graph: &Arc<Inner>, resources: &Resources) -> Result<Self, Error> {
-        let memory = resources.budget.reserve(8 * graph.vertices(), "for the ids of vertices")?;
-        let mut bits = vec![0; graph.vertices() as usize];
-        graph.external_ids(0, &mut bits)?;
-        let lookup = Lookup::new(Arc::clone(graph));
-        Ok(Self {
-            graph: Arc::clone(graph),
-            lookup,
-            bits,
-            names: Mutex::default(),
-            _memory: memory,
-        })
-    }
-
-    fn get<'py>(&self, py: Python<'py>, rank: u64) -> PyResult<Bound<'py, PyAny>> {
-        let bits = self.bits.get(rank as usize).copied().unwrap_or_default();
-        match self.graph.longest_name() {
-            None => integer(py, self.graph.id_type().number(bits)),
-            Some(_) => {
-                let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-                names.label(&self.graph, bits).map_err(Failure::from)?.into_bound_py_any(py)
-            }
-        }
-    }
-}
-
-/// The methods of a program in Python, and its serializer.
-struct Program {
-    ids: Arc<Ids>,
-    program: Py<PyAny>,
-    delivery: Delivery,
-    dumps: Py<PyAny>,
-    loads: Py<PyAny>,
-}
-
-type Outcome<T> = Result<T, brimful::execution::Failure>;
-
-impl Program {
-    /// Calls `work` with the interpreter; exceptions are attributed to the vertex of this rank.
-    fn at<T>(&self, rank: u64, work: impl FnOnce(Python<'_>) -> PyResult<T>) -> Outcome<T> {
-        Python::attach(|py| {
-            work(py).map_err(|error| match self.ids.get(py, rank) {
-                Ok(vertex) => Raised { vertex: vertex.unbind(), error }.into(),
-                Err(_) => error.into(),
-            })
-        })
-    }
-
-    fn load<'py>(&self, py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-        self.loads.bind(py).call1((PyBytes::new(py, bytes),))
-    }
-
-    fn dump(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
-        self.dumps.bind(py).call1((value,))?.extract()
-    }
-
-    fn seen(
-        &self,
-        py: Python<'_>,
-        rank: u64,
-        state: Option<&[u8]>,
-        degree: usize,
-    ) -> PyResult<Seen> {
-        let state = match state {
-            Some(bytes) => self.load(py, bytes)?.unbind(),
-            None => py.None(),
-        };
-        Ok(Seen { id: self.ids.get(py, rank)?.unbind(), state, degree })
-    }
-}
-
-impl VertexProgram for Program {
-    type Id = u64;
-    type State = Vec<u8>;
-    type Edge = f64;
-    type Signal = Vec<u8>;
-
-    fn delivery(&self) -> Delivery {
-        self.delivery
-    }
-
-    fn combine(&self, held: &mut Vec<u8>, signal: Vec<u8>) -> Outcome<()> {
-        *held = Python::attach(|py| {
-            let both = (self.load(py, held)?, self.load(py, &signal)?);
-            self.dump(py, &self.program.bind(py).call_method1("combine", both)?)
-        })?;
-        Ok(())
-    }
-
-    fn initial(&self, id: &u64, edges: &Edges<u64, f64>) -> Outcome<Vec<u8>> {
-        self.at(*id, |py| {
-            let vertex = self.seen(py, *id, None, edges.len())?;
-            self.dump(py, &self.program.bind(py).call_method1("initial_state", (vertex,))?)
-        })
-    }
-
-    fn signal(
-        &self,
-        source: &VertexOf<Self>,
-        edge: Edge<'_, u64, f64>,
-    ) -> Outcome<Option<Vec<u8>>> {
-        self.at(*source.id(), |py| {
-            let vertex = self.seen(py, *source.id(), Some(&source.state), source.edges().len())?;
-            let target = self.ids.get(py, *edge.target)?;
-            let signal =
-                self.program.bind(py).call_method1("signal", (vertex, target, *edge.data))?;
-            if signal.is_none() { Ok(None) } else { self.dump(py, &signal).map(Some) }
-        })
-    }
-
-    fn collect(&self, vertex: &mut Loan<'_, VertexOf<Self>>, signals: &[Vec<u8>]) -> Outcome<()> {
-        let state = self.at(*vertex.id(), |py| {
-            let seen = self.seen(py, *vertex.id(), Some(&vertex.state), vertex.edges().len())?;
-            let heard = PyList::empty(py);
-            signals.iter().try_for_each(|signal| heard.append(self.load(py, signal)?))?;
-            self.dump(py, &self.program.bind(py).call_method1("collect", (seen, heard))?)
-        })?;
-        if state != vertex.state {
-            vertex.state = state;
-        }
-        Ok(())
-    }
-}
+use crate::vertex::Vertex;
+use calls::{Ids, Program, with_vertex};
+pub(crate) use calls::{Raised, Seen};
+use record::Records;
+use value::{MemoryWatch, Value, Values};
 
 /// The options of a run.
 struct Settings {
     delivery: Delivery,
     mode: RunMode,
     max_supersteps: Option<u64>,
+    signal_threshold: f64,
+    collect_threshold: f64,
     weighted: bool,
     checkpoints: Option<CheckpointOptions>,
 }
 
+/// The most supersteps of a run that names no limit: a program that oscillates ends.
+const DEFAULT_MAX_SUPERSTEPS: u64 = 10_000;
+
 /// Runs a program of Python methods on a graph.
 #[pyfunction]
-#[pyo3(signature = (graph, program, *, delivery, dumps, loads, mode, max_supersteps, weighted, store, checkpoint_every, checkpoint_dir, resume, identity, threads, budget, process_budget, progress))]
+#[pyo3(signature = (graph, program, *, delivery, thresholds, dumps, loads, keeps_numbers, mode, max_supersteps, weighted, store, checkpoint_every, checkpoint_dir, resume, identity, budget, process_budget, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn run_program(
     py: Python<'_>,
     graph: &Bound<'_, Graph>,
     program: Py<PyAny>,
     delivery: &str,
+    thresholds: (f64, f64),
     dumps: Py<PyAny>,
     loads: Py<PyAny>,
+    keeps_numbers: bool,
     mode: &str,
     max_supersteps: Option<u64>,
     weighted: bool,
@@ -219,7 +69,6 @@ pub(crate) fn run_program(
     checkpoint_dir: Option<PathBuf>,
     resume: bool,
     identity: Vec<(String, String)>,
-    threads: Option<usize>,
     budget: Option<u64>,
     process_budget: bool,
     progress: Option<&Bound<'_, PyAny>>,
@@ -258,6 +107,8 @@ pub(crate) fn run_program(
             }
         },
         max_supersteps,
+        signal_threshold: thresholds.0,
+        collect_threshold: thresholds.1,
         weighted,
         checkpoints,
     };
@@ -265,11 +116,22 @@ pub(crate) fn run_program(
         let what = "the asynchronous mode has no supersteps to limit; leave max_supersteps= out";
         return Err(Failure::from(Error::Usage(what.into())).into());
     }
-    let limits = call::Limits { threads, budget, process_budget, reserve_bytes: 0 };
+    // One thread makes all calls: only one at a time can have the interpreter.
+    let limits = call::Limits { threads: Some(1), budget, process_budget, reserve_bytes: 0 };
     let run = |resources: &Resources| {
+        let is_live = !Schemes::default().keeps_records(&choice.url).map_err(Error::from)?;
+        let memory = MemoryWatch::new(&resources.budget, process_budget);
+        let values = Values::new((dumps, loads), (is_live, keeps_numbers), memory);
         let ids = Arc::new(Ids::new(&inner, resources)?);
-        let program = Program { ids, program, delivery: settings.delivery, dumps, loads };
-        Ok(run(program, &inner, &settings, &choice, resources)?)
+        let program =
+            Python::attach(|py| Program::new(program.bind(py), &settings, ids, Arc::new(values)));
+        Ok(run(
+            program.map_err(|error| Error::Usage(error.to_string()))?,
+            &inner,
+            &settings,
+            &choice,
+            resources,
+        )?)
     };
     let (mut states, done, resumed_from) = with_resources(py, progress, limits, run)
         .map_err(|error| where_to_go_on(py, error, folder.as_deref()))?;
@@ -288,22 +150,6 @@ pub(crate) fn run_program(
 /// Bytes of each state in the result that are reserved before the run.
 const SMALL_STATE: u64 = 32;
 
-/// Adds the vertex to an error of `combine`, which does not know the target of its signals.
-fn with_vertex(mut error: Error, ids: &Ids) -> Error {
-    if let Error::Program { vertex, source, .. } = &mut error
-        && let (Some(raised), Ok(rank)) = (source.downcast_ref::<PyErr>(), vertex.parse())
-    {
-        let raised = Python::attach(|py| {
-            let vertex = ids.get(py, rank).ok()?.unbind();
-            Some(Raised { vertex, error: raised.clone_ref(py) })
-        });
-        if let Some(raised) = raised {
-            *source = Box::new(raised);
-        }
-    }
-    error
-}
-
 fn run(
     program: Program,
     graph: &Arc<Inner>,
@@ -311,23 +157,31 @@ fn run(
     store: &StoreChoice,
     resources: &Resources,
 ) -> Result<(States, ExecutionStats, Option<u64>), Error> {
-    let ids = Arc::clone(&program.ids);
+    let (ids, values) = (Arc::clone(&program.ids), Arc::clone(&program.values));
+    let superstep = Arc::clone(&program.superstep);
     let schemes = Schemes::default();
     let (url, _folder) = of_one_run(&store.url, &schemes)?;
     let stores = StoreOptions { store: &url, schemes: &schemes, cache: store.cache };
-    let lists = ExecutionOptions { lists: store.lists, ..ExecutionOptions::default() };
+    let lists = ExecutionOptions {
+        signal_threshold: Some(settings.signal_threshold),
+        collect_threshold: Some(settings.collect_threshold),
+        lists: store.lists,
+        ..ExecutionOptions::default()
+    };
     // Reserved before the work; the size of larger states is not known yet.
     let mut memory = Growth::new(&resources.budget, "for the result")?;
     memory.take(
-        graph.vertices() * (size_of::<Vec<u8>>() + size_of::<u64>()) as u64
+        graph.vertices() * (size_of::<Value>() + size_of::<u64>()) as u64
             + graph.vertices() * SMALL_STATE,
     )?;
-    let most = settings.max_supersteps.unwrap_or(u64::MAX);
+    let most = settings.max_supersteps.unwrap_or(DEFAULT_MAX_SUPERSTEPS);
     let open = |chosen| RunCheckpoints::open(chosen, (settings.mode, most), graph, &[], resources);
     let mut checkpoints = settings.checkpoints.as_ref().map(open).transpose()?;
     let (part, stores) = ((&**graph, settings.weighted), (&stores, &lists));
+    let records = || Records(Arc::clone(&values));
     let mut execution =
-        start(program, part, stores, &|| Ok(Box::new(Compact)), checkpoints.as_mut(), resources)?;
+        start(program, part, stores, &|| Ok(Box::new(records())), checkpoints.as_mut(), resources)
+            .map_err(|error| with_vertex(error, &ids))?;
     let mut limits = RunLimits {
         max_supersteps: most - most.min(execution.stats()?.supersteps),
         ..RunLimits::default()
@@ -335,43 +189,48 @@ fn run(
     if let Some(Every::Time(time)) = settings.checkpoints.as_ref().and_then(|chosen| chosen.every) {
         limits.check_every = time;
     }
+    superstep.store(execution.stats()?.supersteps, Ordering::Relaxed);
     let done = execution.run(settings.mode, &limits, |execution| {
+        superstep.store(execution.stats()?.supersteps, Ordering::Relaxed);
         if let Some(checkpoints) = &mut checkpoints {
-            execution.checkpoint(checkpoints, &mut Compact)?;
+            execution.checkpoint(checkpoints, &mut records())?;
         }
         Ok(false)
     });
     let reason = done.map_err(|error| by_external_id(with_vertex(error, &ids), graph))?;
-    let mut states = vec![Vec::new(); graph.vertices() as usize];
+    if reason == Reason::MaxSupersteps && settings.max_supersteps.is_none() {
+        resources.job.say(format!(
+            "the program did not end within {DEFAULT_MAX_SUPERSTEPS} supersteps; \
+             give max_supersteps= if it takes more"
+        ));
+    }
+    let mut states = vec![Value::None; graph.vertices() as usize];
     execution.for_each(&mut |vertex| {
-        memory.take((vertex.state.len() as u64).saturating_sub(SMALL_STATE))?;
+        memory.take((vertex.state.heap_bytes() as u64).saturating_sub(SMALL_STATE))?;
         if let Some(state) = states.get_mut(*vertex.id() as usize) {
             state.clone_from(&vertex.state);
         }
         Ok(())
     })?;
     let figures = execution.stats()?;
-    let mut order: Vec<u64> = (0..graph.vertices()).collect();
-    order.sort_unstable_by_key(|rank| {
-        graph.id_type().order_key(ids.bits.get(*rank as usize).copied().unwrap_or_default())
-    });
     let resumed_from = checkpoints.as_ref().and_then(RunCheckpoints::resumed_from);
     checkpoints.map(RunCheckpoints::finish).transpose()?;
     if let Some(chosen) = settings.checkpoints.as_ref().filter(|_| reason == Reason::NoChange) {
         // The checkpoints are no longer needed.
         checkpoint::discard(&chosen.folder)?;
     }
-    Ok((States { ids, order, states, stats: None }, figures, resumed_from))
+    Ok((States { order: ids.order(), ids, values, states, stats: None }, figures, resumed_from))
 }
 
-/// The states at the end of a run, as bytes from the serializer.
+/// The states at the end of a run.
 #[pyclass(frozen, module = "brimful._native")]
 pub(crate) struct States {
     ids: Arc<Ids>,
+    values: Arc<Values>,
     /// Ranks in the order of external ids.
     order: Vec<u64>,
     /// By rank.
-    states: Vec<Vec<u8>>,
+    states: Vec<Value>,
     stats: Option<Py<PyDict>>,
 }
 
@@ -386,9 +245,9 @@ impl States {
         self.order.len()
     }
 
-    fn state<'py>(&self, py: Python<'py>, vertex: Vertex) -> PyResult<Bound<'py, PyBytes>> {
+    fn state<'py>(&self, py: Python<'py>, vertex: Vertex) -> PyResult<Bound<'py, PyAny>> {
         let rank = py.detach(|| self.ids.lookup.find(&vertex.into())).map_err(Failure::from)?;
-        Ok(PyBytes::new(py, self.states.get(rank as usize).map_or(&[], Vec::as_slice)))
+        self.by_rank(py, rank)
     }
 
     fn vertex_stream(&self) -> Stream {
@@ -404,9 +263,14 @@ impl States {
     ) -> PyResult<Bound<'py, PyList>> {
         let out = PyList::empty(py);
         for rank in self.order.iter().skip(start).take(count) {
-            let state = self.states.get(*rank as usize).map_or(&[][..], Vec::as_slice);
-            out.append((self.ids.get(py, *rank)?, PyBytes::new(py, state)))?;
+            out.append((self.ids.get(py, *rank)?, self.by_rank(py, *rank)?))?;
         }
         Ok(out)
+    }
+}
+
+impl States {
+    fn by_rank<'py>(&self, py: Python<'py>, rank: u64) -> PyResult<Bound<'py, PyAny>> {
+        self.values.object(py, self.states.get(rank as usize).unwrap_or(&Value::None))
     }
 }

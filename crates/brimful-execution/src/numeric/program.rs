@@ -174,16 +174,21 @@ impl<const S: usize, const M: usize, E: EdgeData> VertexProgram for Numeric<'_, 
     }
 
     #[inline]
-    fn signal_score(&self, vertex: &VertexOf<Self>) -> f64 {
+    fn signal_score(&self, vertex: &VertexOf<Self>) -> Result<f64, Failure> {
         if vertex.signalled.is_some() {
-            return f64::NEG_INFINITY;
+            return Ok(f64::NEG_INFINITY);
         }
         // A due vertex is above the threshold, whatever its urgency.
         let score = self.signal_threshold + self.program.urgency(vertex.state.state());
-        if score > self.signal_threshold { score } else { f64::MAX }
+        Ok(if score > self.signal_threshold { score } else { f64::MAX })
     }
 
-    fn collect_score(&self, vertex: &VertexOf<Self>, signals: &[SignalWords<M>]) -> f64 {
-        self.program.collect_score(vertex.state.state(), signals.first().map(|sum| &sum.0[..]))
+    fn collect_score(
+        &self,
+        vertex: &VertexOf<Self>,
+        signals: &[SignalWords<M>],
+    ) -> Result<f64, Failure> {
+        let sum = signals.first().map(|sum| &sum.0[..]);
+        Ok(self.program.collect_score(vertex.state.state(), sum))
     }
 }

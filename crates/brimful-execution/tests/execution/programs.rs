@@ -62,12 +62,12 @@ impl VertexProgram for Distances {
         }
         Ok(())
     }
-    fn signal_score(&self, vertex: &VertexOf<Self>) -> f64 {
+    fn signal_score(&self, vertex: &VertexOf<Self>) -> Result<f64, Failure> {
         // Near vertices first: their distances are more likely to be final.
-        match vertex.signalled == Some(vertex.state) {
+        Ok(match vertex.signalled == Some(vertex.state) {
             true => 0.0,
             false => 1.0 + 1.0 / (1.0 + vertex.state),
-        }
+        })
     }
 }
 
@@ -102,8 +102,8 @@ impl VertexProgram for Ranks {
         vertex.state = 0.15 + 0.85 * signals.iter().sum::<f64>();
         Ok(())
     }
-    fn signal_score(&self, vertex: &VertexOf<Self>) -> f64 {
-        vertex.signalled.map_or(f64::INFINITY, |signalled| (vertex.state - signalled).abs())
+    fn signal_score(&self, vertex: &VertexOf<Self>) -> Result<f64, Failure> {
+        Ok(vertex.signalled.map_or(f64::INFINITY, |signalled| (vertex.state - signalled).abs()))
     }
 }
 

@@ -1,0 +1,352 @@
+//! A program in Python as a vertex program: calls of its methods.
+//!
+//! One worker makes all calls, and holds the interpreter's lock during a phase. A program sees
+//! external ids of vertices; inside they are ranks.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use brimful::execution::{Delivery, Error, Failure as ProgramFailure, VertexOf, VertexProgram};
+use brimful::graph::Graph;
+use brimful::graph::lookup::Lookup;
+use brimful::graph::names::NameCursor;
+use brimful::store::{Reservation, Resources};
+use brimful::vertices::{Edge, Edges, Loan};
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use super::Settings;
+use super::purity::Purity;
+use super::value::{Value, Values};
+use crate::errors::Failure;
+use crate::vertex::integer;
+
+/// A vertex, as a program sees it.
+#[pyclass(frozen, module = "brimful._native", name = "ProgramVertex")]
+pub(crate) struct Seen {
+    #[pyo3(get)]
+    id: Py<PyAny>,
+    #[pyo3(get)]
+    state: Py<PyAny>,
+    /// The state when the vertex last signalled.
+    #[pyo3(get)]
+    signalled: Py<PyAny>,
+    #[pyo3(get)]
+    degree: usize,
+}
+
+/// An exception of a program: the vertex, its state if it has one, and the superstep.
+#[derive(Debug)]
+pub(crate) struct Raised {
+    pub(crate) vertex: Py<PyAny>,
+    pub(crate) state: Option<Py<PyAny>>,
+    pub(crate) superstep: Option<u64>,
+    pub(crate) error: PyErr,
+}
+
+/// Characters of a state in a message.
+const SHOWN: usize = 60;
+
+impl fmt::Display for Raised {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)?;
+        let Some(superstep) = self.superstep else { return Ok(()) };
+        write!(f, "; superstep {superstep}")?;
+        let Some(state) = &self.state else { return Ok(()) };
+        let state = Python::attach(|py| state.bind(py).repr().map(|text| text.to_string()));
+        match state {
+            Ok(text) if text.chars().count() <= SHOWN => write!(f, ", state {text}"),
+            Ok(text) => write!(f, ", state {}...", text.chars().take(SHOWN).collect::<String>()),
+            // The exception of the program is the one to report.
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Raised {}
+
+/// The external ids of a graph's vertices, by rank.
+pub(super) struct Ids {
+    pub(super) graph: Arc<Graph>,
+    pub(super) lookup: Lookup,
+    bits: Vec<u64>,
+    names: Mutex<NameCursor>,
+    _memory: Reservation,
+}
+
+impl Ids {
+    pub(super) fn new(graph: &Arc<Graph>, resources: &Resources) -> Result<Self, Error> {
+        let memory = resources.budget.reserve(8 * graph.vertices(), "for the ids of vertices")?;
+        let mut bits = vec![0; graph.vertices() as usize];
+        graph.external_ids(0, &mut bits)?;
+        let lookup = Lookup::new(Arc::clone(graph));
+        let names = Mutex::default();
+        Ok(Self { graph: Arc::clone(graph), lookup, bits, names, _memory: memory })
+    }
+
+    fn bits(&self, rank: u64) -> u64 {
+        self.bits.get(rank as usize).copied().unwrap_or_default()
+    }
+
+    pub(super) fn get<'py>(&self, py: Python<'py>, rank: u64) -> PyResult<Bound<'py, PyAny>> {
+        let bits = self.bits(rank);
+        match self.graph.longest_name() {
+            None => integer(py, self.graph.id_type().number(bits)),
+            Some(_) => {
+                let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+                names.label(&self.graph, bits).map_err(Failure::from)?.into_bound_py_any(py)
+            }
+        }
+    }
+
+    /// All ranks in the order of external ids.
+    pub(super) fn order(&self) -> Vec<u64> {
+        let mut order: Vec<u64> = (0..self.graph.vertices()).collect();
+        order.sort_unstable_by_key(|rank| self.graph.id_type().order_key(self.bits(*rank)));
+        order
+    }
+}
+
+/// The bound methods of a program.
+struct Methods {
+    initial_state: Py<PyAny>,
+    signal: Py<PyAny>,
+    collect: Py<PyAny>,
+    combine: Py<PyAny>,
+    /// `None` if the program has the default scores.
+    signal_score: Option<Py<PyAny>>,
+    collect_score: Option<Py<PyAny>>,
+}
+
+/// A program in Python.
+pub(super) struct Program {
+    pub(super) ids: Arc<Ids>,
+    pub(super) values: Arc<Values>,
+    /// The supersteps done so far; [`LOADING`] while vertices are loaded.
+    pub(super) superstep: Arc<AtomicU64>,
+    delivery: Delivery,
+    collect_threshold: f64,
+    methods: Methods,
+    /// The vertex that signals along its edges, one after another.
+    signalling: Mutex<Option<(u64, Py<Seen>)>>,
+    purity: Purity,
+}
+
+/// The value of [`Program::superstep`] while vertices are loaded.
+pub(super) const LOADING: u64 = u64::MAX;
+
+type Outcome<T> = Result<T, ProgramFailure>;
+
+impl Program {
+    /// The program `object`, an instance of `brimful.Program`.
+    pub(super) fn new(
+        object: &Bound<'_, PyAny>,
+        settings: &Settings,
+        ids: Arc<Ids>,
+        values: Arc<Values>,
+    ) -> PyResult<Self> {
+        let py = object.py();
+        let base = py.import("brimful.program")?.getattr("Program")?;
+        let method = |name: &str| object.getattr(name).map(Bound::unbind);
+        let overridden = |name: &str| -> PyResult<Option<Py<PyAny>>> {
+            let is_default = object.get_type().getattr(name)?.is(&base.getattr(name)?);
+            if is_default { Ok(None) } else { method(name).map(Some) }
+        };
+        let methods = Methods {
+            initial_state: method("initial_state")?,
+            signal: method("signal")?,
+            collect: method("collect")?,
+            combine: method("combine")?,
+            signal_score: overridden("signal_score")?,
+            collect_score: overridden("collect_score")?,
+        };
+        Ok(Self {
+            ids,
+            values,
+            superstep: Arc::new(AtomicU64::new(LOADING)),
+            delivery: settings.delivery,
+            collect_threshold: settings.collect_threshold,
+            methods,
+            signalling: Mutex::new(None),
+            purity: Purity::new(py)?,
+        })
+    }
+
+    /// Calls `work` with the interpreter; exceptions are attributed to the vertex of this rank.
+    fn at<T>(
+        &self,
+        (rank, state): (u64, Option<&Value>),
+        work: impl FnOnce(Python<'_>) -> PyResult<T>,
+    ) -> Outcome<T> {
+        Python::attach(|py| {
+            work(py).map_err(|error| match self.ids.get(py, rank) {
+                Ok(vertex) => {
+                    let state = state.and_then(|state| self.values.object(py, state).ok());
+                    let done = self.superstep.load(Ordering::Relaxed);
+                    Raised {
+                        vertex: vertex.unbind(),
+                        state: state.map(Bound::unbind),
+                        superstep: (done != LOADING).then(|| done + 1),
+                        error,
+                    }
+                    .into()
+                }
+                Err(_) => error.into(),
+            })
+        })
+    }
+
+    fn object_or_none(&self, py: Python<'_>, value: Option<&Value>) -> PyResult<Py<PyAny>> {
+        match value {
+            Some(value) => Ok(self.values.object(py, value)?.unbind()),
+            None => Ok(py.None()),
+        }
+    }
+
+    fn seen(&self, py: Python<'_>, vertex: &VertexOf<Self>) -> PyResult<Seen> {
+        // Programs without scores have no use for it.
+        let signalled = vertex.signalled.as_ref().filter(|_| self.methods.signal_score.is_some());
+        Ok(Seen {
+            id: self.ids.get(py, *vertex.id())?.unbind(),
+            state: self.object_or_none(py, Some(&vertex.state))?,
+            signalled: self.object_or_none(py, signalled)?,
+            degree: vertex.edges().len(),
+        })
+    }
+
+    fn signalling<'py>(
+        &self,
+        py: Python<'py>,
+        source: &VertexOf<Self>,
+    ) -> PyResult<Bound<'py, Seen>> {
+        let mut signalling = self.signalling.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((rank, seen)) = &*signalling
+            && rank == source.id()
+        {
+            return Ok(seen.bind(py).clone());
+        }
+        let seen = Bound::new(py, self.seen(py, source)?)?;
+        *signalling = Some((*source.id(), seen.clone().unbind()));
+        Ok(seen)
+    }
+}
+
+/// The score that a method returned.
+fn score_of(score: &Bound<'_, PyAny>) -> PyResult<f64> {
+    let score: f64 = score.extract()?;
+    if score.is_nan() {
+        return Err(PyValueError::new_err("a score must be a number, not NaN"));
+    }
+    Ok(score)
+}
+
+impl VertexProgram for Program {
+    type Id = u64;
+    type State = Value;
+    type Edge = f64;
+    type Signal = Value;
+
+    fn delivery(&self) -> Delivery {
+        self.delivery
+    }
+
+    fn within_phase(&self, work: &mut dyn FnMut()) {
+        Python::attach(|_| work());
+    }
+
+    fn combine(&self, held: &mut Value, signal: Value) -> Outcome<()> {
+        *held = Python::attach(|py| {
+            let combine = self.methods.combine.bind(py);
+            self.values.combined(py, (held, &signal), |held, signal| combine.call1((held, signal)))
+        })?;
+        Ok(())
+    }
+
+    fn initial(&self, id: &u64, edges: &Edges<u64, f64>) -> Outcome<Value> {
+        self.at((*id, None), |py| {
+            let id = self.ids.get(py, *id)?.unbind();
+            let vertex = Seen { id, state: py.None(), signalled: py.None(), degree: edges.len() };
+            self.values.state(self.methods.initial_state.bind(py).call1((vertex,))?)
+        })
+    }
+
+    fn signal(&self, source: &VertexOf<Self>, edge: Edge<'_, u64, f64>) -> Outcome<Option<Value>> {
+        self.at((*source.id(), Some(&source.state)), |py| {
+            let vertex = self.signalling(py, source)?;
+            let target = self.ids.get(py, *edge.target)?;
+            let signal = self.methods.signal.bind(py).call1((vertex, target, *edge.data))?;
+            if signal.is_none() {
+                return Ok(None);
+            }
+            let is_stored = self.delivery == Delivery::LatestPerEdge;
+            self.values.signal(signal, is_stored).map(Some)
+        })
+    }
+
+    fn signalled(&self, _: &mut Value) {
+        // Its next state is another one.
+        *self.signalling.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn collect(&self, vertex: &mut Loan<'_, VertexOf<Self>>, signals: &[Value]) -> Outcome<()> {
+        let state = self.at((*vertex.id(), Some(&vertex.state)), |py| {
+            let seen = self.seen(py, vertex)?;
+            let received = PyList::empty(py);
+            for signal in signals {
+                received.append(self.values.take(py, signal)?)?;
+            }
+            let watched = self.purity.watch(seen.state.bind(py), &received);
+            let state = self.methods.collect.bind(py).call1((seen, &received))?;
+            watched.map_or(Ok(()), |watched| watched.check())?;
+            self.values.state(state)
+        })?;
+        if state != vertex.state {
+            vertex.state = state;
+        }
+        Ok(())
+    }
+
+    fn signal_score(&self, vertex: &VertexOf<Self>) -> Outcome<f64> {
+        let Some(method) = &self.methods.signal_score else {
+            return Ok(f64::from(u8::from(vertex.signalled.as_ref() != Some(&vertex.state))));
+        };
+        self.at((*vertex.id(), Some(&vertex.state)), |py| {
+            score_of(&method.bind(py).call1((self.seen(py, vertex)?,))?)
+        })
+    }
+
+    fn collect_score(&self, vertex: &VertexOf<Self>, signals: &[Value]) -> Outcome<f64> {
+        let Some(method) = &self.methods.collect_score else { return Ok(1.0) };
+        self.at((*vertex.id(), Some(&vertex.state)), |py| {
+            let received = PyList::empty(py);
+            for signal in signals {
+                received.append(self.values.object(py, signal)?)?;
+            }
+            let score = score_of(&method.bind(py).call1((self.seen(py, vertex)?, received))?)?;
+            if score <= self.collect_threshold {
+                // The signals are dropped.
+                signals.iter().try_for_each(|signal| self.values.take(py, signal).map(drop))?;
+            }
+            Ok(score)
+        })
+    }
+}
+
+/// Adds the vertex to an error of `combine`, which does not know the target of its signals.
+pub(super) fn with_vertex(mut error: Error, ids: &Ids) -> Error {
+    if let Error::Program { vertex, source, .. } = &mut error
+        && let (Some(raised), Ok(rank)) = (source.downcast_ref::<PyErr>(), vertex.parse())
+    {
+        let raised = Python::attach(|py| {
+            let vertex = ids.get(py, rank).ok()?.unbind();
+            Some(Raised { vertex, state: None, superstep: None, error: raised.clone_ref(py) })
+        });
+        if let Some(raised) = raised {
+            *source = Box::new(raised);
+        }
+    }
+    error
+}

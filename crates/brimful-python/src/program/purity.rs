@@ -1,0 +1,79 @@
+//! Samples of the rule that `collect` changes no object that it receives.
+//!
+//! States and signals are alive, and several vertices may hold one object. A change in place would
+//! reach all of them, and the vertex whose state it is would not be seen to change. The first calls
+//! are watched, and one of each [`SAMPLED`] later ones.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyNone, PyString};
+
+/// Calls that are watched at first, and the distance of the later ones.
+const FIRST: u64 = 64;
+const SAMPLED: u64 = 61;
+
+/// Chooses the calls to watch, and copies their objects.
+pub(super) struct Purity {
+    deepcopy: Py<PyAny>,
+    calls: AtomicU64,
+}
+
+/// An object that a call receives: its name, itself, and a copy from before the call.
+type Copied<'py> = (&'static str, Bound<'py, PyAny>, Bound<'py, PyAny>);
+
+/// The objects of a watched call.
+pub(super) struct Watched<'py>(Vec<Copied<'py>>);
+
+impl Purity {
+    pub(super) fn new(py: Python<'_>) -> PyResult<Self> {
+        let deepcopy = py.import("copy")?.getattr("deepcopy")?.unbind();
+        Ok(Self { deepcopy, calls: AtomicU64::new(0) })
+    }
+
+    /// Copies the objects of this call; `None` if it is not watched.
+    pub(super) fn watch<'py>(
+        &self,
+        state: &Bound<'py, PyAny>,
+        signals: &Bound<'py, PyList>,
+    ) -> Option<Watched<'py>> {
+        let call = self.calls.fetch_add(1, Ordering::Relaxed);
+        if call >= FIRST && !call.is_multiple_of(SAMPLED) {
+            return None;
+        }
+        let signals = signals.iter().map(|signal| ("a signal", signal));
+        let objects = std::iter::once(("the state", state.clone())).chain(signals);
+        let copied =
+            objects.filter(|(_, object)| !is_constant(object)).filter_map(|(name, object)| {
+                // An object that cannot be copied, or does not equal its copy, cannot be watched.
+                let copy = self.deepcopy.bind(object.py()).call1((&object,)).ok()?;
+                copy.eq(&object).ok()?.then_some((name, object, copy))
+            });
+        Some(Watched(copied.collect()))
+    }
+}
+
+/// True for objects that nothing can change.
+fn is_constant(object: &Bound<'_, PyAny>) -> bool {
+    object.is_exact_instance_of::<PyFloat>()
+        || object.is_exact_instance_of::<PyInt>()
+        || object.is_exact_instance_of::<PyString>()
+        || object.is_exact_instance_of::<PyNone>()
+        || object.is_exact_instance_of::<PyBool>()
+        || object.is_exact_instance_of::<PyBytes>()
+}
+
+impl Watched<'_> {
+    /// Checks after the call that its objects are as they were.
+    pub(super) fn check(&self) -> PyResult<()> {
+        for (name, object, before) in &self.0 {
+            if !before.eq(object)? {
+                return Err(PyTypeError::new_err(format!(
+                    "collect changed {name} in place; return a new object instead"
+                )));
+            }
+        }
+        Ok(())
+    }
+}

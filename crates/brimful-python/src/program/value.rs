@@ -1,0 +1,350 @@
+//! States and signals of programs in Python, as values of Rust.
+//!
+//! Numbers are stored as they are, other objects alive or as bytes from a serializer. A signal that
+//! is alive waits in a table; the lists of the execution hold its number. Invariant: every number
+//! is taken once, by the collect or the combine of its signal.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use brimful::execution::Error;
+use brimful::store::Budget;
+use brimful::store::error::human;
+use brimful::store::memory::resident_bytes;
+use brimful::vertices::Field;
+use brimful::vertices::field::{read_varint, take, write_varint};
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyNone};
+
+use crate::errors::Failure;
+
+/// A state or a signal.
+#[derive(Debug)]
+pub(super) enum Value {
+    None,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    /// An object, as the serializer wrote it.
+    Bytes(Box<[u8]>),
+    /// An object of a state that is alive.
+    Live(Py<PyAny>),
+    /// The number of a signal that is alive.
+    Waiting(u64),
+}
+
+impl Clone for Value {
+    fn clone(&self) -> Self {
+        match self {
+            Self::None => Self::None,
+            Self::Bool(value) => Self::Bool(*value),
+            Self::Int(value) => Self::Int(*value),
+            Self::Float(value) => Self::Float(*value),
+            Self::Bytes(bytes) => Self::Bytes(bytes.clone()),
+            Self::Live(object) => Python::attach(|py| Self::Live(object.clone_ref(py))),
+            Self::Waiting(number) => Self::Waiting(*number),
+        }
+    }
+}
+
+impl PartialEq for Value {
+    /// True if the values have one type and are equal; two NaN are.
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::None, Self::None) => true,
+            (Self::Bool(left), Self::Bool(right)) => left == right,
+            (Self::Int(left), Self::Int(right)) => left == right,
+            (Self::Float(left), Self::Float(right)) => {
+                left.to_bits() == right.to_bits() || (left.is_nan() && right.is_nan())
+            }
+            (Self::Bytes(left), Self::Bytes(right)) => left == right,
+            (Self::Live(left), Self::Live(right)) => {
+                left.is(right) || Python::attach(|py| is_equal(left.bind(py), right.bind(py)))
+            }
+            (Self::Waiting(left), Self::Waiting(right)) => left == right,
+            _ => false,
+        }
+    }
+}
+
+/// True if two objects have one type and are equal; arrays, if all their elements are. Objects that
+/// cannot be compared are different.
+fn is_equal(left: &Bound<'_, PyAny>, right: &Bound<'_, PyAny>) -> bool {
+    if !left.get_type().is(right.get_type()) {
+        return false;
+    }
+    let compared = || {
+        let equal = left.rich_compare(right, pyo3::basic::CompareOp::Eq)?;
+        match equal.getattr_opt("all")? {
+            Some(all) => all.call0()?.is_truthy(),
+            None => equal.is_truthy(),
+        }
+    };
+    compared().unwrap_or(false)
+}
+
+/// The first byte of a value.
+const NONE: u8 = 0;
+const BOOL: u8 = 1;
+const INT: u8 = 2;
+const FLOAT: u8 = 3;
+const WAITING: u8 = 4;
+const BYTES: u8 = 5;
+
+/// Numbers, and numbers of signals, take as many bytes as one another, so that a combined signal
+/// fits where one of its parts was.
+impl Field for Value {
+    fn write(&self, out: &mut Vec<u8>) {
+        let (kind, bits) = match self {
+            Self::None => (NONE, 0),
+            Self::Bool(value) => (BOOL, u64::from(*value)),
+            Self::Int(value) => (INT, *value as u64),
+            Self::Float(value) => (FLOAT, value.to_bits()),
+            Self::Waiting(number) => (WAITING, *number),
+            Self::Bytes(bytes) => {
+                out.push(BYTES);
+                write_varint(bytes.len() as u64, out);
+                out.extend_from_slice(bytes);
+                return;
+            }
+            // The serializer of records has replaced it.
+            Self::Live(_) => unreachable!("a live state has no bytes of its own"),
+        };
+        out.push(kind);
+        out.extend_from_slice(&bits.to_le_bytes());
+    }
+
+    fn read(input: &mut &[u8]) -> Option<Self> {
+        let kind = u8::read(input)?;
+        if kind == BYTES {
+            let len = usize::try_from(read_varint(input)?).ok()?;
+            return Some(Self::Bytes(take(input, len)?.into()));
+        }
+        let bits = u64::from_le_bytes(take(input, 8)?.try_into().ok()?);
+        Some(match (kind, bits) {
+            (NONE, 0) => Self::None,
+            (BOOL, 0 | 1) => Self::Bool(bits == 1),
+            (INT, _) => Self::Int(bits as i64),
+            (FLOAT, _) => Self::Float(f64::from_bits(bits)),
+            (WAITING, _) => Self::Waiting(bits),
+            _ => return None,
+        })
+    }
+
+    fn heap_bytes(&self) -> usize {
+        if let Self::Bytes(bytes) = self { bytes.len() } else { 0 }
+    }
+}
+
+/// The signals that are alive, by number.
+#[derive(Default)]
+struct Waiting {
+    signals: Vec<Option<Py<PyAny>>>,
+    free: Vec<u64>,
+}
+
+/// Converts objects of Python to values, and back.
+pub(super) struct Values {
+    dumps: Py<PyAny>,
+    loads: Py<PyAny>,
+    /// True if states are objects in memory, false if they are bytes in a store.
+    pub(super) is_live: bool,
+    /// True if the serializer keeps numbers as they are, so that they need none.
+    keeps_numbers: bool,
+    waiting: Mutex<Waiting>,
+    memory: MemoryWatch,
+}
+
+impl Values {
+    pub(super) fn new(
+        (dumps, loads): (Py<PyAny>, Py<PyAny>),
+        (is_live, keeps_numbers): (bool, bool),
+        memory: MemoryWatch,
+    ) -> Self {
+        let keeps_numbers = is_live || keeps_numbers;
+        Self { dumps, loads, is_live, keeps_numbers, waiting: Mutex::default(), memory }
+    }
+
+    /// The value of a number; `None` for any other object.
+    fn number(&self, object: &Bound<'_, PyAny>) -> Option<Value> {
+        if !self.keeps_numbers {
+            return None;
+        }
+        if object.is_exact_instance_of::<PyFloat>() {
+            return object.extract().ok().map(Value::Float);
+        }
+        if object.is_exact_instance_of::<PyInt>() {
+            // A larger integer is an object like others.
+            return object.extract().ok().map(Value::Int);
+        }
+        if object.is_exact_instance_of::<PyNone>() {
+            return Some(Value::None);
+        }
+        object.is_exact_instance_of::<PyBool>().then(|| object.extract().ok().map(Value::Bool))?
+    }
+
+    /// The value of a state.
+    pub(super) fn state(&self, object: Bound<'_, PyAny>) -> PyResult<Value> {
+        if let Some(number) = self.number(&object) {
+            return Ok(number);
+        }
+        if !self.is_live {
+            return self.dumped(&object);
+        }
+        self.memory.check(object.py())?;
+        Ok(Value::Live(object.unbind()))
+    }
+
+    /// The value of a signal; bytes if vertices store it.
+    pub(super) fn signal(&self, object: Bound<'_, PyAny>, is_stored: bool) -> PyResult<Value> {
+        if let Some(number) = self.number(&object) {
+            return Ok(number);
+        }
+        if is_stored || self.memory.is_short() { self.dumped(&object) } else { self.waits(object) }
+    }
+
+    /// Combines the objects of two signals. The message of `held` is replaced: it has the same
+    /// length if it was no bytes, so that the table of messages has room for it. Bytes may come
+    /// here again for lack of room, so that a signal which waits goes on waiting.
+    pub(super) fn combined<'py>(
+        &self,
+        py: Python<'py>,
+        (held, signal): (&Value, &Value),
+        combine: impl FnOnce(Bound<'py, PyAny>, Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>,
+    ) -> PyResult<Value> {
+        if matches!(held, Value::Bytes(_)) {
+            let both = combine(self.object(py, held)?, self.object(py, signal)?)?;
+            return self.number(&both).map_or_else(|| self.dumped(&both), Ok);
+        }
+        let both = combine(self.take(py, held)?, self.take(py, signal)?)?;
+        self.number(&both).map_or_else(|| self.waits(both), Ok)
+    }
+
+    fn waits(&self, object: Bound<'_, PyAny>) -> PyResult<Value> {
+        self.memory.check(object.py())?;
+        let mut waiting = self.waiting();
+        let Waiting { signals, free } = &mut *waiting;
+        let number = free.pop().unwrap_or(signals.len() as u64);
+        match signals.get_mut(number as usize) {
+            Some(signal) => *signal = Some(object.unbind()),
+            None => signals.push(Some(object.unbind())),
+        }
+        Ok(Value::Waiting(number))
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The object of a state or a signal. A signal that waits goes on waiting.
+    pub(super) fn object<'py>(
+        &self,
+        py: Python<'py>,
+        value: &Value,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match value {
+            Value::None => Ok(py.None().into_bound(py)),
+            Value::Bool(value) => value.into_bound_py_any(py),
+            Value::Int(value) => value.into_bound_py_any(py),
+            Value::Float(value) => value.into_bound_py_any(py),
+            Value::Bytes(bytes) => self.loads.bind(py).call1((PyBytes::new(py, bytes),)),
+            Value::Live(object) => Ok(object.bind(py).clone()),
+            Value::Waiting(number) => {
+                let waiting = self.waiting();
+                let signal = waiting.signals.get(*number as usize).and_then(Option::as_ref);
+                Ok(signal.ok_or_else(|| taken_twice(*number))?.bind(py).clone())
+            }
+        }
+    }
+
+    /// The object of a signal, which no longer waits.
+    pub(super) fn take<'py>(&self, py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+        let Value::Waiting(number) = value else { return self.object(py, value) };
+        let mut waiting = self.waiting();
+        let signal = waiting.signals.get_mut(*number as usize).and_then(Option::take);
+        let signal = signal.ok_or_else(|| taken_twice(*number))?;
+        waiting.free.push(*number);
+        Ok(signal.into_bound(py))
+    }
+
+    /// The same value as bytes, if it is alive.
+    pub(super) fn saved(&self, value: &Value) -> PyResult<Value> {
+        match value {
+            Value::Live(object) => Python::attach(|py| self.dumped(object.bind(py))),
+            value => Ok(value.clone()),
+        }
+    }
+
+    /// The same value alive, if states are.
+    pub(super) fn restored(&self, value: Value) -> PyResult<Value> {
+        match value {
+            Value::Bytes(_) if self.is_live => {
+                Python::attach(|py| Ok(Value::Live(self.object(py, &value)?.unbind())))
+            }
+            value => Ok(value),
+        }
+    }
+
+    fn dumped(&self, object: &Bound<'_, PyAny>) -> PyResult<Value> {
+        let bytes = self.dumps.bind(object.py()).call1((object,))?;
+        Ok(Value::Bytes(bytes.extract::<&[u8]>()?.into()))
+    }
+}
+
+fn taken_twice(number: u64) -> PyErr {
+    let fault = format!("signal {number} was taken twice");
+    Failure::from(Error::Internal(fault)).into()
+}
+
+/// Objects between two measurements of memory.
+const CHECK_EVERY: u64 = 1 << 11;
+
+/// Measures the memory of the process while objects of Python are created, of which the budget
+/// knows nothing else.
+pub(super) struct MemoryWatch {
+    budget: u64,
+    limit: u64,
+    objects: AtomicU64,
+    is_short: AtomicBool,
+}
+
+impl MemoryWatch {
+    /// Watches a process that may have `budget`, with all that it has already if `of_process`.
+    pub(super) fn new(budget: &Budget, of_process: bool) -> Self {
+        let before = if of_process { 0 } else { resident_bytes().unwrap_or(0) };
+        Self {
+            budget: budget.total(),
+            limit: budget.total().saturating_add(before),
+            objects: AtomicU64::new(0),
+            is_short: AtomicBool::new(false),
+        }
+    }
+
+    /// True if little memory is left.
+    fn is_short(&self) -> bool {
+        self.is_short.load(Ordering::Relaxed)
+    }
+
+    /// Called for each object.
+    ///
+    /// # Errors
+    /// `BudgetError`, if the process has more memory.
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        let before = self.objects.fetch_add(1, Ordering::Relaxed);
+        if before % CHECK_EVERY != CHECK_EVERY - 1 {
+            return Ok(());
+        }
+        let resident = resident_bytes().unwrap_or(0);
+        self.is_short.store(resident > self.limit / 8 * 7, Ordering::Relaxed);
+        if resident <= self.limit {
+            return Ok(());
+        }
+        let what = format!(
+            "the objects of the program do not fit in a memory budget of {}; use a larger one, or \
+             store=\"bytes\" or \"file:PATH\", which serialize states",
+            human(self.budget)
+        );
+        Err(PyErr::from_value(py.import("brimful.errors")?.getattr("BudgetError")?.call1((what,))?))
+    }
+}
