@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Unpack
 
-from brimful.bags import serializer_of
+from brimful.containers.bags import serializer_of
 from brimful.described import EXPORT, described
 from brimful.errors import UsageError
 from brimful.identity import dependencies
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from brimful import _native
-    from brimful.bags import Serializer
+    from brimful.containers.bags import Serializer
     from brimful.graph import GraphLike
 
 #: Rows that come from the native side at once.

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 
 from brimful import _native
-from brimful.collection import Collection, chunks, unsigned, whole, whole_chunks
+from brimful.containers.collection import Collection, chunks, unsigned, whole, whole_chunks
 from brimful.described import COLLECTION, described
 from brimful.errors import UsageError
 from brimful.sizes import Budget, parse_budget

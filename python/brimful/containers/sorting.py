@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from brimful import _native
-from brimful.collection import integers
+from brimful.containers.collection import integers
 from brimful.described import described
 from brimful.errors import UsageError
 from brimful.sizes import Budget, parse_budget

@@ -15,7 +15,7 @@ from collections.abc import (
 from typing import Any
 
 from brimful import _native
-from brimful.collection import CHUNK_BYTES, Collection
+from brimful.containers.collection import CHUNK_BYTES, Collection
 from brimful.described import COLLECTION, described
 from brimful.errors import NotFoundError, UsageError
 from brimful.sizes import Budget, parse_budget
