@@ -97,7 +97,7 @@ def test_blank_lines_in_an_archive_are_looked_at_in_little_memory(
 
 
 def test_the_sample_of_an_archive_counts_its_lines(tmp_path: Path) -> None:
-    from brimful.import_options import import_options
+    from brimful.options.imports import import_options
     from brimful.sampling import sizes_of_inputs
 
     lines = "".join(f"{n} {n * 7 % 100_000}\n" for n in range(100_000))

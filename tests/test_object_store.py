@@ -162,8 +162,8 @@ def test_a_store_that_breaks_off_is_no_end(tmp_path: Path) -> None:
     """A stream that fails half way ends the import, whatever was read before."""
     from brimful import remote
     from brimful.errors import StoreIoError
-    from brimful.import_options import import_options
     from brimful.ingest import Resources, import_paths
+    from brimful.options.imports import import_options
 
     class Broken(io.BytesIO):
         def read(self, size: int | None = -1, /) -> bytes:

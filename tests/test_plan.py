@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 import brimful as bf
-from brimful.import_options import import_options
+from brimful.options.imports import import_options
 from brimful.sampling import sizes_of_inputs
 from command import BRIMFUL, INPUT, USAGE, brimful, refuse, succeed
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from brimful.errors import InputError, UsageError
-from brimful.import_options import EdgeColumns
+from brimful.options.imports import EdgeColumns
 from brimful.reader_errors import reader_errors
 from brimful.remote import is_remote, open_file
 from brimful.tables import (

@@ -10,8 +10,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from brimful.described import described
 from brimful.errors import MissingPackageError
+from brimful.options.described import described
 from brimful.output import native_batches
 
 if TYPE_CHECKING:

@@ -11,21 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from brimful import convert_in
 from brimful.convert_out import Conversions
-from brimful.described import EXPORT, LOOK_UP, described
 from brimful.errors import NotFoundError, UsageError
 from brimful.formats import (
     GRAPH_SUFFIX,
     ExportFormat,
     export_format,
     require_graph_suffix,
-)
-from brimful.import_options import (
-    IMPORT,
-    ImportOptions,
-    ObjectOptions,
-    ReadOptions,
-    TableOptions,
-    import_options,
 )
 from brimful.ingest import (
     Resources,
@@ -36,7 +27,16 @@ from brimful.ingest import (
     is_pattern,
     left_out_sentences,
 )
-from brimful.options import WorkOptions, checked, picked
+from brimful.options.described import EXPORT, LOOK_UP, described
+from brimful.options.imports import (
+    IMPORT,
+    ImportOptions,
+    ObjectOptions,
+    ReadOptions,
+    TableOptions,
+    import_options,
+)
+from brimful.options.table import WorkOptions, checked, picked
 from brimful.output import native_batches, write_graph
 from brimful.per_vertex import vertex_id
 from brimful.remote import is_remote

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 from brimful.arrow_tables import open_arrow
 from brimful.errors import InputError, StoreIoError, UsageError
 from brimful.formats import COLUMN_FORMATS, TABLE_FORMATS, input_format
-from brimful.import_options import (
+from brimful.options.imports import (
     EdgeOptions,
     ImportOptions,
     PolicyOptions,
     columns_of,
     import_options,
 )
-from brimful.options import picked
+from brimful.options.table import picked
 from brimful.parquet_tables import open_parquet
 from brimful.redaction import redacted
 from brimful.remote import Feed, check, expand, is_remote

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from brimful.errors import InputError, UsageError
-from brimful.import_options import EdgeColumns
+from brimful.options.imports import EdgeColumns
 from brimful.parquet_pages import Page, longest_string, pages_of
 from brimful.reader_errors import reader_errors
 from brimful.remote import is_remote, open_file

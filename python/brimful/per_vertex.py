@@ -22,8 +22,8 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Generic, Never, SupportsIndex, TypeVar, cast
 
 from brimful.convert_out import require
-from brimful.described import described
 from brimful.errors import NotFoundError, UsageError
+from brimful.options.described import described
 from brimful.wording import printable, shortened
 
 if TYPE_CHECKING:

@@ -9,14 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Unpack
 
 from brimful.containers.bags import serializer_of
-from brimful.described import EXPORT, described
 from brimful.errors import UsageError
 from brimful.identity import dependencies
-from brimful.options import WorkOptions, checked, picked
-from brimful.output import native_batches, write_table
-from brimful.per_vertex import PerVertex, vertex_id
-from brimful.reporting import shows_progress
-from brimful.run_options import (
+from brimful.options.described import EXPORT, described
+from brimful.options.runs import (
     RUN,
     CheckpointOptions,
     ProgramOptions,
@@ -24,6 +20,10 @@ from brimful.run_options import (
     StoreOptions,
     store_url,
 )
+from brimful.options.table import WorkOptions, checked, picked
+from brimful.output import native_batches, write_table
+from brimful.per_vertex import PerVertex, vertex_id
+from brimful.reporting import shows_progress
 from brimful.wording import shortened
 
 if TYPE_CHECKING:

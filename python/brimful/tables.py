@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from brimful.errors import BrimfulError, InputError, UsageError
-from brimful.import_options import EdgeColumns
+from brimful.options.imports import EdgeColumns
 from brimful.reader_errors import reader_errors
 
 if TYPE_CHECKING:

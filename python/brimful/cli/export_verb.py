@@ -9,7 +9,7 @@ from typing import get_args
 from brimful.cli import options as shared
 from brimful.cli.progress import ProgressLine, format_seconds
 from brimful.formats import ExportFormat, export_format
-from brimful.options import ResourceOptions
+from brimful.options.table import ResourceOptions
 from brimful.output import write_graph
 
 

@@ -13,7 +13,6 @@ from brimful.cli.forecasts import announced, held, is_small_import
 from brimful.cli.progress import ProgressLine, format_seconds
 from brimful.errors import UsageError
 from brimful.formats import require_graph_suffix
-from brimful.import_options import ImportOptions, import_options
 from brimful.ingest import (
     Resources,
     check_input_file,
@@ -24,7 +23,8 @@ from brimful.ingest import (
     require_budget,
     shared_format,
 )
-from brimful.options import ResourceOptions
+from brimful.options.imports import ImportOptions, import_options
+from brimful.options.table import ResourceOptions
 from brimful.sizes import format_bytes
 from brimful.source import fingerprint
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from brimful import _native
 from brimful.containers.collection import CHUNK_BYTES, Collection, batches, one_id, whole
-from brimful.described import COLLECTION, described
 from brimful.errors import CorruptError, RecordIdError, UsageError
+from brimful.options.described import COLLECTION, described
 from brimful.sizes import Budget, parse_budget
 
 if TYPE_CHECKING:

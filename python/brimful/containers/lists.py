@@ -18,8 +18,8 @@ from brimful.containers.collection import (
     whole,
     whole_chunks,
 )
-from brimful.described import COLLECTION, described
 from brimful.errors import UsageError
+from brimful.options.described import COLLECTION, described
 from brimful.sizes import Budget, parse_budget
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from typing import Any
 
 from brimful import _native
 from brimful.containers.collection import CHUNK_BYTES, Collection
-from brimful.described import COLLECTION, described
 from brimful.errors import NotFoundError, UsageError
+from brimful.options.described import COLLECTION, described
 from brimful.sizes import Budget, parse_budget
 
 

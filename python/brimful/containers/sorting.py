@@ -11,8 +11,8 @@ import numpy as np
 
 from brimful import _native
 from brimful.containers.collection import integers
-from brimful.described import described
 from brimful.errors import UsageError
+from brimful.options.described import described
 from brimful.sizes import Budget, parse_budget
 
 if TYPE_CHECKING:
