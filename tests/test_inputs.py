@@ -152,7 +152,7 @@ def test_one_name_too_long_among_many_short_ones_in_parquet_is_refused(tmp_path:
 
 
 def test_headers_of_pages_are_read(tmp_path: Path) -> None:
-    from brimful.parquet_pages import page_at, pages_of
+    from brimful.tables.parquet_pages import page_at, pages_of
 
     path, names = tmp_path / "a.parquet", [f"vertex {n}" * 40 for n in range(20_000)]
     for settings in (

@@ -9,8 +9,6 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
-from brimful import convert_in
-from brimful.convert_out import Conversions
 from brimful.errors import NotFoundError, UsageError
 from brimful.formats import (
     GRAPH_SUFFIX,
@@ -43,6 +41,8 @@ from brimful.remote import is_remote
 from brimful.reporting import shows_progress
 from brimful.sizes import Budget, format_bytes, parse_budget
 from brimful.source import open_graph
+from brimful.tables import convert_in
+from brimful.tables.convert_out import Conversions
 
 if TYPE_CHECKING:
     from types import TracebackType

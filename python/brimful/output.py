@@ -22,7 +22,7 @@ from brimful.formats import (
 )
 from brimful.ingest import Resources
 from brimful.remote import refuse_remote_output
-from brimful.tables import ARROW_RESERVE_BYTES, shrink_arrow_pools
+from brimful.tables.edge_table import ARROW_RESERVE_BYTES, shrink_arrow_pools
 
 if TYPE_CHECKING:
     from brimful import _native

@@ -16,9 +16,9 @@ from brimful.ingest import shared_format
 from brimful.options.imports import EdgeColumns, ImportOptions, PolicyOptions, columns_of
 from brimful.options.runs import MOST_COUNTED
 from brimful.options.table import picked
-from brimful.parquet_tables import open_parquet
 from brimful.planning import Sizes
 from brimful.remote import is_remote
+from brimful.tables.parquet import open_parquet
 
 #: Edges of a vertex where ids do not tell: real graphs mostly have more.
 _EDGES_PER_VERTEX = 16

@@ -16,7 +16,7 @@ from brimful.formats import result_format
 from brimful.options.runs import CheckpointOptions
 from brimful.options.table import ResourceOptions
 from brimful.output import check_output, write_result
-from brimful.tables import ARROW_RESERVE_BYTES, shrink_arrow_pools
+from brimful.tables.edge_table import ARROW_RESERVE_BYTES, shrink_arrow_pools
 
 if TYPE_CHECKING:
     from brimful import _native

@@ -16,7 +16,7 @@ from brimful.errors import InputError, UsageError
 from brimful.options.imports import EdgeColumns
 from brimful.reader_errors import reader_errors
 from brimful.remote import is_remote, open_file
-from brimful.tables import (
+from brimful.tables.edge_table import (
     ARROW_RESERVE_BYTES,
     EdgeTable,
     cast_batches,

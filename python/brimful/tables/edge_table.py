@@ -1,6 +1,6 @@
 """Edge tables as Arrow streams: anything with `__arrow_c_stream__`, and several tables as one.
 
-Files are opened as tables by `parquet_tables`; text is read natively.
+Files are opened as tables by `arrow` and `parquet`; text is read natively.
 
 Invariant: a table is never whole in memory; batches are small, and `reserve_bytes` says what the
 reader needs at most beside brimful's own memory. Errors of the reader are kept, because the Arrow
