@@ -97,8 +97,8 @@ def test_blank_lines_in_an_archive_are_looked_at_in_little_memory(
 
 
 def test_the_sample_of_an_archive_counts_its_lines(tmp_path: Path) -> None:
+    from brimful.io.sampling import sizes_of_inputs
     from brimful.options.imports import import_options
-    from brimful.sampling import sizes_of_inputs
 
     lines = "".join(f"{n} {n * 7 % 100_000}\n" for n in range(100_000))
     (tmp_path / "a.txt").write_text(lines)

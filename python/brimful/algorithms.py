@@ -7,7 +7,7 @@ from typing import Literal, Unpack
 
 from brimful.catalog import algorithms, asked
 from brimful.graph import GraphLike, as_graph
-from brimful.ingest import Resources
+from brimful.io.ingest import Resources
 from brimful.options.described import RUN_ERRORS, described
 from brimful.options.runs import (
     RUN,

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from brimful.errors import NotFoundError, UsageError
-from brimful.formats import (
+from brimful.io.formats import (
     GRAPH_SUFFIX,
     ExportFormat,
     export_format,
     require_graph_suffix,
 )
-from brimful.ingest import (
+from brimful.io.ingest import (
     Resources,
     expand_globs,
     import_arrow,
@@ -25,6 +25,9 @@ from brimful.ingest import (
     is_pattern,
     left_out_sentences,
 )
+from brimful.io.output import native_batches, write_graph
+from brimful.io.remote import is_remote
+from brimful.io.source import open_graph
 from brimful.options.described import EXPORT, LOOK_UP, described
 from brimful.options.imports import (
     IMPORT,
@@ -35,12 +38,9 @@ from brimful.options.imports import (
     import_options,
 )
 from brimful.options.table import WorkOptions, checked, picked
-from brimful.output import native_batches, write_graph
 from brimful.per_vertex import vertex_id
-from brimful.remote import is_remote
 from brimful.reporting import shows_progress
 from brimful.sizes import Budget, format_bytes, parse_budget
-from brimful.source import open_graph
 from brimful.tables import convert_in
 from brimful.tables.convert_out import Conversions
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from brimful.catalog import asked
 from brimful.errors import UsageError
-from brimful.ingest import Resources
+from brimful.io.ingest import Resources
 from brimful.options.described import described
 from brimful.options.runs import RUN, MachineOptions, PlanOptions, UnbuiltOptions
 from brimful.options.table import ResourceOptions, checked, picked
@@ -17,7 +17,7 @@ from brimful.options.table import ResourceOptions, checked, picked
 if TYPE_CHECKING:
     from brimful import _native
     from brimful.graph import GraphLike
-    from brimful.sampling import Found
+    from brimful.io.sampling import Found
 
 
 @dataclass(frozen=True)

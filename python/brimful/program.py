@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Unpack
 from brimful.containers.bags import serializer_of
 from brimful.errors import UsageError
 from brimful.identity import dependencies
+from brimful.io.output import native_batches, write_table
 from brimful.options.described import EXPORT, described
 from brimful.options.runs import (
     RUN,
@@ -21,7 +22,6 @@ from brimful.options.runs import (
     store_url,
 )
 from brimful.options.table import WorkOptions, checked, picked
-from brimful.output import native_batches, write_table
 from brimful.per_vertex import PerVertex, vertex_id
 from brimful.reporting import shows_progress
 from brimful.wording import shortened
@@ -434,7 +434,7 @@ def run(
     """
     from brimful import _native
     from brimful.graph import as_graph
-    from brimful.ingest import Resources
+    from brimful.io.ingest import Resources
 
     if not isinstance(program, Program):
         raise UsageError(

@@ -9,7 +9,7 @@ from brimful.cli.arguments import integer, real
 from brimful.cli.import_verb import refuse_existing, report
 from brimful.cli.progress import ProgressLine
 from brimful.errors import UsageError
-from brimful.formats import require_graph_suffix
+from brimful.io.formats import require_graph_suffix
 from brimful.options.imports import IndexOptions, PolicyOptions
 from brimful.options.table import ResourceOptions, picked
 

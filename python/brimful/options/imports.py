@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Annotated, Any, Literal, TypedDict, Unpack
 
 from brimful.errors import UsageError
-from brimful.formats import InputFormat
+from brimful.io.formats import InputFormat
 from brimful.options import checks
 from brimful.options.table import Option, WorkOptions, checked, picked, texts
 from brimful.wording import shortened, unknown

@@ -11,8 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from brimful.errors import MissingPackageError
+from brimful.io.output import native_batches
 from brimful.options.described import described
-from brimful.output import native_batches
 
 if TYPE_CHECKING:
     import igraph

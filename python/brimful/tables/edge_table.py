@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from brimful.errors import BrimfulError, InputError, UsageError
+from brimful.io.reader_errors import reader_errors
 from brimful.options.imports import EdgeColumns
-from brimful.reader_errors import reader_errors
 
 if TYPE_CHECKING:
     from types import TracebackType

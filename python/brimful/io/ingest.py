@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from brimful.errors import InputError, StoreIoError, UsageError
-from brimful.formats import COLUMN_FORMATS, TABLE_FORMATS, input_format
+from brimful.io.formats import COLUMN_FORMATS, TABLE_FORMATS, input_format
+from brimful.io.redaction import redacted
+from brimful.io.remote import Feed, check, expand, is_remote
 from brimful.options.imports import (
     EdgeOptions,
     ImportOptions,
@@ -25,8 +27,6 @@ from brimful.options.imports import (
     import_options,
 )
 from brimful.options.table import picked
-from brimful.redaction import redacted
-from brimful.remote import Feed, check, expand, is_remote
 from brimful.tables.arrow import open_arrow
 from brimful.tables.edge_table import (
     ARROW_RESERVE_BYTES,
