@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 import brimful as bf
-from brimful import described
-from brimful.described import parameters_of, sections_of
-from brimful.import_options import IMPORT
-from brimful.options import texts
-from brimful.run_options import RUN, PlanOptions
+from brimful.options import described
+from brimful.options.described import parameters_of, sections_of
+from brimful.options.imports import IMPORT
+from brimful.options.runs import RUN, PlanOptions
+from brimful.options.table import texts
 
 #: What raises nothing: it reads no file, and works when closed.
 RAISES_NOTHING = {"Graph.close"}

@@ -97,8 +97,8 @@ def test_blank_lines_in_an_archive_are_looked_at_in_little_memory(
 
 
 def test_the_sample_of_an_archive_counts_its_lines(tmp_path: Path) -> None:
-    from brimful.import_options import import_options
-    from brimful.sampling import sizes_of_inputs
+    from brimful.io.sampling import sizes_of_inputs
+    from brimful.options.imports import import_options
 
     lines = "".join(f"{n} {n * 7 % 100_000}\n" for n in range(100_000))
     (tmp_path / "a.txt").write_text(lines)
@@ -152,7 +152,7 @@ def test_one_name_too_long_among_many_short_ones_in_parquet_is_refused(tmp_path:
 
 
 def test_headers_of_pages_are_read(tmp_path: Path) -> None:
-    from brimful.parquet_pages import page_at, pages_of
+    from brimful.tables.parquet_pages import page_at, pages_of
 
     path, names = tmp_path / "a.parquet", [f"vertex {n}" * 40 for n in range(20_000)]
     for settings in (

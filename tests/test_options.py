@@ -13,16 +13,16 @@ import brimful as bf
 from brimful import catalog
 from brimful.cli import app, tree
 from brimful.cli.options import add_options, chosen
-from brimful.described import described, sections_of
-from brimful.import_options import ImportOptions, ReadOptions, import_options
-from brimful.options import Option, checked, flag, options_of, picked
-from brimful.run_options import (
+from brimful.options.described import described, sections_of
+from brimful.options.imports import ImportOptions, ReadOptions, import_options
+from brimful.options.runs import (
     AlgorithmOptions,
     AskedOptions,
     CheckpointOptions,
     PlanOptions,
     StoreOptions,
 )
+from brimful.options.table import Option, checked, flag, options_of, picked
 
 GUIDE = Path(__file__).parents[1] / "docs" / "guide"
 

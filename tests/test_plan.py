@@ -17,8 +17,8 @@ import pyarrow as pa
 import pytest
 
 import brimful as bf
-from brimful.import_options import import_options
-from brimful.sampling import sizes_of_inputs
+from brimful.io.sampling import sizes_of_inputs
+from brimful.options.imports import import_options
 from command import BRIMFUL, INPUT, USAGE, brimful, refuse, succeed
 
 MIB = 1 << 20

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import brimful as bf
-from brimful.redaction import redacted, redacted_about, redacted_word
+from brimful.io.redaction import redacted, redacted_about, redacted_word
 from command import IO, USAGE, brimful, refuse
 
 KEY, SECRET = "AKIAKEYKEYKEY", "wJalr/SEC+RET@x"

@@ -3,7 +3,7 @@
 import pytest
 
 from brimful.errors import UsageError
-from brimful.formats import export_format, input_format, result_format
+from brimful.io.formats import export_format, input_format, result_format
 from brimful.sizes import format_bytes, parse_budget
 
 

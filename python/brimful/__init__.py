@@ -28,9 +28,13 @@ if TYPE_CHECKING:
         sssp,
         triangles,
     )
-    from brimful.bags import Bag
-    from brimful.boxes import Box
-    from brimful.counting import BloomFilter, FrequencyCounter, MembershipSet
+    from brimful.containers.bags import Bag
+    from brimful.containers.boxes import Box
+    from brimful.containers.counting import BloomFilter, FrequencyCounter, MembershipSet
+    from brimful.containers.lists import Lists
+    from brimful.containers.maps import Map
+    from brimful.containers.sorting import sort
+    from brimful.containers.spilling import SpillingDict
     from brimful.errors import (
         BrimfulError,
         BudgetError,
@@ -44,13 +48,9 @@ if TYPE_CHECKING:
         UsageError,
     )
     from brimful.graph import Graph, read
-    from brimful.lists import Lists
-    from brimful.maps import Map
     from brimful.planning import Forecast, plan
     from brimful.program import Program, States, Vertex, run
     from brimful.result import Result
-    from brimful.sorting import sort
-    from brimful.spilling import SpillingDict
 
     __version__: str
 
@@ -100,26 +100,26 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Bag": "brimful.bags",
-    "BloomFilter": "brimful.counting",
-    "Box": "brimful.boxes",
+    "Bag": "brimful.containers.bags",
+    "BloomFilter": "brimful.containers.counting",
+    "Box": "brimful.containers.boxes",
     "BrimfulError": "brimful.errors",
     "BudgetError": "brimful.errors",
     "CorruptError": "brimful.errors",
     "Forecast": "brimful.planning",
-    "FrequencyCounter": "brimful.counting",
+    "FrequencyCounter": "brimful.containers.counting",
     "Graph": "brimful.graph",
     "InputError": "brimful.errors",
-    "Lists": "brimful.lists",
-    "Map": "brimful.maps",
-    "MembershipSet": "brimful.counting",
+    "Lists": "brimful.containers.lists",
+    "Map": "brimful.containers.maps",
+    "MembershipSet": "brimful.containers.counting",
     "MissingPackageError": "brimful.errors",
     "NotFoundError": "brimful.errors",
     "Program": "brimful.program",
     "ProgramError": "brimful.errors",
     "RecordIdError": "brimful.errors",
     "Result": "brimful.result",
-    "SpillingDict": "brimful.spilling",
+    "SpillingDict": "brimful.containers.spilling",
     "States": "brimful.program",
     "StoreIoError": "brimful.errors",
     "UsageError": "brimful.errors",
@@ -138,7 +138,7 @@ _HOMES = {
     "read": "brimful.graph",
     "run": "brimful.program",
     "scc": "brimful.algorithms",
-    "sort": "brimful.sorting",
+    "sort": "brimful.containers.sorting",
     "sssp": "brimful.algorithms",
     "triangles": "brimful.algorithms",
 }

@@ -9,7 +9,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, final
 
-from brimful.import_options import EdgeColumns
+from brimful.options.imports import EdgeColumns
 from brimful.reporting import Progress
 
 __all__ = [

@@ -6,14 +6,10 @@ from collections.abc import Mapping
 from typing import Literal, Unpack
 
 from brimful.catalog import algorithms, asked
-from brimful.described import RUN_ERRORS, described
 from brimful.graph import GraphLike, as_graph
-from brimful.ingest import Resources
-from brimful.options import WorkOptions, checked, picked
-from brimful.per_vertex import Vertices
-from brimful.reporting import shows_progress
-from brimful.result import Result
-from brimful.run_options import (
+from brimful.io.ingest import Resources
+from brimful.options.described import RUN_ERRORS, described
+from brimful.options.runs import (
     RUN,
     AlgorithmOptions,
     CheckpointOptions,
@@ -22,6 +18,10 @@ from brimful.run_options import (
     ResumableOptions,
     RunOptions,
 )
+from brimful.options.table import WorkOptions, checked, picked
+from brimful.per_vertex import Vertices
+from brimful.reporting import shows_progress
+from brimful.result import Result
 
 
 @described(RUN, *RUN_ERRORS)

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from brimful import checks
 from brimful.errors import UsageError
-from brimful.options import picked
-from brimful.run_options import PlaceOptions, RequestOptions, StoreOptions
+from brimful.options import checks
+from brimful.options.runs import PlaceOptions, RequestOptions, StoreOptions
+from brimful.options.table import picked
 from brimful.sizes import MOST
 from brimful.wording import did_you_mean, shortened, unknown
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from brimful.redaction import redacted
+from brimful.io.redaction import redacted
 
 
 class BrimfulError(Exception):

@@ -9,25 +9,14 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
-from brimful import convert_in
-from brimful.convert_out import Conversions
-from brimful.described import EXPORT, LOOK_UP, described
 from brimful.errors import NotFoundError, UsageError
-from brimful.formats import (
+from brimful.io.formats import (
     GRAPH_SUFFIX,
     ExportFormat,
     export_format,
     require_graph_suffix,
 )
-from brimful.import_options import (
-    IMPORT,
-    ImportOptions,
-    ObjectOptions,
-    ReadOptions,
-    TableOptions,
-    import_options,
-)
-from brimful.ingest import (
+from brimful.io.ingest import (
     Resources,
     expand_globs,
     import_arrow,
@@ -36,13 +25,24 @@ from brimful.ingest import (
     is_pattern,
     left_out_sentences,
 )
-from brimful.options import WorkOptions, checked, picked
-from brimful.output import native_batches, write_graph
+from brimful.io.output import native_batches, write_graph
+from brimful.io.remote import is_remote
+from brimful.io.source import open_graph
+from brimful.options.described import EXPORT, LOOK_UP, described
+from brimful.options.imports import (
+    IMPORT,
+    ImportOptions,
+    ObjectOptions,
+    ReadOptions,
+    TableOptions,
+    import_options,
+)
+from brimful.options.table import WorkOptions, checked, picked
 from brimful.per_vertex import vertex_id
-from brimful.remote import is_remote
 from brimful.reporting import shows_progress
 from brimful.sizes import Budget, format_bytes, parse_budget
-from brimful.source import open_graph
+from brimful.tables import convert_in
+from brimful.tables.convert_out import Conversions
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -21,9 +21,9 @@ from collections.abc import (
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Generic, Never, SupportsIndex, TypeVar, cast
 
-from brimful.convert_out import require
-from brimful.described import described
 from brimful.errors import NotFoundError, UsageError
+from brimful.options.described import described
+from brimful.tables.convert_out import require
 from brimful.wording import printable, shortened
 
 if TYPE_CHECKING:

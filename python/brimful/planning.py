@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
 from brimful.catalog import asked
-from brimful.described import described
 from brimful.errors import UsageError
-from brimful.ingest import Resources
-from brimful.options import ResourceOptions, checked, picked
-from brimful.run_options import RUN, MachineOptions, PlanOptions, UnbuiltOptions
+from brimful.io.ingest import Resources
+from brimful.options.described import described
+from brimful.options.runs import RUN, MachineOptions, PlanOptions, UnbuiltOptions
+from brimful.options.table import ResourceOptions, checked, picked
 
 if TYPE_CHECKING:
     from brimful import _native
     from brimful.graph import GraphLike
-    from brimful.sampling import Found
+    from brimful.io.sampling import Found
 
 
 @dataclass(frozen=True)

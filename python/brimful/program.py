@@ -10,15 +10,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Unpack
 
-from brimful.bags import serializer_of
-from brimful.described import EXPORT, described
+from brimful.containers.bags import serializer_of
 from brimful.errors import UsageError
 from brimful.identity import dependencies
-from brimful.options import WorkOptions, checked, picked
-from brimful.output import native_batches, write_table
-from brimful.per_vertex import PerVertex, vertex_id
-from brimful.reporting import shows_progress
-from brimful.run_options import (
+from brimful.io.output import native_batches, write_table
+from brimful.options.described import EXPORT, described
+from brimful.options.runs import (
     RUN,
     CheckpointOptions,
     ProgramOptions,
@@ -26,13 +23,16 @@ from brimful.run_options import (
     StoreOptions,
     store_url,
 )
+from brimful.options.table import WorkOptions, checked, picked
+from brimful.per_vertex import PerVertex, vertex_id
+from brimful.reporting import shows_progress
 from brimful.wording import shortened
 
 if TYPE_CHECKING:
     import pyarrow
 
     from brimful import _native
-    from brimful.bags import Serializer
+    from brimful.containers.bags import Serializer
     from brimful.graph import GraphLike
 
 #: Rows that come from the native side at once.
@@ -509,7 +509,7 @@ def run(
     """
     from brimful import _native
     from brimful.graph import as_graph
-    from brimful.ingest import Resources
+    from brimful.io.ingest import Resources
 
     if not isinstance(program, Program):
         raise UsageError(

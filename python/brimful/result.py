@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from brimful.described import EXPORT, described
-from brimful.output import native_batches, write_result
+from brimful.io.output import native_batches, write_result
+from brimful.options.described import EXPORT, described
 from brimful.per_vertex import PerVertex, vertex_id
 
 if TYPE_CHECKING:

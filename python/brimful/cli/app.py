@@ -34,7 +34,7 @@ from brimful.cli.log import EventLog
 from brimful.cli.progress import readable
 from brimful.cli.request import parameter_names, parameters_as_options
 from brimful.errors import BrimfulError, StoreIoError, UsageError
-from brimful.redaction import redacted
+from brimful.io.redaction import redacted
 from brimful.wording import did_you_mean, unknown
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if failure is not None:
         _complain(failure)
         code = code or StoreIoError.exit_code
-    if "brimful.remote" in sys.modules and sys.modules["brimful.remote"].calls_are_stuck():
+    if "brimful.io.remote" in sys.modules and sys.modules["brimful.io.remote"].calls_are_stuck():
         # The library of a store would be waited for when the interpreter ends.
         os._exit(code)
     return code

@@ -8,9 +8,9 @@ from typing import get_args
 
 from brimful.cli import options as shared
 from brimful.cli.progress import ProgressLine, format_seconds
-from brimful.formats import ExportFormat, export_format
-from brimful.options import ResourceOptions
-from brimful.output import write_graph
+from brimful.io.formats import ExportFormat, export_format
+from brimful.io.output import write_graph
+from brimful.options.table import ResourceOptions
 
 
 def add_to(verbs: shared.Verbs) -> None:

@@ -9,9 +9,9 @@ from brimful.cli.arguments import integer, real
 from brimful.cli.import_verb import refuse_existing, report
 from brimful.cli.progress import ProgressLine
 from brimful.errors import UsageError
-from brimful.formats import require_graph_suffix
-from brimful.import_options import IndexOptions, PolicyOptions
-from brimful.options import ResourceOptions, picked
+from brimful.io.formats import require_graph_suffix
+from brimful.options.imports import IndexOptions, PolicyOptions
+from brimful.options.table import ResourceOptions, picked
 
 #: Parameters of each kind with their defaults; None: must be given.
 _KINDS: dict[str, dict[str, int | float | None]] = {

@@ -12,9 +12,8 @@ from brimful.cli import options as shared
 from brimful.cli.forecasts import announced, held, is_small_import
 from brimful.cli.progress import ProgressLine, format_seconds
 from brimful.errors import UsageError
-from brimful.formats import require_graph_suffix
-from brimful.import_options import ImportOptions, import_options
-from brimful.ingest import (
+from brimful.io.formats import require_graph_suffix
+from brimful.io.ingest import (
     Resources,
     check_input_file,
     columns_sentence,
@@ -24,9 +23,10 @@ from brimful.ingest import (
     require_budget,
     shared_format,
 )
-from brimful.options import ResourceOptions
+from brimful.io.source import fingerprint
+from brimful.options.imports import ImportOptions, import_options
+from brimful.options.table import ResourceOptions
 from brimful.sizes import format_bytes
-from brimful.source import fingerprint
 
 
 def add_to(verbs: shared.Verbs) -> None:
@@ -96,8 +96,8 @@ def forecast_of(
     inputs: list[str], options: ImportOptions, given: Resources
 ) -> dict[str, Any] | None:
     """Return what the import will take; None where the input does not tell before it is read."""
+    from brimful.io.sampling import sizes_of_inputs
     from brimful.planning import forecast_import
-    from brimful.sampling import sizes_of_inputs
 
     found = sizes_of_inputs(inputs, options)
     if found is None:

@@ -6,8 +6,8 @@ import argparse
 
 from brimful.cli import options as shared
 from brimful.cli.progress import ProgressLine
-from brimful.import_options import parse_indexes
-from brimful.options import ResourceOptions
+from brimful.options.imports import parse_indexes
+from brimful.options.table import ResourceOptions
 
 
 def add_to(verbs: shared.Verbs) -> None:

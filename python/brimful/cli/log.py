@@ -6,7 +6,7 @@ import argparse
 import shlex
 from collections.abc import Sequence
 
-from brimful.redaction import redacted, redacted_word
+from brimful.io.redaction import redacted, redacted_word
 from brimful.wording import printable
 
 
@@ -38,7 +38,7 @@ class EventLog:
         if path is None:
             return
         from brimful import _native
-        from brimful.formats import refuse_in_graph
+        from brimful.io.formats import refuse_in_graph
 
         if path != "-":
             refuse_in_graph(path)

@@ -13,11 +13,11 @@ from brimful.cli.arguments import count, integer, real
 from brimful.cli.log import add_log
 from brimful.cli.progress import ProgressLine, readable
 from brimful.errors import BudgetError, UsageError
-from brimful.import_options import import_options
-from brimful.ingest import Resources
-from brimful.options import Option, ResourceOptions, checked, flag, options_of, picked
+from brimful.io.ingest import Resources
+from brimful.io.source import open_graph
+from brimful.options.imports import import_options
+from brimful.options.table import Option, ResourceOptions, checked, flag, options_of, picked
 from brimful.sizes import format_bytes
-from brimful.source import open_graph
 
 if TYPE_CHECKING:
     from brimful import _native

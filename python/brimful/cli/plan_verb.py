@@ -12,8 +12,8 @@ from brimful.cli.forecasts import number_of_supersteps
 from brimful.cli.progress import ProgressLine, format_seconds
 from brimful.cli.request import add_request, asked, sources_of
 from brimful.errors import UsageError
-from brimful.options import ResourceOptions
-from brimful.run_options import MachineOptions, UnbuiltOptions
+from brimful.options.runs import MachineOptions, UnbuiltOptions
+from brimful.options.table import ResourceOptions
 from brimful.sizes import format_bytes
 
 NAME = "plan"

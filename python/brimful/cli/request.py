@@ -10,9 +10,9 @@ from brimful import catalog
 from brimful.catalog import algorithms
 from brimful.cli.options import add_options
 from brimful.errors import UsageError
-from brimful.options import checked, picked
+from brimful.options.runs import AskedOptions, PlaceOptions, RequestOptions, StoreOptions
+from brimful.options.table import checked, picked
 from brimful.per_vertex import Vertices
-from brimful.run_options import AskedOptions, PlaceOptions, RequestOptions, StoreOptions
 from brimful.wording import shortened
 
 if TYPE_CHECKING:

@@ -12,15 +12,15 @@ from brimful.cli.forecasts import SLOW_MACHINE, announced, held, is_small
 from brimful.cli.progress import ProgressLine, format_seconds, said_to
 from brimful.cli.request import add_request, asked, sources_of
 from brimful.errors import UsageError
-from brimful.formats import result_format
-from brimful.options import ResourceOptions
-from brimful.output import check_output, write_result
-from brimful.run_options import CheckpointOptions
-from brimful.tables import ARROW_RESERVE_BYTES, shrink_arrow_pools
+from brimful.io.formats import result_format
+from brimful.io.output import check_output, write_result
+from brimful.options.runs import CheckpointOptions
+from brimful.options.table import ResourceOptions
+from brimful.tables.edge_table import ARROW_RESERVE_BYTES, shrink_arrow_pools
 
 if TYPE_CHECKING:
     from brimful import _native
-    from brimful.ingest import Resources
+    from brimful.io.ingest import Resources
 
 
 NAME = "run"

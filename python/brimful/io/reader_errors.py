@@ -1,7 +1,7 @@
 """What goes wrong while a table is read, as brimful's own errors.
 
-Invariant: every error names the file, and no error of pyarrow or a codec leaves this
-package as such.
+Invariant: every error names the file, and no error of pyarrow or a codec leaves
+brimful as such.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 
 from brimful.errors import BrimfulError, InputError, StoreIoError
-from brimful.remote import is_remote
+from brimful.io.remote import is_remote
 
 
 @contextlib.contextmanager

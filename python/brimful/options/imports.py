@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Annotated, Any, Literal, TypedDict, Unpack
 
-from brimful import checks
 from brimful.errors import UsageError
-from brimful.formats import InputFormat
-from brimful.options import Option, WorkOptions, checked, picked, texts
+from brimful.io.formats import InputFormat
+from brimful.options import checks
+from brimful.options.table import Option, WorkOptions, checked, picked, texts
 from brimful.wording import shortened, unknown
 
 #: Treatment of lines or rows that are no edges.

@@ -15,27 +15,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from brimful.arrow_tables import open_arrow
 from brimful.errors import InputError, StoreIoError, UsageError
-from brimful.formats import COLUMN_FORMATS, TABLE_FORMATS, input_format
-from brimful.import_options import (
+from brimful.io.formats import COLUMN_FORMATS, TABLE_FORMATS, input_format
+from brimful.io.redaction import redacted
+from brimful.io.remote import Feed, check, expand, is_remote
+from brimful.options.imports import (
     EdgeOptions,
     ImportOptions,
     PolicyOptions,
     columns_of,
     import_options,
 )
-from brimful.options import picked
-from brimful.parquet_tables import open_parquet
-from brimful.redaction import redacted
-from brimful.remote import Feed, check, expand, is_remote
-from brimful.tables import (
+from brimful.options.table import picked
+from brimful.tables.arrow import open_arrow
+from brimful.tables.edge_table import (
     ARROW_RESERVE_BYTES,
     EdgeTable,
     chain_tables,
     open_stream,
     shrink_arrow_pools,
 )
+from brimful.tables.parquet import open_parquet
 from brimful.wording import printable
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar, cast
 
-from brimful.described import COLLECTION, described
 from brimful.errors import RecordIdError, UsageError
+from brimful.options.described import COLLECTION, described
 
 if TYPE_CHECKING:
     from types import TracebackType

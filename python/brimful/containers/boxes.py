@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from brimful import _native
-from brimful.collection import CHUNK_BYTES, Collection, batches, ids, one_id, whole
-from brimful.described import COLLECTION, described
+from brimful.containers.collection import CHUNK_BYTES, Collection, batches, ids, one_id, whole
 from brimful.errors import UsageError
+from brimful.options.described import COLLECTION, described
 from brimful.sizes import Budget, parse_budget
 
 if TYPE_CHECKING:

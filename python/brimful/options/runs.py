@@ -3,10 +3,10 @@
 import os
 from typing import Annotated, Any, Literal, TypedDict
 
-from brimful import checks
 from brimful.errors import UsageError
-from brimful.import_options import IndexOptions
-from brimful.options import Option, ResourceOptions, WorkOptions, texts
+from brimful.options import checks
+from brimful.options.imports import IndexOptions
+from brimful.options.table import Option, ResourceOptions, WorkOptions, texts
 from brimful.per_vertex import Vertices, vertex_ids
 from brimful.sizes import checkpoint_interval
 from brimful.wording import did_you_mean, either, shortened

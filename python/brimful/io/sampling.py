@@ -11,14 +11,14 @@ import os
 from dataclasses import dataclass
 
 from brimful.errors import BrimfulError
-from brimful.formats import input_format
-from brimful.import_options import EdgeColumns, ImportOptions, PolicyOptions, columns_of
-from brimful.ingest import shared_format
-from brimful.options import picked
-from brimful.parquet_tables import open_parquet
+from brimful.io.formats import input_format
+from brimful.io.ingest import shared_format
+from brimful.io.remote import is_remote
+from brimful.options.imports import EdgeColumns, ImportOptions, PolicyOptions, columns_of
+from brimful.options.runs import MOST_COUNTED
+from brimful.options.table import picked
 from brimful.planning import Sizes
-from brimful.remote import is_remote
-from brimful.run_options import MOST_COUNTED
+from brimful.tables.parquet import open_parquet
 
 #: Edges of a vertex where ids do not tell: real graphs mostly have more.
 _EDGES_PER_VERTEX = 16

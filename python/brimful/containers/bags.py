@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from brimful import _native
-from brimful.collection import CHUNK_BYTES, Collection, batches, one_id, whole
-from brimful.described import COLLECTION, described
+from brimful.containers.collection import CHUNK_BYTES, Collection, batches, one_id, whole
 from brimful.errors import CorruptError, RecordIdError, UsageError
+from brimful.options.described import COLLECTION, described
 from brimful.sizes import Budget, parse_budget
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class Bag(Collection[_native.RecordBag]):
         ...     bag.fetch_batch([2, 0])
         ['three', 'one']
         """
-        from brimful.collection import ids as as_ids
+        from brimful.containers.collection import ids as as_ids
 
         found = as_ids(ids, len(self))
         records = self.native.fetch_batch(found)
@@ -204,7 +204,7 @@ class Bag(Collection[_native.RecordBag]):
         ...     list(bag)
         ['1', 'two', '3']
         """
-        from brimful.collection import ids as as_ids
+        from brimful.containers.collection import ids as as_ids
 
         records = [self._dumps(value) for value in values]
         self.native.store_batch(as_ids(ids, len(self)), records)
@@ -282,7 +282,7 @@ class Bag(Collection[_native.RecordBag]):
         ...     list(bag)
         ['one!', 'two', 'three?']
         """
-        from brimful.collection import ids as as_ids
+        from brimful.containers.collection import ids as as_ids
 
         self._require_concatenation()
         records = [self._dumps(value) for value in values]

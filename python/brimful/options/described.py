@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from brimful.options import Option, WorkOptions, options_of, texts
+from brimful.options.table import Option, WorkOptions, options_of, texts
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

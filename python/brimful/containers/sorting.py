@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from brimful import _native
-from brimful.collection import integers
-from brimful.described import described
+from brimful.containers.collection import integers
 from brimful.errors import UsageError
+from brimful.options.described import described
 from brimful.sizes import Budget, parse_budget
 
 if TYPE_CHECKING:

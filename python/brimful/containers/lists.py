@@ -9,9 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from brimful import _native
-from brimful.collection import CHUNK, Collection, ids, one_id, unsigned, whole, whole_chunks
-from brimful.described import COLLECTION, described
+from brimful.containers.collection import (
+    CHUNK,
+    Collection,
+    ids,
+    one_id,
+    unsigned,
+    whole,
+    whole_chunks,
+)
 from brimful.errors import UsageError
+from brimful.options.described import COLLECTION, described
 from brimful.sizes import Budget, parse_budget
 
 if TYPE_CHECKING:

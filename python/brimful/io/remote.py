@@ -28,7 +28,7 @@ from brimful.errors import (
     StoreIoError,
     UsageError,
 )
-from brimful.redaction import redacted_about, redacted_word
+from brimful.io.redaction import redacted_about, redacted_word
 from brimful.wording import did_you_mean
 
 if TYPE_CHECKING:

@@ -1,8 +1,8 @@
 """Tables of options: each option is said once, and every place that has it follows.
 
 A table is a `TypedDict` whose fields are `Annotated[type, Option(...)]`; tables compose by
-inheritance. Flags (`brimful.cli.options`), docstrings and signatures (`brimful.described`), checks
-and requests are made from it, and a type checker reads it as `**options: Unpack[Table]`.
+inheritance. Flags (`brimful.cli.options`), docstrings and signatures (`described`), checks and
+requests are made from it, and a type checker reads it as `**options: Unpack[Table]`.
 """
 
 import re
@@ -23,7 +23,7 @@ from typing import (
     get_type_hints,
 )
 
-from brimful import checks
+from brimful.options import checks
 from brimful.reporting import Progress, reportable
 from brimful.sizes import MOST, Budget, parse_budget, parse_count
 from brimful.wording import did_you_mean

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, SupportsIndex
 
 from brimful.errors import InputError, UsageError
-from brimful.tables import EdgeTable, open_batches
+from brimful.tables.edge_table import EdgeTable, open_batches
 
 _BATCH_ROWS = 65_536
 #: What objects of these packages have, and no others.

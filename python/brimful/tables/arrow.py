@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from brimful.errors import InputError, UsageError
-from brimful.import_options import EdgeColumns
-from brimful.reader_errors import reader_errors
-from brimful.remote import is_remote, open_file
-from brimful.tables import (
+from brimful.io.reader_errors import reader_errors
+from brimful.io.remote import is_remote, open_file
+from brimful.options.imports import EdgeColumns
+from brimful.tables.edge_table import (
     ARROW_RESERVE_BYTES,
     EdgeTable,
     cast_batches,

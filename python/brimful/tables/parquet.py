@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from brimful.errors import InputError, UsageError
-from brimful.import_options import EdgeColumns
-from brimful.parquet_pages import Page, longest_string, pages_of
-from brimful.reader_errors import reader_errors
-from brimful.remote import is_remote, open_file
-from brimful.tables import (
+from brimful.io.reader_errors import reader_errors
+from brimful.io.remote import is_remote, open_file
+from brimful.options.imports import EdgeColumns
+from brimful.tables.edge_table import (
     ARROW_RESERVE_BYTES,
     EdgeTable,
     cast_batches,
@@ -27,6 +26,7 @@ from brimful.tables import (
     guarded,
     pick_columns,
 )
+from brimful.tables.parquet_pages import Page, longest_string, pages_of
 
 _BATCH_ROWS = 65_536
 #: A few bytes of a file may repeat a long name of its dictionary: so many rows of two columns of

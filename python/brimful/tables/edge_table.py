@@ -1,6 +1,6 @@
 """Edge tables as Arrow streams: anything with `__arrow_c_stream__`, and several tables as one.
 
-Files are opened as tables by `parquet_tables`; text is read natively.
+Files are opened as tables by `arrow` and `parquet`; text is read natively.
 
 Invariant: a table is never whole in memory; batches are small, and `reserve_bytes` says what the
 reader needs at most beside brimful's own memory. Errors of the reader are kept, because the Arrow
@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from brimful.errors import BrimfulError, InputError, UsageError
-from brimful.import_options import EdgeColumns
-from brimful.reader_errors import reader_errors
+from brimful.io.reader_errors import reader_errors
+from brimful.options.imports import EdgeColumns
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -10,9 +10,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from brimful.described import described
 from brimful.errors import MissingPackageError
-from brimful.output import native_batches
+from brimful.io.output import native_batches
+from brimful.options.described import described
 
 if TYPE_CHECKING:
     import igraph

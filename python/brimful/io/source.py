@@ -18,15 +18,15 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from brimful.errors import InputError, NotFoundError, StoreIoError, UsageError
-from brimful.formats import GRAPH_SUFFIX, companions, input_format
-from brimful.import_options import ImportOptions
-from brimful.ingest import (
+from brimful.io.formats import GRAPH_SUFFIX, companions, input_format
+from brimful.io.ingest import (
     Resources,
     check_input_file,
     import_paths,
     left_out_sentences,
 )
-from brimful.remote import is_remote
+from brimful.io.remote import is_remote
+from brimful.options.imports import ImportOptions
 from brimful.wording import did_you_mean
 
 if TYPE_CHECKING:

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from brimful import errors
 from brimful.errors import BrimfulError, StoreIoError, UsageError
-from brimful.formats import (
+from brimful.io.formats import (
     ExportFormat,
     export_compression,
     graphalytics_files,
     refuse_in_graph,
     result_format,
 )
-from brimful.ingest import Resources
-from brimful.remote import refuse_remote_output
-from brimful.tables import ARROW_RESERVE_BYTES, shrink_arrow_pools
+from brimful.io.ingest import Resources
+from brimful.io.remote import refuse_remote_output
+from brimful.tables.edge_table import ARROW_RESERVE_BYTES, shrink_arrow_pools
 
 if TYPE_CHECKING:
     from brimful import _native

@@ -15,9 +15,9 @@ from collections.abc import (
 from typing import Any
 
 from brimful import _native
-from brimful.collection import CHUNK_BYTES, Collection
-from brimful.described import COLLECTION, described
+from brimful.containers.collection import CHUNK_BYTES, Collection
 from brimful.errors import NotFoundError, UsageError
+from brimful.options.described import COLLECTION, described
 from brimful.sizes import Budget, parse_budget
 
 

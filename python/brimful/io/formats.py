@@ -10,7 +10,7 @@ import os
 from typing import Literal, get_args
 
 from brimful.errors import UsageError
-from brimful.remote import refuse_remote_output
+from brimful.io.remote import refuse_remote_output
 from brimful.wording import shortened, unknown
 
 #: Formats that `import` reads.

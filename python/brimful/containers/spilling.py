@@ -10,10 +10,10 @@ from typing import Any, NoReturn, Self, TypeVar
 import numpy as np
 
 from brimful import _native
-from brimful.bags import Bag, Serializer
-from brimful.collection import whole
-from brimful.described import COLLECTION, described
+from brimful.containers.bags import Bag, Serializer
+from brimful.containers.collection import whole
 from brimful.errors import UsageError
+from brimful.options.described import COLLECTION, described
 from brimful.sizes import Budget
 
 K = TypeVar("K")

@@ -1,0 +1,1 @@
+"""Edge tables: files and objects as streams of Arrow batches, and graphs as objects again."""
