@@ -1,4 +1,4 @@
-//! `RecordBag`: records of any length as bytes; `brimful.bags` interprets them.
+//! `RecordBag`: records of any length as bytes; `brimful.containers.bags` interprets them.
 
 use std::path::PathBuf;
 
