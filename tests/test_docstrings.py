@@ -22,7 +22,12 @@ from brimful.options.runs import RUN, PlanOptions
 from brimful.options.table import texts
 
 #: What raises nothing: it reads no file, and works when closed.
-RAISES_NOTHING = {"Graph.close"}
+RAISES_NOTHING = {
+    "Master.halt",
+    "PregelVertex.send_to_all",
+    "PregelVertex.vote_to_halt",
+    "Graph.close",
+}
 #: Classes that users make by calling them.
 CONSTRUCTED = {
     "Bag",

@@ -56,6 +56,19 @@ class Degree(bf.Program):
         return vertex.state
 
 
+class Largest(bf.Pregel):
+    aggregators = {"largest": bf.Aggregator("max", 0)}
+
+    def initial_value(self, vertex: bf.Vertex) -> int:
+        return vertex.degree
+
+    def master_compute(self, master: bf.Master) -> None:
+        master.halt()
+
+    def compute(self, vertex: bf.PregelVertex, messages: list[int]) -> None:
+        vertex.send_to_all(vertex.value)
+
+
 def collect(states: bf.States) -> int:
     with bf.Box("box", "f8") as box, bf.Bag("bag") as bag, bf.Map("map") as words:
         box.extend(np.zeros(3))

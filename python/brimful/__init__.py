@@ -49,12 +49,14 @@ if TYPE_CHECKING:
     )
     from brimful.graph import Graph, read
     from brimful.planning import Forecast, plan
+    from brimful.pregel import Aggregator, Master, Pregel, PregelVertex
     from brimful.program import Program, States, Vertex, run
     from brimful.result import Result
 
     __version__: str
 
 __all__ = [
+    "Aggregator",
     "Bag",
     "BloomFilter",
     "Box",
@@ -67,9 +69,12 @@ __all__ = [
     "InputError",
     "Lists",
     "Map",
+    "Master",
     "MembershipSet",
     "MissingPackageError",
     "NotFoundError",
+    "Pregel",
+    "PregelVertex",
     "Program",
     "ProgramError",
     "RecordIdError",
@@ -100,6 +105,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Aggregator": "brimful.pregel",
     "Bag": "brimful.containers.bags",
     "BloomFilter": "brimful.containers.counting",
     "Box": "brimful.containers.boxes",
@@ -112,9 +118,12 @@ _HOMES = {
     "InputError": "brimful.errors",
     "Lists": "brimful.containers.lists",
     "Map": "brimful.containers.maps",
+    "Master": "brimful.pregel",
     "MembershipSet": "brimful.containers.counting",
     "MissingPackageError": "brimful.errors",
     "NotFoundError": "brimful.errors",
+    "Pregel": "brimful.pregel",
+    "PregelVertex": "brimful.pregel",
     "Program": "brimful.program",
     "ProgramError": "brimful.errors",
     "RecordIdError": "brimful.errors",

@@ -6,7 +6,7 @@ beside. Every call that can last releases the GIL; Ctrl-C stops it within a seco
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, final
 
 from brimful.options.imports import EdgeColumns
@@ -189,6 +189,7 @@ def run_program(
     dumps: object,
     loads: object,
     keeps_numbers: bool,
+    next_superstep: Callable[[int], bool] | None,
     mode: str,
     max_supersteps: int | None,
     weighted: bool,
@@ -308,6 +309,8 @@ class ProgramVertex:
     def signalled(self) -> Any: ...
     @property
     def degree(self) -> int: ...
+    @property
+    def edges(self) -> list[tuple[Any, float]]: ...
 
 @final
 class States:

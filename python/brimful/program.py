@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from brimful import _native
     from brimful.containers.bags import Serializer
     from brimful.graph import GraphLike
+    from brimful.pregel import Pregel
 
 #: Rows that come from the native side at once.
 _BATCH = 1 << 12
@@ -45,14 +46,14 @@ class Vertex(Protocol):
     >>> import brimful as bf, pyarrow as pa
     >>> class Seen(bf.Program):
     ...     def initial_state(self, vertex):
-    ...         return [vertex.id, vertex.degree, vertex.state]
+    ...         return [vertex.id, vertex.degree, vertex.state, vertex.signalled]
     ...     def signal(self, source, target, weight):
     ...         return None
     ...     def collect(self, vertex, signals):
     ...         return vertex.state
     >>> with bf.Graph.from_arrow(pa.table({"source": ["a"], "target": ["b"]})) as graph:
     ...     bf.run(graph, Seen())["a"]
-    ['a', 1, None]
+    ['a', 1, None, None]
     """
 
     @property
@@ -306,9 +307,9 @@ class States(PerVertex[Any]):
     ({1: 2, 2: 0, 3: 0}, [(1, 2)], 'state', 'sync')
     """
 
-    def __init__(self, native: _native.States) -> None:
-        """Wrap the native states; made by `run`."""
-        self._native = native
+    def __init__(self, native: _native.States, *, is_pregel: bool = False) -> None:
+        """Wrap the native states; made by `run`. A state of Pregel begins with the value."""
+        self._native, self._is_pregel = native, is_pregel
 
     @property
     def column(self) -> str:
@@ -430,7 +431,10 @@ class States(PerVertex[Any]):
         Raises:
             NotFoundError: The graph has no such vertex (also a `KeyError`).
         """
-        return self._native.state(vertex_id(vertex))
+        return self._value(self._native.state(vertex_id(vertex)))
+
+    def _value(self, state: Any) -> Any:
+        return state[0] if self._is_pregel else state
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the Arrow stream capsule of `to_arrow`."""
@@ -440,7 +444,7 @@ class States(PerVertex[Any]):
     def _batches(self) -> Iterator[tuple[Sequence[Any], Sequence[Any]]]:
         for start in range(0, len(self), _BATCH):
             rows = self._native.rows(start, _BATCH)
-            yield [vertex for vertex, _ in rows], [state for _, state in rows]
+            yield [vertex for vertex, _ in rows], [self._value(state) for _, state in rows]
 
     def _headline(self) -> str:
         return f"brimful.States: {len(self):,} vertices, {self.stats['signals']:,} signals"
@@ -450,7 +454,7 @@ class States(PerVertex[Any]):
 @described(RUN, "graph", "corrupt", "io")
 def run(
     graph: GraphLike,
-    program: Program,
+    program: Program | Pregel,
     *,
     serializer: Literal["json", "str", "bytes", "pickle"] | Serializer = "json",
     store: str = "memory",
@@ -471,7 +475,7 @@ def run(
     not depend on these. Functions outside the class are not compared.
 
     Args:
-        program: An instance of a class derived from `Program`.
+        program: An instance of a class derived from `Program` or `Pregel`.
         max_supersteps: Stop after this many supersteps; None: 10,000, with a warning. `mode`
             "async" has none.
         mode: "sync" runs in supersteps; "async" has no supersteps, and its checkpoints come by the
@@ -510,11 +514,12 @@ def run(
     from brimful import _native
     from brimful.graph import as_graph
     from brimful.io.ingest import Resources
+    from brimful.pregel import Pregel, PregelAdapter
 
-    if not isinstance(program, Program):
+    if not isinstance(program, Program | Pregel):
         raise UsageError(
-            f"program must be an instance of a class derived from brimful.Program, not "
-            f"{shortened(program)}"
+            "program must be an instance of a class derived from brimful.Program or "
+            f"brimful.Pregel, not {shortened(program)}"
         )
     name, dumps, loads = serializer_of(serializer)
     chosen = checked(ProgramOptions, options, "run", ("serializer", "store"))
@@ -525,21 +530,30 @@ def run(
     # One thread makes all calls: only one at a time can have the interpreter.
     del limits["threads"]
     saving = chosen["checkpoint_every"] is not None or chosen["resume"]
+    identity = _identity(program, name, whole=saving)
+    if isinstance(program, Pregel):
+        called: Program = (adapter := PregelAdapter(program, opened.vertices))
+        adapter.check(chosen["mode"], saving=saving)
+    else:
+        called, adapter = program, None
     states = _native.run_program(
         opened.native,
-        program,
-        delivery=program.delivery,
-        thresholds=_thresholds(program),
+        called,
+        delivery=called.delivery,
+        thresholds=_thresholds(called),
         dumps=_checked(name, dumps),
         loads=loads,
         keeps_numbers=name in ("json", "pickle"),
+        next_superstep=adapter.next_superstep if adapter else None,
         **picked(StepOptions, chosen),
         store=place | picked(StoreOptions, chosen),
         **picked(CheckpointOptions, chosen),
-        identity=_identity(program, name, whole=saving),
+        identity=identity,
         **limits,
     )
-    return States(states)
+    if adapter:
+        adapter.check_master()
+    return States(states, is_pregel=adapter is not None)
 
 
 def _thresholds(program: Program) -> tuple[float, float]:
@@ -555,7 +569,7 @@ def _thresholds(program: Program) -> tuple[float, float]:
     return float(found[0]), float(found[1])
 
 
-def _identity(program: Program, serializer: str, *, whole: bool) -> list[tuple[str, str]]:
+def _identity(program: Program | Pregel, serializer: str, *, whole: bool) -> list[tuple[str, str]]:
     """Return names and values of everything besides the graph that states depend on.
 
     The class is first; unless `whole`, for checkpoints, it is all.
@@ -564,12 +578,12 @@ def _identity(program: Program, serializer: str, *, whole: bool) -> list[tuple[s
     name = ("program", f"{kind.__module__}.{kind.__qualname__}")
     if not whole:
         return [name]
-    return [
-        name,
-        ("serializer", serializer),
-        ("delivery", program.delivery),
-        *dependencies(program, Program),
-    ]
+    from brimful.pregel import Pregel
+
+    own = [name, ("serializer", serializer)]
+    if isinstance(program, Pregel):
+        return [*own, *dependencies(program, Pregel)]
+    return [*own, ("delivery", program.delivery), *dependencies(program, Program)]
 
 
 def _checked(name: str, dumps: Callable[[Any], bytes]) -> Callable[[Any], bytes]:

@@ -164,14 +164,52 @@ impl<P: VertexProgram> WorkerContext<P> {
         }
     }
 
-    /// Lets a vertex signal along all its edges.
+    /// Lets a vertex signal along all its edges, or to the targets that it chooses.
     pub(crate) fn signal(
         &mut self,
         phase: &Phase<'_, P>,
         vertex: &mut Loan<'_, VertexOf<P>>,
     ) -> Result<()> {
         let program = phase.program;
-        let delivery = program.delivery();
+        match program.addresses() {
+            true => self.send_all(phase, vertex)?,
+            false => self.signal_along_edges(phase, vertex)?,
+        }
+        self.deliver_own(phase)?;
+        self.counts.signalled += 1;
+        let mut state = vertex.state.clone();
+        let sent = program.signalled(&mut state);
+        sent.map_err(|failure| Error::program(vertex.id(), "signal", failure))?;
+        if state != vertex.state {
+            vertex.state = state.clone();
+        }
+        if !program.is_full() && vertex.signalled.as_ref() != Some(&state) {
+            vertex.signalled = Some(state);
+        }
+        Ok(())
+    }
+
+    /// Sends the signals of a vertex that chooses their targets, and requests its collect if it
+    /// collects in any case.
+    fn send_all(&mut self, phase: &Phase<'_, P>, vertex: &VertexOf<P>) -> Result<()> {
+        let (program, delivery) = (phase.program, phase.program.delivery());
+        let mut sent = Ok(());
+        let collects = program.send(vertex, &mut |target, signal| {
+            sent = self.send(phase, delivery, None, target, signal);
+            sent.is_ok()
+        });
+        sent?;
+        if collects.map_err(|failure| Error::program(vertex.id(), "signal", failure))? {
+            let partitions = phase.owners.len();
+            let partition = phase.partitioner.partition(vertex.id(), &mut self.target, partitions);
+            let (_, place) = phase.owner(partition)?;
+            element(&mut self.mailboxes, place, "mailbox")?.request(vertex.id())?;
+        }
+        Ok(())
+    }
+
+    fn signal_along_edges(&mut self, phase: &Phase<'_, P>, vertex: &VertexOf<P>) -> Result<()> {
+        let (program, delivery) = (phase.program, phase.program.delivery());
         let mut parallels = Parallels::default();
         for (place, edge) in vertex.edges().iter().enumerate() {
             let target = edge.target;
@@ -187,16 +225,6 @@ impl<P: VertexProgram> WorkerContext<P> {
             {
                 self.send(phase, delivery, source, target, signal)?;
             }
-        }
-        self.deliver_own(phase)?;
-        self.counts.signalled += 1;
-        let mut state = vertex.state.clone();
-        program.signalled(&mut state);
-        if state != vertex.state {
-            vertex.state = state.clone();
-        }
-        if !program.is_full() && vertex.signalled.as_ref() != Some(&state) {
-            vertex.signalled = Some(state);
         }
         Ok(())
     }

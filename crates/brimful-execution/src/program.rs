@@ -111,6 +111,24 @@ pub trait VertexProgram: Sync {
         edge: Edge<'_, Self::Id, Self::Edge>,
     ) -> Result<Option<Self::Signal>, Failure>;
 
+    /// True if vertices choose the targets of their signals (Pregel), by [`VertexProgram::send`];
+    /// false if they signal along their edges.
+    fn addresses(&self) -> bool {
+        false
+    }
+
+    /// Passes the signals of `source` to `send` with their targets, until that returns false.
+    /// Returns true if the vertex collects in this superstep also without signals. Called if
+    /// [`VertexProgram::addresses`], in place of [`VertexProgram::signal`].
+    fn send(
+        &self,
+        source: &VertexOf<Self>,
+        send: &mut dyn FnMut(&Self::Id, Self::Signal) -> bool,
+    ) -> Result<bool, Failure> {
+        let _ = (source, send);
+        Err("vertices are to choose the targets of their signals; implement `send`".into())
+    }
+
     /// Folds signals into the state. `signals` are those since the last collect: one if they are
     /// combined, those of all edges with [`Delivery::LatestPerEdge`], none if only a collect was
     /// requested. An unchanged vertex is not written.
@@ -135,8 +153,9 @@ pub trait VertexProgram: Sync {
     /// Changes the state of a vertex after it signalled along all its edges, for a state that
     /// contains its unsignalled change.
     #[inline]
-    fn signalled(&self, state: &mut Self::State) {
+    fn signalled(&self, state: &mut Self::State) -> Result<(), Failure> {
         let _ = state;
+        Ok(())
     }
 
     /// The signal score: the vertex signals if it exceeds the threshold. By default 1 if its edges

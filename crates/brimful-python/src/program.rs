@@ -41,6 +41,8 @@ struct Settings {
     max_supersteps: Option<u64>,
     signal_threshold: f64,
     collect_threshold: f64,
+    /// For Pregel: called with the number of each superstep before it begins; false ends the run.
+    next_superstep: Option<Py<PyAny>>,
     weighted: bool,
     checkpoints: Option<CheckpointOptions>,
 }
@@ -50,7 +52,7 @@ const DEFAULT_MAX_SUPERSTEPS: u64 = 10_000;
 
 /// Runs a program of Python methods on a graph.
 #[pyfunction]
-#[pyo3(signature = (graph, program, *, delivery, thresholds, dumps, loads, keeps_numbers, mode, max_supersteps, weighted, store, checkpoint_every, checkpoint_dir, resume, identity, budget, process_budget, progress))]
+#[pyo3(signature = (graph, program, *, delivery, thresholds, dumps, loads, keeps_numbers, next_superstep, mode, max_supersteps, weighted, store, checkpoint_every, checkpoint_dir, resume, identity, budget, process_budget, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn run_program(
     py: Python<'_>,
@@ -61,6 +63,7 @@ pub(crate) fn run_program(
     dumps: Py<PyAny>,
     loads: Py<PyAny>,
     keeps_numbers: bool,
+    next_superstep: Option<Py<PyAny>>,
     mode: &str,
     max_supersteps: Option<u64>,
     weighted: bool,
@@ -109,6 +112,7 @@ pub(crate) fn run_program(
         max_supersteps,
         signal_threshold: thresholds.0,
         collect_threshold: thresholds.1,
+        next_superstep,
         weighted,
         checkpoints,
     };
@@ -190,13 +194,24 @@ fn run(
         limits.check_every = time;
     }
     superstep.store(execution.stats()?.supersteps, Ordering::Relaxed);
-    let done = execution.run(settings.mode, &limits, |execution| {
-        superstep.store(execution.stats()?.supersteps, Ordering::Relaxed);
-        if let Some(checkpoints) = &mut checkpoints {
-            execution.checkpoint(checkpoints, &mut records())?;
-        }
-        Ok(false)
-    });
+    // Pregel's master computes before each superstep, and may end the run.
+    let goes_on = |number: u64| match &settings.next_superstep {
+        None => Ok(true),
+        Some(next) => Python::attach(|py| next.bind(py).call1((number,))?.is_truthy())
+            .map_err(|error| Error::Internal(error.to_string())),
+    };
+    let done = if goes_on(execution.stats()?.supersteps)? {
+        execution.run(settings.mode, &limits, |execution| {
+            let number = execution.stats()?.supersteps;
+            superstep.store(number, Ordering::Relaxed);
+            if let Some(checkpoints) = &mut checkpoints {
+                execution.checkpoint(checkpoints, &mut records())?;
+            }
+            Ok(!goes_on(number)?)
+        })
+    } else {
+        Ok(Reason::Converged)
+    };
     let reason = done.map_err(|error| by_external_id(with_vertex(error, &ids), graph))?;
     if reason == Reason::MaxSupersteps && settings.max_supersteps.is_none() {
         resources.job.say(format!(

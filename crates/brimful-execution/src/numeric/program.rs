@@ -148,8 +148,9 @@ impl<const S: usize, const M: usize, E: EdgeData> VertexProgram for Numeric<'_, 
         false
     }
 
-    fn signalled(&self, state: &mut Cell<S>) {
+    fn signalled(&self, state: &mut Cell<S>) -> Result<(), Failure> {
         self.program.signalled(state.state_mut());
+        Ok(())
     }
 
     fn collect(

@@ -22,7 +22,7 @@ use super::Settings;
 use super::purity::Purity;
 use super::value::{Value, Values};
 use crate::errors::Failure;
-use crate::vertex::integer;
+use crate::vertex::{Vertex, integer};
 
 /// A vertex, as a program sees it.
 #[pyclass(frozen, module = "brimful._native", name = "ProgramVertex")]
@@ -36,7 +36,28 @@ pub(crate) struct Seen {
     signalled: Py<PyAny>,
     #[pyo3(get)]
     degree: usize,
+    /// The out-edges, by rank, of a vertex that chooses the targets of its signals.
+    edges: Vec<(u64, f64)>,
+    ids: Option<Arc<Ids>>,
 }
+
+#[pymethods]
+impl Seen {
+    /// Pairs of the target and the weight of each out-edge.
+    #[getter]
+    fn edges<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let edges = PyList::empty(py);
+        let Some(ids) = &self.ids else { return Ok(edges) };
+        for (target, weight) in &self.edges {
+            edges.append((ids.get(py, *target)?, *weight))?;
+        }
+        Ok(edges)
+    }
+}
+
+/// The items of a state of Pregel: the value, whether the vertex halted, and its messages.
+const IS_HALTED: usize = 1;
+const OUTBOX: usize = 2;
 
 /// An exception of a program: the vertex, its state if it has one, and the superstep.
 #[derive(Debug)]
@@ -129,6 +150,8 @@ pub(super) struct Program {
     pub(super) superstep: Arc<AtomicU64>,
     delivery: Delivery,
     collect_threshold: f64,
+    /// True for Pregel, whose vertices choose the targets of their messages.
+    addresses: bool,
     methods: Methods,
     /// The vertex that signals along its edges, one after another.
     signalling: Mutex<Option<(u64, Py<Seen>)>>,
@@ -169,6 +192,7 @@ impl Program {
             superstep: Arc::new(AtomicU64::new(LOADING)),
             delivery: settings.delivery,
             collect_threshold: settings.collect_threshold,
+            addresses: settings.next_superstep.is_some(),
             methods,
             signalling: Mutex::new(None),
             purity: Purity::new(py)?,
@@ -214,7 +238,23 @@ impl Program {
             state: self.object_or_none(py, Some(&vertex.state))?,
             signalled: self.object_or_none(py, signalled)?,
             degree: vertex.edges().len(),
+            edges: match self.addresses {
+                true => vertex.edges().iter().map(|edge| (*edge.target, *edge.data)).collect(),
+                false => Vec::new(),
+            },
+            ids: self.addresses.then(|| Arc::clone(&self.ids)),
         })
+    }
+
+    /// The rank of the target of a message.
+    fn rank(&self, target: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let given: Vertex = target.extract()?;
+        Ok(self.ids.lookup.find(&given.into()).map_err(Failure::from)?)
+    }
+
+    /// The state of Pregel.
+    fn items<'py>(&self, py: Python<'py>, state: &Value) -> PyResult<Bound<'py, PyList>> {
+        Ok(self.values.object(py, state)?.cast_into()?)
     }
 
     fn signalling<'py>(
@@ -268,7 +308,14 @@ impl VertexProgram for Program {
     fn initial(&self, id: &u64, edges: &Edges<u64, f64>) -> Outcome<Value> {
         self.at((*id, None), |py| {
             let id = self.ids.get(py, *id)?.unbind();
-            let vertex = Seen { id, state: py.None(), signalled: py.None(), degree: edges.len() };
+            let vertex = Seen {
+                id,
+                state: py.None(),
+                signalled: py.None(),
+                degree: edges.len(),
+                edges: Vec::new(),
+                ids: None,
+            };
             self.values.state(self.methods.initial_state.bind(py).call1((vertex,))?)
         })
     }
@@ -286,9 +333,49 @@ impl VertexProgram for Program {
         })
     }
 
-    fn signalled(&self, _: &mut Value) {
+    fn addresses(&self) -> bool {
+        self.addresses
+    }
+
+    fn send(
+        &self,
+        source: &VertexOf<Self>,
+        send: &mut dyn FnMut(&u64, Value) -> bool,
+    ) -> Outcome<bool> {
+        self.at((*source.id(), Some(&source.state)), |py| {
+            let state = self.items(py, &source.state)?;
+            for message in state.get_item(OUTBOX)?.try_iter()? {
+                let message = message?;
+                let (target, message) = (message.get_item(0)?, message.get_item(1)?);
+                let one;
+                let targets = if target.is_none() {
+                    source.edges().targets()
+                } else {
+                    one = [self.rank(&target)?];
+                    &one
+                };
+                for target in targets {
+                    if !send(target, self.values.signal(message.clone(), false)?) {
+                        return Ok(false);
+                    }
+                }
+            }
+            Ok(!state.get_item(IS_HALTED)?.is_truthy()?)
+        })
+    }
+
+    fn signalled(&self, state: &mut Value) -> Outcome<()> {
         // Its next state is another one.
         *self.signalling.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        if self.addresses {
+            *state = Python::attach(|py| {
+                let items = self.items(py, state)?;
+                let (value, is_halted) = (items.get_item(0)?, items.get_item(IS_HALTED)?);
+                let sent = [value, is_halted, PyList::empty(py).into_any()];
+                self.values.state(PyList::new(py, sent)?.into_any())
+            })?;
+        }
+        Ok(())
     }
 
     fn collect(&self, vertex: &mut Loan<'_, VertexOf<Self>>, signals: &[Value]) -> Outcome<()> {
@@ -310,6 +397,14 @@ impl VertexProgram for Program {
     }
 
     fn signal_score(&self, vertex: &VertexOf<Self>) -> Outcome<f64> {
+        if self.addresses {
+            return self.at((*vertex.id(), Some(&vertex.state)), |py| {
+                let state = self.items(py, &vertex.state)?;
+                let is_due = !state.get_item(IS_HALTED)?.is_truthy()?
+                    || state.get_item(OUTBOX)?.is_truthy()?;
+                Ok(f64::from(u8::from(is_due)))
+            });
+        }
         let Some(method) = &self.methods.signal_score else {
             return Ok(f64::from(u8::from(vertex.signalled.as_ref() != Some(&vertex.state))));
         };

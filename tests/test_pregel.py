@@ -1,0 +1,228 @@
+"""Pregel: messages to any vertex, votes, aggregators, the master, combiners, on every store."""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pytest
+
+import brimful as bf
+
+#: Giraph's example of shortest paths, and of PageRank with a vertex that nobody declares.
+PATHS = ([1, 1, 2, 2, 3], [2, 3, 3, 4, 4], [1.0, 3.0, 1.0, 10.0, 2.0])
+LINKS = ([1, 1, 1, 2, 4, 4, 5, 5], [4, 2, 3, 1, 3, 2, 2, 4])
+STORES = ["memory", "bytes", "file"]
+
+
+def graph_of(
+    sources: list[Any], targets: list[Any], weights: list[float] | None = None
+) -> bf.Graph:
+    columns = {"source": sources, "target": targets}
+    if weights is None:
+        return bf.Graph.from_arrow(pa.table(columns))
+    return bf.Graph.from_arrow(pa.table({**columns, "weight": weights}), weight="weight")
+
+
+def url(store: str, folder: Path) -> str:
+    return f"file:{folder / 'vertices'}" if store == "file" else store
+
+
+class Distances(bf.Pregel):
+    """Giraph's SimpleShortestPaths."""
+
+    def __init__(self, source: int | str) -> None:
+        self.source = source
+
+    def initial_value(self, vertex: bf.Vertex) -> Any:
+        return None
+
+    def compute(self, vertex: bf.PregelVertex, messages: list[float]) -> None:
+        if vertex.superstep == 0 and vertex.id == self.source:
+            messages = [0.0]
+        found = min(messages, default=math.inf)
+        if found < (math.inf if vertex.value is None else vertex.value):
+            vertex.value = found
+            for target, weight in vertex.edges:
+                vertex.send(target, found + weight)
+        vertex.vote_to_halt()
+
+
+class Combined(Distances):
+    """The same with a combiner."""
+
+    def combine(self, left: float, right: float) -> float:
+        return min(left, right)
+
+    def compute(self, vertex: bf.PregelVertex, messages: list[float]) -> None:
+        assert len(messages) <= 1
+        super().compute(vertex, messages)
+
+
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("kind", [Distances, Combined])
+def test_giraphs_shortest_paths(tmp_path: Path, store: str, kind: type[Distances]) -> None:
+    with graph_of(*PATHS) as graph:
+        found = bf.run(graph, kind(1), weighted=True, store=url(store, tmp_path))
+        assert dict(found) == {1: 0.0, 2: 1.0, 3: 2.0, 4: 4.0}
+        assert found.to_arrow()["state"].to_pylist() == [0.0, 1.0, 2.0, 4.0]
+        assert found.top(1) == [(4, 4.0)]
+    drawn = random.Random(5)
+    arcs = [(str(drawn.randrange(80)), str(drawn.randrange(80))) for _ in range(400)]
+    sources, targets = map(list, zip(*arcs, strict=True))
+    weights = [float(drawn.randrange(1, 9)) for _ in arcs]
+    with graph_of(sources, targets, weights) as graph:
+        wanted = bf.sssp(graph, sources[0], weighted=True)
+        given: dict[str, Any] = {"cache": "lru:10", "lists": "disk", "budget": "64M"}
+        found = bf.run(graph, kind(sources[0]), weighted=True, store=url(store, tmp_path), **given)
+        assert list(found.items()) == list(wanted.items())
+
+
+class Ranks(bf.Pregel):
+    """PageRank, normalized, with the mass of vertices without edges by an aggregator."""
+
+    aggregators: ClassVar = {
+        "dangling": bf.Aggregator("sum", 0.0),
+        "seen": bf.Aggregator("max", -1, True),
+    }
+
+    def __init__(self, supersteps: int) -> None:
+        self.supersteps = supersteps
+
+    def initial_value(self, vertex: bf.Vertex) -> float:
+        return 0.0
+
+    def master_compute(self, master: bf.Master) -> None:
+        if master.superstep > self.supersteps:
+            master.halt()
+        elif master.superstep > 0:
+            assert master.aggregated("seen") == master.superstep - 1
+            master.set_aggregated("dangling", master.aggregated("dangling") / master.vertices)
+
+    def compute(self, vertex: bf.PregelVertex, messages: list[float]) -> None:
+        if vertex.superstep == 0:
+            vertex.value = 0.2
+        else:
+            vertex.value = 0.15 / 5 + 0.85 * (sum(messages) + vertex.aggregated("dangling"))
+        if vertex.degree == 0:
+            vertex.aggregate("dangling", vertex.value)
+        else:
+            vertex.send_to_all(vertex.value / vertex.degree)
+        vertex.aggregate("seen", vertex.superstep)
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_giraphs_pagerank_with_an_aggregator_and_a_master(tmp_path: Path, store: str) -> None:
+    with graph_of(*LINKS) as graph:
+        found = bf.run(graph, Ranks(50), store=url(store, tmp_path))
+        wanted = [0.281591, 0.251465, 0.222630, 0.176468, 0.067847]
+        assert list(found.values()) == pytest.approx(wanted, abs=2e-6)
+        built_in = bf.pagerank(graph, tolerance=0, max_supersteps=50)
+        assert list(found.values()) == pytest.approx(list(built_in.values()), rel=1e-12)
+        assert found.stats["supersteps"] == 51
+
+
+class Ring(bf.Pregel):
+    """Counts the supersteps in which a message came."""
+
+    def __init__(self, supersteps: int) -> None:
+        self.supersteps = supersteps
+
+    def initial_value(self, vertex: bf.Vertex) -> int:
+        return 0
+
+    def compute(self, vertex: bf.PregelVertex, messages: list[int]) -> None:
+        vertex.value += sum(messages)
+        if vertex.superstep < self.supersteps:
+            vertex.send_to_all(1)
+        vertex.vote_to_halt()
+
+
+def test_every_vertex_of_a_ring_signals_for_2000_supersteps() -> None:
+    with graph_of(list(range(8)), [*range(1, 8), 0]) as graph:
+        found = bf.run(graph, Ring(2000))
+        assert set(found.values()) == {2000}
+        assert found.stats["signals"] == 8 * 2000
+
+
+class Awake(bf.Pregel):
+    """Computes without messages until it halts; a message from far away wakes it."""
+
+    def initial_value(self, vertex: bf.Vertex) -> list[int]:
+        return []
+
+    def compute(self, vertex: bf.PregelVertex, messages: list[Any]) -> None:
+        vertex.value = [*vertex.value, vertex.superstep]
+        if vertex.id == 1 and vertex.superstep == 3:
+            # There is no edge to it.
+            vertex.send(9, "wake up")
+        if vertex.superstep >= 2 and not messages:
+            vertex.vote_to_halt()
+        if messages:
+            assert messages == ["wake up"]
+        if vertex.superstep == 2 and vertex.id == 1:
+            vertex._halted = False
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_votes_and_messages_to_any_vertex(tmp_path: Path, store: str) -> None:
+    with graph_of([1, 8], [2, 9]) as graph:
+        found = bf.run(graph, Awake(), store=url(store, tmp_path))
+        assert found[2] == found[8] == [0, 1, 2]
+        assert found[1] == [0, 1, 2, 3]
+        # Superstep 4 has a message, so that it votes in the next one.
+        assert found[9] == [0, 1, 2, 4, 5]
+
+
+def test_mistakes_are_named() -> None:
+    class Lost(Ring):
+        def compute(self, vertex: bf.PregelVertex, messages: list[int]) -> None:
+            vertex.send(77, 1)
+
+    class Masterless(Ring):
+        def master_compute(self, master: bf.Master) -> None:
+            if master.superstep == 2:
+                raise ValueError("no more")
+
+    class Unknown(Ring):
+        aggregators: ClassVar = {"total": bf.Aggregator("sum", 0)}
+
+        def compute(self, vertex: bf.PregelVertex, messages: list[int]) -> None:
+            vertex.aggregate("totl", 1)
+
+    with graph_of([1], [2]) as graph:
+        with pytest.raises(bf.ProgramError, match="the graph has no vertex 77") as raised:
+            bf.run(graph, Lost(1))
+        assert raised.value.vertex in (1, 2)
+        with pytest.raises(bf.ProgramError, match="before superstep 2: ValueError: no more"):
+            bf.run(graph, Masterless(5))
+        with pytest.raises(bf.ProgramError, match=r"no aggregator 'totl'.*did you mean 'total'"):
+            bf.run(graph, Unknown(1))
+        with pytest.raises(bf.UsageError, match="Pregel counts supersteps"):
+            bf.run(graph, Ring(1), mode="async")
+        with pytest.raises(bf.UsageError, match="neither aggregators nor the master"):
+            bf.run(graph, Ranks(1), checkpoint_every=1)
+        with pytest.raises(bf.UsageError, match=r"derived from brimful\.Program or brimful.Pregel"):
+            bf.run(graph, Ring)  # type: ignore[arg-type]
+    with pytest.raises(bf.UsageError, match="there is no aggregator 'mean'; use sum, min"):
+        bf.Aggregator("mean", 0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_a_resumed_run_gives_what_the_uninterrupted_one_gives(tmp_path: Path, store: str) -> None:
+    with graph_of(list(range(30)), list(range(1, 31)), [1.0] * 30) as graph:
+        given: dict[str, Any] = {
+            "weighted": True,
+            "store": url(store, tmp_path),
+            "checkpoint_dir": tmp_path / "checkpoints",
+            "checkpoint_every": 1,
+        }
+        stopped = bf.run(graph, Distances(0), max_supersteps=7, **given)
+        assert stopped[6] == 6.0
+        assert stopped[7] is None
+        rest = bf.run(graph, Distances(0), resume=True, **given)
+        assert rest.stats["resumed_from"] == 7
+        assert dict(rest) == {n: float(n) for n in range(31)}
