@@ -5,13 +5,14 @@
 
 use std::sync::{Arc, OnceLock};
 
-use brimful_graph::columns::ColumnChoice;
+use brimful_graph::build::import::{ImportOptions, Input, import_in};
+use brimful_graph::build::weights::Weights;
 use brimful_graph::generate::{Generator, Kind};
-use brimful_graph::ids::ExternalId;
-use brimful_graph::import::{ImportOptions, Input, import_in};
-use brimful_graph::lookup::{Direction, Lookup};
-use brimful_graph::weights::Weights;
-use brimful_graph::{Graph, Result, verify};
+use brimful_graph::ids::external::ExternalId;
+use brimful_graph::input::columns::ColumnChoice;
+use brimful_graph::read::lookup::{Direction, Lookup};
+use brimful_graph::read::verify;
+use brimful_graph::{Graph, Result};
 use brimful_store::fault::FaultFolder;
 use brimful_store::sealed::{Kind as FileKind, SealedWriter};
 use brimful_store::{Budget, Folder, Job, Resources, manifest};

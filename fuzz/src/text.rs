@@ -1,12 +1,12 @@
 //! Parsers of text: whole, in small chunks, and leaving out broken lines.
 
-use brimful_graph::columns::ColumnChoice;
-use brimful_graph::declaration::Declaration;
+use brimful_graph::build::import::OnError;
 use brimful_graph::error::Error;
-use brimful_graph::formats::TextFormat;
-use brimful_graph::formats::graphalytics::EdgeFile;
-use brimful_graph::formats::parse::{has_position, parse_columns, parse_webgraph};
-use brimful_graph::import::OnError;
+use brimful_graph::input::columns::ColumnChoice;
+use brimful_graph::input::declaration::Declaration;
+use brimful_graph::input::formats::TextFormat;
+use brimful_graph::input::formats::graphalytics::EdgeFile;
+use brimful_graph::input::formats::parse::{has_position, parse_columns, parse_webgraph};
 
 /// The parser of the format of this name.
 pub(crate) fn check(name: &str, bytes: &[u8]) -> bool {

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use brimful_engine::forecast::Steps;
+use brimful_engine::plan::forecast::Steps;
 use brimful_engine::{Globals, Max, Min, Mode, Program, Values, Vertex};
 use brimful_graph::Graph;
 use brimful_store::Resources;

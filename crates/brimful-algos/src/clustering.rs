@@ -15,11 +15,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use brimful_engine::extent::Extent;
-use brimful_engine::forecast::Forecast;
+use brimful_engine::plan::extent::Extent;
+use brimful_engine::plan::forecast::Forecast;
+use brimful_engine::result::stats::Traversal;
 use brimful_engine::run::moved;
-use brimful_engine::scan::Scan;
-use brimful_engine::stats::Traversal;
+use brimful_engine::traverse::scan::Scan;
 use brimful_engine::{Stats, Values};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;

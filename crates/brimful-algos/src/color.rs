@@ -21,7 +21,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use brimful_engine::forecast::Steps;
+use brimful_engine::plan::forecast::Steps;
 use brimful_engine::{Gather, Globals, Neighbours, RunOptions, Values, Vertex, gather};
 use brimful_graph::random::splitmix64;
 use brimful_graph::{Graph, Index};

@@ -11,8 +11,8 @@ mod union_find;
 use std::sync::Arc;
 
 use brimful_engine::Values;
-use brimful_engine::extent::Extent;
-use brimful_engine::forecast::{Forecast, Steps};
+use brimful_engine::plan::extent::Extent;
+use brimful_engine::plan::forecast::{Forecast, Steps};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use brimful_engine::forecast::Steps;
+use brimful_engine::plan::forecast::Steps;
 use brimful_engine::{Add, Globals, Mode, Program, Values, Vertex};
 use brimful_graph::Graph;
 use brimful_store::Resources;

@@ -7,7 +7,7 @@
 //! supersteps reach everything.
 
 use brimful_graph::Graph;
-use brimful_graph::lookup::vertices_by_distance;
+use brimful_graph::read::lookup::vertices_by_distance;
 
 use crate::Result;
 

@@ -16,7 +16,7 @@
 
 use std::sync::Arc;
 
-use brimful_engine::forecast::Steps;
+use brimful_engine::plan::forecast::Steps;
 use brimful_engine::{Add, Globals, Isolated, Mode, Program, Sum, Values, Vertex};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;

@@ -15,7 +15,7 @@
 
 use std::sync::Arc;
 
-use brimful_engine::forecast::Steps;
+use brimful_engine::plan::forecast::Steps;
 use brimful_engine::{
     Add, Aggregate, Globals, Greatest, Least, Mode, Program, Reason, Values, Vertex,
 };

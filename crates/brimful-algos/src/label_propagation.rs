@@ -10,7 +10,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use brimful_engine::forecast::Steps;
+use brimful_engine::plan::forecast::Steps;
 use brimful_engine::{Gather, Globals, Neighbours, Values, Vertex, gather};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;

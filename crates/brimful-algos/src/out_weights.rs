@@ -7,7 +7,7 @@
 //! signals are finite, and none of a significant score loses a bit.
 
 use brimful_graph::Graph;
-use brimful_graph::names::NameCursor;
+use brimful_graph::read::name_cursor::NameCursor;
 use brimful_store::Job;
 
 use crate::Result;

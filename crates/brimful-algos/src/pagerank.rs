@@ -20,8 +20,8 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use brimful_engine::combiner::Addend;
-use brimful_engine::forecast::{Forecast, Steps};
+use brimful_engine::plan::forecast::{Forecast, Steps};
+use brimful_engine::vertex::combiner::Addend;
 use brimful_engine::{Add, Globals, Isolated, Mode, Program, Sum, Values, Vertex};
 use brimful_graph::Graph;
 use brimful_store::Resources;

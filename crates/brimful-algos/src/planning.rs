@@ -1,14 +1,14 @@
 //! Forecasts of requests: each algorithm names the program that a request would run; the engine
 //! forecasts its cost.
 
-use brimful_engine::extent::Extent;
-use brimful_engine::forecast::{Forecast, Setting, Steps};
-use brimful_engine::needs::{GatherNeeds, Needs};
+use brimful_engine::plan::extent::Extent;
+use brimful_engine::plan::forecast::{Forecast, Setting, Steps};
+use brimful_engine::plan::needs::{GatherNeeds, Needs};
 use brimful_engine::{Gather, Program};
 use brimful_execution::from_graph::StoreOptions;
 use brimful_execution::numeric;
 use brimful_execution::numeric::forecast::{Planned, Taken};
-use brimful_graph::sizes::Sizes;
+use brimful_graph::build::sizes::Sizes;
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 use brimful_vertices::Schemes;

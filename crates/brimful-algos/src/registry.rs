@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use brimful_engine::forecast::Forecast;
+use brimful_engine::plan::forecast::Forecast;
 use brimful_graph::Graph;
 use brimful_store::Resources;
 

@@ -11,7 +11,7 @@ use brimful_execution::numeric::{self, NumericOptions};
 use brimful_execution::{self as execution, ListLocation, RunMode, Scheduler};
 use brimful_graph::Graph;
 use brimful_graph::codec::WeightType;
-use brimful_graph::ids::ExternalId;
+use brimful_graph::ids::external::ExternalId;
 use brimful_store::scratch::ScratchArray;
 use brimful_store::{Job, Resources};
 use brimful_vertices::Schemes;

@@ -40,8 +40,8 @@ mod depth_first;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use brimful_engine::extent::Extent;
-use brimful_engine::forecast::{Forecast, Steps};
+use brimful_engine::plan::extent::Extent;
+use brimful_engine::plan::forecast::{Forecast, Steps};
 use brimful_engine::{Combiner, Count, Globals, Mode, Program, Reason, Values, Vertex};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;

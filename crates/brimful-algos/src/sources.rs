@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use brimful_graph::Graph;
-use brimful_graph::ids::ExternalId;
+use brimful_graph::ids::external::ExternalId;
 use brimful_store::Job;
 
 use crate::{Error, Result};

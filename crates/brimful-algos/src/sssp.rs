@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use brimful_engine::forecast::Steps;
+use brimful_engine::plan::forecast::Steps;
 use brimful_engine::{Globals, Min, Mode, Program, Values, Vertex};
 use brimful_graph::Graph;
 use brimful_graph::codec::WeightType;

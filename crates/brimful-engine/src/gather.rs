@@ -42,7 +42,7 @@
 //! # use std::sync::Arc;
 //! # use brimful_engine::{RunOptions, gather};
 //! # use brimful_graph::Graph;
-//! # use brimful_graph::import::{ImportOptions, Input, import};
+//! # use brimful_graph::build::import::{ImportOptions, Input, import};
 //! # use brimful_store::{Budget, Job, Resources};
 //! # let folder = tempfile::tempdir()?;
 //! # let (text, path) = (folder.path().join("edges.txt"), folder.path().join("g.brimful"));
@@ -75,9 +75,9 @@ use brimful_graph::Index;
 use brimful_store::scratch::ScratchArray;
 use bytemuck::Pod;
 
-use crate::aggregate::Aggregate;
-use crate::program::{Globals, Vertex};
-use crate::stats::Stats;
+use crate::result::stats::Stats;
+use crate::vertex::aggregate::Aggregate;
+use crate::vertex::program::{Globals, Vertex};
 
 pub use run::gather;
 

@@ -3,13 +3,14 @@
 
 use std::time::Instant;
 
-use brimful_graph::{Graph, Index, import};
+use brimful_graph::build::import;
+use brimful_graph::{Graph, Index};
 use brimful_store::{Moved, Resources};
 
 use crate::error::Result;
-use crate::log::SuperstepLog;
-use crate::options::RunOptions;
-use crate::stats::{Durations, Reason, Swept, Traversal};
+use crate::plan::options::RunOptions;
+use crate::result::log::SuperstepLog;
+use crate::result::stats::{Durations, Reason, Swept, Traversal};
 
 /// A run in supersteps.
 pub trait Supersteps {

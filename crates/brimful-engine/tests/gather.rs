@@ -12,9 +12,9 @@ use brimful_engine::{
     Aggregate, Count, Gather, Gathered, Globals, Greatest, Neighbours, Reason, Result, RunOptions,
     Sum, Top, TraversalMode, Vertex, gather,
 };
-use brimful_graph::import::{ImportOptions, Input, build_reverse, import};
+use brimful_graph::build::import::{ImportOptions, Input, build_reverse, import};
 use brimful_graph::random::splitmix64;
-use brimful_graph::shards::Geometry;
+use brimful_graph::read::shards::Geometry;
 use brimful_graph::{Graph, Index};
 use brimful_store::{Budget, Content, Error as StoreError, ErrorKind, Job, Resources};
 

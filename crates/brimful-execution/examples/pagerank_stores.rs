@@ -19,7 +19,7 @@ use brimful_engine::RunOptions;
 use brimful_execution::from_graph::StoreOptions;
 use brimful_execution::numeric::{NumericOptions, run};
 use brimful_execution::{ListLocation, RunMode};
-use brimful_graph::segment_reader::SegmentReader;
+use brimful_graph::read::segment_reader::SegmentReader;
 use brimful_graph::{Graph, Index};
 use brimful_store::{Budget, Job, Resources};
 use brimful_vertices::Schemes;

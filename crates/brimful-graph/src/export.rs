@@ -5,6 +5,7 @@
 //! is the file. Invariant: a graph that a format cannot hold is refused with a format that can;
 //! nothing is left out silently.
 
+mod declared;
 mod graphalytics;
 mod metis;
 mod mtx;
@@ -20,17 +21,17 @@ use brimful_store::Resources;
 use crate::edges::EdgeBatch;
 use crate::error::{Error, Result};
 use crate::export::sink::Sink;
-use crate::graph::{ExternalIds, Graph, Index};
-use crate::names::NameCursor;
-use crate::order::ranks;
-use crate::segment_reader::SegmentReader;
+use crate::read::external_order::ranks;
+use crate::read::graph::{ExternalIds, Graph, Index};
+use crate::read::name_cursor::NameCursor;
+use crate::read::segment_reader::SegmentReader;
 
 pub use crate::export::sink::Compression;
 
 /// A text or binary format for graphs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// A [declaration](crate::declaration), then `source<TAB>target[<TAB>weight]`, and a comment
+    /// A [declaration](crate::input::declaration), then `source<TAB>target[<TAB>weight]`, and a comment
     /// line per vertex without edges.
     EdgeList,
     /// A heading, then `source,target[,weight]`; directed, without isolated vertices.

@@ -1,129 +1,17 @@
-//! The inputs of an import: files, streams and generators.
+//! From files and streams to batches of edges.
 //!
-//! Invariant: a stream is read once, in order; its statements about itself are final when it has
-//! ended.
+//! `formats` parse text and binary inputs, `columns` choose the columns of a table, `scan` is the
+//! first pass over an input, and `policy` treats self-loops and duplicates. Nothing here knows a
+//! graph directory.
 
-use std::ops::Range;
-use std::path::{Path, PathBuf};
-
-use crate::columns::Columns;
-use crate::edges::{EdgeBatch, EdgeSource};
-use crate::error::Result;
-use crate::formats::TextFormat;
-use crate::formats::parser::Rejection;
-use crate::ids::IdType;
-use crate::input_position::InputPart;
-use crate::names::NameBatch;
-
-/// Vertices, stored as the sources of edges.
-pub type Listed = Box<dyn EdgeSource + Send>;
-
-/// A stream of edges that is read once, batch by batch.
-pub trait EdgeStream: Send {
-    /// Replaces `batch` by the next edges (any number, even none); false at the end.
-    fn next(&mut self, batch: &mut EdgeBatch) -> Result<bool>;
-    /// The name of the stream in messages.
-    fn name(&self) -> &Path;
-    /// True if edges have weights.
-    fn weighted(&self) -> bool;
-    /// The id type, known at the latest when the stream has ended.
-    fn id_type(&self) -> Result<IdType>;
-    /// The ids of vertices that exist even without edges.
-    fn declared(&self) -> Range<u64> {
-        0..0
-    }
-    /// True if edges are undirected, unless the user says otherwise.
-    fn undirected(&self) -> bool {
-        false
-    }
-    /// Replaces `batch` by the isolated vertices that came with the last edges, as sources.
-    fn next_vertices(&mut self, batch: &mut EdgeBatch) {
-        batch.clear();
-    }
-    /// The same for string ids.
-    fn next_vertex_names(&mut self, batch: &mut NameBatch) {
-        batch.clear();
-    }
-    /// Compares the stream's contents with its own statements, when it has ended. Returns the
-    /// number of vertices that it declares, if any.
-    ///
-    /// # Errors
-    /// [`Error::Input`](crate::Error::Input) if they differ.
-    fn check(&self) -> Result<Option<u64>> {
-        Ok(None)
-    }
-    /// True if ids are strings. Then edges are read with [`EdgeStream::next_names`].
-    fn has_names(&self) -> bool {
-        false
-    }
-    /// Replaces `batch` by the ends of the next edges; false at the end.
-    fn next_names(&mut self, batch: &mut NameBatch) -> Result<bool> {
-        batch.clear();
-        Ok(false)
-    }
-    /// The string ids of isolated vertices, when the stream has ended.
-    fn listed_names(&mut self) -> Vec<String> {
-        Vec::new()
-    }
-    /// Further isolated vertices, when the stream has ended.
-    fn listed(&mut self) -> Option<Listed> {
-        None
-    }
-    /// The lines that were left out, by reason, when the stream has ended.
-    fn rejections(&self) -> Vec<Rejection> {
-        Vec::new()
-    }
-    /// The chosen columns, if the input is a table.
-    fn columns(&self) -> Option<Columns> {
-        None
-    }
-    /// Adds input positions to all following batches; does nothing in a stream without positions.
-    fn note_places(&mut self) {}
-    /// The parts of the input that positions refer to, when the stream has ended.
-    fn inputs(&self) -> Vec<InputPart> {
-        vec![(self.name().into(), u64::MAX)]
-    }
-}
-
-/// An input of an import.
-pub enum Input<'a> {
-    /// Text edge lists, optionally compressed; `-` is standard input.
-    EdgeList(Vec<PathBuf>),
-    /// Text of any format whose files stand alone.
-    Text(TextFormat, Vec<PathBuf>),
-    /// Graphs of a vertex and an edge file each, named by any of their files.
-    Graphalytics(Vec<PathBuf>),
-    /// A graph in the BV format, named by any of its files.
-    WebGraph(PathBuf),
-    /// Little-endian pairs of 32-bit ids.
-    Pairs(Vec<PathBuf>),
-    /// Any other stream of batches.
-    Stream(&'a mut dyn EdgeStream),
-    /// Edges among the vertices 0 to n - 1, which are all declared.
-    Numbered(&'a dyn EdgeSource, u64),
-}
-
-impl Input<'_> {
-    /// The name of an input whose ids are always integers; `None` for text and streams.
-    pub(crate) fn numbered(&self) -> Option<&'static str> {
-        match self {
-            Self::WebGraph(_) => Some("webgraph"),
-            Self::Pairs(_) => Some("u32pairs"),
-            Self::Numbered(..) => Some("generated graphs"),
-            _ => None,
-        }
-    }
-
-    /// The name in messages: the first file.
-    pub(crate) fn name(&self) -> PathBuf {
-        match self {
-            Self::EdgeList(files)
-            | Self::Pairs(files)
-            | Self::Text(_, files)
-            | Self::Graphalytics(files) => files.first().cloned().unwrap_or_default(),
-            Self::WebGraph(path) => path.clone(),
-            Self::Stream(stream) => stream.name().into(),
-            Self::Numbered(..) => "(generator)".into(),
-        }
-    }
-}
+pub mod columns;
+pub mod declaration;
+pub mod decompress;
+pub mod formats;
+pub mod id_choice;
+pub mod pairs;
+pub mod policy;
+pub mod pump;
+pub(crate) mod scan;
+pub(crate) mod stream;
+pub mod text;

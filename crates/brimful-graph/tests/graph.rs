@@ -21,15 +21,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use brimful_graph::build::import::{ImportOptions, ImportReport, Input, build_reverse, import};
+use brimful_graph::build::weights::Weights;
 use brimful_graph::edges::{EdgeBatch, EdgeSource};
 use brimful_graph::export::{self, EdgeReader, ExportOptions, Format};
 use brimful_graph::generate::{Amount, Generator, Kind};
-use brimful_graph::import::{ImportOptions, ImportReport, Input, build_reverse, import};
-use brimful_graph::lookup::{Direction, Lookup};
-use brimful_graph::policy::{Duplicates, Policy, SelfLoops};
-use brimful_graph::shards::Geometry;
-use brimful_graph::weights::Weights;
-use brimful_graph::{Error, Graph, Index, verify};
+use brimful_graph::input::policy::{Duplicates, Policy, SelfLoops};
+use brimful_graph::read::lookup::{Direction, Lookup};
+use brimful_graph::read::shards::Geometry;
+use brimful_graph::read::verify;
+use brimful_graph::{Error, Graph, Index};
 use brimful_store::{Budget, Error as StoreError, ErrorKind, Job, Resources};
 
 const SMALL: Geometry =
@@ -214,7 +215,7 @@ fn bytes_of(path: &Path) -> BTreeMap<String, Vec<u8>> {
 
 #[test]
 fn the_same_input_gives_the_same_bytes_at_any_thread_count_and_budget() {
-    let minimum = brimful_graph::import::minimum_bytes(4, true, false);
+    let minimum = brimful_graph::build::import::minimum_bytes(4, true, false);
     for ids in
         [(0..3000).collect::<Vec<i128>>(), (0..3000).map(|i| i * 5_000_000_000 - 7).collect()]
     {
@@ -395,7 +396,7 @@ fn parts_of_a_generator_can_be_read_in_any_order() {
 
 #[test]
 fn policies_give_the_same_bytes_at_any_thread_count_and_budget() {
-    let minimum = brimful_graph::import::minimum_bytes(4, true, true);
+    let minimum = brimful_graph::build::import::minimum_bytes(4, true, true);
     let ids: Vec<i128> = (0..40).collect();
     for (duplicates, weights, weighted) in [
         (Duplicates::Sum, Weights::Input, false),

@@ -11,11 +11,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use brimful_graph::generate::{Generator, Kind};
-use brimful_graph::import::{
+use brimful_graph::build::import::{
     ImportOptions, Input, build_reverse, build_reverse_alone, import, import_in,
 };
-use brimful_graph::{Graph, Result, verify};
+use brimful_graph::generate::{Generator, Kind};
+use brimful_graph::read::verify;
+use brimful_graph::{Graph, Result};
 use brimful_store::external::{FolderLock, PartialFolder};
 use brimful_store::fault::MortalFolder;
 use brimful_store::{Budget, DiskFolder, Job, Resources};

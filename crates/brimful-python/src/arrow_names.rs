@@ -3,8 +3,8 @@
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, LargeStringArray, RecordBatch, StringArray, StringViewArray};
 use arrow_schema::DataType;
-use brimful::graph::names::{LONGEST_NAME, NameBatch};
-use brimful::graph::text::{Signs, shown_word};
+use brimful::graph::ids::names::{LONGEST_NAME, NameBatch};
+use brimful::graph::input::text::{Signs, shown_word};
 use brimful::graph::{Error, Result};
 
 use crate::arrow_in::{Judge, Wanted, ids, is_text, no_nulls, weights};

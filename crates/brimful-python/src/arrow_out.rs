@@ -10,15 +10,15 @@ use arrow_array::{
     UInt32Array, UInt64Array, new_null_array,
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
-use brimful::engine::table::{BATCH_ROWS, Column, Kind};
+use brimful::engine::result::table::{BATCH_ROWS, Column, Kind};
 use brimful::engine::{ResultTable, Rows};
 use brimful::graph::Graph;
-use brimful::graph::declaration::{Declaration, KEY};
 use brimful::graph::edges::EdgeBatch;
 use brimful::graph::export::EdgeReader;
-use brimful::graph::ids::IdType;
-use brimful::graph::names::{Labels, NameCursor};
-use brimful::graph::order::ExternalOrder;
+use brimful::graph::ids::external::IdType;
+use brimful::graph::input::declaration::{Declaration, KEY};
+use brimful::graph::read::external_order::ExternalOrder;
+use brimful::graph::read::name_cursor::{Labels, NameCursor};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 

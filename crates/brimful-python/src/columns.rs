@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use brimful::graph::Error as GraphError;
-use brimful::graph::columns::{ColumnChoice, Columns, Roles};
-use brimful::graph::formats::foreign;
+use brimful::graph::input::columns::{ColumnChoice, Columns, Roles};
+use brimful::graph::input::formats::foreign;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 

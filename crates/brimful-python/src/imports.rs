@@ -2,17 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use brimful::graph::columns::ColumnChoice;
-use brimful::graph::declaration::Declaration;
-use brimful::graph::formats::TextFormat;
-use brimful::graph::generate::{Amount, Generator, Kind};
-use brimful::graph::import::forecast::{self, Reading, forecast};
-use brimful::graph::import::{
+use brimful::graph::build::import::forecast::{self, Reading, forecast};
+use brimful::graph::build::import::{
     IdChoice, ImportOptions, ImportReport, Input, OnError, Rejection, import,
 };
-use brimful::graph::policy::{Duplicates, Policy, SelfLoops};
-use brimful::graph::sizes::Sizes;
-use brimful::graph::weights::Weights;
+use brimful::graph::build::sizes::Sizes;
+use brimful::graph::build::weights::Weights;
+use brimful::graph::generate::{Amount, Generator, Kind};
+use brimful::graph::input::columns::ColumnChoice;
+use brimful::graph::input::declaration::Declaration;
+use brimful::graph::input::formats::TextFormat;
+use brimful::graph::input::policy::{Duplicates, Policy, SelfLoops};
 use brimful::graph::{Error as GraphError, Index};
 use brimful::store::external::require_space;
 use brimful::store::memory::peak_resident_bytes;

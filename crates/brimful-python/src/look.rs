@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use brimful::graph::columns::ColumnChoice;
-use brimful::graph::import::ImportOptions;
-use brimful::graph::look::{Seen, look as look_at};
+use brimful::graph::build::import::ImportOptions;
+use brimful::graph::build::look::{Seen, look as look_at};
+use brimful::graph::input::columns::ColumnChoice;
 use pyo3::prelude::*;
 
 use crate::columns::Wanted;

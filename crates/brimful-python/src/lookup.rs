@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use brimful::graph::ids::ExternalId;
-use brimful::graph::lookup::{self, Direction, NeighborReader};
+use brimful::graph::ids::external::ExternalId;
+use brimful::graph::read::lookup::{self, Direction, NeighborReader};
 use brimful::graph::{Error as GraphError, Graph as Inner};
 use brimful::store::Job;
 use pyo3::IntoPyObjectExt;

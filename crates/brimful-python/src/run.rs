@@ -9,12 +9,12 @@ use brimful::algos::registry::{
     ALGORITHMS, Accepts, Finished, Parameter, Request, StoreChoice, run_request,
 };
 use brimful::engine::checkpoint::{self, CheckpointOptions, Every};
-use brimful::engine::stats::Traversal;
-use brimful::engine::table::{Top, Value};
+use brimful::engine::result::stats::Traversal;
+use brimful::engine::result::table::{Top, Value};
 use brimful::engine::{Error as EngineError, ResultTable, Stats};
 use brimful::execution::{self, ListLocation};
-use brimful::graph::ids::ExternalId;
-use brimful::graph::lookup::Lookup;
+use brimful::graph::ids::external::ExternalId;
+use brimful::graph::read::lookup::Lookup;
 use brimful::store::memory::peak_resident_bytes;
 use brimful::store::{Content, Moved};
 use brimful::vertices::Schemes;

@@ -1,8 +1,8 @@
 //! Vertices as Python objects: integers, or strings.
 
 use brimful::graph::Graph;
-use brimful::graph::ids::ExternalId;
-use brimful::graph::names::NameCursor;
+use brimful::graph::ids::external::ExternalId;
+use brimful::graph::read::name_cursor::NameCursor;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyString;

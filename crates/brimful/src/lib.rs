@@ -7,7 +7,7 @@
 //! use brimful::engine::{Globals, Min, Mode, Program, RunOptions, Vertex, run};
 //! use brimful::graph::Graph;
 //! use brimful::graph::generate::{Generator, Kind};
-//! use brimful::graph::import::{ImportOptions, Input, import};
+//! use brimful::graph::build::import::{ImportOptions, Input, import};
 //! use brimful::store::{Budget, Job, Resources};
 //!
 //! /// Length of the shortest path from one vertex.

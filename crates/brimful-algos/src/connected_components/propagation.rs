@@ -9,7 +9,7 @@
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use brimful_engine::combiner::Bounded;
+use brimful_engine::vertex::combiner::Bounded;
 use brimful_engine::{Globals, Min, Mode, Program, Vertex};
 use brimful_graph::Index;
 

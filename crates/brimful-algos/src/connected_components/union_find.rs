@@ -11,12 +11,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
-use brimful_engine::extent::Extent;
+use brimful_engine::plan::extent::Extent;
+use brimful_engine::result::stats::Traversal;
 use brimful_engine::run::moved;
-use brimful_engine::scan::{Edges, Scan};
-use brimful_engine::stats::Traversal;
+use brimful_engine::traverse::scan::{Edges, Scan};
 use brimful_engine::{Error, Result, Stats};
-use brimful_graph::shards::ShardFile;
+use brimful_graph::read::shards::ShardFile;
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 use brimful_store::huge::advise_spare;

@@ -9,10 +9,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use brimful_engine::adjacency::Adjacency;
-use brimful_engine::extent::Extent;
+use brimful_engine::plan::extent::Extent;
+use brimful_engine::result::stats::Traversal;
 use brimful_engine::run::moved;
-use brimful_engine::stats::Traversal;
+use brimful_engine::traverse::adjacency::Adjacency;
 use brimful_engine::{Result, Stats};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;

@@ -8,14 +8,15 @@ use brimful_algos::connected_components::propagation::ConnectedComponents;
 use brimful_algos::hits::HubsAndAuthorities;
 use brimful_algos::pagerank::{PageRank, Variant};
 use brimful_algos::registry::{Parameter, Request, run_request};
-use brimful_engine::table::{Column, Value};
+use brimful_engine::result::table::{Column, Value};
 use brimful_engine::{Isolated, Output, Program, Reason, RunOptions, run};
+use brimful_graph::Graph;
+use brimful_graph::build::import::{ImportOptions, Input, import};
 use brimful_graph::edges::{EdgeBatch, EdgeSource};
 use brimful_graph::generate::{Generator, Kind};
-use brimful_graph::import::{ImportOptions, Input, import};
-use brimful_graph::order::ExternalOrder;
-use brimful_graph::shards::Geometry;
-use brimful_graph::{Graph, verify};
+use brimful_graph::read::external_order::ExternalOrder;
+use brimful_graph::read::shards::Geometry;
+use brimful_graph::read::verify;
 use brimful_store::ErrorKind;
 
 use crate::{resources, smallest, threads};
@@ -207,7 +208,7 @@ fn results_are_the_same_bits_at_any_budget_and_thread_count() {
     let personal = program.clone().from_sources(graph.find(3).unwrap().into(), &graph);
     let hits = HubsAndAuthorities::new(0.0).unwrap();
     let labels = ConnectedComponents::<u32>::new();
-    brimful_graph::import::build_reverse(&graph, &resources(2, 1 << 28)).unwrap();
+    brimful_graph::build::import::build_reverse(&graph, &resources(2, 1 << 28)).unwrap();
     let graph = Graph::open(graph.path(), resources(2, 1 << 28).job.traffic()).unwrap();
     let all = |threads, budget: u64| {
         let resources = resources(threads, budget);
@@ -287,7 +288,7 @@ fn results_come_in_external_order_in_the_smallest_budget_and_cover_isolated_vert
         pagerank(Variant::Unnormalized),
         (request("connected_components", None), labels),
     ];
-    brimful_graph::import::build_reverse(&graph, &resources(2, 1 << 28)).unwrap();
+    brimful_graph::build::import::build_reverse(&graph, &resources(2, 1 << 28)).unwrap();
     for (request, wanted) in cases {
         let needed = smallest(|budget| run_request(&request, &graph, &resources(2, budget)));
         let table = run_request(&request, &graph, &resources(2, needed)).unwrap().table;

@@ -12,11 +12,11 @@ use brimful_engine::checkpoint::{CheckpointOptions, Every, newest_superstep};
 use brimful_engine::{Reason, Stats};
 use brimful_execution::ListLocation;
 use brimful_graph::Graph;
+use brimful_graph::build::import::{ImportOptions, Input, build_reverse, import};
+use brimful_graph::build::weights::Weights;
 use brimful_graph::generate::{Generator, Kind};
-use brimful_graph::ids::ExternalId;
-use brimful_graph::import::{ImportOptions, Input, build_reverse, import};
-use brimful_graph::shards::Geometry;
-use brimful_graph::weights::Weights;
+use brimful_graph::ids::external::ExternalId;
+use brimful_graph::read::shards::Geometry;
 use brimful_store::{Error as StoreError, ErrorKind, Job};
 
 use crate::resources;

@@ -11,17 +11,17 @@ use brimful_algos::connected_components::propagation::ConnectedComponents;
 use brimful_algos::delta_pagerank::{DeltaPageRank, Rank};
 use brimful_algos::pagerank::{PageRank, Variant};
 use brimful_algos::sssp::ShortestPaths;
-use brimful_engine::batch::BATCH;
-use brimful_engine::kernel::{ABI_VERSION, Call, Context};
-use brimful_engine::stats::Traversal;
+use brimful_engine::result::stats::Traversal;
+use brimful_engine::vertex::batch::BATCH;
+use brimful_engine::vertex::kernel::{ABI_VERSION, Call, Context};
 use brimful_engine::{
     Add, Error, Globals, Kernel, KernelProgram, Min, Mode, Program, RunOptions, Shape,
     TraversalMode, Vertex, run,
 };
+use brimful_graph::build::import::{ImportOptions, Input, build_reverse, import};
+use brimful_graph::build::weights::Weights;
 use brimful_graph::generate::{Generator, Kind};
-use brimful_graph::import::{ImportOptions, Input, build_reverse, import};
-use brimful_graph::shards::Geometry;
-use brimful_graph::weights::Weights;
+use brimful_graph::read::shards::Geometry;
 use brimful_graph::{Graph, Index};
 use brimful_store::{Error as StoreError, ErrorKind};
 

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use brimful_algos::registry::{Parameter, Request, run_request};
 use brimful_engine::Stats;
-use brimful_engine::table::Column;
+use brimful_engine::result::table::Column;
 use brimful_graph::Graph;
+use brimful_graph::build::import::{ImportOptions, Input, import};
+use brimful_graph::build::weights::{Weights, hash};
 use brimful_graph::edges::{EdgeBatch, EdgeSource};
 use brimful_graph::generate::{Generator, Kind};
-use brimful_graph::ids::ExternalId;
-use brimful_graph::import::{ImportOptions, Input, import};
-use brimful_graph::shards::Geometry;
-use brimful_graph::weights::{Weights, hash};
+use brimful_graph::ids::external::ExternalId;
+use brimful_graph::read::shards::Geometry;
 use brimful_store::ErrorKind;
 
 use crate::resources;

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::Gather;
 use super::run::GatherRun;
-use crate::aggregate::Aggregate;
 use crate::checkpoint::Checkpointer;
 use crate::error::{Error, Result};
-use crate::options::RunOptions;
-use crate::stats::{Durations, Swept};
+use crate::plan::options::RunOptions;
+use crate::result::stats::{Durations, Swept};
+use crate::vertex::aggregate::Aggregate;
 
 /// The fields of a checkpoint.
 #[derive(Debug, Serialize, Deserialize)]

@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use brimful_graph::Graph;
 use brimful_graph::codec::{Keys, Unpack};
-use brimful_graph::shards::ShardFile;
+use brimful_graph::read::shards::ShardFile;
 use brimful_store::{Error as StoreError, Job};
 
 use super::spill::{Pair, Part, Spill};
 use crate::error::Result;
-use crate::residency::{Resident, Shard, Spare, segments_of_intervals};
+use crate::traverse::residency::{Resident, Shard, Spare, segments_of_intervals};
 
 /// A batch of edges into one interval; sources ascend.
 pub(crate) struct Edges<'b> {

@@ -8,8 +8,8 @@ use brimful_store::Budget;
 
 use super::spill;
 use crate::error::Result;
-use crate::extent::{Extent, IndexExtent};
-use crate::needs::GatherNeeds;
+use crate::plan::extent::{Extent, IndexExtent};
+use crate::plan::needs::GatherNeeds;
 
 /// The purpose of the budget, in error messages.
 pub(crate) const PURPOSE: &str = "to gather neighbours in this graph";

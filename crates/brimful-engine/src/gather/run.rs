@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use brimful_graph::Graph;
-use brimful_graph::shards::ShardFile;
+use brimful_graph::read::shards::ShardFile;
 use brimful_store::scratch::ScratchArray;
 use brimful_store::{Content, Error as StoreError, Resources};
 
@@ -18,17 +18,17 @@ use super::spill::Spill;
 use super::step::{GatherBuffers, GatherContext, GatherState, Step};
 use super::vertex_facts::VertexFacts;
 use super::{Gather, Gathered, checkpoint};
-use crate::aggregate::Aggregate;
 use crate::checkpoint::Checkpointer;
 use crate::error::{Error, Result};
-use crate::extent::{Extent, present};
-use crate::forecast::Setting;
-use crate::needs::GatherNeeds;
-use crate::options::RunOptions;
-use crate::program::Globals;
+use crate::plan::extent::{Extent, present};
+use crate::plan::forecast::Setting;
+use crate::plan::needs::GatherNeeds;
+use crate::plan::options::RunOptions;
+use crate::result::stats::{Durations, Stats, Swept, Traversal};
 use crate::run::moved;
-use crate::stats::{Durations, Stats, Swept, Traversal};
 use crate::supersteps::{Supersteps, build_missing, run_supersteps};
+use crate::vertex::aggregate::Aggregate;
+use crate::vertex::program::Globals;
 
 /// Runs `program` until it converges, no state changes, or a limit of `options` is reached.
 ///

@@ -11,8 +11,8 @@ use brimful_store::{Content, Job, Resources, StoreFile};
 
 use super::edges::{Edges, Ends, Reader, Shards};
 use crate::error::{Error, Result};
-use crate::extent::Extent;
-use crate::options::RunOptions;
+use crate::plan::extent::Extent;
+use crate::plan::options::RunOptions;
 
 /// An edge: its source, and its target counted within the interval.
 pub(super) type Pair = [u32; 2];

@@ -19,10 +19,10 @@ use super::lists::Lists;
 use super::plan::Plan;
 use super::spill::Spill;
 use super::vertex_facts::VertexFacts;
-use crate::aggregate::Aggregate;
 use crate::error::Result;
-use crate::program::Globals;
-use crate::stats::Swept;
+use crate::result::stats::Swept;
+use crate::vertex::aggregate::Aggregate;
+use crate::vertex::program::Globals;
 
 /// The state of a run between two supersteps.
 pub(super) struct GatherState<G: Gather> {

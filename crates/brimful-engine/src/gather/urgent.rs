@@ -16,7 +16,7 @@ use super::step::{GatherContext, GatherState, Step};
 use super::vertex_facts::VertexFacts;
 use super::{Gather, Neighbours, States};
 use crate::error::Result;
-use crate::stats::Swept;
+use crate::result::stats::Swept;
 
 /// Bits of the class of urgency; a pass over all vertices distinguishes as many classes.
 const CLASS_BITS: u32 = 12;

@@ -8,7 +8,7 @@ use brimful_graph::Graph;
 
 use super::Gather;
 use crate::error::Result;
-use crate::program::Vertex;
+use crate::vertex::program::Vertex;
 
 /// Degrees, strengths and external ids of consecutive vertices; empty where the program needs none.
 #[derive(Default)]

@@ -22,15 +22,15 @@ use serde::{Deserialize, Serialize};
 
 use super::ShardRun;
 use super::context::unlock;
-use crate::collect::Collector;
-use crate::combiner::Combiner;
 use crate::error::{Error, Result};
-use crate::frontier::ACTIVITY_BITS;
-use crate::program::{Mode, Program};
-use crate::residency::Resident;
-use crate::schedule::Schedule;
-use crate::stats::Traversal;
-use crate::sweep::{Activity, Sources};
+use crate::result::stats::Traversal;
+use crate::traverse::frontier::ACTIVITY_BITS;
+use crate::traverse::residency::Resident;
+use crate::traverse::schedule::Schedule;
+use crate::traverse::sweep::{Activity, Sources};
+use crate::vertex::collect::Collector;
+use crate::vertex::combiner::Combiner;
+use crate::vertex::program::{Mode, Program};
 
 /// Parts of a sweep; signals are published after each.
 const PARTS: u64 = 16;

@@ -12,14 +12,14 @@ use serde::{Deserialize, Serialize};
 
 use super::asynchronous::Heard;
 use super::{ShardRun, SignalOf};
-use crate::aggregate::Aggregate;
 use crate::checkpoint::Checkpointer;
-use crate::collect::Turn;
 use crate::error::{Error, Result};
-use crate::frontier::Frontier;
-use crate::options::RunOptions;
-use crate::program::{Mode, Program};
-use crate::stats::{Durations, Swept};
+use crate::plan::options::RunOptions;
+use crate::result::stats::{Durations, Swept};
+use crate::traverse::frontier::Frontier;
+use crate::vertex::aggregate::Aggregate;
+use crate::vertex::collect::Turn;
+use crate::vertex::program::{Mode, Program};
 
 /// The fields of a checkpoint; floats are stored as raw bits.
 #[derive(Debug, Serialize, Deserialize)]

@@ -6,27 +6,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use brimful_graph::Graph;
 use brimful_graph::codec::Unpack;
-use brimful_graph::shards::ShardFile;
+use brimful_graph::read::shards::ShardFile;
 use brimful_store::read_ahead::ReadPool;
 use brimful_store::scratch::ScratchArray;
 use brimful_store::{Reservation, Resources};
 use bytemuck::Pod;
 
-use crate::collect::{CollectBuffers, Collector, Degrees, Partial, Thresholds, Turn};
 use crate::error::Result;
-use crate::extent::Extent;
-use crate::frontier::Frontier;
-use crate::needs::Needs;
-use crate::options::RunOptions;
-use crate::plan::{PURPOSE, Plan};
-use crate::program::{
+use crate::plan::division::{PURPOSE, Plan};
+use crate::plan::extent::Extent;
+use crate::plan::needs::Needs;
+use crate::plan::options::RunOptions;
+use crate::result::stats::Swept;
+use crate::traverse::frontier::Frontier;
+use crate::traverse::residency::Resident;
+use crate::traverse::schedule::Schedule;
+use crate::traverse::sums::FreeSums;
+use crate::traverse::sweep::{Activity, Sources, Sweep};
+use crate::vertex::collect::{CollectBuffers, Collector, Degrees, Partial, Thresholds, Turn};
+use crate::vertex::program::{
     COLLECT_THRESHOLD, Globals, Mode, Program, SIGNAL_THRESHOLD, SignalOf, SumOf,
 };
-use crate::residency::Resident;
-use crate::schedule::Schedule;
-use crate::stats::Swept;
-use crate::sums::FreeSums;
-use crate::sweep::{Activity, Sources, Sweep};
 
 /// Degrees read at once.
 const DEGREES_AT_ONCE: usize = 1 << 16;

@@ -4,13 +4,13 @@ use std::sync::atomic::AtomicBool;
 
 use super::ShardRun;
 use super::context::unlock;
-use crate::aggregate::Aggregate;
-use crate::collect::{Collector, Partial, Turn};
 use crate::error::Result;
-use crate::frontier::Frontier;
-use crate::isolated;
-use crate::program::{Mode, Program, SumOf};
-use crate::sweep::{Activity, Sources};
+use crate::traverse::frontier::Frontier;
+use crate::traverse::sweep::{Activity, Sources};
+use crate::vertex::aggregate::Aggregate;
+use crate::vertex::collect::{Collector, Partial, Turn};
+use crate::vertex::isolated;
+use crate::vertex::program::{Mode, Program, SumOf};
 
 impl<P: Program> ShardRun<'_, P> {
     /// Lets every vertex take a turn that needs no edges.

@@ -1,15 +1,15 @@
 //! Supersteps of few vertices, by sparse traversal.
 
 use super::ShardRun;
-use crate::aggregate::Aggregate;
-use crate::batch::collect_target_sums;
-use crate::collect::{Partial, turn};
-use crate::combiner::Combiner;
-use crate::cost_model::CostModel;
 use crate::error::{Error, Result};
-use crate::options::TraversalMode;
-use crate::program::{Program, SumOf, Vertex};
-use crate::sparse::{Combine, FEW, TargetSums};
+use crate::plan::cost_model::CostModel;
+use crate::plan::options::TraversalMode;
+use crate::traverse::sparse::{Combine, FEW, TargetSums};
+use crate::vertex::aggregate::Aggregate;
+use crate::vertex::batch::collect_target_sums;
+use crate::vertex::collect::{Partial, turn};
+use crate::vertex::combiner::Combiner;
+use crate::vertex::program::{Program, SumOf, Vertex};
 
 impl<P: Program> ShardRun<'_, P> {
     /// Tries a superstep that reads only the blocks with edges of the frontier; false if it was

@@ -7,22 +7,22 @@
 
 use std::sync::Arc;
 
-use brimful_graph::shards::ShardFile;
+use brimful_graph::read::shards::ShardFile;
 use brimful_store::Resources;
 
 use super::ShardRun;
 use super::context::RunContext;
-use crate::adjacency::Adjacency;
-use crate::combiner::Combiner;
 use crate::error::Result;
-use crate::extent::Extent;
-use crate::needs::Needs;
-use crate::options::TraversalMode;
-use crate::program::{Program, SumOf};
-use crate::residency::Resident;
-use crate::sparse::{TargetSums, Touched};
-use crate::stats::Swept;
-use crate::worklist::TURNS;
+use crate::plan::extent::Extent;
+use crate::plan::needs::Needs;
+use crate::plan::options::TraversalMode;
+use crate::result::stats::Swept;
+use crate::traverse::adjacency::Adjacency;
+use crate::traverse::residency::Resident;
+use crate::traverse::sparse::{TargetSums, Touched};
+use crate::traverse::worklist::TURNS;
+use crate::vertex::combiner::Combiner;
+use crate::vertex::program::{Program, SumOf};
 
 /// The edges, and the sums of the targets of a superstep.
 pub(super) struct Unpacked<S> {

@@ -9,12 +9,12 @@
 use std::ops::Range;
 
 use super::ShardRun;
-use crate::collect::{CollectBuffers, Partial, Turn};
-use crate::combiner::Combiner;
 use crate::error::Result;
-use crate::frontier::{Frontier, is_any_marked};
-use crate::program::{Mode, Program};
-use crate::sweep::{Activity, Sources};
+use crate::traverse::frontier::{Frontier, is_any_marked};
+use crate::traverse::sweep::{Activity, Sources};
+use crate::vertex::collect::{CollectBuffers, Partial, Turn};
+use crate::vertex::combiner::Combiner;
+use crate::vertex::program::{Mode, Program};
 
 impl<P: Program> ShardRun<'_, P> {
     /// One superstep; false if all signals are in memory.

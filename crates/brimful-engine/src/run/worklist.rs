@@ -3,12 +3,12 @@
 use brimful_store::scratch::ScratchArray;
 
 use super::ShardRun;
-use crate::collect::{Partial, turn};
-use crate::combiner::Combiner;
 use crate::error::Result;
-use crate::program::{Program, Vertex};
-use crate::stats::Swept;
-use crate::worklist::{BRIEF, PASSES_WORTH_UNPACKING, Queue, TURNS};
+use crate::result::stats::Swept;
+use crate::traverse::worklist::{BRIEF, PASSES_WORTH_UNPACKING, Queue, TURNS};
+use crate::vertex::collect::{Partial, turn};
+use crate::vertex::combiner::Combiner;
+use crate::vertex::program::{Program, Vertex};
 
 impl<P: Program> ShardRun<'_, P> {
     /// True if supersteps or sweeps are likely to visit many more edges than a worklist costs: they

@@ -4,9 +4,9 @@
 //! whole vertices in ascending order. Invariant: every vertex is returned once, including those
 //! without edges.
 
+use brimful_graph::build::records::{EdgeRecord, KeyLayout, Pair, WeightedPair};
 use brimful_graph::input_position::UNKNOWN;
-use brimful_graph::records::{EdgeRecord, KeyLayout, Pair, WeightedPair};
-use brimful_graph::segment_reader::SegmentReader;
+use brimful_graph::read::segment_reader::SegmentReader;
 use brimful_store::sorter::Sorter;
 use brimful_store::{Folder, Resources};
 use brimful_vertices::Edges;

@@ -4,7 +4,7 @@
 //! loads the edges from the graph.
 
 use brimful_engine::checkpoint::CheckpointOptions;
-use brimful_engine::stats::Durations;
+use brimful_engine::result::stats::Durations;
 use brimful_graph::Graph;
 use brimful_store::huge::HugeArray;
 use brimful_store::{Error as StoreError, Reservation, Resources};

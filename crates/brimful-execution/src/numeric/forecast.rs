@@ -4,7 +4,7 @@
 //! limits of loading, stores and lists.
 
 use brimful_collections::DiskMap;
-use brimful_engine::needs::Needs;
+use brimful_engine::plan::needs::Needs;
 use brimful_graph::Graph;
 use brimful_store::sorter::Sorting;
 use brimful_vertices::serializer::named;

@@ -17,10 +17,10 @@ use brimful_execution::from_graph::StoreOptions;
 use brimful_execution::numeric::{NumericOptions, run};
 use brimful_execution::{ListLocation, RunMode, Scheduler};
 use brimful_graph::Graph;
+use brimful_graph::build::import::{ImportOptions, Input, import};
+use brimful_graph::build::weights::Weights;
 use brimful_graph::generate::{Generator, Kind};
-use brimful_graph::import::{ImportOptions, Input, import};
-use brimful_graph::shards::Geometry;
-use brimful_graph::weights::Weights;
+use brimful_graph::read::shards::Geometry;
 use brimful_store::{Budget, ErrorKind, Job, Resources};
 use brimful_vertices::{BytesStore, RecordStore, Schemes};
 

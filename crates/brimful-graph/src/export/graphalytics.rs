@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::sink::Sink;
 use super::{Exporting, OTHERS, WINDOW, each_edge};
 use crate::error::{Error, Result};
-use crate::order::ExternalOrder;
+use crate::read::external_order::ExternalOrder;
 
 /// The three files of a graph.
 pub(super) struct Files {

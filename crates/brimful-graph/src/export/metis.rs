@@ -14,10 +14,10 @@ use brimful_store::sorter::{self, Sorter};
 use super::numbering::Numbering;
 use super::sink::Sink;
 use super::{EdgeReader, Exporting, FLUSH_BYTES, OTHERS, READING_BYTES};
+use crate::build::records::{EdgeRecord, KeyLayout, Pair, WeightedKey, WeightedPair};
 use crate::edges::EdgeBatch;
 use crate::error::{Error, Result};
 use crate::input_position::UNKNOWN;
-use crate::records::{EdgeRecord, KeyLayout, Pair, WeightedKey, WeightedPair};
 
 /// The least memory for sorting the lines, in bytes.
 pub(super) fn minimum_bytes(workers: usize) -> u64 {

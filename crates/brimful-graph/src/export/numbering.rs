@@ -6,7 +6,7 @@ use brimful_store::Error as StoreError;
 
 use super::Exporting;
 use crate::error::{Error, Result};
-use crate::graph::{Graph, IDS};
+use crate::read::graph::{Graph, IDS};
 
 /// The map from external ids to numbers from 1 to n.
 #[derive(Debug, Clone, Copy)]

@@ -10,13 +10,14 @@ use super::{
     Exporting, FLUSH_BYTES, Format, OTHERS, Sink, each_edge, each_isolated, each_named_edge,
     present,
 };
-use crate::declaration::Declaration;
 use crate::edges::EdgeBatch;
 use crate::error::{Error, Result};
 use crate::export::EdgeReader;
-use crate::graph::Graph;
-use crate::names::{LOOKED_AT_LINES, NameCursor, are_names};
-use crate::text::{is_integer, push_csv};
+use crate::input::declaration::Declaration;
+use crate::input::id_choice::{LOOKED_AT_LINES, are_names};
+use crate::input::text::{is_integer, push_csv};
+use crate::read::graph::Graph;
+use crate::read::name_cursor::NameCursor;
 
 /// The facts about the graph that the format cannot hold.
 pub(super) fn losses(graph: &Graph, format: Format) -> Vec<String> {
@@ -165,7 +166,7 @@ fn one_line(name: &str) -> Result<&str> {
 /// The name, or an error if it is not one word of an edge list, or, as the `first` word of a line,
 /// would begin a comment.
 fn one_word(name: &str, first: bool) -> Result<&str> {
-    let separates = |byte: u8| crate::text::is_separator(byte) || byte == b'\n';
+    let separates = |byte: u8| crate::input::text::is_separator(byte) || byte == b'\n';
     let comment = first && name.starts_with(['#', '%']);
     if !(name.is_empty() || comment || name.bytes().any(separates)) {
         return Ok(name);

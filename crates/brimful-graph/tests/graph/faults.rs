@@ -5,11 +5,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use brimful_graph::columns::ColumnChoice;
+use brimful_graph::build::import::{ImportOptions, Input, build_reverse_alone, import_in};
 use brimful_graph::export::{ExportOptions, Format};
 use brimful_graph::generate::{Generator, Kind};
-use brimful_graph::import::{ImportOptions, Input, build_reverse_alone, import_in};
-use brimful_graph::{Graph, Index, Result, verify};
+use brimful_graph::input::columns::ColumnChoice;
+use brimful_graph::read::verify;
+use brimful_graph::{Graph, Index, Result};
 use brimful_store::fault::{Fault, FaultFolder, FaultPlan, Operation};
 use brimful_store::{ErrorKind, Folder, Job};
 

@@ -1,8 +1,8 @@
 //! All text formats: their meaning for every cut into chunks, and the messages about broken files.
 
-use brimful_graph::formats::TextFormat;
-use brimful_graph::formats::parse::{ParsedInput, parse_text};
-use brimful_graph::import::OnError;
+use brimful_graph::build::import::OnError;
+use brimful_graph::input::formats::TextFormat;
+use brimful_graph::input::formats::parse::{ParsedInput, parse_text};
 
 /// Parses with many chunk sizes, with equal results. A header must fit in a chunk, but not a list.
 fn parse(name: &str, text: &str) -> ParsedInput {

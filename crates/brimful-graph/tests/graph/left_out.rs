@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use brimful_graph::columns::ColumnChoice;
-use brimful_graph::formats::TextFormat;
-use brimful_graph::import::{
+use brimful_graph::Error;
+use brimful_graph::build::import::{
     IdChoice, ImportOptions, Input, OnError, Rejection, import, minimum_bytes,
 };
-use brimful_graph::policy::{Duplicates, Policy, SelfLoops};
-use brimful_graph::{Error, verify};
+use brimful_graph::input::columns::ColumnChoice;
+use brimful_graph::input::formats::TextFormat;
+use brimful_graph::input::policy::{Duplicates, Policy, SelfLoops};
+use brimful_graph::read::verify;
 use brimful_store::Job;
 
 use super::{resources, write};

@@ -5,10 +5,10 @@ use std::fmt::Write;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use brimful_graph::columns::ColumnChoice;
-use brimful_graph::formats::TextFormat;
-use brimful_graph::import::{IdChoice, ImportOptions, Input, OnError};
-use brimful_graph::look::{Seen, look};
+use brimful_graph::build::import::{IdChoice, ImportOptions, Input, OnError};
+use brimful_graph::build::look::{Seen, look};
+use brimful_graph::input::columns::ColumnChoice;
+use brimful_graph::input::formats::TextFormat;
 
 use super::write;
 

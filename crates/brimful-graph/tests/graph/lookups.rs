@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use brimful_graph::columns::ColumnChoice;
+use brimful_graph::build::import::{ImportOptions, build_reverse};
+use brimful_graph::build::weights::Weights;
 use brimful_graph::edges::EdgeBatch;
-use brimful_graph::import::{ImportOptions, build_reverse};
-use brimful_graph::lookup::{Direction, Lookup, NeighborReader};
-use brimful_graph::segment_reader::SegmentReader;
-use brimful_graph::weights::Weights;
+use brimful_graph::input::columns::ColumnChoice;
+use brimful_graph::read::lookup::{Direction, Lookup, NeighborReader};
+use brimful_graph::read::segment_reader::SegmentReader;
 use brimful_graph::{Error, Graph, Index};
 use brimful_store::ErrorKind;
 

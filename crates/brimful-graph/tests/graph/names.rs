@@ -4,17 +4,20 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use brimful_graph::columns::ColumnChoice;
+use brimful_graph::build::import::{
+    IdChoice, ImportOptions, Input, OnError, import, minimum_bytes,
+};
+use brimful_graph::build::weights::Weights;
 use brimful_graph::edges::EdgeBatch;
 use brimful_graph::export::{self, EdgeReader, ExportOptions, Format};
-use brimful_graph::formats::TextFormat;
-use brimful_graph::formats::parse::parse_names;
-use brimful_graph::ids::ExternalId;
-use brimful_graph::import::{IdChoice, ImportOptions, Input, OnError, import, minimum_bytes};
-use brimful_graph::lookup::{Direction, Lookup};
-use brimful_graph::names::NameCursor;
-use brimful_graph::weights::Weights;
-use brimful_graph::{Error, Graph, verify};
+use brimful_graph::ids::external::ExternalId;
+use brimful_graph::input::columns::ColumnChoice;
+use brimful_graph::input::formats::TextFormat;
+use brimful_graph::input::formats::parse::parse_names;
+use brimful_graph::read::lookup::{Direction, Lookup};
+use brimful_graph::read::name_cursor::NameCursor;
+use brimful_graph::read::verify;
+use brimful_graph::{Error, Graph};
 use brimful_store::{ErrorKind, Job};
 
 use super::{SMALL, resources, write};

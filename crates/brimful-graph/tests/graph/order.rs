@@ -4,17 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use brimful_graph::description::OrderName;
+use brimful_graph::build::import::{
+    EdgeStream, ImportOptions, Input, Listed, import, minimum_bytes,
+};
 use brimful_graph::edges::{EdgeBatch, VertexList};
 use brimful_graph::export::{self, EdgeReader, ExportOptions, Format};
-use brimful_graph::formats::TextFormat;
-use brimful_graph::ids::IdType;
-use brimful_graph::import::{EdgeStream, ImportOptions, Input, Listed, import, minimum_bytes};
-use brimful_graph::lookup::{Direction, Lookup};
-use brimful_graph::order::ExternalOrder;
-use brimful_graph::policy::{Policy, SelfLoops};
-use brimful_graph::shards::Geometry;
-use brimful_graph::{Error, Graph, verify};
+use brimful_graph::ids::external::IdType;
+use brimful_graph::input::formats::TextFormat;
+use brimful_graph::input::policy::{Policy, SelfLoops};
+use brimful_graph::order::choice::OrderName;
+use brimful_graph::read::external_order::ExternalOrder;
+use brimful_graph::read::lookup::{Direction, Lookup};
+use brimful_graph::read::shards::Geometry;
+use brimful_graph::read::verify;
+use brimful_graph::{Error, Graph};
 use brimful_store::{Budget, ErrorKind, Job, Resources};
 
 const SMALL: Geometry =
@@ -381,7 +384,7 @@ fn a_manifest_whose_runs_do_not_cover_the_vertices_is_refused() {
     let options = ImportOptions { vertices: Some(9000), ..Default::default() };
     let graph = make(folder.path(), &skewed(3000, 60_000, |v| v as i64), &options);
     let description = graph.description().clone();
-    let refused = |change: &dyn Fn(&mut brimful_graph::description::Description)| {
+    let refused = |change: &dyn Fn(&mut brimful_graph::read::description::Description)| {
         let mut changed = description.clone();
         change(&mut changed);
         let payload = serde_json::to_vec(&changed).unwrap();

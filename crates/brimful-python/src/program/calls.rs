@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use brimful::execution::{Delivery, Error, Failure as ProgramFailure, VertexOf, VertexProgram};
 use brimful::graph::Graph;
-use brimful::graph::lookup::Lookup;
-use brimful::graph::names::NameCursor;
+use brimful::graph::read::lookup::Lookup;
+use brimful::graph::read::name_cursor::NameCursor;
 use brimful::store::{Reservation, Resources};
 use brimful::vertices::{Edge, Edges, Loan};
 use pyo3::IntoPyObjectExt;

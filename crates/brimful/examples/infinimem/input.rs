@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use brimful::graph::Graph;
 use brimful::graph::edges::EdgeBatch;
-use brimful::graph::lookup::{Direction, Lookup, NeighborReader};
+use brimful::graph::read::lookup::{Direction, Lookup, NeighborReader};
 use brimful::store::Moved;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -102,10 +102,10 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a failure is a failed test")]
 
     use brimful::algos::registry::{Parameter, Request, run_request};
-    use brimful::engine::table::Value;
+    use brimful::engine::result::table::Value;
+    use brimful::graph::build::import::{ImportOptions, Input as Imported, import};
+    use brimful::graph::build::weights::Weights;
     use brimful::graph::generate::{Generator, Kind as Generated};
-    use brimful::graph::import::{ImportOptions, Input as Imported, import};
-    use brimful::graph::weights::Weights;
 
     use super::*;
 

@@ -2,11 +2,11 @@
 
 use brimful_algos::registry::{Parameter, Request, run_request};
 use brimful_algos::scc::LeastAndCount;
-use brimful_engine::combiner::check_laws;
-use brimful_engine::table::Column;
+use brimful_engine::result::table::Column;
+use brimful_engine::vertex::combiner::check_laws;
 use brimful_graph::Graph;
+use brimful_graph::build::import::{ImportOptions, Input, import};
 use brimful_graph::generate::Kind;
-use brimful_graph::import::{ImportOptions, Input, import};
 use brimful_store::ErrorKind;
 use std::sync::Arc;
 

@@ -5,9 +5,9 @@ use brimful_algos::pagerank::{PageRank, Variant};
 use brimful_algos::registry::{Parameter, Request, run_request};
 use brimful_algos::sssp::ShortestPaths;
 use brimful_engine::{Program, RunOptions, run};
+use brimful_graph::build::import::build_reverse;
 use brimful_graph::generate::Kind;
-use brimful_graph::import::build_reverse;
-use brimful_graph::shards::Geometry;
+use brimful_graph::read::shards::Geometry;
 use brimful_store::{Error as StoreError, ErrorKind};
 
 use super::references::levels;

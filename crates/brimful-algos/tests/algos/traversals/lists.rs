@@ -2,8 +2,8 @@
 
 use brimful_algos::registry::{Request, run_request};
 use brimful_engine::Reason;
-use brimful_engine::table::Column;
-use brimful_graph::import::build_reverse;
+use brimful_engine::result::table::Column;
+use brimful_graph::build::import::build_reverse;
 
 use super::references::{first_fit, propagated};
 use super::{CASES, cases};

@@ -8,13 +8,13 @@ mod references;
 mod same_bits;
 
 use brimful_algos::registry::{Request, run_request};
-use brimful_engine::table::Column;
+use brimful_engine::result::table::Column;
 use brimful_graph::Graph;
+use brimful_graph::build::import::{ImportOptions, Input, import};
+use brimful_graph::build::weights::{Weights, hash};
 use brimful_graph::edges::{EdgeBatch, EdgeSource};
 use brimful_graph::generate::{Generator, Kind};
-use brimful_graph::import::{ImportOptions, Input, import};
-use brimful_graph::shards::Geometry;
-use brimful_graph::weights::{Weights, hash};
+use brimful_graph::read::shards::Geometry;
 use std::path::Path;
 use std::sync::Arc;
 

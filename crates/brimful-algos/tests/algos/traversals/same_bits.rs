@@ -8,11 +8,11 @@ use brimful_algos::kcore::CoreNumbers;
 use brimful_algos::scc::StrongComponents;
 use brimful_algos::sources::Sources;
 use brimful_algos::sssp::ShortestPaths;
-use brimful_engine::stats::Traversal;
+use brimful_engine::result::stats::Traversal;
 use brimful_engine::{Program, Reason, RunOptions, TraversalMode, run};
 use brimful_graph::Graph;
+use brimful_graph::build::import::{ImportOptions, Input, build_reverse, import};
 use brimful_graph::generate::{Generator, Kind};
-use brimful_graph::import::{ImportOptions, Input, build_reverse, import};
 use brimful_store::ErrorKind;
 
 use super::{CASES, Case, cases};

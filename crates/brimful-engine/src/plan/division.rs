@@ -1,0 +1,296 @@
+//! The plan of a run: the division of the budget, made before the run begins.
+//!
+//! The plan always includes the tables of the graph and the buffers of every worker. Next are the
+//! signals of all sources or, if they do not fit, of as wide a window of sources as fits. Spare
+//! memory goes, in this order, to sparse supersteps, more reads in flight, states, next signals,
+//! degrees, and then to as many packed segments as fit; if everything fits, more reads in flight
+//! come last. Programs and graphs are described by plain numbers, so that a run and its forecast
+//! have the same plan. Invariant: the sum of all parts is within the budget.
+
+use brimful_store::Budget;
+
+use crate::error::Result;
+use crate::plan::extent::Extent;
+use crate::plan::needs::Needs;
+use crate::run::{asynchronous, unpacked};
+use crate::traverse::adjacency::Adjacency;
+use crate::traverse::frontier::Frontier;
+use crate::traverse::schedule::Schedule;
+use crate::traverse::sparse;
+use crate::traverse::sums::SpilledSums;
+use crate::traverse::sweep;
+use crate::traverse::worklist;
+
+/// The purpose of the budget, in error messages.
+pub(crate) const PURPOSE: &str = "to run this program on this graph";
+
+/// Fewest and most reads in flight per worker.
+const READS: (u64, u64) = (1, 4);
+/// Buffers of sums per worker: its own, and the totals of intervals under way.
+pub const SUMS_PER_WORKER: u64 = 3;
+/// Buffers of sums per worker if sums are spilled: a total, and the sums to merge into it.
+const SUMS_PER_WORKER_IF_KEPT: u64 = 2;
+
+/// The division of the budget, and the location of all arrays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    /// Reads in flight per worker.
+    pub reads: usize,
+    /// Width of the source window in vertices, a multiple of the interval; `None`: the signals of
+    /// all vertices are in memory. With a window there are no asynchronous or sparse supersteps.
+    pub source_window: Option<usize>,
+    /// True if states stay in memory.
+    pub states_resident: bool,
+    /// True if the signals of the next superstep stay in memory while they are computed.
+    pub next_resident: bool,
+    /// True if degrees stay in memory.
+    pub degrees_resident: bool,
+    /// True if supersteps may be sparse.
+    pub sparse: bool,
+    /// True if the rest of a long run may traverse edges unpacked in memory, in order (`worklist`)
+    /// or in supersteps.
+    pub unpacked: bool,
+    /// Bytes of packed units that stay in memory.
+    pub pinned_bytes: u64,
+    /// Bytes reserved in total.
+    pub total_bytes: u64,
+}
+
+/// The fewest bytes of a run: with all signals in memory, and with a window of them, if that is
+/// allowed.
+#[derive(Debug, Clone, Copy)]
+struct Least {
+    resident: u64,
+    windowed: Option<u64>,
+}
+
+impl Least {
+    fn new(needs: &Needs, extent: &Extent, asynchronous: bool, workers: u64) -> Self {
+        let (vertices, window) = (extent.vertices, extent.vertices.min(extent.interval()));
+        let buffer_bytes = needs.windows(window).iter().sum::<u64>()
+            + extent.unpacked()
+            + (READS.0 + at_hand(extent)) * extent.largest_unit();
+        let with_sums =
+            |count: u64| workers * (count * extent.interval() * needs.sum + buffer_bytes);
+        let tables = tables(needs, extent);
+        let asynchronous_bytes =
+            if asynchronous { asynchronous::memory_bytes(vertices) } else { 0 };
+        let resident =
+            tables + with_sums(SUMS_PER_WORKER) + asynchronous_bytes + vertices * needs.signal;
+        let windowed = tables + with_sums(SUMS_PER_WORKER_IF_KEPT) + window * needs.signal;
+        Self {
+            resident,
+            windowed: Some(windowed).filter(|bytes| *bytes < resident && !asynchronous),
+        }
+    }
+}
+
+impl Plan {
+    /// The smallest budget of a run, in bytes beyond those of the process.
+    pub fn minimum_bytes(
+        needs: &Needs,
+        extent: &Extent,
+        asynchronous: bool,
+        workers: usize,
+    ) -> u64 {
+        let least = Least::new(needs, extent, asynchronous, workers as u64);
+        least.windowed.unwrap_or(least.resident)
+    }
+
+    /// Plans a run of a program that needs `needs` over a graph of `extent`.
+    ///
+    /// # Errors
+    /// [`brimful_store::Error::Budget`] naming the smallest budget that works.
+    pub fn new(
+        needs: &Needs,
+        extent: &Extent,
+        asynchronous: bool,
+        workers: usize,
+        budget: &Budget,
+    ) -> Result<Self> {
+        let (vertices, workers, weighted) = (extent.vertices, workers as u64, extent.weighted);
+        let (largest, at_hand) = (extent.largest_unit(), at_hand(extent));
+        let least = Least::new(needs, extent, asynchronous, workers);
+        let windowed = least.windowed.filter(|_| least.resident > budget.limit());
+        let (mut plan, mut spare) = Self::smallest(windowed.unwrap_or(least.resident), budget)?;
+        if windowed.is_some() {
+            let of_interval = vertices.min(extent.interval()) * needs.signal;
+            plan.source_window = Some(widest_window(extent, of_interval, &mut spare) as usize);
+        }
+        let reading = workers * ((READS.0 + at_hand) * largest + extent.unpacked());
+        let sparse = sparse::memory_bytes(needs, extent, workers, reading);
+        let may_be_sparse = !needs.full && windowed.is_none();
+        // If everything fits, each unit is read only once, so more reads in flight come last.
+        let packed = extent.packed();
+        let vertex_bytes: u64 = needs.of_vertices(vertices, weighted).iter().sum();
+        let all_fits = vertex_bytes + packed + if may_be_sparse { sparse } else { 0 } <= spare;
+        let mut afford = |bytes: u64| afford(&mut spare, bytes);
+        // Reading little pays off: hundreds of supersteps with small frontiers take a tenth of the
+        // time.
+        plan.sparse = may_be_sparse && !needs.degrees && afford(sparse);
+        plan.reads += usize::from(!all_fits && afford(workers * largest));
+        plan.keep_vertices(needs, vertices, weighted, &mut afford);
+        if needs.degrees {
+            plan.sparse = may_be_sparse && plan.degrees_resident && afford(sparse);
+        }
+        if all_fits && afford(packed) {
+            plan.pinned_bytes = packed;
+        }
+        let may_read_more = all_fits || plan.reads > READS.0 as usize;
+        while may_read_more && (plan.reads as u64) < READS.1 && afford(workers * largest) {
+            plan.reads += 1;
+        }
+        if !all_fits {
+            plan.pinned_bytes = spare.min(packed);
+            spare -= plan.pinned_bytes;
+        }
+        plan.total_bytes = budget.limit() - spare;
+        let has_vertices = plan.states_resident
+            && plan.source_window.is_none()
+            && (plan.degrees_resident || !needs.degrees);
+        let unpacked = Self::unpacked_bytes(needs, extent).filter(|bytes| *bytes <= budget.limit());
+        if let Some(bytes) = unpacked.filter(|_| has_vertices) {
+            plan.unpacked = true;
+            plan.total_bytes = plan.total_bytes.max(bytes);
+        }
+        Ok(plan)
+    }
+
+    /// Bytes while vertices signal along unpacked edges, when no packed edges are in memory; `None`
+    /// if that is impossible.
+    fn unpacked_bytes(needs: &Needs, extent: &Extent) -> Option<u64> {
+        // An ordered traversal has no signals for a next superstep.
+        let (own, signals) = match (needs.ordered, needs.commutes && !needs.full) {
+            (true, _) => (worklist::memory_bytes(extent)?, 1),
+            (false, true) => (unpacked::memory_bytes(needs, extent)?, 2),
+            (false, false) => return None,
+        };
+        let of_vertex = signals * needs.signal + needs.state + if needs.degrees { 8 } else { 0 };
+        Some(
+            tables(needs, extent)
+                + extent.vertices * of_vertex
+                + Adjacency::reading_bytes(extent)
+                + own,
+        )
+    }
+
+    /// A plan with the mandatory parts only, and the bytes to spare.
+    fn smallest(minimum: u64, budget: &Budget) -> Result<(Self, u64)> {
+        budget.require(minimum, PURPOSE)?;
+        let plan = Self {
+            reads: READS.0 as usize,
+            source_window: None,
+            states_resident: false,
+            next_resident: false,
+            degrees_resident: false,
+            sparse: false,
+            unpacked: false,
+            pinned_bytes: 0,
+            total_bytes: minimum,
+        };
+        Ok((plan, budget.limit() - minimum))
+    }
+
+    /// Keeps the arrays of vertices in memory, as far as the budget allows.
+    fn keep_vertices(
+        &mut self,
+        needs: &Needs,
+        vertices: u64,
+        weighted: bool,
+        mut afford: impl FnMut(u64) -> bool,
+    ) {
+        let [states, next, degrees] = needs.of_vertices(vertices, weighted);
+        self.states_resident = afford(states);
+        self.next_resident = afford(next);
+        self.degrees_resident = needs.degrees && afford(degrees);
+    }
+
+    /// Bytes of the reservation that a run over shards is likely to fill if it reads `read`
+    /// different bytes of edges. Fewer reads are in flight if few units are not pinned, windows are
+    /// only those of arrays on disk, and a growing list may be half empty.
+    pub fn likely_bytes(&self, needs: &Needs, extent: &Extent, workers: usize, read: u64) -> u64 {
+        let (workers, vertices) = (workers as u64, extent.vertices);
+        let [states, next, degrees] = needs.of_vertices(vertices, extent.weighted);
+        let resident = [self.states_resident, self.next_resident, self.degrees_resident];
+        let kept = |(bytes, kept): (u64, bool)| if kept { bytes } else { 0 };
+        let vertex_bytes: u64 = [states, next, degrees].into_iter().zip(resident).map(kept).sum();
+        let signals = self.source_window.map_or(vertices, |window| vertices.min(window as u64))
+            * needs.signal;
+        let window = vertices.min(extent.interval());
+        let [state, signal, degree, external] = needs.windows(window);
+        let paged: u64 =
+            [state, signal, degree].into_iter().zip(resident).map(|(w, r)| kept((w, !r))).sum();
+        let sums =
+            if self.source_window.is_some() { SUMS_PER_WORKER_IF_KEPT } else { SUMS_PER_WORKER };
+        let pinned = self.pinned_bytes.min(read);
+        let in_flight = workers * (self.reads as u64 + at_hand(extent)) * extent.largest_unit();
+        let in_flight = in_flight.min(read - pinned);
+        let at_edges = sums * extent.interval() * needs.sum + external + extent.unpacked();
+        let of_worker = paged + if read > 0 { at_edges } else { 0 };
+        let reading = in_flight + workers * extent.unpacked();
+        let sparse = if self.sparse && read > 0 {
+            sparse::likely_bytes(needs, extent, workers, reading)
+        } else {
+            0
+        };
+        let likely = tables(needs, extent) / 2
+            + signals
+            + vertex_bytes
+            + workers * of_worker
+            + in_flight
+            + pinned
+            + sparse;
+        likely.min(self.total_bytes)
+    }
+
+    /// Bytes of states and of signals in scratch, because they do not fit in memory.
+    pub fn paged_bytes(&self, needs: &Needs, extent: &Extent) -> [u64; 2] {
+        let [states, next, _] = needs.of_vertices(extent.vertices, extent.weighted);
+        let paged = |bytes: u64, resident: bool| if resident { 0 } else { bytes };
+        [paged(states, self.states_resident), paged(next, self.next_resident)]
+    }
+
+    /// Bytes of sums that a superstep over all edges spills between source windows.
+    pub fn spilled_bytes(&self, needs: &Needs, extent: &Extent) -> u64 {
+        if self.source_window.is_some() { extent.turns * extent.interval() * needs.sum } else { 0 }
+    }
+
+    /// Source windows of a superstep.
+    pub fn source_windows(&self, extent: &Extent) -> u64 {
+        self.source_window.map_or(1, |window| extent.vertices.div_ceil(window as u64).max(1))
+    }
+}
+
+/// Units that each worker holds, in addition to those in flight: one of every file.
+fn at_hand(extent: &Extent) -> u64 {
+    extent.columns().count() as u64 + u64::from(extent.weighted)
+}
+
+/// Vertices of the widest source window, a multiple of the interval. The signals of one interval
+/// are already reserved; those of more intervals come from `spare`. Among widths with equally many
+/// windows, the smallest is chosen.
+fn widest_window(extent: &Extent, of_interval: u64, spare: &mut u64) -> u64 {
+    let affordable = 1 + *spare / of_interval.max(1);
+    let windows = extent.intervals().div_ceil(affordable).max(1);
+    let intervals = extent.intervals().div_ceil(windows).max(1);
+    *spare -= (intervals - 1) * of_interval;
+    intervals << extent.interval_bits
+}
+
+/// Bytes of the tables of segments and intervals, and of the activity maps.
+fn tables(needs: &Needs, extent: &Extent) -> u64 {
+    // At most one item begins at a segment, or at an interval without segments.
+    let (segments, intervals) = (extent.segments(), extent.intervals());
+    let items = segments + intervals;
+    Schedule::memory_bytes(segments, items, intervals)
+        + intervals * (needs.partial + sweep::INTERVAL_BYTES)
+        + SpilledSums::memory_bytes(intervals, items)
+        + Frontier::memory_bytes(extent.vertices)
+}
+
+/// Takes `bytes` from `spare`, if it has enough.
+fn afford(spare: &mut u64, bytes: u64) -> bool {
+    let fits = bytes <= *spare;
+    *spare -= if fits { bytes } else { 0 };
+    fits
+}

@@ -1,0 +1,319 @@
+//! Forecast of a run: memory, disk, bytes moved and time, computed from its plan.
+//!
+//! Memory and disk are within a quarter of the measured values if the graph has the expected size.
+//! Time is an estimate, as bandwidths and the number of supersteps are. Invariant: a forecast reads
+//! nothing of a graph but its tables of segments.
+
+use brimful_graph::build::import::forecast::{Forecast as ImportForecast, forecast_index};
+use brimful_graph::build::sizes::Sizes;
+use brimful_store::{Budget, Resources};
+
+use crate::error::Result;
+use crate::gather;
+use crate::plan::division::Plan;
+use crate::plan::extent::{Extent, IndexExtent, ToBuild};
+use crate::plan::needs::{GatherNeeds, Needs};
+use crate::traverse::scan::Scan;
+
+/// Memory traffic, in bytes, equivalent to the work on one edge of a superstep: PageRank of RMAT-24
+/// takes .385 s where memory is read at 30 GB/s (bench/RESULTS.md). Making and reading neighbour
+/// lists takes about ten times as long, union-find three times.
+const EDGE_TRAFFIC: u64 = 43;
+const LIST_TRAFFIC: u64 = 430;
+const SCAN_TRAFFIC: u64 = 130;
+/// Supersteps of a program that settles, if there is more than one item, and its passes over all
+/// edges.
+const SUPERSTEPS_OF_ITEMS: u64 = 8;
+const PASSES_OF_ITEMS: f64 = 3.0;
+/// Bytes of a packed degree.
+const DEGREE_BYTES: u64 = 1;
+
+/// The length of a run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Steps {
+    /// Supersteps.
+    pub supersteps: u64,
+    /// Passes over all edges, in total.
+    pub passes: f64,
+    /// True if the numbers are guesses.
+    pub guessed: bool,
+}
+
+impl Steps {
+    /// Exactly so many supersteps over all edges.
+    pub fn exactly(supersteps: u64) -> Self {
+        Self { supersteps, passes: supersteps as f64, guessed: false }
+    }
+
+    /// About so many supersteps, with so many passes over all edges.
+    pub fn about(supersteps: u64, passes: f64) -> Self {
+        Self { supersteps, passes, guessed: true }
+    }
+
+    /// At most so many supersteps.
+    #[must_use]
+    pub fn at_most(self, supersteps: u64) -> Self {
+        if supersteps >= self.supersteps {
+            return self;
+        }
+        let passes = self.passes * supersteps as f64 / self.supersteps as f64;
+        Self { supersteps, passes, guessed: self.guessed }
+    }
+}
+
+/// Bandwidths in bytes per second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bandwidths {
+    /// Reading memory, with all threads.
+    pub memory: f64,
+    /// Reading the disk.
+    pub disk: f64,
+}
+
+/// The forecast of a run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Forecast {
+    /// The smallest budget that works, in bytes beyond those of the process.
+    pub minimum_bytes: u64,
+    /// Memory that the run is likely to fill, in bytes beyond those of the process.
+    pub memory_bytes: u64,
+    /// Memory of the result after the run, in bytes.
+    pub result_bytes: u64,
+    /// Bytes of scratch files, until the run ends.
+    pub scratch_bytes: u64,
+    /// The cost of building a missing index, which stays on disk.
+    pub index: Option<ImportForecast>,
+    /// Bytes that are read once and stay in memory.
+    pub read_once_bytes: u64,
+    /// Bytes read in a superstep over all edges.
+    pub read_bytes: u64,
+    /// Bytes written in a superstep over all edges.
+    pub written_bytes: u64,
+    /// Memory traffic equivalent to the work of a superstep over all edges, in bytes.
+    pub traffic_bytes: u64,
+    /// The length of the run.
+    pub steps: Steps,
+    /// False if bytes moved are unknown; they are then left out.
+    pub moves: bool,
+    /// False if the time depends on unknown factors.
+    pub timed: bool,
+}
+
+/// The graph of a run, and its resources.
+#[derive(Debug, Clone, Copy)]
+pub struct Setting<'e> {
+    /// The graph.
+    pub extent: &'e Extent,
+    /// Compute threads.
+    pub workers: usize,
+    /// Budget in bytes, beyond those of the process.
+    pub limit: u64,
+}
+
+impl<'e> Setting<'e> {
+    /// A run with `resources` on a graph of `extent`.
+    pub fn new(extent: &'e Extent, resources: &Resources) -> Self {
+        Self { extent, workers: resources.workers(), limit: resources.budget.limit() }
+    }
+
+    /// The smallest budget of a run over shards.
+    pub fn least_of_program(&self, needs: &Needs, asynchronous: bool) -> u64 {
+        self.with_index(Plan::minimum_bytes(needs, self.extent, asynchronous, self.workers))
+    }
+
+    /// The smallest budget of a run over neighbour lists.
+    pub fn least_of_lists(&self, needs: &GatherNeeds) -> u64 {
+        self.with_index(gather::plan::Plan::minimum_bytes(needs, self.extent, self.workers as u64))
+    }
+
+    /// The forecast of a program over shards that walks `first_indexes` of its indexes in the first
+    /// superstep.
+    ///
+    /// # Errors
+    /// Those of the plan, except for a budget below the minimum.
+    pub fn of_program(
+        &self,
+        needs: &Needs,
+        first_indexes: usize,
+        asynchronous: bool,
+        steps: Steps,
+    ) -> Result<Forecast> {
+        let Self { extent, workers, .. } = *self;
+        let minimum = self.least_of_program(needs, asynchronous);
+        let plan = Plan::new(needs, extent, asynchronous, workers, &self.budget(minimum))?;
+        let windows = plan.source_windows(extent);
+        let streamed = 1.0 - plan.pinned_bytes as f64 / extent.packed().max(1) as f64;
+        // A unit is read once for each window that has sources in it.
+        let of_index = |index: &IndexExtent| {
+            let packed: u64 = index.columns.iter().map(|column| column.packed).sum();
+            packed as f64 * (1.0 + (windows - 1) as f64 * index.reach)
+        };
+        let edges = extent.indexes.iter().map(of_index).sum::<f64>() * streamed.max(0.0);
+        let [states, next] = plan.paged_bytes(needs, extent);
+        let sums = plan.spilled_bytes(needs, extent);
+        let arrays = windows.saturating_mul(sums).saturating_add(states + next);
+        let has_degrees = plan.degrees_resident || !needs.degrees;
+        let degrees = if has_degrees { 0 } else { extent.vertices * DEGREE_BYTES };
+        // A program that walks one index at a time may end before it has read all of them, or
+        // without a superstep.
+        let first = first_indexes as f64 / extent.indexes.len().max(1) as f64;
+        let share = if steps.supersteps == 0 { 0.0 } else { steps.passes.max(first).min(1.0) };
+        let read = (share * extent.packed() as f64) as u64;
+        Ok(Forecast {
+            memory_bytes: plan.likely_bytes(needs, extent, workers, read),
+            result_bytes: if plan.states_resident { extent.vertices * needs.state } else { 0 },
+            scratch_bytes: states + next + if steps.supersteps == 0 { 0 } else { sums },
+            read_once_bytes: plan.pinned_bytes.min(read),
+            read_bytes: arrays.saturating_add(edges as u64 + degrees),
+            written_bytes: arrays,
+            traffic_bytes: EDGE_TRAFFIC * extent.edges()
+                + extent.vertices * 2 * (needs.state + needs.signal),
+            ..self.empty(minimum, steps)
+        })
+    }
+
+    /// The forecast of a program over neighbour lists.
+    ///
+    /// # Errors
+    /// Those of the plan, except for a budget below the minimum.
+    pub fn of_lists(&self, needs: &GatherNeeds, steps: Steps) -> Result<Forecast> {
+        let (extent, workers) = (self.extent, self.workers as u64);
+        let minimum = self.least_of_lists(needs);
+        let plan = gather::plan::Plan::new(needs, extent, workers, &self.budget(minimum))?;
+        let scratch = plan.scratch_bytes(needs, extent);
+        let states = extent.vertices * needs.state;
+        let spilled = plan.spilled_bytes(extent);
+        let in_shards = 1.0 - plan.spilled_edges(extent) as f64 / extent.edges().max(1) as f64;
+        let streamed = extent.packed() - plan.pinned_bytes.min(extent.packed());
+        let steps = match needs.settles && plan.items(extent) > 1 {
+            true => Steps::about(SUPERSTEPS_OF_ITEMS, PASSES_OF_ITEMS),
+            false => steps,
+        };
+        Ok(Forecast {
+            memory_bytes: plan.likely_bytes(needs, extent, workers),
+            result_bytes: if plan.resident { states } else { 0 },
+            scratch_bytes: scratch,
+            read_once_bytes: plan.pinned_bytes,
+            read_bytes: (streamed as f64 * in_shards) as u64 + scratch,
+            written_bytes: if plan.resident { 0 } else { states },
+            traffic_bytes: LIST_TRAFFIC * extent.edges() + spilled,
+            ..self.empty(minimum, steps)
+        })
+    }
+
+    /// The forecast of `passes` scans with arrays of so many bytes during and after the scans;
+    /// `result_bytes` of them stay.
+    pub fn of_scans(
+        &self,
+        (scanning, after): (u64, u64),
+        result_bytes: u64,
+        passes: u64,
+    ) -> Forecast {
+        let Self { extent, workers, .. } = *self;
+        let arrays = scanning.max(after);
+        let minimum = arrays + Scan::minimum_bytes(extent, workers);
+        let left = self.limit.max(minimum) - arrays;
+        let pinned = left.saturating_sub(Scan::minimum_bytes(extent, workers)).min(extent.packed());
+        let scan = Scan::likely_bytes(extent, left, workers);
+        Forecast {
+            memory_bytes: after.max(scanning + scan),
+            result_bytes,
+            read_once_bytes: pinned,
+            read_bytes: extent.packed() - pinned,
+            traffic_bytes: SCAN_TRAFFIC * extent.edges(),
+            ..self.empty(minimum, Steps { supersteps: 1, passes: passes as f64, guessed: false })
+        }
+    }
+
+    /// The forecast of a run that keeps vertices elsewhere, without bytes moved and time: smallest
+    /// budget, memory, result and disk, in bytes.
+    pub fn of_others(
+        &self,
+        [minimum, memory, result, scratch]: [u64; 4],
+        steps: Steps,
+    ) -> Forecast {
+        Forecast {
+            memory_bytes: memory,
+            result_bytes: result,
+            scratch_bytes: scratch,
+            moves: false,
+            timed: false,
+            ..self.empty(minimum, steps)
+        }
+    }
+
+    /// The budget, raised to the smallest that works.
+    fn budget(&self, minimum: u64) -> std::sync::Arc<Budget> {
+        Budget::new(self.limit.max(minimum), 0)
+    }
+
+    /// The cost of building a missing index.
+    fn index(&self) -> Option<ImportForecast> {
+        let Self { extent, workers, .. } = *self;
+        let missing = extent.indexes.iter().find_map(|index| Some((index.edges, index.to_build?)));
+        missing.map(|(edges, ToBuild { bytes, weighted })| {
+            let sizes = Sizes {
+                vertices: extent.vertices,
+                edges,
+                undirected: false,
+                weighted,
+                reverse: false,
+                bytes_per_edge: None,
+            };
+            forecast_index(&sizes, bytes, self.limit, workers)
+        })
+    }
+
+    /// The smallest budget for a run that needs `minimum` bytes, including the building of a
+    /// missing index before it.
+    fn with_index(&self, minimum: u64) -> u64 {
+        minimum.max(self.index().map_or(0, |index| index.minimum_bytes))
+    }
+
+    /// A forecast of nothing but the building of a missing index.
+    fn empty(&self, minimum: u64, steps: Steps) -> Forecast {
+        let index = self.index();
+        Forecast {
+            minimum_bytes: minimum.max(index.map_or(0, |index| index.minimum_bytes)),
+            memory_bytes: 0,
+            result_bytes: 0,
+            scratch_bytes: 0,
+            index,
+            read_once_bytes: 0,
+            read_bytes: 0,
+            written_bytes: 0,
+            traffic_bytes: 0,
+            steps,
+            moves: true,
+            timed: true,
+        }
+    }
+}
+
+impl Forecast {
+    /// The peak of memory, in bytes beyond those of the process: of the run, or of building an
+    /// index before it.
+    pub fn peak_bytes(&self) -> u64 {
+        self.memory_bytes.max(self.index.map_or(0, |index| index.memory_bytes))
+    }
+
+    /// The peak of disk, in bytes beyond the existing graph; a new index stays.
+    pub fn disk_bytes(&self) -> u64 {
+        let index = self.index.map_or(0, |index| index.graph_bytes);
+        index + self.scratch_bytes.max(self.index.map_or(0, |index| index.temporary_bytes))
+    }
+
+    /// Seconds of a superstep over all edges: the longer of moving its bytes and doing its work.
+    pub fn seconds_of_pass(&self, at: Bandwidths) -> f64 {
+        let moved = (self.read_bytes as f64 + self.written_bytes as f64) / at.disk;
+        moved.max(self.traffic_bytes as f64 / at.memory)
+    }
+
+    /// Seconds in total.
+    pub fn seconds(&self, at: Bandwidths) -> f64 {
+        let index = self.index.map_or(0.0, |index| index.seconds(at.memory, at.disk));
+        let run =
+            if self.steps.supersteps == 0 { 0.0 } else { self.read_once_bytes as f64 / at.disk };
+        index + run + self.steps.passes * self.seconds_of_pass(at)
+    }
+}

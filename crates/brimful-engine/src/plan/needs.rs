@@ -1,0 +1,109 @@
+//! The memory that a program needs for each vertex, in plain numbers, for a run and for its
+//! forecast.
+
+use std::sync::Mutex;
+
+use brimful_graph::Index;
+
+use crate::gather::Gather;
+use crate::vertex::aggregate::Aggregate;
+use crate::vertex::collect::Partial;
+use crate::vertex::combiner::Combiner;
+use crate::vertex::program::{Globals, Mode, Program, SignalOf, SumOf};
+
+/// Bytes and properties of a program over signals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Needs {
+    /// Bytes of a state.
+    pub state: u64,
+    /// Bytes of a signal.
+    pub signal: u64,
+    /// Bytes of a sum.
+    pub sum: u64,
+    /// Bytes of a target and its sum.
+    pub target_sum: u64,
+    /// Bytes of the partial result of an interval, including its lock.
+    pub partial: u64,
+    /// Degrees are used.
+    pub degrees: bool,
+    /// External ids are used.
+    pub external: bool,
+    /// All vertices signal in every superstep.
+    pub full: bool,
+    /// Vertices may signal in an order ([`Program::ORDERED`]).
+    pub ordered: bool,
+    /// Sums are the same in any order of signals ([`Combiner::COMMUTES`]).
+    pub commutes: bool,
+    /// Indexes that are walked.
+    pub indexes: &'static [Index],
+}
+
+impl Needs {
+    /// The needs of `program`.
+    pub fn of<P: Program>(program: &P) -> Self {
+        Self {
+            state: size_of::<P::State>() as u64,
+            signal: size_of::<SignalOf<P>>() as u64,
+            sum: size_of::<SumOf<P>>() as u64,
+            target_sum: size_of::<(u32, SumOf<P>)>() as u64,
+            partial: size_of::<Mutex<Partial<P::Aggregate>>>() as u64,
+            degrees: P::NEEDS_DEGREES,
+            external: P::NEEDS_EXTERNAL,
+            full: P::MODE == Mode::Full,
+            ordered: P::ORDERED,
+            commutes: P::Combiner::COMMUTES,
+            indexes: program.indexes(),
+        }
+    }
+
+    /// The number of indexes that `program` walks in the first superstep on so many vertices.
+    pub fn first_indexes<P: Program>(program: &P, vertices: u64) -> usize {
+        let start = Globals { vertices, superstep: 0, round: 0, aggregate: P::Aggregate::NOTHING };
+        program.indexes().iter().filter(|index| program.walks(**index, &start)).count()
+    }
+
+    /// Bytes of all states, of the next signals, and of degrees.
+    pub(crate) fn of_vertices(&self, vertices: u64, weighted: bool) -> [u64; 3] {
+        let degree = match (self.degrees, weighted) {
+            (false, _) => 0,
+            (true, false) => 4,
+            (true, true) => 8,
+        };
+        [vertices * self.state, vertices * self.signal, vertices * degree]
+    }
+
+    /// Bytes of a window of each of those arrays, if it is on disk, and of external ids.
+    pub(crate) fn windows(&self, window: u64) -> [u64; 4] {
+        let degrees = if self.degrees { 8 + 8 } else { 0 };
+        let external = if self.external { 8 } else { 0 };
+        [self.state, self.signal, degrees, external].map(|bytes| window * bytes)
+    }
+}
+
+/// Bytes and properties of a program over neighbour lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GatherNeeds {
+    /// Bytes of a state.
+    pub state: u64,
+    /// Bytes of scratch buffers for each neighbour of a vertex.
+    pub buffers: u64,
+    /// Degrees are used.
+    pub degrees: bool,
+    /// Final states follow from the final states of neighbours ([`Gather::SETTLES`]).
+    pub settles: bool,
+    /// The indexes from which lists are made.
+    pub indexes: &'static [Index],
+}
+
+impl GatherNeeds {
+    /// The needs of `program`.
+    pub fn of<G: Gather>(program: &G) -> Self {
+        Self {
+            state: size_of::<G::State>() as u64,
+            buffers: G::BUFFER_BYTES,
+            degrees: G::NEEDS_DEGREES,
+            settles: G::SETTLES,
+            indexes: program.indexes(),
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The user's options of a run.
+
+use std::path::PathBuf;
+
+use brimful_graph::Graph;
+use brimful_store::scratch::ScratchArray;
+use brimful_store::{DiskFolder, Folder, Resources};
+use bytemuck::Pod;
+
+use crate::checkpoint::CheckpointOptions;
+use crate::error::{Error, Result};
+use crate::vertex::combiner::Combiner;
+use crate::vertex::program::{Mode, Program};
+
+/// The traversal of supersteps in which not all vertices signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TraversalMode {
+    /// Sparse while the frontier is small and fits the budget, by the cost model.
+    #[default]
+    Auto,
+    /// All segments with signalling sources.
+    Dense,
+    /// Only blocks with edges of the frontier; dense if these reach too many vertices.
+    Sparse,
+}
+
+/// The user's options of a run.
+#[derive(Debug, Clone)]
+pub struct RunOptions {
+    /// The most supersteps.
+    pub max_supersteps: u64,
+    /// Seconds after which no superstep begins; at least one is done.
+    pub max_seconds: Option<f64>,
+    /// A vertex signals if its score exceeds this; `None`: [`crate::vertex::program::SIGNAL_THRESHOLD`].
+    pub signal_threshold: Option<f64>,
+    /// A vertex collects if its score exceeds this; `None`: [`crate::vertex::program::COLLECT_THRESHOLD`].
+    pub collect_threshold: Option<f64>,
+    /// Dense or sparse traversal, if both are possible; the result is the same.
+    pub traversal: TraversalMode,
+    /// Signals are received within the same sweep; for [`Program::ASYNCHRONOUS`] programs.
+    pub asynchronous: bool,
+    /// The run uses edge weights.
+    pub weighted: bool,
+    /// The folder for arrays that exceed the budget; `None`: beside the graph if that is writable,
+    /// else the system's folder for temporary files.
+    pub scratch: Option<PathBuf>,
+    /// Checkpoint and resume options; `None`: no checkpoints.
+    pub checkpoints: Option<CheckpointOptions>,
+}
+
+impl Default for RunOptions {
+    /// No limits except convergence, no weights, the default thresholds, no checkpoints.
+    fn default() -> Self {
+        Self {
+            max_supersteps: u64::MAX,
+            max_seconds: None,
+            signal_threshold: None,
+            collect_threshold: None,
+            traversal: TraversalMode::Auto,
+            asynchronous: false,
+            weighted: false,
+            scratch: None,
+            checkpoints: None,
+        }
+    }
+}
+
+impl RunOptions {
+    /// Calls `make` with the folder for scratch files.
+    pub(crate) fn in_scratch<T>(
+        &self,
+        graph: &Graph,
+        make: impl Fn(&dyn Folder) -> brimful_store::Result<T>,
+    ) -> Result<T> {
+        if let Some(scratch) = &self.scratch {
+            return Ok(make(&DiskFolder::new(scratch))?);
+        }
+        // A read-only graph is legitimate; a folder that the user named has no substitute.
+        Ok(make(graph.folder()).or_else(|_| make(&DiskFolder::new(std::env::temp_dir())))?)
+    }
+
+    /// An array of one record per vertex with edges, in memory or in scratch; its windows are the
+    /// intervals.
+    pub(crate) fn array<T: Pod + Send>(
+        &self,
+        resident: bool,
+        graph: &Graph,
+        resources: &Resources,
+    ) -> Result<ScratchArray<T>> {
+        let (vertices, window) =
+            (graph.connected() as usize, 1 << graph.description().interval_bits);
+        if resident {
+            return Ok(ScratchArray::resident(vertices, window));
+        }
+        self.in_scratch(graph, |folder| {
+            ScratchArray::paged(vertices, window, folder, &resources.job)
+        })
+    }
+
+    /// Refuses weights if `graph` has none.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] with the remedy.
+    pub fn check_weights(&self, graph: &Graph) -> Result<()> {
+        if self.weighted && !graph.description().weighted {
+            let what = format!(
+                "{} has no edge weights; import it with a weight column or run without --weighted (Python: weighted=)",
+                graph.path().display()
+            );
+            return Err(Error::Usage(what));
+        }
+        Ok(())
+    }
+
+    /// Refuses options that a program over neighbour lists does not support; `settles` is its
+    /// [`crate::Gather::SETTLES`].
+    pub(crate) fn check_gather(&self, settles: bool) -> Result<()> {
+        let given = [
+            (self.signal_threshold.is_some(), "signal threshold"),
+            (self.collect_threshold.is_some(), "collect threshold"),
+            (self.traversal != TraversalMode::Auto, "choice of a traversal"),
+            (self.asynchronous, "asynchronous mode"),
+        ];
+        if let Some((_, what)) = given.iter().find(|(given, _)| *given) {
+            return Err(Error::Usage(format!(
+                "a program over neighbour lists takes no {what}; leave it out"
+            )));
+        }
+        if settles && self.max_supersteps != u64::MAX {
+            let what = "a limit of supersteps does not apply to a program that settles: their number depends on the budget; leave it out";
+            return Err(Error::Usage(what.into()));
+        }
+        Ok(())
+    }
+
+    /// Refuses thresholds that `P` does not support.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] with the reason.
+    pub fn check<P: Program>(&self) -> Result<()> {
+        const {
+            assert!(
+                P::Combiner::IDEMPOTENT || !matches!(P::MODE, Mode::Idempotent),
+                "the mode is idempotent, but its combiner is not"
+            );
+            assert!(
+                !P::ORDERED
+                    || P::ASYNCHRONOUS
+                        && matches!(P::MODE, Mode::Idempotent)
+                        && size_of::<P::Aggregate>() == 0,
+                "only an asynchronous idempotent program without an aggregate can be ordered"
+            );
+        }
+        let given = [self.signal_threshold, self.collect_threshold];
+        if given.iter().flatten().any(|threshold| threshold.is_nan()) {
+            return Err(Error::Usage("a threshold must be a number".into()));
+        }
+        if self.asynchronous && (!P::ASYNCHRONOUS || P::MODE == Mode::Delta) {
+            let what = "this program needs synchronous supersteps; use --mode sync";
+            return Err(Error::Usage(what.into()));
+        }
+        if P::MODE == Mode::Full && given.iter().any(Option::is_some) {
+            let what = "this program signals everything in every superstep, so a threshold does not apply; leave it out";
+            return Err(Error::Usage(what.into()));
+        }
+        if P::MODE == Mode::Delta && self.collect_threshold.is_some() {
+            let what = "this program signals increments, which must all be collected, so a collect threshold does not apply; leave it out";
+            return Err(Error::Usage(what.into()));
+        }
+        Ok(())
+    }
+}

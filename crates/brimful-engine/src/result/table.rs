@@ -1,0 +1,388 @@
+//! A result as a table: the user's vertex ids, sorted, with one value each.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fmt::Write as _;
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::Arc;
+
+use brimful_graph::Graph;
+use brimful_graph::input::text::push_csv;
+use brimful_graph::read::name_cursor::{Labels, NameCursor};
+use brimful_store::Job;
+use brimful_store::external::OutputFile;
+
+use crate::error::Result;
+use crate::result::rows::Rows;
+pub use crate::result::values::{Column, Kind, Value, Values};
+
+/// Rows read at once.
+pub const BATCH_ROWS: usize = 64 << 10;
+
+/// The result of a run.
+///
+/// Raw values are those of [`Values`], except that vertices are the bits of their external ids.
+#[derive(Debug)]
+pub struct ResultTable {
+    graph: Arc<Graph>,
+    name: &'static str,
+    values: Values,
+    /// Order key of the smallest external id.
+    smallest_key: u64,
+}
+
+impl ResultTable {
+    /// A table of `values` under the column `name`.
+    pub fn new(graph: Arc<Graph>, name: &'static str, values: Values) -> Result<Self> {
+        let smallest_key = graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);
+        Ok(Self { graph, name, values, smallest_key })
+    }
+
+    /// Name of the value column.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The graph.
+    pub fn graph(&self) -> &Arc<Graph> {
+        &self.graph
+    }
+
+    /// The value column.
+    pub fn values(&self) -> &Values {
+        &self.values
+    }
+
+    /// Number of rows: one per vertex.
+    pub fn len(&self) -> u64 {
+        self.graph.vertices()
+    }
+
+    /// True if there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All rows by ascending vertex id.
+    pub fn rows(&self) -> Rows<&Self> {
+        Rows::new(self)
+    }
+
+    /// Replaces `out` by the values of `count` vertices with edges, from internal id `start` on.
+    pub(crate) fn read_raw(
+        &self,
+        start: u64,
+        count: usize,
+        out: &mut Vec<Option<u64>>,
+    ) -> Result<()> {
+        self.values.read(start as usize, count, out)?;
+        if self.values.kind() == Kind::Vertex {
+            out.iter_mut().flatten().for_each(|place| *place = self.id_at(*place));
+        }
+        Ok(())
+    }
+
+    fn id_at(&self, place: u64) -> u64 {
+        self.graph.id_type().from_order_key(self.smallest_key.wrapping_add(place))
+    }
+
+    /// The offset of the external id with the bits `id` from the smallest one, in order of keys.
+    fn place(&self, id: u64) -> u64 {
+        self.graph.id_type().order_key(id).wrapping_sub(self.smallest_key)
+    }
+
+    /// The value of the vertex without edges whose external id has the bits `id`.
+    pub(crate) fn isolated(&self, id: u64) -> Option<u64> {
+        let value = self.values.isolated(self.place(id));
+        if self.values.kind() == Kind::Vertex {
+            value.map(|place| self.id_at(place))
+        } else {
+            value
+        }
+    }
+
+    pub(crate) fn column(&self, raw: Vec<Option<u64>>) -> Column {
+        match self.values.kind() {
+            Kind::Float => {
+                Column::Float(raw.into_iter().map(|raw| raw.map(f64::from_bits)).collect())
+            }
+            Kind::Integer => {
+                Column::Integer(raw.into_iter().map(|raw| raw.map(u64::cast_signed)).collect())
+            }
+            Kind::Unsigned => Column::Unsigned(raw),
+            Kind::Vertex => Column::Ids(raw),
+        }
+    }
+
+    fn named(&self, raw: Option<u64>) -> Value {
+        let Some(raw) = raw else { return Value::Null };
+        match self.values.kind() {
+            Kind::Float => Value::Float(f64::from_bits(raw)),
+            Kind::Integer => Value::Integer(raw.cast_signed().into()),
+            Kind::Unsigned => Value::Integer(raw.into()),
+            Kind::Vertex => Value::Id(self.graph.id_type().number(raw)),
+        }
+    }
+
+    /// A number with the same order as the value.
+    fn order_key(&self, raw: u64) -> u64 {
+        match self.values.kind() {
+            Kind::Float => order_key(f64::from_bits(raw)),
+            Kind::Integer => raw ^ 1 << 63,
+            Kind::Unsigned => raw,
+            Kind::Vertex => self.graph.id_type().order_key(raw),
+        }
+    }
+
+    /// The value of one vertex, given by its external id.
+    pub fn value(&self, vertex: i128) -> Result<Value> {
+        self.value_at(self.graph.find(vertex)?)
+    }
+
+    /// The value of one vertex, given by its internal id.
+    pub fn value_at(&self, internal: u64) -> Result<Value> {
+        let mut raw = Vec::new();
+        if internal < self.graph.connected() {
+            self.read_raw(internal, 1, &mut raw)?;
+        } else {
+            let mut id = [0];
+            self.graph.external_ids(internal, &mut id)?;
+            raw.push(self.isolated(id[0]));
+        }
+        Ok(self.named(raw.first().copied().flatten()))
+    }
+
+    /// The `count` rows with the largest values, largest first, ties by vertex. Rows without a
+    /// value are left out. String ids are returned as their ranks.
+    pub fn top(&self, count: u64) -> Result<Vec<(i128, Value)>> {
+        let (mut top, mut rows) = (Top::new(self, count), Vec::new());
+        while let Some(mut more) = top.next_batch(BATCH_ROWS)? {
+            rows.append(&mut more);
+        }
+        Ok(rows)
+    }
+
+    /// The best `count` rows after `after`, the worst first.
+    fn best_after(&self, after: Option<Rank>, count: usize) -> Result<Vec<Row>> {
+        let mut best = Best { rows: BinaryHeap::new(), count, after };
+        let (mut raw, mut ids) = (Vec::new(), Vec::new());
+        let connected = self.graph.connected();
+        for start in (0..connected).step_by(BATCH_ROWS) {
+            let rows = (connected - start).min(BATCH_ROWS as u64) as usize;
+            self.read_raw(start, rows, &mut raw)?;
+            // Most batches have no candidate for the best rows; their ids need not be read.
+            if raw.iter().flatten().any(|raw| best.could_take(self.order_key(*raw))) {
+                ids.resize(rows, 0);
+                self.graph.external_ids(start, &mut ids)?;
+                self.offer(&mut best, &ids, &raw);
+            }
+        }
+        for start in (connected..self.len()).step_by(BATCH_ROWS) {
+            ids.resize((self.len() - start).min(BATCH_ROWS as u64) as usize, 0);
+            self.graph.external_ids(start, &mut ids)?;
+            raw.clear();
+            raw.extend(ids.iter().map(|id| self.isolated(*id)));
+            self.offer(&mut best, &ids, &raw);
+        }
+        let mut rows: Vec<Row> = best.rows.into_iter().map(|Reverse(row)| row).collect();
+        rows.sort_unstable();
+        Ok(rows)
+    }
+
+    fn offer(&self, best: &mut Best, ids: &[u64], raw: &[Option<u64>]) {
+        let values = ids.iter().zip(raw).filter_map(|(&id, raw)| Some((id, (*raw)?)));
+        for (id, raw) in values {
+            let (key, id) = (self.order_key(raw), self.graph.id_type().order_key(id));
+            if best.could_take(key) && best.after.is_none_or(|after| (key, Reverse(id)) < after) {
+                best.rows.push(Reverse((key, Reverse(id), raw)));
+                if best.rows.len() > best.count {
+                    best.rows.pop();
+                }
+            }
+        }
+    }
+
+    /// Writes `vertex,<name>` and a line per vertex. Floats are written so that reading them gives
+    /// the same bits; a missing value is an empty field.
+    pub fn write_csv(&self, path: &Path, overwrite: bool, job: &Job) -> Result<()> {
+        let mut out = OutputFile::create(path, overwrite)?;
+        out.write(format!("vertex,{}\n", self.name).as_bytes())?;
+        job.begin("write result", self.len());
+        let mut text = String::new();
+        let mut rows = self.rows();
+        let mut names = NameCursor::default();
+        while let Some((vertices, column)) = rows.next_batch(BATCH_ROWS)? {
+            let vertices: Vec<Option<u64>> = vertices.into_iter().map(Some).collect();
+            let mut start = 0;
+            while start < vertices.len() {
+                job.check()?;
+                text.clear();
+                let named = match &column {
+                    Column::Ids(values) => &values[start..],
+                    _ => &[],
+                };
+                let ends = [&vertices[start..], named];
+                let ends = if named.is_empty() { &ends[..1] } else { &ends[..] };
+                let (rows, ids) = IdTexts::rows(&self.graph, &mut names, ends)?;
+                let part = start..start + rows;
+                let (Some(vertices), named) = (ids.first(), ids.get(1)) else { break };
+                match &column {
+                    Column::Float(values) => {
+                        write_rows(&mut text, vertices, &values[part], |out, _, value| {
+                            write!(out, "{value:?}")
+                        });
+                    }
+                    Column::Integer(values) => {
+                        write_rows(&mut text, vertices, &values[part], |out, _, value| {
+                            write!(out, "{value}")
+                        });
+                    }
+                    Column::Unsigned(values) => {
+                        write_rows(&mut text, vertices, &values[part], |out, _, value| {
+                            write!(out, "{value}")
+                        });
+                    }
+                    Column::Ids(values) => {
+                        write_rows(&mut text, vertices, &values[part], |out, at, _| {
+                            named.map_or(Ok(()), |named| named.write(out, at))
+                        });
+                    }
+                }
+                out.write(text.as_bytes())?;
+                job.advance(rows as u64);
+                start += rows;
+            }
+        }
+        Ok(out.finish()?)
+    }
+}
+
+/// Ids to write.
+enum IdTexts {
+    Numbers(Vec<i128>),
+    Names(Labels),
+}
+
+impl IdTexts {
+    /// The ids of the first rows of `columns`, and the number of rows.
+    fn rows(
+        graph: &Graph,
+        names: &mut NameCursor,
+        columns: &[&[Option<u64>]],
+    ) -> Result<(usize, Vec<Self>)> {
+        if graph.longest_name().is_some() {
+            let (rows, labels) = names.rows(graph, columns)?;
+            return Ok((rows, labels.into_iter().map(Self::Names).collect()));
+        }
+        // A missing id is not written.
+        let number = |id: &Option<u64>| id.map_or(0, |id| graph.id_type().number(id));
+        let numbers = columns.iter().map(|ids| Self::Numbers(ids.iter().map(number).collect()));
+        Ok((columns.first().map_or(0, |ids| ids.len()), numbers.collect()))
+    }
+
+    fn write(&self, text: &mut String, at: usize) -> std::fmt::Result {
+        match self {
+            Self::Numbers(numbers) => {
+                numbers.get(at).map_or(Ok(()), |number| write!(text, "{number}"))
+            }
+            Self::Names(labels) => {
+                push_csv(labels.get(at), text);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Writes rows; `write` receives the number of a row and its value.
+fn write_rows<T: Copy>(
+    text: &mut String,
+    ids: &IdTexts,
+    values: &[Option<T>],
+    write: impl Fn(&mut String, usize, T) -> std::fmt::Result,
+) {
+    // Writing to a string cannot fail.
+    let _ = values.iter().enumerate().try_for_each(|(at, value)| {
+        ids.write(text, at)?;
+        text.write_char(',')?;
+        value.map_or(Ok(()), |value| write(text, at, value))?;
+        text.write_char('\n')
+    });
+}
+
+/// Order key of a value, and order key of its vertex's id: ties go to the smaller id.
+type Rank = (u64, Reverse<u64>);
+
+/// A rank and the raw value.
+type Row = (u64, Reverse<u64>, u64);
+
+/// The most rows that a search for the best holds at once.
+const TOP_ROWS: u64 = 1 << 17;
+
+/// An iterator over the rows with the largest values.
+///
+/// It reads all rows again for every `TOP_ROWS` results, so that memory is bounded for any count.
+pub struct Top<T> {
+    table: T,
+    left: u64,
+    /// The next rows, the first one last.
+    found: Vec<Row>,
+    /// The last row found.
+    after: Option<Rank>,
+}
+
+impl<T: Deref<Target = ResultTable>> Top<T> {
+    /// The best `count` rows of `table`.
+    pub fn new(table: T, count: u64) -> Self {
+        Self { table, left: count, found: Vec::new(), after: None }
+    }
+
+    /// The table.
+    pub fn table(&self) -> &T {
+        &self.table
+    }
+
+    /// The next rows, at most `most`; `None` at the end.
+    pub fn next_batch(&mut self, most: usize) -> Result<Option<Vec<(i128, Value)>>> {
+        if self.found.is_empty() && self.left > 0 {
+            let wanted = self.left.min(TOP_ROWS);
+            self.found = self.table.best_after(self.after, wanted as usize)?;
+            // Fewer rows than wanted are the last ones.
+            self.left = if (self.found.len() as u64) < wanted { 0 } else { self.left - wanted };
+            self.after = self.found.first().map(|row| (row.0, row.1));
+        }
+        if self.found.is_empty() {
+            return Ok(None);
+        }
+        let id_type = self.table.graph.id_type();
+        let shown = |row: Row| {
+            (id_type.number(id_type.from_order_key(row.1.0)), self.table.named(Some(row.2)))
+        };
+        let first = self.found.len().saturating_sub(most);
+        Ok(Some(self.found.drain(first..).rev().map(shown).collect()))
+    }
+}
+
+/// The best rows so far, the worst of them on top.
+struct Best {
+    rows: BinaryHeap<Reverse<Row>>,
+    count: usize,
+    /// Rows up to this one were found before.
+    after: Option<Rank>,
+}
+
+impl Best {
+    fn could_take(&self, key: u64) -> bool {
+        if self.after.is_some_and(|after| key > after.0) {
+            return false;
+        }
+        self.rows.len() < self.count
+            || self.rows.peek().is_some_and(|Reverse(worst)| key >= worst.0)
+    }
+}
+
+/// A number with the same order as the float (IEEE 754 total order).
+fn order_key(value: f64) -> u64 {
+    let bits = value.to_bits();
+    if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
+}

@@ -1,0 +1,11 @@
+//! The edges of a superstep: dense and sparse traversal, and the order of both.
+
+pub mod adjacency;
+pub(crate) mod frontier;
+pub mod residency;
+pub mod scan;
+pub(crate) mod schedule;
+pub(crate) mod sparse;
+pub(crate) mod sums;
+pub(crate) mod sweep;
+pub(crate) mod worklist;

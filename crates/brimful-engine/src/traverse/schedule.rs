@@ -1,0 +1,182 @@
+//! The order of segments in a sweep.
+//!
+//! Work is cut into items, in a fixed order: one window of a *heavy* interval, which has several,
+//! or a run of *light* intervals. The items of a heavy interval, or one item of light ones, are a
+//! block.
+
+use std::ops::Range;
+
+use brimful_graph::read::shards::Segment;
+
+use crate::traverse::residency::Resident;
+
+/// Fewest and most edges of an item of light intervals; a vertex counts as an edge. Small items let
+/// workers end together; large ones read whole units.
+const ITEM_EDGES: (u64, u64) = (1 << 16, 1 << 21);
+/// Number of items of a graph of medium size.
+const ITEMS: u64 = 64;
+
+/// A segment to walk.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Step {
+    pub(crate) interval: usize,
+    pub(crate) file: usize,
+    pub(crate) segment: usize,
+}
+
+/// A window of a heavy interval, or a run of light ones.
+#[derive(Debug, Clone)]
+pub(crate) struct Item {
+    pub(crate) intervals: Range<usize>,
+    pub(crate) steps: Range<usize>,
+    /// Position among the items of a heavy interval, and their number.
+    pub(crate) turn: usize,
+    pub(crate) turns: usize,
+}
+
+/// A heavy interval or a run of light ones: its intervals, and its items.
+#[derive(Debug, Clone)]
+pub(crate) struct ScheduleBlock {
+    pub(crate) intervals: Range<usize>,
+    pub(crate) items: Range<usize>,
+}
+
+/// The items of all intervals, in order.
+pub(crate) struct Schedule {
+    pub(crate) steps: Vec<Step>,
+    pub(crate) items: Vec<Item>,
+    blocks: Vec<ScheduleBlock>,
+    /// The block of each interval.
+    pub(crate) block_of: Vec<usize>,
+    pub(crate) intervals: usize,
+}
+
+impl Schedule {
+    /// Most bytes of memory of a schedule of so many segments, items and intervals.
+    pub(crate) fn memory_bytes(segments: u64, items: u64, intervals: u64) -> u64 {
+        let of_item = size_of::<Item>() + size_of::<ScheduleBlock>();
+        // A growing list takes up to twice the memory of its contents.
+        2 * (segments * size_of::<Step>() as u64 + items * of_item as u64)
+            + intervals * size_of::<usize>() as u64
+    }
+
+    pub(crate) fn new(files: &[Resident], intervals: usize, interval_bits: u32) -> Self {
+        let edges: u64 = files.iter().map(|file| file.shards().edges()).sum();
+        let enough = (edges / ITEMS).clamp(ITEM_EDGES.0, ITEM_EDGES.1);
+        let mut schedule = Self {
+            steps: Vec::new(),
+            items: Vec::new(),
+            blocks: Vec::new(),
+            block_of: vec![0; intervals],
+            intervals,
+        };
+        let mut next = vec![0; files.len()];
+        // The first interval and step of the open item of light intervals, and its weight.
+        let mut light: Option<(usize, usize, u64)> = None;
+        for interval in 0..intervals {
+            let shards = files.iter().zip(&mut next).enumerate().map(|(file, (resident, next))| {
+                let segments = resident.shards().segments();
+                let length =
+                    segments[*next..].iter().take_while(|s| s.interval == interval as u64).count();
+                *next += length;
+                (file, *next - length..*next)
+            });
+            let shards: Vec<(usize, Range<usize>)> =
+                shards.filter(|(_, range)| !range.is_empty()).collect();
+            let of = |file: usize, segment: usize| &files[file].shards().segments()[segment];
+            let heavy = shards.iter().any(|(file, range)| of(*file, range.end - 1).window > 0);
+            let splits = |(file, range): &(usize, Range<usize>)| {
+                of(*file, range.start).begins_unit || files[*file].is_pinned(range.start)
+            };
+            let full = light.is_some_and(|(_, _, weight)| weight >= enough)
+                && shards.first().is_none_or(splits);
+            if heavy || full {
+                schedule.close(&mut light, interval);
+            }
+            if heavy {
+                schedule.push_windows(interval, &shards, of);
+                continue;
+            }
+            let (_, _, weight) = light.get_or_insert((interval, schedule.steps.len(), 0));
+            *weight += 1 << interval_bits;
+            for (file, range) in shards {
+                *weight +=
+                    range.clone().map(|segment| u64::from(of(file, segment).edges)).sum::<u64>();
+                schedule.steps.extend(range.map(|segment| Step { interval, file, segment }));
+            }
+        }
+        schedule.close(&mut light, intervals);
+        schedule.close_blocks();
+        schedule
+    }
+
+    /// Groups the items into blocks.
+    fn close_blocks(&mut self) {
+        let mut items = 0;
+        for part in self.items.chunk_by(|a, b| a.intervals == b.intervals) {
+            let intervals = part[0].intervals.clone();
+            self.block_of[intervals.clone()].fill(self.blocks.len());
+            self.blocks.push(ScheduleBlock { intervals, items: items..items + part.len() });
+            items += part.len();
+        }
+    }
+
+    /// Heavy intervals and runs of light ones, in order; together they are all intervals.
+    pub(crate) fn blocks(&self) -> &[ScheduleBlock] {
+        &self.blocks
+    }
+
+    /// The segments of a block, in order.
+    pub(crate) fn steps(&self, block: &ScheduleBlock) -> impl Iterator<Item = Step> + '_ {
+        self.items[block.items.clone()]
+            .iter()
+            .flat_map(|item| self.steps[item.steps.clone()].iter().copied())
+    }
+
+    /// The segments of a block: file and number within it.
+    pub(crate) fn segments(
+        &self,
+        block: &ScheduleBlock,
+    ) -> impl Iterator<Item = (usize, usize)> + '_ {
+        self.steps(block).map(|step| (step.file, step.segment))
+    }
+
+    /// Ends the open item of light intervals before `interval`.
+    fn close(&mut self, light: &mut Option<(usize, usize, u64)>, interval: usize) {
+        if let Some((first, step, _)) = light.take() {
+            let (intervals, steps) = (first..interval, step..self.steps.len());
+            self.items.push(Item { intervals, steps, turn: 0, turns: 1 });
+        }
+    }
+
+    fn push_windows<'s>(
+        &mut self,
+        interval: usize,
+        shards: &[(usize, Range<usize>)],
+        of: impl Fn(usize, usize) -> &'s Segment,
+    ) {
+        let first = self.items.len();
+        for (file, range) in shards {
+            for segment in range.clone() {
+                if segment == range.start
+                    || of(*file, segment).window != of(*file, segment - 1).window
+                {
+                    let (steps, turn) =
+                        (self.steps.len()..self.steps.len(), self.items.len() - first);
+                    self.items.push(Item {
+                        intervals: interval..interval + 1,
+                        steps,
+                        turn,
+                        turns: 0,
+                    });
+                }
+                self.steps.push(Step { interval, file: *file, segment });
+                if let Some(item) = self.items.last_mut() {
+                    item.steps.end = self.steps.len();
+                }
+            }
+        }
+        let turns = self.items.len() - first;
+        self.items[first..].iter_mut().for_each(|item| item.turns = turns);
+    }
+}

@@ -1,0 +1,517 @@
+//! Sparse traversal: a superstep that decodes only the blocks with edges of the frontier.
+//!
+//! Each interval is combined by itself, in the order of dense traversal, into the sums of the
+//! targets that receive a signal. After all intervals, these targets collect, in order of their
+//! ids. Of a unit that is not in memory, single blocks are read if few are needed, each against its
+//! own checksum. Weights and segments compressed by lz4 are read in whole units only. Invariant:
+//! states, signals and aggregates are the same bits as in dense traversal.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use brimful_graph::codec::{BATCH, Unpack};
+use brimful_graph::read::directory::Directory;
+use brimful_store::Resources;
+
+use crate::error::Result;
+use crate::plan::cost_model::{CostModel, within};
+use crate::plan::extent::Extent;
+use crate::plan::needs::Needs;
+use crate::result::stats::Swept;
+use crate::traverse::residency::{Resident, Shard, Spare, segments_of_intervals};
+use crate::traverse::sweep::Sources;
+use crate::vertex::batch::Batcher;
+use crate::vertex::combiner::Combiner;
+use crate::vertex::program::{Program, SignalOf, is_left_out};
+
+/// Sparse traversal is tried if at most one vertex in so many signals.
+pub(crate) const SOURCES_PER_SIGNAL: u64 = 32;
+/// It is abandoned if more than one vertex in so many receives a signal: dense is faster then.
+const TARGETS_PER_SUM: u64 = 16;
+/// These limits are at least so many vertices, on any graph.
+const FEWEST: u64 = 1 << 12;
+/// Frontiers up to this size are not worth waking other threads for.
+pub(crate) const FEW: usize = 64;
+
+/// The sums of one interval: targets within the interval, ascending, and their sums.
+pub(crate) type TargetSums<S> = Vec<(u32, S)>;
+
+/// The positions of each interval's edges, for reading few of them.
+pub(crate) struct Sparse<S> {
+    /// One for each index.
+    directories: Vec<Directory>,
+    /// For each interval, its segments in each index.
+    intervals: Vec<Shard>,
+    /// For each interval, the first and the last source of its segments.
+    spans: Vec<(u64, u64)>,
+    vertices: u64,
+    /// One for each worker.
+    buffers: Vec<Mutex<SparseBuffers<S>>>,
+}
+
+/// The input of a sparse superstep.
+pub(crate) struct Combine<'a, P: Program> {
+    pub(crate) program: &'a P,
+    /// For each file, whether its edges are walked.
+    pub(crate) walked: &'a [bool],
+    pub(crate) files: &'a [Resident],
+    pub(crate) signals: &'a [SignalOf<P>],
+    pub(crate) frontier: &'a [u64],
+    /// For each interval, whether all of its vertices are finished.
+    pub(crate) finished: &'a [bool],
+    pub(crate) weighted: bool,
+    pub(crate) interval_bits: u32,
+    /// `None`: everything is in memory.
+    pub(crate) costs: Option<&'a CostModel>,
+}
+
+/// The result of combining in a sparse superstep.
+pub(crate) struct CombinedIntervals<S> {
+    /// Sums by interval, ascending; intervals without any are left out.
+    pub(crate) intervals: Vec<(usize, TargetSums<S>)>,
+    pub(crate) swept: Swept,
+}
+
+/// The largest frontier for sparse traversal.
+fn most_sources(vertices: u64) -> u64 {
+    (vertices / SOURCES_PER_SIGNAL).max(FEWEST)
+}
+
+fn most_targets(vertices: u64) -> u64 {
+    (vertices / TARGETS_PER_SUM).max(FEWEST)
+}
+
+/// Bytes of memory that sparse supersteps take at most beyond the `reading` bytes with which a
+/// dense superstep reads. The working memory of the two is never allocated at the same time.
+pub(crate) fn memory_bytes(needs: &Needs, extent: &Extent, workers: u64, reading: u64) -> u64 {
+    pinned_bytes(extent) + working_bytes(needs, extent, workers).saturating_sub(reading)
+}
+
+/// Bytes that sparse supersteps are likely to take beyond those: growing lists may be half empty.
+pub(crate) fn likely_bytes(needs: &Needs, extent: &Extent, workers: u64, reading: u64) -> u64 {
+    let working = targets(extent) * needs.target_sum / 2 + sums(needs, extent, workers);
+    directories(extent) + lists(extent) / 2 + working.saturating_sub(reading)
+}
+
+/// Bytes that stay from superstep to superstep: directories, and the lists of this and the next
+/// frontier.
+fn pinned_bytes(extent: &Extent) -> u64 {
+    directories(extent) + lists(extent)
+}
+
+/// Bytes of working memory: sums of targets and of intervals, and for each worker a unit of every
+/// file.
+fn working_bytes(needs: &Needs, extent: &Extent, workers: u64) -> u64 {
+    let units: u64 = extent.columns().map(|column| column.largest).sum();
+    targets(extent) * needs.target_sum
+        + sums(needs, extent, workers)
+        + workers * (units + extent.unpacked())
+}
+
+fn directories(extent: &Extent) -> u64 {
+    extent.indexes.iter().map(|index| index.directory).sum()
+}
+
+/// Bytes of the frontier of this superstep, and of the next one.
+fn lists(extent: &Extent) -> u64 {
+    (most_sources(extent.vertices).min(extent.vertices) + targets(extent)) * 8
+}
+
+fn targets(extent: &Extent) -> u64 {
+    most_targets(extent.vertices).min(extent.vertices)
+}
+
+/// Bytes of sums, marks and lists of touched targets.
+fn sums(needs: &Needs, extent: &Extent, workers: u64) -> u64 {
+    let window = if extent.indexes.is_empty() { 0 } else { extent.interval().min(extent.vertices) };
+    workers * window * (needs.sum + 1 + 4 + needs.target_sum)
+}
+
+impl<S: Copy + Send> Sparse<S> {
+    /// Reads the directories of `files`.
+    pub(crate) fn load(
+        files: &[Resident],
+        intervals: usize,
+        vertices: u64,
+        workers: usize,
+    ) -> Result<Self> {
+        let intervals = segments_of_intervals(files.iter().map(Resident::shards), intervals);
+        let spans = intervals.iter().map(|shard| span(files, shard)).collect();
+        let directories =
+            files.iter().map(|file| Directory::load(file.shards())).collect::<Result<_, _>>()?;
+        let buffers = (0..workers).map(|_| Mutex::default()).collect();
+        Ok(Self { directories, intervals, spans, vertices, buffers })
+    }
+
+    /// Frees the working memory of all workers; a dense superstep needs it.
+    pub(crate) fn release(&self) {
+        for buffers in &self.buffers {
+            *buffers.lock().unwrap_or_else(PoisonError::into_inner) = SparseBuffers::default();
+        }
+    }
+
+    /// True if a frontier of `count` vertices fits in memory for sparse traversal.
+    pub(crate) fn fits(&self, count: u64) -> bool {
+        count <= most_sources(self.vertices)
+    }
+
+    /// The costs of both traversals; `None` if few vertices signal and all edges are in memory.
+    pub(crate) fn costs<P: Program<Combiner: Combiner<Sum = S>>>(
+        &self,
+        combine: &Combine<'_, P>,
+    ) -> Option<CostModel> {
+        let Combine { frontier, weighted, walked, files, .. } = *combine;
+        if frontier.len() <= FEW && files.iter().all(Resident::is_loaded) {
+            return None;
+        }
+        let (intervals, directories) = (&self.intervals, &self.directories);
+        Some(CostModel::new(
+            frontier,
+            self.vertices,
+            weighted,
+            walked,
+            files,
+            intervals,
+            directories,
+        ))
+    }
+
+    /// Combines the signals of the frontier. `None`, without effect, if they reach too many
+    /// vertices.
+    pub(crate) fn combine<P: Program<Combiner: Combiner<Sum = S>>>(
+        &self,
+        combine: &Combine<'_, P>,
+        resources: &Resources,
+    ) -> Result<Option<CombinedIntervals<S>>> {
+        let most = most_targets(self.vertices);
+        // The first intervals have the most edges, so they come last: the superstep may be given
+        // up.
+        let intervals = (0..self.intervals.len()).rev();
+        let walked: Vec<usize> =
+            intervals.filter(|interval| self.may_reach(combine, *interval)).collect();
+        let (next, reached) = (AtomicUsize::new(0), AtomicU64::new(0));
+        let swept = Mutex::new(Swept::default());
+        let stop = AtomicBool::new(false);
+        let work = |worker: usize| -> Result<Vec<(usize, TargetSums<S>)>> {
+            let mut buffers = self.buffers[worker].lock().unwrap_or_else(PoisonError::into_inner);
+            let mut combined = Vec::new();
+            while let Some(&interval) = walked.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                let target_sums =
+                    self.interval(combine, interval, &mut buffers, &swept).inspect_err(|_| {
+                        stop.store(true, Ordering::Relaxed);
+                    })?;
+                if target_sums.is_empty() {
+                    continue;
+                }
+                let count = target_sums.len() as u64;
+                if reached.fetch_add(count, Ordering::Relaxed) + count > most {
+                    stop.store(true, Ordering::Relaxed);
+                }
+                combined.push((interval, target_sums));
+                resources.job.check()?;
+            }
+            Ok(combined)
+        };
+        let mut intervals = if combine.frontier.len() <= FEW {
+            work(0)?
+        } else {
+            let parts = resources.broadcast(work);
+            parts.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect()
+        };
+        if reached.into_inner() > most {
+            return Ok(None);
+        }
+        intervals.sort_unstable_by_key(|(interval, _)| *interval);
+        Ok(Some(CombinedIntervals {
+            intervals,
+            swept: swept.into_inner().unwrap_or_else(PoisonError::into_inner),
+        }))
+    }
+
+    /// True if an interval with unfinished vertices has segments whose source range may signal.
+    fn may_reach<P: Program>(&self, combine: &Combine<'_, P>, interval: usize) -> bool {
+        let (first, last) = self.spans[interval];
+        let from = combine.frontier.partition_point(|source| *source < first);
+        combine.frontier.get(from).is_some_and(|source| *source <= last)
+            && !combine.finished[interval]
+    }
+
+    /// Combines the signals of the frontier into one interval.
+    fn interval<P: Program<Combiner: Combiner<Sum = S>>>(
+        &self,
+        combine: &Combine<'_, P>,
+        interval: usize,
+        buffers: &mut SparseBuffers<S>,
+        swept: &Mutex<Swept>,
+    ) -> Result<TargetSums<S>> {
+        // The target_sums of each window that has any, in order.
+        let mut windows: Vec<TargetSums<S>> = Vec::new();
+        let mut count = Swept::default();
+        for (file, range) in
+            self.intervals[interval].iter().filter(|(file, _)| combine.walked[*file])
+        {
+            let segments = combine.files[*file].shards().segments();
+            let mut window = segments[range.start].window;
+            for index in range.clone() {
+                let segment = &segments[index];
+                if segment.window != window {
+                    window = segment.window;
+                    buffers.sums.drain_into::<P::Combiner>(&mut windows);
+                }
+                let sources = within(combine.frontier, segment);
+                if !sources.is_empty() {
+                    count += self.segment(combine, *file, index, sources, buffers)?;
+                }
+            }
+            buffers.sums.drain_into::<P::Combiner>(&mut windows);
+        }
+        if count.edges > 0 {
+            *swept.lock().unwrap_or_else(PoisonError::into_inner) += count;
+        }
+        if windows.len() > 1 {
+            for target_sums in std::mem::take(&mut windows) {
+                for (target, sum) in target_sums {
+                    let total = buffers.sums.at::<P::Combiner>(target, 1 << combine.interval_bits);
+                    *total = P::Combiner::merge(*total, sum);
+                }
+            }
+            buffers.sums.drain_into::<P::Combiner>(&mut windows);
+        }
+        let target_sums = windows.pop().unwrap_or_default();
+        // Targets ascend, so the last one decides. The last interval has fewer vertices than
+        // others.
+        let first = interval << combine.interval_bits;
+        let beyond = target_sums
+            .last()
+            .is_some_and(|(target, _)| first + *target as usize >= combine.signals.len());
+        match self.intervals[interval].first() {
+            Some((file, range)) if beyond => {
+                Err(combine.files[*file].shards().contradiction(range.start).into())
+            }
+            _ => Ok(target_sums),
+        }
+    }
+
+    /// Combines the signals of `sources`, ascending, along the edges of one segment.
+    fn segment<P: Program<Combiner: Combiner<Sum = S>>>(
+        &self,
+        combine: &Combine<'_, P>,
+        file: usize,
+        index: usize,
+        sources: &[u64],
+        buffers: &mut SparseBuffers<S>,
+    ) -> Result<Swept> {
+        let (resident, directory) = (&combine.files[file], &self.directories[file]);
+        let shards = resident.shards();
+        let segment = &shards.segments()[index];
+        let unit = shards.unit(index);
+        let SparseBuffers { sums, spares, plain, single, values, unpacked, unpack } = buffers;
+        let [spare, spare_weights] = spares.entry(file);
+        let one_by_one = combine.costs.is_some_and(|costs| costs.one_by_one(file, unit));
+        let whole = if one_by_one {
+            *unpacked = None;
+            None
+        } else if segment.packing.compressed && *unpacked == Some((file, index)) {
+            Some(&plain[..])
+        } else {
+            *unpacked = None;
+            let bytes = shards.plain(index, resident.unit(0, unit, spare)?, plain)?;
+            *unpacked = segment.packing.compressed.then_some((file, index));
+            Some(bytes)
+        };
+        let weights = match combine.weighted {
+            true => Some(shards.weights(index, resident.unit(1, unit, spare_weights)?)?),
+            false => None,
+        };
+        let first_target = segment.interval << combine.interval_bits;
+        let (mut done, mut count) = (0, Swept::default());
+        let firsts = (segment.first_source, first_target);
+        let mut batcher = combine.program.batched().map(|batched| {
+            Batcher::new(batched, Sources::all(combine.signals), firsts, combine.weighted)
+        });
+        for &source in sources {
+            let found = directory.find(index, done, (source - segment.first_source) as u32);
+            for block in found.start.max(done)..found.end {
+                let block = directory.block(index, block, segment.plain);
+                let range = block.bytes.start as usize..block.bytes.end as usize;
+                let bytes = match whole {
+                    Some(bytes) => bytes.get(range).unwrap_or_default(),
+                    None => {
+                        shards.read_part(index, block.bytes.clone(), single)?;
+                        if !block.is(single) {
+                            return Err(shards
+                                .file()
+                                .corrupt(unit, "a block of edges fails its checksum")
+                                .into());
+                        }
+                        &single[..]
+                    }
+                };
+                count.edges += u64::from(block.start.edges);
+                let mut packed = weights.map(|weights| weights.skip(block.first_edge));
+                let (codec, bits) = (segment.packing.codec, combine.interval_bits);
+                let is_sound =
+                    codec.decode_block(bytes, block.start, bits, *unpack, &mut |base, keys| {
+                        if let Some(packed) = &mut packed {
+                            packed.take(&mut values[..keys.len()]);
+                        }
+                        let base = (segment.first_source + base) as usize;
+                        let signals = combine.signals.get(base..).unwrap_or_default();
+                        keys.iter().zip(&*values).all(|(key, &weight)| {
+                            let offset = (key >> combine.interval_bits) as usize;
+                            let Some(&signal) = signals.get(offset) else {
+                                return false;
+                            };
+                            let target = key & ((1 << combine.interval_bits) - 1);
+                            let is_self_loop =
+                                (base + offset) as u64 == first_target + u64::from(target);
+                            if !is_left_out::<P>(signal, is_self_loop) {
+                                let sum =
+                                    sums.at::<P::Combiner>(target, 1 << combine.interval_bits);
+                                count.signals += 1;
+                                if batcher.is_none() {
+                                    *sum = P::Combiner::combine(
+                                        *sum,
+                                        combine.program.along(signal, weight),
+                                    );
+                                }
+                            }
+                            true
+                        }) && batcher.as_mut().is_none_or(|batcher| {
+                            batcher.add(
+                                base as u64,
+                                keys,
+                                combine.interval_bits,
+                                values,
+                                &mut sums.sums,
+                            )
+                        })
+                    });
+                if !is_sound {
+                    if let Some(batcher) = batcher {
+                        batcher.finish(&mut sums.sums)?;
+                    }
+                    return Err(shards.contradiction(index).into());
+                }
+            }
+            done = done.max(found.end);
+        }
+        if let Some(batcher) = batcher {
+            batcher.finish(&mut sums.sums)?;
+        }
+        Ok(count)
+    }
+}
+
+/// The first and the last source of the segments of an interval; an empty range if there is no
+/// segment.
+fn span(files: &[Resident], shard: &Shard) -> (u64, u64) {
+    let segments =
+        shard.iter().flat_map(|(file, range)| &files[*file].shards().segments()[range.clone()]);
+    segments.fold((u64::MAX, 0), |(first, last), segment| {
+        (first.min(segment.first_source), last.max(segment.last_source))
+    })
+}
+
+/// Sums of targets, of which few are touched.
+pub(crate) struct Touched<S> {
+    sums: Vec<S>,
+    /// A bit for each target that has a sum.
+    marks: Vec<u64>,
+    targets: Vec<u32>,
+}
+
+impl<S> Default for Touched<S> {
+    fn default() -> Self {
+        Self { sums: Vec::new(), marks: Vec::new(), targets: Vec::new() }
+    }
+}
+
+impl<S: Copy> Touched<S> {
+    /// Bytes for `targets`, all of them touched, with sums of `sum` bytes.
+    pub(crate) fn memory_bytes(targets: u64, sum: u64) -> u64 {
+        // The list grows by doubling.
+        targets * (sum + 2 * 4) + targets.div_ceil(8)
+    }
+
+    /// The sum of `target`, one of `targets`.
+    #[inline]
+    pub(crate) fn at<C: Combiner<Sum = S>>(&mut self, target: u32, targets: usize) -> &mut S {
+        if self.sums.is_empty() {
+            self.sums = vec![C::IDENTITY; targets];
+            self.marks = vec![0; targets.div_ceil(64)];
+        }
+        let (word, bit) = (&mut self.marks[target as usize / 64], 1 << (target % 64));
+        if *word & bit == 0 {
+            *word |= bit;
+            self.targets.push(target);
+        }
+        &mut self.sums[target as usize]
+    }
+
+    /// Moves the sums, if there are any, to the end of `windows`.
+    pub(crate) fn drain_into<C: Combiner<Sum = S>>(&mut self, windows: &mut Vec<TargetSums<S>>) {
+        if self.targets.is_empty() {
+            return;
+        }
+        if self.targets.len() < self.marks.len() {
+            self.targets.sort_unstable();
+        } else {
+            self.targets.clear();
+            let of_word = |(place, word): (usize, &u64)| {
+                let (base, word) = (place as u32 * 64, *word);
+                (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| base + bit)
+            };
+            self.targets.extend(self.marks.iter().enumerate().flat_map(of_word));
+        }
+        let target_sums = self.targets.drain(..).map(|target| {
+            self.marks[target as usize / 64] = 0;
+            (target, std::mem::replace(&mut self.sums[target as usize], C::IDENTITY))
+        });
+        windows.push(target_sums.collect());
+    }
+}
+
+/// Units that were read out of turn, one for each column of each index.
+#[derive(Default)]
+struct Spares(Vec<[Spare; 2]>);
+
+impl Spares {
+    fn entry(&mut self, file: usize) -> &mut [Spare; 2] {
+        if self.0.len() <= file {
+            self.0.resize_with(file + 1, Default::default);
+        }
+        &mut self.0[file]
+    }
+}
+
+/// The scratch buffers of one worker.
+pub(crate) struct SparseBuffers<S> {
+    sums: Touched<S>,
+    spares: Spares,
+    plain: Vec<u8>,
+    /// The bytes of one block.
+    single: Vec<u8>,
+    /// The weights of a batch of edges; ones if the run is not weighted.
+    values: [f64; BATCH],
+    /// The index and the segment that `plain` holds.
+    unpacked: Option<(usize, usize)>,
+    unpack: Unpack,
+}
+
+impl<S> Default for SparseBuffers<S> {
+    fn default() -> Self {
+        Self {
+            sums: Touched::default(),
+            spares: Spares::default(),
+            plain: Vec::new(),
+            single: Vec::new(),
+            values: [1.0; BATCH],
+            unpacked: None,
+            unpack: Unpack::fastest(),
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Vertex programs: the interface of algorithms, and the vertex phase of a superstep.
+
+pub mod aggregate;
+pub mod batch;
+pub(crate) mod collect;
+pub mod combiner;
+pub(crate) mod isolated;
+pub mod kernel;
+pub mod program;

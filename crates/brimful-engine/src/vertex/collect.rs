@@ -1,0 +1,400 @@
+//! The vertex phase: setting and collecting the states of one interval.
+//!
+//! Called from many threads, each interval by one at a time. Invariant: within an interval vertices
+//! are taken in id order, so that their parts of the aggregate are merged in that order.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use brimful_graph::Graph;
+use brimful_store::scratch::Windows;
+
+use crate::error::Result;
+use crate::traverse::frontier::ACTIVITY_BITS;
+use crate::vertex::aggregate::Aggregate;
+use crate::vertex::batch::take_turns;
+use crate::vertex::combiner::Combiner;
+use crate::vertex::program::{Globals, Mode, Program, SignalOf, SumOf, Vertex};
+
+/// Out-degrees, or sums of outgoing weights, by vertex.
+pub(crate) enum Degrees {
+    Unused,
+    Resident(Vec<u32>),
+    ResidentStrengths(Vec<f64>),
+    OnDisk,
+}
+
+impl Degrees {
+    /// Degree and strength of a vertex; zero if they are not in memory.
+    pub(crate) fn of(&self, vertex: u64) -> (u64, f64) {
+        match self {
+            Self::Resident(degrees) => {
+                (degrees[vertex as usize].into(), degrees[vertex as usize].into())
+            }
+            Self::ResidentStrengths(strengths) => (0, strengths[vertex as usize]),
+            Self::Unused | Self::OnDisk => (0, 0.0),
+        }
+    }
+}
+
+/// Out-degrees, or sums of outgoing weights, of the vertices in one interval.
+#[derive(Clone, Copy)]
+enum IntervalDegrees<'a> {
+    Unused,
+    Degrees(&'a [u32]),
+    Wide(&'a [u64]),
+    Strengths(&'a [f64]),
+}
+
+impl IntervalDegrees<'_> {
+    /// Vertex `at` of the interval whose first is `start`.
+    #[inline]
+    fn vertex(self, start: usize, at: usize, external: u64) -> Vertex {
+        let (degree, strength) = match self {
+            Self::Unused => (0, 0.0),
+            Self::Degrees(degrees) => (degrees[at].into(), degrees[at].into()),
+            Self::Wide(degrees) => (degrees[at], degrees[at] as f64),
+            Self::Strengths(strengths) => (0, strengths[at]),
+        };
+        Vertex { id: (start + at) as u64, degree, strength, external }
+    }
+}
+
+/// One worker's scratch buffers, for windows of arrays on disk.
+pub(crate) struct CollectBuffers<P: Program> {
+    states: Vec<P::State>,
+    signals: Vec<SignalOf<P>>,
+    degrees: Vec<u64>,
+    strengths: Vec<f64>,
+    external: Vec<u64>,
+}
+
+impl<P: Program> Default for CollectBuffers<P> {
+    fn default() -> Self {
+        Self {
+            states: vec![],
+            signals: vec![],
+            degrees: vec![],
+            strengths: vec![],
+            external: vec![],
+        }
+    }
+}
+
+/// The partial result of collecting an interval.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Partial<A> {
+    pub(crate) aggregate: A,
+    /// Vertices that signal next.
+    pub(crate) signalling: u64,
+    /// Sum of signal scores, if it is needed.
+    pub(crate) score: f64,
+    /// After a turn without edges: vertices that signal next or are not finished.
+    pub(crate) open: u64,
+}
+
+impl<A: Aggregate> Default for Partial<A> {
+    fn default() -> Self {
+        Self { aggregate: A::NOTHING, signalling: 0, score: 0.0, open: 0 }
+    }
+}
+
+/// The turn of the vertices of an interval.
+#[derive(Debug, Clone, Copy)]
+pub enum Turn<'s, S> {
+    /// Take their first state.
+    First,
+    /// Begin another round.
+    Round,
+    /// Collect these sums.
+    Collect(&'s [S]),
+}
+
+/// Scores above which vertices act.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Thresholds {
+    /// Above this a vertex signals.
+    pub signal: f64,
+    /// Above this a vertex collects.
+    pub collect: f64,
+}
+
+/// Collects vertices, interval by interval, from many threads.
+pub(crate) struct Collector<'c, P: Program> {
+    pub(crate) program: &'c P,
+    pub(crate) graph: &'c Graph,
+    pub(crate) weighted: bool,
+    pub(crate) degrees: &'c Degrees,
+    pub(crate) states: Windows<'c, P::State>,
+    pub(crate) next: Windows<'c, SignalOf<P>>,
+    pub(crate) activity: Option<&'c [AtomicBool]>,
+    /// Signal scores are summed.
+    pub(crate) scored: bool,
+    /// For each interval, whether all of its vertices are finished.
+    pub(crate) finished: &'c [bool],
+    pub(crate) globals: Globals<P::Aggregate>,
+    pub(crate) thresholds: Thresholds,
+    pub(crate) smallest_key: u64,
+    pub(crate) window: usize,
+}
+
+impl<P: Program> Collector<'_, P> {
+    /// Lets the vertices of one interval take `turn`.
+    pub(crate) fn interval(
+        &self,
+        interval: usize,
+        turn: Turn<'_, SumOf<P>>,
+        buffers: &mut CollectBuffers<P>,
+    ) -> Result<Partial<P::Aggregate>> {
+        if self.finished[interval] {
+            return self.silence(interval, buffers);
+        }
+        let start = interval * self.window;
+        let length = self.window.min(self.graph.connected() as usize - start);
+        let CollectBuffers {
+            states: state_buffer,
+            signals: signal_buffer,
+            degrees,
+            strengths,
+            external,
+        } = buffers;
+        self.read_degrees(start, length, degrees, strengths)?;
+        let external = match turn {
+            Turn::First => self.read_external(start, length, external)?,
+            Turn::Round | Turn::Collect(_) => &[],
+        };
+        let interval_degrees = match self.degrees {
+            Degrees::Unused => IntervalDegrees::Unused,
+            Degrees::Resident(all) => IntervalDegrees::Degrees(&all[start..start + length]),
+            Degrees::ResidentStrengths(all) => {
+                IntervalDegrees::Strengths(&all[start..start + length])
+            }
+            Degrees::OnDisk if self.weighted => IntervalDegrees::Strengths(strengths),
+            Degrees::OnDisk => IntervalDegrees::Wide(degrees),
+        };
+        self.step(interval, turn, (interval_degrees, external), (state_buffer, signal_buffer))
+    }
+
+    /// Sets the signals of one interval to silence.
+    pub(crate) fn silence(
+        &self,
+        interval: usize,
+        buffers: &mut CollectBuffers<P>,
+    ) -> Result<Partial<P::Aggregate>> {
+        self.next.overwrite(interval, &mut buffers.signals, |signals| {
+            signals.fill(P::Combiner::SILENCE)
+        })?;
+        Ok(Partial::default())
+    }
+
+    /// Sets or collects the states of one interval.
+    fn step(
+        &self,
+        interval: usize,
+        turn: Turn<'_, SumOf<P>>,
+        (interval_degrees, external): (IntervalDegrees<'_>, &[u64]),
+        (state_buffer, signal_buffer): (&mut Vec<P::State>, &mut Vec<SignalOf<P>>),
+    ) -> Result<Partial<P::Aggregate>> {
+        let start = interval * self.window;
+        let mut partial = Partial::default();
+        let vertex =
+            |at: usize| interval_degrees.vertex(start, at, external.get(at).copied().unwrap_or(0));
+        let mut step = |states: &mut [P::State], signals: &mut [SignalOf<P>]| -> Result<()> {
+            let partial = &mut partial;
+            if let Some(batched) = self.program.batched() {
+                let globals = (&self.globals, self.thresholds);
+                take_turns(batched, turn, (states, &mut *signals), &vertex, globals, partial)?;
+                signals
+                    .iter()
+                    .enumerate()
+                    .for_each(|(at, said)| self.count(start + at, *said, partial));
+                // A batched program does not tell which vertices are finished.
+                partial.open += signals.len() as u64;
+                return Ok(());
+            }
+            match turn {
+                Turn::Collect(sums) => {
+                    self.collect(start, interval_degrees, states, signals, sums, partial)
+                }
+                Turn::First => self.begin((start, true), states, signals, partial, &vertex),
+                Turn::Round => self.begin((start, false), states, signals, partial, &vertex),
+            }
+            Ok(())
+        };
+        let fill = |states: &mut [P::State]| {
+            self.next.overwrite(interval, signal_buffer, |signals| step(states, signals))
+        };
+        match turn {
+            Turn::First => self.states.overwrite(interval, state_buffer, fill),
+            Turn::Round | Turn::Collect(_) => self.states.update(interval, state_buffer, fill),
+        }???;
+        Ok(partial)
+    }
+
+    /// Sets states without collecting: the first ones or those of another round.
+    fn begin(
+        &self,
+        (start, is_first): (usize, bool),
+        states: &mut [P::State],
+        signals: &mut [SignalOf<P>],
+        partial: &mut Partial<P::Aggregate>,
+        vertex: &dyn Fn(usize) -> Vertex,
+    ) {
+        for (at, (state, signal)) in states.iter_mut().zip(signals).enumerate() {
+            let vertex = vertex(at);
+            let first = match is_first {
+                true => self.program.initial(vertex, &self.globals),
+                // Full programs have no rounds: a resumed run signals its states again.
+                false if P::MODE == Mode::Full => *state,
+                false => self.program.begin_round(vertex, *state, &self.globals),
+            };
+            *signal = self.program.signal(vertex, first);
+            partial.aggregate =
+                partial.aggregate.merge(self.program.aggregate(vertex, first, first));
+            *state = self.program.signalled(first);
+            self.count(start + at, *signal, partial);
+            partial.open +=
+                u64::from(*signal != P::Combiner::SILENCE || !self.program.finished(*state));
+        }
+    }
+
+    /// Lets vertices from `start` on collect, in a loop for each kind of degrees:
+    /// distinguishing them at every vertex took a third of its time.
+    fn collect(
+        &self,
+        start: usize,
+        interval_degrees: IntervalDegrees<'_>,
+        states: &mut [P::State],
+        signals: &mut [SignalOf<P>],
+        sums: &[SumOf<P>],
+        partial: &mut Partial<P::Aggregate>,
+    ) {
+        let id = start as u64;
+        let said = |at: usize, signal: SignalOf<P>, partial: &mut Partial<P::Aggregate>| {
+            self.count(start + at, signal, partial);
+        };
+        let how = (self.thresholds, self.scored);
+        let arrays = (states, signals);
+        let (program, globals) = (self.program, &self.globals);
+        match interval_degrees {
+            IntervalDegrees::Unused => {
+                let vertex =
+                    |at| Vertex { id: id + at as u64, degree: 0, strength: 0.0, external: 0 };
+                collect_all(program, globals, how, arrays, sums, vertex, said, partial);
+            }
+            IntervalDegrees::Degrees(degrees) => {
+                let vertex = |at: usize| {
+                    let (degree, strength) = (degrees[at].into(), degrees[at].into());
+                    Vertex { id: id + at as u64, degree, strength, external: 0 }
+                };
+                collect_all(program, globals, how, arrays, sums, vertex, said, partial);
+            }
+            IntervalDegrees::Strengths(_) | IntervalDegrees::Wide(_) => {
+                let vertex = |at: usize| interval_degrees.vertex(start, at, 0);
+                collect_all(program, globals, how, arrays, sums, vertex, said, partial);
+            }
+        }
+    }
+
+    /// Counts and marks a vertex that signals.
+    #[inline]
+    fn count(&self, vertex: usize, signal: SignalOf<P>, partial: &mut Partial<P::Aggregate>) {
+        // In full mode all vertices signal.
+        if P::MODE != Mode::Full
+            && let Some(map) = self.activity
+            && signal != P::Combiner::SILENCE
+        {
+            partial.signalling += 1;
+            map[vertex >> ACTIVITY_BITS].store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The offsets of the external ids of an interval, if the program uses them.
+    fn read_external<'e>(
+        &self,
+        start: usize,
+        length: usize,
+        external: &'e mut Vec<u64>,
+    ) -> Result<&'e [u64]> {
+        if P::NEEDS_EXTERNAL {
+            external.resize(length, 0);
+            self.graph.external_ids(start as u64, external)?;
+            let id_type = self.graph.id_type();
+            external
+                .iter_mut()
+                .for_each(|id| *id = id_type.order_key(*id).wrapping_sub(self.smallest_key));
+        }
+        Ok(external)
+    }
+
+    fn read_degrees(
+        &self,
+        start: usize,
+        length: usize,
+        degrees: &mut Vec<u64>,
+        strengths: &mut Vec<f64>,
+    ) -> Result<()> {
+        if !matches!(self.degrees, Degrees::OnDisk) {
+            return Ok(());
+        }
+        if self.weighted {
+            strengths.resize(length, 0.0);
+            self.graph.strengths(start as u64, strengths)?;
+        } else {
+            degrees.resize(length, 0);
+            self.graph.degrees(start as u64, degrees)?;
+        }
+        Ok(())
+    }
+}
+
+/// Lets all vertices of an interval collect. In a separate function, so that the compiler knows
+/// that the loop does not write what it reads, and hoists the constants. (References within a tuple
+/// prevent it.)
+#[inline(never)]
+fn collect_all<P: Program>(
+    program: &P,
+    globals: &Globals<P::Aggregate>,
+    (thresholds, scored): (Thresholds, bool),
+    (states, signals): (&mut [P::State], &mut [SignalOf<P>]),
+    sums: &[SumOf<P>],
+    vertex: impl Fn(usize) -> Vertex,
+    said: impl Fn(usize, SignalOf<P>, &mut Partial<P::Aggregate>),
+    partial: &mut Partial<P::Aggregate>,
+) {
+    for (at, ((state, signal), sum)) in states.iter_mut().zip(signals).zip(sums).enumerate() {
+        let old = *state;
+        *signal = turn(program, vertex(at), state, *sum, globals, thresholds, partial);
+        if scored {
+            partial.score += program.signal_score(old, *state);
+        }
+        said(at, *signal, partial);
+    }
+}
+
+/// Lets one vertex collect and signal; returns its signal.
+#[inline(always)]
+pub(crate) fn turn<P: Program>(
+    program: &P,
+    vertex: Vertex,
+    state: &mut P::State,
+    sum: SumOf<P>,
+    globals: &Globals<P::Aggregate>,
+    thresholds: Thresholds,
+    partial: &mut Partial<P::Aggregate>,
+) -> SignalOf<P> {
+    let old = *state;
+    if P::MODE == Mode::Full {
+        let new = program.collect(vertex, old, sum, globals);
+        partial.aggregate = partial.aggregate.merge(program.aggregate(vertex, old, new));
+        *state = program.signalled(new);
+        return program.signal(vertex, new);
+    }
+    let collects = program.collect_score(old, sum) > thresholds.collect;
+    let new = if collects { program.collect(vertex, old, sum, globals) } else { old };
+    if bytemuck::bytes_of(&old) != bytemuck::bytes_of(&new) {
+        partial.aggregate = partial.aggregate.merge(program.aggregate(vertex, old, new));
+    }
+    let signals = program.signal_score(old, new) > thresholds.signal;
+    *state = if signals { program.signalled(new) } else { new };
+    if signals { program.signal(vertex, new) } else { P::Combiner::SILENCE }
+}

@@ -1,0 +1,425 @@
+//! Kernels: programs that are compiled functions behind a C interface, called once per batch.
+//!
+//! `docs/kernel-abi.md` describes the input and the duties of a kernel. A [`Shape`] gives the
+//! engine the types and the mode at compile time; the engine merges sums, and handles silence, the
+//! frontier and the order of all calls. Invariant: a kernel receives slices of the engine, borrowed
+//! for the call. This is the only module of the crate with `unsafe`.
+
+use std::marker::PhantomData;
+
+use brimful_graph::Index;
+use bytemuck::{Pod, Zeroable};
+
+use crate::error::{Error, Result};
+use crate::vertex::aggregate::Sum;
+use crate::vertex::batch::{Batched, Edges, Vertices};
+use crate::vertex::collect::Turn;
+use crate::vertex::combiner::Combiner;
+use crate::vertex::program::{Globals, Mode, Program, SignalOf, SumOf, Vertex};
+
+/// The version of [`Context`], [`Vertex`] and [`Call`]. Any change to them raises it.
+pub const ABI_VERSION: u32 = 1;
+
+/// Number of sums over all vertices in the aggregate of a kernel.
+pub const AGGREGATES: usize = 4;
+
+/// The purpose of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Call {
+    /// Set the first states.
+    Initial = 0,
+    /// Set the states with which a round begins.
+    Round = 1,
+    /// Combine signals along edges.
+    Edges = 2,
+    /// Collect sums into states.
+    Collect = 3,
+}
+
+impl Call {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Initial => "first states",
+            Self::Round => "the states of a round",
+            Self::Edges => "signals along edges",
+            Self::Collect => "collecting",
+        }
+    }
+}
+
+/// The input and output of a kernel. Fields that a call does not use are null or 0;
+/// `docs/kernel-abi.md` describes each field.
+#[derive(Debug, Clone, Copy, Zeroable)]
+#[repr(C)]
+#[expect(missing_docs, reason = "described in docs/kernel-abi.md, which a test compares with this")]
+pub struct Context {
+    pub abi_version: u32,
+    pub size: u32,
+    pub call: u32,
+    pub state_words: u32,
+    pub count: u64,
+    pub failed: u64,
+    pub parameters: *const f64,
+    pub parameter_count: u64,
+    pub silence: u64,
+    pub sources: *const u32,
+    pub targets: *const u32,
+    pub weights: *const f64,
+    pub first_source: u64,
+    pub first_target: u64,
+    pub source_signals: *const u64,
+    pub sums: *mut u64,
+    pub vertices: *const Vertex,
+    pub states: *mut u64,
+    pub signals: *mut u64,
+    pub vertex_count: u64,
+    pub superstep: u64,
+    pub round: u64,
+    pub aggregate: *const f64,
+    pub partial: *mut f64,
+    pub signal_threshold: f64,
+    pub collect_threshold: f64,
+    pub score: f64,
+}
+
+/// A compiled function that performs [`Context::call`] for a whole batch. It returns 0, or any
+/// other status to end the run.
+pub type Kernel = unsafe extern "C" fn(*mut Context) -> i32;
+
+/// The compile-time properties of a kernel. Signals and sums have 8 bytes, states a multiple of 8.
+pub trait Shape: Send + Sync + 'static {
+    /// The value that a vertex owns, of a multiple of 8 bytes: numbers of 64 bits, and arrays and
+    /// structures of them.
+    type State: Pod + Send + Sync;
+    /// The combiner, with signals and sums of 64 bits. The kernel must combine in the same way.
+    type Combiner: Combiner;
+    /// How signals relate to states.
+    const MODE: Mode;
+    /// See [`Program::NEEDS_DEGREES`].
+    const NEEDS_DEGREES: bool = false;
+    /// See [`Program::NEEDS_EXTERNAL`].
+    const NEEDS_EXTERNAL: bool = false;
+    /// See [`Program::ASYNCHRONOUS`].
+    const ASYNCHRONOUS: bool = false;
+    /// See [`Program::SELF_LOOPS`].
+    const SELF_LOOPS: bool = true;
+}
+
+/// A program with one kernel for all functions. Its aggregate is [`AGGREGATES`] sums.
+#[derive(Debug, Clone)]
+pub struct KernelProgram<S> {
+    kernel: Kernel,
+    parameters: Vec<f64>,
+    indexes: &'static [Index],
+    until: Option<(usize, f64)>,
+    more_rounds: u64,
+    shape: PhantomData<S>,
+}
+
+impl<S: Shape> KernelProgram<S> {
+    /// The program of `kernel`, which was compiled for version `abi_version` of the ABI; every call
+    /// passes `parameters`.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if that version is not [`ABI_VERSION`].
+    ///
+    /// # Safety
+    /// The kernel must follow that version of `docs/kernel-abi.md`, on any number of threads at
+    /// once: it reads and writes only the memory of its context, and does not unwind.
+    #[expect(unsafe_code, reason = "nobody but the caller can vouch for the kernel")]
+    pub unsafe fn new(kernel: Kernel, abi_version: u32, parameters: Vec<f64>) -> Result<Self> {
+        const {
+            assert!(size_of::<<S::Combiner as Combiner>::Signal>() == 8, "a signal has 8 bytes");
+            assert!(size_of::<<S::Combiner as Combiner>::Sum>() == 8, "a sum has 8 bytes");
+            assert!(
+                align_of::<<S::Combiner as Combiner>::Signal>() == 8,
+                "a signal is a number of 64 bits"
+            );
+            assert!(
+                align_of::<<S::Combiner as Combiner>::Sum>() == 8,
+                "a sum is a number of 64 bits"
+            );
+            assert!(align_of::<S::State>() == 8, "a state is made of numbers of 64 bits");
+        }
+        if abi_version != ABI_VERSION {
+            return Err(Error::Usage(format!(
+                "the kernel was compiled for version {abi_version} of the kernel interface, this brimful has version {ABI_VERSION}: compile it anew"
+            )));
+        }
+        Ok(Self {
+            kernel,
+            parameters,
+            indexes: &[Index::In],
+            until: None,
+            more_rounds: 0,
+            shape: PhantomData,
+        })
+    }
+
+    /// Sends signals along the edges of `indexes`; the default is [`Index::In`].
+    #[must_use]
+    pub fn over(self, indexes: &'static [Index]) -> Self {
+        Self { indexes, ..self }
+    }
+
+    /// The run converges when the sum `place` of the aggregate is at most `limit`.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if there is no such place.
+    pub fn until(self, place: usize, limit: f64) -> Result<Self> {
+        if place >= AGGREGATES {
+            return Err(Error::Usage(format!(
+                "a kernel has {AGGREGATES} sums: there is none at {place}"
+            )));
+        }
+        Ok(Self { until: Some((place, limit)), ..self })
+    }
+
+    /// Begins another round, so many times, when no vertex has anything left to signal; not in
+    /// [`Mode::Full`].
+    #[must_use]
+    pub fn with_rounds(self, more_rounds: u64) -> Self {
+        Self { more_rounds, ..self }
+    }
+
+    /// The fields that every call has.
+    fn context(&self, call: Call, count: usize) -> Context {
+        Context {
+            abi_version: ABI_VERSION,
+            size: size_of::<Context>() as u32,
+            call: call as u32,
+            state_words: (size_of::<S::State>() / 8) as u32,
+            count: count as u64,
+            failed: u64::MAX,
+            parameters: self.parameters.as_ptr(),
+            parameter_count: self.parameters.len() as u64,
+            silence: bytemuck::cast(S::Combiner::SILENCE),
+            ..Context::zeroed()
+        }
+    }
+
+    /// Calls the kernel; `vertex` returns the vertex of an item of the batch, if the item has one.
+    #[expect(unsafe_code, reason = "a call to a function that is known by its address alone")]
+    fn call(
+        &self,
+        call: Call,
+        context: &mut Context,
+        vertex: impl FnOnce(usize) -> Option<u64>,
+    ) -> Result<()> {
+        // SAFETY: the caller of `new` promised that the kernel keeps to its interface. The pointers
+        // are null or point to slices that the callers below borrow until this returns, mutably
+        // where the interface lets the kernel write, and of the lengths that it names.
+        let status = unsafe { (self.kernel)(context) };
+        if status == 0 {
+            return Ok(());
+        }
+        let vertex = usize::try_from(context.failed).ok().and_then(vertex);
+        Err(Error::Kernel { status, call: call.name(), vertex })
+    }
+}
+
+impl<S: Shape> Batched<Self> for KernelProgram<S> {
+    fn edges(&self, edges: Edges<'_, Self>) -> Result<()> {
+        let mut context = Context {
+            sources: edges.sources.as_ptr(),
+            targets: edges.targets.as_ptr(),
+            weights: edges.weights.map_or(std::ptr::null(), <[f64]>::as_ptr),
+            first_source: edges.first_source,
+            first_target: edges.first_target,
+            source_signals: edges.signals.as_ptr().cast(),
+            sums: edges.sums.as_mut_ptr().cast(),
+            ..self.context(Call::Edges, edges.sources.len())
+        };
+        self.call(Call::Edges, &mut context, |at| {
+            edges.sources.get(at).map(|source| edges.first_source + u64::from(*source))
+        })
+    }
+
+    fn vertices(&self, vertices: Vertices<'_, Self>) -> Result<()> {
+        let (call, sums) = match vertices.turn {
+            Turn::First => (Call::Initial, std::ptr::null()),
+            Turn::Round => (Call::Round, std::ptr::null()),
+            Turn::Collect(sums) => (Call::Collect, sums.as_ptr()),
+        };
+        let mut context = Context {
+            // The kernel only reads the sums.
+            sums: sums.cast_mut().cast(),
+            vertices: vertices.vertices.as_ptr(),
+            states: vertices.states.as_mut_ptr().cast(),
+            signals: vertices.signals.as_mut_ptr().cast(),
+            vertex_count: vertices.globals.vertices,
+            superstep: vertices.globals.superstep,
+            round: vertices.globals.round,
+            aggregate: vertices.globals.aggregate.as_ptr().cast(),
+            partial: vertices.aggregate.as_mut_ptr().cast(),
+            signal_threshold: vertices.thresholds.signal,
+            collect_threshold: vertices.thresholds.collect,
+            score: *vertices.score,
+            ..self.context(call, vertices.vertices.len())
+        };
+        self.call(call, &mut context, |at| vertices.vertices.get(at).map(|vertex| vertex.id))?;
+        *vertices.score = context.score;
+        Ok(())
+    }
+}
+
+impl<S: Shape> Program for KernelProgram<S> {
+    type State = S::State;
+    type Combiner = S::Combiner;
+    type Aggregate = [Sum; AGGREGATES];
+    const MODE: Mode = S::MODE;
+    const NEEDS_DEGREES: bool = S::NEEDS_DEGREES;
+    const NEEDS_EXTERNAL: bool = S::NEEDS_EXTERNAL;
+    const ASYNCHRONOUS: bool = S::ASYNCHRONOUS;
+    const SELF_LOOPS: bool = S::SELF_LOOPS;
+
+    fn indexes(&self) -> &'static [Index] {
+        self.indexes
+    }
+
+    fn batched(&self) -> Option<&dyn Batched<Self>> {
+        Some(self)
+    }
+
+    fn initial(&self, _: Vertex, _: &Globals<Self::Aggregate>) -> S::State {
+        unreachable!("vertices are handed over in batches")
+    }
+
+    fn signal(&self, _: Vertex, _: S::State) -> SignalOf<Self> {
+        unreachable!("vertices are handed over in batches")
+    }
+
+    fn collect(
+        &self,
+        _: Vertex,
+        _: S::State,
+        _: SumOf<Self>,
+        _: &Globals<Self::Aggregate>,
+    ) -> S::State {
+        unreachable!("vertices are handed over in batches")
+    }
+
+    fn another_round(&self, globals: &Globals<Self::Aggregate>) -> bool {
+        globals.round < self.more_rounds
+    }
+
+    fn converged(&self, globals: &Globals<Self::Aggregate>) -> bool {
+        self.until.is_some_and(|(place, limit)| globals.aggregate[place].0 <= limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vertex::combiner::Add;
+
+    #[derive(Debug)]
+    struct Sums;
+    impl Shape for Sums {
+        type State = f64;
+        type Combiner = Add<f64>;
+        const MODE: Mode = Mode::Full;
+    }
+
+    /// Adds signals times weights; refuses weights below 0 with status 5.
+    #[expect(unsafe_code, reason = "a kernel gets pointers")]
+    unsafe extern "C" fn add(context: *mut Context) -> i32 {
+        // SAFETY: the interface.
+        unsafe {
+            let context = &mut *context;
+            for at in 0..context.count as usize {
+                let weight = *context.weights.add(at);
+                if weight < 0.0 {
+                    context.failed = at as u64;
+                    return 5;
+                }
+                let signal =
+                    *context.source_signals.cast::<f64>().add(*context.sources.add(at) as usize);
+                *context.sums.cast::<f64>().add(*context.targets.add(at) as usize) +=
+                    signal * weight;
+            }
+        }
+        0
+    }
+
+    #[test]
+    fn a_kernel_gets_the_edges_and_says_where_it_failed() {
+        #[expect(unsafe_code, reason = "the kernel above keeps to the interface")]
+        // SAFETY: the kernel above keeps to the interface.
+        let program = unsafe { KernelProgram::<Sums>::new(add, ABI_VERSION, vec![]) }.unwrap();
+        let mut sums = [1.0, 0.0];
+        let mut combine = |weights: &[f64]| {
+            program.edges(Edges {
+                sources: &[0, 0, 2],
+                targets: &[1, 0, 1],
+                weights: Some(weights),
+                first_source: 40,
+                first_target: 8,
+                signals: &[0.5, 7.0, 2.0],
+                sums: &mut sums,
+            })
+        };
+        combine(&[1.0, 2.0, 3.0]).unwrap();
+        let error = combine(&[1.0, 1.0, -1.0]).unwrap_err();
+        assert!(matches!(error, Error::Kernel { status: 5, vertex: Some(42), .. }), "{error:?}");
+        assert_eq!(sums, [2.5, 7.0]);
+    }
+
+    /// Offset, name and type in the tables of `docs/kernel-abi.md`; those of [`Context`] come
+    /// first.
+    fn described() -> Vec<(usize, &'static str, &'static str)> {
+        let lines = include_str!("../../../../docs/kernel-abi.md").lines();
+        let rows = lines.map(|line| line.split('|').map(str::trim).collect::<Vec<_>>());
+        rows.filter_map(|row| {
+            Some((row.get(1)?.parse().ok()?, row.get(2)?.trim_matches('`'), *row.get(3)?))
+        })
+        .filter(|(_, _, kind)| {
+            ["u32", "u64", "f64", "vertex"].iter().any(|number| kind.contains(number))
+        })
+        .collect()
+    }
+
+    #[test]
+    fn the_layout_is_that_of_the_description() {
+        macro_rules! fields {
+            ($of:ty: $($field:ident $kind:literal),* $(,)?) => {
+                [$((std::mem::offset_of!($of, $field), stringify!($field), $kind)),*]
+            };
+        }
+        let context = fields!(Context:
+            abi_version "u32", size "u32", call "u32", state_words "u32", count "u64", failed "u64",
+            parameters "f64", parameter_count "u64", silence "u64",
+            sources "u32", targets "u32", weights "f64", first_source "u64", first_target "u64",
+            source_signals "u64", sums "u64", vertices "vertex", states "u64", signals "u64",
+            vertex_count "u64", superstep "u64", round "u64", aggregate "f64", partial "f64",
+            signal_threshold "f64", collect_threshold "f64", score "f64",
+        );
+        let vertex = fields!(Vertex: id "u64", degree "u64", strength "f64", external "u64");
+        let described = described();
+        assert_eq!(
+            described.len(),
+            context.len() + vertex.len(),
+            "raise ABI_VERSION and describe each field"
+        );
+        for ((offset, name, kind), (at, field, number)) in
+            described.into_iter().zip(context.iter().chain(&vertex))
+        {
+            assert_eq!((offset, name), (*at, *field), "a field has moved: raise ABI_VERSION");
+            assert!(
+                kind.contains(number),
+                "{name} is described as {kind}, not {number}: raise ABI_VERSION"
+            );
+        }
+        assert_eq!(
+            (size_of::<Context>(), size_of::<Vertex>()),
+            (200, 32),
+            "a size has changed: raise ABI_VERSION"
+        );
+        assert_eq!(ABI_VERSION, 1, "write version {ABI_VERSION} into docs/kernel-abi.md");
+        assert_eq!(
+            [Call::Initial, Call::Round, Call::Edges, Call::Collect].map(|call| call as u32),
+            [0, 1, 2, 3]
+        );
+    }
+}

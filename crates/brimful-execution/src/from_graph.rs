@@ -1,0 +1,224 @@
+//! Programs on the vertices of a graph: opens stores and fills them from shards.
+//!
+//! - `edges`: the data of an edge; `hubs`: memory for vertices with very many edges; `shards`:
+//!   whole vertices from shards; `memory`: the division of the budget.
+//!
+//! Vertices are ranks in the graph's internal order; errors name them by their external ids.
+
+mod edges;
+pub(crate) mod hubs;
+mod memory;
+mod shards;
+
+use std::sync::Arc;
+
+use brimful_engine::RunOptions;
+use brimful_graph::read::name_cursor::NameCursor;
+use brimful_graph::{Graph, Index};
+use brimful_store::external::TemporaryFolder;
+use brimful_store::{DiskFolder, Folder, Resources};
+use brimful_vertices::cache::Choice;
+use brimful_vertices::{Edges, PartitionOptions, Schemes, Serializer, Stored, VertexStore};
+
+use crate::checkpoint::RunCheckpoints;
+use crate::error::{Error, Result};
+use crate::from_graph::hubs::{Copies, Hubs};
+use crate::program::{VertexOf, VertexProgram};
+use crate::{Execution, ExecutionOptions, Loading, Partitioner};
+
+pub use edges::EdgeData;
+pub(crate) use edges::{ALONG, Tagged, plain_field, way};
+pub(crate) use memory::LoadingShares;
+pub(crate) use shards::edge_bytes;
+
+/// The store of a partition.
+pub type StoreOf<V> = Box<dyn VertexStore<V>>;
+
+/// The store for the vertices of a graph.
+#[derive(Clone, Copy)]
+pub struct StoreOptions<'s> {
+    /// URL of the store.
+    pub store: &'s str,
+    /// The known stores.
+    pub schemes: &'s Schemes,
+    /// A cache in front of the store.
+    pub cache: Option<Choice>,
+}
+
+/// Creates the serializer of a partition's records.
+pub type MakeSerializer<'f, V> = dyn Fn() -> brimful_vertices::Result<Box<dyn Serializer<V>>> + 'f;
+
+/// The vertices and edges of a graph to load.
+#[derive(Clone, Copy)]
+pub(crate) struct GraphPart<'g> {
+    pub(crate) graph: &'g Graph,
+    /// The indexes whose edges are loaded, in the direction of their signals.
+    pub(crate) indexes: &'g [Index],
+    /// Vertices, from rank 0 on.
+    pub(crate) vertices: u64,
+    pub(crate) is_weighted: bool,
+}
+
+/// Loads all vertices of `graph` with their outgoing edges into a store, and prepares to run
+/// `program` on them. Edges carry their weight if `is_weighted`, else 1. If the run resumes from a
+/// checkpoint, the vertices are those of the checkpoint.
+///
+/// # Errors
+/// [`Error::Usage`] for an unknown store or missing weights; [`Error::Program`] if a vertex has no
+/// initial state; the budget's, which names the needs of all vertices if they are too many; those
+/// of the store.
+pub fn start<'r, P: VertexProgram<Id = u64, Edge = f64> + Send>(
+    program: P,
+    (graph, is_weighted): (&Graph, bool),
+    (stores, execution): (&StoreOptions<'_>, &ExecutionOptions),
+    serializer: &MakeSerializer<'_, VertexOf<P>>,
+    checkpoints: Option<&mut RunCheckpoints<'_>>,
+    resources: &'r Resources,
+) -> Result<Execution<'r, P, StoreOf<VertexOf<P>>>> {
+    RunOptions { weighted: is_weighted, ..RunOptions::default() }.check_weights(graph)?;
+    let part = GraphPart { graph, indexes: &[Index::In], vertices: graph.vertices(), is_weighted };
+    load(program, part, (stores, execution), serializer, checkpoints, resources, &mut Loading::add)
+        .map_err(|error| by_external_id(error, graph))
+}
+
+/// The same error, with the external id of the vertex instead of its rank.
+pub fn by_external_id(error: Error, graph: &Graph) -> Error {
+    error.of_vertex(|rank| {
+        let mut bits = [0];
+        graph.external_ids(rank.parse().ok()?, &mut bits).ok()?;
+        match graph.longest_name() {
+            Some(_) => NameCursor::default().label(graph, bits[0]).ok(),
+            None => Some(graph.id_type().number(bits[0]).to_string()),
+        }
+    })
+}
+
+/// Adds a vertex with this rank and these edges.
+pub(crate) type Add<'f, 'r, P> = dyn FnMut(
+        &mut Loading<'r, P, StoreOf<VertexOf<P>>>,
+        u64,
+        Edges<u64, <P as VertexProgram>::Edge>,
+    ) -> Result<()>
+    + Send
+    + 'f;
+
+/// [`start`] for any part of a graph and any type of edge data.
+pub(crate) fn load<'r, P: VertexProgram<Id = u64> + Send>(
+    program: P,
+    part: GraphPart<'_>,
+    (options, execution): (&StoreOptions<'_>, &ExecutionOptions),
+    serializer: &MakeSerializer<'_, VertexOf<P>>,
+    checkpoints: Option<&mut RunCheckpoints<'_>>,
+    resources: &'r Resources,
+    add: &mut Add<'_, 'r, P>,
+) -> Result<Execution<'r, P, StoreOf<VertexOf<P>>>>
+where
+    P::Edge: EdgeData,
+{
+    let partitions = partitions_of(options, resources.workers())?;
+    let copies =
+        Copies::new(options, size_of::<P::Edge>() as u64, resources.workers().min(partitions))?;
+    let mut hubs =
+        Hubs::of_graph(copies, (part.graph, part.indexes, part.vertices), &resources.budget)?;
+    let beside = memory::beside(resources, partitions, edge_bytes(part.is_weighted));
+    let memory_bytes = memory::of_each_store(resources, partitions, beside)?;
+    let stores = open(options, partitions, memory_bytes, serializer, resources)?;
+    let partitioner = balanced(part.graph, part.vertices, partitions)?;
+    let mut loading = Loading::new(program, partitioner, stores, resources)?;
+    let folder = match &execution.scratch {
+        Some(folder) => DiskFolder::new(folder),
+        None => scratch(part.graph),
+    };
+    let execution = ExecutionOptions { scratch: Some(folder.path().into()), ..execution.clone() };
+    if let Some(checkpoints) = checkpoints
+        && loading.resume(checkpoints, &mut *serializer()?)?
+    {
+        return Execution::start(loading.with_hubs(hubs), &execution);
+    }
+    let (mut vertices, mut edges) = (0, 0);
+    let filled = shards::vertices(part, (&folder, resources), &mut hubs, &mut |rank, its_edges| {
+        (vertices, edges) = (rank + 1, edges + its_edges.len() as u64);
+        add(&mut loading, rank, its_edges)
+    });
+    if let Err(error) = filled {
+        let all = part.graph.description().arcs * part.indexes.len() as u64;
+        let filled = memory::FilledStores {
+            bytes: loading.store_bytes()?,
+            vertices: (vertices, part.vertices),
+            edges: (edges, all),
+        };
+        return Err(memory::too_small(error, resources, beside, &filled));
+    }
+    Execution::start(loading.with_hubs(hubs), &execution)
+}
+
+/// The store of `url`, for one run. A store on disk gets a separate folder within the named one,
+/// which is removed when the returned guard is dropped, after the stores; its vertices are not
+/// needed after the run.
+///
+/// # Errors
+/// [`Error::Usage`] for an unknown store; I/O.
+pub fn of_one_run(url: &str, schemes: &Schemes) -> Result<(String, Option<TemporaryFolder>)> {
+    let Some((name, folder)) = schemes.folder(url)? else {
+        return Ok((url.to_owned(), None));
+    };
+    let own = TemporaryFolder::create(folder, ".brimful-run-")?;
+    Ok((format!("{name}:{}", own.path().display()), Some(own)))
+}
+
+/// The number of partitions of a run: that of workers, as far as the store supports it.
+pub(crate) fn partitions_of(stores: &StoreOptions<'_>, workers: usize) -> Result<usize> {
+    Ok(stores.schemes.most_partitions(stores.store)?.map_or(workers, |most| workers.min(most)))
+}
+
+/// Opens the stores of all partitions, empty.
+fn open<V: Stored>(
+    options: &StoreOptions<'_>,
+    partitions: usize,
+    memory_bytes: u64,
+    serializer: &MakeSerializer<'_, V>,
+    resources: &Resources,
+) -> Result<Vec<StoreOf<V>>> {
+    let shared = Arc::new(resources.clone());
+    let open = |partition| {
+        let of_partition =
+            PartitionOptions { partition, resources: Arc::clone(&shared), memory_bytes };
+        let store = options.schemes.open(options.store, &of_partition, serializer()?)?;
+        match options.cache {
+            Some(cache) => cache.shared_by(partitions).over(store, &resources.budget),
+            None => Ok(store),
+        }
+    };
+    let stores = (0..partitions).map(open).collect::<brimful_vertices::Result<Vec<_>>>()?;
+    let left: u64 = stores.iter().map(|store| store.len()).sum();
+    if left > 0 {
+        return Err(Error::Usage(format!(
+            "the store {:?} has {left} vertices of another run; remove it or name another",
+            options.store
+        )));
+    }
+    Ok(stores)
+}
+
+/// Beside the graph if that is writable, as for runs on shards.
+fn scratch(graph: &Graph) -> DiskFolder {
+    let beside = DiskFolder::new(graph.path());
+    if beside.scratch().is_ok() { beside } else { DiskFolder::new(std::env::temp_dir()) }
+}
+
+/// Vertices whose degrees are read at once.
+const WINDOW: u64 = 1 << 14;
+
+/// Ranges of ranks with about equally many edges.
+fn balanced(graph: &Graph, count: u64, partitions: usize) -> Result<Partitioner<u64>> {
+    let mut window = Vec::new();
+    let degrees = (0..count).map(|id| {
+        let at = (id % WINDOW) as usize;
+        if at == 0 {
+            window.resize((count - id).min(WINDOW) as usize, 0);
+            graph.degrees(id, &mut window)?;
+        }
+        Ok((id, window.get(at).copied().unwrap_or(0)))
+    });
+    Partitioner::balanced(degrees, (count, graph.description().arcs), partitions)
+}

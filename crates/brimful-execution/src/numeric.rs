@@ -1,0 +1,468 @@
+//! Numeric programs on stores of vertices.
+//!
+//! Any [`brimful_engine::Program`] runs here on every store, and computes what
+//! [`brimful_engine::run()`] does on shards: the same numbers if signals are combined by min, max
+//! or in integers, and sums within 1e-9. Vertices are ranks in the graph's internal order.
+//!
+//! - `attributes`: degrees, weights and external ids of vertices.
+//! - `checkpoint`: checkpoints of a run; `erased`: a program whose states are words; [`forecast`]:
+//!   the forecast of a run; `parts`: the parts of vertices; `program`: the two as a
+//!   [`crate::VertexProgram`].
+//! - Here: supersteps and rounds, and the result.
+
+mod attributes;
+mod checkpoint;
+mod erased;
+pub mod forecast;
+mod parts;
+mod program;
+
+use std::time::{Duration, Instant};
+
+use brimful_engine::checkpoint::Every;
+use brimful_engine::plan::extent::Extent;
+use brimful_engine::plan::needs::Needs;
+use brimful_engine::result::stats::{Durations, Swept, Traversal};
+use brimful_engine::run::{identity, moved};
+use brimful_engine::supersteps::{Supersteps, build_missing, run_supersteps};
+use brimful_engine::{Output, Program, Reason, RunOptions};
+use brimful_graph::{Graph, Index};
+use brimful_store::scratch::ScratchArray;
+use brimful_store::{Error as StoreError, Resources};
+use brimful_vertices::serializer::named;
+
+use crate::error::{Error, Result};
+use crate::from_graph::{
+    EdgeData, GraphPart, StoreOf, StoreOptions, Tagged, by_external_id, load, of_one_run,
+    partitions_of,
+};
+use crate::numeric::attributes::Attributes;
+use crate::numeric::checkpoint::{NumericCheckpoints, PriorNumericRun};
+use crate::numeric::erased::{Erased, Typed};
+use crate::numeric::forecast::Planned;
+use crate::numeric::program::Numeric;
+use crate::program::{SIGNAL_THRESHOLD, VertexOf};
+use crate::{
+    Execution, ExecutionOptions, ExecutionStats, ListLocation, Loading, RunLimits, RunMode,
+};
+
+/// Options of a numeric program on a store.
+pub struct NumericOptions<'s> {
+    /// The store.
+    pub stores: StoreOptions<'s>,
+    /// Name of the serializer (see [`named()`]); `None`: `native`. Live vertices are not
+    /// serialized.
+    pub serializer: Option<&'s str>,
+    /// With or without supersteps.
+    pub mode: RunMode,
+    /// The location of the lists.
+    pub lists: ListLocation,
+    /// Limits, thresholds and weights, as on shards; without supersteps, their limit does not
+    /// apply.
+    pub run: RunOptions,
+}
+
+/// Runs `program` on `graph` until it converges or a limit is reached. Returns the states of all
+/// vertices in memory.
+///
+/// # Errors
+/// [`Error::Usage`] for options that the program, the graph or the store does not support, such as
+/// weights on a graph without them, or no supersteps for a program that needs them; the budget's;
+/// those of the store; [`Error::Program`] with the external id of the vertex.
+pub fn run<P: Program>(
+    program: &P,
+    graph: &Graph,
+    options: &NumericOptions<'_>,
+    resources: &Resources,
+) -> Result<(Output<P>, ExecutionStats)> {
+    let refused = |error| in_terms_of_the_run(error, program, graph, options, resources);
+    run_in(program, graph, options, resources).map_err(refused)
+}
+
+/// [`run`], with budget errors that may name the needs of one part only.
+fn run_in<P: Program>(
+    program: &P,
+    graph: &Graph,
+    options: &NumericOptions<'_>,
+    resources: &Resources,
+) -> Result<(Output<P>, ExecutionStats)> {
+    options.run.check_weights(graph)?;
+    if options.serializer.is_some()
+        && !options.stores.schemes.keeps_records(options.stores.store)?
+    {
+        return Err(Error::Usage(format!(
+            "the store {:?} keeps live vertices, which no serializer writes; leave the serializer out",
+            options.stores.store
+        )));
+    }
+    options.run.check::<P>()?;
+    if program.batched().is_some() {
+        return Err(Error::Usage(
+            "a program that takes batches is for shards, not for stores of vertices".into(),
+        ));
+    }
+    let is_full = P::MODE == brimful_engine::Mode::Full;
+    if matches!(options.mode, RunMode::Asynchronous(_)) && (!P::ASYNCHRONOUS || is_full) {
+        return Err(Error::Usage(
+            "this program counts on supersteps: without them its result would be another; run it synchronously"
+                .into(),
+        ));
+    }
+    if options.stores.schemes.folder(options.stores.store)?.is_some() {
+        // A store on disk reserves its share of the budget from the start, so later stages cannot
+        // use it.
+        let bytes = minimum_bytes(program, graph, options, resources)?;
+        resources.budget.require(bytes, "to keep vertices in a store")?;
+    }
+    let (store, _folder) = of_one_run(options.stores.store, options.stores.schemes)?;
+    let stores = StoreOptions { store: &store, ..options.stores };
+    let options = &NumericOptions { stores, run: options.run.clone(), ..*options };
+    let own = identity::<P>(&options.run);
+    let limits = (options.mode, options.run.max_supersteps);
+    let open = |chosen| NumericCheckpoints::open(chosen, limits, graph, &own, resources);
+    let checkpoints = options.run.checkpoints.as_ref().map(open).transpose()?;
+    let index_seconds = build_missing(graph, program.indexes(), resources)?;
+    let moved_before = moved(graph, resources);
+    let bytes = (graph.connected() as usize * size_of::<P::State>()) as u64;
+    let _result = resources.budget.reserve(bytes, "for the result")?;
+    let mut typed = Typed::new(program, (graph.vertices(), graph.connected()), resources.workers());
+    let facts = typed.facts();
+    // An undirected graph is its own reverse, and has one index.
+    let is_tagged = graph.description().directed && facts.indexes.len() > 1;
+    let driving = Driving { program: &mut typed, graph, options, checkpoints, resources };
+    let done = by_size((facts.state, facts.sum), (options.run.weighted, is_tagged), driving)
+        .map_err(|error| by_external_id(error, graph))?;
+    let stats = brimful_engine::Stats {
+        supersteps: typed.globals.superstep,
+        reason: done.reason,
+        durations: done.durations,
+        seconds: done.seconds,
+        index_seconds,
+        signals: done.prior.signals + done.stats.signals_sent,
+        edges_visited: done.prior.signals + done.stats.signals_sent,
+        moved: moved(graph, resources) - moved_before,
+        phases: done.phases,
+        threads: resources.workers(),
+        resumed_from: done.prior.resumed_from,
+    };
+    let window = 1 << graph.description().interval_bits;
+    let states = ScratchArray::of(typed.states, window);
+    let output =
+        Output { states, isolated: typed.isolated, aggregate: typed.globals.aggregate, stats };
+    Ok((output, done.stats))
+}
+
+/// The approximate smallest budget of a run, in bytes beyond those of the process.
+fn minimum_bytes<P: Program>(
+    program: &P,
+    graph: &Graph,
+    options: &NumericOptions<'_>,
+    resources: &Resources,
+) -> Result<u64> {
+    let needs = Needs::of(program);
+    let (stores, weighted) = (options.stores, options.run.weighted);
+    let workers = resources.workers();
+    let planned = Planned {
+        stores,
+        serializer: options.serializer,
+        lists: options.lists,
+        vertices: (graph.vertices(), graph.connected()),
+        edges: Extent::of(graph, needs.indexes, weighted).edges(),
+        directed: graph.description().directed,
+        weighted,
+        workers,
+        limit: resources.budget.limit(),
+        hubs: forecast::hub_bytes(&needs, graph, &stores, (weighted, workers))?,
+    };
+    Ok(forecast::forecast(&needs, &planned)?.minimum)
+}
+
+/// A budget error names the likely needs of the whole run: not only those of the failed part, and
+/// not those of a store within its share.
+fn in_terms_of_the_run<P: Program>(
+    error: Error,
+    program: &P,
+    graph: &Graph,
+    options: &NumericOptions<'_>,
+    resources: &Resources,
+) -> Error {
+    let Error::Store(StoreError::Budget { budget, needed, purpose }) = &error else {
+        return error;
+    };
+    let own = &resources.budget;
+    let mut bytes = minimum_bytes(program, graph, options, resources).unwrap_or(0);
+    if *budget != own.total() {
+        // A store has its partition's share of half of the remaining memory.
+        let partitions = partitions_of(&options.stores, resources.workers());
+        let missing =
+            2 * partitions.map_or(1, |count| count as u64) * needed.saturating_sub(*budget);
+        bytes = bytes.max(own.limit().saturating_add(missing));
+    }
+    match own.require(bytes, purpose) {
+        Err(StoreError::Budget { needed: of_part, .. })
+            if *budget == own.total() && of_part <= *needed =>
+        {
+            error
+        }
+        Err(of_run) => of_run.into(),
+        Ok(()) => error,
+    }
+}
+
+/// Code that is compiled for each size of vertices: `S` words of state and strength, `M` of a sum,
+/// and a type of edge data.
+trait BySize {
+    /// The result of the code.
+    type Out;
+    /// Runs the code.
+    fn call<const S: usize, const M: usize, E: EdgeData>(self) -> Result<Self::Out>;
+}
+
+/// Runs the code for the smallest size that fits the words of state and of sum, and with the
+/// smallest edge data.
+fn by_size<C: BySize>((state, sum): (usize, usize), edge: (bool, bool), call: C) -> Result<C::Out> {
+    match (state, sum) {
+        (0..=1, 0..=1) => by_edge::<C, 2, 1>(edge, call),
+        (0..=3, 0..=2) => by_edge::<C, 4, 2>(edge, call),
+        (0..=16, 0..=8) => by_edge::<C, 17, 8>(edge, call),
+        _ => Err(Error::Usage(format!(
+            "vertices on stores have states up to 128 bytes and sums of signals up to 64; those of this program take {} and {}",
+            state * 8,
+            sum * 8
+        ))),
+    }
+}
+
+fn by_edge<C: BySize, const S: usize, const M: usize>(
+    (is_weighted, is_tagged): (bool, bool),
+    call: C,
+) -> Result<C::Out> {
+    // Edges with weights store their direction too.
+    match (is_weighted, is_tagged) {
+        (false, false) => call.call::<S, M, ()>(),
+        (false, true) => call.call::<S, M, u8>(),
+        (true, _) => call.call::<S, M, Tagged>(),
+    }
+}
+
+/// A run in progress.
+struct Driving<'r> {
+    program: &'r mut dyn Erased,
+    graph: &'r Graph,
+    options: &'r NumericOptions<'r>,
+    checkpoints: Option<NumericCheckpoints<'r>>,
+    resources: &'r Resources,
+}
+
+impl BySize for Driving<'_> {
+    type Out = Done;
+
+    fn call<const S: usize, const M: usize, E: EdgeData>(self) -> Result<Done> {
+        let Self { program, graph, options, checkpoints, resources } = self;
+        NumericRun::<S, M, E>::new(program, graph, options, checkpoints, resources)?.run()
+    }
+}
+
+/// The outcome of a run, besides the states.
+struct Done {
+    reason: Reason,
+    durations: Durations,
+    prior: PriorNumericRun,
+    seconds: f64,
+    phases: Vec<(&'static str, f64)>,
+    stats: ExecutionStats,
+}
+
+struct NumericRun<'r, const S: usize, const M: usize, E: EdgeData> {
+    graph: &'r Graph,
+    resources: &'r Resources,
+    options: &'r NumericOptions<'r>,
+    execution: Execution<'r, Numeric<'r, S, M, E>, StoreOf<VertexOf<Numeric<'r, S, M, E>>>>,
+    checkpoints: Option<NumericCheckpoints<'r>>,
+    prior: PriorNumericRun,
+    durations: Durations,
+    /// After the last superstep some vertex was due to signal.
+    is_due: bool,
+    begin: Instant,
+    loaded: Instant,
+}
+
+impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
+    /// Loads the graph.
+    fn new(
+        program: &'r mut dyn Erased,
+        graph: &'r Graph,
+        options: &'r NumericOptions<'r>,
+        mut checkpoints: Option<NumericCheckpoints<'r>>,
+        resources: &'r Resources,
+    ) -> Result<Self> {
+        let (facts, begin) = (program.facts(), Instant::now());
+        let mut prior = match &mut checkpoints {
+            Some(checkpoints) => checkpoints.resume(program)?,
+            None => PriorNumericRun::default(),
+        };
+        let threshold = options.run.signal_threshold.unwrap_or(SIGNAL_THRESHOLD);
+        let numeric = Numeric::new(program, options.run.weighted, threshold);
+        let mut attributes = Attributes::new(graph, facts, options.run.weighted)?;
+
+        let indexes = if graph.description().directed { facts.indexes } else { &[Index::In] };
+        // Vertices without edges are in the store only if they take part in every superstep.
+        let count = if facts.is_full { graph.vertices() } else { graph.connected() };
+        let part = GraphPart { graph, indexes, vertices: count, is_weighted: options.run.weighted };
+        let lists = ExecutionOptions {
+            signal_threshold: options.run.signal_threshold,
+            collect_threshold: options.run.collect_threshold,
+            lists: options.lists,
+            scratch: options.run.scratch.clone(),
+        };
+        let serializer = || named(options.serializer.unwrap_or("native"));
+        let mut add = |loading: &mut Loading<'r, Numeric<'r, S, M, E>, _>, id, edges| {
+            let attributes = attributes.of(graph, id)?;
+            let vertex = match checkpoints.as_ref().and_then(|saved| saved.is_due(id)) {
+                None => loading.program().first(id, attributes, edges),
+                Some(is_due) => loading.program().again(id, attributes.0, is_due, edges),
+            };
+            loading.add_vertex(vertex)
+        };
+        let mut execution =
+            load(numeric, part, (&options.stores, &lists), &serializer, None, resources, &mut add)?;
+        if prior.resumed_from.is_none() {
+            execution.program_mut().program.end_turn();
+        }
+        let (loaded, durations) = (Instant::now(), std::mem::take(&mut prior.durations));
+        let is_due = true;
+        Ok(Self {
+            graph,
+            resources,
+            options,
+            execution,
+            checkpoints,
+            prior,
+            durations,
+            is_due,
+            begin,
+            loaded,
+        })
+    }
+
+    fn run(mut self) -> Result<Done> {
+        let reason = match self.options.mode {
+            RunMode::Synchronous => {
+                let (graph, resources, options) = (self.graph, self.resources, self.options);
+                let (begin, moved) = (self.begin, || moved(graph, resources));
+                run_supersteps(&mut self, &options.run, begin, moved, Self::checkpoint)?
+            }
+            RunMode::Asynchronous(_) => self.rounds()?,
+        };
+        self.finish(reason)
+    }
+
+    fn program(&mut self) -> &mut dyn Erased {
+        self.execution.program_mut().program
+    }
+
+    /// Runs without supersteps until no round has any work left.
+    fn rounds(&mut self) -> Result<Reason> {
+        let most = self.options.run.max_seconds;
+        loop {
+            self.execution.program_mut().begin_superstep();
+            let left = most.map(|most| (most - self.begin.elapsed().as_secs_f64()).max(0.0));
+            let check_every =
+                match self.options.run.checkpoints.as_ref().and_then(|chosen| chosen.every) {
+                    Some(Every::Time(time)) => time,
+                    _ => Duration::from_secs(3600),
+                };
+            let limits = RunLimits { max_seconds: left, check_every, ..RunLimits::default() };
+            let (checkpoints, signals) = (&mut self.checkpoints, self.prior.signals);
+            let reason = self.execution.run(self.options.mode, &limits, |execution| {
+                if let Some(checkpoints) = checkpoints {
+                    checkpoints.make_if_due(execution, (signals, &self.durations))?;
+                }
+                Ok(false)
+            })?;
+            self.program().end_turn();
+            if reason != Reason::NoChange || !self.next_round()? {
+                return Ok(reason);
+            }
+        }
+    }
+
+    /// Makes a checkpoint between two supersteps, if it is due.
+    fn checkpoint(&mut self) -> Result<bool> {
+        let Some(checkpoints) = &mut self.checkpoints else {
+            return Ok(false);
+        };
+        checkpoints.make_if_due(&mut self.execution, (self.prior.signals, &self.durations))
+    }
+
+    /// Begins rounds until a vertex is due to signal; false if there are no more rounds.
+    fn next_round(&mut self) -> Result<bool> {
+        while self.program().another_round() {
+            let mut is_due = false;
+            self.execution.for_each_by(|numeric, vertex| {
+                is_due |= numeric.begin_round(vertex);
+                Ok(())
+            })?;
+            self.execution.restart();
+            self.program().end_turn();
+            if is_due {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Copies the states into the program.
+    fn finish(mut self, reason: Reason) -> Result<Done> {
+        let seconds = self.begin.elapsed().as_secs_f64();
+        self.execution.for_each_by(|numeric, vertex| {
+            numeric.program.keep(*vertex.id(), vertex.state.state());
+            Ok(())
+        })?;
+        let checkpoints = self.checkpoints.map(NumericCheckpoints::finish).transpose()?;
+        let load_seconds = (self.loaded - self.begin).as_secs_f64();
+        let supersteps = seconds - load_seconds - checkpoints.unwrap_or(0.0);
+        let mut phases = vec![("load", load_seconds), ("supersteps", supersteps)];
+        phases.extend(checkpoints.map(|seconds| ("checkpoints", seconds)));
+        Ok(Done {
+            reason,
+            durations: self.durations,
+            prior: self.prior,
+            seconds,
+            phases,
+            stats: self.execution.stats()?,
+        })
+    }
+}
+
+impl<const S: usize, const M: usize, E: EdgeData> Supersteps for NumericRun<'_, S, M, E> {
+    type Error = Error;
+
+    fn done(&mut self) -> u64 {
+        self.program().superstep()
+    }
+
+    fn swept(&mut self) -> Swept {
+        let sent = self.prior.signals + self.execution.signals_sent();
+        Swept { signals: sent, edges: sent }
+    }
+
+    fn durations(&mut self) -> &mut Durations {
+        &mut self.durations
+    }
+
+    fn superstep(&mut self) -> Result<Traversal> {
+        self.execution.program_mut().begin_superstep();
+        self.is_due = self.execution.superstep()?;
+        self.program().end_superstep();
+        Ok(Traversal::Store)
+    }
+
+    fn converged(&mut self) -> bool {
+        self.program().converged()
+    }
+
+    fn goes_on(&mut self) -> Result<bool> {
+        Ok(self.is_due || self.next_round()?)
+    }
+}

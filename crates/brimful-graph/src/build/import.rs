@@ -1,0 +1,339 @@
+//! Import: from any input to a graph directory, streaming, within the budget.
+//!
+//! The first pass, the *scan*, finds the ids; it copies the edges to a spool if the input can be
+//! read only once. Then the internal order is chosen and the ids are written in it. A second pass
+//! maps ids to internal ids and sorts edges into shards. Invariant: the graph appears under its
+//! name complete, or not at all; its bytes depend on the input alone.
+
+pub mod forecast;
+mod ids;
+mod joins;
+mod left_out;
+mod reverse;
+mod sort;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use brimful_store::external::PartialFolder;
+use brimful_store::{Folder, Moved, Resources, sorter};
+
+use crate::build::records::WeightedPair;
+use crate::build::shards::{Built, encoding_bytes};
+use crate::build::weights::{Hashed, Weights};
+use crate::edges::EdgeSource;
+use crate::error::{Error, Result};
+use crate::input::columns::ColumnChoice;
+pub use crate::input::formats::parser::{OnError, Rejection};
+pub use crate::input::id_choice::IdChoice;
+use crate::input::policy::Policy;
+use crate::input::scan::{Reader, ScanSummary, reading_bytes};
+pub use crate::input::stream::{EdgeStream, Input, Listed};
+use crate::order::bitmap::IdBitmap;
+use crate::order::choice;
+use crate::read::description::{Counts, Description, FORMAT, Ids, Layer, Order, Shards};
+use crate::read::graph::{Graph, Index};
+use crate::read::shards::Geometry;
+use ids::IdMap;
+pub(crate) use ids::{OrderedIds, write_ids};
+use left_out::LeftOut;
+pub use reverse::{build_reverse, build_reverse_alone};
+use sort::Indexed;
+
+/// The options of an import.
+#[derive(Debug, Clone, Default)]
+pub struct ImportOptions {
+    /// Store every edge in both directions.
+    pub undirected: bool,
+    /// Store every edge only in its written direction, whatever the format declares.
+    pub directed: bool,
+    /// The treatment of lines that are no edges.
+    pub on_error: OnError,
+    /// The choice of id type.
+    pub ids: IdChoice,
+    /// The choice of edge columns.
+    pub columns: ColumnChoice,
+    /// Declares the vertices 0 to n - 1.
+    pub vertices: Option<u64>,
+    /// Build the reverse shards too.
+    pub reverse: bool,
+    /// The policy for self-loops and duplicates.
+    pub policy: Policy,
+    /// The origin of weights.
+    pub weights: Weights,
+    /// Rank ids by sorting even if a bitmap would fit: slower, with less memory, and the same
+    /// graph.
+    pub sort_ids: bool,
+    /// A text that the manifest stores.
+    pub origin: Option<String>,
+    /// Take the place of the graph at the output path, if there is one.
+    pub replace: bool,
+    /// The geometry of shards.
+    pub geometry: Geometry,
+}
+
+impl ImportOptions {
+    /// The smallest budget, in bytes beside the process, for an input that may have weights and
+    /// whose edges may have input positions (those of a generator have none).
+    pub fn minimum_bytes(
+        &self,
+        workers: usize,
+        may_have_weights: bool,
+        has_positions: bool,
+    ) -> u64 {
+        let weighted =
+            may_have_weights || self.weights == Weights::Hash || self.policy.weighted(false);
+        minimum_bytes(workers, weighted, has_positions && self.policy.leaves_out())
+    }
+}
+
+/// The result of an import.
+#[derive(Debug, Clone)]
+pub struct ImportReport {
+    /// The manifest that was written.
+    pub description: Description,
+    /// Total seconds.
+    pub seconds: f64,
+    /// Seconds by phase, in order.
+    pub phases: Vec<(&'static str, f64)>,
+    /// Bytes of the graph's files.
+    pub bytes_on_disk: u64,
+    /// The most bytes of temporary disk space in use at once, beside the graph's files.
+    pub scratch_bytes: u64,
+    /// Bytes read from and written to files, except text inputs.
+    pub moved: Moved,
+    /// The lines that are no edges and were left out, by reason.
+    pub rejections: Vec<Rejection>,
+    /// The edges that the policy left out, by reason, if their input positions are known.
+    pub left_out: Vec<Rejection>,
+}
+
+/// Bytes for ids in any import.
+const IDS_BYTES: u64 = IdBitmap::BASE_BYTES * 6;
+
+/// The smallest budget of an import, in bytes beside the process; `positions`: it may leave edges
+/// out.
+pub fn minimum_bytes(workers: usize, weighted: bool, positions: bool) -> u64 {
+    // Sparse ids need two sorters at the same time.
+    let sorters = 2 * sorter::minimum_bytes(workers, size_of::<WeightedPair>());
+    let ids = IDS_BYTES + choice::memory_bytes(workers);
+    reading_bytes(workers, positions) + encoding_bytes(workers, weighted, positions) + ids + sorters
+}
+
+/// The part of the minimum that is free while an index is sorted: the order already exists, and
+/// reading edges ends before packing.
+fn index_bytes(workers: usize, weighted: bool, positions: bool) -> u64 {
+    let (reading, packing) =
+        (reading_bytes(workers, positions), encoding_bytes(workers, weighted, positions));
+    choice::memory_bytes(workers) + reading.min(packing)
+}
+
+/// Imports `input` as the new graph directory `out`. A crash leaves the old graph, if one is to be
+/// replaced, or the new one, or none.
+pub fn import(
+    input: Input<'_>,
+    out: &Path,
+    options: &ImportOptions,
+    resources: &Resources,
+) -> Result<ImportReport> {
+    let begin = Instant::now();
+    let partial =
+        if options.replace { PartialFolder::replace(out) } else { PartialFolder::create(out) }?;
+    let report = import_in(partial.folder(), input, options, resources)?;
+    resources.job.check()?;
+    partial.publish()?;
+    let report = ImportReport { seconds: begin.elapsed().as_secs_f64(), ..report };
+    report.log();
+    Ok(report)
+}
+
+/// [`import`] into any folder, which must be empty. The graph is durable, except for the folder's
+/// own name. After an error or a crash, discard the folder.
+pub fn import_in(
+    folder: &dyn Folder,
+    mut input: Input<'_>,
+    options: &ImportOptions,
+    resources: &Resources,
+) -> Result<ImportReport> {
+    let (begin, moved_before) = (Instant::now(), resources.job.traffic().moved());
+    // Text may have weights.
+    let may_have_weights = !matches!(input, Input::Pairs(_) | Input::Numbered(..));
+    // Edges of a generator have no position that a message could name.
+    let has_positions = !matches!(input, Input::Numbered(..));
+    let positions = has_positions && options.policy.leaves_out();
+    let minimum = options.minimum_bytes(resources.workers(), may_have_weights, has_positions);
+    resources.budget.require(minimum, "to build a graph")?;
+    let memory = resources.budget.reserve(resources.budget.limit(), "to build a graph")?;
+    if options.directed && options.undirected {
+        return Err(Error::Usage("a graph is directed or undirected, not both".into()));
+    }
+    let mut import = Import {
+        folder,
+        options,
+        undirected: options.undirected,
+        rejections: Vec::new(),
+        input: input.name(),
+        positions,
+        resources,
+        spare: memory.bytes() - minimum,
+        phases: Vec::new(),
+        since: Instant::now(),
+    };
+    let (mut description, left_out) = import.run(&mut input)?;
+    let (phases, rejections) = (import.phases, import.rejections);
+    Graph::publish(folder, 1, &mut description, resources.job.traffic())?;
+    let graph = Graph::open_folder(folder, resources.job.traffic())?;
+    let (bytes_on_disk, left_out) = (graph.bytes_on_disk()?, left_out.report(&graph)?);
+    let (seconds, moved) =
+        (begin.elapsed().as_secs_f64(), resources.job.traffic().moved() - moved_before);
+    let scratch_bytes = resources.job.traffic().most_scratch();
+    Ok(ImportReport {
+        description,
+        seconds,
+        phases,
+        bytes_on_disk,
+        scratch_bytes,
+        moved,
+        rejections,
+        left_out,
+    })
+}
+
+impl ImportReport {
+    /// Logs the result of the import.
+    fn log(&self) {
+        self.moved.log();
+        tracing::info!(
+            vertices = self.description.vertices,
+            edges = self.description.edges,
+            seconds = self.seconds,
+            bytes_on_disk = self.bytes_on_disk,
+            "import"
+        );
+    }
+}
+
+struct Import<'a> {
+    folder: &'a dyn Folder,
+    options: &'a ImportOptions,
+    /// True if edges are undirected, by the options or the format.
+    undirected: bool,
+    rejections: Vec<Rejection>,
+    /// The input's name in messages.
+    input: PathBuf,
+    /// True if the first edges that the policy leaves out must be located in the input.
+    positions: bool,
+    resources: &'a Resources,
+    /// The budget beyond the minimum, to be divided.
+    spare: u64,
+    phases: Vec<(&'static str, f64)>,
+    since: Instant,
+}
+
+impl Import<'_> {
+    fn run(&mut self, input: &mut Input<'_>) -> Result<(Description, LeftOut)> {
+        let half = self.spare / 2;
+        let reader = Reader {
+            folder: self.folder,
+            resources: self.resources,
+            declared: self.options.vertices.unwrap_or(0),
+            directed: self.options.directed,
+            undirected: self.options.undirected,
+            policy: self.options.policy,
+            positions: self.positions,
+            hashes_weights: self.options.weights == Weights::Hash,
+            ids: self.options.ids,
+            columns: &self.options.columns,
+            on_error: self.options.on_error,
+            bitmap_bytes: if self.options.sort_ids { 0 } else { IDS_BYTES + half },
+            // The share of the sorters, which is not in use yet.
+            decoder_bytes: self.sorter_bytes(IDS_BYTES + half),
+        };
+        let (source, mut seen) = reader.read(input)?;
+        self.end_phase("read");
+        self.undirected |= seen.undirected && !self.options.directed;
+        self.rejections = std::mem::take(&mut seen.rejections);
+        if seen.edges == 0 && seen.declared.is_none() {
+            let what = "there is no edge in it; `--vertices N` makes a graph without edges";
+            return Err(Error::input(&self.input, what));
+        }
+        // Weights are computed from external ids, so before ids are mapped.
+        let hashed = Hashed(&*source);
+        let source: &dyn EdgeSource = match self.options.weights {
+            Weights::Input => &*source,
+            Weights::Hash => &hashed,
+        };
+        seen.weighted |= self.options.weights == Weights::Hash;
+        let sampled = std::mem::take(&mut seen.sampled);
+        let joined;
+        let (source, map, ids) = match seen.bitmap.take() {
+            Some(bitmap) => {
+                let (map, ids) = self.order(bitmap, seen.id_type, sampled)?;
+                (source, map, ids)
+            }
+            None => {
+                self.check_declared(&seen.declared)?;
+                let (edges, ids) = self.order_joined(source, &seen, sampled)?;
+                joined = edges;
+                (&joined as &dyn EdgeSource, IdMap::Consecutive { first: 0 }, ids)
+            }
+        };
+        // Sums of edges without weights are weights.
+        seen.weighted = self.options.policy.weighted(seen.weighted);
+        let indexed = self.sort_mapped(source, &map, ids.tally, seen.weighted)?;
+        let left_out = LeftOut {
+            inputs: std::mem::take(&mut seen.inputs),
+            self_loop: seen.first_self_loop,
+            duplicate: indexed.forward.applied.first_duplicate,
+        };
+        if let Some(claim) = seen.claim.take().filter(|_| self.options.vertices.is_none()) {
+            claim.check(ids.tally.vertices())?;
+        }
+        Ok((self.finish(&seen, &ids, indexed), left_out))
+    }
+
+    fn end_phase(&mut self, name: &'static str) {
+        let seconds = self.since.elapsed().as_secs_f64();
+        tracing::info!(phase = name, seconds, "phase");
+        self.phases.push((name, seconds));
+        self.since = Instant::now();
+    }
+
+    fn finish(&self, seen: &ScanSummary, ids: &OrderedIds, indexed: Indexed) -> Description {
+        let Indexed { forward, longest_lists, reverse } = indexed;
+        let geometry = self.options.geometry;
+        let applied = forward.applied;
+        let layers = |index: Index, built: Built| Shards {
+            layers: vec![Layer { name: index.name().into(), arcs: built.arcs, bytes: built.bytes }],
+        };
+        Description {
+            format: FORMAT,
+            created_by: concat!("brimful ", env!("CARGO_PKG_VERSION")).into(),
+            vertices: ids.tally.vertices(),
+            connected: ids.tally.connected(),
+            edges: seen.edges - applied.self_loops_dropped - applied.duplicates_dropped,
+            arcs: forward.arcs,
+            directed: !self.undirected,
+            weighted: seen.weighted,
+            weights: forward.weights,
+            longest_lists: Some(longest_lists),
+            order: Order { name: ids.name, runs: ids.tally.runs() },
+            ids: Ids { id_type: seen.id_type, first: ids.first },
+            interval_bits: geometry.interval_bits,
+            counts: Counts {
+                lines: seen.lines,
+                self_loops: seen.self_loops,
+                duplicates: applied.duplicates,
+                rejected: seen.rejected,
+                self_loops_dropped: applied.self_loops_dropped,
+                duplicates_dropped: applied.duplicates_dropped,
+            },
+            forward: Some(layers(Index::In, forward)),
+            reverse: reverse.map(|reverse| layers(Index::Reverse, reverse)),
+            seals: BTreeMap::new(),
+            columns: seen.columns.clone(),
+            origin: self.options.origin.clone(),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Builds the reverse index of a graph that was imported without it.
+//!
+//! Invariant: a new manifest publishes the index when it is complete and durable; until then the
+//! graph is unchanged.
+
+use std::io::ErrorKind;
+use std::time::Instant;
+
+use brimful_store::external::FolderLock;
+use brimful_store::{Error as StoreError, Folder, Resources, manifest};
+
+use super::forecast::forecast_index;
+use super::{IdMap, Import, ImportOptions, minimum_bytes};
+use crate::build::sizes::Sizes;
+use crate::error::{Error, Result};
+use crate::read::degree_counter::DegreeCounter;
+use crate::read::description::{Layer, Shards};
+use crate::read::graph::{self, Graph, Index};
+use crate::read::shards::{Geometry, file_names};
+
+/// Builds the reverse shards of an existing graph and publishes them. Returns the seconds of the
+/// build; does nothing if the shards exist.
+///
+/// # Errors
+/// [`Error::MissingIndex`] if the graph is not writable, [`Error::Replaced`] if it was removed.
+pub fn build_reverse(graph: &Graph, resources: &Resources) -> Result<f64> {
+    if graph.shards(Index::Reverse).is_some() {
+        return Ok(0.0);
+    }
+    let _lock = FolderLock::wait(graph.path(), &resources.job).map_err(|error| match error {
+        StoreError::Io { ref source, .. }
+            if matches!(
+                source.kind(),
+                ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem
+            ) =>
+        {
+            Error::MissingIndex { path: graph.path().into(), index: Index::Reverse.name() }
+        }
+        error if error.is_missing() => Error::Replaced { path: graph.path().into() },
+        error => error.into(),
+    })?;
+    build_reverse_alone(graph, resources)
+}
+
+/// [`build_reverse`] in any folder. The caller ensures that nothing else changes the graph
+/// meanwhile.
+pub fn build_reverse_alone(graph: &Graph, resources: &Resources) -> Result<f64> {
+    let begin = Instant::now();
+    let done = || Ok(begin.elapsed().as_secs_f64());
+    let (folder, weighted) = (graph.folder(), graph.description().weighted);
+    let minimum = minimum_bytes(resources.workers(), weighted, false);
+    resources.budget.require(minimum, "to build an index")?;
+    let memory = resources.budget.reserve(resources.budget.limit(), "to build an index")?;
+    // Since this graph was opened, another process may have built and published the index.
+    let latest = graph.opened_again()?;
+    let Some(forward) =
+        latest.shards(Index::In).filter(|_| latest.shards(Index::Reverse).is_none())
+    else {
+        graph.adopt_reverse(&latest);
+        return done();
+    };
+    remove_unfinished(folder, Index::Reverse)?;
+    let sizes = Sizes {
+        vertices: graph.connected(),
+        edges: graph.description().arcs,
+        undirected: false,
+        weighted,
+        reverse: false,
+        bytes_per_edge: None,
+    };
+    let bytes =
+        graph.description().forward.iter().flat_map(|shards| &shards.layers).map(|l| l.bytes).sum();
+    let foreseen = forecast_index(&sizes, bytes, resources.budget.limit(), resources.workers());
+    let needed = foreseen.least_disk_bytes();
+    // The folder knows its free space; it need not be in the file system.
+    let free = folder.free_bytes().map_err(|e| StoreError::io(folder.path(), "look at", e))?;
+    if free < needed {
+        let path = folder.path().join(Index::Reverse.name());
+        return Err(StoreError::NoSpace { path, needed, free }.into());
+    }
+    let geometry =
+        Geometry { interval_bits: graph.description().interval_bits, ..Geometry::default() };
+    let options = ImportOptions { geometry, ..ImportOptions::default() };
+    let mut import = Import {
+        folder,
+        options: &options,
+        undirected: false,
+        rejections: Vec::new(),
+        input: graph.path().into(),
+        positions: false,
+        resources,
+        spare: memory.bytes() - minimum,
+        phases: Vec::new(),
+        since: Instant::now(),
+    };
+    let (source, map) = (graph::ShardEdges::new(forward), IdMap::Consecutive { first: 0 });
+    let (connected, mut none) = (graph.connected(), DegreeCounter::default());
+    let built = import.sort_index(Index::Reverse, &source, &map, connected, weighted, &mut none)?;
+    let mut description = latest.description().clone();
+    let layer = Layer { name: Index::Reverse.name().into(), arcs: built.arcs, bytes: built.bytes };
+    description.reverse = Some(Shards { layers: vec![layer] });
+    let number = graph.opened_again()?.manifest_number() + 1;
+    Graph::publish(folder, number, &mut description, resources.job.traffic())?;
+    manifest::sweep(folder, number)?;
+    graph.adopt_reverse(&graph.opened_again()?);
+    done()
+}
+
+/// Removes the files that a killed build of an index left; the manifest does not name them.
+fn remove_unfinished(folder: &dyn Folder, index: Index) -> Result<()> {
+    for name in file_names(index.name()) {
+        match folder.remove(&name) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(
+                    StoreError::io(folder.path().join(name), "remove the unfinished", e).into()
+                );
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

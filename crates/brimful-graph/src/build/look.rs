@@ -1,0 +1,174 @@
+//! A look at an input before its import: the size of its graph, for a forecast.
+//!
+//! A header with counts states the size. Of other text, `sample` counts the edges of a part, with
+//! the parsers of the import. Invariant: a look takes a few MiB of memory and of reading, whatever
+//! the input; it changes nothing and reads nothing that can be read only once.
+
+mod sample;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use brimful_store::Job;
+use brimful_store::external::{input_len, open_input};
+
+use crate::build::import::{ImportOptions, Input};
+use crate::edges::EdgeBatch;
+use crate::error::Result;
+use crate::input::declaration::Declaration;
+use crate::input::decompress;
+use crate::input::formats::webgraph::WebGraph;
+use crate::input::formats::{Body, Claim, TextFile, TextFormat, graphalytics};
+use crate::input::id_choice::IdChoice;
+use crate::input::pairs::{self, PAIR_BYTES};
+use crate::input::scan::alone;
+use crate::input::stream::EdgeStream;
+use sample::Front;
+
+/// Memory limit of a decoder, in bytes. A decoder reserves the window that the file asks for and
+/// touches as much of it as it decodes, which is [`sample::FIRST_BYTES`].
+const DECODER_BYTES: u64 = 1 << 27;
+
+/// The facts about an input that was looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// Number of edges: exact if the input states it or is short, otherwise an estimate.
+    pub edges: u64,
+    /// The largest id that the input states, or the largest of the sample.
+    pub largest: u64,
+    /// True if edges have weights.
+    pub weighted: bool,
+    /// True if edges are undirected, unless the user says otherwise.
+    pub undirected: bool,
+}
+
+impl Seen {
+    fn join(self, other: Self) -> Self {
+        Self {
+            edges: self.edges.saturating_add(other.edges),
+            largest: self.largest.max(other.largest),
+            weighted: self.weighted || other.weighted,
+            undirected: self.undirected || other.undirected,
+        }
+    }
+}
+
+/// Looks at an input of [`import`](crate::build::import::import), with the options of the import.
+///
+/// Returns `None` for an input that does not tell its size: standard input and pipes, string or
+/// negative ids, compressed pairs, or a file that the import cannot read.
+pub fn look(input: &Input<'_>, options: &ImportOptions) -> Option<Seen> {
+    let seen = try_look(input, options);
+    seen.unwrap_or_else(|error| {
+        // The import meets the same flaw and reports it.
+        tracing::debug!(error = %error, "a look at the input failed");
+        None
+    })
+}
+
+fn try_look(input: &Input<'_>, options: &ImportOptions) -> Result<Option<Seen>> {
+    if options.ids == IdChoice::String {
+        return Ok(None);
+    }
+    match input {
+        Input::EdgeList(paths) => look_at_texts(&alone(TextFormat::EdgeList, paths), options),
+        Input::Text(format, paths) => look_at_texts(&alone(*format, paths), options),
+        Input::Graphalytics(paths) => {
+            let files = graphalytics::files(paths, open)?;
+            look_at_texts(&files, options)
+        }
+        Input::WebGraph(path) => {
+            let graph = WebGraph::open(path, DECODER_BYTES, open)?;
+            let largest = graph.declared().end.saturating_sub(1);
+            let edges = graph.arcs();
+            Ok(Some(Seen { edges, largest, weighted: false, undirected: false }))
+        }
+        Input::Pairs(paths) => look_at_each(paths.iter(), |path: &PathBuf| look_at_pairs(path)),
+        Input::Stream(_) | Input::Numbered(..) => Ok(None),
+    }
+}
+
+/// The joint facts about all `inputs`; `None` if one of them does not tell.
+fn look_at_each<T>(
+    inputs: impl Iterator<Item = T>,
+    look: impl Fn(T) -> Result<Option<Seen>>,
+) -> Result<Option<Seen>> {
+    let mut all: Option<Seen> = None;
+    for input in inputs {
+        let Some(seen) = look(input)? else { return Ok(None) };
+        all = Some(all.map_or(seen, |all| all.join(seen)));
+    }
+    Ok(all)
+}
+
+fn look_at_texts(files: &[TextFile], options: &ImportOptions) -> Result<Option<Seen>> {
+    // The edges of a graph of Graphalytics are in its other file.
+    let files = files.iter().filter(|file| file.format != TextFormat::Vertices);
+    look_at_each(files, |file| look_at_text(file, options))
+}
+
+/// Opens a file that belongs to a graph of several files.
+fn open(path: &Path) -> Result<Box<dyn std::io::Read + Send>> {
+    decompress::open(open_input(path, &Arc::new(Job::new()))?, path, DECODER_BYTES)
+}
+
+/// Length of a regular file.
+fn length_of(path: &Path) -> Option<u64> {
+    input_len(path).filter(|_| path != Path::new("-"))
+}
+
+fn look_at_text(file: &TextFile, options: &ImportOptions) -> Result<Option<Seen>> {
+    if let TextFormat::Graphalytics(said) = file.format
+        && let Some((vertices, edges)) = said.counts
+    {
+        let ((undirected, weighted), largest) = (said.kind(), vertices.saturating_sub(1));
+        return Ok(Some(Seen { edges, largest, weighted, undirected }));
+    }
+    let Some(length) = length_of(&file.path) else { return Ok(None) };
+    let mut front = Front::open(file, length, options)?;
+    let Some(body) = front.body()? else { return Ok(None) };
+    let (weighted, undirected) = (body.weighted, body.undirected);
+    let declared = body.declared.map(|ids| (ids.first + ids.count).saturating_sub(1));
+    let stated = edges_stated(&body);
+    if let (Some(edges), Some(largest)) = (stated, declared) {
+        return Ok(Some(Seen { edges, largest, weighted, undirected }));
+    }
+    if matches!(body.claim, Some(Claim::Declared(Declaration { names: true, .. }))) {
+        return Ok(None);
+    }
+    Ok(front.sample(options.on_error)?.map(|sampled| Seen {
+        edges: stated.unwrap_or(sampled.edges),
+        largest: declared.unwrap_or(sampled.largest),
+        weighted,
+        undirected,
+    }))
+}
+
+/// The number of edges that a header states.
+fn edges_stated(body: &Body) -> Option<u64> {
+    match body.claim? {
+        Claim::Entries(edges) | Claim::Mirrored(edges) => Some(edges),
+        Claim::Declared(said) => Some(said.edges),
+        // Every entry of a list is an edge.
+        Claim::Arcs(pairs) => Some(pairs.saturating_mul(2)),
+    }
+}
+
+fn look_at_pairs(path: &Path) -> Result<Option<Seen>> {
+    let Some(length) = length_of(path) else { return Ok(None) };
+    let job = Arc::new(Job::new());
+    if decompress::is_compressed(&decompress::first_bytes(path, &job)?) {
+        return Ok(None);
+    }
+    pairs::check_length(path, length)?;
+    let file = pairs::open_plain(path, &job)?;
+    let (mut bytes, mut batch) = (Vec::new(), EdgeBatch::default());
+    let mut largest = 0;
+    for block in sample::blocks(0..length, PAIR_BYTES) {
+        sample::read_block(&file, block, &mut bytes)?;
+        batch.clear();
+        pairs::decode(&bytes, &mut batch);
+        largest = sample::largest_of(&[&batch.sources, &batch.targets]).max(largest);
+    }
+    Ok(Some(Seen { edges: length / PAIR_BYTES, largest, weighted: false, undirected: false }))
+}

@@ -1,0 +1,541 @@
+//! From edges with internal ids to shards: pack, sort, cut, encode, count.
+//!
+//! Sorted pieces are cut into segments in order, which is fast; segments are encoded in parallel
+//! and written in order. Invariant: the bytes of the index depend on the multiset of edges alone.
+
+use std::ops::Range;
+use std::path::Path;
+
+use brimful_store::sorter::{Piece, SortWriter, Sorter};
+use brimful_store::{Folder, Resources};
+
+use crate::build::records::{EdgeRecord, KeyLayout};
+use crate::codec::{WeightType, pack};
+use crate::error::{Error, Result};
+use crate::input::policy::{Applied, Edge, Merger, Policy};
+use crate::input_position::UNKNOWN;
+use crate::read::degree_counter::DegreeCounter;
+use crate::read::shards::{Geometry, PackedSegment, Segment, ShardWriter};
+use crate::read::weight_range::WeightRange;
+
+/// Sorts edges with internal ids into shards.
+pub struct ShardSorter<'j, R: EdgeRecord> {
+    sorter: Sorter<'j, R>,
+    layout: KeyLayout,
+    geometry: Geometry,
+    undirected: bool,
+}
+
+/// The counts of writing shards.
+#[derive(Debug, Clone, Copy)]
+pub struct Built {
+    /// Number of stored arcs.
+    pub arcs: u64,
+    /// The counts of self-loops and duplicates.
+    pub applied: Applied,
+    /// The range of stored weights.
+    pub weights: Option<WeightRange>,
+    /// Length of the files in bytes.
+    pub bytes: u64,
+}
+
+impl<'j, R: EdgeRecord> ShardSorter<'j, R> {
+    /// A sorter that stores each edge in both directions if `undirected`.
+    pub fn new(
+        folder: &dyn Folder,
+        layout: KeyLayout,
+        geometry: Geometry,
+        undirected: bool,
+        bytes: u64,
+        workers: usize,
+        job: &'j brimful_store::Job,
+    ) -> Result<Self> {
+        Ok(Self { sorter: Sorter::new(folder, bytes, workers, job)?, layout, geometry, undirected })
+    }
+
+    /// A writer for one worker.
+    pub fn writer(&self) -> ShardSortWriter<'_, 'j, R> {
+        ShardSortWriter {
+            writer: self.sorter.writer(),
+            layout: self.layout,
+            undirected: self.undirected,
+        }
+    }
+
+    /// Writes the edges that `policy` keeps as the index `name`, and reports each to `degrees`.
+    pub(crate) fn write(
+        self,
+        folder: &dyn Folder,
+        name: &str,
+        policy: Policy,
+        input: &Path,
+        degrees: &mut DegreeCounter,
+        resources: &Resources,
+    ) -> Result<Built> {
+        let total = self.sorter.len();
+        resources.job.begin("write shards", total);
+        let (layout, geometry) = (self.layout, self.geometry);
+        let traffic = resources.job.traffic();
+        let mut shards = ShardWriter::create(folder, name, R::WEIGHTED, geometry, traffic)?;
+        let merger = Merger::new(policy, self.undirected);
+        let mut cutter = Cutter::new(layout, geometry, merger, degrees);
+        let mut weights = None;
+        let mut append = |encoded: Vec<Encoded>| {
+            encoded.iter().try_for_each(|(segment, range)| {
+                weights = WeightRange::union(weights, *range);
+                shards.append(segment)
+            })
+        };
+        self.sorter.merge_in_stages(
+            &resources.pool,
+            |piece| {
+                let repeats = piece.repeats.map_or(0, |(_, count)| count);
+                resources.job.advance((repeats + piece.records.len()) as u64);
+                Ok::<_, Error>(cutter.cut(piece))
+            },
+            |cuts: Vec<Cut<R>>, records| {
+                Ok(cuts.iter().map(|cut| cut.encode(layout, records)).collect())
+            },
+            &mut append,
+        )?;
+        let (rest, applied) = cutter.finish();
+        append(rest.iter().map(|cut| cut.encode(layout, &[])).collect())?;
+        if weights.is_some_and(WeightRange::any_infinite) {
+            let what = "the weights of equal edges add up to more than 64-bit floating point holds; scale \
+                        them down, or choose another of --duplicates keep, drop, min";
+            return Err(Error::input(input, what));
+        }
+        let (arcs, bytes) = shards.finish()?;
+        Ok(Built { arcs, applied, weights, bytes })
+    }
+}
+
+/// A segment ready to be written, and the range of its weights.
+type Encoded = (PackedSegment, Option<WeightRange>);
+
+/// A segment cut from the ordered stream: the rest of earlier pieces, repeats of one record, and a
+/// range of the current piece.
+struct Cut<R> {
+    interval: u64,
+    window: u32,
+    carried: Vec<R>,
+    repeats: Option<(R, usize)>,
+    range: Range<usize>,
+}
+
+impl<R: EdgeRecord> Cut<R> {
+    fn len(&self) -> usize {
+        self.carried.len() + self.repeats.map_or(0, |(_, count)| count) + self.range.len()
+    }
+
+    fn encode(&self, layout: KeyLayout, records: &[R]) -> Encoded {
+        let records = &records[self.range.clone()];
+        let repeats =
+            self.repeats.iter().flat_map(|(record, count)| std::iter::repeat_n(record, *count));
+        let all = || self.carried.iter().chain(repeats.clone()).chain(records);
+        let (bits, first) =
+            (layout.interval_bits, all().next().map_or(0, |record| record.unpack(layout).0));
+        let mut keys = Vec::with_capacity(self.len());
+        keys.extend(all().map(|record| {
+            let (source, target, _) = record.unpack(layout);
+            (source - first) << bits | target & ((1 << bits) - 1)
+        }));
+        let mut weights = Vec::new();
+        if R::WEIGHTED {
+            weights.extend(all().map(|record| record.unpack(layout).2.unwrap_or(1.0)));
+        }
+        let (mut bytes, mut packed_weights, mut directory) = (Vec::new(), Vec::new(), Vec::new());
+        let (packing, plain, blocks) = pack(&keys, bits, &mut bytes, &mut directory);
+        let weight_type = WeightType::narrowest(&weights);
+        weight_type.encode(&weights, &mut packed_weights);
+        let entry = Segment {
+            interval: self.interval,
+            first_source: first,
+            last_source: first + (keys.last().copied().unwrap_or(0) >> bits),
+            window: self.window,
+            edges: keys.len() as u32,
+            blocks: blocks as u32,
+            stored: bytes.len() as u32,
+            plain: plain as u32,
+            packing,
+            weight_type,
+            begins_unit: false,
+        };
+        let segment = PackedSegment { entry, bytes, weights: packed_weights, directory };
+        (segment, WeightRange::of(&weights))
+    }
+}
+
+/// Cuts the edges that a policy keeps of the ordered stream into segments; counts what depends on
+/// their order.
+struct Cutter<'d, R> {
+    layout: KeyLayout,
+    geometry: Geometry,
+    merger: Merger,
+    degrees: &'d mut DegreeCounter,
+    last_source: Option<u64>,
+    /// The interval and window of the current segment, and its records of earlier pieces.
+    interval: u64,
+    window: u32,
+    carried: Vec<R>,
+    first_source: u64,
+    /// Edges of the current window, including those of the current segment.
+    window_edges: u64,
+}
+
+impl<'d, R: EdgeRecord> Cutter<'d, R> {
+    fn new(
+        layout: KeyLayout,
+        geometry: Geometry,
+        merger: Merger,
+        degrees: &'d mut DegreeCounter,
+    ) -> Self {
+        Self {
+            layout,
+            geometry,
+            merger,
+            degrees,
+            last_source: None,
+            interval: 0,
+            window: 0,
+            carried: Vec::new(),
+            first_source: 0,
+            window_edges: 0,
+        }
+    }
+
+    fn cut(&mut self, piece: Piece<'_, R>) -> Vec<Cut<R>> {
+        let mut cuts = Vec::new();
+        if let Some((record, count)) = piece.repeats {
+            self.cut_repeats(record, count, &mut cuts);
+        }
+        let kept = if self.merger.keeps_all() { piece.records } else { self.keep(piece.records) };
+        self.cut_records(kept, &mut cuts, false);
+        cuts
+    }
+
+    fn cut_repeats(&mut self, record: R, mut count: usize, cuts: &mut Vec<Cut<R>>) {
+        let (source, target, _) = record.unpack(self.layout);
+        if !self.merger.keeps(source, target) {
+            for _ in 0..count {
+                // Each push releases at most one edge.
+                if let Some(kept) = self.push(&record) {
+                    self.cut_records(&[kept], cuts, true);
+                }
+            }
+            return;
+        }
+        self.merger.note(source, target, count as u64);
+        while count > 0 {
+            // At most one segment of repeats is materialised at a time.
+            let now = count.min(self.geometry.segment_edges as usize);
+            let batch = vec![record; now];
+            self.cut_records(&batch, cuts, true);
+            count -= now;
+        }
+    }
+
+    /// Moves the edges that the policy keeps to the front of `records`. Writing never overtakes
+    /// reading, because each edge releases at most one.
+    fn keep<'p>(&mut self, records: &'p mut [R]) -> &'p [R] {
+        let mut kept = 0;
+        for at in 0..records.len() {
+            if let Some(record) = self.push(&records[at]) {
+                records[kept] = record;
+                kept += 1;
+            }
+        }
+        &records[..kept]
+    }
+
+    fn push(&mut self, record: &R) -> Option<R> {
+        let edge = self.merger.push(record.unpack(self.layout), record.position())?;
+        Some(self.kept(edge))
+    }
+
+    /// The record of a kept edge; its input position is no longer needed.
+    fn kept(&self, (source, target, weight): Edge) -> R {
+        R::pack(self.layout, source, target, weight.unwrap_or(1.0), UNKNOWN)
+    }
+
+    /// Cuts `records`; each cut refers to a range of them. With `repeats`, all records are equal,
+    /// and a cut holds the record and its number instead.
+    fn cut_records(&mut self, records: &[R], cuts: &mut Vec<Cut<R>>, repeats: bool) {
+        // Otherwise the merger has already seen them.
+        let unseen = self.merger.keeps_all() && !repeats;
+        let most = self.geometry.segment_edges as usize;
+        let (mut start, mut at) = (0, 0);
+        let mut length = self.carried.len();
+        while let Some(record) = records.get(at) {
+            let (source, target, _) = record.unpack(self.layout);
+            let interval = target >> self.layout.interval_bits;
+            let end = at + self.count_run(source, interval, &records[at..], unseen);
+            let new_source = self.last_source.replace(source) != Some(source);
+            let new_interval = interval != self.interval;
+            let new_window = self.window_edges >= self.geometry.window_edges && new_source;
+            let far = source.wrapping_sub(self.first_source) > u64::from(u32::MAX);
+            if new_interval || new_window || length == most || far {
+                if length > 0 {
+                    cuts.push(self.take(start..at, records, repeats));
+                }
+                start = at;
+                length = 0;
+                if new_interval {
+                    (self.interval, self.window, self.window_edges) = (interval, 0, 0);
+                } else if new_window {
+                    (self.window, self.window_edges) = (self.window + 1, 0);
+                }
+            }
+            if length == 0 {
+                self.first_source = source;
+            }
+            self.window_edges += (end - at) as u64;
+            while length + (end - at) > most {
+                at += most - length;
+                cuts.push(self.take(start..at, records, repeats));
+                (start, length) = (at, 0);
+                self.first_source = source;
+            }
+            length += end - at;
+            at = end;
+        }
+        self.carried.extend_from_slice(&records[start..]);
+    }
+
+    /// Counts the records at the front that share a source and an interval; returns their number.
+    #[inline]
+    fn count_run(&mut self, source: u64, interval: u64, records: &[R], unseen: bool) -> usize {
+        let layout = self.layout;
+        let mut count = 0;
+        for record in records {
+            let (other, target, _) = record.unpack(layout);
+            if other != source || target >> layout.interval_bits != interval {
+                break;
+            }
+            if unseen {
+                self.merger.note(source, target, 1);
+            }
+            count += 1;
+        }
+        let weights = records[..count].iter().filter_map(|record| record.unpack(layout).2);
+        self.degrees.add(source, count as u64, weights);
+        count
+    }
+
+    fn take(&mut self, range: Range<usize>, records: &[R], repeats: bool) -> Cut<R> {
+        let (interval, window, carried) =
+            (self.interval, self.window, std::mem::take(&mut self.carried));
+        let repeated =
+            repeats.then(|| records.first().map(|record| (*record, range.len()))).flatten();
+        Cut {
+            interval,
+            window,
+            carried,
+            repeats: repeated,
+            range: if repeats { 0..0 } else { range },
+        }
+    }
+
+    /// The unfinished last segments, and the counts of the policy.
+    fn finish(mut self) -> (Vec<Cut<R>>, Applied) {
+        let mut cuts = Vec::new();
+        if let Some(edge) = self.merger.finish() {
+            let record = self.kept(edge);
+            self.cut_records(&[record], &mut cuts, true);
+        }
+        let applied = self.merger.applied();
+        let rest = Cut {
+            interval: self.interval,
+            window: self.window,
+            carried: self.carried,
+            repeats: None,
+            range: 0..0,
+        };
+        cuts.extend((rest.len() > 0).then_some(rest));
+        (cuts, applied)
+    }
+}
+
+/// One worker's end of a [`ShardSorter`]. [`ShardSortWriter::finish`] must be called.
+pub struct ShardSortWriter<'s, 'j, R> {
+    writer: SortWriter<'s, 'j, R>,
+    layout: KeyLayout,
+    undirected: bool,
+}
+
+impl<R: EdgeRecord> ShardSortWriter<'_, '_, R> {
+    /// Adds an edge and its input position, [`UNKNOWN`] if it is not needed.
+    #[inline]
+    pub fn push(&mut self, source: u64, target: u64, weight: f64, position: u64) -> Result<()> {
+        self.writer.push(R::pack(self.layout, source, target, weight, position))?;
+        if self.undirected && source != target {
+            self.writer.push(R::pack(self.layout, target, source, weight, position))?;
+        }
+        Ok(())
+    }
+
+    /// Hands over the remaining edges.
+    pub fn finish(self) -> Result<()> {
+        Ok(self.writer.finish()?)
+    }
+}
+
+/// Memory for encoding shards beside the sorter, in bytes. For each worker: a segment's carried
+/// records, with positions if `positioned`, its keys, weights and output; and the unit being
+/// written.
+pub fn encoding_bytes(workers: usize, weighted: bool, positioned: bool) -> u64 {
+    let geometry = Geometry::default();
+    let an_edge =
+        if weighted { 24 + 8 + 8 + 8 + 4 } else { 16 + 8 + 4 } + if positioned { 8 } else { 0 };
+    // The edges and their directory, then the weights.
+    let units =
+        geometry.unit_bytes as u64 * 5 / 4 + if weighted { geometry.unit_bytes as u64 } else { 0 };
+    workers as u64 * u64::from(geometry.segment_edges) * an_edge + units
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use brimful_store::{Budget, DiskFolder, Job};
+
+    use super::*;
+    use crate::build::records::{Pair, WeightedKey, WeightedPair};
+    use crate::input::policy::{Duplicates, SelfLoops};
+    use crate::read::segment_reader::SegmentReader;
+    use crate::read::shards::ShardFile;
+
+    type Edges = Vec<(u64, u64, f64)>;
+
+    const KEEP: Policy = Policy { self_loops: SelfLoops::Keep, duplicates: Duplicates::Keep };
+
+    /// Writes the index of `edges`; returns the edges read back, with the counts.
+    fn round_trip<R: EdgeRecord>(
+        vertices: u64,
+        geometry: Geometry,
+        edges: &Edges,
+        policy: Policy,
+        workers: usize,
+    ) -> (Edges, Built, ShardFile) {
+        let folder = tempfile::tempdir().unwrap();
+        let (folder, job) = (DiskFolder::new(folder.path()), Arc::new(Job::new()));
+        let resources =
+            Resources::new(Budget::new(1 << 30, 0), Arc::clone(&job), Some(workers)).unwrap();
+        let layout = KeyLayout::new(vertices, geometry.interval_bits);
+        // The smallest memory makes the most pieces.
+        let sorter =
+            ShardSorter::<R>::new(&folder, layout, geometry, false, 1, workers, &job).unwrap();
+        let mut writer = sorter.writer();
+        edges.iter().for_each(|&(s, t, w)| writer.push(s, t, w, 0).unwrap());
+        writer.finish().unwrap();
+        let mut degrees = DegreeCounter::new(0..vertices.min(10), false);
+        let built = sorter
+            .write(&folder, "in", policy, Path::new("input"), &mut degrees, &resources)
+            .unwrap();
+        let bits = geometry.interval_bits;
+        let shards =
+            ShardFile::open(&folder, "in", vertices, R::WEIGHTED, bits, job.traffic()).unwrap();
+        let (mut reader, mut out) = (SegmentReader::default(), Vec::new());
+        let directory = shards.open_directory().unwrap();
+        for index in 0..shards.segments().len() {
+            reader.for_each_edge(&shards, index, |s, t, w| out.push((s, t, w))).unwrap();
+            reader.verify_directory(&shards, &directory, index).unwrap();
+        }
+        (out, built, shards)
+    }
+
+    fn in_order(edges: &Edges, interval_bits: u32) -> Edges {
+        let mut edges = edges.clone();
+        edges.sort_by_key(|&(s, t, w)| (t >> interval_bits, s, t, w.to_bits()));
+        edges
+    }
+
+    #[test]
+    fn graphs_of_2_to_the_33_vertices_keep_their_edges() {
+        let (top, geometry) = ((1_u64 << 33) + 4, Geometry::default());
+        let mut edges: Edges =
+            vec![(0, 0, 1.0), (top, top, 0.1), (5, top, 3.0), (top, 0, 7.0), (1, 1 << 32, 2.0)];
+        // The sources are more than 32 bits apart from the segment's first, so segments are cut
+        // between them.
+        edges.extend((0..250).map(|i| (i << 25, 77, i as f64)));
+        let (out, built, shards) = round_trip::<WeightedPair>(top + 1, geometry, &edges, KEEP, 2);
+        assert_eq!(out, in_order(&edges, geometry.interval_bits));
+        assert_eq!((built.arcs, built.applied.duplicates), (255, 0));
+        assert!(shards.segments().iter().all(|s| s.last_source - s.first_source < 1 << 32));
+        let unweighted: Edges = edges.iter().map(|&(s, t, _)| (s, t, 1.0)).collect();
+        let (out, ..) = round_trip::<Pair>(top + 1, geometry, &unweighted, KEEP, 1);
+        assert_eq!(out, in_order(&unweighted, geometry.interval_bits));
+    }
+
+    #[test]
+    fn shards_of_one_edge_and_graphs_of_none_are_written() {
+        let geometry = Geometry::default();
+        let edges: Edges = (0..40).map(|i| (39 - i, i << 16, 1.0)).collect();
+        let (out, _, shards) = round_trip::<u64>(40 << 16, geometry, &edges, KEEP, 2);
+        assert_eq!(out, in_order(&edges, 16));
+        assert_eq!((shards.segments().len(), shards.units()), (40, 1), "they share a unit");
+        let (out, built, shards) = round_trip::<u64>(0, geometry, &Vec::new(), KEEP, 2);
+        assert_eq!((out.len(), built.arcs, shards.units()), (0, 0, 0));
+    }
+
+    #[test]
+    fn policies_see_repeats_that_are_not_materialised() {
+        let geometry = Geometry {
+            interval_bits: 4,
+            window_edges: 3000,
+            segment_edges: 1000,
+            unit_bytes: 4000,
+        };
+        // Three edges, each repeated so often that it is a piece of its own; one is a self-loop.
+        // Adding 0.1 many times differs from multiplying it.
+        let many = |edge| std::iter::repeat_n(edge, 50_000);
+        let mut edges: Edges = (0..20_000_u64).map(|i| (i * i % 977, i * 31 % 40, 0.5)).collect();
+        edges.extend(many((500, 3, 0.1)).chain(many((7, 7, 1.0))).chain(many((501, 3, 2.0))));
+        for self_loops in [SelfLoops::Keep, SelfLoops::Drop] {
+            for duplicates in [Duplicates::Keep, Duplicates::Drop, Duplicates::Sum] {
+                let policy = Policy { self_loops, duplicates };
+                let mut merger = Merger::new(policy, false);
+                let whole = in_order(&edges, 4).into_iter().map(|(s, t, w)| (s, t, Some(w)));
+                let mut expected: Vec<_> =
+                    whole.filter_map(|edge| merger.push(edge, UNKNOWN)).collect();
+                expected.extend(merger.finish());
+                for workers in [1, 3] {
+                    let (out, built, _) =
+                        round_trip::<WeightedKey>(1000, geometry, &edges, policy, workers);
+                    assert!(
+                        out.iter().map(|&(s, t, w)| (s, t, Some(w))).eq(expected.iter().copied())
+                    );
+                    assert_eq!(built.applied, merger.applied(), "{policy:?} {workers}");
+                    assert_eq!(built.arcs, expected.len() as u64);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn cuts_do_not_depend_on_pieces_and_repeats_are_kept() {
+        let geometry = Geometry {
+            interval_bits: 4,
+            window_edges: 3000,
+            segment_edges: 1000,
+            unit_bytes: 4000,
+        };
+        let mut edges: Edges = (0..60_000_u64).map(|i| (i * i % 977, i * 31 % 40, 1.0)).collect();
+        // One edge, repeated so often that the sorter does not materialise it.
+        edges.extend(std::iter::repeat_n((500, 3, 1.0), 50_000));
+        let (out, built, one) = round_trip::<u64>(1000, geometry, &edges, KEEP, 1);
+        assert_eq!(out, in_order(&edges, 4));
+        let mut distinct = out;
+        distinct.dedup();
+        assert_eq!(built.applied.duplicates, 110_000 - distinct.len() as u64);
+        let (.., many) = round_trip::<u64>(1000, geometry, &edges, KEEP, 3);
+        assert_eq!(one.segments(), many.segments());
+        assert!(one.segments().iter().any(|s| s.window > 1));
+        let windows =
+            one.segments().chunk_by(|a, b| (a.interval, a.window) == (b.interval, b.window));
+        for pair in windows.collect::<Vec<_>>().windows(2) {
+            let edges: u32 = pair[0].iter().map(|s| s.edges).sum();
+            assert!(pair[1][0].window == 0 || edges >= 3000, "a window ends after so many edges");
+        }
+    }
+}

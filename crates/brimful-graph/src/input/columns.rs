@@ -1,0 +1,491 @@
+//! The choice of an input's edge columns: one rule for text, Parquet and Arrow.
+//!
+//! Without flags, columns are taken only if they are beyond doubt: two columns, or one pair of
+//! names of [`PAIRS`]; a weight by a name of [`WEIGHTS`]. Invariant: a mapping comes from the user
+//! or from a name in these tables, or is the only possible one; everything else is a [`Doubt`].
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+
+/// Names of source and target, in lower case without `_ - . :` and blanks. Each may have a suffix
+/// of [`ENDINGS`].
+pub const PAIRS: [(&str, &str); 17] = [
+    ("source", "target"),
+    ("source", "destination"),
+    ("source", "dest"),
+    ("src", "dst"),
+    ("src", "dest"),
+    ("src", "tgt"),
+    ("src", "target"),
+    ("from", "to"),
+    ("u", "v"),
+    HEAD_TAIL,
+    ("start", "end"),
+    ("origin", "destination"),
+    ("follower", "followee"),
+    ("citing", "cited"),
+    ("parent", "child"),
+    ("sender", "receiver"),
+    ("caller", "callee"),
+];
+/// Some authors call the end at which an edge begins its tail, so this pair counts only in this
+/// order.
+const HEAD_TAIL: (&str, &str) = ("head", "tail");
+/// Suffixes of the names in [`PAIRS`].
+pub const ENDINGS: [&str; 5] = ["id", "node", "nodeid", "vertex", "vertexid"];
+/// Names of weights, written like those of [`PAIRS`].
+pub const WEIGHTS: [&str; 6] = ["weight", "weights", "w", "wt", "wgt", "edgeweight"];
+
+/// Most columns and values that a message lists.
+const SHOWN: usize = 12;
+/// Most characters of each.
+const SHOWN_CHARS: usize = 24;
+/// The longest column name that is suggested in place of a misspelt one.
+const NAME_BYTES: usize = 64;
+
+/// The user's choice of columns.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct ColumnChoice {
+    /// Name of the source column, or its number from 1.
+    pub source: Option<String>,
+    /// The same for the target column.
+    pub target: Option<String>,
+    /// The same for the weight column.
+    pub weight: Option<String>,
+    /// True if the first line of text holds the names of the columns; `None`: it is decided by
+    /// rule.
+    pub header: Option<bool>,
+    /// The separator of text columns.
+    pub delimiter: Option<u8>,
+    /// True to ignore columns that are neither source, target nor weight.
+    pub ignore_extra: bool,
+}
+
+/// The chosen columns, as they are displayed and stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Columns {
+    /// The name of the source column; its number from 1 if columns have no names.
+    pub source: String,
+    /// The same for the target column.
+    pub target: String,
+    /// The same for the weight column.
+    pub weight: Option<String>,
+    /// The other columns.
+    pub ignored: Vec<String>,
+    /// True if the first line holds the names; `None` if the format always has names or numbers.
+    pub header: Option<bool>,
+    /// The separator of columns; `None` if the format defines it.
+    pub delimiter: Option<String>,
+}
+
+/// The positions of the chosen columns, from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Roles {
+    /// The source column.
+    pub source: usize,
+    /// The target column.
+    pub target: usize,
+    /// The weight column.
+    pub weight: Option<usize>,
+    /// Number of columns.
+    pub width: usize,
+}
+
+impl Roles {
+    /// Columns that are neither source, target nor weight.
+    pub fn ignored(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.width)
+            .filter(|&at| at != self.source && at != self.target && Some(at) != self.weight)
+    }
+
+    /// The columns for display, given the `names` of all columns.
+    pub fn describe(
+        &self,
+        names: &[String],
+        header: Option<bool>,
+        delimiter: Option<String>,
+    ) -> Columns {
+        let name = |at: usize| match header {
+            Some(false) => (at + 1).to_string(),
+            _ => names.get(at).cloned().unwrap_or_default(),
+        };
+        Columns {
+            source: name(self.source),
+            target: name(self.target),
+            weight: self.weight.map(name),
+            ignored: self.ignored().map(name).collect(),
+            header,
+            delimiter,
+        }
+    }
+}
+
+/// A reason to refuse columns: a sentence with the cause and the remedy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Doubt {
+    /// The user must say more.
+    Unsaid(String),
+    /// The input has no edges.
+    Unfit(String),
+    /// The input lacks a column that the user names.
+    NoColumn {
+        /// The sentence.
+        what: String,
+        /// The name of the missing column.
+        column: String,
+        /// The names of the input's columns; empty if they have only numbers.
+        names: Vec<String>,
+    },
+}
+
+impl Doubt {
+    /// The error for the input at `path`.
+    pub fn error(self, path: &Path) -> Error {
+        match self {
+            Self::Unsaid(what) => Error::Usage(format!("{}: {what}", path.display())),
+            Self::Unfit(what) => Error::input(path, what),
+            Self::NoColumn { what, column, names } => {
+                Error::NoColumn { path: path.into(), what, column, names }
+            }
+        }
+    }
+}
+
+impl ColumnChoice {
+    /// The columns of a table whose columns have names.
+    ///
+    /// # Errors
+    /// A [`Doubt`].
+    pub fn of_names(&self, names: &[String]) -> Result<Roles, Doubt> {
+        self.roles(names, true)
+    }
+
+    /// The columns of text, from its first two rows, and whether the first row holds names.
+    ///
+    /// # Errors
+    /// A [`Doubt`].
+    pub fn of_rows(
+        &self,
+        first: &[String],
+        second: Option<&[String]>,
+    ) -> Result<(Roles, bool), Doubt> {
+        if let Some(header) = self.header {
+            return Ok((self.roles(first, header)?, header));
+        }
+        let given = [&self.source, &self.target, &self.weight];
+        let named = given.into_iter().flatten().any(|column| number(column).is_none());
+        if named && first.iter().all(|field| is_number(field)) {
+            let what =
+                "its first line has numbers and no names of columns; number the columns from 1";
+            return Err(Doubt::Unsaid(what.into()));
+        }
+        if named || !pairs(first).is_empty() {
+            return Ok((self.roles(first, true)?, true));
+        }
+        let (headed, bare) = (self.roles(first, true), self.roles(first, false));
+        let Some(roles) = bare.as_ref().or(headed.as_ref()).ok() else {
+            return Ok((bare?, false));
+        };
+        if is_edge(roles, first) {
+            return Ok((bare?, false));
+        }
+        if second.is_some_and(|second| has_numbers(roles, second)) {
+            return Ok((headed?, true));
+        }
+        Err(Doubt::Unsaid(format!(
+            "the first line ({}) may name the columns or be an edge; say --header or --no-header",
+            listed(first.iter().map(String::as_str))
+        )))
+    }
+
+    /// The roles of columns called `names`; without `header`, `names` are the values of the first
+    /// row.
+    fn roles(&self, names: &[String], header: bool) -> Result<Roles, Doubt> {
+        let find = |column: &Option<String>| match column {
+            None => Ok(None),
+            Some(column) => find(names, column, header).map(Some),
+        };
+        let (mut source, mut target, mut weight) =
+            (find(&self.source)?, find(&self.target)?, find(&self.weight)?);
+        let doubt = |what: &str| Doubt::Unsaid(format!("{what}; {}", found(names, header)));
+        for (one, other) in [(source, target), (source, weight), (target, weight)] {
+            if let (Some(one), true) = (one, one == other) {
+                let name = column_name(names, one, header);
+                return Err(doubt(&format!("{name} is named twice; name one column each")));
+            }
+        }
+        let mut certain = source.is_some() && target.is_some();
+        let is_free = |at: &usize, taken: [Option<usize>; 3]| !taken.contains(&Some(*at));
+        if header && source.is_none() && target.is_none() {
+            match *pairs(names) {
+                [(one, other)] if is_free(&one, [weight; 3]) && is_free(&other, [weight; 3]) => {
+                    (source, target, certain) = (Some(one), Some(other), true);
+                }
+                [_, _, ..] => {
+                    return Err(doubt("more than one pair of columns may be source and target"));
+                }
+                _ => {}
+            }
+        }
+        if header && weight.is_none() {
+            let is_weight =
+                |&at: &usize| is_free(&at, [source, target, None]) && is_weight_name(&names[at]);
+            let mut known = (0..names.len()).filter(is_weight);
+            weight = known.next();
+            if known.next().is_some() {
+                return Err(doubt("more than one column may be the weight"));
+            }
+        }
+        let taken = [source, target, weight];
+        let mut rest = (0..names.len()).filter(|at| is_free(at, taken));
+        let (free, missing) =
+            (rest.clone().count(), usize::from(source.is_none()) + usize::from(target.is_none()));
+        if free < missing {
+            return Err(too_few(names));
+        }
+        if free > missing && !certain && !self.ignore_extra {
+            return Err(doubt(match missing {
+                0 | 1 => "which column is the other end of an edge is not certain",
+                _ => "which columns are the edges is not certain",
+            }));
+        }
+        let source = source.or_else(|| rest.next());
+        let target = target.or_else(|| rest.next());
+        match (source, target) {
+            (Some(source), Some(target)) => {
+                Ok(Roles { source, target, weight, width: names.len() })
+            }
+            _ => Err(too_few(names)),
+        }
+    }
+}
+
+/// The position of the column that a user calls `column`.
+fn find(names: &[String], column: &str, header: bool) -> Result<usize, Doubt> {
+    if header {
+        let mut same = (0..names.len()).filter(|&at| names[at] == column);
+        match (same.next(), same.next()) {
+            (Some(at), None) => return Ok(at),
+            (Some(_), Some(_)) => {
+                return Err(Doubt::Unsaid(format!(
+                    "it has more than one column '{}'; give its number, counted from 1",
+                    shown(column)
+                )));
+            }
+            _ => {}
+        }
+    }
+    let at = number(column).and_then(|number| number.checked_sub(1)).filter(|&at| at < names.len());
+    at.ok_or_else(|| {
+        let what = format!("it has no column '{}'; {}", shown(column), found(names, header));
+        // Longer names, and names with control characters, are not suggested for a misspelt one.
+        let is_plain =
+            |name: &&String| name.len() <= NAME_BYTES && !name.contains(char::is_control);
+        let names =
+            if header { names.iter().filter(is_plain).cloned().collect() } else { Vec::new() };
+        Doubt::NoColumn { what, column: column.into(), names }
+    })
+}
+
+fn number(column: &str) -> Option<usize> {
+    column.bytes().all(|byte| byte.is_ascii_digit()).then(|| column.parse().ok()).flatten()
+}
+
+fn too_few(names: &[String]) -> Doubt {
+    let found = listed(names.iter().map(String::as_str));
+    Doubt::Unfit(format!(
+        "an edge needs two columns, source and target, and the first line has: {found}"
+    ))
+}
+
+/// A list of the columns that were found, with advice on the choice.
+fn found(names: &[String], header: bool) -> String {
+    if names.is_empty() {
+        return "it has no columns".into();
+    }
+    let values = listed(names.iter().map(String::as_str));
+    let (what, by) =
+        if header { ("columns", "name") } else { ("columns, which begin with", "number") };
+    let count = names.len();
+    format!(
+        "it has {count} {what}: {values}; give them by {by}: --source COL --target COL [--weight COL], or \
+         --ignore-extra to take the first two and leave out the others"
+    )
+}
+
+fn listed<'t>(texts: impl Iterator<Item = &'t str> + Clone) -> String {
+    let more = texts.clone().count().saturating_sub(SHOWN);
+    let mut list = texts.take(SHOWN).map(shown).collect::<Vec<_>>().join(", ");
+    if more > 0 {
+        list += &format!(" and {more} more");
+    }
+    list
+}
+
+/// A name or value, shortened, with control characters escaped for terminals.
+fn shown(text: &str) -> String {
+    let short: String = text.chars().take(SHOWN_CHARS).flat_map(char::escape_debug).collect();
+    if text.chars().nth(SHOWN_CHARS).is_some() { short + "..." } else { short }
+}
+
+fn column_name(names: &[String], at: usize, header: bool) -> String {
+    match names.get(at) {
+        Some(name) if header => format!("column '{}'", shown(name)),
+        _ => format!("column {}", at + 1),
+    }
+}
+
+/// A name in the spelling of the tables.
+fn simple(name: &str) -> String {
+    let ignored = |c: &char| !matches!(c, '_' | '-' | '.' | ':' | ' ');
+    name.chars().filter(ignored).flat_map(char::to_lowercase).collect()
+}
+
+fn is_weight_name(name: &str) -> bool {
+    WEIGHTS.contains(&simple(name).as_str())
+}
+
+fn is_called(name: &str, known: &str) -> bool {
+    name.strip_prefix(known).is_some_and(|ending| ending.is_empty() || ENDINGS.contains(&ending))
+}
+
+/// The positions of all pairs of columns whose names are in [`PAIRS`].
+fn pairs(names: &[String]) -> Vec<(usize, usize)> {
+    let names: Vec<String> = names.iter().map(|name| simple(name)).collect();
+    let called = |known: &'static str| {
+        (0..names.len()).filter(|&at| is_called(&names[at], known)).collect::<Vec<_>>()
+    };
+    let mut found = Vec::new();
+    for pair in PAIRS {
+        for &source in &called(pair.0) {
+            let targets =
+                called(pair.1).into_iter().filter(|&target| pair != HEAD_TAIL || source < target);
+            found.extend(targets.map(|target| (source, target)));
+        }
+    }
+    found
+}
+
+fn is_id(text: &str) -> bool {
+    crate::input::text::is_integer(text.trim().as_bytes())
+}
+
+fn is_number(text: &str) -> bool {
+    text.trim().parse::<f64>().is_ok_and(f64::is_finite)
+}
+
+fn field(row: &[String], at: usize) -> &str {
+    row.get(at).map_or("", String::as_str)
+}
+
+/// True if a row cannot be the names of its columns, because it has numbers.
+fn is_edge(roles: &Roles, row: &[String]) -> bool {
+    is_id(field(row, roles.source))
+        || is_id(field(row, roles.target))
+        || roles.weight.is_some_and(|weight| is_number(field(row, weight)))
+}
+
+/// True if a row has numbers in the edge columns; the text row before it then holds names.
+fn has_numbers(roles: &Roles, row: &[String]) -> bool {
+    (is_id(field(row, roles.source)) && is_id(field(row, roles.target)))
+        || roles.weight.is_some_and(|weight| is_number(field(row, weight)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    fn choice(source: &str, target: &str, weight: &str) -> ColumnChoice {
+        let said = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        ColumnChoice {
+            source: said(source),
+            target: said(target),
+            weight: said(weight),
+            ..ColumnChoice::default()
+        }
+    }
+
+    /// Source, target and weight, and whether there is a header.
+    fn taken(
+        choice: &ColumnChoice,
+        first: &str,
+        second: &str,
+    ) -> Result<(usize, usize, Option<usize>, bool), String> {
+        let (roles, header) = choice
+            .of_rows(&row(first), Some(&row(second)))
+            .map_err(|doubt| doubt.error(Path::new("f")).to_string())?;
+        Ok((roles.source, roles.target, roles.weight, header))
+    }
+
+    #[test]
+    fn what_is_beyond_doubt_is_taken() {
+        let none = ColumnChoice::default();
+        for (first, second, expected) in [
+            ("1 2", "3 4", (0, 1, None, false)),
+            ("1 bob", "carol dave", (0, 1, None, false)),
+            ("citations papers", "3 4", (0, 1, None, true)),
+            ("source target", "alice bob", (0, 1, None, true)),
+            ("TARGET Source", "1 2", (1, 0, None, true)),
+            ("id src dst w", "9 1 2 .5", (1, 2, Some(3), true)),
+            ("Source Target Type Id Label Weight", "1 2 D 0 x 3", (0, 1, Some(5), true)),
+            ("FromNodeId ToNodeId time", "1 2 3", (0, 1, None, true)),
+            (":START_ID :END_ID :TYPE", "1 2 x", (0, 1, None, true)),
+            ("one other weight", "1 2 3", (0, 1, Some(2), true)),
+            ("head relation tail", "a r b", (0, 2, None, true)),
+        ] {
+            assert_eq!(taken(&none, first, second), Ok(expected), "{first}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_is_a_doubt() {
+        let none = ColumnChoice::default();
+        for (first, second) in [
+            ("1 2 3", "1 2 3"),
+            ("1", "2"),
+            ("alice bob", "bob carol"),
+            ("alice bob", "carol 7"),
+            ("id a b", "1 2 3"),
+            ("source target from to", "1 2 3 4"),
+            ("source target destination", "1 2 3"),
+            ("source target weight w", "1 2 3 4"),
+            ("tail relation head", "a r b"),
+        ] {
+            assert!(taken(&none, first, second).is_err(), "{first}");
+        }
+        let text = taken(&none, "1 2 3", "1 2 3").unwrap_err();
+        assert_eq!(
+            text,
+            "f: which columns are the edges is not certain; it has 3 columns, which begin with: 1, 2, 3; \
+             give them by number: --source COL --target COL [--weight COL], or --ignore-extra to take the first \
+             two and leave out the others"
+        );
+    }
+
+    #[test]
+    fn what_the_user_says_is_taken() {
+        assert_eq!(taken(&choice("", "", "3"), "1 2 3", "1 2 3"), Ok((0, 1, Some(2), false)));
+        assert_eq!(taken(&choice("3", "1", ""), "1 2 3", "1 2 3"), Ok((2, 0, None, false)));
+        assert_eq!(taken(&choice("b", "a", ""), "a b c", "x y z"), Ok((1, 0, None, true)));
+        assert_eq!(taken(&choice("", "", "c"), "a b c", "x y z"), Ok((0, 1, Some(2), true)));
+        let extra = ColumnChoice { ignore_extra: true, ..ColumnChoice::default() };
+        assert_eq!(taken(&extra, "1 2 3 4", "1 2 3 4"), Ok((0, 1, None, false)));
+        let bare = ColumnChoice { header: Some(false), ..ColumnChoice::default() };
+        assert_eq!(taken(&bare, "source target", "x y"), Ok((0, 1, None, false)));
+        let headed = ColumnChoice { header: Some(true), ..ColumnChoice::default() };
+        assert_eq!(taken(&headed, "alice bob", "x y"), Ok((0, 1, None, true)));
+        for wrong in
+            [choice("5", "", ""), choice("x", "b", ""), choice("a", "a", ""), choice("a", "", "a")]
+        {
+            assert!(taken(&wrong, "a b c", "1 2 3").is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! `edgelist`: two ids a line, integers or strings, with an optional weight and other columns.
+//!
+//! `#` and `%` begin a comment line. The first two lines of data and the user decide which words
+//! form the edge, and whether the first line holds column names. In an edge list that brimful
+//! exported, the first comment is a [`Declaration`], which decides instead.
+
+use super::lines::Picked;
+use super::{Body, Claim, Draft, HeaderFlaw, IdWords, Lines, Shape, Step};
+use crate::input::columns::{ColumnChoice, Columns, Doubt, Roles};
+use crate::input::declaration::Declaration;
+use crate::input::text;
+
+const COMMENTS: &[u8] = b"#%";
+
+pub(super) fn header(line: &[u8], draft: &mut Draft) -> Result<Step, HeaderFlaw> {
+    let words = IdWords::of(draft.names);
+    if let Some(read) = Declaration::of_comment(line) {
+        let said = read.map_err(|damage| HeaderFlaw::new(damage.at, damage.expected))?;
+        return declared(&said, words, draft).map(Step::Header);
+    }
+    Ok(match first_line(line, COMMENTS, draft)? {
+        Step::Data(body) => Step::Data(with_words(body, words)),
+        Step::Header(body) => Step::Header(with_words(body, words)),
+        Step::Skip => Step::Skip,
+    })
+}
+
+/// The body of a file with a declaration.
+fn declared(said: &Declaration, words: IdWords, draft: &mut Draft) -> Result<Body, HeaderFlaw> {
+    if words == IdWords::Names && said.first.is_some() {
+        let expected = "vertices that are listed one by one, as ids are taken for strings; leave --ids string out";
+        return Err(HeaderFlaw::new(0, expected));
+    }
+    draft.columns = Some(Columns {
+        source: "1".into(),
+        target: "2".into(),
+        weight: said.weighted.then(|| "3".into()),
+        ignored: Vec::new(),
+        header: Some(false),
+        delimiter: None,
+    });
+    let lines = Lines {
+        comments: COMMENTS,
+        columns: u8::from(said.weighted),
+        weight: said.weighted.then_some(0),
+        words,
+        ids: said.span(),
+        lists_vertices: true,
+        ..Lines::default()
+    };
+    Ok(Body {
+        undirected: !said.directed && !draft.directed,
+        weighted: said.weighted,
+        declared: said.span(),
+        claim: Some(Claim::Declared(*said)),
+        ..Body::new(Shape::Lines(lines))
+    })
+}
+
+fn with_words(body: Body, words: IdWords) -> Body {
+    match body.shape {
+        Shape::Lines(lines) => Body { shape: Shape::Lines(Lines { words, ..lines }), ..body },
+        _ => body,
+    }
+}
+
+/// Chooses the columns at the first line that is no comment.
+pub(super) fn first_line(
+    line: &[u8],
+    comments: &'static [u8],
+    draft: &mut Draft,
+) -> Result<Step, HeaderFlaw> {
+    if begins_with(line, comments) {
+        return Ok(Step::Skip);
+    }
+    let (roles, columns) = settle(line, draft.second_line.as_deref(), &draft.choice)?;
+    let has_header = columns.header == Some(true);
+    draft.columns = Some(columns);
+    let body = body(comments, roles);
+    Ok(if has_header { Step::Header(body) } else { Step::Data(body) })
+}
+
+/// The body of lines in which the words at `roles` are edges.
+fn body(comments: &'static [u8], roles: Roles) -> Body {
+    let Roles { source, target, weight, .. } = roles;
+    let in_order = (source, target) == (0, 1) && weight.is_none_or(|weight| weight == 2);
+    let picked = Picked { source, target, weight };
+    let lines = Lines {
+        comments,
+        columns: u8::from(weight.is_some()),
+        weight: weight.map(|_| 0),
+        picked: (!in_order || roles.ignored().next().is_some()).then_some(picked),
+        ..Lines::default()
+    };
+    Body { weighted: weight.is_some(), ..Body::new(Shape::Lines(lines)) }
+}
+
+/// Chooses the columns of lines of words from the first two lines.
+pub(crate) fn settle(
+    first: &[u8],
+    second: Option<&[u8]>,
+    choice: &ColumnChoice,
+) -> Result<(Roles, Columns), Doubt> {
+    if choice.delimiter.is_some() {
+        let what = "blanks, tabs and commas separate the words of an edge list; leave --delimiter out, or say --format csv";
+        return Err(Doubt::Unsaid(what.into()));
+    }
+    let first = row(first);
+    if first.len() == 1 && *choice == ColumnChoice::default() {
+        // The line has no edge; the parser reports its position.
+        let roles = Roles { source: 0, target: 1, weight: None, width: 2 };
+        return Ok((roles, roles.describe(&first, Some(false), None)));
+    }
+    let (roles, header) = choice.of_rows(&first, second.map(row).as_deref())?;
+    Ok((roles, roles.describe(&first, Some(header), None)))
+}
+
+fn row(line: &[u8]) -> Vec<String> {
+    text::words(line).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+}
+
+/// True if a line of an edge list has no edge.
+pub(crate) fn is_comment(line: &[u8]) -> bool {
+    begins_with(line, COMMENTS)
+}
+
+/// True if a line is blank or begins with one of `comments`.
+fn begins_with(line: &[u8], comments: &[u8]) -> bool {
+    line.get(text::skip(line, 0)).is_none_or(|byte| comments.contains(byte))
+}
+
+/// The first lines of `start` that have words and are no comments. Without `ended`, the last line
+/// may be cut and does not count.
+pub(crate) fn data_lines(start: &[u8], ended: bool) -> impl Iterator<Item = &[u8]> {
+    let whole = match memchr::memrchr(b'\n', start) {
+        _ if ended => start,
+        last => start.get(..last.unwrap_or(0)).unwrap_or_default(),
+    };
+    whole.split(|&b| b == b'\n').filter(|line| !is_comment(line))
+}

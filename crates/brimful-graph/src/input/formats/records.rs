@@ -1,0 +1,454 @@
+//! Delimited text with one edge a record: quoted fields, quoted line ends, CRLF, an optional
+//! header.
+//!
+//! `csv-core` separates fields and records, both for the reader that cuts chunks and for the
+//! parsers, so that they agree on quotes. Invariant: a chunk consists of whole records; fields
+//! outside the edge columns are not stored.
+
+use csv_core::{ReadFieldResult, ReadRecordResult, ReaderBuilder};
+
+use super::parser::{Output, Work};
+use super::{Body, HeaderFlaw, IdWords, Shape};
+use crate::error::Result;
+use crate::ids::names::LONGEST_NAME;
+use crate::input::columns::{ColumnChoice, Columns, Doubt, Roles};
+use crate::input::text::{self, Flaw, Id, Reason};
+
+pub(super) const HEADER: &str = "an edge, or the names of the columns";
+
+/// The delimiters that are detected without a user's choice.
+const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
+/// Number of records that detection examines.
+const LOOKED_AT_RECORDS: usize = 64;
+/// Bytes that begin a comment line before the header.
+const COMMENTS: &[u8] = b"#%";
+/// Most columns.
+const MOST_COLUMNS: usize = 1 << 16;
+/// Bytes for a field, enough to recognise one that is too long for an id.
+const FIELD_BYTES: usize = LONGEST_NAME + 2;
+/// Bytes for the three fields of an edge, and for a skipped one.
+const EDGE_BYTES: usize = 4 * FIELD_BYTES;
+
+/// The layout of such records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Records {
+    delimiter: u8,
+    roles: Roles,
+    words: IdWords,
+}
+
+/// The facts that the beginning of a file of records states.
+pub(crate) struct Beginning {
+    pub(crate) body: Body,
+    pub(crate) columns: Columns,
+    /// Bytes before the first record of an edge.
+    pub(crate) skip: usize,
+    pub(crate) records: Records,
+}
+
+/// Reads the beginning `start` of a file; `None` if it contains no record.
+///
+/// # Errors
+/// A record that does not end within `start`, or a [`Doubt`].
+pub(crate) fn begin(
+    start: &[u8],
+    ended: bool,
+    delimiter: Option<u8>,
+    choice: &ColumnChoice,
+    names: bool,
+) -> Result<Option<Beginning>, HeaderFlaw> {
+    let mut from = 0;
+    while let Some(line) = start.get(from..).filter(|rest| !rest.is_empty()) {
+        let end = memchr::memchr(b'\n', line).map_or(line.len(), |end| end + 1);
+        let text = line.get(..end).unwrap_or_default();
+        let is_blank = text.iter().all(|byte| matches!(byte, b'\r' | b'\n'));
+        if !is_blank && !text.first().is_some_and(|byte| COMMENTS.contains(byte)) {
+            break;
+        }
+        from += end;
+    }
+    let mut text = start.get(from..).unwrap_or_default().to_vec();
+    text.extend((ended && text.last().is_some_and(|&last| last != b'\n')).then_some(b'\n'));
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let delimiter = match choice.delimiter.or(delimiter) {
+        Some(delimiter) => delimiter,
+        None => detect(&text)?,
+    };
+    let mut rows = Rows::new(&text, delimiter);
+    let Some(first) = rows.next() else {
+        return Err(HeaderFlaw::new(
+            from,
+            "a record of at most 1 MiB and 65,536 columns, its quotes closed",
+        ));
+    };
+    let (names_end, second) = (rows.fields.at, rows.next());
+    let (roles, header) = choice.of_rows(&first, second.as_deref()).map_err(|mut doubt| {
+        if let (Doubt::Unfit(what) | Doubt::NoColumn { what, .. }, 1) = (&mut doubt, first.len()) {
+            what.push_str("; say with --delimiter C what separates its columns");
+        }
+        doubt
+    })?;
+    let words = IdWords::of(names);
+    let records = Records { delimiter, roles, words };
+    let body = Body { weighted: roles.weight.is_some(), ..Body::new(Shape::Records(records)) };
+    let columns = roles.describe(&first, Some(header), Some(char::from(delimiter).to_string()));
+    // A header at the end of the file may lack a line end.
+    let skip = (from + if header { names_end } else { 0 }).min(start.len());
+    Ok(Some(Beginning { body, columns, skip, records }))
+}
+
+/// The delimiter that splits the first record into fields, or all of the first records into the
+/// same number of fields.
+fn detect(text: &[u8]) -> Result<u8, Doubt> {
+    let counts = |delimiter: u8| -> Vec<usize> {
+        Rows::new(text, delimiter).take(LOOKED_AT_RECORDS).map(|row| row.len()).collect()
+    };
+    let splits: Vec<(u8, Vec<usize>)> = DELIMITERS
+        .into_iter()
+        .map(|delimiter| (delimiter, counts(delimiter)))
+        .filter(|(_, counts)| counts.first().is_some_and(|&count| count > 1))
+        .collect();
+    let even = |counts: &[usize]| counts.iter().all(|count| counts.first() == Some(count));
+    let mut certain = splits.iter().filter(|(_, counts)| splits.len() == 1 || even(counts));
+    match (splits.len(), certain.next(), certain.next()) {
+        // There is one column. Any delimiter will do, because the message about columns reports
+        // this.
+        (0, ..) => Ok(b','),
+        (_, Some((delimiter, _)), None) => Ok(*delimiter),
+        _ => {
+            let found: Vec<String> = splits
+                .iter()
+                .map(|(delimiter, _)| format!("{:?}", char::from(*delimiter)))
+                .collect();
+            Err(Doubt::Unsaid(format!(
+                "more than one of {} may separate its columns; say which with --delimiter C",
+                found.join(", ")
+            )))
+        }
+    }
+}
+
+/// Reads fields in sequence; the text begins with a record.
+struct Fields<'b> {
+    bytes: &'b [u8],
+    at: usize,
+    core: csv_core::Reader,
+}
+
+/// A field after reading.
+struct Field {
+    /// The length in the buffer; it exceeds the limit of an id if the field is longer.
+    length: usize,
+    ends_record: bool,
+}
+
+impl<'b> Fields<'b> {
+    fn new(bytes: &'b [u8], from: usize, delimiter: u8) -> Self {
+        Self { bytes, at: from, core: core(delimiter) }
+    }
+
+    /// Moves to the next record and returns its offset.
+    #[inline]
+    fn begin(&mut self) -> Option<usize> {
+        while matches!(self.bytes.get(self.at), Some(b'\r' | b'\n')) {
+            self.at += 1;
+        }
+        (self.at < self.bytes.len()).then_some(self.at)
+    }
+
+    /// Reads a field into `buffer`, which is larger than any field to be kept whole; `None` if the
+    /// text ends within the field.
+    #[inline]
+    fn next(&mut self, buffer: &mut [u8]) -> Option<Field> {
+        let mut length = 0;
+        loop {
+            let rest = self.bytes.get(self.at..).filter(|rest| !rest.is_empty())?;
+            let (result, read, written) = self.core.read_field(rest, &mut buffer[length..]);
+            self.at += read;
+            length += written;
+            match result {
+                ReadFieldResult::Field { record_end } => {
+                    return Some(Field { length, ends_record: record_end });
+                }
+                // The field is longer than the buffer; its length stays above the limit.
+                ReadFieldResult::OutputFull => length = buffer.len() - 1,
+                ReadFieldResult::InputEmpty | ReadFieldResult::End => {}
+            }
+        }
+    }
+}
+
+fn core(delimiter: u8) -> csv_core::Reader {
+    let mut core = ReaderBuilder::new().delimiter(delimiter).build();
+    // A byte order mark is valid only at the beginning of a file. An empty line moves the parser
+    // past that state.
+    let _ = core.read_field(b"\n", &mut [0]);
+    core
+}
+
+/// The end of the last whole record in `bytes`, which begin with a record; 0 if there is none.
+pub(super) fn whole(bytes: &[u8], delimiter: u8) -> usize {
+    if memchr::memchr(b'"', bytes).is_none() {
+        return memchr::memrchr(b'\n', bytes).map_or(0, |end| end + 1);
+    }
+    let (mut core, mut at, mut end) = (core(delimiter), 0, 0);
+    let (mut buffer, mut ends) = ([0; 4096], [0; 64]);
+    while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+        let (result, read, ..) = core.read_record(rest, &mut buffer, &mut ends);
+        at += read;
+        if result == ReadRecordResult::Record {
+            end = at + usize::from(bytes.get(at) == Some(&b'\n'));
+        }
+    }
+    end
+}
+
+/// Reads whole records as text, for the beginning of a file.
+pub(crate) struct Rows<'b> {
+    fields: Fields<'b>,
+    buffer: Vec<u8>,
+}
+
+impl<'b> Rows<'b> {
+    pub(crate) fn new(text: &'b [u8], delimiter: u8) -> Self {
+        Self { fields: Fields::new(text, 0, delimiter), buffer: vec![0; text.len() + 1] }
+    }
+}
+
+impl Iterator for Rows<'_> {
+    type Item = Vec<String>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.fields.begin()?;
+        let mut row = Vec::new();
+        loop {
+            let field = self.fields.next(&mut self.buffer)?;
+            let text = String::from_utf8_lossy(self.buffer.get(..field.length)?);
+            if row.len() == MOST_COLUMNS {
+                return None;
+            }
+            row.push(text.trim().to_owned());
+            if field.ends_record {
+                return Some(row);
+            }
+        }
+    }
+}
+
+/// The span of a field in the buffer, and its offset in the text.
+#[derive(Default, Clone, Copy)]
+struct FieldSpan {
+    begin: usize,
+    end: usize,
+    at: usize,
+}
+
+impl Records {
+    /// For each whole record in `text`: whether source and target are integers.
+    pub(crate) fn ids<'t>(&self, text: &'t [u8]) -> impl Iterator<Item = [bool; 2]> + use<'t> {
+        let Roles { source, target, .. } = self.roles;
+        let is_id = |row: &[String], at: usize| {
+            row.get(at).is_some_and(|id| text::is_integer(id.as_bytes()))
+        };
+        Rows::new(text, self.delimiter).map(move |row| [is_id(&row, source), is_id(&row, target)])
+    }
+
+    pub(super) fn delimiter(&self) -> u8 {
+        self.delimiter
+    }
+
+    pub(super) fn parse(
+        &self,
+        work: &mut Work<'_>,
+        out: &mut Output,
+        full: &mut impl FnMut(&mut Output) -> Result<()>,
+    ) -> Result<()> {
+        let bytes = work.bytes();
+        let is_text = self.words == IdWords::Names && std::str::from_utf8(bytes).is_ok();
+        let mut fields = Fields::new(bytes, work.from(), self.delimiter);
+        let mut buffer = vec![0; EDGE_BYTES];
+        while let Some(begin) = fields.begin() {
+            let Some(spans) = self.record(&mut fields, &mut buffer, begin) else {
+                return Err(work.unfinished(begin, "a quote that closes the field"));
+            };
+            let taken = spans.and_then(|spans| match self.words {
+                IdWords::Names => self.push_names(&buffer, spans, is_text, out),
+                _ => self.push_ids(&buffer, spans, out),
+            });
+            match taken {
+                Ok(()) => {
+                    let positions = if self.words == IdWords::Names {
+                        &mut out.names.positions
+                    } else {
+                        &mut out.edges.positions
+                    };
+                    work.note_position(begin, positions);
+                }
+                Err(flaw) => work.judge(flaw, out)?,
+            }
+            if out.is_full() {
+                full(out)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a record; `None` if the text ends within it.
+    #[inline]
+    fn record(
+        &self,
+        fields: &mut Fields<'_>,
+        buffer: &mut [u8],
+        begin: usize,
+    ) -> Option<Result<[FieldSpan; 3], Flaw>> {
+        let Roles { source, target, weight, width } = self.roles;
+        let (mut spans, mut kept) = ([FieldSpan::default(); 3], 0);
+        for column in 0.. {
+            let at = fields.at;
+            let field = fields.next(buffer.get_mut(kept..kept + FIELD_BYTES)?)?;
+            for (span, wanted) in spans.iter_mut().zip([Some(source), Some(target), weight]) {
+                if wanted == Some(column) {
+                    *span = FieldSpan { begin: kept, end: kept + field.length, at };
+                    kept += field.length;
+                }
+            }
+            if field.ends_record {
+                let right = column + 1 == width;
+                return Some(if right {
+                    Ok(spans)
+                } else {
+                    Err(Flaw { at: begin, reason: Reason::Columns })
+                });
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn push_ids(&self, buffer: &[u8], spans: [FieldSpan; 3], out: &mut Output) -> Result<(), Flaw> {
+        let (source, target) = (id(buffer, spans[0])?, id(buffer, spans[1])?);
+        let weight = self.weight(buffer, spans[2])?;
+        out.push(source, target, weight);
+        Ok(())
+    }
+
+    fn push_names(
+        &self,
+        buffer: &[u8],
+        spans: [FieldSpan; 3],
+        is_text: bool,
+        out: &mut Output,
+    ) -> Result<(), Flaw> {
+        let weight = self.weight(buffer, spans[2])?;
+        let name = |span: FieldSpan| {
+            let name = buffer.get(span.begin..span.end).unwrap_or_default();
+            match name.len() {
+                LONGEST_NAME.. if name.len() > LONGEST_NAME => {
+                    Err(Flaw { at: span.at, reason: Reason::TooLong })
+                }
+                _ if is_text || std::str::from_utf8(name).is_ok() => Ok(name),
+                _ => Err(Flaw { at: span.at, reason: Reason::NotText }),
+            }
+        };
+        let (source, target) = (name(spans[0])?, name(spans[1])?);
+        out.names.push(source);
+        out.names.push(target);
+        out.names.weights.extend(weight);
+        out.tally.entries += 1;
+        Ok(())
+    }
+
+    #[inline]
+    fn weight(&self, buffer: &[u8], span: FieldSpan) -> Result<Option<f64>, Flaw> {
+        if self.roles.weight.is_none() {
+            return Ok(None);
+        }
+        let word = buffer.get(span.begin..span.end).unwrap_or_default().trim_ascii();
+        match text::parse_weight(word) {
+            Some(weight) => Ok(Some(weight)),
+            None => Err(Flaw { at: span.at, reason: Reason::Weight }),
+        }
+    }
+
+    /// The text that was expected instead of a flaw.
+    pub(super) fn expected(&self, reason: Reason) -> String {
+        match reason {
+            Reason::Columns => format!("{} columns, as the first line has", self.roles.width),
+            Reason::NotAnId if self.words != IdWords::Names => {
+                "an integer vertex id (text is taken as it is with --ids string)".into()
+            }
+            _ => super::lines::expected(reason, None),
+        }
+    }
+
+    /// The text of a flaw for messages: its field, or the line of a record that is wrong as a
+    /// whole.
+    pub(super) fn shown(&self, bytes: &[u8], flaw: Flaw) -> String {
+        let rest = bytes.get(flaw.at..).unwrap_or_default();
+        let line = rest.split(|byte| matches!(byte, b'\r' | b'\n')).next().unwrap_or_default();
+        let is_whole = flaw.reason == Reason::Columns || line.first() == Some(&b'"');
+        let field =
+            line.split(|&byte| byte == self.delimiter && !is_whole).next().unwrap_or_default();
+        if field.is_empty() { "an empty field".into() } else { text::shown_word(field) }
+    }
+}
+
+#[inline]
+fn id(buffer: &[u8], span: FieldSpan) -> Result<Id, Flaw> {
+    let word = buffer.get(span.begin..span.end).unwrap_or_default().trim_ascii();
+    let mut at = 0;
+    match text::read_id(word, &mut at) {
+        Ok(id) if at == word.len() => Ok(id),
+        Err(Flaw { reason: Reason::TooLarge, .. }) => {
+            Err(Flaw { at: span.at, reason: Reason::TooLarge })
+        }
+        _ => Err(Flaw { at: span.at, reason: Reason::NotAnId }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::formats::TextFormat;
+    use crate::input::formats::parse::parse_text;
+    use crate::input::formats::parser::OnError;
+
+    /// The edges of `text`, for any cut into chunks.
+    fn parse(text: &str) -> Vec<(u64, u64, f64)> {
+        let read = |chunk_bytes| {
+            parse_text(TextFormat::Delimited(None), text.as_bytes(), chunk_bytes, OnError::Fail)
+                .unwrap()
+        };
+        let whole = read(1 << 20);
+        for chunk_bytes in 40..80 {
+            assert_eq!(read(chunk_bytes), whole, "{text:?} in chunks of {chunk_bytes}");
+        }
+        whole.edges
+    }
+
+    #[test]
+    fn records_are_those_of_rfc_4180() {
+        let text = "source,target,\"a \"\"quoted\"\" name\",weight\r\n1,2,\"x\n9,9,9,9\ny\",.5\r\n\r\n\"3\", 4 ,\"a,b\"\"\",1e3\n5,6,a\"b,7";
+        assert_eq!(parse(text), [(1, 2, 0.5), (3, 4, 1000.0), (5, 6, 7.0)]);
+        assert_eq!(parse("1;2\n3;4\n"), [(1, 2, 1.0), (3, 4, 1.0)]);
+        // A byte order mark is one at the beginning alone.
+        let marked = "\u{feff}source|target|x\n1|2|\u{feff}\n3|4|\n".to_owned()
+            + &"5|6|\u{feff}y\n".repeat(40);
+        assert_eq!(parse(&marked).len(), 42);
+    }
+
+    #[test]
+    fn the_delimiter_is_the_one_that_splits_evenly() {
+        for (text, delimiter) in [
+            ("a,b\n1,2\n", Some(b',')),
+            ("a;b\n1;2,5\n", Some(b';')),
+            ("a\tb,c\n1\t2\n", Some(b'\t')),
+            ("\"a|b\";c\n", Some(b';')),
+            ("a;b,c\n1;2,3\n", None),
+        ] {
+            assert_eq!(detect(text.as_bytes()).ok(), delimiter, "{text}");
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! The graph directory and all that reads it: shards, single vertices, the graph in memory.
+
+pub(crate) mod degree_counter;
+pub mod description;
+pub mod directory;
+pub mod external_order;
+pub mod graph;
+pub mod lookup;
+pub mod matrix;
+pub mod name_cursor;
+mod names;
+pub mod segment_reader;
+pub mod shards;
+pub mod verify;
+pub mod weight_range;

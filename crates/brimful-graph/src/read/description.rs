@@ -1,0 +1,135 @@
+//! The contents of a graph's manifest, as JSON.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::external::IdType;
+use crate::input::columns::Columns;
+use crate::order::choice::OrderName;
+use crate::read::weight_range::WeightRange;
+
+/// The graph format that this program writes. Formats before 2 have no seals.
+pub const FORMAT: u32 = 2;
+
+/// The payload of a manifest.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Description {
+    /// Format version.
+    pub format: u32,
+    /// The program that wrote the manifest.
+    pub created_by: String,
+    /// Number of vertices.
+    pub vertices: u64,
+    /// Number of vertices that have edges; their internal ids are below this number.
+    pub connected: u64,
+    /// Number of input edges in the graph.
+    pub edges: u64,
+    /// Number of stored arcs.
+    pub arcs: u64,
+    /// False if every edge is stored in both directions.
+    pub directed: bool,
+    /// True if edges have weights.
+    pub weighted: bool,
+    /// The range of the weights; `None` without weights, without edges, or in older graphs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<WeightRange>,
+    /// The longest lists of neighbours; `None` in older graphs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_lists: Option<LongestLists>,
+    /// The internal order.
+    pub order: Order,
+    /// The external ids.
+    pub ids: Ids,
+    /// Bits of a target within its interval.
+    pub interval_bits: u32,
+    /// The counts of the import.
+    pub counts: Counts,
+    /// Forward shards: edges by target.
+    #[serde(rename = "in")]
+    pub forward: Option<Shards>,
+    /// Reverse shards: edges by source.
+    pub reverse: Option<Shards>,
+    /// The seals of all files except the manifest, by name. A seal tells a file from an intact file
+    /// of another graph.
+    #[serde(default)]
+    pub seals: BTreeMap<String, u64>,
+    /// The input columns from which the edges were read; `None` if the format defines them, and in
+    /// older graphs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub columns: Option<Columns>,
+    /// A text that the caller of the import stores for later use.
+    pub origin: Option<String>,
+}
+
+/// The most arcs of one vertex, with multiplicity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LongestLists {
+    /// Most arcs to one vertex.
+    pub incoming: u64,
+    /// Most arcs from one vertex.
+    pub outgoing: u64,
+}
+
+/// The internal order of vertices: a few runs, each ascending by external id.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Order {
+    /// The rule that made the runs.
+    pub name: OrderName,
+    /// The first internal id of each run. Vertices without edges, if any, are in the last run.
+    pub runs: Vec<u64>,
+}
+
+/// The external ids of a graph.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ids {
+    /// The interpretation of the bits.
+    #[serde(rename = "type")]
+    pub id_type: IdType,
+    /// Bits of the first id if ids are consecutive; `None` if the file `ids` holds them.
+    pub first: Option<u64>,
+}
+
+/// The counts of an import.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Counts {
+    /// Lines of text or records read.
+    pub lines: u64,
+    /// Edges from a vertex to itself.
+    pub self_loops: u64,
+    /// Edges equal to an earlier one, weights ignored.
+    pub duplicates: u64,
+    /// Rejected lines or records.
+    pub rejected: u64,
+    /// Number of self-loops that were dropped.
+    #[serde(default)]
+    pub self_loops_dropped: u64,
+    /// Number of duplicates that were merged into another edge.
+    #[serde(default)]
+    pub duplicates_dropped: u64,
+}
+
+/// The shards of one direction: stacked layers, the base first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shards {
+    /// The layers; exactly one in format 1.
+    pub layers: Vec<Layer>,
+}
+
+/// One set of shards.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Layer {
+    /// The names of its files, without the extension.
+    pub name: String,
+    /// Number of arcs in the layer.
+    pub arcs: u64,
+    /// Length of its files in bytes.
+    pub bytes: u64,
+}

@@ -1,0 +1,599 @@
+//! A graph directory open for reading.
+//!
+//! Invariant: opening checks every file that the manifest names (header, table and exact cover);
+//! blocks are verified when they are read.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use brimful_store::array::ArrayFile;
+use brimful_store::sealed::{Kind, SealedFile};
+use brimful_store::{DiskFolder, Error as StoreError, Folder, Job, StoreFile, Traffic, manifest};
+
+use crate::codec::WeightType;
+use crate::edges::{EdgeBatch, EdgeSource};
+use crate::error::{Error, Result};
+use crate::ids::ascending::{AscendingFile, BLOCK_NUMBERS};
+use crate::ids::external::IdType;
+use crate::ids::names::NameFile;
+use crate::read::description::{Description, FORMAT, Shards};
+use crate::read::external_order::MOST_RUNS;
+use crate::read::segment_reader::SegmentReader;
+use crate::read::shards::ShardFile;
+
+/// The file of external ids.
+pub(crate) const IDS: &str = "ids";
+/// The file of out-degrees.
+pub(crate) const DEGREES: &str = "degrees";
+/// The file of outgoing weight sums.
+pub(crate) const STRENGTHS: &str = "strengths";
+
+/// An index: the direction by which shards are grouped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Index {
+    /// Edges by target interval.
+    In,
+    /// Edges by source interval: the shards of the reversed graph.
+    Reverse,
+}
+
+impl Index {
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::In => "in",
+            Self::Reverse => "reverse",
+        }
+    }
+
+    /// The index called `name`.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] that lists the valid names.
+    pub fn from_name(name: &str) -> Result<Self> {
+        match name {
+            "in" => Ok(Self::In),
+            "reverse" => Ok(Self::Reverse),
+            _ => Err(Error::Usage(format!("there is no index {name:?}; choose from: in, reverse"))),
+        }
+    }
+}
+
+/// An open graph.
+#[derive(Debug)]
+pub struct Graph {
+    path: PathBuf,
+    folder: Arc<dyn Folder>,
+    description: Description,
+    manifest_number: u64,
+    ids: Option<AscendingFile>,
+    names: Option<NameFile>,
+    /// Running sums of out-degrees.
+    degrees: AscendingFile,
+    strengths: Option<ArrayFile<f64>>,
+    forward: Option<Arc<ShardFile>>,
+    /// Set when the graph is opened, or when the index is built while it is open.
+    reverse: OnceLock<Arc<ShardFile>>,
+    /// Bytes of the manifest and of the pointer to it.
+    manifest_bytes: u64,
+    traffic: Arc<Traffic>,
+}
+
+impl Graph {
+    /// Opens the graph directory at `path`; reads are counted in `traffic`.
+    ///
+    /// # Errors
+    /// [`Error::NotAGraph`] if the path is missing or something else; corruption and newer
+    /// versions, with the file.
+    pub fn open(path: &Path, traffic: &Arc<Traffic>) -> Result<Self> {
+        let folder = DiskFolder::new(path);
+        let names = folder.list().map_err(|e| Error::NotAGraph {
+            path: path.into(),
+            what: match e.kind() {
+                std::io::ErrorKind::NotFound => "there is nothing of that name".into(),
+                std::io::ErrorKind::NotADirectory => "it is a file; import it first".into(),
+                _ => e.to_string(),
+            },
+        })?;
+        if !names.iter().any(|name| name == "current") {
+            let what = "the folder has no `current` file; it was not made by `brimful import`, or its file was removed";
+            return Err(Error::NotAGraph { path: path.into(), what: what.into() });
+        }
+        Self::open_folder(&folder, traffic)
+    }
+
+    /// Opens the graph in `folder`, of any implementation.
+    ///
+    /// # Errors
+    /// Corruption and newer versions, with the file.
+    pub fn open_folder(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<Self> {
+        Self::open_files(folder, traffic).map_err(|error| match error {
+            // `current` and the manifest name these files, so a missing file is corruption.
+            Error::Store(StoreError::Io { path, source, .. })
+                if source.kind() == std::io::ErrorKind::NotFound =>
+            {
+                StoreError::corrupt(path, 0, "the file is missing").into()
+            }
+            error => error,
+        })
+    }
+
+    fn open_files(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<Self> {
+        let (number, payload) = manifest::read(folder, traffic)?;
+        let description = parse_description(folder.path(), number, &payload)?;
+        let mut graph = Self::of_files(folder, description, traffic)?;
+        graph.check_seals()?;
+        graph.manifest_number = number;
+        for name in [manifest::CURRENT.to_owned(), manifest::name(number)] {
+            graph.manifest_bytes += StoreFile::open(folder, &name, traffic)?.len()?;
+        }
+        Ok(graph)
+    }
+
+    /// Opens the files that `description` names.
+    fn of_files(
+        folder: &dyn Folder,
+        description: Description,
+        traffic: &Arc<Traffic>,
+    ) -> Result<Self> {
+        let connected = description.connected;
+        let ids = match description.ids.first {
+            Some(_) => None,
+            None => {
+                Some(AscendingFile::open(folder, IDS, Kind::Ids, description.vertices, traffic)?)
+            }
+        };
+        let names = match description.ids.id_type {
+            IdType::String => Some(NameFile::open(folder, description.vertices, traffic)?),
+            _ => None,
+        };
+        let degrees = AscendingFile::open(folder, DEGREES, Kind::Degrees, connected, traffic)?;
+        let strengths = match description.weighted {
+            true => Some(ArrayFile::open(folder, STRENGTHS, Kind::Strengths, connected, traffic)?),
+            false => None,
+        };
+        let open = |shards: &Option<Shards>| -> Result<Option<Arc<ShardFile>>> {
+            let Some(layer) = shards.as_ref().and_then(|shards| shards.layers.first()) else {
+                return Ok(None);
+            };
+            let (weighted, bits) = (description.weighted, description.interval_bits);
+            let shards = ShardFile::open(folder, &layer.name, connected, weighted, bits, traffic)?;
+            let found = (shards.edges(), shards.len_bytes()?);
+            if found != (layer.arcs, layer.bytes) {
+                let what = format!(
+                    "expected {} arcs in {} bytes, found {} in {}",
+                    layer.arcs, layer.bytes, found.0, found.1
+                );
+                return Err(StoreError::corrupt(shards.file().path(), 0, what).into());
+            }
+            Ok(Some(Arc::new(shards)))
+        };
+        let forward = open(&description.forward)?;
+        let reverse = open(&description.reverse)?.map_or_else(OnceLock::new, OnceLock::from);
+        Ok(Self {
+            path: folder.path().to_path_buf(),
+            folder: folder.shared(),
+            description,
+            manifest_number: 0,
+            ids,
+            names,
+            degrees,
+            strengths,
+            forward,
+            reverse,
+            manifest_bytes: 0,
+            traffic: Arc::clone(traffic),
+        })
+    }
+
+    /// Publishes manifest `number`: `description` in the newest format, with the seals of the files
+    /// in `folder`.
+    pub(crate) fn publish(
+        folder: &dyn Folder,
+        number: u64,
+        description: &mut Description,
+        traffic: &Arc<Traffic>,
+    ) -> Result<()> {
+        description.format = FORMAT;
+        description.seals = Self::of_files(folder, description.clone(), traffic)?.seals().collect();
+        let payload =
+            serde_json::to_vec_pretty(&description).map_err(|e| Error::Usage(e.to_string()))?;
+        Ok(manifest::publish(folder, number, &payload, traffic)?)
+    }
+
+    /// The seals of all files except the manifest, by name.
+    fn seals(&self) -> impl Iterator<Item = (String, u64)> {
+        let name =
+            |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let shards = [self.forward.as_ref(), self.reverse.get()].into_iter().flatten();
+        let files =
+            self.sealed_files().into_iter().map(move |file| (name(file.path()), file.seal()));
+        files.chain(shards.map(|shards| shards.directory_seal()))
+    }
+
+    fn check_seals(&self) -> Result<()> {
+        if self.description.format < 2 {
+            return Ok(());
+        }
+        let found: BTreeMap<_, _> = self.seals().collect();
+        let other =
+            found.iter().find(|(name, seal)| self.description.seals.get(*name) != Some(*seal));
+        match other {
+            Some((name, _)) => {
+                let what = "it is whole, but not the file that the manifest was written for";
+                Err(StoreError::corrupt(self.path.join(name), 56, what).into())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The path of the graph.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The folder that holds the files.
+    pub fn folder(&self) -> &dyn Folder {
+        &*self.folder
+    }
+
+    /// The counters of bytes read from this graph's files.
+    pub fn traffic(&self) -> &Arc<Traffic> {
+        &self.traffic
+    }
+
+    /// The contents of the manifest.
+    pub fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// Opens the graph again in its present state on disk, which may have another index.
+    ///
+    /// # Errors
+    /// [`Error::Replaced`] if the path holds a different graph or none; corruption.
+    pub(crate) fn opened_again(&self) -> Result<Self> {
+        let replaced = || Error::Replaced { path: self.path.clone() };
+        match Self::open_files(&*self.folder, &self.traffic) {
+            Ok(newer) if newer.fingerprint() == self.fingerprint() => Ok(newer),
+            Ok(_) => Err(replaced()),
+            Err(Error::Store(error)) if error.is_missing() => Err(replaced()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes over the reverse index of `newer`, which is the same graph opened again.
+    pub(crate) fn adopt_reverse(&self, newer: &Self) {
+        if let Some(reverse) = newer.reverse.get() {
+            // Another thread may have set it already; the index is the same.
+            let _ = self.reverse.set(Arc::clone(reverse));
+        }
+    }
+
+    pub(crate) fn manifest_number(&self) -> u64 {
+        self.manifest_number
+    }
+
+    /// Number of vertices.
+    pub fn vertices(&self) -> u64 {
+        self.description.vertices
+    }
+
+    /// Number of vertices with edges. Their internal ids are below this number; other vertices have
+    /// no state, no degree and no place in shards.
+    pub fn connected(&self) -> u64 {
+        self.description.connected
+    }
+
+    /// Number of intervals; they cover the vertices with edges.
+    pub fn intervals(&self) -> u64 {
+        self.connected().div_ceil(1 << self.description.interval_bits)
+    }
+
+    /// The runs of the internal order: ranges of internal ids within which external ids ascend.
+    pub fn runs(&self) -> impl Iterator<Item = Range<u64>> {
+        let starts = &self.description.order.runs;
+        let ends = starts.iter().copied().skip(1).chain([self.vertices()]);
+        starts.iter().copied().zip(ends).map(|(start, end)| start..end)
+    }
+
+    /// Order keys of the smallest and the largest external id; `None` without vertices. Reads two
+    /// blocks per run.
+    pub fn key_bounds(&self) -> Result<Option<(u64, u64)>> {
+        let mut bounds: Option<(u64, u64)> = None;
+        for run in self.runs().filter(|run| !run.is_empty()) {
+            let (mut first, mut last) = ([0], [0]);
+            self.external_ids(run.start, &mut first)?;
+            self.external_ids(run.end - 1, &mut last)?;
+            let (low, high) =
+                (self.id_type().order_key(first[0]), self.id_type().order_key(last[0]));
+            bounds = Some(bounds.map_or((low, high), |(l, h)| (l.min(low), h.max(high))));
+        }
+        Ok(bounds)
+    }
+
+    /// The shards of `index`, or `None` if they are not built. An undirected graph is its own
+    /// reverse.
+    pub fn shards(&self, index: Index) -> Option<&Arc<ShardFile>> {
+        match index {
+            Index::In => self.forward.as_ref(),
+            Index::Reverse if !self.description.directed => self.forward.as_ref(),
+            Index::Reverse => self.reverse.get(),
+        }
+    }
+
+    /// The type of the external ids.
+    pub fn id_type(&self) -> IdType {
+        self.description.ids.id_type
+    }
+
+    /// Fills `out` with the bits of the external ids of the vertices from `start` on.
+    pub fn external_ids(&self, start: u64, out: &mut [u64]) -> Result<()> {
+        match (&self.ids, self.description.ids.first) {
+            (Some(file), _) => Ok(file.read(start, out)?),
+            (None, first) => {
+                let first = first.unwrap_or_default().wrapping_add(start);
+                (0_u64..).zip(out).for_each(|(index, id)| *id = first.wrapping_add(index));
+                Ok(())
+            }
+        }
+    }
+
+    /// The internal id of the vertex with external id `number`.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchVertex`].
+    pub fn find(&self, number: i128) -> Result<u64> {
+        let bits = self.id_type().bits(number).filter(|_| self.names.is_none());
+        let found = bits.map_or(Ok(None), |bits| self.find_bits(bits))?;
+        found.ok_or_else(|| Error::NoSuchVertex { vertex: number.to_string() })
+    }
+
+    /// The internal id of the vertex whose external id has these bits, or `None`.
+    pub(crate) fn find_bits(&self, bits: u64) -> Result<Option<u64>> {
+        let Some(file) = &self.ids else {
+            let rank = bits.wrapping_sub(self.description.ids.first.unwrap_or_default());
+            return Ok((rank < self.vertices()).then_some(rank));
+        };
+        file.find(bits)
+    }
+
+    /// The file of external ids; `None` if they are consecutive.
+    pub(crate) fn ids_file(&self) -> Option<&AscendingFile> {
+        self.ids.as_ref()
+    }
+
+    /// The file of running sums of out-degrees.
+    pub(crate) fn degree_sums(&self) -> &AscendingFile {
+        &self.degrees
+    }
+
+    /// The file of names; `None` unless ids are strings.
+    pub(crate) fn names(&self) -> Option<&NameFile> {
+        self.names.as_ref()
+    }
+
+    /// The number of vertices with edges among the `count` vertices from `start` on. They come
+    /// first.
+    fn connected_of(&self, start: u64, count: usize) -> usize {
+        self.connected().saturating_sub(start).min(count as u64) as usize
+    }
+
+    /// Fills `out` with the out-degrees of the vertices from `start` on.
+    pub fn degrees(&self, start: u64, out: &mut [u64]) -> Result<()> {
+        let (out, isolated) = out.split_at_mut(self.connected_of(start, out.len()));
+        isolated.fill(0);
+        if out.is_empty() {
+            return Ok(());
+        }
+        self.degrees.read(start, out)?;
+        let mut before = [0];
+        if start > 0 {
+            self.degrees.read(start - 1, &mut before)?;
+        }
+        let [mut before] = before;
+        for sum in out {
+            // Sums ascend within a block. Between blocks only `verify` checks it, so a difference
+            // may wrap.
+            *sum = sum.wrapping_sub(std::mem::replace(&mut before, *sum));
+        }
+        Ok(())
+    }
+
+    /// Fills `out` with the sums of outgoing weights of the vertices from `start` on.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the graph has no edge weights.
+    pub fn strengths(&self, start: u64, out: &mut [f64]) -> Result<()> {
+        let Some(file) = &self.strengths else {
+            return Err(Error::Usage(format!("{} has no edge weights", self.path.display())));
+        };
+        let (out, isolated) = out.split_at_mut(self.connected_of(start, out.len()));
+        isolated.fill(0.0);
+        if out.is_empty() { Ok(()) } else { Ok(file.read(start, out)?) }
+    }
+
+    /// A checksum of vertices, edges and weights in their internal order. Copies of a graph have
+    /// the same one, whatever indexes they have.
+    pub fn fingerprint(&self) -> u64 {
+        let Description { vertices, directed, ids, interval_bits, .. } = &self.description;
+        let mut bytes = format!("{vertices} {directed} {ids:?} {interval_bits}").into_bytes();
+        for entry in self.files_without_indexes().into_iter().flat_map(SealedFile::entries) {
+            bytes.extend_from_slice(&entry.len.to_le_bytes());
+            bytes.extend_from_slice(&entry.checksum.to_le_bytes());
+        }
+        brimful_store::checksum(&bytes)
+    }
+
+    /// The first edge that `wanted` accepts, among shards whose weights are stored in one of
+    /// `types`: source and target by internal id, and weight. Reads one unit at a time.
+    ///
+    /// # Errors
+    /// Those of reading and of `wanted`.
+    pub fn find_edge(
+        &self,
+        types: &[WeightType],
+        job: &Job,
+        mut wanted: impl FnMut(u64, u64, f64) -> Result<bool>,
+    ) -> Result<Option<(u64, u64, f64)>> {
+        let Some(shards) = &self.forward else { return Ok(None) };
+        let (mut reader, mut found) = (SegmentReader::default(), Ok(None));
+        for (index, segment) in shards.segments().iter().enumerate() {
+            job.check()?;
+            if !types.contains(&segment.weight_type) {
+                continue;
+            }
+            reader.for_each_edge(shards, index, |source, target, weight| {
+                if matches!(found, Ok(None)) {
+                    found = wanted(source, target, weight)
+                        .map(|is| is.then_some((source, target, weight)));
+                }
+            })?;
+            if !matches!(found, Ok(None)) {
+                return found;
+            }
+        }
+        Ok(None)
+    }
+
+    /// The sealed files of the graph, by name, for verification and sizes.
+    pub(crate) fn sealed_files(&self) -> Vec<&SealedFile> {
+        let mut files = self.files_without_indexes();
+        files.extend(self.reverse.get().into_iter().flat_map(|s| s.files().map(|file| &**file)));
+        files
+    }
+
+    /// The sealed files that every copy of the graph has: all except the indexes.
+    fn files_without_indexes(&self) -> Vec<&SealedFile> {
+        let mut files = Vec::new();
+        files.extend(self.ids.as_ref().map(AscendingFile::sealed));
+        files.extend(self.names.as_ref().map(NameFile::sealed));
+        files.push(self.degrees.sealed());
+        files.extend(self.strengths.as_ref().map(ArrayFile::sealed));
+        files.extend(self.forward.iter().flat_map(|s| s.files().map(|file| &**file)));
+        files
+    }
+
+    /// Bytes of all files on disk.
+    pub fn bytes_on_disk(&self) -> Result<u64> {
+        let shards = [self.forward.as_ref(), self.reverse.get()].into_iter().flatten();
+        let mut sum =
+            self.manifest_bytes + shards.map(|shards| shards.directory_bytes()).sum::<u64>();
+        for file in self.sealed_files() {
+            sum += file.len()?;
+        }
+        Ok(sum)
+    }
+}
+
+fn parse_description(path: &Path, number: u64, payload: &[u8]) -> Result<Description> {
+    #[derive(serde::Deserialize)]
+    struct Version {
+        format: u32,
+    }
+    let file = path.join(format!("manifest-{number}"));
+    let broken = |what: String| StoreError::corrupt(&file, 64, what);
+    // The other fields are known only in versions up to ours, so the version is checked first.
+    let version: Version = serde_json::from_slice(payload).map_err(|e| broken(e.to_string()))?;
+    if version.format > FORMAT {
+        return Err(
+            StoreError::Version { path: file, found: version.format, supported: FORMAT }.into()
+        );
+    }
+    let description: Description =
+        serde_json::from_slice(payload).map_err(|e| broken(e.to_string()))?;
+    // A name that contains a folder would lead out of the graph.
+    let is_name = |name: &str| {
+        !name.is_empty()
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+    };
+    let layers = |shards: &Option<Shards>| {
+        shards.as_ref().is_none_or(|s| matches!(&s.layers[..], [layer] if is_name(&layer.name)))
+    };
+    let (vertices, connected, runs) =
+        (description.vertices, description.connected, &description.order.runs);
+    // The runs cover every vertex, and vertices without edges are a run of their own.
+    let runs_cover = runs.first().copied() == (vertices > 0).then_some(0)
+        && runs.is_sorted_by(|a, b| a < b)
+        && runs.last().is_none_or(|last| *last < vertices)
+        && runs.len() <= MOST_RUNS
+        && connected <= vertices
+        && (connected == vertices || runs.last() == Some(&connected));
+    let lists = description.longest_lists.iter().flat_map(|lists| [lists.incoming, lists.outgoing]);
+    let sane = (1..=24).contains(&description.interval_bits)
+        && runs_cover
+        && lists.max().is_none_or(|longest| longest <= description.arcs)
+        && layers(&description.forward)
+        && layers(&description.reverse)
+        && description.forward.is_some();
+    if !sane {
+        return Err(broken("the manifest has impossible values".into()).into());
+    }
+    Ok(description)
+}
+
+/// Looks up the external ids of internal ids that ascend or lie close together, one window at a
+/// time.
+#[derive(Debug, Default)]
+pub(crate) struct ExternalIds {
+    window: Vec<u64>,
+    start: u64,
+}
+
+impl ExternalIds {
+    /// Ids in the window: one block of the file of ids.
+    const WINDOW: u64 = BLOCK_NUMBERS as u64;
+
+    /// The bits of the external id of `vertex`, which must exist.
+    #[inline]
+    pub(crate) fn of(&mut self, graph: &Graph, vertex: u64) -> Result<u64> {
+        match self.window.get(vertex.wrapping_sub(self.start) as usize) {
+            Some(id) => Ok(*id),
+            None => self.look_up(graph, vertex),
+        }
+    }
+
+    #[cold]
+    fn look_up(&mut self, graph: &Graph, vertex: u64) -> Result<u64> {
+        self.start = vertex - vertex % Self::WINDOW;
+        self.window
+            .resize(graph.vertices().saturating_sub(self.start).min(Self::WINDOW) as usize, 0);
+        graph.external_ids(self.start, &mut self.window)?;
+        let id = self.window.get((vertex - self.start) as usize).copied();
+        id.ok_or_else(|| Error::NoSuchVertex { vertex: vertex.to_string() })
+    }
+}
+
+/// The edges of a shard file by internal id; each part is a segment.
+pub(crate) struct ShardEdges<'g> {
+    shards: &'g ShardFile,
+    /// Idle readers. Each still holds the unit that probably contains the next part.
+    readers: Mutex<Vec<SegmentReader>>,
+}
+
+impl<'g> ShardEdges<'g> {
+    pub(crate) fn new(shards: &'g ShardFile) -> Self {
+        Self { shards, readers: Mutex::default() }
+    }
+}
+
+impl EdgeSource for ShardEdges<'_> {
+    fn parts(&self) -> usize {
+        self.shards.segments().len()
+    }
+
+    fn read_part(&self, part: usize, batch: &mut EdgeBatch) -> Result<()> {
+        batch.clear();
+        let readers = || self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reader = readers().pop().unwrap_or_default();
+        let weighted = self.shards.weights_file().is_some();
+        reader.for_each_edge(self.shards, part, |source, target, weight| {
+            batch.sources.push(source);
+            batch.targets.push(target);
+            batch.weights.extend(weighted.then_some(weight));
+        })?;
+        readers().push(reader);
+        Ok(())
+    }
+}

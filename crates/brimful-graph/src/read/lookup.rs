@@ -1,0 +1,426 @@
+//! Look-ups: degrees, neighbours and edges of single vertices, and of many at once.
+//!
+//! `walk` reads the few blocks of an index that may hold a vertex; `recent` caches parts of the
+//! directory, external ids, degrees and weights. The edges of a vertex lie in the shards of all of
+//! its targets, so a look-up costs a binary search and a block for each interval, until all edges
+//! that its degree promises are found. In-neighbours are looked up alike in the reverse index.
+//! Invariant: beside the answer, memory is [`Lookup::MEMORY_BYTES`], or the size of one unit if
+//! that is more.
+
+mod nearby;
+mod recent;
+mod walk;
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use crate::edges::EdgeBatch;
+use crate::error::{Error, Result};
+use crate::ids::ascending::AscendingFile;
+use crate::ids::external::ExternalId;
+use crate::read::graph::{Graph, Index};
+use crate::read::name_cursor::{Labels, NameCursor};
+pub use nearby::vertices_by_distance;
+
+use recent::Recent;
+use walk::{Blocks, Reach};
+
+/// The edges of a vertex that are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Edges that leave the vertex.
+    Out,
+    /// Edges that reach the vertex; in an undirected graph the same as `Out`.
+    In,
+}
+
+impl Direction {
+    /// The direction called `name`.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] that lists the valid names.
+    pub fn from_name(name: &str) -> Result<Self> {
+        match name {
+            "out" => Ok(Self::Out),
+            "in" => Ok(Self::In),
+            _ => Err(Error::Usage(format!("there is no direction {name:?}; choose from: out, in"))),
+        }
+    }
+
+    /// The index whose sources are the vertices in question.
+    pub fn index(self) -> Index {
+        match self {
+            Self::Out => Index::In,
+            Self::In => Index::Reverse,
+        }
+    }
+}
+
+/// Neighbours of a vertex: one entry per edge, ascending by external id, then by the bits of the
+/// weight.
+#[derive(Debug, Default, PartialEq)]
+pub struct Neighbors {
+    /// The bits of the external ids of the neighbours.
+    pub ids: Vec<u64>,
+    /// The weight of each edge; empty unless requested.
+    pub weights: Vec<f64>,
+}
+
+/// An array with a number per vertex.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Array {
+    Ids,
+    DegreeSums,
+}
+
+/// Look-ups in one graph. Threads can share it.
+#[derive(Debug)]
+pub struct Lookup {
+    graph: Arc<Graph>,
+    forward: OnceLock<Blocks>,
+    reverse: OnceLock<Blocks>,
+    arrays: Recent<(Array, usize), Vec<u64>>,
+    names: Mutex<NameCursor>,
+}
+
+impl Lookup {
+    /// The limit of cached bytes, beside one unit and [`NameCursor::MEMORY_BYTES`] for string ids.
+    pub const MEMORY_BYTES: u64 = 64 << 20;
+    /// The limit of cached bytes per index.
+    const INDEX_BYTES: u64 = Self::MEMORY_BYTES / 4;
+
+    /// Look-ups in `graph`; nothing is read before the first one.
+    pub fn new(graph: Arc<Graph>) -> Self {
+        let (forward, reverse) = (OnceLock::new(), OnceLock::new());
+        let arrays = Recent::new(Self::MEMORY_BYTES - 2 * Self::INDEX_BYTES);
+        Self { graph, forward, reverse, arrays, names: Mutex::default() }
+    }
+
+    /// The graph.
+    pub fn graph(&self) -> &Arc<Graph> {
+        &self.graph
+    }
+
+    /// The internal id of the vertex with external id `id`.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchVertex`], also if the graph's ids are of the other kind.
+    pub fn find(&self, id: &ExternalId) -> Result<u64> {
+        let (bits, shown) = match (id, self.graph.names()) {
+            (ExternalId::Number(number), None) => {
+                (self.graph.id_type().bits(*number), number.to_string())
+            }
+            (ExternalId::Number(number), Some(_)) => (None, number.to_string()),
+            (ExternalId::Name(name), Some(file)) => {
+                (self.names().find(file, name)?, format!("{name:?}"))
+            }
+            (ExternalId::Name(name), None) => (None, format!("{name:?}")),
+        };
+        let found = bits.map_or(Ok(None), |bits| self.find_bits(bits))?;
+        found.ok_or(Error::NoSuchVertex { vertex: shown })
+    }
+
+    fn find_bits(&self, bits: u64) -> Result<Option<u64>> {
+        let Some(file) = self.graph.ids_file() else {
+            return self.graph.find_bits(bits);
+        };
+        for index in file.candidates(bits) {
+            let found = file.find_in(index, &self.numbers(Array::Ids, file, index)?, bits);
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The strings of the vertices with these bits of external ids.
+    ///
+    /// # Errors
+    /// As [`NameCursor::labels`].
+    pub fn labels(&self, ids: &[u64]) -> Result<Labels> {
+        self.names().labels(&self.graph, ids)
+    }
+
+    fn names(&self) -> std::sync::MutexGuard<'_, NameCursor> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of edges of a vertex; see [`Lookup::degrees`].
+    ///
+    /// # Errors
+    /// As [`Lookup::degrees`].
+    pub fn degree(&self, vertex: u64, direction: Direction) -> Result<u64> {
+        match self.known_degree(vertex, direction)? {
+            Some(degree) => Ok(degree),
+            None => Ok(self.counted(&[vertex], direction)?[0]),
+        }
+    }
+
+    /// The number of edges of each of `vertices`, with multiplicity; a self-loop counts once.
+    ///
+    /// In-degrees of a directed graph are counted in the reverse index; other degrees are read.
+    ///
+    /// # Errors
+    /// [`Error::MissingIndex`].
+    pub fn degrees(&self, vertices: &[u64], direction: Direction) -> Result<Vec<u64>> {
+        let known = vertices.iter().map(|vertex| self.known_degree(*vertex, direction));
+        if let Some(degrees) = known.collect::<Result<Option<Vec<_>>>>()? {
+            return Ok(degrees);
+        }
+        let mut distinct = vertices.to_vec();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let counts = self.counted(&distinct, direction)?;
+        let count = |vertex: &u64| counts[distinct.partition_point(|other| other < vertex)];
+        Ok(vertices.iter().map(count).collect())
+    }
+
+    /// The number of edges of each of `vertices` in an index; `vertices` ascend and are distinct.
+    fn counted(&self, vertices: &[u64], direction: Direction) -> Result<Vec<u64>> {
+        let mut counts = vec![0; vertices.len()];
+        self.blocks(direction)?.walk(vertices, Reach::Everywhere, false, |place, _, _| {
+            counts[place] += 1;
+            true
+        })?;
+        Ok(counts)
+    }
+
+    /// The degree, if it is on disk.
+    fn known_degree(&self, vertex: u64, direction: Direction) -> Result<Option<u64>> {
+        if vertex >= self.graph.connected() {
+            return Ok(Some(0));
+        }
+        if direction == Direction::In && self.graph.description().directed {
+            return Ok(None);
+        }
+        let file = self.graph.degree_sums();
+        let sum = |vertex: u64| -> Result<u64> {
+            let index = file.block_of(vertex);
+            let numbers = self.numbers(Array::DegreeSums, file, index)?;
+            Ok(numbers[(vertex - file.places(index).start) as usize])
+        };
+        let before = vertex.checked_sub(1).map_or(Ok(0), sum)?;
+        let degree = sum(vertex)?.checked_sub(before);
+        let what = "the sums of degrees do not ascend";
+        Ok(Some(degree.ok_or_else(|| file.sealed().corrupt(file.block_of(vertex), what))?))
+    }
+
+    /// The neighbours of a vertex at the other ends of its edges in `direction`.
+    ///
+    /// # Errors
+    /// [`Error::MissingIndex`]; [`Error::Usage`] if `weighted`, and the edges have no weights.
+    pub fn neighbors(
+        &self,
+        vertex: u64,
+        direction: Direction,
+        weighted: bool,
+    ) -> Result<Neighbors> {
+        let mut edges = Vec::new();
+        self.collect(&[vertex], direction, weighted, |_, target, weight| {
+            edges.push((target, weight))
+        })?;
+        let key = |bits: u64| self.graph.id_type().order_key(bits);
+        edges.sort_by_key(|(bits, _)| key(*bits));
+        let weights =
+            if weighted { edges.iter().map(|(_, weight)| *weight).collect() } else { Vec::new() };
+        Ok(Neighbors { ids: edges.into_iter().map(|(bits, _)| bits).collect(), weights })
+    }
+
+    /// True if an edge leads from `source` to `target`.
+    pub fn has_edge(&self, source: u64, target: u64) -> Result<bool> {
+        let mut found = false;
+        if source.max(target) < self.graph.connected() {
+            let reach = Reach::IntervalOf(target);
+            self.blocks(Direction::Out)?.walk(&[source], reach, false, |_, other, _| {
+                found |= other == target;
+                !found
+            })?;
+        }
+        Ok(found)
+    }
+
+    /// Calls `take(place, bits, weight)` for each edge of `vertices`, which ascend and are
+    /// distinct: the vertex's place among them, and the bits of the other end's external id.
+    fn collect(
+        &self,
+        vertices: &[u64],
+        direction: Direction,
+        weighted: bool,
+        mut take: impl FnMut(usize, u64, f64),
+    ) -> Result<()> {
+        if weighted && !self.graph.description().weighted {
+            let what =
+                format!("{} has no edge weights; ask without them", self.graph.path().display());
+            return Err(Error::Usage(what));
+        }
+        let blocks = self.blocks(direction)?;
+        let vertices =
+            &vertices[..vertices.partition_point(|vertex| *vertex < self.graph.connected())];
+        let mut wanted = 0_u64;
+        for &vertex in vertices {
+            // If a degree is unknown, all intervals are searched.
+            let degree = self.known_degree(vertex, direction)?;
+            wanted = degree.map_or(u64::MAX, |degree| wanted.saturating_add(degree));
+        }
+        if vertices.is_empty() || wanted == 0 {
+            return Ok(());
+        }
+        let (mut found, mut failed) = (0, None);
+        let mut ids = NearbyIds::new(self);
+        blocks.walk(vertices, Reach::Everywhere, weighted, |place, target, weight| {
+            match ids.of(target) {
+                Ok(bits) => take(place, bits, weight),
+                Err(error) => failed = Some(error),
+            }
+            found += 1;
+            failed.is_none() && found < wanted
+        })?;
+        match failed {
+            Some(error) => Err(error),
+            None if wanted != u64::MAX && found < wanted => {
+                let what =
+                    format!("expected {wanted} edges of the vertices asked for, found {found}");
+                Err(self.graph.degree_sums().sealed().corrupt(0, what).into())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn blocks(&self, direction: Direction) -> Result<&Blocks> {
+        let index = direction.index();
+        let missing =
+            || Error::MissingIndex { path: self.graph.path().into(), index: index.name() };
+        let shards = self.graph.shards(index).ok_or_else(missing)?;
+        let is_forward = direction == Direction::Out || !self.graph.description().directed;
+        let open = if is_forward { &self.forward } else { &self.reverse };
+        match open.get() {
+            Some(blocks) => Ok(blocks),
+            None => {
+                let blocks = Blocks::open(shards, self.graph.connected(), Self::INDEX_BYTES)?;
+                Ok(open.get_or_init(|| blocks))
+            }
+        }
+    }
+
+    /// The numbers of a block of an array.
+    fn numbers(&self, array: Array, file: &AscendingFile, index: usize) -> Result<Arc<Vec<u64>>> {
+        self.arrays.get(
+            (array, index),
+            || file.read_block(index),
+            |numbers| 8 * numbers.capacity() as u64,
+        )
+    }
+}
+
+/// External ids of vertices that mostly lie close together.
+struct NearbyIds<'l> {
+    lookup: &'l Lookup,
+    /// Recent blocks, in a slot by block number modulo the number of slots.
+    held: [Option<(usize, Arc<Vec<u64>>)>; 8],
+    /// The slot of the block that was used last, and its range of vertices.
+    last: (usize, Range<u64>),
+}
+
+impl<'l> NearbyIds<'l> {
+    fn new(lookup: &'l Lookup) -> Self {
+        Self { lookup, held: Default::default(), last: (0, 0..0) }
+    }
+
+    /// The bits of the external id of `vertex`.
+    #[inline]
+    fn of(&mut self, vertex: u64) -> Result<u64> {
+        let (slot, places) = &self.last;
+        if let (true, Some((_, ids))) = (places.contains(&vertex), &self.held[*slot]) {
+            return Ok(ids[(vertex - places.start) as usize]);
+        }
+        let Some(file) = self.lookup.graph.ids_file() else {
+            let mut id = [0];
+            self.lookup.graph.external_ids(vertex, &mut id)?;
+            return Ok(id[0]);
+        };
+        let index = file.block_of(vertex);
+        let slot = index % self.held.len();
+        if self.held[slot].as_ref().is_none_or(|(held, _)| *held != index) {
+            self.held[slot] = Some((index, self.lookup.numbers(Array::Ids, file, index)?));
+        }
+        self.last = (slot, file.places(index));
+        let id = self.held[slot]
+            .as_ref()
+            .and_then(|(_, ids)| ids.get((vertex - self.last.1.start) as usize));
+        id.copied().ok_or_else(|| Error::NoSuchVertex { vertex: vertex.to_string() })
+    }
+}
+
+/// Reads the edges of many vertices, some thousand vertices at a time.
+#[derive(Debug)]
+pub struct NeighborReader {
+    lookup: Arc<Lookup>,
+    vertices: Vec<u64>,
+    direction: Direction,
+    weighted: bool,
+    at: usize,
+}
+
+/// Most vertices whose edges are read at once.
+const BATCH_VERTICES: usize = 1 << 14;
+/// If degrees are known, a batch takes no further vertex after this many edges.
+const BATCH_EDGES: u64 = 1 << 18;
+
+impl NeighborReader {
+    /// A reader of the edges of `vertices` (internal ids), in that order.
+    pub fn new(
+        lookup: Arc<Lookup>,
+        vertices: Vec<u64>,
+        direction: Direction,
+        weighted: bool,
+    ) -> Self {
+        Self { lookup, vertices, direction, weighted, at: 0 }
+    }
+
+    /// Replaces `batch` by the edges of the next vertices, with external ids; false at the end.
+    ///
+    /// # Errors
+    /// As [`Lookup::neighbors`].
+    pub fn next(&mut self, batch: &mut EdgeBatch) -> Result<bool> {
+        batch.clear();
+        let rest = &self.vertices[self.at..];
+        let (mut count, mut edges) = (0, 0);
+        while count < rest.len().min(BATCH_VERTICES) && edges < BATCH_EDGES {
+            edges += self.lookup.known_degree(rest[count], self.direction)?.unwrap_or(0);
+            count += 1;
+        }
+        let asked = &rest[..count];
+        self.at += count;
+        if asked.is_empty() {
+            return Ok(false);
+        }
+        let mut distinct = asked.to_vec();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let key = |bits: u64| self.lookup.graph.id_type().order_key(bits);
+        let mut found: Vec<(u32, u64, f64)> = Vec::new();
+        self.lookup.collect(&distinct, self.direction, self.weighted, |place, bits, weight| {
+            found.push((place as u32, key(bits), weight));
+        })?;
+        // A stable sort: edges with equal ends stay in order of weight.
+        found.sort_by_key(|(place, key, _)| (*place, *key));
+        let mut ids = NearbyIds::new(&self.lookup);
+        for vertex in asked {
+            let place = distinct.partition_point(|other| other < vertex) as u32;
+            let own = ids.of(*vertex)?;
+            let begin = found.partition_point(|(other, _, _)| *other < place);
+            let edges = found[begin..].iter().take_while(|(other, _, _)| *other == place);
+            for &(_, key, weight) in edges {
+                let other = self.lookup.graph.id_type().from_order_key(key);
+                let (source, target) = match self.direction {
+                    Direction::Out => (own, other),
+                    Direction::In => (other, own),
+                };
+                batch.sources.push(source);
+                batch.targets.push(target);
+                batch.weights.extend(self.weighted.then_some(weight));
+            }
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,264 @@
+//! Reads the edges of a few sources from an index, block by block.
+//!
+//! The block directory gives the blocks that may hold a source. Only these are read, and each is
+//! checked against its own checksum. Weights, and segments with lz4, are read in whole units.
+//! Invariant: each edge is returned once, in the order of (interval, window, source, target).
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use brimful_store::sealed::{Buffer, SealedFile};
+
+use super::recent::Recent;
+use crate::codec::{BATCH, Unpack};
+use crate::error::Result;
+use crate::read::directory::Directory;
+use crate::read::shards::ShardFile;
+
+/// A segment is read as a whole if it has at most this many blocks per requested source.
+const BLOCKS_PER_SOURCE: u32 = 8;
+
+/// An index open for look-ups, with a cache.
+#[derive(Debug)]
+pub(super) struct Blocks {
+    shards: Arc<ShardFile>,
+    directory_file: SealedFile,
+    /// The segments of each non-empty interval, in order.
+    intervals: Vec<Range<usize>>,
+    /// Number of vertices with edges; all targets are below it.
+    vertices: u64,
+    /// Directories, by unit.
+    directories: Recent<usize, Directory>,
+    /// Weights, and units with compressed segments, by file and unit.
+    units: Recent<(Content, usize), Buffer>,
+    /// Compressed segments after unpacking.
+    unpacked: Recent<usize, Vec<u8>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Content {
+    Edges,
+    Weights,
+}
+
+/// The targets of a walk.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Reach {
+    /// All targets.
+    Everywhere,
+    /// The targets in the interval of this vertex.
+    IntervalOf(u64),
+}
+
+/// The scratch buffers of a walk, reused for all of its segments.
+struct WalkBuffers {
+    directory: Option<(usize, Arc<Directory>)>,
+    bytes: Vec<u8>,
+    weights: [f64; BATCH],
+    unpack: Unpack,
+}
+
+impl Blocks {
+    /// Opens the index `shards` of a graph in which `vertices` vertices have edges. The cache uses
+    /// about `memory_bytes`.
+    pub(super) fn open(shards: &Arc<ShardFile>, vertices: u64, memory_bytes: u64) -> Result<Self> {
+        let mut end = 0;
+        let by_interval = shards.segments().chunk_by(|a, b| a.interval == b.interval);
+        let intervals = by_interval.map(|segments| {
+            let begin = end;
+            end += segments.len();
+            begin..end
+        });
+        let part = memory_bytes / 4;
+        Ok(Self {
+            intervals: intervals.collect(),
+            directory_file: shards.open_directory()?,
+            shards: Arc::clone(shards),
+            vertices,
+            directories: Recent::new(part),
+            units: Recent::new(part),
+            unpacked: Recent::new(part),
+        })
+    }
+
+    /// Calls `take(place, target, weight)` for the edges of `sources` until it returns false.
+    /// `sources` ascend and are distinct; `place` is the position of the source among them. The
+    /// weight is 1 unless the walk is `weighted`.
+    pub(super) fn walk(
+        &self,
+        sources: &[u64],
+        reach: Reach,
+        weighted: bool,
+        mut take: impl FnMut(usize, u64, f64) -> bool,
+    ) -> Result<()> {
+        let segments = self.shards.segments();
+        let intervals = match reach {
+            Reach::Everywhere => &self.intervals[..],
+            Reach::IntervalOf(vertex) => {
+                let interval = vertex >> self.shards.interval_bits();
+                let before = |range: &Range<usize>| segments[range.start].interval < interval;
+                let at = self.intervals.partition_point(before);
+                let found = self.intervals.get(at..=at).unwrap_or_default();
+                let is_it = found.iter().any(|range| segments[range.start].interval == interval);
+                if is_it { found } else { &[] }
+            }
+        };
+        let unpack = Unpack::fastest();
+        let mut buffers =
+            WalkBuffers { directory: None, bytes: Vec::new(), weights: [1.0; BATCH], unpack };
+        for interval in intervals {
+            let (mut index, mut at) = (interval.start, 0);
+            while let Some(&source) = sources.get(at) {
+                let rest = &segments[index..interval.end];
+                index += rest.partition_point(|segment| segment.last_source < source);
+                let Some(segment) = segments[..interval.end].get(index) else { break };
+                at += sources[at..].partition_point(|source| *source < segment.first_source);
+                let end =
+                    at + sources[at..].partition_point(|source| *source <= segment.last_source);
+                let here = &sources[at..end];
+                if here.is_empty() {
+                    continue;
+                }
+                if !self.segment(index, here, weighted, &mut buffers, |place, target, weight| {
+                    take(at + place, target, weight)
+                })? {
+                    return Ok(());
+                }
+                // The edges of the last source may continue in the next segment.
+                at = if here.last() == Some(&segment.last_source) { end - 1 } else { end };
+                index += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// [`Blocks::walk`] in one segment; false if `take` returned false.
+    fn segment(
+        &self,
+        index: usize,
+        sources: &[u64],
+        weighted: bool,
+        buffers: &mut WalkBuffers,
+        mut take: impl FnMut(usize, u64, f64) -> bool,
+    ) -> Result<bool> {
+        let (shards, unit) = (&*self.shards, self.shards.unit(index));
+        let segment = &shards.segments()[index];
+        let directory = match &buffers.directory {
+            Some((held, directory)) if *held == unit => Arc::clone(directory),
+            _ => self.directory(unit)?,
+        };
+        let weights_unit = if weighted { Some(self.unit(Content::Weights, unit)?) } else { None };
+        let weights = match &weights_unit {
+            Some(unit) => Some(shards.weights(index, unit.bytes())?),
+            None => None,
+        };
+        let unpacked = if segment.packing.compressed { Some(self.unpacked(index)?) } else { None };
+        // The range of the segment's bytes that `buffers` holds.
+        let mut held = 0..0;
+        if unpacked.is_none() && segment.blocks / BLOCKS_PER_SOURCE <= sources.len() as u32 {
+            held = 0..segment.plain;
+            shards.read_part(index, held.clone(), &mut buffers.bytes)?;
+        }
+        let (bits, first_target) =
+            (shards.interval_bits(), segment.interval << shards.interval_bits());
+        let (mut place, mut done, mut goes_on) = (0, 0, true);
+        for &source in sources {
+            let found = directory.find(index, done, (source - segment.first_source) as u32);
+            for block in found.start.max(done)..found.end {
+                let block = directory.block(index, block, segment.plain);
+                let bytes = match &unpacked {
+                    Some(bytes) => part(bytes, &(0..segment.plain), &block.bytes),
+                    None => {
+                        if block.bytes.start < held.start || block.bytes.end > held.end {
+                            let last = directory.block(index, found.end - 1, segment.plain);
+                            held = block.bytes.start..last.bytes.end;
+                            shards.read_part(index, held.clone(), &mut buffers.bytes)?;
+                        }
+                        let bytes = part(&buffers.bytes, &held, &block.bytes);
+                        if !block.is(bytes) {
+                            let what = "a block of edges fails its checksum";
+                            return Err(shards.file().corrupt(unit, what).into());
+                        }
+                        bytes
+                    }
+                };
+                let mut packed = weights.map(|weights| weights.skip(block.first_edge));
+                let values = &mut buffers.weights;
+                let codec = segment.packing.codec;
+                let is_sound = codec.decode_block(
+                    bytes,
+                    block.start,
+                    bits,
+                    buffers.unpack,
+                    &mut |base, keys| {
+                        if let Some(packed) = &mut packed {
+                            packed.take(&mut values[..keys.len()]);
+                        }
+                        let base = segment.first_source + base;
+                        keys.iter().zip(&*values).all(|(key, &weight)| {
+                            let (of, target) =
+                                (base + u64::from(key >> bits), key & ((1 << bits) - 1));
+                            let target = first_target + u64::from(target);
+                            while sources.get(place).is_some_and(|source| *source < of) {
+                                place += 1;
+                            }
+                            if goes_on && sources.get(place) == Some(&of) {
+                                goes_on = take(place, target, weight);
+                            }
+                            target < self.vertices
+                        })
+                    },
+                );
+                if !is_sound {
+                    return Err(shards.contradiction(index).into());
+                }
+                if !goes_on {
+                    return Ok(false);
+                }
+            }
+            done = done.max(found.end);
+        }
+        buffers.directory = Some((unit, directory));
+        if weighted {
+            buffers.weights = [1.0; BATCH];
+        }
+        Ok(true)
+    }
+
+    fn directory(&self, unit: usize) -> Result<Arc<Directory>> {
+        let load = || Directory::load_unit(&self.shards, &self.directory_file, unit);
+        self.directories.get(unit, load, Directory::bytes)
+    }
+
+    fn unit(&self, content: Content, unit: usize) -> Result<Arc<Buffer>> {
+        let load = || -> Result<Buffer> {
+            let file = match (content, self.shards.weights_file()) {
+                (Content::Weights, Some(weights)) => weights,
+                _ => self.shards.file(),
+            };
+            let mut buffer = Buffer::new();
+            file.read_block(unit, &mut buffer)?;
+            Ok(buffer)
+        };
+        self.units.get((content, unit), load, |buffer| buffer.capacity() as u64)
+    }
+
+    /// The codec's bytes of a compressed segment, unpacked.
+    fn unpacked(&self, index: usize) -> Result<Arc<Vec<u8>>> {
+        let load = || -> Result<Vec<u8>> {
+            let unit = self.unit(Content::Edges, self.shards.unit(index))?;
+            let mut bytes = Vec::new();
+            self.shards.plain(index, unit.bytes(), &mut bytes)?;
+            Ok(bytes)
+        };
+        self.unpacked.get(index, load, |bytes| bytes.capacity() as u64)
+    }
+}
+
+/// The range `wanted` of a segment's bytes, of which `bytes` are the range `held`; empty if `held`
+/// does not contain it.
+fn part<'b>(bytes: &'b [u8], held: &Range<u32>, wanted: &Range<u32>) -> &'b [u8] {
+    let place = |at: u32| at.checked_sub(held.start).map(|at| at as usize);
+    let range = place(wanted.start).zip(place(wanted.end));
+    range.and_then(|(start, end)| bytes.get(start..end)).unwrap_or_default()
+}
