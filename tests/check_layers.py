@@ -1,4 +1,6 @@
-"""Checks that imports between crates point one way, and that each crate keeps its tools.
+"""Checks that imports point one way, between crates and between their modules.
+
+Each crate also keeps its tools.
 
 Run as a script; prints every violation and exits 1 if there is one.
 """
@@ -9,6 +11,8 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -63,6 +67,11 @@ OPENS_FILES = re.compile(
 )
 # Only the store opens files; these may too, for the reason given.
 FILE_EXCEPTIONS = {"fuzz/src/graph.rs": "names are imported from text"}
+# Modules that only group others: the rooms of a crate. Imports between rooms may go both ways.
+ROOMS = {
+    "brimful-graph": {"input", "ids", "order", "read", "build"},
+    "brimful-engine": {"plan", "vertex", "traverse", "result"},
+}
 PRINTS = re.compile(r"\be?print(ln)?!\s*\(")
 
 
@@ -99,7 +108,7 @@ def dependency_violations(package: dict[str, object]) -> list[str]:
 def is_test_module(path: Path) -> bool:
     """Return whether the module above declares this file for tests only."""
     folder = path.parent
-    above = [folder / "mod.rs", folder / "lib.rs", folder.with_suffix(".rs")]
+    above = [folder / "lib.rs", folder.with_suffix(".rs")]
     declared = re.compile(r"^#\[cfg\(test\)\]\nmod tests;", flags=re.M)
     return any(module.is_file() and declared.search(module.read_text()) for module in above)
 
@@ -130,6 +139,98 @@ def source_violations(package: dict[str, object]) -> list[str]:
     return found
 
 
+def without_tests(text: str) -> str:
+    """Return Rust code without comments and without its unit tests."""
+    code = re.sub(r"//[^\n]*", "", text)
+    return re.split(r"^#\[cfg\(test\)\]\n(?:pub )?mod \w+ \{", code, flags=re.M)[0]
+
+
+def items(tree: str, prefix: list[str]) -> Iterator[list[str]]:
+    """Yield the path of every item of a `use` tree."""
+    tree = tree.strip()
+    nested = re.fullmatch(r"([\w:]*?)(?:::)?\{(.*)\}", tree, flags=re.S)
+    if not nested:
+        yield [*prefix, *(part.split(" as ")[0].strip() for part in tree.split("::"))]
+        return
+    base = [*prefix, *(part for part in nested[1].split("::") if part)]
+    depth, start = 0, 0
+    for at, character in enumerate(nested[2] + ","):
+        depth += (character == "{") - (character == "}")
+        if character == "," and depth == 0:
+            if part := nested[2][start:at].strip():
+                yield from items(part, base)
+            start = at + 1
+
+
+def paths_in(code: str) -> Iterator[list[str]]:
+    """Yield the paths into the same crate that Rust code names."""
+    for use in re.finditer(r"\buse ((?:crate|super|self)::[^;]*);", code):
+        yield from items(re.sub(r"\s+", " ", use[1]), [])
+    for path in re.finditer(r"\b(?:crate|super)(?:::\w+)+", re.sub(r"\buse [^;]*;", "", code)):
+        yield path[0].split("::")
+
+
+def modules_of(source: Path) -> dict[tuple[str, ...], str]:
+    """Return the code of each module of a crate, by its path."""
+    modules = {}
+    for path in sorted(source.rglob("*.rs")):
+        parts = path.relative_to(source).with_suffix("").parts
+        if parts[-1] != "tests" and parts[0] != "bin":
+            modules[() if parts == ("lib",) else parts] = without_tests(path.read_text())
+    return modules
+
+
+def reexports(modules: dict[tuple[str, ...], str]) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """Return the module that defines each item that another module re-exports."""
+    found = {}
+    for module, code in modules.items():
+        for use in re.finditer(r"pub(?:\([^)]*\))? use ([\w:]+)::(\{[^}]*\}|\w+);", code):
+            base = use[1].split("::")
+            path = tuple(base[1:]) if base[0] == "crate" else (*module, *base)
+            if path in modules:
+                found.update({(*module, name): path for name in re.findall(r"\w+", use[2])})
+    return found
+
+
+def imports_of(source: Path, rooms: set[str]) -> dict[str, set[str]]:
+    """Return the modules that each module of a crate imports; submodules belong to theirs."""
+    modules = modules_of(source)
+    elsewhere = reexports(modules)
+
+    def unit(module: tuple[str, ...]) -> str:
+        return "::".join(module[:2] if module[0] in rooms else module[:1])
+
+    found: dict[str, set[str]] = {}
+    for module, code in modules.items():
+        for path in paths_in(code):
+            target = () if path[0] == "crate" else module
+            for part in path:
+                if part == "super":
+                    target = target[:-1]
+                elif (*target, part) in modules:
+                    target = (*target, part)
+                elif (*target, part) in elsewhere:
+                    target = elsewhere[*target, part]
+                    break
+                elif part not in {"crate", "self"}:
+                    break
+            if module and target and unit(module) != unit(target) and unit(target) not in rooms:
+                found.setdefault(unit(module), set()).add(unit(target))
+    return found
+
+
+def cycle_violations(package: dict[str, object]) -> list[str]:
+    """Return the cycles of imports between the modules of a package."""
+    name = str(package["name"])
+    source = Path(str(package["manifest_path"])).parent / "src"
+    imports = imports_of(source, ROOMS.get(name, set()))
+    try:
+        list(TopologicalSorter(imports).static_order())
+    except CycleError as error:
+        return [f"{name}: modules import each other: {' <- '.join(error.args[1])}"]
+    return []
+
+
 def main() -> int:
     """Print the violations; return the exit code."""
     members = packages()
@@ -137,6 +238,7 @@ def main() -> int:
     found = [f"{name}: the crate is gone" for name in sorted(missing)]
     for package in members:
         found += dependency_violations(package) + source_violations(package)
+        found += cycle_violations(package)
     for violation in found:
         print(violation)
     print(f"layers: {len(members)} crates, {len(found)} violations")

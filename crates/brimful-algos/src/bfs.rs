@@ -14,7 +14,7 @@ use brimful_graph::Graph;
 use brimful_store::Resources;
 use bytemuck::{Pod, Zeroable};
 
-use crate::registry::{Accepts, Info, ParameterInfo, Takes};
+use crate::info::{Accepts, Info, ParameterInfo, Takes};
 use crate::request::{Finished, Request};
 use crate::sources::Sources;
 use crate::sssp::ShortestPaths;

@@ -18,7 +18,7 @@ use std::time::Instant;
 use brimful_engine::plan::extent::Extent;
 use brimful_engine::plan::forecast::Forecast;
 use brimful_engine::result::stats::Traversal;
-use brimful_engine::run::moved;
+use brimful_engine::supersteps::moved;
 use brimful_engine::traverse::scan::Scan;
 use brimful_engine::{Stats, Values};
 use brimful_graph::{Graph, Index};
@@ -27,8 +27,8 @@ use brimful_store::huge::{HugeArray, advise_spare};
 use brimful_store::scratch::ScratchArray;
 use bytemuck::{Pod, Zeroable};
 
+use crate::info::{Info, Takes};
 use crate::planning::Planner;
-use crate::registry::{Info, Takes};
 use crate::request::{Finished, Request};
 use crate::{Error, Result};
 

@@ -16,12 +16,12 @@ use brimful_engine::plan::forecast::{Forecast, Steps};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
-use crate::planning::{InMemory, Planner, require_either};
-use crate::registry::{Accepts, Info, ParameterInfo, Takes};
+use crate::info::{Accepts, Info, ParameterInfo, Takes};
+use crate::planning::{InMemory, Planner, fits_narrow, require_either};
 use crate::request::{Finished, Request, Stats};
 use crate::{Error, Result};
 
-use propagation::{ConnectedComponents, Label, fits_narrow};
+use propagation::{ConnectedComponents, Label};
 
 /// The registry entry.
 pub(crate) const INFO: Info = Info {

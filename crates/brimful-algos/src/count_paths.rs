@@ -13,7 +13,7 @@ use brimful_engine::{Add, Count, Globals, Mode, Program, Values, Vertex};
 use brimful_graph::Graph;
 use brimful_store::Resources;
 
-use crate::registry::{Accepts, Info, ParameterInfo, Takes};
+use crate::info::{Accepts, Info, ParameterInfo, Takes};
 use crate::request::{Finished, Output, Request};
 use crate::sources::Sources;
 use crate::{Error, Result};

@@ -12,7 +12,7 @@ use brimful_graph::Graph;
 use brimful_store::Resources;
 
 use crate::Result;
-use crate::registry::{Accepts, Info, ParameterInfo, Takes};
+use crate::info::{Accepts, Info, ParameterInfo, Takes};
 use crate::request::{Finished, Request};
 
 /// The registry entry.

@@ -23,8 +23,8 @@ use brimful_store::Resources;
 use bytemuck::{Pod, Zeroable};
 
 use crate::Result;
+use crate::info::{Accepts, Info, ParameterInfo, Takes};
 use crate::pagerank::{check_sum, sum_of_scores};
-use crate::registry::{Accepts, Info, ParameterInfo, Takes};
 use crate::request::{Finished, Request};
 
 /// The default tolerance.

@@ -23,7 +23,7 @@ use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
 use crate::Result;
-use crate::registry::{Info, Takes};
+use crate::info::{Info, Takes};
 use crate::request::{Finished, Request};
 
 /// The registry entry.

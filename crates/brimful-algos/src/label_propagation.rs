@@ -16,8 +16,9 @@ use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
 use crate::Result;
-use crate::connected_components::propagation::{Label, fits_narrow};
-use crate::registry::{Info, Takes};
+use crate::connected_components::propagation::Label;
+use crate::info::{Info, Takes};
+use crate::planning::fits_narrow;
 use crate::request::{Finished, Request};
 
 /// The default number of supersteps.

@@ -7,11 +7,10 @@
 //! signals are finite, and none of a significant score loses a bit.
 
 use brimful_graph::Graph;
-use brimful_graph::read::name_cursor::NameCursor;
 use brimful_store::Job;
 
 use crate::Result;
-use crate::request::Request;
+use crate::request::{Request, shown};
 
 /// Scores are below 2^50, and significant ones are at least 2^-60.
 const SCORES: (i32, i32) = (-60, 50);
@@ -100,16 +99,6 @@ fn exponent(
     let from = (normal.0 - SCORES.0 + of(greatest) + 1).max(least_scale);
     let to = (normal.1 - SCORES.1 + of(least)).min(normal.1 - SCORES.1);
     (from <= to).then(|| 0.clamp(from, to))
-}
-
-/// A vertex as in messages.
-pub(crate) fn shown(graph: &Graph, vertex: u64) -> Result<String> {
-    let mut bits = [0];
-    graph.external_ids(vertex, &mut bits)?;
-    Ok(match graph.longest_name() {
-        Some(_) => format!("{:?}", NameCursor::default().labels(graph, &bits)?.get(0)),
-        None => graph.id_type().number(bits[0]).to_string(),
-    })
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! PageRank by power iteration; with the method *delta* by increments (`crate::delta_pagerank`).
+//! PageRank by power iteration; with the method *delta* by increments (`crate::pagerank::delta`).
 //!
 //! Returns one score per vertex. Two variants, never mixed:
 //! - *normalized* (LDBC Graphalytics; Brin and Page 1998 with the mass of sinks spread evenly):
@@ -17,6 +17,8 @@
 //! relative rounding error of at most 2^-24 (with weights twice that), and so has, to first order,
 //! each score; sums and scores stay f64. One pass over the edges a superstep, O(|V| + |E|).
 
+pub mod delta;
+
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -28,13 +30,13 @@ use brimful_store::Resources;
 use brimful_store::scratch::ScratchArray;
 use bytemuck::Pod;
 
-use crate::delta_pagerank::{self, DeltaPageRank};
+use crate::info::{Accepts, Info, ParameterInfo, Takes};
 use crate::out_weights::{self, AT_ONCE, Exponents};
 use crate::planning::{Planner, supersteps_of_a_power};
-use crate::registry::{Accepts, Info, ParameterInfo, Takes};
 use crate::request::{Finished, Request};
 use crate::sources::Sources;
 use crate::{Error, Result};
+use delta::DeltaPageRank;
 
 /// The default tolerance.
 const TOLERANCE: f64 = 1e-6;
@@ -368,7 +370,7 @@ fn run<S: Precision>(
                  (method=delta)",
             );
         }
-        return delta_pagerank::run_request::<S>(
+        return delta::run_request::<S>(
             request,
             &Settings { sources, ..settings },
             graph,

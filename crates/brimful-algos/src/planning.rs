@@ -14,7 +14,6 @@ use brimful_store::Resources;
 use brimful_vertices::Schemes;
 
 use crate::Result;
-use crate::connected_components::propagation::fits_narrow;
 use crate::diameter::supersteps_across;
 use crate::request::{Request, StoreChoice};
 
@@ -256,4 +255,9 @@ impl<'p> Planner<'p> {
 pub(crate) fn supersteps_of_a_power(damping: f64, tolerance: f64, most: u64) -> u64 {
     let bound = (tolerance / 2.0).ln() / damping.ln();
     if bound.is_finite() { (bound.ceil().max(1.0) as u64).min(most) } else { most }
+}
+
+/// True if 32-bit labels distinguish all ids whose order keys span this range.
+pub fn fits_narrow(range: u64) -> bool {
+    range < u64::from(u32::MAX)
 }

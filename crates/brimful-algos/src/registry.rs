@@ -6,87 +6,13 @@ use brimful_engine::plan::forecast::Forecast;
 use brimful_graph::Graph;
 use brimful_store::Resources;
 
+pub use crate::info::{Accepts, Info, ParameterInfo, Takes};
 use crate::planning::{Planner, Subject};
 pub use crate::request::{Finished, Parameter, Request, StoreChoice};
 use crate::{
     Error, Result, bfs, clustering, color, connected_components, count_paths, degrees, hits, kcore,
     label_propagation, pagerank, scc, sources, sssp,
 };
-
-/// A parameter of an algorithm.
-#[derive(Debug, Clone, Copy)]
-pub struct ParameterInfo {
-    /// Its name.
-    pub name: &'static str,
-    /// Its default, as text.
-    pub default: &'static str,
-    /// A description.
-    pub meaning: &'static str,
-    /// The values that it accepts.
-    pub values: Accepts,
-}
-
-/// The values that a parameter accepts.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Accepts {
-    /// A number.
-    Number,
-    /// A whole number, at least 0.
-    Count,
-    /// One of these words.
-    Words(&'static [&'static str]),
-}
-
-/// The shared options that an algorithm supports.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Takes {
-    /// Sources.
-    pub source: bool,
-    /// A tolerance, with this default.
-    pub tolerance: Option<f64>,
-    /// A precision.
-    pub precision: bool,
-    /// Edge weights.
-    pub weights: bool,
-    /// Asynchronous runs: signals are received within the same sweep.
-    pub asynchronous: bool,
-    /// Vertices in a store.
-    pub stores: bool,
-    /// Checkpoints; the algorithm has supersteps.
-    pub checkpoints: bool,
-}
-
-impl Takes {
-    /// No shared options.
-    pub const NOTHING: Self = Self {
-        source: false,
-        tolerance: None,
-        precision: false,
-        weights: false,
-        asynchronous: false,
-        stores: false,
-        checkpoints: false,
-    };
-}
-
-/// The description of an algorithm.
-#[derive(Debug, Clone, Copy)]
-pub struct Info {
-    /// Its name.
-    pub name: &'static str,
-    /// A description of the result.
-    pub computes: &'static str,
-    /// Its value column.
-    pub column: &'static str,
-    /// The shared options that it supports.
-    pub takes: Takes,
-    /// Its own parameters.
-    pub parameters: &'static [ParameterInfo],
-    /// Runs the algorithm.
-    pub(crate) run: fn(&Request, &Arc<Graph>, &Resources) -> Result<Finished>,
-    /// Forecasts a run.
-    pub(crate) plan: fn(&Planner<'_>) -> Result<Forecast>,
-}
 
 /// All algorithms. A static, so that the crates which use it do not compile the programs again.
 pub static ALGORITHMS: &[Info] = &[

@@ -17,7 +17,8 @@ use brimful_store::{Job, Resources};
 use brimful_vertices::Schemes;
 use brimful_vertices::cache::Choice;
 
-use crate::out_weights::shown;
+use brimful_graph::read::name_cursor::NameCursor;
+
 use crate::sources::Sources;
 use crate::{Error, Result};
 
@@ -279,4 +280,14 @@ impl Finished {
             variant,
         })
     }
+}
+
+/// A vertex as in messages.
+pub(crate) fn shown(graph: &Graph, vertex: u64) -> Result<String> {
+    let mut bits = [0];
+    graph.external_ids(vertex, &mut bits)?;
+    Ok(match graph.longest_name() {
+        Some(_) => format!("{:?}", NameCursor::default().labels(graph, &bits)?.get(0)),
+        None => graph.id_type().number(bits[0]).to_string(),
+    })
 }

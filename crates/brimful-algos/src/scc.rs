@@ -46,12 +46,10 @@ use brimful_engine::{Combiner, Count, Globals, Mode, Program, Reason, Values, Ve
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
-use crate::connected_components::{
-    self,
-    propagation::{Label, fits_narrow},
-};
-use crate::planning::{InMemory, Planner, require_either};
-use crate::registry::{Accepts, Info, ParameterInfo, Takes};
+use crate::connected_components;
+use crate::connected_components::propagation::Label;
+use crate::info::{Accepts, Info, ParameterInfo, Takes};
+use crate::planning::{InMemory, Planner, fits_narrow, require_either};
 use crate::request::{Finished, Request};
 use crate::{Error, Result};
 

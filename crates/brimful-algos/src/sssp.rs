@@ -18,9 +18,9 @@ use brimful_store::Resources;
 use brimful_store::scratch::ScratchArray;
 
 use crate::Result;
-use crate::out_weights::{AT_ONCE, shown};
-use crate::registry::{Info, Takes};
-use crate::request::{Finished, Request};
+use crate::info::{Info, Takes};
+use crate::out_weights::AT_ONCE;
+use crate::request::{Finished, Request, shown};
 use crate::sources::Sources;
 
 /// The registry entry.

@@ -4,5 +4,6 @@ pub(crate) mod cost_model;
 pub mod division;
 pub mod extent;
 pub mod forecast;
+pub(crate) mod gather;
 pub mod needs;
 pub(crate) mod options;

@@ -1,7 +1,6 @@
 //! After a run: figures, and states in the user's ids.
 
 pub(crate) mod log;
-pub(crate) mod rows;
 pub mod stats;
 pub mod table;
 pub(crate) mod values;

@@ -22,7 +22,7 @@ use brimful_graph::Graph;
 use brimful_graph::read::shards::ShardFile;
 use brimful_store::huge::HugeArray;
 use brimful_store::scratch::ScratchArray;
-use brimful_store::{Content, Moved, Resources};
+use brimful_store::{Content, Resources};
 
 use crate::checkpoint::Checkpointer;
 use crate::error::{Error, Result};
@@ -32,14 +32,14 @@ use crate::plan::forecast::Setting;
 use crate::plan::needs::Needs;
 use crate::plan::options::{RunOptions, TraversalMode};
 use crate::result::stats::{Durations, Stats, Swept, Traversal};
-use crate::supersteps::{Supersteps, build_missing, run_supersteps};
+use crate::supersteps::{Supersteps, build_missing, moved, run_supersteps};
 use crate::traverse::frontier::Frontier;
 use crate::traverse::sparse::Sparse;
 use crate::traverse::sums::SpilledSums;
 use crate::vertex::aggregate::Aggregate;
-use crate::vertex::collect::Turn;
 use crate::vertex::isolated::Isolated;
 use crate::vertex::program::{Globals, Program, SignalOf, SumOf};
+use crate::vertex::turn::Turn;
 use asynchronous::Asynchronous;
 pub use checkpoint::identity;
 use context::RunContext;
@@ -128,12 +128,6 @@ pub fn run<P: Program>(
     };
     let isolated = run.isolated.map_or(Isolated::Initial, Isolated::Same);
     Ok(Output { states: run.states, isolated, aggregate: run.globals.aggregate, stats })
-}
-
-/// Bytes moved so far, by the scratch files of the job and by the graph, whose counters may differ.
-pub fn moved(graph: &Graph, resources: &Resources) -> Moved {
-    let (job, own) = (resources.job.traffic(), graph.traffic());
-    if Arc::ptr_eq(job, own) { job.moved() } else { job.moved() + own.moved() }
 }
 
 /// The state of a run between two supersteps.

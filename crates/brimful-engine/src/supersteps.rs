@@ -1,6 +1,7 @@
 //! The loop of supersteps that all runs share, over shards, neighbour lists and stores: limits,
 //! rounds, checkpoints, durations and log. Also builds a missing index before a run.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use brimful_graph::build::import;
@@ -81,4 +82,10 @@ pub fn build_missing(graph: &Graph, indexes: &[Index], resources: &Resources) ->
         true => Ok(import::build_reverse(graph, resources)?),
         false => Ok(0.0),
     }
+}
+
+/// Bytes moved so far, by the scratch files of the job and by the graph, whose counters may differ.
+pub fn moved(graph: &Graph, resources: &Resources) -> Moved {
+    let (job, own) = (resources.job.traffic(), graph.traffic());
+    if Arc::ptr_eq(job, own) { job.moved() } else { job.moved() + own.moved() }
 }

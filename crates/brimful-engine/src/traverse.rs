@@ -2,6 +2,7 @@
 
 pub mod adjacency;
 pub(crate) mod frontier;
+pub(crate) mod interval_edges;
 pub mod residency;
 pub mod scan;
 pub(crate) mod schedule;

@@ -4,6 +4,8 @@ pub mod aggregate;
 pub mod batch;
 pub(crate) mod collect;
 pub mod combiner;
+pub mod gather;
 pub(crate) mod isolated;
 pub mod kernel;
 pub mod program;
+pub(crate) mod turn;

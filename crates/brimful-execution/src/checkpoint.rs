@@ -11,10 +11,11 @@ use brimful_store::Resources;
 use brimful_store::checkpoint::{Draft, Saved};
 use brimful_store::sealed::Buffer;
 use brimful_vertices::{PartitionChunk, Serializer, VertexStore, partition_chunk};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::loading::PriorRun;
 use crate::program::{VertexOf, VertexProgram};
 use crate::{Execution, Loading, RunMode};
 
@@ -25,14 +26,6 @@ pub struct RunCheckpoints<'c> {
     number: Option<u64>,
     max_supersteps: u64,
     resumed_from: Option<u64>,
-}
-
-/// Figures of the run that this one resumes.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct PriorRun {
-    pub(crate) supersteps: u64,
-    pub(crate) signals_sent: u64,
 }
 
 impl<'c> RunCheckpoints<'c> {

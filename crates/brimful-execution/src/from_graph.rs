@@ -6,7 +6,6 @@
 //! Vertices are ranks in the graph's internal order; errors name them by their external ids.
 
 mod edges;
-pub(crate) mod hubs;
 mod memory;
 mod shards;
 
@@ -17,15 +16,15 @@ use brimful_graph::read::name_cursor::NameCursor;
 use brimful_graph::{Graph, Index};
 use brimful_store::external::TemporaryFolder;
 use brimful_store::{DiskFolder, Folder, Resources};
-use brimful_vertices::cache::Choice;
 use brimful_vertices::{Edges, PartitionOptions, Schemes, Serializer, Stored, VertexStore};
 
 use crate::checkpoint::RunCheckpoints;
 use crate::error::{Error, Result};
-use crate::from_graph::hubs::{Copies, Hubs};
+use crate::hubs::{Copies, Hubs};
 use crate::program::{VertexOf, VertexProgram};
 use crate::{Execution, ExecutionOptions, Loading, Partitioner};
 
+pub use crate::options::StoreOptions;
 pub use edges::EdgeData;
 pub(crate) use edges::{ALONG, Tagged, plain_field, way};
 pub(crate) use memory::LoadingShares;
@@ -33,17 +32,6 @@ pub(crate) use shards::edge_bytes;
 
 /// The store of a partition.
 pub type StoreOf<V> = Box<dyn VertexStore<V>>;
-
-/// The store for the vertices of a graph.
-#[derive(Clone, Copy)]
-pub struct StoreOptions<'s> {
-    /// URL of the store.
-    pub store: &'s str,
-    /// The known stores.
-    pub schemes: &'s Schemes,
-    /// A cache in front of the store.
-    pub cache: Option<Choice>,
-}
 
 /// Creates the serializer of a partition's records.
 pub type MakeSerializer<'f, V> = dyn Fn() -> brimful_vertices::Result<Box<dyn Serializer<V>>> + 'f;

@@ -68,6 +68,7 @@ mod context;
 pub mod error;
 mod exchange;
 pub mod from_graph;
+mod hubs;
 pub mod lists;
 pub mod loading;
 pub mod numeric;

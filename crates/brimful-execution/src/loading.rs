@@ -9,10 +9,10 @@ use std::sync::{Mutex, PoisonError};
 
 use brimful_store::{Reservation, Resources};
 use brimful_vertices::{Edges, Stored, Vertex, VertexStore};
+use serde::{Deserialize, Serialize};
 
-use crate::checkpoint::PriorRun;
 use crate::error::{Error, Result, element};
-use crate::from_graph::hubs::Hubs;
+use crate::hubs::Hubs;
 use crate::partitioner::Partitioner;
 use crate::program::{VertexOf, VertexProgram};
 
@@ -23,6 +23,14 @@ pub(crate) const LEAST_GATHERED: u64 = 1 << 20;
 /// Bytes of gathered vertices with so many bytes free; half of them for growing lists.
 pub(crate) fn gathered_bytes(free: u64) -> u64 {
     (free / 16).clamp(LEAST_GATHERED, MOST_GATHERED)
+}
+
+/// Figures of the run that this one resumes.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PriorRun {
+    pub(crate) supersteps: u64,
+    pub(crate) signals_sent: u64,
 }
 
 /// The result of loading.

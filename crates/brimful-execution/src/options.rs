@@ -4,6 +4,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use brimful_vertices::Schemes;
+use brimful_vertices::cache::Choice;
+
 use crate::error::{Error, Result};
 
 /// The location of the lists of an execution.
@@ -114,4 +117,15 @@ impl Default for RunLimits {
             check_every: Duration::from_millis(100),
         }
     }
+}
+
+/// The store for the vertices of a graph.
+#[derive(Clone, Copy)]
+pub struct StoreOptions<'s> {
+    /// URL of the store.
+    pub store: &'s str,
+    /// The known stores.
+    pub schemes: &'s Schemes,
+    /// A cache in front of the store.
+    pub cache: Option<Choice>,
 }

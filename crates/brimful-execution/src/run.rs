@@ -10,12 +10,12 @@ use brimful_engine::Reason;
 use brimful_store::{DiskFolder, Reservation, Resources};
 use brimful_vertices::{Borrower, Loan, VertexStore};
 
-use crate::checkpoint::PriorRun;
 use crate::context::{Phase, Thresholds, WorkerContext};
 use crate::error::{Error, Result, element, no_element};
 use crate::exchange::Exchange;
-use crate::from_graph::hubs::Hubs;
+use crate::hubs::Hubs;
 use crate::lists::{IdSet, IncomingSignals, MINIMUM_BYTES, Mailbox, SpillFile};
+use crate::loading::PriorRun;
 use crate::loading::{Loaded, Loading};
 use crate::options::{ExecutionOptions, ListLocation, RunLimits, RunMode, Scheduler};
 use crate::partitioner::{Partitioner, assign};

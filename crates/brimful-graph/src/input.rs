@@ -13,5 +13,6 @@ pub mod pairs;
 pub mod policy;
 pub mod pump;
 pub(crate) mod scan;
+pub(crate) mod source;
 pub(crate) mod stream;
 pub mod text;

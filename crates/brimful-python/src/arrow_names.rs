@@ -7,7 +7,7 @@ use brimful::graph::ids::names::{LONGEST_NAME, NameBatch};
 use brimful::graph::input::text::{Signs, shown_word};
 use brimful::graph::{Error, Result};
 
-use crate::arrow_in::{Judge, Wanted, ids, is_text, no_nulls, weights};
+use crate::arrow_columns::{Judge, Wanted, ids, is_text, no_nulls, weights};
 
 /// The type of the ids of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use brimful::{collections, graph};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
-use crate::program::Raised;
+use crate::raised::Raised;
 
 /// An error on its way to Python.
 #[derive(Debug)]

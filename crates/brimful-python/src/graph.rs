@@ -9,7 +9,6 @@ use brimful::graph::Index;
 use brimful::graph::build::import::build_reverse;
 use brimful::graph::export::{self, Compression, EdgeReader, ExportOptions, Format};
 use brimful::graph::ids::external::IdType;
-use brimful::graph::read::description::Description;
 use brimful::graph::read::matrix::Matrix;
 use brimful::graph::read::name_cursor::NameCursor;
 use brimful::graph::read::verify;
@@ -21,6 +20,7 @@ use crate::arrow_out::{Edges, VertexReader, capsule};
 use crate::call::{Limits, with_job, with_resources};
 use crate::columns::described;
 use crate::errors::Failure;
+use crate::figures::{bytes_per_edge, ratio};
 
 /// A graph directory open for reading.
 #[pyclass(frozen, module = "brimful._native")]
@@ -301,17 +301,6 @@ impl Graph {
         }
         Ok(out)
     }
-}
-
-/// Bytes of the forward index (edges, weights and block starts) per stored arc.
-pub(crate) fn bytes_per_edge(graph: &Description) -> f64 {
-    let layers = graph.forward.iter().flat_map(|shards| &shards.layers);
-    ratio(layers.map(|layer| layer.bytes).sum(), graph.arcs)
-}
-
-/// Bytes per stored arc.
-fn ratio(bytes: u64, arcs: u64) -> f64 {
-    bytes as f64 / arcs.max(1) as f64
 }
 
 /// Row starts, columns and values, and the number of entries.

@@ -24,8 +24,7 @@ use crate::arrow_names::ColumnIds;
 use crate::call::{Limits, with_resources, with_stream};
 use crate::columns::{Wanted, described};
 use crate::errors::Failure;
-use crate::graph::bytes_per_edge;
-use crate::run::bytes_moved;
+use crate::figures::{bytes_moved, bytes_per_edge, phases};
 use crate::vertex::Vertex;
 
 /// The options `--ids`, `--on-error`, `--weights`, `--self-loops` and `--duplicates`.
@@ -146,19 +145,6 @@ fn kinds<'py>(py: Python<'py>, kinds: &[Rejection]) -> PyResult<Vec<Bound<'py, P
             Ok(out)
         })
         .collect()
-}
-
-/// Seconds by phase; a repeated phase has one sum.
-pub(crate) fn phases<'py>(
-    py: Python<'py>,
-    phases: &[(&'static str, f64)],
-) -> PyResult<Bound<'py, PyDict>> {
-    let out = PyDict::new(py);
-    for (name, seconds) in phases {
-        let before = out.get_item(name)?.map_or(Ok(0.0), |sum| sum.extract::<f64>())?;
-        out.set_item(name, before + seconds)?;
-    }
-    Ok(out)
 }
 
 /// Refuses a budget that is too small for any import of this format, before anything is read.

@@ -1,5 +1,6 @@
 //! `brimful._native`: the Rust core for Python. One file per noun, no logic.
 
+mod arrow_columns;
 mod arrow_in;
 mod arrow_names;
 mod arrow_out;
@@ -8,6 +9,7 @@ mod boxes;
 mod call;
 mod columns;
 mod errors;
+mod figures;
 mod graph;
 mod imports;
 mod keyed;
@@ -16,6 +18,8 @@ mod look;
 mod lookup;
 mod plan;
 mod program;
+mod raised;
+mod request;
 mod run;
 mod sorting;
 mod temporary;

@@ -20,7 +20,7 @@ use pyo3::types::PyDict;
 use crate::call::{Limits, whole, with_resources};
 use crate::errors::Failure;
 use crate::graph::Graph;
-use crate::run::{Asked, request};
+use crate::request::{Asked, request};
 
 /// The forecast of a run for a process, as Python sees it.
 pub(crate) struct Prediction {

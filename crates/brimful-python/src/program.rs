@@ -27,10 +27,11 @@ use pyo3::types::{PyDict, PyList};
 use crate::call::{self, with_resources};
 use crate::errors::Failure;
 use crate::graph::{Graph, Stream};
-use crate::run::{Store, checkpoint_options, store_figures, where_to_go_on};
+use crate::request::{Store, checkpoint_options, where_to_go_on};
+use crate::run::store_figures;
 use crate::vertex::Vertex;
+pub(crate) use calls::Seen;
 use calls::{Ids, Program, with_vertex};
-pub(crate) use calls::{Raised, Seen};
 use record::Records;
 use value::{MemoryWatch, Value, Values};
 

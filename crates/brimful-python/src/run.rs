@@ -1,34 +1,29 @@
 //! `run`, `algorithms` and `Result`.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use brimful::algos::planning::Subject;
-use brimful::algos::registry::{
-    ALGORITHMS, Accepts, Finished, Parameter, Request, StoreChoice, run_request,
-};
-use brimful::engine::checkpoint::{self, CheckpointOptions, Every};
+use brimful::algos::registry::{ALGORITHMS, Accepts, Finished, Request, run_request};
+use brimful::engine::checkpoint::{self};
 use brimful::engine::result::stats::Traversal;
 use brimful::engine::result::table::{Top, Value};
-use brimful::engine::{Error as EngineError, ResultTable, Stats};
+use brimful::engine::{ResultTable, Stats};
 use brimful::execution::{self, ListLocation};
-use brimful::graph::ids::external::ExternalId;
 use brimful::graph::read::lookup::Lookup;
 use brimful::store::memory::peak_resident_bytes;
-use brimful::store::{Content, Moved};
 use brimful::vertices::Schemes;
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 
 use crate::arrow_out::{ResultReader, capsule};
 use crate::call::{Limits, with_job, with_resources};
 use crate::errors::Failure;
+use crate::figures::{bytes_moved, phases};
 use crate::graph::Graph;
-use crate::imports::phases;
 use crate::plan::Prediction;
+use crate::request::{Asked, Store, checkpoint_options, request, where_to_go_on};
 use crate::vertex::{Shown, Vertex};
 
 /// The algorithms, their parameters and value columns.
@@ -79,98 +74,6 @@ pub(crate) fn stores() -> Vec<&'static str> {
     Schemes::default().forms().collect()
 }
 
-fn parameters(given: &Bound<'_, PyDict>) -> PyResult<BTreeMap<String, Parameter>> {
-    given
-        .iter()
-        .map(|(key, value)| {
-            let parameter = match value.extract::<f64>() {
-                Ok(number) => Parameter::Number(number),
-                Err(_) => Parameter::Word(value.str()?.to_string()),
-            };
-            Ok((key.extract()?, parameter))
-        })
-        .collect()
-}
-
-/// The store of a run, if there is one, as given from Python.
-#[derive(Debug, FromPyObject)]
-#[pyo3(from_item_all)]
-pub(crate) struct Store {
-    url: Option<String>,
-    serializer: Option<String>,
-    cache: Option<String>,
-    lists: Option<String>,
-    scheduler: Option<String>,
-}
-
-impl Store {
-    /// The choice of a store, if there is one.
-    pub(crate) fn choice(&self) -> std::result::Result<Option<StoreChoice>, Failure> {
-        let Some(url) = &self.url else {
-            let around = [
-                (&self.serializer, "serializer"),
-                (&self.cache, "cache"),
-                (&self.lists, "lists"),
-                (&self.scheduler, "scheduler"),
-            ];
-            return match around.iter().find(|(given, _)| given.is_some()) {
-                None => Ok(None),
-                Some((_, name)) => Err(EngineError::Usage(format!(
-                    "--{name} is for vertices in a store; add --store, or leave it out (Python: {name}=, store=)"
-                ))
-                .into()),
-            };
-        };
-        let parsed = StoreChoice {
-            url: url.clone(),
-            serializer: self.serializer.clone(),
-            cache: self.cache.as_deref().map(str::parse).transpose()?,
-            lists: self.lists.as_deref().map(str::parse).transpose()?.unwrap_or_default(),
-            schedule: self.scheduler.as_deref().map(str::parse).transpose()?,
-        };
-        Ok(Some(parsed))
-    }
-}
-
-/// The request for an algorithm, as given from Python.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-pub(crate) struct Asked<'py> {
-    algorithm: String,
-    params: Bound<'py, PyDict>,
-    source: Vec<Vertex>,
-    precision: String,
-    mode: String,
-    tolerance: Option<f64>,
-    max_supersteps: Option<u64>,
-    weighted: bool,
-    store: Store,
-}
-
-/// The request, without checkpoints.
-pub(crate) fn request(asked: &Asked<'_>) -> PyResult<Request> {
-    let chosen = |given: &str, usual: &str, other: &str, what: &str| match given {
-        _ if given == usual => Ok(false),
-        _ if given == other => Ok(true),
-        _ => {
-            let what = format!("there is no {what} {given:?}; choose {usual} or {other}");
-            Err(Failure::from(EngineError::Usage(what)))
-        }
-    };
-    Ok(Request {
-        algorithm: asked.algorithm.clone(),
-        parameters: parameters(&asked.params)?,
-        sources: asked.source.iter().cloned().map(ExternalId::from).collect(),
-        narrow: chosen(&asked.precision, "f64", "f32", "precision")?,
-        weighted: asked.weighted,
-        asynchronous: chosen(&asked.mode, "sync", "async", "mode")?,
-        store: asked.store.choice()?,
-        tolerance: asked.tolerance,
-        max_supersteps: asked.max_supersteps,
-        checkpoints: None,
-    })
-}
-
 /// Runs an algorithm on a graph.
 #[pyfunction]
 #[pyo3(signature = (graph, asked, *, checkpoint_every, checkpoint_dir, resume, threads, budget, process_budget, reserve_bytes, progress))]
@@ -210,36 +113,6 @@ pub(crate) fn run<'py>(
     let checkpoints = folder.filter(|_| finished.stats.converged());
     let lookup = Lookup::new(Arc::clone(finished.table.graph()));
     Ok(Result { table: Arc::new(finished.table), lookup, stats, checkpoints })
-}
-
-/// Checkpoint and resume options, if any were given.
-pub(crate) fn checkpoint_options(
-    every: Option<&str>,
-    folder: Option<PathBuf>,
-    resume: bool,
-    usual_folder: impl FnOnce() -> PathBuf,
-) -> std::result::Result<Option<CheckpointOptions>, Failure> {
-    let every = every.map(Every::parse).transpose()?;
-    if every.is_some() || resume {
-        let folder = folder.unwrap_or_else(usual_folder);
-        return Ok(Some(CheckpointOptions { every, resume, ..CheckpointOptions::new(folder) }));
-    }
-    if folder.is_some() {
-        let what = "a folder for checkpoints is of no use alone: give --checkpoint-every, --resume or both (Python: \
-                    checkpoint_every=, resume=)";
-        return Err(EngineError::Usage(what.into()).into());
-    }
-    Ok(None)
-}
-
-/// Adds a note to an interrupt that tells how to resume.
-pub(crate) fn where_to_go_on(py: Python<'_>, error: PyErr, folder: Option<&Path>) -> PyErr {
-    let folder = folder.filter(|_| error.is_instance_of::<PyKeyboardInterrupt>(py));
-    let Some(Ok(Some(superstep))) = folder.map(checkpoint::newest_superstep) else { return error };
-    let note = format!("--resume (Python: resume=True) goes on from superstep {superstep}");
-    // A failure to add the note must not hide the error itself.
-    let _ = error.value(py).call_method1("add_note", (note,));
-    error
 }
 
 fn stats<'py>(
@@ -312,30 +185,6 @@ pub(crate) fn store_figures(
     out.set_item("lists", lists)?;
     out.set_item("scheduler", &store.scheduler)?;
     out.set_item("store_figures", (!done.is_empty()).then_some(done))
-}
-
-/// Transfers between files and memory; bytes read, written and found there, in total and by
-/// content.
-pub(crate) fn bytes_moved(out: &Bound<'_, PyDict>, moved: Moved) -> PyResult<()> {
-    let by_content = |bytes: &dyn Fn(Content) -> u64| {
-        let by = PyDict::new(out.py());
-        Content::ALL
-            .into_iter()
-            .try_for_each(|content| by.set_item(content.name(), bytes(content)))?;
-        PyResult::Ok(by)
-    };
-    for (transfers, count, seconds) in
-        [(moved.reads(), "reads", "read_seconds"), (moved.writes(), "writes", "write_seconds")]
-    {
-        out.set_item(count, transfers.count)?;
-        out.set_item(seconds, transfers.seconds())?;
-    }
-    out.set_item("bytes_read", moved.bytes_read())?;
-    out.set_item("bytes_read_by", by_content(&|content| moved.read(content))?)?;
-    out.set_item("bytes_written", moved.bytes_written())?;
-    out.set_item("bytes_written_by", by_content(&|content| moved.written(content))?)?;
-    out.set_item("bytes_found", moved.bytes_found())?;
-    out.set_item("bytes_found_by", by_content(&|content| moved.found(content))?)
 }
 
 fn superstep_figures(out: &Bound<'_, PyDict>, stats: &Stats) -> PyResult<()> {

@@ -1,7 +1,23 @@
 //! Sorts in memory by radix, completely or into parts.
 
 use crate::huge::renew;
-use crate::sorter::Record;
+
+use bytemuck::Pod;
+
+/// A fixed-size record with a total order; records that compare equal are equal in every byte.
+pub trait Record: Pod + Ord + Send + Sync {
+    /// The leading part of the key: a number that never decreases along the order.
+    fn radix(&self) -> u64;
+    /// True if equal `radix` implies equal records.
+    const RADIX_IS_WHOLE: bool;
+}
+
+impl Record for u64 {
+    const RADIX_IS_WHOLE: bool = true;
+    fn radix(&self) -> u64 {
+        *self
+    }
+}
 
 /// Bits of a digit of a split; in a sort, digits have at most `LOW_BITS`.
 const TOP_BITS: u32 = 10;

@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::file::StoreFile;
 use crate::huge::HugeArray;
 use crate::resources::Resources;
+use crate::traffic::Content;
 use crate::traffic::Traffic;
 
 /// The newest format version that this program writes and reads.
@@ -53,6 +54,19 @@ pub enum Kind {
     Names = 9,
     /// The arrays of a checkpoint.
     Arrays = 10,
+}
+
+impl From<Kind> for Content {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Manifest | Kind::Current => Self::Manifest,
+            Kind::Ids | Kind::Names => Self::Ids,
+            Kind::Degrees | Kind::Strengths => Self::Degrees,
+            Kind::Shards | Kind::Directory => Self::Edges,
+            Kind::Weights => Self::Weights,
+            Kind::Arrays => Self::Checkpoints,
+        }
+    }
 }
 
 /// Bytes aligned for reading records of up to 8 bytes in place.

@@ -21,7 +21,6 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use bytemuck::Pod;
 use rayon::ThreadPool;
 
 use crate::device::Folder;
@@ -31,24 +30,10 @@ use crate::huge::{advise_spare, renew};
 use crate::in_order::InOrder;
 use crate::job::Job;
 use crate::radix;
+pub use crate::radix::Record;
 use crate::sorter::plan::{Plan, Planner};
 use crate::sorter::run::{Parts, PartsWriter, RunStorage, SortedRun};
 use crate::sorter::share::{MAX_RUNS, MIN_BUFFER, Share};
-
-/// A fixed-size record with a total order; records that compare equal are equal in every byte.
-pub trait Record: Pod + Ord + Send + Sync {
-    /// The leading part of the key: a number that never decreases along the order.
-    fn radix(&self) -> u64;
-    /// True if equal `radix` implies equal records.
-    const RADIX_IS_WHOLE: bool;
-}
-
-impl Record for u64 {
-    const RADIX_IS_WHOLE: bool = true;
-    fn radix(&self) -> u64 {
-        *self
-    }
-}
 
 /// Sorts records in memory by radix; `buffer` grows to the size of `records`.
 pub fn sort_in_memory<R: Record>(records: &mut Vec<R>, buffer: &mut Vec<R>) {

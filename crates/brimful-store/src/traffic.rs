@@ -4,8 +4,6 @@ use std::ops::{Add, Sub};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::sealed::Kind;
-
 /// The content of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
@@ -67,19 +65,6 @@ impl Content {
             Self::Checkpoints => "checkpoints",
             Self::Working => "working",
             Self::Input => "input",
-        }
-    }
-}
-
-impl From<Kind> for Content {
-    fn from(kind: Kind) -> Self {
-        match kind {
-            Kind::Manifest | Kind::Current => Self::Manifest,
-            Kind::Ids | Kind::Names => Self::Ids,
-            Kind::Degrees | Kind::Strengths => Self::Degrees,
-            Kind::Shards | Kind::Directory => Self::Edges,
-            Kind::Weights => Self::Weights,
-            Kind::Arrays => Self::Checkpoints,
         }
     }
 }

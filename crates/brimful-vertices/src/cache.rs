@@ -23,8 +23,8 @@ pub use score::Score;
 use shelf::Shelf;
 
 use crate::error::{Error, Result};
-use crate::partition_chunk::PartitionChunk;
 use crate::serializer::Serializer;
+use crate::store::partition_chunk::PartitionChunk;
 use crate::store::{Borrower, CacheStats, StoreStats, VertexStore};
 use crate::vertex::Stored;
 

@@ -102,3 +102,13 @@ impl Error {
         }
     }
 }
+
+/// Joins names as `a, b or c`.
+pub(crate) fn one_of<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.collect();
+    match names.as_slice() {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    }
+}

@@ -8,6 +8,7 @@ use brimful_store::Resources;
 use brimful_store::external::make_folder;
 
 use crate::bytes::BytesStore;
+use crate::error::one_of;
 use crate::error::{Error, Result};
 use crate::file::FileStore;
 use crate::memory::MemoryStore;
@@ -189,16 +190,6 @@ fn takes_nothing(name: &str, rest: &str) -> Result<()> {
     Err(Error::Usage(format!(
         "the store {name:?} takes nothing after its name, found {rest:?}; write {name}"
     )))
-}
-
-/// Joins names as `a, b or c`.
-pub(crate) fn one_of<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    let names: Vec<&str> = names.collect();
-    match names.as_slice() {
-        [] => String::new(),
-        [one] => (*one).to_owned(),
-        [first @ .., last] => format!("{} or {last}", first.join(", ")),
-    }
 }
 
 #[cfg(test)]

@@ -6,9 +6,9 @@
 
 use crate::error::{Error, Result};
 use crate::field::Field;
-use crate::partition_chunk::{self, Packer, PartitionChunk, read_id};
 use crate::record_store::RecordStore;
 use crate::serializer::Serializer;
+use crate::store::partition_chunk::{self, Packer, PartitionChunk, read_id};
 use crate::store::{Borrower, Loan, StoreStats, VertexStore, keeps_id};
 use crate::vertex::{EdgesMarks, Stored};
 

@@ -4,12 +4,14 @@
 //! is lent, never moved out: the store writes it back if the borrower changed it. So no update can
 //! be forgotten, and lending returns errors of writing.
 
+pub mod partition_chunk;
+
 use std::ops::{Deref, DerefMut};
 
 use crate::error::{Error, Result};
-use crate::partition_chunk::{self, PartitionChunk};
 use crate::serializer::Serializer;
 use crate::vertex::Stored;
+use partition_chunk::PartitionChunk;
 
 /// A vertex on loan. Borrowing it mutably marks it as changed.
 #[derive(Debug)]

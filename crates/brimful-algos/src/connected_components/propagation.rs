@@ -58,11 +58,6 @@ macro_rules! label {
 label!(u32, AtomicU32);
 label!(u64, AtomicU64);
 
-/// True if 32-bit labels distinguish all ids whose order keys span this range.
-pub fn fits_narrow(range: u64) -> bool {
-    range < u64::from(u32::MAX)
-}
-
 /// Connected components with labels of type `L`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ConnectedComponents<L>(PhantomData<L>);

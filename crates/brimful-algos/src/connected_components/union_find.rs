@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use brimful_engine::plan::extent::Extent;
 use brimful_engine::result::stats::Traversal;
-use brimful_engine::run::moved;
+use brimful_engine::supersteps::moved;
 use brimful_engine::traverse::scan::{Edges, Scan};
 use brimful_engine::{Error, Result, Stats};
 use brimful_graph::read::shards::ShardFile;

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use brimful_engine::plan::extent::Extent;
 use brimful_engine::result::stats::Traversal;
-use brimful_engine::run::moved;
+use brimful_engine::supersteps::moved;
 use brimful_engine::traverse::adjacency::Adjacency;
 use brimful_engine::{Result, Stats};
 use brimful_graph::{Graph, Index};

@@ -8,12 +8,12 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use brimful_algos::connected_components::propagation::ConnectedComponents;
-use brimful_algos::delta_pagerank::{DeltaPageRank, Rank};
+use brimful_algos::pagerank::delta::{DeltaPageRank, Rank};
 use brimful_algos::pagerank::{PageRank, Variant};
 use brimful_algos::sssp::ShortestPaths;
 use brimful_engine::result::stats::Traversal;
-use brimful_engine::vertex::batch::BATCH;
 use brimful_engine::vertex::kernel::{ABI_VERSION, Call, Context};
+use brimful_engine::vertex::program::BATCH;
 use brimful_engine::{
     Add, Error, Globals, Kernel, KernelProgram, Min, Mode, Program, RunOptions, Shape,
     TraversalMode, Vertex, run,

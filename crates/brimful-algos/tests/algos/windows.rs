@@ -5,9 +5,9 @@ use std::path::Path;
 
 use brimful_algos::bfs::Levels;
 use brimful_algos::connected_components::propagation::ConnectedComponents;
-use brimful_algos::delta_pagerank::DeltaPageRank;
 use brimful_algos::hits::HubsAndAuthorities;
 use brimful_algos::kcore::CoreNumbers;
+use brimful_algos::pagerank::delta::DeltaPageRank;
 use brimful_algos::pagerank::{PageRank, Variant};
 use brimful_algos::scc::StrongComponents;
 use brimful_algos::sssp::ShortestPaths;

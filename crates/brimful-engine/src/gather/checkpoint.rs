@@ -4,13 +4,13 @@ use brimful_store::Error as StoreError;
 use brimful_store::checkpoint::Saved;
 use serde::{Deserialize, Serialize};
 
-use super::Gather;
 use super::run::GatherRun;
 use crate::checkpoint::Checkpointer;
 use crate::error::{Error, Result};
 use crate::plan::options::RunOptions;
 use crate::result::stats::{Durations, Swept};
 use crate::vertex::aggregate::Aggregate;
+use crate::vertex::gather::Gather;
 
 /// The fields of a checkpoint.
 #[derive(Debug, Serialize, Deserialize)]

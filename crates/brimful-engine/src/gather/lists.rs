@@ -10,10 +10,10 @@ use brimful_store::Job;
 use brimful_store::scratch::ScratchArray;
 use bytemuck::Pod;
 
-use super::edges::{Edges, Reader, Shards};
-use super::spill::Spill;
-use super::{Neighbours, States};
 use crate::error::Result;
+use crate::traverse::interval_edges::spill::Spill;
+use crate::traverse::interval_edges::{Edges, Reader, Shards};
+use crate::vertex::gather::{Neighbours, States};
 
 /// The position of vertices that need no list.
 pub(super) const NOWHERE: usize = usize::MAX;

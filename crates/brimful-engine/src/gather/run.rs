@@ -12,22 +12,22 @@ use brimful_graph::read::shards::ShardFile;
 use brimful_store::scratch::ScratchArray;
 use brimful_store::{Content, Error as StoreError, Resources};
 
-use super::edges::{Reader, Shards};
-use super::plan::{PURPOSE, Plan};
-use super::spill::Spill;
 use super::step::{GatherBuffers, GatherContext, GatherState, Step};
 use super::vertex_facts::VertexFacts;
-use super::{Gather, Gathered, checkpoint};
+use super::{Gathered, checkpoint};
 use crate::checkpoint::Checkpointer;
 use crate::error::{Error, Result};
 use crate::plan::extent::{Extent, present};
 use crate::plan::forecast::Setting;
+use crate::plan::gather::{PURPOSE, Plan};
 use crate::plan::needs::GatherNeeds;
 use crate::plan::options::RunOptions;
 use crate::result::stats::{Durations, Stats, Swept, Traversal};
-use crate::run::moved;
-use crate::supersteps::{Supersteps, build_missing, run_supersteps};
+use crate::supersteps::{Supersteps, build_missing, moved, run_supersteps};
+use crate::traverse::interval_edges::spill::Spill;
+use crate::traverse::interval_edges::{Reader, Shards};
 use crate::vertex::aggregate::Aggregate;
+use crate::vertex::gather::Gather;
 use crate::vertex::program::Globals;
 
 /// Runs `program` until it converges, no state changes, or a limit of `options` is reached.

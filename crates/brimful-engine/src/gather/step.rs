@@ -13,15 +13,15 @@ use brimful_graph::Graph;
 use brimful_store::Resources;
 use brimful_store::scratch::{ScratchArray, Windows};
 
-use super::Gather;
-use super::edges::Shards;
 use super::lists::Lists;
-use super::plan::Plan;
-use super::spill::Spill;
 use super::vertex_facts::VertexFacts;
 use crate::error::Result;
+use crate::plan::gather::Plan;
 use crate::result::stats::Swept;
+use crate::traverse::interval_edges::Shards;
+use crate::traverse::interval_edges::spill::Spill;
 use crate::vertex::aggregate::Aggregate;
+use crate::vertex::gather::Gather;
 use crate::vertex::program::Globals;
 
 /// The state of a run between two supersteps.

@@ -10,13 +10,13 @@ use std::sync::{Mutex, PoisonError};
 
 use brimful_store::huge::HugeArray;
 
-use super::edges::Reader;
 use super::lists::{NOWHERE, place};
 use super::step::{GatherContext, GatherState, Step};
 use super::vertex_facts::VertexFacts;
-use super::{Gather, Neighbours, States};
 use crate::error::Result;
 use crate::result::stats::Swept;
+use crate::traverse::interval_edges::Reader;
+use crate::vertex::gather::{Gather, Neighbours, States};
 
 /// Bits of the class of urgency; a pass over all vertices distinguishes as many classes.
 const CLASS_BITS: u32 = 12;
@@ -176,7 +176,8 @@ impl<G: Gather> GatherContext<'_, G> {
             for one in *chosen {
                 ends[one.vertex as usize - window.start] = one.start - base;
             }
-            let mut put = |edges: super::edges::Edges<'_>| place(&edges, 0, ends, ids);
+            let mut put =
+                |edges: crate::traverse::interval_edges::Edges<'_>| place(&edges, 0, ends, ids);
             let edges =
                 self.shards.each(*interval, false, &self.resources.job, reader, &mut put)?;
             let is_whole =

@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use brimful_graph::Graph;
 
-use super::Gather;
 use crate::error::Result;
+use crate::vertex::gather::Gather;
 use crate::vertex::program::Vertex;
 
 /// Degrees, strengths and external ids of consecutive vertices; empty where the program needs none.

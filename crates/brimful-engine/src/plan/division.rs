@@ -12,11 +12,12 @@ use brimful_store::Budget;
 use crate::error::Result;
 use crate::plan::extent::Extent;
 use crate::plan::needs::Needs;
-use crate::run::{asynchronous, unpacked};
 use crate::traverse::adjacency::Adjacency;
+use crate::traverse::frontier::ACTIVITY_BITS;
 use crate::traverse::frontier::Frontier;
 use crate::traverse::schedule::Schedule;
 use crate::traverse::sparse;
+use crate::traverse::sparse::Touched;
 use crate::traverse::sums::SpilledSums;
 use crate::traverse::sweep;
 use crate::traverse::worklist;
@@ -73,8 +74,7 @@ impl Least {
         let with_sums =
             |count: u64| workers * (count * extent.interval() * needs.sum + buffer_bytes);
         let tables = tables(needs, extent);
-        let asynchronous_bytes =
-            if asynchronous { asynchronous::memory_bytes(vertices) } else { 0 };
+        let asynchronous_bytes = if asynchronous { asynchronous_bytes(vertices) } else { 0 };
         let resident =
             tables + with_sums(SUMS_PER_WORKER) + asynchronous_bytes + vertices * needs.signal;
         let windowed = tables + with_sums(SUMS_PER_WORKER_IF_KEPT) + window * needs.signal;
@@ -162,7 +162,7 @@ impl Plan {
         // An ordered traversal has no signals for a next superstep.
         let (own, signals) = match (needs.ordered, needs.commutes && !needs.full) {
             (true, _) => (worklist::memory_bytes(extent)?, 1),
-            (false, true) => (unpacked::memory_bytes(needs, extent)?, 2),
+            (false, true) => (unpacked_bytes(needs, extent)?, 2),
             (false, false) => return None,
         };
         let of_vertex = signals * needs.signal + needs.state + if needs.degrees { 8 } else { 0 };
@@ -293,4 +293,21 @@ fn afford(spare: &mut u64, bytes: u64) -> bool {
     let fits = bytes <= *spare;
     *spare -= if fits { bytes } else { 0 };
     fits
+}
+
+/// Most groups of blocks; each group has one score.
+pub(crate) const MOST_GROUPS: usize = 256;
+
+/// Bytes of memory of asynchronous supersteps, in addition to those of synchronous ones.
+fn asynchronous_bytes(vertices: u64) -> u64 {
+    (MOST_GROUPS * MOST_GROUPS * size_of::<f32>()) as u64 + (vertices >> ACTIVITY_BITS) * 8
+}
+
+/// The most bytes of edges, sums and lists of a superstep over unpacked edges; `None` if the edges cannot be unpacked.
+fn unpacked_bytes(needs: &Needs, extent: &Extent) -> Option<u64> {
+    let (vertices, files) = (extent.vertices, extent.indexes.len() as u64);
+    let of_targets =
+        Touched::<()>::memory_bytes(vertices, needs.sum) + vertices * 2 * (needs.target_sum + 8);
+    // Every file has its own table of the first edge of each source.
+    Adjacency::memory_bytes(extent).map(|edges| edges + files * 4 * vertices + of_targets)
 }

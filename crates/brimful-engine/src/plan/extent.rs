@@ -4,13 +4,18 @@
 use std::sync::Arc;
 
 use brimful_graph::build::sizes::Sizes;
-use brimful_graph::codec::BATCH;
+use brimful_graph::codec::{BATCH, WeightType};
 use brimful_graph::read::directory::Directory;
 use brimful_graph::read::shards::{Geometry, Segment, ShardFile};
 use brimful_graph::{Graph, Index};
 
-use crate::traverse::adjacency;
 use crate::traverse::residency::{columns, segments_of_intervals, unit_bytes};
+
+/// Bytes of a weight.
+pub(crate) fn weight_bytes(mut types: impl Iterator<Item = WeightType>) -> u8 {
+    let is_narrow = |weights: WeightType| !matches!(weights, WeightType::U32 | WeightType::F64);
+    if types.all(is_narrow) { 4 } else { 8 }
+}
 
 /// The size of a graph.
 #[derive(Debug, Clone, PartialEq)]
@@ -118,7 +123,7 @@ impl Extent {
             vertices: graph.connected(),
             interval_bits: graph.description().interval_bits,
             weighted,
-            weight_bytes: adjacency::weight_bytes(
+            weight_bytes: weight_bytes(
                 shards
                     .iter()
                     .flat_map(|shards| shards.segments().iter().map(|segment| segment.weight_type)),

@@ -9,9 +9,9 @@ use brimful_graph::build::sizes::Sizes;
 use brimful_store::{Budget, Resources};
 
 use crate::error::Result;
-use crate::gather;
 use crate::plan::division::Plan;
 use crate::plan::extent::{Extent, IndexExtent, ToBuild};
+use crate::plan::gather;
 use crate::plan::needs::{GatherNeeds, Needs};
 use crate::traverse::scan::Scan;
 
@@ -123,7 +123,7 @@ impl<'e> Setting<'e> {
 
     /// The smallest budget of a run over neighbour lists.
     pub fn least_of_lists(&self, needs: &GatherNeeds) -> u64 {
-        self.with_index(gather::plan::Plan::minimum_bytes(needs, self.extent, self.workers as u64))
+        self.with_index(gather::Plan::minimum_bytes(needs, self.extent, self.workers as u64))
     }
 
     /// The forecast of a program over shards that walks `first_indexes` of its indexes in the first
@@ -179,7 +179,7 @@ impl<'e> Setting<'e> {
     pub fn of_lists(&self, needs: &GatherNeeds, steps: Steps) -> Result<Forecast> {
         let (extent, workers) = (self.extent, self.workers as u64);
         let minimum = self.least_of_lists(needs);
-        let plan = gather::plan::Plan::new(needs, extent, workers, &self.budget(minimum))?;
+        let plan = gather::Plan::new(needs, extent, workers, &self.budget(minimum))?;
         let scratch = plan.scratch_bytes(needs, extent);
         let states = extent.vertices * needs.state;
         let spilled = plan.spilled_bytes(extent);

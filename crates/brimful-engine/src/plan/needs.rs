@@ -5,11 +5,11 @@ use std::sync::Mutex;
 
 use brimful_graph::Index;
 
-use crate::gather::Gather;
 use crate::vertex::aggregate::Aggregate;
-use crate::vertex::collect::Partial;
 use crate::vertex::combiner::Combiner;
+use crate::vertex::gather::Gather;
 use crate::vertex::program::{Globals, Mode, Program, SignalOf, SumOf};
+use crate::vertex::turn::Partial;
 
 /// Bytes and properties of a program over signals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,7 @@
 //! A result as a table: the user's vertex ids, sorted, with one value each.
 
+pub(crate) mod rows;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt::Write as _;
@@ -14,8 +16,8 @@ use brimful_store::Job;
 use brimful_store::external::OutputFile;
 
 use crate::error::Result;
-use crate::result::rows::Rows;
 pub use crate::result::values::{Column, Kind, Value, Values};
+use rows::Rows;
 
 /// Rows read at once.
 pub const BATCH_ROWS: usize = 64 << 10;

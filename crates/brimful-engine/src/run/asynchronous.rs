@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use super::ShardRun;
 use super::context::unlock;
 use crate::error::{Error, Result};
+use crate::plan::division::MOST_GROUPS;
 use crate::result::stats::Traversal;
 use crate::traverse::frontier::ACTIVITY_BITS;
 use crate::traverse::residency::Resident;
@@ -34,14 +35,6 @@ use crate::vertex::program::{Mode, Program};
 
 /// Parts of a sweep; signals are published after each.
 const PARTS: u64 = 16;
-/// Most groups of blocks; each group has one score.
-const MOST_GROUPS: usize = 256;
-
-/// Bytes of memory in addition to those of synchronous supersteps.
-pub(crate) fn memory_bytes(vertices: u64) -> u64 {
-    (MOST_GROUPS * MOST_GROUPS * size_of::<f32>()) as u64 + (vertices >> ACTIVITY_BITS) * 8
-}
-
 /// The state between the parts of sweeps.
 pub(super) struct Asynchronous {
     /// Edges of each block, and all of them.

@@ -18,8 +18,8 @@ use crate::plan::options::RunOptions;
 use crate::result::stats::{Durations, Swept};
 use crate::traverse::frontier::Frontier;
 use crate::vertex::aggregate::Aggregate;
-use crate::vertex::collect::Turn;
 use crate::vertex::program::{Mode, Program};
+use crate::vertex::turn::Turn;
 
 /// The fields of a checkpoint; floats are stored as raw bits.
 #[derive(Debug, Serialize, Deserialize)]

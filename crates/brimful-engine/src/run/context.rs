@@ -23,10 +23,11 @@ use crate::traverse::residency::Resident;
 use crate::traverse::schedule::Schedule;
 use crate::traverse::sums::FreeSums;
 use crate::traverse::sweep::{Activity, Sources, Sweep};
-use crate::vertex::collect::{CollectBuffers, Collector, Degrees, Partial, Thresholds, Turn};
+use crate::vertex::collect::{CollectBuffers, Collector, Degrees};
 use crate::vertex::program::{
     COLLECT_THRESHOLD, Globals, Mode, Program, SIGNAL_THRESHOLD, SignalOf, SumOf,
 };
+use crate::vertex::turn::{Partial, Thresholds, Turn};
 
 /// Degrees read at once.
 const DEGREES_AT_ONCE: usize = 1 << 16;

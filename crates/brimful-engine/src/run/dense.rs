@@ -8,9 +8,10 @@ use crate::error::Result;
 use crate::traverse::frontier::Frontier;
 use crate::traverse::sweep::{Activity, Sources};
 use crate::vertex::aggregate::Aggregate;
-use crate::vertex::collect::{Collector, Partial, Turn};
+use crate::vertex::collect::Collector;
 use crate::vertex::isolated;
 use crate::vertex::program::{Mode, Program, SumOf};
+use crate::vertex::turn::{Partial, Turn};
 
 impl<P: Program> ShardRun<'_, P> {
     /// Lets every vertex take a turn that needs no edges.

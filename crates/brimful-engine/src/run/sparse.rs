@@ -7,9 +7,10 @@ use crate::plan::options::TraversalMode;
 use crate::traverse::sparse::{Combine, FEW, TargetSums};
 use crate::vertex::aggregate::Aggregate;
 use crate::vertex::batch::collect_target_sums;
-use crate::vertex::collect::{Partial, turn};
+use crate::vertex::collect::turn;
 use crate::vertex::combiner::Combiner;
 use crate::vertex::program::{Program, SumOf, Vertex};
+use crate::vertex::turn::Partial;
 
 impl<P: Program> ShardRun<'_, P> {
     /// Tries a superstep that reads only the blocks with edges of the frontier; false if it was

@@ -13,8 +13,6 @@ use brimful_store::Resources;
 use super::ShardRun;
 use super::context::RunContext;
 use crate::error::Result;
-use crate::plan::extent::Extent;
-use crate::plan::needs::Needs;
 use crate::plan::options::TraversalMode;
 use crate::result::stats::Swept;
 use crate::traverse::adjacency::Adjacency;
@@ -29,15 +27,6 @@ pub(super) struct Unpacked<S> {
     /// One for each file.
     adjacencies: Vec<Adjacency>,
     sums: Touched<S>,
-}
-
-/// The most bytes of edges, sums and lists of a superstep; `None` if the edges cannot be unpacked.
-pub(crate) fn memory_bytes(needs: &Needs, extent: &Extent) -> Option<u64> {
-    let (vertices, files) = (extent.vertices, extent.indexes.len() as u64);
-    let of_targets =
-        Touched::<()>::memory_bytes(vertices, needs.sum) + vertices * 2 * (needs.target_sum + 8);
-    // Every file has its own table of the first edge of each source.
-    Adjacency::memory_bytes(extent).map(|edges| edges + files * 4 * vertices + of_targets)
 }
 
 impl<P: Program> RunContext<'_, P> {

@@ -12,9 +12,10 @@ use super::ShardRun;
 use crate::error::Result;
 use crate::traverse::frontier::{Frontier, is_any_marked};
 use crate::traverse::sweep::{Activity, Sources};
-use crate::vertex::collect::{CollectBuffers, Partial, Turn};
+use crate::vertex::collect::CollectBuffers;
 use crate::vertex::combiner::Combiner;
 use crate::vertex::program::{Mode, Program};
+use crate::vertex::turn::{Partial, Turn};
 
 impl<P: Program> ShardRun<'_, P> {
     /// One superstep; false if all signals are in memory.

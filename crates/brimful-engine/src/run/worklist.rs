@@ -6,9 +6,10 @@ use super::ShardRun;
 use crate::error::Result;
 use crate::result::stats::Swept;
 use crate::traverse::worklist::{BRIEF, PASSES_WORTH_UNPACKING, Queue, TURNS};
-use crate::vertex::collect::{Partial, turn};
+use crate::vertex::collect::turn;
 use crate::vertex::combiner::Combiner;
 use crate::vertex::program::{Program, Vertex};
+use crate::vertex::turn::Partial;
 
 impl<P: Program> ShardRun<'_, P> {
     /// True if supersteps or sweeps are likely to visit many more edges than a worklist costs: they

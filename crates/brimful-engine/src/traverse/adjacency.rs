@@ -8,13 +8,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use brimful_graph::Graph;
-use brimful_graph::codec::WeightType;
 use brimful_graph::read::shards::ShardFile;
 use brimful_store::Job;
 
 use crate::error::Result;
-use crate::gather::edges::{Reader, Shards};
-use crate::plan::extent::Extent;
+use crate::plan::extent::{Extent, weight_bytes};
+use crate::traverse::interval_edges::{Reader, Shards};
 
 /// Weights of the edges, in the narrower type that holds all exactly.
 enum Beside {
@@ -29,12 +28,6 @@ pub struct Adjacency {
     starts: Vec<u32>,
     targets: Vec<u32>,
     weights: Beside,
-}
-
-/// Bytes of a weight.
-pub(crate) fn weight_bytes(mut types: impl Iterator<Item = WeightType>) -> u8 {
-    let is_narrow = |weights: WeightType| !matches!(weights, WeightType::U32 | WeightType::F64);
-    if types.all(is_narrow) { 4 } else { 8 }
 }
 
 impl Adjacency {

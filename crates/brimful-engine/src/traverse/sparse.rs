@@ -20,7 +20,7 @@ use crate::plan::needs::Needs;
 use crate::result::stats::Swept;
 use crate::traverse::residency::{Resident, Shard, Spare, segments_of_intervals};
 use crate::traverse::sweep::Sources;
-use crate::vertex::batch::Batcher;
+use crate::traverse::sweep::batcher::Batcher;
 use crate::vertex::combiner::Combiner;
 use crate::vertex::program::{Program, SignalOf, is_left_out};
 

@@ -8,6 +8,7 @@
 //! Invariant: the order of signals in a sum depends on the graph alone; the grouping of light
 //! intervals may vary.
 
+pub(crate) mod batcher;
 mod combine;
 
 use std::collections::VecDeque;

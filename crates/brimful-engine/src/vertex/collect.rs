@@ -14,6 +14,7 @@ use crate::vertex::aggregate::Aggregate;
 use crate::vertex::batch::take_turns;
 use crate::vertex::combiner::Combiner;
 use crate::vertex::program::{Globals, Mode, Program, SignalOf, SumOf, Vertex};
+use crate::vertex::turn::{Partial, Thresholds, Turn};
 
 /// Out-degrees, or sums of outgoing weights, by vertex.
 pub(crate) enum Degrees {
@@ -78,44 +79,6 @@ impl<P: Program> Default for CollectBuffers<P> {
             external: vec![],
         }
     }
-}
-
-/// The partial result of collecting an interval.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Partial<A> {
-    pub(crate) aggregate: A,
-    /// Vertices that signal next.
-    pub(crate) signalling: u64,
-    /// Sum of signal scores, if it is needed.
-    pub(crate) score: f64,
-    /// After a turn without edges: vertices that signal next or are not finished.
-    pub(crate) open: u64,
-}
-
-impl<A: Aggregate> Default for Partial<A> {
-    fn default() -> Self {
-        Self { aggregate: A::NOTHING, signalling: 0, score: 0.0, open: 0 }
-    }
-}
-
-/// The turn of the vertices of an interval.
-#[derive(Debug, Clone, Copy)]
-pub enum Turn<'s, S> {
-    /// Take their first state.
-    First,
-    /// Begin another round.
-    Round,
-    /// Collect these sums.
-    Collect(&'s [S]),
-}
-
-/// Scores above which vertices act.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Thresholds {
-    /// Above this a vertex signals.
-    pub signal: f64,
-    /// Above this a vertex collects.
-    pub collect: f64,
 }
 
 /// Collects vertices, interval by interval, from many threads.

@@ -9,9 +9,9 @@ use brimful_graph::Graph;
 use crate::error::Result;
 use crate::vertex::aggregate::Aggregate;
 use crate::vertex::batch::take_turn;
-use crate::vertex::collect::{Thresholds, Turn};
 use crate::vertex::combiner::Combiner;
 use crate::vertex::program::{Globals, Mode, Program, Vertex};
+use crate::vertex::turn::{Thresholds, Turn};
 
 /// The states of vertices without edges.
 #[derive(Debug, Clone, Copy, PartialEq)]

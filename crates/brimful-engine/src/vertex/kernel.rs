@@ -12,10 +12,10 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::error::{Error, Result};
 use crate::vertex::aggregate::Sum;
-use crate::vertex::batch::{Batched, Edges, Vertices};
-use crate::vertex::collect::Turn;
 use crate::vertex::combiner::Combiner;
+use crate::vertex::program::{Batched, Edges, Vertices};
 use crate::vertex::program::{Globals, Mode, Program, SignalOf, SumOf, Vertex};
+use crate::vertex::turn::Turn;
 
 /// The version of [`Context`], [`Vertex`] and [`Call`]. Any change to them raises it.
 pub const ABI_VERSION: u32 = 1;

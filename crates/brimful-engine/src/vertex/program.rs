@@ -41,9 +41,10 @@
 use brimful_graph::Index;
 use bytemuck::Pod;
 
+use crate::error::Result;
 use crate::vertex::aggregate::Aggregate;
-use crate::vertex::batch::Batched;
 use crate::vertex::combiner::Combiner;
+use crate::vertex::turn::{Thresholds, Turn};
 
 /// How signals relate to states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -273,4 +274,60 @@ pub trait Program: Sync {
 #[inline(always)]
 pub(crate) fn is_left_out<P: Program>(signal: SignalOf<P>, is_self_loop: bool) -> bool {
     P::MODE != Mode::Full && signal == P::Combiner::SILENCE || is_self_loop && !P::SELF_LOOPS
+}
+
+/// Most edges, or vertices, of a batch: 16 KiB of edges and weights.
+pub const BATCH: usize = 1024;
+
+/// Edges of signalling sources, in the order in which signals are combined.
+pub struct Edges<'b, P: Program + ?Sized> {
+    /// Sources, counted from `first_source`.
+    pub sources: &'b [u32],
+    /// Targets, counted from `first_target`.
+    pub targets: &'b [u32],
+    /// Weights, if the run is weighted.
+    pub weights: Option<&'b [f64]>,
+    /// The vertex of the first entry of `signals`.
+    pub first_source: u64,
+    /// The vertex of the first entry of `sums`.
+    pub first_target: u64,
+    /// The signals of sources; all of `sources` are in range.
+    pub signals: &'b [SignalOf<P>],
+    /// The sums of targets so far; all of `targets` are in range.
+    pub sums: &'b mut [SumOf<P>],
+}
+
+/// Vertices, in order of their ids, that take the same turn.
+pub struct Vertices<'b, P: Program + ?Sized> {
+    /// Their turn; the sums to collect are those of `vertices`.
+    pub turn: Turn<'b, SumOf<P>>,
+    /// The vertices.
+    pub vertices: &'b [Vertex],
+    /// Their states, to be replaced; undefined at the first turn.
+    pub states: &'b mut [P::State],
+    /// Receives the signal of each vertex, [`Combiner::SILENCE`] for none; undefined before.
+    pub signals: &'b mut [SignalOf<P>],
+    /// Values that every vertex can read.
+    pub globals: &'b Globals<P::Aggregate>,
+    /// The scores above which vertices act, in the modes other than full.
+    pub thresholds: Thresholds,
+    /// The aggregate, into which the value of each vertex is merged, one by one.
+    pub aggregate: &'b mut P::Aggregate,
+    /// The signal score of each vertex is added to this when it collects.
+    pub score: &'b mut f64,
+}
+
+/// A program that is called for many edges or vertices at a time (see [`Program::batched`]).
+pub trait Batched<P: Program + ?Sized> {
+    /// Combines the source's signal along each edge into the target's sum.
+    ///
+    /// # Errors
+    /// Any error that must end the run.
+    fn edges(&self, edges: Edges<'_, P>) -> Result<()>;
+
+    /// Lets each vertex take its turn.
+    ///
+    /// # Errors
+    /// Any error that must end the run.
+    fn vertices(&self, vertices: Vertices<'_, P>) -> Result<()>;
 }

@@ -13,8 +13,8 @@ use brimful_vertices::Edges;
 
 use crate::error::{Error, Result};
 use crate::from_graph::edges::AGAINST;
-use crate::from_graph::hubs::Hubs;
 use crate::from_graph::{ALONG, EdgeData, GraphPart, LoadingShares, way};
+use crate::hubs::Hubs;
 
 /// Edges for which memory is kept from vertex to vertex.
 const MOST_KEPT: usize = 1 << 16;

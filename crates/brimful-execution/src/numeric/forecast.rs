@@ -12,8 +12,8 @@ use brimful_vertices::vertex::VertexParts;
 use brimful_vertices::{Edges, Stored, Vertex, index_bytes};
 
 use crate::error::Result;
-use crate::from_graph::hubs::{Copies, bytes_of_graph};
 use crate::from_graph::{EdgeData, LoadingShares, StoreOptions, Tagged, edge_bytes, partitions_of};
+use crate::hubs::{Copies, bytes_of_graph};
 use crate::numeric::parts::{Cell, SignalWords};
 use crate::numeric::{BySize, by_size};
 use crate::{ListLocation, run};

@@ -1,4 +1,4 @@
-//! The inputs of an import: files, streams and generators.
+//! A stream of edges, and its statements about itself.
 //!
 //! Invariant: a stream is read once, in order; its statements about itself are final when it has
 //! ended.
@@ -11,12 +11,25 @@ use crate::error::Result;
 use crate::ids::external::IdType;
 use crate::ids::names::NameBatch;
 use crate::input::columns::Columns;
-use crate::input::formats::TextFormat;
-use crate::input::formats::parser::Rejection;
 use crate::input_position::InputPart;
 
 /// Vertices, stored as the sources of edges.
 pub type Listed = Box<dyn EdgeSource + Send>;
+
+/// The entries that were left out for one reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejection {
+    /// The reason.
+    pub reason: &'static str,
+    /// The number of entries.
+    pub count: u64,
+    /// The input of the first entry.
+    pub path: PathBuf,
+    /// The line of the first entry (or its row in a table), counted from 1.
+    pub line: u64,
+    /// The offending text of the first entry, shortened.
+    pub found: String,
+}
 
 /// A stream of edges that is read once, batch by batch.
 pub trait EdgeStream: Send {
@@ -82,48 +95,5 @@ pub trait EdgeStream: Send {
     /// The parts of the input that positions refer to, when the stream has ended.
     fn inputs(&self) -> Vec<InputPart> {
         vec![(self.name().into(), u64::MAX)]
-    }
-}
-
-/// An input of an import.
-pub enum Input<'a> {
-    /// Text edge lists, optionally compressed; `-` is standard input.
-    EdgeList(Vec<PathBuf>),
-    /// Text of any format whose files stand alone.
-    Text(TextFormat, Vec<PathBuf>),
-    /// Graphs of a vertex and an edge file each, named by any of their files.
-    Graphalytics(Vec<PathBuf>),
-    /// A graph in the BV format, named by any of its files.
-    WebGraph(PathBuf),
-    /// Little-endian pairs of 32-bit ids.
-    Pairs(Vec<PathBuf>),
-    /// Any other stream of batches.
-    Stream(&'a mut dyn EdgeStream),
-    /// Edges among the vertices 0 to n - 1, which are all declared.
-    Numbered(&'a dyn EdgeSource, u64),
-}
-
-impl Input<'_> {
-    /// The name of an input whose ids are always integers; `None` for text and streams.
-    pub(crate) fn numbered(&self) -> Option<&'static str> {
-        match self {
-            Self::WebGraph(_) => Some("webgraph"),
-            Self::Pairs(_) => Some("u32pairs"),
-            Self::Numbered(..) => Some("generated graphs"),
-            _ => None,
-        }
-    }
-
-    /// The name in messages: the first file.
-    pub(crate) fn name(&self) -> PathBuf {
-        match self {
-            Self::EdgeList(files)
-            | Self::Pairs(files)
-            | Self::Text(_, files)
-            | Self::Graphalytics(files) => files.first().cloned().unwrap_or_default(),
-            Self::WebGraph(path) => path.clone(),
-            Self::Stream(stream) => stream.name().into(),
-            Self::Numbered(..) => "(generator)".into(),
-        }
     }
 }

@@ -8,9 +8,8 @@ use std::ops::Deref;
 use crate::error::Result;
 use crate::ids::ascending::BLOCK_NUMBERS;
 use crate::read::graph::Graph;
+use crate::read::graph::MOST_RUNS;
 
-/// Most runs in an order.
-pub const MOST_RUNS: usize = 8;
 /// Ids of a run in memory at once: one block of the file of ids.
 const WINDOW: u64 = BLOCK_NUMBERS as u64;
 /// Most memory of a cursor, in bytes.

@@ -19,9 +19,11 @@ use crate::ids::ascending::{AscendingFile, BLOCK_NUMBERS};
 use crate::ids::external::IdType;
 use crate::ids::names::NameFile;
 use crate::read::description::{Description, FORMAT, Shards};
-use crate::read::external_order::MOST_RUNS;
 use crate::read::segment_reader::SegmentReader;
 use crate::read::shards::ShardFile;
+
+/// Most runs in an order.
+pub const MOST_RUNS: usize = 8;
 
 /// The file of external ids.
 pub(crate) const IDS: &str = "ids";

@@ -3,7 +3,6 @@
 //! One worker makes all calls, and holds the interpreter's lock during a phase. A program sees
 //! external ids of vertices; inside they are ranks.
 
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,6 +21,7 @@ use super::Settings;
 use super::purity::Purity;
 use super::value::{Value, Values};
 use crate::errors::Failure;
+use crate::raised::Raised;
 use crate::vertex::{Vertex, integer};
 
 /// A vertex, as a program sees it.
@@ -58,36 +58,6 @@ impl Seen {
 /// The items of a state of Pregel: the value, whether the vertex halted, and its messages.
 const IS_HALTED: usize = 1;
 const OUTBOX: usize = 2;
-
-/// An exception of a program: the vertex, its state if it has one, and the superstep.
-#[derive(Debug)]
-pub(crate) struct Raised {
-    pub(crate) vertex: Py<PyAny>,
-    pub(crate) state: Option<Py<PyAny>>,
-    pub(crate) superstep: Option<u64>,
-    pub(crate) error: PyErr,
-}
-
-/// Characters of a state in a message.
-const SHOWN: usize = 60;
-
-impl fmt::Display for Raised {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.error.fmt(f)?;
-        let Some(superstep) = self.superstep else { return Ok(()) };
-        write!(f, "; superstep {superstep}")?;
-        let Some(state) = &self.state else { return Ok(()) };
-        let state = Python::attach(|py| state.bind(py).repr().map(|text| text.to_string()));
-        match state {
-            Ok(text) if text.chars().count() <= SHOWN => write!(f, ", state {text}"),
-            Ok(text) => write!(f, ", state {}...", text.chars().take(SHOWN).collect::<String>()),
-            // The exception of the program is the one to report.
-            Err(_) => Ok(()),
-        }
-    }
-}
-
-impl std::error::Error for Raised {}
 
 /// The external ids of a graph's vertices, by rank.
 pub(super) struct Ids {

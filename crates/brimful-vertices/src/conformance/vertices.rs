@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use super::{Case, Numbers, SampleVertex, Verdict, call, ensure, samples};
 use crate::error::{Error, Result};
 use crate::id::AnyId;
-use crate::partition_chunk::{PartitionChunk, unpack};
 use crate::serializer::{Compact, Native, Serializer};
 use crate::store::VertexStore;
+use crate::store::partition_chunk::{PartitionChunk, unpack};
 use crate::vertex::{Edges, Vertex};
 
 type Model = BTreeMap<u64, SampleVertex>;

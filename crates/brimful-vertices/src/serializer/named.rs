@@ -1,8 +1,8 @@
 //! Serializers by name: `compact`, `native`, `generic`, and each with `+lz4`, `+zstd` or `+zlib`.
 
 use super::{Compact, Compressing, Generic, Method, Native, Serializer};
+use crate::error::one_of;
 use crate::error::{Error, Result};
-use crate::open::one_of;
 use crate::vertex::Stored;
 
 /// The serializer of this name, for vertices that all of them can write.

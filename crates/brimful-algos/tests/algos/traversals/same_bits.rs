@@ -3,8 +3,8 @@
 use brimful_algos::bfs::{Levels, Parents};
 use brimful_algos::connected_components::propagation::ConnectedComponents;
 use brimful_algos::count_paths::ShortestPathCounts;
-use brimful_algos::delta_pagerank::DeltaPageRank;
 use brimful_algos::kcore::CoreNumbers;
+use brimful_algos::pagerank::delta::DeltaPageRank;
 use brimful_algos::scc::StrongComponents;
 use brimful_algos::sources::Sources;
 use brimful_algos::sssp::ShortestPaths;

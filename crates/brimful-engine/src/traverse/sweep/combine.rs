@@ -8,8 +8,9 @@ use brimful_graph::codec::{BATCH, Keys, scatter};
 use crate::error::Result;
 use crate::traverse::schedule::Step;
 use crate::traverse::sweep::Sweep;
-use crate::vertex::batch::{Batched, Batcher};
+use crate::traverse::sweep::batcher::Batcher;
 use crate::vertex::combiner::Combiner;
+use crate::vertex::program::Batched;
 use crate::vertex::program::{Mode, Program, SignalOf, SumOf, is_left_out};
 
 /// A batch of so many sources is checked for silence first: a silent hub is the source of many

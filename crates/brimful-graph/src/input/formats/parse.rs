@@ -5,14 +5,14 @@
 use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 
-use super::parser::{OnError, Output, Rejection, TextParser};
+use super::parser::{OnError, Output, TextParser};
 use super::reader::{Chunk, TextReader};
 use super::webgraph::WebGraph;
 use super::{TextFile, TextFormat};
 use crate::edges::EdgeBatch;
 use crate::error::{Error, Result};
 use crate::input::columns::ColumnChoice;
-use crate::input::stream::EdgeStream;
+use crate::input::stream::{EdgeStream, Rejection};
 
 /// The contents of an input.
 #[derive(Debug, Default, Clone, PartialEq)]

@@ -13,6 +13,7 @@ use crate::edges::{BATCH_EDGES, EdgeBatch};
 use crate::error::{Error, Result};
 use crate::ids::names::NameBatch;
 use crate::input::columns::Columns;
+use crate::input::stream::Rejection;
 use crate::input::text::{self, Flaw, Id, Reason, Signs, Span};
 use crate::input_position::InputPart;
 use crate::order::bitmap::IdBitmap;
@@ -29,21 +30,6 @@ pub enum OnError {
 
 /// Vertices per batch: few compared with edges, so that the memory plan covers edges only.
 const BATCH_DECLARED: usize = BATCH_EDGES / 16;
-
-/// The entries that were left out for one reason.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rejection {
-    /// The reason.
-    pub reason: &'static str,
-    /// The number of entries.
-    pub count: u64,
-    /// The input of the first entry.
-    pub path: PathBuf,
-    /// The line of the first entry (or its row in a table), counted from 1.
-    pub line: u64,
-    /// The offending text of the first entry, shortened.
-    pub found: String,
-}
 
 /// The counts of one file, to be compared with its header.
 #[derive(Debug, Default, Clone, Copy)]

@@ -9,13 +9,13 @@ use std::ops::Range;
 
 use brimful_store::{Content, Job, Resources, StoreFile};
 
-use super::edges::{Edges, Ends, Reader, Shards};
+use super::{Edges, Ends, Reader, Shards};
 use crate::error::{Error, Result};
 use crate::plan::extent::Extent;
 use crate::plan::options::RunOptions;
 
 /// An edge: its source, and its target counted within the interval.
-pub(super) type Pair = [u32; 2];
+pub(crate) type Pair = [u32; 2];
 
 /// Bytes of a pair, and of a weight. They have a file each, so that an edge has the same position
 /// in both.
@@ -28,19 +28,19 @@ const WRITE_EDGES: usize = 1 << 9;
 const MOST_PARTS: usize = 1 << 10;
 
 /// Bytes of disk of an edge.
-pub(super) fn edge_bytes(weighted: bool) -> u64 {
+pub(crate) fn edge_bytes(weighted: bool) -> u64 {
     if weighted { 2 * EDGE_BYTES } else { EDGE_BYTES }
 }
 
 /// Bytes of memory that a worker reads with.
-pub(super) fn read_bytes(extent: &Extent) -> u64 {
+pub(crate) fn read_bytes(extent: &Extent) -> u64 {
     extent.edges().min(READ_EDGES as u64) * edge_bytes(extent.weighted)
 }
 
 /// Consecutive targets of an interval, and the position of their edges.
 #[derive(Debug)]
-pub(super) struct Part {
-    pub(super) targets: Range<usize>,
+pub(crate) struct Part {
+    pub(crate) targets: Range<usize>,
     /// Position of the first edge, counted in edges.
     place: u64,
     edges: u64,
@@ -48,7 +48,7 @@ pub(super) struct Part {
 
 /// The parts of all intervals that have several.
 #[derive(Debug)]
-pub(super) struct Spill {
+pub(crate) struct Spill {
     pairs: StoreFile,
     weights: Option<StoreFile>,
     /// By interval; empty if the lists of the interval fit together.
@@ -72,7 +72,7 @@ impl Spill {
     /// Writes the parts in `cuts`: consecutive targets, not beyond an interval, with the number of
     /// edges to them. `None` if every interval is one part. Filling takes memory for up to
     /// `list_edges` edges per thread.
-    pub(super) fn new(
+    pub(crate) fn new(
         shards: &Shards,
         cuts: Vec<(Range<usize>, u64)>,
         list_edges: u64,
@@ -193,12 +193,12 @@ impl Spill {
     }
 
     /// The parts of an interval; empty if its lists fit together.
-    pub(super) fn parts(&self, interval: usize) -> &[Part] {
+    pub(crate) fn parts(&self, interval: usize) -> &[Part] {
         &self.parts[interval]
     }
 
     /// Calls `batch` for the edges of a part, in order; returns their number.
-    pub(super) fn each(
+    pub(crate) fn each(
         &self,
         part: &Part,
         job: &Job,

@@ -8,7 +8,8 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use brimful_graph::Graph;
-use brimful_graph::read::external_order::{self, ExternalOrder, MOST_RUNS};
+use brimful_graph::read::external_order::{self, ExternalOrder};
+use brimful_graph::read::graph::MOST_RUNS;
 
 use crate::error::Result;
 use crate::result::table::{Column, ResultTable};

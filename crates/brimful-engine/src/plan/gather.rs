@@ -6,10 +6,10 @@
 
 use brimful_store::Budget;
 
-use super::spill;
 use crate::error::Result;
 use crate::plan::extent::{Extent, IndexExtent};
 use crate::plan::needs::GatherNeeds;
+use crate::traverse::interval_edges::spill;
 
 /// The purpose of the budget, in error messages.
 pub(crate) const PURPOSE: &str = "to gather neighbours in this graph";

@@ -14,7 +14,7 @@ use brimful_store::Budget;
 use brimful_vertices::Growth;
 
 use crate::error::Result;
-use crate::from_graph::StoreOptions;
+use crate::options::StoreOptions;
 
 /// Vertices with fewer edges are not hubs.
 const FEW_EDGES: u64 = 1 << 14;

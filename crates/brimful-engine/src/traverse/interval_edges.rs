@@ -4,6 +4,8 @@
 //! them in order. No adjacency on disk is needed; the in-shards that every graph has are enough.
 //! Invariant: the source and target of every edge are vertices.
 
+pub(crate) mod spill;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -12,19 +14,19 @@ use brimful_graph::codec::{Keys, Unpack};
 use brimful_graph::read::shards::ShardFile;
 use brimful_store::{Error as StoreError, Job};
 
-use super::spill::{Pair, Part, Spill};
 use crate::error::Result;
 use crate::traverse::residency::{Resident, Shard, Spare, segments_of_intervals};
+use spill::{Pair, Part, Spill};
 
 /// A batch of edges into one interval; sources ascend.
 pub(crate) struct Edges<'b> {
-    pub(super) ends: Ends<'b>,
+    pub(crate) ends: Ends<'b>,
     /// Empty if the run does not use them.
     pub(crate) weights: &'b [f64],
 }
 
 /// Sources and targets of a batch.
-pub(super) enum Ends<'b> {
+pub(crate) enum Ends<'b> {
     /// Edges of a segment, which may be corrupt: bits of a target, and the number of vertices of
     /// the graph and of the interval.
     Keys { base: u64, keys: Keys<'b>, bits: u32, bounds: (u64, usize) },
@@ -65,7 +67,7 @@ pub(crate) struct Reader {
 
 impl Reader {
     /// Calls `batch` for the edges of a part, as [`Spill::each`].
-    pub(super) fn each_of_part(
+    pub(crate) fn each_of_part(
         &mut self,
         spill: &Spill,
         part: &Part,
@@ -117,7 +119,7 @@ impl Shards {
     }
 
     /// The error of an interval whose edges differ from those counted before.
-    pub(super) fn changed(&self, interval: usize) -> StoreError {
+    pub(crate) fn changed(&self, interval: usize) -> StoreError {
         let path =
             self.files.first().map_or_else(PathBuf::new, |file| file.shards().file().path().into());
         StoreError::corrupt(

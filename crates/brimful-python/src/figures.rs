@@ -1,0 +1,54 @@
+//! Figures of runs and imports, as Python dicts.
+
+use brimful::graph::read::description::Description;
+use brimful::store::{Content, Moved};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// Bytes of the forward index (edges, weights and block starts) per stored arc.
+pub(crate) fn bytes_per_edge(graph: &Description) -> f64 {
+    let layers = graph.forward.iter().flat_map(|shards| &shards.layers);
+    ratio(layers.map(|layer| layer.bytes).sum(), graph.arcs)
+}
+
+/// Bytes per stored arc.
+pub(crate) fn ratio(bytes: u64, arcs: u64) -> f64 {
+    bytes as f64 / arcs.max(1) as f64
+}
+
+/// Seconds by phase; a repeated phase has one sum.
+pub(crate) fn phases<'py>(
+    py: Python<'py>,
+    phases: &[(&'static str, f64)],
+) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    for (name, seconds) in phases {
+        let before = out.get_item(name)?.map_or(Ok(0.0), |sum| sum.extract::<f64>())?;
+        out.set_item(name, before + seconds)?;
+    }
+    Ok(out)
+}
+
+/// Transfers between files and memory; bytes read, written and found there, in total and by
+/// content.
+pub(crate) fn bytes_moved(out: &Bound<'_, PyDict>, moved: Moved) -> PyResult<()> {
+    let by_content = |bytes: &dyn Fn(Content) -> u64| {
+        let by = PyDict::new(out.py());
+        Content::ALL
+            .into_iter()
+            .try_for_each(|content| by.set_item(content.name(), bytes(content)))?;
+        PyResult::Ok(by)
+    };
+    for (transfers, count, seconds) in
+        [(moved.reads(), "reads", "read_seconds"), (moved.writes(), "writes", "write_seconds")]
+    {
+        out.set_item(count, transfers.count)?;
+        out.set_item(seconds, transfers.seconds())?;
+    }
+    out.set_item("bytes_read", moved.bytes_read())?;
+    out.set_item("bytes_read_by", by_content(&|content| moved.read(content))?)?;
+    out.set_item("bytes_written", moved.bytes_written())?;
+    out.set_item("bytes_written_by", by_content(&|content| moved.written(content))?)?;
+    out.set_item("bytes_found", moved.bytes_found())?;
+    out.set_item("bytes_found_by", by_content(&|content| moved.found(content))?)
+}

@@ -1,0 +1,137 @@
+//! Requests as given from Python: algorithm, parameters, store, checkpoints.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use brimful::algos::registry::{Parameter, Request, StoreChoice};
+use brimful::engine::Error as EngineError;
+use brimful::engine::checkpoint::{self, CheckpointOptions, Every};
+use brimful::graph::ids::external::ExternalId;
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::errors::Failure;
+use crate::vertex::Vertex;
+
+/// The request for an algorithm, as given from Python.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Asked<'py> {
+    pub(crate) algorithm: String,
+    pub(crate) params: Bound<'py, PyDict>,
+    pub(crate) source: Vec<Vertex>,
+    pub(crate) precision: String,
+    pub(crate) mode: String,
+    pub(crate) tolerance: Option<f64>,
+    pub(crate) max_supersteps: Option<u64>,
+    pub(crate) weighted: bool,
+    pub(crate) store: Store,
+}
+
+/// The request, without checkpoints.
+pub(crate) fn request(asked: &Asked<'_>) -> PyResult<Request> {
+    let chosen = |given: &str, usual: &str, other: &str, what: &str| match given {
+        _ if given == usual => Ok(false),
+        _ if given == other => Ok(true),
+        _ => {
+            let what = format!("there is no {what} {given:?}; choose {usual} or {other}");
+            Err(Failure::from(EngineError::Usage(what)))
+        }
+    };
+    Ok(Request {
+        algorithm: asked.algorithm.clone(),
+        parameters: parameters(&asked.params)?,
+        sources: asked.source.iter().cloned().map(ExternalId::from).collect(),
+        narrow: chosen(&asked.precision, "f64", "f32", "precision")?,
+        weighted: asked.weighted,
+        asynchronous: chosen(&asked.mode, "sync", "async", "mode")?,
+        store: asked.store.choice()?,
+        tolerance: asked.tolerance,
+        max_supersteps: asked.max_supersteps,
+        checkpoints: None,
+    })
+}
+
+/// Checkpoint and resume options, if any were given.
+pub(crate) fn checkpoint_options(
+    every: Option<&str>,
+    folder: Option<PathBuf>,
+    resume: bool,
+    usual_folder: impl FnOnce() -> PathBuf,
+) -> std::result::Result<Option<CheckpointOptions>, Failure> {
+    let every = every.map(Every::parse).transpose()?;
+    if every.is_some() || resume {
+        let folder = folder.unwrap_or_else(usual_folder);
+        return Ok(Some(CheckpointOptions { every, resume, ..CheckpointOptions::new(folder) }));
+    }
+    if folder.is_some() {
+        let what = "a folder for checkpoints is of no use alone: give --checkpoint-every, --resume or both (Python: \
+                    checkpoint_every=, resume=)";
+        return Err(EngineError::Usage(what.into()).into());
+    }
+    Ok(None)
+}
+
+/// Adds a note to an interrupt that tells how to resume.
+pub(crate) fn where_to_go_on(py: Python<'_>, error: PyErr, folder: Option<&Path>) -> PyErr {
+    let folder = folder.filter(|_| error.is_instance_of::<PyKeyboardInterrupt>(py));
+    let Some(Ok(Some(superstep))) = folder.map(checkpoint::newest_superstep) else { return error };
+    let note = format!("--resume (Python: resume=True) goes on from superstep {superstep}");
+    // A failure to add the note must not hide the error itself.
+    let _ = error.value(py).call_method1("add_note", (note,));
+    error
+}
+
+fn parameters(given: &Bound<'_, PyDict>) -> PyResult<BTreeMap<String, Parameter>> {
+    given
+        .iter()
+        .map(|(key, value)| {
+            let parameter = match value.extract::<f64>() {
+                Ok(number) => Parameter::Number(number),
+                Err(_) => Parameter::Word(value.str()?.to_string()),
+            };
+            Ok((key.extract()?, parameter))
+        })
+        .collect()
+}
+
+/// The store of a run, if there is one, as given from Python.
+#[derive(Debug, FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Store {
+    pub(crate) url: Option<String>,
+    pub(crate) serializer: Option<String>,
+    pub(crate) cache: Option<String>,
+    pub(crate) lists: Option<String>,
+    pub(crate) scheduler: Option<String>,
+}
+
+impl Store {
+    /// The choice of a store, if there is one.
+    pub(crate) fn choice(&self) -> std::result::Result<Option<StoreChoice>, Failure> {
+        let Some(url) = &self.url else {
+            let around = [
+                (&self.serializer, "serializer"),
+                (&self.cache, "cache"),
+                (&self.lists, "lists"),
+                (&self.scheduler, "scheduler"),
+            ];
+            return match around.iter().find(|(given, _)| given.is_some()) {
+                None => Ok(None),
+                Some((_, name)) => Err(EngineError::Usage(format!(
+                    "--{name} is for vertices in a store; add --store, or leave it out (Python: {name}=, store=)"
+                ))
+                .into()),
+            };
+        };
+        let parsed = StoreChoice {
+            url: url.clone(),
+            serializer: self.serializer.clone(),
+            cache: self.cache.as_deref().map(str::parse).transpose()?,
+            lists: self.lists.as_deref().map(str::parse).transpose()?.unwrap_or_default(),
+            schedule: self.scheduler.as_deref().map(str::parse).transpose()?,
+        };
+        Ok(Some(parsed))
+    }
+}
