@@ -8,10 +8,11 @@ import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Unpack
 
 from brimful.containers.bags import serializer_of
-from brimful.errors import UsageError
+from brimful.errors import ProgramError, UsageError
 from brimful.identity import dependencies
 from brimful.io.output import native_batches, write_table
 from brimful.options.described import EXPORT, described
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from brimful.containers.bags import Serializer
     from brimful.graph import GraphLike
     from brimful.pregel import Pregel
+    from brimful.result import Result
 
 #: Rows that come from the native side at once.
 _BATCH = 1 << 12
@@ -105,6 +107,12 @@ class Program(ABC):
     #: How signals reach a vertex: "each" signal is collected once; "combined": `combine` merges
     #: those to one vertex; "latest": a vertex collects the latest signal of each edge every time.
     delivery: ClassVar[Literal["each", "combined", "latest"]] = "each"
+
+    #: How signals to one vertex become one: `collect` then receives a list of that one signal, also
+    #: with delivery "latest". None: by `combine`, or not at all. A compiled program needs one: "sum"
+    #: with delivery "latest" (a vertex collects the latest signals of all its edges), "min", "max"
+    #: and "or" (of bits) with delivery "combined".
+    combiner: ClassVar[Literal["sum", "min", "max", "or"] | None] = None
 
     #: A vertex signals if its `signal_score` exceeds this.
     signal_threshold: ClassVar[float] = 0.01
@@ -282,9 +290,66 @@ class Program(ABC):
         ...     bf.run(graph, Total())[8]
         2.0
         """
+        if self.combiner is not None:
+            return _combiner(self)(left, right)
         raise NotImplementedError(
             f"{type(self).__name__} has delivery 'combined', but no combine()"
         )
+
+
+#: The combiners that have a name.
+_COMBINERS: dict[str, Callable[[Any, Any], Any]] = {
+    "sum": operator.add,
+    "min": min,
+    "max": max,
+    "or": operator.or_,
+}
+
+
+def _combiner(program: Program) -> Callable[[Any, Any], Any]:
+    """Return the function of a named combiner.
+
+    Raises:
+        UsageError: No combiner has that name.
+    """
+    if program.combiner not in _COMBINERS:
+        raise UsageError(
+            f"there is no combiner {shortened(program.combiner)}; choose {', '.join(_COMBINERS)} "
+            "or None"
+        )
+    return _COMBINERS[program.combiner]
+
+
+class _Combining(Program):
+    """A program with a named combiner, whose latest signals become one before `collect`."""
+
+    def __init__(self, program: Program) -> None:
+        """Wrap a program."""
+        self._program, self._combine = program, _combiner(program)
+        for name in ("delivery", "signal_threshold", "collect_threshold"):
+            setattr(self, name, getattr(program, name))
+        for name in ("initial_state", "signal", "signal_score"):
+            setattr(self, name, getattr(program, name))
+
+    def initial_state(self, vertex: Vertex) -> Any:
+        """Stand for the method of the program."""
+        return self._program.initial_state(vertex)
+
+    def signal(self, source: Vertex, target: Any, weight: float) -> Any:
+        """Stand for the method of the program."""
+        return self._program.signal(source, target, weight)
+
+    def combine(self, left: Any, right: Any) -> Any:
+        """Combine two signals by the named combiner."""
+        return self._combine(left, right)
+
+    def collect(self, vertex: Vertex, signals: list[Any]) -> Any:
+        """Let the program collect one signal."""
+        return self._program.collect(vertex, [reduce(self._combine, signals)])
+
+    def collect_score(self, vertex: Vertex, signals: list[Any]) -> float:
+        """Let the program score one signal."""
+        return self._program.collect_score(vertex, [reduce(self._combine, signals)])
 
 
 class States(PerVertex[Any]):
@@ -458,8 +523,9 @@ def run(
     *,
     serializer: Literal["json", "str", "bytes", "pickle"] | Serializer = "json",
     store: str = "memory",
+    compile: Literal["numba", "never"] = "never",
     **options: Unpack[ProgramOptions],
-) -> States:
+) -> States | Result:
     """Run a program written in Python on the vertices of a graph.
 
     One thread makes all calls, some million a second: for graphs of some ten million edges; the
@@ -521,6 +587,10 @@ def run(
             "program must be an instance of a class derived from brimful.Program or "
             f"brimful.Pregel, not {shortened(program)}"
         )
+    if compile not in ("numba", "never"):
+        raise UsageError(f'compile must be "numba" or "never", not {shortened(compile)}')
+    if compile == "numba":
+        return _run_compiled(graph, program, store, options)
     name, dumps, loads = serializer_of(serializer)
     chosen = checked(ProgramOptions, options, "run", ("serializer", "store"))
     place = {"url": store_url(store), "serializer": None}
@@ -535,7 +605,7 @@ def run(
         called: Program = (adapter := PregelAdapter(program, opened.vertices))
         adapter.check(chosen["mode"], saving=saving)
     else:
-        called, adapter = program, None
+        called, adapter = program if program.combiner is None else _Combining(program), None
     states = _native.run_program(
         opened.native,
         called,
@@ -554,6 +624,51 @@ def run(
     if adapter:
         adapter.check_master()
     return States(states, is_pregel=adapter is not None)
+
+
+def _run_compiled(
+    graph: GraphLike, program: Program | Pregel, store: str, options: ProgramOptions
+) -> Result:
+    """Run a program compiled, on the disk path.
+
+    Raises:
+        UsageError: The program cannot be compiled, or an option is for stores.
+        ProgramError: A method raised an exception.
+    """
+    from brimful import _native, compiled
+    from brimful.graph import as_graph
+    from brimful.io.ingest import Resources
+    from brimful.result import Result
+
+    if not isinstance(program, Program):
+        raise UsageError(
+            f"{type(program).__name__} is a Pregel program, and only programs derived from "
+            'brimful.Program can be compiled; pass compile="never"'
+        )
+    for name, value in {"store": None if store == "memory" else store, **options}.items():
+        if name in ("store", "cache", "lists", "scheduler") and value is not None:
+            raise UsageError(f"a compiled program runs on shards, not on a store; leave {name} out")
+    chosen = checked(ProgramOptions, options, "run", ("serializer", "store"))
+    if chosen["mode"] == "async" and program.combiner == "sum":
+        raise UsageError('combiner "sum" needs supersteps in a compiled run; leave mode out')
+    resources = Resources(**picked(WorkOptions, chosen))
+    opened = as_graph(graph, resources)
+    saving = chosen["checkpoint_every"] is not None or chosen["resume"]
+    _thresholds(program)
+    kernel = compiled.compiled(program, weighted=chosen["weighted"])
+    try:
+        native = _native.run_compiled(
+            opened.native,
+            kernel.description,
+            **picked(StepOptions, chosen),
+            **picked(CheckpointOptions, chosen),
+            identity=_identity(program, "compiled", whole=saving),
+            reserve_bytes=0,
+            **vars(resources.on(opened)),
+        )
+    except ProgramError as error:
+        raise compiled.failed(program, error) from error
+    return Result(native)
 
 
 def _thresholds(program: Program) -> tuple[float, float]:

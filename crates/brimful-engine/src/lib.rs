@@ -34,6 +34,6 @@ pub use vertex::aggregate::{Aggregate, Count, Greatest, Least, Sum, Top};
 pub use vertex::combiner::{Add, Combiner, Max, Min, Or};
 pub use vertex::gather::{Gather, Neighbours};
 pub use vertex::isolated::Isolated;
-pub use vertex::kernel::{Kernel, KernelProgram, Shape};
+pub use vertex::kernel::{Along, Kernel, KernelProgram, Shape};
 pub use vertex::program::{Globals, Mode, Program, SignalOf, SumOf, Vertex};
 pub use vertex::turn::{Thresholds, Turn};

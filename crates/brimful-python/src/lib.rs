@@ -8,6 +8,7 @@ mod bags;
 mod boxes;
 mod call;
 mod columns;
+mod compiled;
 mod errors;
 mod figures;
 mod graph;
@@ -55,6 +56,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(imports::require_import_budget, module)?)?;
     module.add_function(wrap_pyfunction!(imports::require_disk, module)?)?;
     module.add_function(wrap_pyfunction!(program::run_program, module)?)?;
+    module.add_function(wrap_pyfunction!(compiled::run_compiled, module)?)?;
     module.add_function(wrap_pyfunction!(columns::pick_columns, module)?)?;
     module.add_function(wrap_pyfunction!(columns::foreign_format, module)?)?;
     module.add_function(wrap_pyfunction!(look::look, module)?)?;

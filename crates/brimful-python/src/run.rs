@@ -105,14 +105,40 @@ pub(crate) fn run<'py>(
         Ok((finished, resources.job.traffic().most_scratch()))
     })
     .map_err(|error| where_to_go_on(py, error, folder.as_deref()))?;
-    let stats = stats(py, &request, &finished, &asked.precision, limits)?;
-    store_figures(&stats, &asked.store, finished.store.as_ref())?;
-    stats.set_item("scratch_bytes", scratch)?;
+    let store = finished.store.clone();
+    let figures = Figures { request: &request, precision: &asked.precision, limits, scratch };
+    let result = Result::new(py, finished, &figures, folder)?;
+    let stats = result.stats.bind(py);
+    store_figures(stats, &asked.store, store.as_ref())?;
     stats.set_item("forecast", forecast.map(|forecast| forecast.figures(py)).transpose()?)?;
-    let stats = stats.unbind();
-    let checkpoints = folder.filter(|_| finished.stats.converged());
-    let lookup = Lookup::new(Arc::clone(finished.table.graph()));
-    Ok(Result { table: Arc::new(finished.table), lookup, stats, checkpoints })
+    Ok(result)
+}
+
+/// The facts of a run that its figures mention.
+pub(crate) struct Figures<'r> {
+    pub(crate) request: &'r Request,
+    pub(crate) precision: &'r str,
+    pub(crate) limits: Limits,
+    /// The most bytes of scratch files.
+    pub(crate) scratch: u64,
+}
+
+impl Result {
+    /// The result of a finished run, whose checkpoints are in `folder`.
+    pub(crate) fn new(
+        py: Python<'_>,
+        finished: Finished,
+        figures: &Figures<'_>,
+        folder: Option<PathBuf>,
+    ) -> PyResult<Self> {
+        let Figures { request, precision, limits, scratch } = *figures;
+        let stats = stats(py, request, &finished, precision, limits)?;
+        stats.set_item("scratch_bytes", scratch)?;
+        let checkpoints = folder.filter(|_| finished.stats.converged());
+        let lookup = Lookup::new(Arc::clone(finished.table.graph()));
+        let table = Arc::new(finished.table);
+        Ok(Self { table, lookup, stats: stats.unbind(), checkpoints })
+    }
 }
 
 fn stats<'py>(

@@ -329,7 +329,8 @@ impl<S: Copy + Send> Sparse<S> {
         let first_target = segment.interval << combine.interval_bits;
         let (mut done, mut count) = (0, Swept::default());
         let firsts = (segment.first_source, first_target);
-        let mut batcher = combine.program.batched().map(|batched| {
+        let batched = combine.program.batched().filter(|batched| batched.takes_edges());
+        let mut batcher = batched.map(|batched| {
             Batcher::new(batched, Sources::all(combine.signals), firsts, combine.weighted)
         });
         for &source in sources {

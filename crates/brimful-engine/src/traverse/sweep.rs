@@ -320,7 +320,7 @@ impl<P: Program> Worker<'_, P> {
     ) -> Result<()> {
         let segment = &self.sweep.files[step.file].shards().segments()[step.segment];
         let (unit, weights) = (feed.bytes(step.file, 0), feed.bytes(step.file, 1));
-        let combined = match self.sweep.program.batched() {
+        let combined = match self.sweep.program.batched().filter(|batched| batched.takes_edges()) {
             Some(batched) => {
                 self.sweep.accumulate_batches(batched, step, unit, weights, buffer, sums)
             }

@@ -104,6 +104,34 @@ pub trait Shape: Send + Sync + 'static {
     const ASYNCHRONOUS: bool = false;
     /// See [`Program::SELF_LOOPS`].
     const SELF_LOOPS: bool = true;
+    /// See [`Program::KEEPS_SILENCE`]; about [`Shape::along`].
+    const KEEPS_SILENCE: bool = false;
+
+    /// `signal` after passing an edge, for programs with [`KernelProgram::with_along`].
+    #[inline]
+    fn along(
+        along: Along,
+        signal: <Self::Combiner as Combiner>::Signal,
+        weight: f64,
+    ) -> <Self::Combiner as Combiner>::Signal {
+        let _ = (along, weight);
+        signal
+    }
+}
+
+/// A change of a signal by the weight of an edge, which needs no call of a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Along {
+    /// The signal itself.
+    Unchanged,
+    /// Signal + weight.
+    Plus,
+    /// Signal * weight.
+    Times,
+    /// The smaller of signal and weight.
+    Least,
+    /// The greater of signal and weight.
+    Greatest,
 }
 
 /// A program with one kernel for all functions. Its aggregate is [`AGGREGATES`] sums.
@@ -114,6 +142,7 @@ pub struct KernelProgram<S> {
     indexes: &'static [Index],
     until: Option<(usize, f64)>,
     more_rounds: u64,
+    along: Option<Along>,
     shape: PhantomData<S>,
 }
 
@@ -153,6 +182,7 @@ impl<S: Shape> KernelProgram<S> {
             indexes: &[Index::In],
             until: None,
             more_rounds: 0,
+            along: None,
             shape: PhantomData,
         })
     }
@@ -181,6 +211,13 @@ impl<S: Shape> KernelProgram<S> {
     #[must_use]
     pub fn with_rounds(self, more_rounds: u64) -> Self {
         Self { more_rounds, ..self }
+    }
+
+    /// Lets signals change along edges by [`Shape::along`], in the engine's own loop; the kernel is
+    /// then never called for edges.
+    #[must_use]
+    pub fn with_along(self, along: Along) -> Self {
+        Self { along: Some(along), ..self }
     }
 
     /// The fields that every call has.
@@ -220,6 +257,10 @@ impl<S: Shape> KernelProgram<S> {
 }
 
 impl<S: Shape> Batched<Self> for KernelProgram<S> {
+    fn takes_edges(&self) -> bool {
+        self.along.is_none()
+    }
+
     fn edges(&self, edges: Edges<'_, Self>) -> Result<()> {
         let mut context = Context {
             sources: edges.sources.as_ptr(),
@@ -273,6 +314,7 @@ impl<S: Shape> Program for KernelProgram<S> {
     const NEEDS_EXTERNAL: bool = S::NEEDS_EXTERNAL;
     const ASYNCHRONOUS: bool = S::ASYNCHRONOUS;
     const SELF_LOOPS: bool = S::SELF_LOOPS;
+    const KEEPS_SILENCE: bool = S::KEEPS_SILENCE;
 
     fn indexes(&self) -> &'static [Index] {
         self.indexes
@@ -298,6 +340,11 @@ impl<S: Shape> Program for KernelProgram<S> {
         _: &Globals<Self::Aggregate>,
     ) -> S::State {
         unreachable!("vertices are handed over in batches")
+    }
+
+    #[inline]
+    fn along(&self, signal: SignalOf<Self>, weight: f64) -> SignalOf<Self> {
+        S::along(self.along.unwrap_or(Along::Unchanged), signal, weight)
     }
 
     fn another_round(&self, globals: &Globals<Self::Aggregate>) -> bool {

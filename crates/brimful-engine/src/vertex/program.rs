@@ -256,7 +256,7 @@ pub trait Program: Sync {
     }
 
     /// The batched form of the program. If there is one, the engine calls no method for a single
-    /// edge or vertex.
+    /// vertex, nor for a single edge if it [takes edges](Batched::takes_edges).
     #[inline]
     fn batched(&self) -> Option<&dyn Batched<Self>> {
         None
@@ -319,6 +319,12 @@ pub struct Vertices<'b, P: Program + ?Sized> {
 
 /// A program that is called for many edges or vertices at a time (see [`Program::batched`]).
 pub trait Batched<P: Program + ?Sized> {
+    /// False if edges come one by one: the engine then calls [`Program::along`] in its own loop
+    /// over edges, which is twice as fast as batches.
+    fn takes_edges(&self) -> bool {
+        true
+    }
+
     /// Combines the source's signal along each edge into the target's sum.
     ///
     /// # Errors

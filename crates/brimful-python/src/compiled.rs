@@ -1,0 +1,363 @@
+//! `run_compiled`: programs in Python, compiled to a kernel, on the shards of a graph.
+//!
+//! A state and a signal are one number of 64 bits each. The shapes below give the engine their
+//! types; the kernel does the vertex phase, and the edges too unless [`Along`] says it all.
+//! Invariant: a vertex that receives nothing keeps its state, as on a store.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use brimful::algos::registry::{Finished, Request};
+use brimful::engine::checkpoint;
+use brimful::engine::vertex::kernel::{ABI_VERSION, Context};
+use brimful::engine::{
+    Along, Combiner, Error, Isolated, Kernel, KernelProgram, Max, Min, Mode, Or, Output,
+    ResultTable, RunOptions, Shape, Values, run,
+};
+use brimful::graph::Graph as Inner;
+use brimful::store::Resources;
+use pyo3::prelude::*;
+
+use crate::call::{Limits, with_resources};
+use crate::errors::Failure;
+use crate::graph::Graph;
+use crate::request::{checkpoint_options, where_to_go_on};
+use crate::run::{Figures, Result};
+
+/// The most supersteps of a run that names no limit: a program that oscillates ends.
+const DEFAULT_MAX_SUPERSTEPS: u64 = 10_000;
+
+/// The sum of floats. The sum of no signals is -0.0, which no sum of other signals is.
+struct Total;
+
+impl Combiner for Total {
+    type Signal = f64;
+    type Sum = f64;
+    const IDEMPOTENT: bool = false;
+    const IDENTITY: f64 = -0.0;
+    const SILENCE: f64 = -0.0;
+
+    #[inline]
+    fn combine(sum: f64, signal: f64) -> f64 {
+        sum + signal
+    }
+
+    #[inline]
+    fn merge(earlier: f64, later: f64) -> f64 {
+        earlier + later
+    }
+}
+
+/// `signal` after an edge of `weight`.
+#[inline]
+fn float_along(along: Along, signal: f64, weight: f64) -> f64 {
+    match along {
+        Along::Unchanged => signal,
+        Along::Plus => signal + weight,
+        Along::Times => signal * weight,
+        // As in Python: of equal numbers, and of no numbers, the first.
+        Along::Least => {
+            if weight < signal {
+                weight
+            } else {
+                signal
+            }
+        }
+        Along::Greatest => {
+            if weight > signal {
+                weight
+            } else {
+                signal
+            }
+        }
+    }
+}
+
+/// Every vertex signals in every superstep, and sums are collected.
+struct Sums;
+
+impl Shape for Sums {
+    type State = u64;
+    type Combiner = Total;
+    const MODE: Mode = Mode::Full;
+    const NEEDS_DEGREES: bool = true;
+
+    #[inline]
+    fn along(along: Along, signal: f64, weight: f64) -> f64 {
+        float_along(along, signal, weight)
+    }
+}
+
+/// A vertex signals when its state changed; the least or greatest signal, or the union of bits, is
+/// collected.
+macro_rules! idempotent {
+    ($($name:ident: $combiner:ty, $along:expr;)*) => {$(
+        struct $name;
+
+        impl Shape for $name {
+            type State = u64;
+            type Combiner = $combiner;
+            const MODE: Mode = Mode::Idempotent;
+            const NEEDS_EXTERNAL: bool = true;
+            const ASYNCHRONOUS: bool = true;
+            const KEEPS_SILENCE: bool = true;
+
+            #[inline]
+            fn along(
+                along: Along,
+                signal: <$combiner as Combiner>::Signal,
+                weight: f64,
+            ) -> <$combiner as Combiner>::Signal {
+                let is_silent = signal == <$combiner as Combiner>::SILENCE;
+                if is_silent { signal } else { $along(along, signal, weight) }
+            }
+        }
+    )*};
+}
+
+/// The weight of an edge is a float; signals of integers pass edges unchanged.
+#[inline]
+fn unchanged<T>(_: Along, signal: T, _: f64) -> T {
+    signal
+}
+
+idempotent! {
+    LeastFloat: Min<f64>, float_along;
+    GreatestFloat: Max<f64>, float_along;
+    LeastInteger: Min<i64>, unchanged;
+    GreatestInteger: Max<i64>, unchanged;
+    Union: Or, unchanged;
+}
+
+/// A compiled program, as Python describes it.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Compiled {
+    /// Its name, for checkpoints and messages.
+    name: String,
+    /// The address of the kernel, and the version of the interface that it was compiled for.
+    address: usize,
+    abi_version: u32,
+    combiner: String,
+    /// Signals and states are floats, else integers.
+    float_signals: bool,
+    float_states: bool,
+    /// The change of a signal along an edge; `None`: the kernel makes it.
+    along: Option<String>,
+    /// Bits of the numbers that the program uses.
+    parameters: Vec<u64>,
+    /// First states depend on external ids.
+    reads_ids: bool,
+}
+
+impl Compiled {
+    fn along(&self) -> Option<Along> {
+        Some(match self.along.as_deref()? {
+            "plus" => Along::Plus,
+            "times" => Along::Times,
+            "least" => Along::Least,
+            "greatest" => Along::Greatest,
+            _ => Along::Unchanged,
+        })
+    }
+
+    /// The external id of the first vertex, as bits of an integer; ids follow from it.
+    fn least_id(&self, graph: &Inner) -> std::result::Result<u64, Failure> {
+        if !self.reads_ids {
+            return Ok(0);
+        }
+        let refused = |ids: &str| {
+            let what = format!(
+                "a compiled program cannot read vertex.id here, because ids are {ids}; pass \
+                 compile=\"never\", or import the graph with integer ids below 2^63"
+            );
+            Err(Failure::from(Error::Usage(what)))
+        };
+        if graph.longest_name().is_some() {
+            return refused("strings");
+        }
+        let Some((least, greatest)) = graph.key_bounds()? else { return Ok(0) };
+        let id_type = graph.id_type();
+        let [least, greatest] =
+            [least, greatest].map(|key| id_type.number(id_type.from_order_key(key)));
+        match (i64::try_from(least), i64::try_from(greatest)) {
+            (Ok(least), Ok(_)) => Ok(least.cast_unsigned()),
+            _ => refused("above 2^63"),
+        }
+    }
+}
+
+/// Runs a compiled program on a graph.
+#[pyfunction]
+#[pyo3(signature = (graph, compiled, *, mode, max_supersteps, weighted, checkpoint_every, checkpoint_dir, resume, identity, threads, budget, process_budget, reserve_bytes, progress))]
+#[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
+pub(crate) fn run_compiled<'py>(
+    py: Python<'py>,
+    graph: &Bound<'py, Graph>,
+    compiled: Compiled,
+    mode: &str,
+    max_supersteps: Option<u64>,
+    weighted: bool,
+    checkpoint_every: Option<&str>,
+    checkpoint_dir: Option<PathBuf>,
+    resume: bool,
+    identity: Vec<(String, String)>,
+    threads: Option<usize>,
+    budget: Option<u64>,
+    process_budget: bool,
+    reserve_bytes: u64,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Result> {
+    let inner = Arc::clone(&graph.get().inner);
+    let mut checkpoints = checkpoint_options(checkpoint_every, checkpoint_dir, resume, || {
+        checkpoint::default_folder(&inner, &compiled.name)
+    })?;
+    if let Some(chosen) = &mut checkpoints {
+        chosen.identity = identity;
+    }
+    let folder = checkpoints.as_ref().map(|chosen| chosen.folder.clone());
+    let options = RunOptions {
+        max_supersteps: max_supersteps.unwrap_or(DEFAULT_MAX_SUPERSTEPS),
+        asynchronous: mode == "async",
+        weighted,
+        checkpoints,
+        ..RunOptions::default()
+    };
+    let limits = Limits { threads, budget, process_budget, reserve_bytes };
+    let (finished, scratch) = with_resources(py, progress, limits, |resources| {
+        let finished = of_shape(&compiled, &inner, &options, resources)?;
+        if max_supersteps.is_none() && finished.stats.supersteps >= DEFAULT_MAX_SUPERSTEPS {
+            resources.job.say(
+                "the program did not end within 10,000 supersteps, the default limit; set max_supersteps to change it",
+            );
+        }
+        Ok((finished, resources.job.traffic().most_scratch()))
+    })
+    .map_err(|error| where_to_go_on(py, error, folder.as_deref()))?;
+    let request = Request {
+        algorithm: compiled.name,
+        asynchronous: options.asynchronous,
+        weighted,
+        ..Request::default()
+    };
+    Result::new(
+        py,
+        finished,
+        &Figures { request: &request, precision: "f64", limits, scratch },
+        folder,
+    )
+}
+
+fn of_shape(
+    compiled: &Compiled,
+    graph: &Arc<Inner>,
+    options: &RunOptions,
+    resources: &Resources,
+) -> std::result::Result<Finished, Failure> {
+    match (compiled.combiner.as_str(), compiled.float_signals) {
+        ("sum", true) => run_shape::<Sums>(compiled, graph, options, resources),
+        ("min", true) => run_shape::<LeastFloat>(compiled, graph, options, resources),
+        ("min", false) => run_shape::<LeastInteger>(compiled, graph, options, resources),
+        ("max", true) => run_shape::<GreatestFloat>(compiled, graph, options, resources),
+        ("max", false) => run_shape::<GreatestInteger>(compiled, graph, options, resources),
+        ("or", false) => run_shape::<Union>(compiled, graph, options, resources),
+        (other, _) => {
+            let what = format!("the combiner {other:?} does not fit the signals of the program");
+            Err(Error::Usage(what).into())
+        }
+    }
+}
+
+fn run_shape<S: Shape<State = u64>>(
+    compiled: &Compiled,
+    graph: &Arc<Inner>,
+    options: &RunOptions,
+    resources: &Resources,
+) -> std::result::Result<Finished, Failure> {
+    let mut parameters = vec![f64::from_bits(compiled.least_id(graph)?)];
+    parameters.extend(compiled.parameters.iter().map(|bits| f64::from_bits(*bits)));
+    let (kernel, program) = program_of::<S>(compiled, parameters.clone())?;
+    // The first parameter is there for the vertices without edges as well.
+    let initial = move |place: u64| initial_state(kernel, &parameters, place);
+    let Output { states, isolated, stats, .. } = run(&program, graph, options, resources)?;
+    let of_isolated = move |place: u64| match isolated {
+        Isolated::Same(state) => state,
+        Isolated::Initial => initial(place),
+    };
+    let values = match compiled.float_states {
+        true => Values::floats(
+            states,
+            |state| Some(f64::from_bits(state)),
+            move |place| Some(f64::from_bits(of_isolated(place))),
+        ),
+        false => Values::integers(
+            states,
+            |state: u64| Some(state.cast_signed()),
+            move |place| Some(of_isolated(place).cast_signed()),
+        ),
+    };
+    let table = ResultTable::new(Arc::clone(graph), "state", values.without_nulls())?;
+    Ok(Finished { table, stats, store: None, variant: "compiled" })
+}
+
+#[expect(unsafe_code, reason = "a kernel is known by its address alone")]
+fn program_of<S: Shape>(
+    compiled: &Compiled,
+    parameters: Vec<f64>,
+) -> std::result::Result<(Kernel, KernelProgram<S>), Failure> {
+    // SAFETY: the address is that of a function which Numba compiled from the template of
+    // `brimful.compiled`, with the signature of a kernel; that module keeps it alive during the
+    // call. The template follows docs/kernel-abi.md and catches all exceptions.
+    let (kernel, program) = unsafe {
+        let kernel = std::mem::transmute::<usize, Kernel>(compiled.address);
+        (kernel, KernelProgram::<S>::new(kernel, compiled.abi_version, parameters)?)
+    };
+    let program = match compiled.along() {
+        Some(along) => program.with_along(along),
+        None => program,
+    };
+    // The first sum counts the vertices whose signal score exceeds the threshold.
+    let program = if S::MODE == Mode::Full { program.until(0, 0.0)? } else { program };
+    Ok((kernel, program))
+}
+
+/// The first state of a vertex without edges, by the place of its external id. The kernel set the
+/// first states of other vertices without an error, and is a pure function.
+#[expect(unsafe_code, reason = "a call to a function that is known by its address alone")]
+fn initial_state(kernel: Kernel, parameters: &[f64], place: u64) -> u64 {
+    let vertex = brimful::engine::Vertex { id: 0, degree: 0, strength: 0.0, external: place };
+    let (mut state, mut signal, mut partial, aggregate) =
+        (0_u64, 0_u64, [0.0_f64; 4], [0.0_f64; 4]);
+    let mut context = Context {
+        abi_version: ABI_VERSION,
+        size: size_of::<Context>() as u32,
+        call: 0,
+        state_words: 1,
+        count: 1,
+        failed: u64::MAX,
+        parameters: parameters.as_ptr(),
+        parameter_count: parameters.len() as u64,
+        silence: 0,
+        sources: std::ptr::null(),
+        targets: std::ptr::null(),
+        weights: std::ptr::null(),
+        first_source: 0,
+        first_target: 0,
+        source_signals: std::ptr::null(),
+        sums: std::ptr::null_mut(),
+        vertices: &raw const vertex,
+        states: &raw mut state,
+        signals: &raw mut signal,
+        vertex_count: 1,
+        superstep: 0,
+        round: 0,
+        aggregate: aggregate.as_ptr(),
+        partial: partial.as_mut_ptr(),
+        signal_threshold: 0.0,
+        collect_threshold: 0.0,
+        score: 0.0,
+    };
+    // SAFETY: as in `program_of`; every pointer is to an array of the length that the call names.
+    unsafe { kernel(&raw mut context) };
+    state
+}
