@@ -49,13 +49,13 @@ impl Combiner for Total {
 }
 
 /// `signal` after an edge of `weight`.
-#[inline]
+#[inline(always)]
 fn float_along(along: Along, signal: f64, weight: f64) -> f64 {
     match along {
         Along::Unchanged => signal,
         Along::Plus => signal + weight,
         Along::Times => signal * weight,
-        // As in Python: of equal numbers, and of no numbers, the first.
+        // As in Python: of equal numbers, the first.
         Along::Least => {
             if weight < signal {
                 weight
@@ -73,18 +73,42 @@ fn float_along(along: Along, signal: f64, weight: f64) -> f64 {
     }
 }
 
-/// Every vertex signals in every superstep, and sums are collected.
-struct Sums;
+/// The weight of an edge is a float; signals of integers pass edges unchanged.
+#[inline(always)]
+fn unchanged<T>(_: Along, signal: T, _: f64) -> T {
+    signal
+}
 
-impl Shape for Sums {
+/// Changes along edges that are known at compile time, which makes the loop over edges faster;
+/// [`ANY`]: every change.
+const ANY: usize = 0;
+const UNCHANGED: usize = 1;
+const PLUS: usize = 2;
+const TIMES: usize = 3;
+
+/// The change along edges of the shape `KNOWN`, where that says it.
+#[inline(always)]
+fn known<const KNOWN: usize>(along: Along) -> Along {
+    match KNOWN {
+        UNCHANGED => Along::Unchanged,
+        PLUS => Along::Plus,
+        TIMES => Along::Times,
+        _ => along,
+    }
+}
+
+/// Every vertex signals in every superstep, and sums are collected.
+struct Sums<const KNOWN: usize>;
+
+impl<const KNOWN: usize> Shape for Sums<KNOWN> {
     type State = u64;
     type Combiner = Total;
     const MODE: Mode = Mode::Full;
     const NEEDS_DEGREES: bool = true;
 
-    #[inline]
+    #[inline(always)]
     fn along(along: Along, signal: f64, weight: f64) -> f64 {
-        float_along(along, signal, weight)
+        float_along(known::<KNOWN>(along), signal, weight)
     }
 }
 
@@ -92,9 +116,9 @@ impl Shape for Sums {
 /// collected.
 macro_rules! idempotent {
     ($($name:ident: $combiner:ty, $along:expr;)*) => {$(
-        struct $name;
+        struct $name<const KNOWN: usize>;
 
-        impl Shape for $name {
+        impl<const KNOWN: usize> Shape for $name<KNOWN> {
             type State = u64;
             type Combiner = $combiner;
             const MODE: Mode = Mode::Idempotent;
@@ -102,23 +126,20 @@ macro_rules! idempotent {
             const ASYNCHRONOUS: bool = true;
             const KEEPS_SILENCE: bool = true;
 
-            #[inline]
+            #[inline(always)]
             fn along(
                 along: Along,
                 signal: <$combiner as Combiner>::Signal,
                 weight: f64,
             ) -> <$combiner as Combiner>::Signal {
-                let is_silent = signal == <$combiner as Combiner>::SILENCE;
+                let along = known::<KNOWN>(along);
+                // An infinite signal stays so in a sum with a weight, which is finite.
+                let is_silent = !matches!(along, Along::Unchanged | Along::Plus)
+                    && signal == <$combiner as Combiner>::SILENCE;
                 if is_silent { signal } else { $along(along, signal, weight) }
             }
         }
     )*};
-}
-
-/// The weight of an edge is a float; signals of integers pass edges unchanged.
-#[inline]
-fn unchanged<T>(_: Along, signal: T, _: f64) -> T {
-    signal
 }
 
 idempotent! {
@@ -254,13 +275,23 @@ fn of_shape(
     options: &RunOptions,
     resources: &Resources,
 ) -> std::result::Result<Finished, Failure> {
+    let along = compiled.along();
     match (compiled.combiner.as_str(), compiled.float_signals) {
-        ("sum", true) => run_shape::<Sums>(compiled, graph, options, resources),
-        ("min", true) => run_shape::<LeastFloat>(compiled, graph, options, resources),
-        ("min", false) => run_shape::<LeastInteger>(compiled, graph, options, resources),
-        ("max", true) => run_shape::<GreatestFloat>(compiled, graph, options, resources),
-        ("max", false) => run_shape::<GreatestInteger>(compiled, graph, options, resources),
-        ("or", false) => run_shape::<Union>(compiled, graph, options, resources),
+        ("sum", true) => match along {
+            Some(Along::Unchanged) => {
+                run_shape::<Sums<UNCHANGED>>(compiled, graph, options, resources)
+            }
+            Some(Along::Times) => run_shape::<Sums<TIMES>>(compiled, graph, options, resources),
+            _ => run_shape::<Sums<ANY>>(compiled, graph, options, resources),
+        },
+        ("min", true) => match along {
+            Some(Along::Plus) => run_shape::<LeastFloat<PLUS>>(compiled, graph, options, resources),
+            _ => run_shape::<LeastFloat<ANY>>(compiled, graph, options, resources),
+        },
+        ("min", false) => run_shape::<LeastInteger<ANY>>(compiled, graph, options, resources),
+        ("max", true) => run_shape::<GreatestFloat<ANY>>(compiled, graph, options, resources),
+        ("max", false) => run_shape::<GreatestInteger<ANY>>(compiled, graph, options, resources),
+        ("or", false) => run_shape::<Union<ANY>>(compiled, graph, options, resources),
         (other, _) => {
             let what = format!("the combiner {other:?} does not fit the signals of the program");
             Err(Error::Usage(what).into())
