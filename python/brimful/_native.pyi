@@ -49,6 +49,7 @@ __all__ = [
     "require_disk",
     "require_import_budget",
     "run",
+    "run_compiled",
     "run_program",
     "stores",
 ]
@@ -202,6 +203,23 @@ def run_program(
     process_budget: bool,
     progress: Progress | None,
 ) -> States: ...
+def run_compiled(
+    graph: Graph,
+    compiled: dict[str, Any],
+    *,
+    mode: str,
+    max_supersteps: int | None,
+    weighted: bool,
+    checkpoint_every: str | None,
+    checkpoint_dir: str | os.PathLike[str] | None,
+    resume: bool,
+    identity: list[tuple[str, str]],
+    threads: int | None,
+    budget: int | None,
+    process_budget: bool,
+    reserve_bytes: int,
+    progress: Progress | None,
+) -> Result: ...
 
 @final
 class Graph:

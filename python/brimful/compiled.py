@@ -13,14 +13,18 @@ import math
 import struct
 import textwrap
 from collections import namedtuple
-from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from brimful.errors import ProgramError, UsageError
+from brimful.options.runs import CheckpointOptions, ProgramOptions, StepOptions
+from brimful.options.table import WorkOptions, checked, picked
 
 if TYPE_CHECKING:
+    from brimful.graph import GraphLike
+    from brimful.pregel import Pregel
     from brimful.program import Program
+    from brimful.result import Result
 
 #: The version of the kernel interface that the template below is written for.
 _ABI_VERSION = 1
@@ -91,7 +95,7 @@ def signal_of(self, state, degree):
     value = signal(self, {source}, 0, 1.0)
     if value is None:
         return silence
-    return signal_type(value)
+    return signal_type(plain(value))
 """
 
 
@@ -100,6 +104,50 @@ class Kernel(NamedTuple):
 
     description: dict[str, Any]
     code: object
+
+
+def run(graph: GraphLike, program: Program | Pregel, store: str, options: ProgramOptions) -> Result:
+    """Run a program compiled, on the disk path.
+
+    Raises:
+        UsageError: The program cannot be compiled, or an option is for stores.
+        ProgramError: A method raised an exception.
+    """
+    from brimful import _native
+    from brimful.graph import as_graph
+    from brimful.io.ingest import Resources
+    from brimful.program import Program, identity_of, thresholds_of
+    from brimful.result import Result
+
+    if not isinstance(program, Program):
+        raise UsageError(
+            f"{type(program).__name__} is a Pregel program, and only programs derived from "
+            'brimful.Program can be compiled; pass compile="never"'
+        )
+    for name, value in {"store": None if store == "memory" else store, **options}.items():
+        if name in ("store", "cache", "lists", "scheduler") and value is not None:
+            raise UsageError(f"a compiled program runs on shards, not on a store; leave {name} out")
+    chosen = checked(ProgramOptions, options, "run", ("serializer", "store"))
+    if chosen["mode"] == "async" and program.combiner == "sum":
+        raise UsageError('combiner "sum" needs supersteps in a compiled run; leave mode out')
+    resources = Resources(**picked(WorkOptions, chosen))
+    opened = as_graph(graph, resources)
+    saving = chosen["checkpoint_every"] is not None or chosen["resume"]
+    thresholds_of(program)
+    kernel = compiled(program, weighted=chosen["weighted"])
+    try:
+        native = _native.run_compiled(
+            opened.native,
+            kernel.description,
+            **picked(StepOptions, chosen),
+            **picked(CheckpointOptions, chosen),
+            identity=identity_of(program, "compiled", whole=saving),
+            reserve_bytes=0,
+            **vars(resources.on(opened)),
+        )
+    except ProgramError as error:
+        raise _failed(program, error) from error
+    return Result(native)
 
 
 def compiled(program: Program, *, weighted: bool) -> Kernel:
@@ -116,11 +164,11 @@ def compiled(program: Program, *, weighted: bool) -> Kernel:
         ) from error
     is_sum = program.combiner == "sum"
     _check_class(program)
-    methods = {name: getattr(type(program), name) for name in ("initial_state", "collect")}
-    methods["signal"], along = _without_weight(type(program).signal)
+    methods = {name: _method(program, name) for name in ("initial_state", "collect")}
+    methods["signal"], along = _without_weight(_method(program, "signal"))
     has_score = _overrides(program, "signal_score")
     if has_score:
-        methods["signal_score"] = type(program).signal_score
+        methods["signal_score"] = _method(program, "signal_score")
     names = _names(methods.values())
     if weighted and "degree" in names:
         raise UsageError(
@@ -140,7 +188,9 @@ def compiled(program: Program, *, weighted: bool) -> Kernel:
             f"{'floats' if isinstance(value, float) else 'integers'}[{at}], "
             for at, value in enumerate(fixed.values(), 1)
         ),
-        "first": "None, degree, None" if is_sum else "integers[0] + int64(vertex.external), None, None",
+        "first": "None, degree, None"
+        if is_sum
+        else "integers[0] + int64(vertex.external), None, None",
         "vertex": types.vertex_of("old"),
         "source": types.vertex_of("state"),
         "score": "signal_score(self, Scored(new, degree, old))"
@@ -167,7 +217,7 @@ def compiled(program: Program, *, weighted: bool) -> Kernel:
     return Kernel(description, code)
 
 
-def failed(program: Program, error: ProgramError) -> ProgramError:
+def _failed(program: Program, error: ProgramError) -> ProgramError:
     """Return the error of a compiled run, with the way to its traceback."""
     return ProgramError(
         f"a method of {type(program).__name__} raised an exception, which compiled code cannot "
@@ -202,6 +252,21 @@ def _check_class(program: Program) -> None:
             )
 
 
+def _method(program: Program, name: str) -> FunctionType:
+    """Return the function behind a method.
+
+    Raises:
+        UsageError: It is something else, such as a static method.
+    """
+    method = getattr(type(program), name)
+    if not isinstance(method, FunctionType):
+        raise UsageError(
+            f"{type(program).__name__}.{name} must be a plain method to be compiled; "
+            'write it as one, or pass compile="never"'
+        )
+    return method
+
+
 def _overrides(program: Program, method: str) -> bool:
     """Return whether the class of a program defines a method anew."""
     from brimful.program import Program
@@ -229,6 +294,11 @@ def _silence(combiner: str, *, is_float: bool) -> float | int:
     return greatest if combiner == "min" else least
 
 
+def _named(name: str, fields: tuple[str, ...]) -> Any:
+    """Return a class of named tuples, which Numba knows how to read."""
+    return namedtuple(name, fields)  # type: ignore[misc]
+
+
 class _Types:
     """The types of states and signals, as Numba infers them from the methods."""
 
@@ -242,13 +312,13 @@ class _Types:
         is_sum: bool,
     ) -> None:
         self._numba, self._methods, self._is_sum = numba, methods, is_sum
-        self._parameters = namedtuple("Parameters", names)  # type: ignore[misc] # noqa: PYI024
+        self._parameters = _named("Parameters", names)
         # Ids are not read in sums, as vertices without edges share one state there.
         first = ("state", "degree", "signalled") if is_sum else ("id", "state", "signalled")
-        self._first = namedtuple("Vertex", first)  # type: ignore[misc] # noqa: PYI024
+        self._first = _named("Vertex", first)
         later = ("state", "degree") if is_sum else ("state",)
-        self._later = namedtuple("Vertex", later)  # type: ignore[misc] # noqa: PYI024
-        self._scored = namedtuple("Vertex", ("state", "degree", "signalled"))  # noqa: PYI024
+        self._later = _named("Vertex", later)
+        self._scored = _named("Vertex", ("state", "degree", "signalled"))
         self._functions = {name: numba.njit(method) for name, method in methods.items()}
         floats = tuple(float(v) if isinstance(v, float) else int(v) for v in values)
         self._self = numba.typeof(self._parameters(*floats))
@@ -344,6 +414,15 @@ class _Types:
 
             return nb.types.voidptr(number), to_pointer
 
+        @nb.extending.intrinsic  # type: ignore[untyped-decorator]
+        def plain(context: Any, value: Any) -> Any:
+            number = value.type if isinstance(value, nb.types.Optional) else value
+
+            def to_number(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+                return target.cast(builder, arguments[0], signature.args[0], number)
+
+            return number(value), to_number
+
         def record(fields: str) -> Any:
             return np.dtype([tuple(field.split(":")) for field in fields.split()], align=True)
 
@@ -355,6 +434,7 @@ class _Types:
             "Later": self._later,
             "Scored": self._scored,
             "address": address,
+            "plain": plain,
             "carray": nb.carray,
             "int64": nb.int64,
             "float64": nb.float64,
@@ -364,7 +444,7 @@ class _Types:
             "silence": self.silence,
             "threshold": threshold,
         }
-        exec(source, names)  # noqa: S102
+        exec(source, names)
         names["signal_of"] = nb.njit(names["signal_of"])
         signature = nb.int32(nb.types.CPointer(context))
         return nb.cfunc(signature)(names["kernel"])
@@ -402,7 +482,7 @@ def _without_weight(method: FunctionType) -> tuple[FunctionType, str]:
         if isinstance(node, ast.Return) and node.value is not None:
             node.value = _stripped(node.value, weight, operations)
     left = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
-    if weight in left or len(operations) != 1:
+    if weight in left or len(operations) != 1 or "other" in operations:
         raise UsageError(
             f"{place} may use {weight} only in what it returns, as value + {weight}, value * "
             f"{weight}, min(value, {weight}) or max(value, {weight}), and in the same way each "
@@ -417,7 +497,7 @@ def _without_weight(method: FunctionType) -> tuple[FunctionType, str]:
     ast.increment_lineno(tree, code.co_firstlineno - 1)
     ast.fix_missing_locations(tree)
     names: dict[str, Any] = {}
-    exec(compile(tree, code.co_filename, "exec"), method.__globals__, names)  # noqa: S102
+    exec(compile(tree, code.co_filename, "exec"), method.__globals__, names)
     return names[function.name], operations.pop()
 
 
@@ -443,7 +523,8 @@ def _stripped(value: ast.expr, weight: str, operations: set[str]) -> ast.expr:
                 operations.add("other")
             return value
     others = [node for node in pair if not is_weight(node)]
-    operations.add(name if len(others) == 1 else "other")
+    if len(others) != 1:
+        operations.add("other")
+        return value
+    operations.add(name)
     return others[0]
-
-

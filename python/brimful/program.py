@@ -9,10 +9,10 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Unpack, overload
 
 from brimful.containers.bags import serializer_of
-from brimful.errors import ProgramError, UsageError
+from brimful.errors import UsageError
 from brimful.identity import dependencies
 from brimful.io.output import native_batches, write_table
 from brimful.options.described import EXPORT, described
@@ -108,10 +108,10 @@ class Program(ABC):
     #: those to one vertex; "latest": a vertex collects the latest signal of each edge every time.
     delivery: ClassVar[Literal["each", "combined", "latest"]] = "each"
 
-    #: How signals to one vertex become one: `collect` then receives a list of that one signal, also
-    #: with delivery "latest". None: by `combine`, or not at all. A compiled program needs one: "sum"
-    #: with delivery "latest" (a vertex collects the latest signals of all its edges), "min", "max"
-    #: and "or" (of bits) with delivery "combined".
+    #: How signals to one vertex become one: `collect` then receives a list of that one signal,
+    #: also with delivery "latest". None: by `combine`, or not at all. A compiled program needs
+    #: one: "sum" with delivery "latest" (a vertex collects the latest signals of all its edges),
+    #: "min", "max" and "or" (of bits) with delivery "combined".
     combiner: ClassVar[Literal["sum", "min", "max", "or"] | None] = None
 
     #: A vertex signals if its `signal_score` exceeds this.
@@ -515,6 +515,26 @@ class States(PerVertex[Any]):
         return f"brimful.States: {len(self):,} vertices, {self.stats['signals']:,} signals"
 
 
+@overload
+def run(
+    graph: GraphLike,
+    program: Program | Pregel,
+    *,
+    serializer: Literal["json", "str", "bytes", "pickle"] | Serializer = ...,
+    store: str = ...,
+    compile: Literal["never"] = ...,
+    **options: Unpack[ProgramOptions],
+) -> States: ...
+@overload
+def run(
+    graph: GraphLike,
+    program: Program,
+    *,
+    serializer: Literal["json", "str", "bytes", "pickle"] | Serializer = ...,
+    store: str = ...,
+    compile: Literal["numba"],
+    **options: Unpack[ProgramOptions],
+) -> Result: ...
 @shows_progress
 @described(RUN, "graph", "corrupt", "io")
 def run(
@@ -528,9 +548,11 @@ def run(
 ) -> States | Result:
     """Run a program written in Python on the vertices of a graph.
 
-    One thread makes all calls, some million a second: for graphs of some ten million edges; the
-    algorithms of this package are compiled. `threads` is for the import of `graph`. The ids and
-    states of all vertices come back in memory, within `budget`.
+    One thread makes all calls, some million a second: for graphs of some ten million edges.
+    `threads` is for the import of `graph`. The ids and states of all vertices come back in memory,
+    within `budget`. With `compile` "numba" the methods run on the disk path instead: on all
+    threads, nearly as fast as the algorithms of this package, and in any budget. The result is then
+    a `Result` with the column `state`.
 
     Objects of the program are a part of `budget`: the run measures the memory of the process while
     it creates them. A `BudgetError` in the middle of a run names the stores that need less.
@@ -553,6 +575,10 @@ def run(
             reads**: name it only for stores that you trust.
         store: Where vertices lie: "memory" (live objects, never serialized), "bytes" (records in
             memory) or "file:PATH" (records in a folder within PATH, which the run removes).
+        compile: "never" interprets the methods; "numba" compiles them (`pip install
+            "brimful[numba]"`). A compiled program has a `combiner`, states and signals of one
+            number each, and a `signal` that uses the weight only as in `value + weight`, `value *
+            weight`, `min(value, weight)` or `max(value, weight)`. It uses no store.
 
     Returns:
         The states, a mapping from vertices.
@@ -560,8 +586,8 @@ def run(
     Raises:
         ProgramError: A method raised an exception (`__cause__`), or the serializer cannot write an
             object; `vertex` is the vertex.
-        UsageError: The store, cache or serializer is unknown, or `weighted`, and the graph has no
-            weights.
+        UsageError: The store, cache or serializer is unknown; `weighted`, and the graph has no
+            weights; or the program cannot be compiled.
         BudgetError: The budget is too small; the message names one that works.
 
     >>> import brimful as bf, pyarrow as pa
@@ -590,7 +616,9 @@ def run(
     if compile not in ("numba", "never"):
         raise UsageError(f'compile must be "numba" or "never", not {shortened(compile)}')
     if compile == "numba":
-        return _run_compiled(graph, program, store, options)
+        from brimful import compiled
+
+        return compiled.run(graph, program, store, options)
     name, dumps, loads = serializer_of(serializer)
     chosen = checked(ProgramOptions, options, "run", ("serializer", "store"))
     place = {"url": store_url(store), "serializer": None}
@@ -600,7 +628,7 @@ def run(
     # One thread makes all calls: only one at a time can have the interpreter.
     del limits["threads"]
     saving = chosen["checkpoint_every"] is not None or chosen["resume"]
-    identity = _identity(program, name, whole=saving)
+    identity = identity_of(program, name, whole=saving)
     if isinstance(program, Pregel):
         called: Program = (adapter := PregelAdapter(program, opened.vertices))
         adapter.check(chosen["mode"], saving=saving)
@@ -610,7 +638,7 @@ def run(
         opened.native,
         called,
         delivery=called.delivery,
-        thresholds=_thresholds(called),
+        thresholds=thresholds_of(called),
         dumps=_checked(name, dumps),
         loads=loads,
         keeps_numbers=name in ("json", "pickle"),
@@ -626,52 +654,7 @@ def run(
     return States(states, is_pregel=adapter is not None)
 
 
-def _run_compiled(
-    graph: GraphLike, program: Program | Pregel, store: str, options: ProgramOptions
-) -> Result:
-    """Run a program compiled, on the disk path.
-
-    Raises:
-        UsageError: The program cannot be compiled, or an option is for stores.
-        ProgramError: A method raised an exception.
-    """
-    from brimful import _native, compiled
-    from brimful.graph import as_graph
-    from brimful.io.ingest import Resources
-    from brimful.result import Result
-
-    if not isinstance(program, Program):
-        raise UsageError(
-            f"{type(program).__name__} is a Pregel program, and only programs derived from "
-            'brimful.Program can be compiled; pass compile="never"'
-        )
-    for name, value in {"store": None if store == "memory" else store, **options}.items():
-        if name in ("store", "cache", "lists", "scheduler") and value is not None:
-            raise UsageError(f"a compiled program runs on shards, not on a store; leave {name} out")
-    chosen = checked(ProgramOptions, options, "run", ("serializer", "store"))
-    if chosen["mode"] == "async" and program.combiner == "sum":
-        raise UsageError('combiner "sum" needs supersteps in a compiled run; leave mode out')
-    resources = Resources(**picked(WorkOptions, chosen))
-    opened = as_graph(graph, resources)
-    saving = chosen["checkpoint_every"] is not None or chosen["resume"]
-    _thresholds(program)
-    kernel = compiled.compiled(program, weighted=chosen["weighted"])
-    try:
-        native = _native.run_compiled(
-            opened.native,
-            kernel.description,
-            **picked(StepOptions, chosen),
-            **picked(CheckpointOptions, chosen),
-            identity=_identity(program, "compiled", whole=saving),
-            reserve_bytes=0,
-            **vars(resources.on(opened)),
-        )
-    except ProgramError as error:
-        raise compiled.failed(program, error) from error
-    return Result(native)
-
-
-def _thresholds(program: Program) -> tuple[float, float]:
+def thresholds_of(program: Program) -> tuple[float, float]:
     """Return the signal and the collect threshold of a program.
 
     Raises:
@@ -684,7 +667,9 @@ def _thresholds(program: Program) -> tuple[float, float]:
     return float(found[0]), float(found[1])
 
 
-def _identity(program: Program | Pregel, serializer: str, *, whole: bool) -> list[tuple[str, str]]:
+def identity_of(
+    program: Program | Pregel, serializer: str, *, whole: bool
+) -> list[tuple[str, str]]:
     """Return names and values of everything besides the graph that states depend on.
 
     The class is first; unless `whole`, for checkpoints, it is all.

@@ -1,0 +1,303 @@
+"""Programs compiled by Numba give the answers of interpreted ones, on the disk path."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from networkx import MultiDiGraph, single_source_dijkstra_path_length
+
+import brimful as bf
+
+
+class Ranks(bf.Program):
+    """PageRank, unnormalized."""
+
+    delivery = "latest"
+    combiner = "sum"
+    signal_threshold = 1e-9
+
+    def __init__(self, damping: float = 0.85) -> None:
+        self.damping = damping
+
+    def initial_state(self, vertex: Any) -> Any:
+        return 1 - self.damping
+
+    def signal(self, source: Any, target: Any, weight: float) -> Any:
+        return source.state / source.degree
+
+    def collect(self, vertex: Any, signals: Any) -> Any:
+        return 1 - self.damping + self.damping * signals[0]
+
+    def signal_score(self, vertex: Any) -> Any:
+        return abs(vertex.state - (vertex.signalled or 0.0))
+
+
+class Distances(bf.Program):
+    """Lengths of shortest paths from a vertex."""
+
+    delivery = "combined"
+    combiner = "min"
+
+    def __init__(self, source: int) -> None:
+        self.source = source
+
+    def initial_state(self, vertex: Any) -> Any:
+        return 0.0 if vertex.id == self.source else math.inf
+
+    def signal(self, source: Any, target: Any, weight: float) -> Any:
+        return None if math.isinf(source.state) else source.state + weight
+
+    def collect(self, vertex: Any, signals: Any) -> Any:
+        return min(vertex.state, *signals)
+
+
+class Widest(bf.Program):
+    """The greatest least weight of a path from a vertex."""
+
+    delivery = "combined"
+    combiner = "max"
+
+    def __init__(self, source: int) -> None:
+        self.source = source
+
+    def initial_state(self, vertex: Any) -> Any:
+        return math.inf if vertex.id == self.source else 0.0
+
+    def signal(self, source: Any, target: Any, weight: float) -> Any:
+        return min(source.state, weight)
+
+    def collect(self, vertex: Any, signals: Any) -> Any:
+        return max(vertex.state, signals[0])
+
+
+class Least(bf.Program):
+    """The least id from which a vertex can be reached."""
+
+    delivery = "combined"
+    combiner = "min"
+
+    def initial_state(self, vertex: Any) -> Any:
+        return vertex.id
+
+    def signal(self, source: Any, target: Any, weight: float) -> Any:
+        return source.state
+
+    def collect(self, vertex: Any, signals: Any) -> Any:
+        return min(vertex.state, signals[0])
+
+
+class Greatest(Least):
+    """The greatest such id."""
+
+    combiner = "max"  # type: ignore[assignment]
+
+    def collect(self, vertex: Any, signals: Any) -> Any:
+        return max(vertex.state, signals[0])
+
+
+class Reached(bf.Program):
+    """The set of the first vertices from which a vertex can be reached, as bits."""
+
+    delivery = "combined"
+    combiner = "or"
+
+    def initial_state(self, vertex: Any) -> Any:
+        return 1 << vertex.id if vertex.id < 60 else 0
+
+    def signal(self, source: Any, target: Any, weight: float) -> Any:
+        return source.state
+
+    def collect(self, vertex: Any, signals: Any) -> Any:
+        return vertex.state | signals[0]
+
+
+class Flow(bf.Program):
+    """The sum of what the sources hold, by weight, once; a signal may be missing."""
+
+    delivery = "latest"
+    combiner = "sum"
+
+    def initial_state(self, vertex: Any) -> Any:
+        return 1.0
+
+    def signal(self, source: Any, target: Any, weight: float) -> Any:
+        return source.state * weight if source.state == 1.0 else None
+
+    def collect(self, vertex: Any, signals: Any) -> Any:
+        return 1.0
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> bf.Graph:
+    """Return 600 vertices, some of them isolated, with self-loops and parallel edges."""
+    random = np.random.default_rng(3)
+    source, target = random.integers(-9, 500, 1500), random.integers(-9, 500, 1500)
+    table = pa.table(
+        {"source": source, "target": target, "weight": random.integers(1, 9, 1500) / 4}
+    )
+    path = tmp_path_factory.mktemp("compiled")
+    edges = path / "edges.csv"
+    rows = zip(*(table[name].to_pylist() for name in table.column_names), strict=True)
+    edges.write_text("source,target,weight\n" + "".join(f"{s},{t},{w}\n" for s, t, w in rows))
+    return bf.read(str(edges))
+
+
+PROGRAMS = [
+    (Ranks(), False),
+    (Distances(7), False),
+    (Distances(7), True),
+    (Widest(7), True),
+    (Least(), False),
+    (Greatest(), False),
+    (Flow(), True),
+]
+
+
+@pytest.mark.parametrize(("program", "weighted"), PROGRAMS, ids=lambda it: type(it).__name__)
+def test_a_compiled_program_answers_as_an_interpreted_one(
+    graph: bf.Graph, program: bf.Program, weighted: bool
+) -> None:
+    compiled = bf.run(graph, program, compile="numba", weighted=weighted)
+    interpreted = bf.run(graph, program, weighted=weighted)
+    assert compiled.stats["variant"] == "compiled"
+    ours, theirs = dict(compiled), dict(interpreted)
+    assert list(ours) == list(theirs)
+    if isinstance(program, Ranks):
+        assert list(ours.values()) == pytest.approx(list(theirs.values()), abs=1e-7)
+    else:
+        assert ours == theirs
+        assert {type(value) for value in ours.values()} <= {
+            type(value) for value in theirs.values()
+        }
+
+
+def test_bits_travel(tmp_path: Path) -> None:
+    table = pa.table({"source": [0, 1, 2, 5], "target": [1, 2, 0, 1]})
+    with bf.Graph.from_arrow(table, path=str(tmp_path / "g.brimful")) as graph:
+        found = dict(bf.run(graph, Reached(), compile="numba"))
+        assert found == dict(bf.run(graph, Reached()))
+    assert found == {0: 0b100111, 1: 0b100111, 2: 0b100111, 5: 0b100000}
+
+
+def test_distances_are_those_of_networkx(graph: bf.Graph) -> None:
+    with bf.Graph.open(graph.path) as opened:
+        multi: MultiDiGraph = MultiDiGraph()
+        edges = opened.to_arrow()
+        multi.add_weighted_edges_from(
+            zip(*(edges[name].to_pylist() for name in ("source", "target", "weight")), strict=True)
+        )
+        expected = single_source_dijkstra_path_length(multi, 7)
+        found = bf.run(opened, Distances(7), compile="numba", weighted=True)
+    assert {v: d for v, d in found.items() if not math.isinf(d)} == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_results_are_the_same_bits_at_any_number_of_threads(graph: bf.Graph, threads: int) -> None:
+    one = bf.run(graph, Ranks(), compile="numba", threads=1, budget="2G")
+    other = bf.run(graph, Ranks(), compile="numba", threads=threads, budget="64M")
+    assert one.to_arrow().equals(other.to_arrow())
+
+
+def test_the_asynchronous_mode_finds_the_same_distances(graph: bf.Graph) -> None:
+    found = bf.run(graph, Distances(7), compile="numba", mode="async")
+    assert dict(found) == dict(bf.run(graph, Distances(7), compile="numba"))
+    with pytest.raises(bf.UsageError, match='combiner "sum" needs supersteps'):
+        bf.run(graph, Ranks(), compile="numba", mode="async")
+
+
+def test_a_run_goes_on_from_its_checkpoint(graph: bf.Graph, tmp_path: Path) -> None:
+    options: dict[str, Any] = {
+        "compile": "numba",
+        "checkpoint_every": 2,
+        "checkpoint_dir": str(tmp_path / "c"),
+    }
+    bf.run(graph, Ranks(), max_supersteps=6, **options)
+    resumed = bf.run(graph, Ranks(), max_supersteps=20, resume=True, **options)
+    assert resumed.stats["resumed_from"] == 6
+    whole = bf.run(graph, Ranks(), compile="numba", max_supersteps=20)
+    assert resumed.to_arrow().equals(whole.to_arrow())
+
+
+def test_a_program_that_does_not_end_is_stopped(graph: bf.Graph, tmp_path: Path) -> None:
+    class Swings(Ranks):
+        def collect(self, vertex: Any, signals: Any) -> Any:
+            return -vertex.state
+
+    table = pa.table({"source": [0, 1], "target": [1, 0]})
+    with bf.Graph.from_arrow(table, path=str(tmp_path / "g.brimful")) as small:
+        swung = bf.run(small, Swings(), compile="numba")
+    assert (swung.stats["supersteps"], swung.stats["converged"]) == (10_000, False)
+
+
+def refused(graph: bf.Graph, program: Any, match: str, **options: Any) -> None:
+    """Check that a program is refused before the run."""
+    with pytest.raises(bf.UsageError, match=match):
+        bf.run(graph, program, compile="numba", **options)
+
+
+def test_what_cannot_be_compiled_is_refused_with_the_reason(graph: bf.Graph) -> None:
+    class NoCombiner(Distances):
+        combiner = None  # type: ignore[assignment]
+
+    class Each(Distances):
+        delivery = "each"  # type: ignore[assignment]
+
+    class Target(Distances):
+        def signal(self, source: Any, target: Any, weight: float) -> Any:
+            return source.state + target
+
+    class Squared(Distances):
+        def signal(self, source: Any, target: Any, weight: float) -> Any:
+            return source.state + weight * weight
+
+    class Dicts(Distances):
+        def initial_state(self, vertex: Any) -> Any:
+            return {"distance": 1.0}
+
+    class Words(Distances):
+        def initial_state(self, vertex: Any) -> Any:
+            return "far"
+
+    class Scores(Distances):
+        def collect_score(self, vertex: Any, signals: Any) -> float:
+            return 1.0
+
+    class Own(Ranks):
+        def initial_state(self, vertex: Any) -> Any:
+            return float(vertex.id)
+
+    refused(graph, NoCombiner(1), "NoCombiner has no combiner")
+    refused(graph, Each(1), 'needs delivery "combined"')
+    refused(graph, Target(1), "reads target")
+    refused(graph, Squared(1), "may use weight only in what it returns")
+    refused(graph, Dicts(1), r"initial_state \(.*test_compiled.py, line \d+\)")
+    refused(graph, Words(1), "one number each")
+    refused(graph, Scores(1), "collect_score cannot be compiled")
+    refused(graph, Own(), r"Numba cannot compile initial_state .*'id'")
+    refused(graph, Ranks(), "vertex.degree in a weighted run", weighted=True)
+    refused(graph, Distances(1), "runs on shards, not on a store", store="bytes")
+    with pytest.raises(bf.UsageError, match='compile must be "numba" or "never"'):
+        bf.run(graph, Ranks(), compile="llvm")  # type: ignore[arg-type]
+
+
+def test_names_are_no_numbers(tmp_path: Path) -> None:
+    table = pa.table({"source": ["a"], "target": ["b"]})
+    with bf.Graph.from_arrow(table, path=str(tmp_path / "g.brimful")) as graph:
+        refused(graph, Least(), "because ids are strings")
+
+
+def test_an_exception_in_compiled_code_ends_the_run(graph: bf.Graph) -> None:
+    class Divides(Least):
+        def collect(self, vertex: Any, signals: Any) -> Any:
+            return vertex.state // (signals[0] - signals[0])
+
+    with pytest.raises(bf.ProgramError, match='pass compile="never" to see its traceback'):
+        bf.run(graph, Divides(), compile="numba")
+    with pytest.raises(bf.ProgramError) as raised:
+        bf.run(graph, Divides())
+    assert isinstance(raised.value.__cause__, ZeroDivisionError)
