@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -283,6 +284,13 @@ def test_what_cannot_be_compiled_is_refused_with_the_reason(graph: bf.Graph) -> 
     refused(graph, Distances(1), "runs on shards, not on a store", store="bytes")
     with pytest.raises(bf.UsageError, match='compile must be "numba" or "never"'):
         bf.run(graph, Ranks(), compile="llvm")  # type: ignore[arg-type]
+
+
+def test_without_numba_the_error_has_the_command(
+    graph: bf.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "numba", None)
+    refused(graph, Ranks(), r'pip install "brimful\[numba\]"')
 
 
 def test_names_are_no_numbers(tmp_path: Path) -> None:

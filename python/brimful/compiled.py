@@ -296,7 +296,7 @@ def _silence(combiner: str, *, is_float: bool) -> float | int:
 
 def _named(name: str, fields: tuple[str, ...]) -> Any:
     """Return a class of named tuples, which Numba knows how to read."""
-    return namedtuple(name, fields)  # type: ignore[misc]
+    return namedtuple(name, fields)
 
 
 class _Types:

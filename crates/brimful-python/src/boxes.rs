@@ -1,4 +1,4 @@
-//! `RecordBox`: records as bytes; `brimful.boxes` adds a dtype.
+//! `RecordBox`: records as bytes; `brimful.containers.boxes` adds a dtype.
 
 use std::path::PathBuf;
 

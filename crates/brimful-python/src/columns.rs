@@ -10,7 +10,7 @@ use pyo3::types::PyDict;
 
 use crate::errors::Failure;
 
-/// `brimful.import_options.EdgeColumns`.
+/// `brimful.options.imports.EdgeColumns`.
 #[derive(FromPyObject)]
 pub(crate) struct Wanted {
     source: Option<String>,

@@ -1,0 +1,178 @@
+"""`compiled`: programs in Python, compiled by Numba, beside the algorithms of the package.
+
+Run as a module (`GRAPH PROGRAM BUDGET`) it runs both in turns, checks that both find the same
+values, and prints their median seconds per superstep as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import brimful as bf
+from bench.command import Command
+from bench.session import Session
+from bench.table import Table, figure, target
+
+_SUPERSTEPS = 15
+_TURNS = 3
+#: A compiled program may take so many times as long as the algorithm.
+_MOST = 1.3
+_BUDGETS = ("2G", "300M")
+
+
+class Ranks(bf.Program):
+    """PageRank, unnormalized."""
+
+    delivery = "latest"
+    combiner = "sum"
+
+    def __init__(self, damping: float) -> None:
+        """Take the damping factor."""
+        self.damping = damping
+
+    def initial_state(self, vertex: Any) -> Any:
+        """Return the rank without signals."""
+        return 1 - self.damping
+
+    def signal(self, source: Any, target: Any, weight: float) -> Any:
+        """Return the share of an edge."""
+        return source.state / source.degree
+
+    def collect(self, vertex: Any, signals: Any) -> Any:
+        """Return the new rank."""
+        return 1 - self.damping + self.damping * signals[0]
+
+
+class Distances(bf.Program):
+    """Lengths of shortest paths from a vertex."""
+
+    delivery = "combined"
+    combiner = "min"
+
+    def __init__(self, source: int) -> None:
+        """Take the vertex."""
+        self.source = source
+
+    def initial_state(self, vertex: Any) -> Any:
+        """Return 0 at the source."""
+        return 0.0 if vertex.id == self.source else math.inf
+
+    def signal(self, source: Any, target: Any, weight: float) -> Any:
+        """Return the length of the path over an edge."""
+        return source.state + weight
+
+    def collect(self, vertex: Any, signals: Any) -> Any:
+        """Return the least length."""
+        return min(vertex.state, signals[0])
+
+
+class Least(bf.Program):
+    """The least id from which a vertex can be reached: of its component, on undirected graphs."""
+
+    delivery = "combined"
+    combiner = "min"
+
+    def initial_state(self, vertex: Any) -> Any:
+        """Return the id."""
+        return vertex.id
+
+    def signal(self, source: Any, target: Any, weight: float) -> Any:
+        """Return the label."""
+        return source.state
+
+    def collect(self, vertex: Any, signals: Any) -> Any:
+        """Return the least label."""
+        return min(vertex.state, signals[0])
+
+
+def tables(session: Session) -> Iterator[Table]:
+    """Yield one table: seconds per superstep of both, and their ratio."""
+    scale = session.size.medium_scale
+    table = Table(
+        f"compiled: programs in Python compiled by Numba, RMAT-{scale}",
+        "f64; median seconds per superstep, in turns with the algorithm",
+        ("program", "budget", "algorithm s", "compiled s", "ratio", "compilation s", "target"),
+    )
+    graph = str(session.rmat(scale))
+    for program in _PROGRAMS:
+        for budget in _BUDGETS:
+            [series] = session.measure(Command("bench.compiled", (graph, program, budget)))
+            ratio = series.median(lambda record: record["seconds"] / record["algorithm_seconds"])
+            table.row(
+                program,
+                budget,
+                figure(series, "algorithm_seconds", 4),
+                figure(series, "seconds", 4),
+                "-" if ratio is None else f"{ratio:.2f}",
+                figure(series, "compilation_seconds", 2),
+                "-" if ratio is None else target(session.size, ratio, _MOST),
+            )
+            table.ran(series)
+    table.notes.append(
+        "components: the program labels along edges only, the algorithm in both directions; their "
+        "values are not compared"
+    )
+    yield table
+
+
+Run = Callable[[], bf.Result]
+
+
+def _pagerank(graph: bf.Graph, options: dict[str, Any]) -> tuple[Run, Run]:
+    most = {"max_supersteps": _SUPERSTEPS, **options}
+    return (
+        lambda: bf.pagerank(graph, variant="unnormalized", tolerance=0, **most),
+        lambda: bf.run(graph, Ranks(0.85), compile="numba", **most),
+    )
+
+
+def _sssp(graph: bf.Graph, options: dict[str, Any]) -> tuple[Run, Run]:
+    [(source, _)] = bf.degrees(graph).top(1)
+    return (
+        lambda: bf.sssp(graph, source=source, **options),
+        lambda: bf.run(graph, Distances(source), compile="numba", **options),
+    )
+
+
+def _components(graph: bf.Graph, options: dict[str, Any]) -> tuple[Run, Run]:
+    return (
+        lambda: bf.connected_components(graph, method="propagation", **options),
+        lambda: bf.run(graph, Least(), compile="numba", **options),
+    )
+
+
+_PROGRAMS = {"pagerank": _pagerank, "sssp": _sssp, "components": _components}
+
+
+def main() -> int:
+    """Run both in turns; print their seconds."""
+    path, name, budget = sys.argv[1:]
+    with bf.Graph.open(path) as graph:
+        algorithm, compiled = _PROGRAMS[name](graph, {"budget": budget})
+        begin = time.perf_counter()
+        first = compiled()
+        compilation = time.perf_counter() - begin - first.stats["seconds"]
+        if name != "components":
+            known, found = (
+                run().to_arrow().column(1).fill_null(math.inf) for run in (algorithm, compiled)
+            )
+            if not all(map(math.isclose, known.to_pylist(), found.to_pylist())):
+                raise SystemExit(f"{name}: the values differ")
+            del known, found
+        seconds: dict[str, list[float]] = {"algorithm_seconds": [], "seconds": []}
+        for _ in range(_TURNS):
+            for key, run in zip(seconds, (algorithm, compiled), strict=True):
+                seconds[key].append(run().stats["superstep_median"])
+    medians = {key: statistics.median(values) for key, values in seconds.items()}
+    print(json.dumps({**medians, "compilation_seconds": compilation}))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
