@@ -1,4 +1,4 @@
-//! Runs of [gather programs](Gather), whose vertices read the states of all neighbours at once.
+//! Runs of [gather programs](crate::Gather), whose vertices read the states of all neighbours at once.
 
 mod checkpoint;
 mod lists;

@@ -8,7 +8,9 @@
 
 use crate::error::Result;
 use crate::vertex::combiner::Combiner;
-use crate::vertex::program::{BATCH, Batched, Globals, Program, SignalOf, SumOf, Vertex, Vertices};
+use crate::vertex::program::{
+    BATCH, Batched, Globals, Mode, Program, SignalOf, SumOf, Vertex, Vertices,
+};
 use crate::vertex::turn::{Partial, Thresholds, Turn};
 
 /// Lets vertices take a turn; `vertex` returns the vertex of each of `states`.
@@ -16,7 +18,7 @@ pub(crate) fn take_turns<P: Program>(
     batched: &dyn Batched<P>,
     turn: Turn<'_, SumOf<P>>,
     (states, signals): (&mut [P::State], &mut [SignalOf<P>]),
-    vertex: &dyn Fn(usize) -> Vertex,
+    vertex: &impl Fn(usize) -> Vertex,
     (globals, thresholds): (&Globals<P::Aggregate>, Thresholds),
     partial: &mut Partial<P::Aggregate>,
 ) -> Result<()> {
@@ -25,6 +27,15 @@ pub(crate) fn take_turns<P: Program>(
         states.chunks_mut(BATCH).zip(signals.chunks_mut(BATCH)).enumerate()
     {
         let range = index * BATCH..index * BATCH + states.len();
+        let is_idle = |sums: &[SumOf<P>]| sums.iter().all(|sum| *sum == P::Combiner::IDENTITY);
+        if let Turn::Collect(sums) = turn
+            && P::MODE != Mode::Full
+            && is_idle(&sums[range.clone()])
+        {
+            // Collecting the sum of no signals changes nothing.
+            signals.fill(P::Combiner::SILENCE);
+            continue;
+        }
         vertices.clear();
         vertices.extend(range.clone().map(vertex));
         batched.vertices(Vertices {
