@@ -14,12 +14,13 @@ PARALLEL := --numprocesses=2 --dist=loadfile
 # One interpreter for cargo and maturin, so that neither rebuilds what the other built.
 export PYO3_PYTHON := $(BIN)/python
 
-.PHONY: help demo test check build lint rust-test python-test layers bench miri loom nightly advisories clean
+.PHONY: help demo test test-servers check build lint rust-test python-test layers bench miri loom nightly advisories clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo [INPUT=file]  build, then rank a graph larger than its memory budget"
 	@echo "make test               everything that continuous integration runs"
+	@echo "make test-servers       stores in databases alone, with real servers (Java, Maven)"
 	@echo "make check              the quick part of it, for the everyday loop"
 	@echo "make bench              benchmarks of this machine (about 10 GB of disk)"
 	@echo "make nightly            loom, kills and failures by the hundred, hard limits on large graphs (hours)"
@@ -35,8 +36,11 @@ $(VENV)/.build: requirements/build.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/build.txt
 	@touch $@
 
-$(VENV)/.dev: requirements/build.txt requirements/dev.txt $(VENV)/.build
+# Berkeley DB is built from source, where its headers are.
+$(VENV)/.dev: requirements/build.txt requirements/dev.txt requirements/berkeleydb.txt $(VENV)/.build
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/berkeleydb.txt \
+	    || echo "berkeleydb cannot be built; its tests are skipped (apt install libdb-dev)"
 	@touch $@
 
 build: $(VENV)/.build
@@ -75,6 +79,10 @@ rust-test: $(VENV)/.build
 python-test: $(VENV)/.dev build
 	$(BIN)/python -m mypy.stubtest brimful._native --mypy-config-file pyproject.toml
 	$(BIN)/python -m pytest $(PARALLEL)
+
+# Stores in databases, with real servers: part of `make test`.
+test-servers: $(VENV)/.dev build
+	$(BIN)/python -m pytest tests/test_databases.py
 
 test: lint layers rust-test python-test
 	@echo "make test: all passed"

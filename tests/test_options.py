@@ -91,6 +91,7 @@ def test_a_new_option_is_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalog, "StoreOptions", MadeOptions)
     assert made(None, evict_from="back", cache="lru:3")["store"] == {
         "url": None,
+        "opener": None,
         "serializer": None,
         "cache": "lru:3",
         "lists": None,

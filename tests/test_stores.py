@@ -189,8 +189,8 @@ def test_a_folder_is_made_below_the_working_directory(
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--store", "byte"], 'there is no store "byte"; use memory, bytes or file:PATH'),
-        (["--store", "mongo:x"], "use memory, bytes or file:PATH"),
+        (["--store", "byte"], 'there is no store "byte"; use memory, bytes, file:PATH'),
+        (["--store", "mongo:x"], "use memory, bytes, file:PATH"),
         (["--store", "file:"], "write file:PATH"),
         (["--store", "bytes:5"], "takes nothing after its name"),
         (["--store", "memory", "--serializer", "compact"], "keeps live vertices"),

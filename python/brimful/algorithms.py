@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, Unpack
 
-from brimful.catalog import algorithms, asked
+from brimful.catalog import algorithms, asked, opened
 from brimful.graph import GraphLike, as_graph
 from brimful.io.ingest import Resources
 from brimful.options.described import RUN_ERRORS, described
@@ -488,13 +488,14 @@ def _run(
     options = checked(AlgorithmOptions, given, algorithm, own)
     wanted = asked(algorithm, params, options)
     resources = Resources(**picked(WorkOptions, options))
-    opened = as_graph(graph, resources)
-    result = _native.run(
-        opened.native,
-        wanted,
-        **picked(CheckpointOptions, options),
-        **vars(resources.on(opened)),
-        reserve_bytes=0,
-    )
+    known = as_graph(graph, resources)
+    with opened(wanted["store"]):
+        result = _native.run(
+            known.native,
+            wanted,
+            **picked(CheckpointOptions, options),
+            **vars(resources.on(known)),
+            reserve_bytes=0,
+        )
     result.discard_checkpoints()
     return Result(result)

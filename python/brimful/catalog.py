@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
 
@@ -43,8 +44,26 @@ def asked(
         "algorithm": algorithm,
         "params": dict(params),
         **picked(RequestOptions, options),
-        "store": {"url": store.pop("store"), **store},
+        "store": place(store.pop("store")) | store,
     }
+
+
+def place(url: str | None) -> dict[str, Any]:
+    """Return the URL of a store without its secrets, and its opener if brimful does not open it.
+
+    Raises:
+        UsageError: There is no such store.
+    """
+    from brimful.stores.registry import opener
+
+    found = None if url is None else opener(url)
+    return {"url": url if found is None else found.url, "opener": found}
+
+
+def opened(store: Mapping[str, Any]) -> AbstractContextManager[object]:
+    """Return the context of a run on a store of `place`: at its end its records are removed."""
+    found = store["opener"]
+    return nullcontext() if found is None else found
 
 
 def check_parameters(algorithm: str, params: Mapping[str, object]) -> None:

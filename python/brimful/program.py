@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Unpack, overload
 
+from brimful.catalog import opened, place
 from brimful.containers.bags import serializer_of
 from brimful.errors import UsageError
 from brimful.identity import dependencies
@@ -621,34 +622,35 @@ def run(
         return compiled.run(graph, program, store, options)
     name, dumps, loads = serializer_of(serializer)
     chosen = checked(ProgramOptions, options, "run", ("serializer", "store"))
-    place = {"url": store_url(store), "serializer": None}
+    where = place(store_url(store)) | {"serializer": None}
     resources = Resources(**picked(WorkOptions, chosen))
-    opened = as_graph(graph, resources)
-    limits = vars(resources.on(opened))
+    known = as_graph(graph, resources)
+    limits = vars(resources.on(known))
     # One thread makes all calls: only one at a time can have the interpreter.
     del limits["threads"]
     saving = chosen["checkpoint_every"] is not None or chosen["resume"]
     identity = identity_of(program, name, whole=saving)
     if isinstance(program, Pregel):
-        called: Program = (adapter := PregelAdapter(program, opened.vertices))
+        called: Program = (adapter := PregelAdapter(program, known.vertices))
         adapter.check(chosen["mode"], saving=saving)
     else:
         called, adapter = program if program.combiner is None else _Combining(program), None
-    states = _native.run_program(
-        opened.native,
-        called,
-        delivery=called.delivery,
-        thresholds=thresholds_of(called),
-        dumps=_checked(name, dumps),
-        loads=loads,
-        keeps_numbers=name in ("json", "pickle"),
-        next_superstep=adapter.next_superstep if adapter else None,
-        **picked(StepOptions, chosen),
-        store=place | picked(StoreOptions, chosen),
-        **picked(CheckpointOptions, chosen),
-        identity=identity,
-        **limits,
-    )
+    with opened(where):
+        states = _native.run_program(
+            known.native,
+            called,
+            delivery=called.delivery,
+            thresholds=thresholds_of(called),
+            dumps=_checked(name, dumps),
+            loads=loads,
+            keeps_numbers=name in ("json", "pickle"),
+            next_superstep=adapter.next_superstep if adapter else None,
+            **picked(StepOptions, chosen),
+            store=where | picked(StoreOptions, chosen),
+            **picked(CheckpointOptions, chosen),
+            identity=identity,
+            **limits,
+        )
     if adapter:
         adapter.check_master()
     return States(states, is_pregel=adapter is not None)

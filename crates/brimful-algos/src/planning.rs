@@ -5,13 +5,11 @@ use brimful_engine::plan::extent::Extent;
 use brimful_engine::plan::forecast::{Forecast, Setting, Steps};
 use brimful_engine::plan::needs::{GatherNeeds, Needs};
 use brimful_engine::{Gather, Program};
-use brimful_execution::from_graph::StoreOptions;
 use brimful_execution::numeric;
 use brimful_execution::numeric::forecast::{Planned, Taken};
 use brimful_graph::build::sizes::Sizes;
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
-use brimful_vertices::Schemes;
 
 use crate::Result;
 use crate::diameter::supersteps_across;
@@ -137,8 +135,7 @@ impl<'p> Planner<'p> {
             Subject::Graph(graph) => (graph.vertices(), graph.description().directed),
             Subject::Sizes(sizes) => (sizes.vertices, !sizes.undirected),
         };
-        let stores =
-            StoreOptions { store: &store.url, schemes: &Schemes::default(), cache: store.cache };
+        let stores = store.options();
         let (weighted, workers) = (extent.weighted, self.workers);
         let hubs = match self.subject {
             Subject::Graph(graph) => {

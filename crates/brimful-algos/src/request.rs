@@ -66,10 +66,12 @@ pub struct Request {
 }
 
 /// A store of vertices, and its options.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct StoreChoice {
-    /// URL of the store, see [`Schemes`].
+    /// URL of the store.
     pub url: String,
+    /// The stores that there are.
+    pub schemes: Arc<Schemes>,
     /// Name of the serializer of vertices (see [`brimful_vertices::serializer::named()`]); `None`: the
     /// layout in memory.
     pub serializer: Option<String>,
@@ -82,6 +84,11 @@ pub struct StoreChoice {
 }
 
 impl StoreChoice {
+    /// The store, for the execution.
+    pub fn options(&self) -> StoreOptions<'_> {
+        StoreOptions { store: &self.url, schemes: &self.schemes, cache: self.cache }
+    }
+
     /// The mode of the run.
     ///
     /// # Errors
@@ -210,9 +217,8 @@ impl Request {
         let (output, store) = match &self.store {
             None => (engine::run(program, graph, &options, resources)?, None),
             Some(store) => {
-                let schemes = &Schemes::default();
                 let options = NumericOptions {
-                    stores: StoreOptions { store: &store.url, schemes, cache: store.cache },
+                    stores: store.options(),
                     serializer: store.serializer.as_deref(),
                     mode: store.mode(self.asynchronous)?,
                     lists: store.lists,

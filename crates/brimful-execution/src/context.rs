@@ -248,6 +248,11 @@ impl<P: VertexProgram> WorkerContext<P> {
         element(&mut self.to_signal, place, "to-signal list")?.take()
     }
 
+    /// The serialized ids of up to `most` vertices that are next in that list.
+    pub(crate) fn next_due(&self, place: usize, most: usize) -> impl Iterator<Item = &[u8]> {
+        self.to_signal.get(place).into_iter().flat_map(move |list| list.upcoming(most))
+    }
+
     /// True if a score is not below the average of that list.
     pub(crate) fn is_average(&self, place: usize, score: f64) -> bool {
         self.to_signal.get(place).is_none_or(|list| list.is_average(score))

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use brimful_graph::{Graph, Index};
 use brimful_store::Budget;
-use brimful_vertices::Growth;
+use brimful_vertices::{Growth, Place};
 
 use crate::error::Result;
 use crate::options::StoreOptions;
@@ -42,9 +42,9 @@ impl Copies {
         // loan they are the vertex, the record that is written, and the one that is gathered with
         // others; on disk also the record that was read, its value, and the link that is stored.
         let StoreOptions { store, schemes, cache } = *stores;
-        let copies = if schemes.folder(store)?.is_some() {
+        let copies = if schemes.place(store)?.has_share() {
             6
-        } else if schemes.keeps_records(store)? {
+        } else if schemes.place(store)? != Place::Live {
             3
         } else {
             2

@@ -29,6 +29,7 @@ use brimful_engine::{Output, Program, Reason, RunOptions};
 use brimful_graph::{Graph, Index};
 use brimful_store::scratch::ScratchArray;
 use brimful_store::{Error as StoreError, Resources};
+use brimful_vertices::Place;
 use brimful_vertices::serializer::named;
 
 use crate::error::{Error, Result};
@@ -88,7 +89,7 @@ fn run_in<P: Program>(
 ) -> Result<(Output<P>, ExecutionStats)> {
     options.run.check_weights(graph)?;
     if options.serializer.is_some()
-        && !options.stores.schemes.keeps_records(options.stores.store)?
+        && options.stores.schemes.place(options.stores.store)? == Place::Live
     {
         return Err(Error::Usage(format!(
             "the store {:?} keeps live vertices, which no serializer writes; leave the serializer out",
@@ -108,7 +109,7 @@ fn run_in<P: Program>(
                 .into(),
         ));
     }
-    if options.stores.schemes.folder(options.stores.store)?.is_some() {
+    if options.stores.schemes.place(options.stores.store)?.has_share() {
         // A store on disk reserves its share of the budget from the start, so later stages cannot
         // use it.
         let bytes = minimum_bytes(program, graph, options, resources)?;

@@ -21,7 +21,7 @@ use crate::options::{ExecutionOptions, ListLocation, RunLimits, RunMode, Schedul
 use crate::partitioner::{Partitioner, assign};
 use crate::program::{COLLECT_THRESHOLD, SIGNAL_THRESHOLD, VertexOf, VertexProgram};
 use crate::stats::ExecutionStats;
-use crate::worker::Worker;
+use crate::worker::{Announced, Worker};
 use crate::{asynchronous, synchronous};
 
 /// Bytes of a full packet, and of a queue of packets.
@@ -112,6 +112,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
                 stores,
                 context,
                 incoming: IncomingSignals::new(&resources.budget)?,
+                announced: Announced::default(),
                 is_fresh: true,
             }))
         };

@@ -3,7 +3,7 @@
 //! Invariant: only its worker touches a partition. A program fails or panics within a loan, which
 //! then ends with an error, so the store stays intact.
 
-use brimful_vertices::{Loan, Stored, VertexStore};
+use brimful_vertices::{Field, Loan, Stored, VertexStore};
 
 use crate::context::{Phase, WorkerContext};
 use crate::error::{Error, Result, catch, element};
@@ -15,6 +15,8 @@ pub(crate) struct Worker<P: VertexProgram, S> {
     pub(crate) stores: Vec<S>,
     pub(crate) context: WorkerContext<P>,
     pub(crate) incoming: IncomingSignals<P>,
+    /// Vertices of each store that it knows it will lend next.
+    pub(crate) announced: Announced,
     /// True if the vertices have not yet decided whether they signal.
     pub(crate) is_fresh: bool,
 }
@@ -27,6 +29,44 @@ pub(crate) enum After {
     Signalled,
     /// It will signal, with this score.
     Due(f64),
+}
+
+/// The announcements to the stores, which read announced vertices together. Those that collect and
+/// those that signal come from different lists.
+#[derive(Debug, Default)]
+pub(crate) struct Announced {
+    collecting: Vec<usize>,
+    signalling: Vec<usize>,
+    key: Vec<u8>,
+}
+
+impl Announced {
+    /// Announces to `store` the vertex `id` and those that follow it, unless that is done.
+    fn announce<'k, V: Stored, S: VertexStore<V>, K: Iterator<Item = &'k [u8]>>(
+        left: &mut Vec<usize>,
+        key: &'k mut Vec<u8>,
+        (store, place): (&mut S, usize),
+        id: &V::Id,
+        upcoming: impl FnOnce(usize) -> K,
+    ) -> Result<()> {
+        let most = store.lookahead();
+        if most == 0 {
+            return Ok(());
+        }
+        if left.len() <= place {
+            left.resize(place + 1, 0);
+        }
+        let left = element(left, place, "store")?;
+        if *left > 0 {
+            *left -= 1;
+            return Ok(());
+        }
+        key.clear();
+        id.write(key);
+        let keys: Vec<&[u8]> = std::iter::once(key.as_slice()).chain(upcoming(most - 1)).collect();
+        *left = keys.len() - 1;
+        Ok(store.prefetch(&keys)?)
+    }
 }
 
 impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
@@ -61,8 +101,11 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
 
     /// Lets a vertex signal, if its score still exceeds the threshold.
     pub(crate) fn signal(&mut self, phase: &Phase<'_, P>, place: usize, id: &P::Id) -> Result<()> {
-        let Self { stores, context, .. } = self;
+        let Self { stores, context, announced, .. } = self;
         let store = element(stores, place, "store")?;
+        let Announced { signalling, key, .. } = announced;
+        let upcoming = |most| context.next_due(place, most);
+        Announced::announce::<VertexOf<P>, _, _>(signalling, key, (store, place), id, upcoming)?;
         // A removed vertex does not signal.
         store.lend(id, &mut |vertex| {
             guard("signal", vertex, |vertex| {
@@ -83,10 +126,13 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
         place: usize,
         at_once: bool,
     ) -> Result<Option<(P::Id, After)>> {
-        let Self { stores, context, incoming, .. } = self;
+        let Self { stores, context, incoming, announced, .. } = self;
         let mailbox = element(&mut context.mailboxes, place, "mailbox")?;
         let Some(id) = mailbox.take(phase.program, incoming)? else { return Ok(None) };
         let store = element(stores, place, "store")?;
+        let Announced { collecting, key, .. } = announced;
+        let upcoming = |most| mailbox.upcoming(most);
+        Announced::announce::<VertexOf<P>, _, _>(collecting, key, (store, place), &id, upcoming)?;
         let mut after = After::Nothing;
         let mut collect = |vertex: &mut Loan<'_, VertexOf<P>>| {
             after = guard("collect", vertex, |vertex| {

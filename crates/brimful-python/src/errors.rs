@@ -4,7 +4,7 @@ use brimful::execution::Error;
 use brimful::store::{Error as StoreError, ErrorKind};
 use brimful::vertices::Error as VerticesError;
 use brimful::{collections, graph};
-use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
 use pyo3::prelude::*;
 
 use crate::raised::Raised;
@@ -65,6 +65,17 @@ fn to_python(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         Error::Store(StoreError::Budget { needed, .. }) => class.call1((message, *needed))?,
         Error::Store(StoreError::Io { source, .. }) => {
             class.call1((message, source.raw_os_error()))?
+        }
+        Error::Vertices(VerticesError::Plugin { source, .. })
+            if let Some(raised) = source.downcast_ref::<PyErr>() =>
+        {
+            let own = py.import("brimful.errors")?.getattr("BrimfulError")?;
+            if raised.value(py).is_instance(&own)? || !raised.is_instance_of::<PyException>(py) {
+                return Ok(raised.clone_ref(py));
+            }
+            let error = class.call1((message,))?;
+            error.setattr("__cause__", raised.clone_ref(py).into_value(py))?;
+            error
         }
         Error::Program { vertex, source, .. } => {
             let raised = source.downcast_ref::<Raised>();

@@ -18,6 +18,7 @@ mod log;
 mod look;
 mod lookup;
 mod plan;
+mod plugin;
 mod program;
 mod raised;
 mod request;
@@ -51,6 +52,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run::algorithms, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
     module.add_function(wrap_pyfunction!(run::stores, module)?)?;
+    module.add_function(wrap_pyfunction!(plugin::check_store, module)?)?;
     module.add_function(wrap_pyfunction!(plan::plan, module)?)?;
     module.add_function(wrap_pyfunction!(plan::plan_import, module)?)?;
     module.add_function(wrap_pyfunction!(imports::require_import_budget, module)?)?;

@@ -20,13 +20,14 @@ use brimful::execution::from_graph::{StoreOptions, by_external_id, of_one_run, s
 use brimful::execution::{Delivery, Error, ExecutionOptions, ExecutionStats, RunLimits, RunMode};
 use brimful::graph::Graph as Inner;
 use brimful::store::Resources;
-use brimful::vertices::{Field, Growth, Schemes};
+use brimful::vertices::{Field, Growth, Place};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::call::{self, with_resources};
+use crate::call;
 use crate::errors::Failure;
 use crate::graph::{Graph, Stream};
+use crate::plugin::with_store;
 use crate::request::{Store, checkpoint_options, where_to_go_on};
 use crate::run::store_figures;
 use crate::vertex::Vertex;
@@ -124,7 +125,7 @@ pub(crate) fn run_program(
     // One thread makes all calls: only one at a time can have the interpreter.
     let limits = call::Limits { threads: Some(1), budget, process_budget, reserve_bytes: 0 };
     let run = |resources: &Resources| {
-        let is_live = !Schemes::default().keeps_records(&choice.url).map_err(Error::from)?;
+        let is_live = choice.schemes.place(&choice.url).map_err(Error::from)? == Place::Live;
         let memory = MemoryWatch::new(&resources.budget, process_budget);
         let values = Values::new((dumps, loads), (is_live, keeps_numbers), memory);
         let ids = Arc::new(Ids::new(&inner, resources)?);
@@ -138,8 +139,9 @@ pub(crate) fn run_program(
             resources,
         )?)
     };
-    let (mut states, done, resumed_from) = with_resources(py, progress, limits, run)
-        .map_err(|error| where_to_go_on(py, error, folder.as_deref()))?;
+    let (mut states, done, resumed_from) =
+        with_store(py, progress, limits, store.opener.as_ref(), run)
+            .map_err(|error| where_to_go_on(py, error, folder.as_deref()))?;
     let out = PyDict::new(py);
     out.set_item("mode", mode)?;
     out.set_item("supersteps", done.supersteps)?;
@@ -164,9 +166,8 @@ fn run(
 ) -> Result<(States, ExecutionStats, Option<u64>), Error> {
     let (ids, values) = (Arc::clone(&program.ids), Arc::clone(&program.values));
     let superstep = Arc::clone(&program.superstep);
-    let schemes = Schemes::default();
-    let (url, _folder) = of_one_run(&store.url, &schemes)?;
-    let stores = StoreOptions { store: &url, schemes: &schemes, cache: store.cache };
+    let (url, _folder) = of_one_run(&store.url, &store.schemes)?;
+    let stores = StoreOptions { store: &url, ..store.options() };
     let lists = ExecutionOptions {
         signal_threshold: Some(settings.signal_threshold),
         collect_threshold: Some(settings.collect_threshold),

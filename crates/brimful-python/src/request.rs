@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::Failure;
+use crate::plugin::schemes;
 use crate::vertex::Vertex;
 
 /// The request for an algorithm, as given from Python.
@@ -105,6 +106,8 @@ pub(crate) struct Store {
     pub(crate) cache: Option<String>,
     pub(crate) lists: Option<String>,
     pub(crate) scheduler: Option<String>,
+    /// Opens the partitions of a store written in Python.
+    pub(crate) opener: Option<Py<PyAny>>,
 }
 
 impl Store {
@@ -127,6 +130,9 @@ impl Store {
         };
         let parsed = StoreChoice {
             url: url.clone(),
+            schemes: schemes(self.opener.as_ref()).map_err(|error| {
+                EngineError::Usage(format!("the store {url:?} cannot be opened: {error}"))
+            })?,
             serializer: self.serializer.clone(),
             cache: self.cache.as_deref().map(str::parse).transpose()?,
             lists: self.lists.as_deref().map(str::parse).transpose()?.unwrap_or_default(),

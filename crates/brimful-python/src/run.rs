@@ -18,11 +18,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 
 use crate::arrow_out::{ResultReader, capsule};
-use crate::call::{Limits, with_job, with_resources};
+use crate::call::{Limits, with_job};
 use crate::errors::Failure;
 use crate::figures::{bytes_moved, phases};
 use crate::graph::Graph;
 use crate::plan::Prediction;
+use crate::plugin::with_store;
 use crate::request::{Asked, Store, checkpoint_options, request, where_to_go_on};
 use crate::vertex::{Shown, Vertex};
 
@@ -70,8 +71,8 @@ pub(crate) fn algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
 
 /// The forms of store URLs; PATH stands for the folder of a store on disk.
 #[pyfunction]
-pub(crate) fn stores() -> Vec<&'static str> {
-    Schemes::default().forms().collect()
+pub(crate) fn stores() -> Vec<String> {
+    Schemes::default().forms().map(str::to_owned).collect()
 }
 
 /// Runs an algorithm on a graph.
@@ -100,7 +101,8 @@ pub(crate) fn run<'py>(
     // A run without a forecast is still valid.
     let forecast = Prediction::new(&request, Subject::Graph(&inner), limits).ok();
     let folder = request.checkpoints.as_ref().map(|chosen| chosen.folder.clone());
-    let (finished, scratch) = with_resources(py, progress, limits, |resources| {
+    let opener = asked.store.opener.as_ref();
+    let (finished, scratch) = with_store(py, progress, limits, opener, |resources| {
         let finished = run_request(&request, &inner, resources)?;
         Ok((finished, resources.job.traffic().most_scratch()))
     })

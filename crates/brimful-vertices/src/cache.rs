@@ -23,6 +23,7 @@ pub use score::Score;
 use shelf::Shelf;
 
 use crate::error::{Error, Result};
+use crate::field::Field;
 use crate::serializer::Serializer;
 use crate::store::partition_chunk::PartitionChunk;
 use crate::store::{Borrower, CacheStats, StoreStats, VertexStore};
@@ -74,7 +75,7 @@ impl<T: VertexStore<V>, V: Stored, P: EvictionPolicy> Cache<T, V, P> {
     /// Writes the vertex in `slot`, if it is newer than in the store below.
     fn write(&mut self, slot: usize) -> Result<()> {
         if let Some(vertex) = self.shelf.dirty(slot) {
-            self.store.put(vertex)?;
+            self.store.replace(vertex)?;
             self.shelf.is_clean(slot);
             self.stats.written += 1;
         }
@@ -140,6 +141,17 @@ impl<T: VertexStore<V>, V: Stored, P: EvictionPolicy> VertexStore<V> for Cache<T
                 self.admit(vertex.clone()).map(drop)
             }
         }
+    }
+
+    fn lookahead(&self) -> usize {
+        self.store.lookahead()
+    }
+
+    fn prefetch(&mut self, keys: &[&[u8]]) -> Result<()> {
+        let is_cached =
+            |mut key: &[u8]| V::Id::read(&mut key).is_some_and(|id| self.shelf.find(&id).is_some());
+        let new: Vec<&[u8]> = keys.iter().copied().filter(|key| !is_cached(key)).collect();
+        self.store.prefetch(&new)
     }
 
     #[inline]

@@ -47,6 +47,14 @@ pub enum Error {
     /// The error of a borrower, which its store passes on unchanged.
     #[error(transparent)]
     Borrower(Box<dyn std::error::Error + Send + Sync>),
+    /// An error of a store from outside.
+    #[error("the store {store}: {source}")]
+    Plugin {
+        /// The name of the store.
+        store: String,
+        /// The error, as the store raised it.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// An invalid call.
     #[error("{0}")]
     Usage(String),
@@ -97,6 +105,7 @@ impl Error {
             Self::Collection(error) => error.kind(),
             Self::Unserializable { .. } => ErrorKind::Input,
             Self::Unreadable { .. } | Self::PartitionChunk(_) => ErrorKind::Corrupt,
+            Self::Plugin { .. } => ErrorKind::Io,
             Self::Borrower(_) => ErrorKind::Program,
             Self::Usage(_) => ErrorKind::Usage,
         }

@@ -5,6 +5,7 @@
 //!   records.
 //! - [`record_store`]: bytes by key, the interface for authors of stores; [`mod@bytes`]: in memory,
 //!   in an `arena`; [`mod@file`]: on disk.
+//! - [`bulk`]: databases as stores of records, in batches.
 //! - [`serializer`]: the conversion of vertices to records and back.
 //! - [`partition_chunk`]: whole partitions as bytes.
 //! - [`open`]: stores by name; [`cache`]: live vertices over any store.
@@ -13,6 +14,7 @@
 //! - [`error`]: the errors of all these.
 
 mod arena;
+pub mod bulk;
 pub mod bytes;
 pub mod cache;
 pub mod conformance;
@@ -30,6 +32,7 @@ pub mod serializer;
 pub mod store;
 pub mod vertex;
 
+pub use bulk::{Buffered, BulkStore};
 pub use bytes::BytesStore;
 pub use cache::{Cache, Lru, Score};
 pub use error::{Error, Result};
@@ -39,7 +42,7 @@ pub use growth::Growth;
 pub use id::{AnyId, Id};
 pub use index::index_bytes;
 pub use memory::MemoryStore;
-pub use open::{PartitionOptions, Schemes};
+pub use open::{PartitionOptions, Place, Schemes};
 pub use record_store::RecordStore;
 pub use serialized::Serialized;
 pub use serializer::Serializer;

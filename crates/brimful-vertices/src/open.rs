@@ -33,17 +33,36 @@ pub struct PartitionOptions {
 type OpenRecords =
     Box<dyn Fn(&str, &PartitionOptions) -> Result<Box<dyn RecordStore>> + Send + Sync>;
 
+/// Where a store keeps its vertices, which decides about its memory and its remains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Live vertices in memory, which have no serializer.
+    Live,
+    /// Records in memory.
+    Memory,
+    /// Records in a folder, with a fixed share of the budget.
+    Folder,
+    /// Records in a database, with a fixed share of the budget.
+    Database,
+}
+
+impl Place {
+    /// True if the store has a fixed share of the budget.
+    pub fn has_share(self) -> bool {
+        matches!(self, Self::Folder | Self::Database)
+    }
+}
+
 struct Scheme {
-    name: &'static str,
+    name: String,
     /// The form of the URL: `file:PATH`.
-    form: &'static str,
-    /// The most partitions of a run on a store in a folder, which keeps files open for each.
-    most_partitions: Option<usize>,
+    form: String,
+    place: Place,
     open: OpenRecords,
 }
 
-/// The most partitions on disk: each has a file, of the [`brimful_store::device::MAX_OPEN_FILES`]
-/// of the process.
+/// The most partitions of a store on disk or in a database: each has a file, of the
+/// [`brimful_store::device::MAX_OPEN_FILES`] of the process, or a connection.
 const MOST_ON_DISK: usize = 8;
 
 /// The stores that there are, by name.
@@ -68,16 +87,22 @@ pub struct Schemes {
 
 const MEMORY: &str = "memory";
 
+impl std::fmt::Debug for Schemes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.forms()).finish()
+    }
+}
+
 impl Default for Schemes {
     /// `memory`, `bytes` and `file:PATH`.
     fn default() -> Self {
         let none = Self { schemes: Vec::new() };
-        none.with("bytes", "bytes", |rest, options| {
+        none.with("bytes", "bytes", Place::Memory, |rest, options| {
             takes_nothing("bytes", rest)?;
             Ok(Box::new(BytesStore::new(&options.resources.budget)?))
         })
-        .add("file", "file:PATH", Some(MOST_ON_DISK), |path, options| {
-            let folder = folder_of(path)?;
+        .with("file", "file:PATH", Place::Folder, |path, options| {
+            let folder = folder_of("file", path)?;
             make_folder(folder)?;
             let partition = folder.join(format!("partition-{:04}", options.partition));
             let options = Options::new(&options.resources).memory(options.memory_bytes);
@@ -90,23 +115,15 @@ impl Schemes {
     /// Adds a store, or replaces the store with that name.
     #[must_use]
     pub fn with(
-        self,
-        name: &'static str,
-        form: &'static str,
-        open: impl Fn(&str, &PartitionOptions) -> Result<Box<dyn RecordStore>> + Send + Sync + 'static,
-    ) -> Self {
-        self.add(name, form, None, open)
-    }
-
-    fn add(
         mut self,
-        name: &'static str,
-        form: &'static str,
-        most_partitions: Option<usize>,
+        name: &str,
+        form: &str,
+        place: Place,
         open: impl Fn(&str, &PartitionOptions) -> Result<Box<dyn RecordStore>> + Send + Sync + 'static,
     ) -> Self {
         self.schemes.retain(|scheme| scheme.name != name);
-        self.schemes.push(Scheme { name, form, most_partitions, open: Box::new(open) });
+        let (name, form) = (name.to_owned(), form.to_owned());
+        self.schemes.push(Scheme { name, form, place, open: Box::new(open) });
         self
     }
 
@@ -120,22 +137,34 @@ impl Schemes {
         options: &PartitionOptions,
         serializer: impl Serializer<V> + 'static,
     ) -> Result<Box<dyn VertexStore<V>>> {
-        let (scheme, rest) = self.find(url)?;
-        let Some(scheme) = scheme else {
-            takes_nothing(MEMORY, rest)?;
+        if self.place(url)? == Place::Live {
+            takes_nothing(MEMORY, self.find(url)?.1)?;
             return Ok(Box::new(MemoryStore::new(&options.resources.budget)?));
-        };
-        let records = (scheme.open)(rest, options)?;
-        Ok(Box::new(Serialized::new(records, serializer)))
+        }
+        Ok(Box::new(Serialized::new(self.open_records(url, options)?, serializer)))
     }
 
-    /// True if the store of `url` holds records, which have a serializer; false if it holds live
-    /// vertices.
+    /// Opens the records of `url` for one partition.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for an unknown name and for live vertices; else those of opening the store.
+    pub fn open_records(
+        &self,
+        url: &str,
+        options: &PartitionOptions,
+    ) -> Result<Box<dyn RecordStore>> {
+        match self.find(url)? {
+            (Some(scheme), rest) => (scheme.open)(rest, options),
+            (None, _) => Err(Error::Usage(format!("the store {url:?} has no records"))),
+        }
+    }
+
+    /// Where the store of `url` keeps its vertices.
     ///
     /// # Errors
     /// [`Error::Usage`] for an unknown name.
-    pub fn keeps_records(&self, url: &str) -> Result<bool> {
-        Ok(self.find(url)?.0.is_some())
+    pub fn place(&self, url: &str) -> Result<Place> {
+        Ok(self.find(url)?.0.map_or(Place::Live, |scheme| scheme.place))
     }
 
     /// The most partitions that the store supports; `None` if any number.
@@ -143,17 +172,17 @@ impl Schemes {
     /// # Errors
     /// [`Error::Usage`] for an unknown name.
     pub fn most_partitions(&self, url: &str) -> Result<Option<usize>> {
-        Ok(self.find(url)?.0.and_then(|scheme| scheme.most_partitions))
+        Ok(self.place(url)?.has_share().then_some(MOST_ON_DISK))
     }
 
     /// The name of the store and its folder, if the store of `url` is on disk.
     ///
     /// # Errors
     /// [`Error::Usage`] for an unknown name, or without a folder.
-    pub fn folder<'u>(&self, url: &'u str) -> Result<Option<(&'static str, &'u Path)>> {
+    pub fn folder<'u>(&'u self, url: &'u str) -> Result<Option<(&'u str, &'u Path)>> {
         let (scheme, rest) = self.find(url)?;
-        let on_disk = scheme.filter(|scheme| scheme.most_partitions.is_some());
-        on_disk.map(|scheme| Ok((scheme.name, folder_of(rest)?))).transpose()
+        let on_disk = scheme.filter(|scheme| scheme.place == Place::Folder);
+        on_disk.map(|scheme| Ok((scheme.name.as_str(), folder_of(&scheme.name, rest)?))).transpose()
     }
 
     /// The scheme of `url`, `None` for live vertices, and the rest of the URL.
@@ -170,15 +199,15 @@ impl Schemes {
     }
 
     /// The forms of the URLs of all stores.
-    pub fn forms(&self) -> impl Iterator<Item = &'static str> {
-        std::iter::once(MEMORY).chain(self.schemes.iter().map(|scheme| scheme.form))
+    pub fn forms(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(MEMORY).chain(self.schemes.iter().map(|scheme| scheme.form.as_str()))
     }
 }
 
-/// The folder in `file:PATH`.
-fn folder_of(path: &str) -> Result<&Path> {
+/// The folder in `file:PATH`, and in the URL of any other store in a folder.
+fn folder_of<'p>(name: &str, path: &'p str) -> Result<&'p Path> {
     if path.is_empty() {
-        return Err(Error::Usage("the store \"file\" needs a folder; write file:PATH".to_owned()));
+        return Err(Error::Usage(format!("the store {name:?} needs a folder; write {name}:PATH")));
     }
     Ok(Path::new(path))
 }
@@ -229,8 +258,9 @@ mod tests {
             memory_bytes: 4 << 20,
         };
         let refused = |url: &str| {
-            let more = Schemes::default()
-                .with("other", "other:HOST", |_, _| unreachable!("nobody opens it"));
+            let more = Schemes::default().with("other", "other:HOST", Place::Database, |_, _| {
+                unreachable!("nobody opens it")
+            });
             let error = more.open::<SampleVertex>(url, &options, Compact).err().unwrap();
             assert_eq!(error.kind(), ErrorKind::Usage);
             error.to_string()

@@ -17,6 +17,11 @@ pub trait RecordStore: Send {
     /// Adds or replaces a record.
     fn put(&mut self, key: &[u8], record: &[u8]) -> Result<()>;
 
+    /// Replaces a record that exists.
+    fn replace(&mut self, key: &[u8], record: &[u8]) -> Result<()> {
+        self.put(key, record)
+    }
+
     /// Removes a record; false if it does not exist.
     fn remove(&mut self, key: &[u8]) -> Result<bool>;
 
@@ -61,6 +66,17 @@ pub trait RecordStore: Send {
         }
         Ok(left_out)
     }
+
+    /// The number of keys that a caller should announce at a time; 0 if the store gains nothing.
+    fn lookahead(&self) -> usize {
+        0
+    }
+
+    /// Announces keys whose records will be read next.
+    fn prefetch(&mut self, keys: &[&[u8]]) -> Result<()> {
+        let _ = keys;
+        Ok(())
+    }
 }
 
 impl<T: RecordStore + ?Sized> RecordStore for Box<T> {
@@ -69,6 +85,9 @@ impl<T: RecordStore + ?Sized> RecordStore for Box<T> {
     }
     fn put(&mut self, key: &[u8], record: &[u8]) -> Result<()> {
         (**self).put(key, record)
+    }
+    fn replace(&mut self, key: &[u8], record: &[u8]) -> Result<()> {
+        (**self).replace(key, record)
     }
     fn remove(&mut self, key: &[u8]) -> Result<bool> {
         (**self).remove(key)
@@ -93,5 +112,11 @@ impl<T: RecordStore + ?Sized> RecordStore for Box<T> {
     }
     fn insert_many(&mut self, pairs: &[(&[u8], &[u8])]) -> Result<u64> {
         (**self).insert_many(pairs)
+    }
+    fn lookahead(&self) -> usize {
+        (**self).lookahead()
+    }
+    fn prefetch(&mut self, keys: &[&[u8]]) -> Result<()> {
+        (**self).prefetch(keys)
     }
 }

@@ -155,7 +155,7 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> Serialized<R, S, V> {
             Ok(())
         })?;
         if is_changed {
-            records.put(key, record)?;
+            records.replace(key, record)?;
         }
         if record.capacity() > SPARE_BYTES {
             *record = Vec::new();
@@ -202,6 +202,19 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> VertexStore<V> for Serialized<
         self.encode(vertex)?;
         self.records.put(&self.key, &self.record)?;
         Ok(())
+    }
+
+    fn replace(&mut self, vertex: &V) -> Result<()> {
+        self.encode(vertex)?;
+        self.records.replace(&self.key, &self.record)
+    }
+
+    fn lookahead(&self) -> usize {
+        self.records.lookahead()
+    }
+
+    fn prefetch(&mut self, keys: &[&[u8]]) -> Result<()> {
+        self.records.prefetch(keys)
     }
 
     fn lend(&mut self, id: &V::Id, borrower: &mut Borrower<'_, V>) -> Result<bool> {

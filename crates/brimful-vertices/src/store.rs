@@ -86,6 +86,23 @@ pub trait VertexStore<V: Stored>: Send {
     /// Adds or replaces a vertex.
     fn put(&mut self, vertex: &V) -> Result<()>;
 
+    /// Replaces a vertex that exists.
+    fn replace(&mut self, vertex: &V) -> Result<()> {
+        self.put(vertex)
+    }
+
+    /// The number of vertices that a caller should announce at a time; 0 if the store gains
+    /// nothing.
+    fn lookahead(&self) -> usize {
+        0
+    }
+
+    /// Announces the vertices that are lent next, by their serialized ids.
+    fn prefetch(&mut self, keys: &[&[u8]]) -> Result<()> {
+        let _ = keys;
+        Ok(())
+    }
+
     /// Lends the vertex `id` and writes it back if it was changed; false if it does not exist.
     fn lend(&mut self, id: &V::Id, borrower: &mut Borrower<'_, V>) -> Result<bool>;
 
@@ -173,6 +190,15 @@ impl<V: Stored, T: VertexStore<V> + ?Sized> VertexStore<V> for Box<T> {
     }
     fn put(&mut self, vertex: &V) -> Result<()> {
         (**self).put(vertex)
+    }
+    fn replace(&mut self, vertex: &V) -> Result<()> {
+        (**self).replace(vertex)
+    }
+    fn lookahead(&self) -> usize {
+        (**self).lookahead()
+    }
+    fn prefetch(&mut self, keys: &[&[u8]]) -> Result<()> {
+        (**self).prefetch(keys)
     }
     fn lend(&mut self, id: &V::Id, borrower: &mut Borrower<'_, V>) -> Result<bool> {
         (**self).lend(id, borrower)

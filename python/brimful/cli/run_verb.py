@@ -6,6 +6,7 @@ import argparse
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from brimful.catalog import opened
 from brimful.cli import options as shared
 from brimful.cli.arguments import integer
 from brimful.cli.forecasts import SLOW_MACHINE, announced, held, is_small
@@ -76,13 +77,14 @@ def act(options: argparse.Namespace) -> None:
         if figures is not None:
             progress.expect(figures["supersteps"], about=figures["supersteps_guessed"])
         before = graph.bytes_on_disk
-        result = _native.run(
-            graph,
-            request,
-            **checkpoints,
-            **vars(given),
-            reserve_bytes=reserve_bytes,
-        )
+        with opened(request["store"]):
+            result = _native.run(
+                graph,
+                request,
+                **checkpoints,
+                **vars(given),
+                reserve_bytes=reserve_bytes,
+            )
         if options.output is not None:
             progress.update(f"write {options.output}", 0, 0, 0.0)
             if reserve_bytes:

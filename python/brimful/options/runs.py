@@ -3,13 +3,11 @@
 import os
 from typing import Annotated, Any, Literal, TypedDict
 
-from brimful.errors import UsageError
 from brimful.options import checks
 from brimful.options.imports import IndexOptions
 from brimful.options.table import Option, ResourceOptions, WorkOptions, texts
 from brimful.per_vertex import Vertices, vertex_ids
 from brimful.sizes import checkpoint_interval
-from brimful.wording import did_you_mean, either, shortened
 
 #: Synchronous supersteps, or sweeps that receive signals at once.
 Mode = Literal["sync", "async"]
@@ -32,17 +30,9 @@ def store_url(url: Any, name: str = "store") -> str | None:
     """
     if checks.text(url, name) is None:
         return None
-    from brimful import _native
+    from brimful.stores.registry import check_url
 
-    forms = _native.stores()
-    names = {form.partition(":")[0] for form in forms}
-    scheme = str(url).partition(":")[0]
-    if scheme not in names:
-        raise UsageError(
-            f'there is no store "{shortened(url)}"; use {either(forms)}'
-            + did_you_mean(scheme, names)
-        )
-    return str(url)
+    return check_url(str(url))
 
 
 class StepOptions(TypedDict, total=False):
@@ -93,10 +83,12 @@ class PlaceOptions(TypedDict, total=False):
         str | None,
         Option(
             "Keep vertices as records in a store in place of edges that stream from shards: "
-            '"memory" (live objects), "bytes" (records in memory) or "file:PATH" (records in a '
-            "folder within PATH, which is removed after the run); None: shards.",
-            help="memory (live objects), bytes (records in memory) or file:PATH (records in a "
-            "folder within PATH, removed after the run); --mode async has no supersteps there",
+            '"memory" (live objects), "bytes" (records in memory), "file:PATH" (records in a '
+            "folder within PATH, which is removed after the run), or the URL of a database "
+            "(`brimful.stores`); None: shards.",
+            help="memory (live objects), bytes (records in memory), file:PATH (records in a "
+            "folder within PATH, removed after the run), or the URL of a database: rocksdb:PATH, "
+            "berkeleydb:PATH, mongodb://..., orientdb://...; --mode async has no supersteps there",
             metavar="URL",
             check=store_url,
         ),

@@ -174,8 +174,14 @@ fn a_resumed_run_ends_as_the_undisturbed_one() {
 /// The request with vertices in the store `url`.
 fn in_store(request: &Request, url: &str) -> Request {
     let lists = ListLocation::Memory;
-    let store =
-        StoreChoice { url: url.to_owned(), serializer: None, cache: None, lists, schedule: None };
+    let store = StoreChoice {
+        url: url.to_owned(),
+        schemes: Arc::default(),
+        serializer: None,
+        cache: None,
+        lists,
+        schedule: None,
+    };
     Request { store: Some(store), ..request.clone() }
 }
 

@@ -82,6 +82,11 @@ impl<I: Id> IdSet<I> {
         Ok(Some((id, score)))
     }
 
+    /// The serialized ids of up to `most` vertices that are taken next, as far as they are known.
+    pub fn upcoming(&self, most: usize) -> impl Iterator<Item = &[u8]> {
+        self.table.upcoming(most)
+    }
+
     /// True if `score` is not below the average of the open generation.
     pub fn is_average(&self, score: f64) -> bool {
         let average = self.ready.sum / self.ready.count as f64;

@@ -289,6 +289,11 @@ impl<P: VertexProgram> Mailbox<P> {
         Ok(())
     }
 
+    /// The serialized ids of up to `most` vertices that are taken next, as far as they are known.
+    pub fn upcoming(&self, most: usize) -> impl Iterator<Item = &[u8]> {
+        self.table.upcoming(most)
+    }
+
     /// Takes the signals for the next vertex; `None` at the end of the generation. A generation
     /// holds the signals that had arrived when its first vertex was taken; later ones belong to the
     /// next.

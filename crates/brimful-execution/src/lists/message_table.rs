@@ -121,6 +121,13 @@ impl MessageTable {
         Ok(None)
     }
 
+    /// The keys of up to `most` groups that are taken out next. Those of a spilled generation are
+    /// not known before they are read.
+    pub(super) fn upcoming(&self, most: usize) -> impl Iterator<Item = &[u8]> {
+        let entries = std::iter::successors(self.next, |entry| self.ready.after(*entry));
+        entries.take(most).map(|entry| self.ready.key(entry))
+    }
+
     /// True if neither this generation nor the next has a group left.
     pub(super) fn is_empty(&mut self) -> Result<bool> {
         if let Some(merge) = &mut self.merge {

@@ -9,7 +9,7 @@ use brimful_graph::Graph;
 use brimful_store::sorter::Sorting;
 use brimful_vertices::serializer::named;
 use brimful_vertices::vertex::VertexParts;
-use brimful_vertices::{Edges, Stored, Vertex, index_bytes};
+use brimful_vertices::{Edges, Place, Stored, Vertex, index_bytes};
 
 use crate::error::Result;
 use crate::from_graph::{EdgeData, LoadingShares, StoreOptions, Tagged, edge_bytes, partitions_of};
@@ -168,7 +168,8 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
         result + planned.hubs + LoadingShares::least(workers, partitions, edge_bytes(weighted));
     let index = partitions as u64 * index_bytes(vertices.div_ceil(partitions as u64));
     let records = vertices * sample.record;
-    let is_on_disk = schemes.folder(store)?.is_some();
+    let place = schemes.place(store)?;
+    let is_on_disk = place.has_share();
     // Bytes of the store in memory and on disk.
     let (stored, on_disk) = if is_on_disk {
         let (share, bytes) = (limit.saturating_sub(beside) / 2, records * LOOSE.0 / LOOSE.1);
@@ -181,7 +182,7 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
         let keys = if put_off { 0 } else { vertices * KEY_BYTES };
         let buffers = (16 * vertices).min(partitions as u64 * DiskMap::KEY_BYTES);
         (bytes.min(share * FILLED.0 / FILLED.1) + buffers, keys + bytes.min(EVICTED * too_much))
-    } else if schemes.keeps_records(store)? {
+    } else if place != Place::Live {
         (records + vertices * RECORD_HEADER + index, 0)
     } else {
         (vertices * sample.live + index, 0)
@@ -193,7 +194,7 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
     let minimum = beside
         + if is_on_disk {
             2 * records / PAGES_PER_TABLE
-        } else if schemes.keeps_records(store)? {
+        } else if place != Place::Live {
             stored + stored / 2
         } else {
             stored + stored * 2 / 3
@@ -210,7 +211,7 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
         Sorting { records: edges, record_bytes, bytes: loading.sorting, workers, writers: 1 };
     let sorted = sorting.forecast();
     // Live vertices are not copied when they are stored.
-    let gathered = if schemes.keeps_records(store)? { gathering / 2 } else { 0 };
+    let gathered = if place != Place::Live { gathering / 2 } else { 0 };
     let gathered = gathered.min(vertices * sample.live);
 
     // A signal to each vertex, as received and as serialized, and the list of due vertices.

@@ -22,7 +22,7 @@ use brimful_graph::build::weights::Weights;
 use brimful_graph::generate::{Generator, Kind};
 use brimful_graph::read::shards::Geometry;
 use brimful_store::{Budget, ErrorKind, Job, Resources};
-use brimful_vertices::{BytesStore, RecordStore, Schemes};
+use brimful_vertices::{BytesStore, Place, RecordStore, Schemes};
 
 const SMALL: Geometry =
     Geometry { interval_bits: 5, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
@@ -217,7 +217,7 @@ fn what_counts_on_supersteps_is_refused_without_them() {
     let options = synchronous("nowhere", &schemes);
     let error = run(&Levels { sources: 0.into() }, &graph, &options, &resources(2)).err().unwrap();
     assert!(error.to_string().contains("there is no store"), "{error}");
-    let left = Schemes::default().with("left", "left", |_, place| {
+    let left = Schemes::default().with("left", "left", Place::Memory, |_, place| {
         let mut store = BytesStore::new(&place.resources.budget)?;
         store.put(b"key", b"record")?;
         Ok(Box::new(store))

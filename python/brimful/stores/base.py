@@ -1,0 +1,164 @@
+"""The interface of a store: a class of bulk operations on the records of one partition.
+
+Invariant: one thread at a time calls an object, and no two objects share a partition.
+"""
+
+from __future__ import annotations
+
+import abc
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+from urllib.parse import parse_qsl
+
+from brimful.errors import UsageError
+from brimful.wording import shortened
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What the store of one partition is opened with.
+
+    Attributes:
+        url: The URL as the user gave it, with its secrets.
+        partition: Number of the partition, from 0 on.
+        memory_bytes: Bytes of memory that the store may take for itself, caches included.
+        folder: The folder for the files of the run, if the store is in a folder; brimful removes it
+            after the run.
+        stopped: Set when the user cancels the run: end waits.
+
+    >>> from brimful.stores import Opening
+    >>> Opening("redis://host:6379/0?ttl=60", 2, 1 << 20).options
+    {'ttl': '60'}
+    """
+
+    url: str
+    partition: int
+    memory_bytes: int
+    folder: Path | None = None
+    stopped: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def address(self) -> str:
+        """The URL without its scheme and options."""
+        return self.url.partition(":")[2].partition("?")[0]
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The options after the question mark.
+
+        Raises:
+            UsageError: They are not pairs of the form name=value.
+        """
+        query = self.url.partition("?")[2]
+        try:
+            return dict(parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query)))
+        except ValueError as error:
+            raise UsageError(
+                f"the options of a store URL are pairs name=value, joined by &, not "
+                f"{shortened(query)}"
+            ) from error
+
+
+class Store(abc.ABC):
+    """Records by key in one partition of a store.
+
+    Keys and records are `bytes` of any content; keys that differ in a byte are different keys. A
+    batch has at most 1,024 records and, unless one record is larger, 512 KiB. Derive a class,
+    define the methods, and name it in the entry-point group `brimful.stores` of your package (or
+    call `register`); the name of the entry point is the scheme of its URLs. The constructor gets an
+    `Opening`. Raise a class of `brimful.errors` for what the user can mend; any other exception
+    becomes a `StoreIoError`.
+
+    >>> import brimful as bf, pyarrow as pa
+    >>> from brimful.stores import Store, register
+    >>> class DictStore(Store):
+    ...     form = "dict:"
+    ...     def __init__(self, opening):
+    ...         self.records = {}
+    ...     def load(self, batch):
+    ...         before = len(self.records)
+    ...         for key, record in batch:
+    ...             self.records.setdefault(key, record)
+    ...         return before + len(batch) - len(self.records)
+    ...     def get_many(self, keys):
+    ...         return [self.records.get(key) for key in keys]
+    ...     def put_many(self, keys, records):
+    ...         self.records.update(zip(keys, records))
+    ...     def remove_many(self, keys):
+    ...         for key in keys:
+    ...             self.records.pop(key, None)
+    ...     def scan(self):
+    ...         yield from list(self.records.items())
+    ...     def count(self):
+    ...         return len(self.records)
+    ...     def clear(self):
+    ...         self.records.clear()
+    >>> register("dict", DictStore)
+    >>> with bf.Graph.from_arrow(pa.table({"source": [1, 2], "target": [2, 3]})) as graph:
+    ...     bf.bfs(graph, source=1, store="dict:")[3]
+    2
+    """
+
+    #: The form of its URLs, for messages: "mongodb://HOST/DATABASE/COLLECTION".
+    form: ClassVar[str]
+    #: True if the store keeps its files in a folder: its URLs are "scheme:PATH", and each run gets
+    #: a folder of its own within PATH.
+    in_folder: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    def __init__(self, opening: Opening) -> None:
+        """Open the partition; create what is missing."""
+
+    @abc.abstractmethod
+    def load(self, batch: Sequence[tuple[bytes, bytes]]) -> int:
+        """Add records whose keys are new, the first of each key.
+
+        Args:
+            batch: Pairs of key and record.
+
+        Returns:
+            The number of pairs that were skipped because their key existed.
+        """
+
+    @abc.abstractmethod
+    def get_many(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
+        """Return the record of each key, in the order of `keys`; None where there is none."""
+
+    @abc.abstractmethod
+    def put_many(self, keys: Sequence[bytes], records: Sequence[bytes]) -> None:
+        """Add or replace records; the keys are distinct."""
+
+    @abc.abstractmethod
+    def remove_many(self, keys: Sequence[bytes]) -> None:
+        """Remove records; keys without a record have no effect."""
+
+    @abc.abstractmethod
+    def scan(self) -> Iterable[tuple[bytes, bytes]]:
+        """Yield every key with its record once, in any order.
+
+        Records that were yielded may be replaced by `put_many` before the scan goes on; they must
+        not appear again.
+        """
+
+    @abc.abstractmethod
+    def count(self) -> int:
+        """Return the number of records."""
+
+    @abc.abstractmethod
+    def clear(self) -> None:
+        """Remove all records of the partition: the run is over."""
+
+    def sync(self) -> None:
+        """Make all changes as durable as the store can."""
+        return None
+
+    def disk_bytes(self) -> int:
+        """Return the bytes on disk, or 0 if the store does not know."""
+        return 0
+
+    def close(self) -> None:
+        """Close connections and files."""
+        return None

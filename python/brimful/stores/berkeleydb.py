@@ -1,0 +1,153 @@
+"""Vertices in Berkeley DB: `berkeleydb:PATH?deferred=1&cache=64M`, a B-tree for each partition.
+
+With `deferred=1` (default) pages are written when the cache is full and at the end; with
+`deferred=0` after every batch. `cache` is the size of the cache of pages of all partitions
+together, 0 for the smallest one; default is the store's share of the budget. (*Making
+Signal/Collect Scale*, section 3.3.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+from brimful.errors import BudgetError, MissingPackageError, StoreIoError, UsageError
+from brimful.sizes import parse_budget
+from brimful.stores.base import Opening, Store
+
+#: The smallest cache that the library takes.
+_LEAST_CACHE = 64 << 10
+#: Pairs that a scan reads at once.
+_PAGE = 256
+
+
+class BerkeleyStore(Store):
+    """A partition of vertices in a B-tree of its own."""
+
+    form: ClassVar[str] = "berkeleydb:PATH"
+    in_folder: ClassVar[bool] = True
+
+    def __init__(self, opening: Opening) -> None:
+        """Open the B-tree."""
+        try:
+            from berkeleydb import db
+        except ImportError as error:
+            raise MissingPackageError(
+                "the store berkeleydb needs the package berkeleydb, which is built with the "
+                "headers of Berkeley DB; install them with: apt install libdb-dev, then "
+                'pip install "brimful[berkeleydb]"'
+            ) from error
+        if opening.folder is None:
+            raise TypeError("berkeleydb is a store in a folder")
+        options = opening.options
+        for name in options.keys() - {"deferred", "cache"}:
+            raise UsageError(f'berkeleydb has no option "{name}"; known: deferred, cache')
+        deferred = options.get("deferred", "1")
+        if deferred not in ("0", "1"):
+            raise UsageError(f'deferred must be 0 or 1, not "{deferred}"')
+        cache = opening.memory_bytes
+        if "cache" in options:
+            cache = parse_budget(options["cache"] or "0") or 0
+            if cache > opening.memory_bytes:
+                raise BudgetError(
+                    f"a cache of {cache:,} bytes exceeds the {opening.memory_bytes:,} bytes that "
+                    "the budget leaves to a partition of the store; raise the budget, or make the "
+                    "cache smaller",
+                    cache,
+                )
+        self._errors, self._is_deferred = db.DBError, deferred == "1"
+        self._path = opening.folder / f"{opening.partition:04d}.bdb"
+        opening.folder.mkdir(parents=True, exist_ok=True)
+        self._tree: Any = db.DB()
+        self._tree.set_cachesize(*divmod(max(cache, _LEAST_CACHE), 1 << 30))
+        self._guard(
+            lambda: self._tree.open(
+                str(self._path), dbtype=db.DB_BTREE, flags=db.DB_CREATE | db.DB_THREAD
+            )
+        )
+
+    def _guard(self, work: Any) -> Any:
+        try:
+            return work()
+        except self._errors as error:
+            raise StoreIoError(f"{self._path}: {error}") from error
+
+    def load(self, batch: Sequence[tuple[bytes, bytes]]) -> int:
+        """Add records whose keys are new; see `Store.load`."""
+        skipped = 0
+        for key, record in batch:
+            if self._guard(lambda key=key: self._tree.exists(key)):
+                skipped += 1
+            else:
+                self._guard(lambda key=key, record=record: self._tree.put(key, record))
+        self._written()
+        return skipped
+
+    def get_many(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
+        """Return the record of each key; see `Store.get_many`."""
+        get = self._tree.get
+        return self._guard(lambda: [get(key) for key in keys])  # type: ignore[no-any-return]
+
+    def put_many(self, keys: Sequence[bytes], records: Sequence[bytes]) -> None:
+        """Add or replace records; see `Store.put_many`."""
+        put = self._tree.put
+
+        def write() -> None:
+            for key, record in zip(keys, records, strict=True):
+                put(key, record)
+
+        self._guard(write)
+        self._written()
+
+    def remove_many(self, keys: Sequence[bytes]) -> None:
+        """Remove records; see `Store.remove_many`."""
+        for key in keys:
+            if self._guard(lambda key=key: self._tree.exists(key)):
+                self._guard(lambda key=key: self._tree.delete(key))
+        self._written()
+
+    def _written(self) -> None:
+        if not self._is_deferred:
+            self.sync()
+
+    def scan(self) -> Iterator[tuple[bytes, bytes]]:
+        """Yield every record in the order of keys; see `Store.scan`."""
+        page = self._guard(lambda: self._page(None))
+        while page:
+            yield from page
+            page = self._guard(lambda last=page[-1][0]: self._page(last))
+
+    def _page(self, last: bytes | None) -> list[tuple[bytes, bytes]]:
+        """Return the next pairs after a key. No cursor stays open while records are written."""
+        cursor = self._tree.cursor()
+        try:
+            found = cursor.first() if last is None else cursor.set_range(last)
+            if found is not None and found[0] == last:
+                found = cursor.next()
+            page: list[tuple[bytes, bytes]] = []
+            while found is not None and len(page) < _PAGE:
+                page.append(found)
+                found = cursor.next()
+            return page
+        finally:
+            cursor.close()
+
+    def count(self) -> int:
+        """Return the number of records."""
+        return int(self._guard(lambda: self._tree.stat()["ndata"]))
+
+    def clear(self) -> None:
+        """Remove all records."""
+        self._guard(self._tree.truncate)
+
+    def sync(self) -> None:
+        """Write the cache to disk."""
+        self._guard(self._tree.sync)
+
+    def disk_bytes(self) -> int:
+        """Return the bytes of its file."""
+        return self._path.stat().st_size if self._path.exists() else 0
+
+    def close(self) -> None:
+        """Close the B-tree."""
+        self._guard(self._tree.close)

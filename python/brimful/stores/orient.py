@@ -1,0 +1,123 @@
+"""A client of OrientDB's REST interface, on the standard library.
+
+Requests are repeated while the server is away, or while two of them change the same page of an
+index. Invariant: a statement that changes the database has the same effect twice as once.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+from brimful.errors import StoreIoError, UsageError
+from brimful.stores.base import Opening
+from brimful.stores.retry import Retries, retry_seconds
+
+FORM = "orientdb://USER:PASSWORD@HOST:PORT/DATABASE/CLASS"
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_TIMEOUT = 30.0
+
+
+class _Away(Exception):
+    """The server closed a connection, or two requests met."""
+
+
+class Orient:
+    """A connection to a database."""
+
+    def __init__(self, opening: Opening) -> None:
+        """Take the address and the class from the URL.
+
+        Raises:
+            UsageError: The URL has another form.
+        """
+        parts = urlsplit(opening.url)
+        database, _, name = parts.path.lstrip("/").partition("/")
+        if not (parts.hostname and database and _NAME.fullmatch(name)):
+            raise UsageError(f"an orientdb URL has the form {FORM}")
+        for option in opening.options.keys() - {"retry_seconds", "field"}:
+            raise UsageError(f'orientdb has no option "{option}"; known: retry_seconds, field')
+        try:
+            port = parts.port or 2480
+        except ValueError as error:
+            raise UsageError(f"the port of an orientdb URL is not valid: {error}") from error
+        self.name, self._database = name, database
+        self.server = f"{parts.hostname}:{port}"
+        secret = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
+        self._headers = {
+            "Authorization": "Basic " + base64.b64encode(secret.encode()).decode(),
+            "Content-Type": "application/json",
+        }
+        self._http = http.client.HTTPConnection(parts.hostname, port, timeout=_TIMEOUT)
+        self._retries = Retries(
+            self.server,
+            (_Away,),
+            retry_seconds(opening),
+            opening.stopped,
+        )
+
+    def check(self) -> None:
+        """Find out whether server, user and database are there.
+
+        Raises:
+            UsageError: The server refused the user, or has no such database.
+        """
+        try:
+            self._request("GET", "database", None)
+        except BaseException:
+            self.close()
+            raise
+
+    def query(self, sql: str, **parameters: Any) -> list[dict[str, Any]]:
+        """Return the rows of a query."""
+        body = {"command": sql, "parameters": parameters}
+        found: list[dict[str, Any]] = self._request("POST", "command", body, "/sql/-1")["result"]
+        return found
+
+    def execute(self, statements: Sequence[str]) -> None:
+        """Execute statements in one transaction."""
+        script = {"type": "script", "language": "sql", "script": list(statements)}
+        self._request("POST", "batch", {"transaction": True, "operations": [script]})
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._http.close()
+
+    def _request(self, method: str, verb: str, body: Any, rest: str = "") -> Any:
+        path = f"/{verb}/{quote(self._database)}{rest}"
+        data = None if body is None else json.dumps(body)
+        return self._retries(lambda: self._once(method, path, data))
+
+    def _once(self, method: str, path: str, data: str | None) -> Any:
+        try:
+            self._http.request(method, path, data, self._headers)
+            response = self._http.getresponse()
+            text = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            self._http.close()
+            raise _Away(str(error) or type(error).__name__) from error
+        if response.status < 300:
+            return json.loads(text) if text else None
+        reason = _reason(text)
+        if response.status == 401:
+            raise UsageError(
+                f"the server {self.server} refused user, password or database "
+                f'"{self._database}": {reason}'
+            )
+        if response.status == 409 or "ConcurrentModification" in reason:
+            raise _Away(reason)
+        raise StoreIoError(f"the server {self.server} failed: {reason}")
+
+
+def _reason(text: bytes) -> str:
+    try:
+        errors = json.loads(text)["errors"]
+        return str(errors[0]["content"]).splitlines()[0].strip()[:300]
+    except (ValueError, KeyError, IndexError):
+        return text.decode(errors="replace")[:300].strip() or "no reason given"

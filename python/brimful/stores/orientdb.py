@@ -1,0 +1,135 @@
+"""Vertices in OrientDB: `orientdb://USER:PASSWORD@HOST:PORT/DATABASE/CLASS`, through its REST API.
+
+A record is a document of the class: `k` is the partition and the key in hexadecimal digits, with a
+unique index, and `r` the record in base 64. An index takes no long keys: `k` has the checksum of
+such a key, and `x` the key itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+from brimful.stores.base import Opening, Store
+from brimful.stores.orient import FORM, Orient
+
+#: Documents that a scan reads at once.
+_PAGE = 512
+#: Bytes of the longest key that is indexed as it is.
+_LONGEST = 1000
+#: Characters of the longest record in a statement of a script.
+_SCRIPTED = 20_000
+
+
+class OrientStore(Store):
+    """A partition of vertices in a class of documents."""
+
+    form: ClassVar[str] = FORM
+
+    def __init__(self, opening: Opening) -> None:
+        """Connect to the server, and create the class and its index."""
+        self._server = Orient(opening)
+        self._server.check()
+        name = self._class = self._server.name
+        self._prefix = f"p{opening.partition:04d}-"
+        self._end = self._prefix[:-1] + "."
+        for statement in (
+            f"CREATE CLASS {name} IF NOT EXISTS",
+            f"CREATE PROPERTY {name}.k IF NOT EXISTS STRING",
+            f"CREATE PROPERTY {name}.x IF NOT EXISTS STRING",
+            f"CREATE PROPERTY {name}.r IF NOT EXISTS STRING",
+            f"CREATE INDEX {name}.k IF NOT EXISTS UNIQUE",
+        ):
+            self._server.query(statement)
+
+    def _key(self, key: bytes) -> str:
+        digits = key.hex() if len(key) <= _LONGEST else "x" + hashlib.sha256(key).hexdigest()
+        return self._prefix + digits
+
+    def load(self, batch: Sequence[tuple[bytes, bytes]]) -> int:
+        """Add records whose keys are new; see `Store.load`."""
+        first: dict[bytes, bytes] = {}
+        for key, record in batch:
+            first.setdefault(key, record)
+        keys = list(first)
+        new = [key for key, old in zip(keys, self.get_many(keys), strict=True) if old is None]
+        self.put_many(new, [first[key] for key in new])
+        return len(batch) - len(new)
+
+    def get_many(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
+        """Return the record of each key; see `Store.get_many`."""
+        rows = self._server.query(
+            f"SELECT k, r FROM {self._class} WHERE k IN :keys",
+            keys=[self._key(key) for key in keys],
+        )
+        found = {row["k"]: base64.b64decode(row["r"]) for row in rows}
+        return [found.get(self._key(key)) for key in keys]
+
+    def put_many(self, keys: Sequence[bytes], records: Sequence[bytes]) -> None:
+        """Add or replace records; see `Store.put_many`."""
+        statements = []
+        for key, record in zip(keys, records, strict=True):
+            k, x, r = self._key(key), _long(key), base64.b64encode(record).decode()
+            if len(r) > _SCRIPTED:
+                # The server parses a long text in a statement slowly.
+                self._server.query(
+                    f"UPDATE {self._class} SET k = :k, x = :x, r = :r UPSERT WHERE k = :k",
+                    **{"k": k, "x": x, "r": r},
+                )
+            else:
+                # Digits and base 64 have no quotes.
+                statements.append(
+                    f"UPDATE {self._class} SET k = '{k}', x = '{x}', r = '{r}' "
+                    f"UPSERT WHERE k = '{k}'"
+                )
+        if statements:
+            self._server.execute(statements)
+
+    def remove_many(self, keys: Sequence[bytes]) -> None:
+        """Remove records; see `Store.remove_many`."""
+        self._server.query(
+            f"DELETE FROM {self._class} WHERE k IN :keys", keys=[self._key(key) for key in keys]
+        )
+
+    def scan(self) -> Iterator[tuple[bytes, bytes]]:
+        """Yield every record in the order of keys; see `Store.scan`."""
+        last, found = self._prefix[:-1], _PAGE
+        while found == _PAGE:
+            rows = self._server.query(
+                f"SELECT k, x, r FROM {self._class} WHERE k > :last AND k < :end "
+                f"ORDER BY k LIMIT {_PAGE}",
+                last=last,
+                end=self._end,
+            )
+            for row in rows:
+                digits = row.get("x") or row["k"][len(self._prefix) :]
+                yield bytes.fromhex(digits), base64.b64decode(row["r"])
+            found = len(rows)
+            last = rows[-1]["k"] if rows else last
+
+    def count(self) -> int:
+        """Return the number of records."""
+        rows = self._server.query(
+            f"SELECT count(*) AS n FROM {self._class} WHERE k >= :first AND k < :end",
+            first=self._prefix,
+            end=self._end,
+        )
+        return int(rows[0]["n"])
+
+    def clear(self) -> None:
+        """Remove all records of the partition."""
+        self._server.query(
+            f"DELETE FROM {self._class} WHERE k >= :first AND k < :end",
+            first=self._prefix,
+            end=self._end,
+        )
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._server.close()
+
+
+def _long(key: bytes) -> str:
+    return key.hex() if len(key) > _LONGEST else ""

@@ -1,0 +1,76 @@
+"""Calls of a server that are repeated while it is away, for a stated time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from brimful.errors import StoreIoError, UsageError
+from brimful.stores.base import Opening
+
+T = TypeVar("T")
+
+#: Seconds for which a server that does not answer is called again.
+SECONDS = 30.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
+
+
+class Retries:
+    """Repeats calls that fail with some classes of errors, with growing pauses.
+
+    Calls must be idempotent: one that failed may have had its effect.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        errors: tuple[type[BaseException], ...],
+        seconds: float,
+        stopped: threading.Event,
+    ) -> None:
+        """Name the server, as messages show it, and the errors of a connection."""
+        self._server, self._errors = server, errors
+        self._seconds, self._stopped = seconds, stopped
+
+    def __call__(self, call: Callable[[], T]) -> T:
+        """Return what `call` returns.
+
+        Raises:
+            StoreIoError: The server did not answer for the stated time.
+        """
+        end, pause = time.monotonic() + self._seconds, _FIRST_PAUSE
+        while True:
+            try:
+                return call()
+            except self._errors as error:
+                left = end - time.monotonic()
+                if left <= 0 or self._stopped.wait(min(pause, left)):
+                    raise StoreIoError(
+                        f"the server {self._server} did not answer for {self._seconds:g} s "
+                        f"({_first_line(error)}); start it and run again, or raise "
+                        "retry_seconds= in the store URL"
+                    ) from error
+                pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def retry_seconds(opening: Opening) -> float:
+    """Return the option `retry_seconds` of a store URL.
+
+    Raises:
+        UsageError: It is not a number of seconds.
+    """
+    text = opening.options.get("retry_seconds", str(SECONDS))
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise UsageError(f'retry_seconds must be a number of seconds, not "{text}"')
+    return seconds
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).splitlines()
+    return lines[0][:200] if lines else type(error).__name__

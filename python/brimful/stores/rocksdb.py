@@ -1,0 +1,104 @@
+"""Vertices in RocksDB: `rocksdb:PATH`, through rocksdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+from brimful.errors import MissingPackageError, StoreIoError
+from brimful.stores.base import Opening, Store
+
+
+class RocksStore(Store):
+    """A partition of vertices in a database of its own."""
+
+    form: ClassVar[str] = "rocksdb:PATH"
+    in_folder: ClassVar[bool] = True
+
+    def __init__(self, opening: Opening) -> None:
+        """Open the database; half of the memory is for its cache of blocks."""
+        try:
+            import rocksdict
+        except ImportError as error:
+            raise MissingPackageError(
+                'the store rocksdb needs rocksdict; install it with: pip install "brimful[rocksdb]"'
+            ) from error
+        if opening.folder is None:
+            raise TypeError("rocksdb is a store in a folder")
+        memory = max(opening.memory_bytes, 1 << 20)
+        options = rocksdict.Options(raw_mode=True)
+        options.create_if_missing(True)
+        options.set_max_open_files(64)
+        options.set_write_buffer_size(memory // 4)
+        options.set_max_write_buffer_number(2)
+        blocks = rocksdict.BlockBasedOptions()
+        blocks.set_block_cache(rocksdict.Cache(memory // 2))
+        blocks.set_cache_index_and_filter_blocks(True)
+        blocks.set_bloom_filter(10, False)
+        options.set_block_based_table_factory(blocks)
+        self._library, self._path = rocksdict, opening.folder / f"{opening.partition:04d}"
+        opening.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._database = rocksdict.Rdict(str(self._path), options)
+        except Exception as error:
+            raise StoreIoError(f"{self._path} cannot be opened: {error}") from error
+
+    def load(self, batch: Sequence[tuple[bytes, bytes]]) -> int:
+        """Add records whose keys are new; see `Store.load`."""
+        first: dict[bytes, bytes] = {}
+        for key, record in batch:
+            first.setdefault(key, record)
+        keys = list(first)
+        new = [key for key, old in zip(keys, self.get_many(keys), strict=True) if old is None]
+        self.put_many(new, [first[key] for key in new])
+        return len(batch) - len(new)
+
+    def get_many(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
+        """Return the record of each key; see `Store.get_many`."""
+        found: Any = self._database.get(list(keys))
+        return list(found)
+
+    def put_many(self, keys: Sequence[bytes], records: Sequence[bytes]) -> None:
+        """Add or replace records; see `Store.put_many`."""
+        writes = self._library.WriteBatch(raw_mode=True)
+        for key, record in zip(keys, records, strict=True):
+            writes.put(key, record)
+        self._write(writes)
+
+    def remove_many(self, keys: Sequence[bytes]) -> None:
+        """Remove records; see `Store.remove_many`."""
+        writes = self._library.WriteBatch(raw_mode=True)
+        for key in keys:
+            writes.delete(key)
+        self._write(writes)
+
+    def _write(self, writes: Any) -> None:
+        try:
+            self._database.write(writes)
+        except Exception as error:
+            raise StoreIoError(f"{self._path} cannot be written: {error}") from error
+
+    def scan(self) -> Iterator[tuple[bytes, bytes]]:
+        """Yield every record of the moment; see `Store.scan`."""
+        yield from self._database.items()
+
+    def count(self) -> int:
+        """Return the number of records."""
+        return sum(1 for _ in self._database.keys())  # noqa: SIM118 - not a dict
+
+    def clear(self) -> None:
+        """Remove all records."""
+        for key in list(self._database.keys()):
+            self._database.delete(key)
+
+    def sync(self) -> None:
+        """Write what is in memory to disk."""
+        self._database.flush()
+
+    def disk_bytes(self) -> int:
+        """Return the bytes of its files."""
+        return sum(file.stat().st_size for file in self._path.rglob("*") if file.is_file())
+
+    def close(self) -> None:
+        """Close the database."""
+        self._database.close()

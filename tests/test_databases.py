@@ -1,0 +1,330 @@
+"""Vertices in databases: every algorithm gives the answer of the disk path, failures are clear."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+import brimful as bf
+import servers
+from brimful import stores
+from brimful.conformance import NonconformingError, check_store
+from brimful.stores import Opening, Store
+from command import IO, USAGE, brimful, succeed
+from test_stores import ANY_ORDER, RUNS, arcs, assert_same, compute
+
+
+@pytest.fixture(scope="module")
+def mongo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]:
+    with servers.mongo(tmp_path_factory.mktemp("mongo")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def orient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]:
+    with servers.orient(tmp_path_factory.mktemp("orient")) as server:
+        yield server
+
+
+def mongo_url(server: servers.Server, options: str = "") -> str:
+    return f"mongodb://127.0.0.1:{server.port}/graphs/vertices{options}"
+
+
+def orient_url(server: servers.Server, options: str = "") -> str:
+    password = quote(servers.PASSWORD, safe="")
+    return f"orientdb://root:{password}@127.0.0.1:{server.port}/graphs/Vertices{options}"
+
+
+@pytest.fixture(params=["rocksdb", "berkeleydb", "mongodb", "orientdb"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "mongodb":
+        return mongo_url(request.getfixturevalue("mongo"))
+    if request.param == "orientdb":
+        return orient_url(request.getfixturevalue("orient"))
+    pytest.importorskip("rocksdict" if request.param == "rocksdb" else "berkeleydb")
+    return f"{request.param}:{tmp_path / 'vertices'}"
+
+
+@pytest.fixture(scope="module")
+def graph() -> Iterator[bf.Graph]:
+    with bf.Graph.from_arrow(arcs(), weight="weight", vertices=170) as made:
+        yield made
+
+
+def test_a_database_conforms(url: str) -> None:
+    assert list(check_store(url))[-3:] == ["records", "vertices", "ids"]
+
+
+@pytest.mark.parametrize("url", ["memory", "bytes", "file:PATH"])
+def test_own_stores_conform(url: str, tmp_path: Path) -> None:
+    assert "vertices" in list(check_store(url.replace("PATH", str(tmp_path / "x"))))
+
+
+def test_every_algorithm_gives_the_answer_of_the_disk_path(graph: bf.Graph, url: str) -> None:
+    runs = RUNS if url.startswith(("rocksdb", "berkeleydb")) else RUNS[::3]
+    for algorithm, options in runs:
+        expected = compute(graph, algorithm, options)
+        found = compute(graph, algorithm, options, store=url)
+        bound = 1e-6 if options.get("precision") == "f32" else 1e-9
+        assert_same(found, expected, bound=bound)
+
+
+@pytest.mark.parametrize("more", [{"cache": "lru:20"}, {"cache": "score:20"}, {"lists": "disk"}])
+def test_caches_and_lists_on_disk_change_nothing(
+    graph: bf.Graph, url: str, more: dict[str, Any]
+) -> None:
+    for algorithm, options in ANY_ORDER[1:]:
+        expected = dict(compute(graph, algorithm, options))
+        assert dict(compute(graph, algorithm, options, store=url, **more)) == expected
+        found = compute(graph, algorithm, options, store=url, mode="async", **more)
+        assert dict(found) == expected
+
+
+class Hops(bf.Program):
+    """Distance from vertex 0, with states that are Python objects."""
+
+    def initial_state(self, vertex: Any) -> Any:
+        return {"hops": 0} if vertex.id == 0 else {"hops": None}
+
+    def signal(self, source: Any, target: Any, weight: float) -> Any:
+        hops = source.state["hops"]
+        return None if hops is None else hops + 1
+
+    def collect(self, vertex: Any, signals: Any) -> Any:
+        least = min(signals)
+        held = vertex.state["hops"]
+        return vertex.state if held is not None and held <= least else {"hops": least}
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_programs_in_python_run_on_a_database(graph: bf.Graph, url: str, mode: Any) -> None:
+    found = bf.run(graph, Hops(), store=url, mode=mode, cache="lru:10")
+    expected = bf.bfs(graph, source=0)
+    for vertex, state in found.items():
+        hops = expected[vertex]
+        assert state["hops"] == (None if hops is None or hops < 0 else hops)
+
+
+def test_a_run_leaves_nothing_behind(graph: bf.Graph, url: str, tmp_path: Path) -> None:
+    for _ in range(2):
+        bf.bfs(graph, source=0, store=url)
+    if url.startswith(("rocksdb", "berkeleydb")):
+        assert not (tmp_path / "vertices").exists()
+
+
+def test_vertices_of_a_killed_run_are_refused(graph: bf.Graph, mongo: servers.Server) -> None:
+    import pymongo
+
+    with pymongo.MongoClient("127.0.0.1", mongo.port) as client:
+        left = client["graphs"]["left"]
+        left.insert_one({"_id": "p0000-00", "r": b"x"})
+        with pytest.raises(bf.UsageError, match="1 vertices of another run"):
+            bf.bfs(graph, source=0, store=f"mongodb://127.0.0.1:{mongo.port}/graphs/left")
+
+
+def test_a_server_that_never_answers_is_named(graph: bf.Graph) -> None:
+    port = servers.free_port()
+    for scheme in ("mongodb", "orientdb"):
+        url = f"{scheme}://root:secret@127.0.0.1:{port}/graphs/V?retry_seconds=1"
+        if scheme == "mongodb":
+            pytest.importorskip("pymongo")
+        with pytest.raises(bf.StoreIoError, match="did not answer for 1 s") as caught:
+            bf.bfs(graph, source=0, store=url)
+        assert f"127.0.0.1:{port}" in str(caught.value)
+        assert "secret" not in str(caught.value)
+
+
+def test_a_server_that_comes_back_is_waited_for(graph: bf.Graph, tmp_path: Path) -> None:
+    with servers.mongo(tmp_path) as server:
+        found: dict[str, Any] = {}
+
+        def run() -> None:
+            found["result"] = bf.bfs(graph, source=0, store=mongo_url(server))
+
+        server.kill()
+        runner = threading.Thread(target=run)
+        runner.start()
+        time.sleep(1.0)
+        server.start()
+        runner.join()
+        assert dict(found["result"]) == dict(bf.bfs(graph, source=0))
+
+
+class Fails(bf.Program):
+    """Calls a function in the middle of a run."""
+
+    def __init__(self, then: Callable[[], None]) -> None:
+        self._then = then
+
+    def initial_state(self, vertex: Any) -> Any:
+        return 0
+
+    def signal(self, source: Any, target: Any, weight: float) -> Any:
+        return source.state + 1
+
+    def collect(self, vertex: Any, signals: Any) -> Any:
+        if vertex.state == 3:
+            self._then()
+        return vertex.state + 1
+
+
+def test_a_server_that_is_lost_in_the_middle_ends_the_run(
+    graph: bf.Graph, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with servers.mongo(tmp_path) as server:
+        url = mongo_url(server, "?retry_seconds=1")
+        program = Fails(server.kill)
+        with (
+            caplog.at_level(logging.WARNING, "brimful"),
+            pytest.raises(bf.StoreIoError, match="did not answer for 1 s"),
+        ):
+            bf.run(graph, program, store=url, max_supersteps=50)
+        assert "still has vertices of this run" in caplog.text
+
+
+def test_a_wrong_password_and_a_wrong_database_are_named(
+    graph: bf.Graph, orient: servers.Server
+) -> None:
+    place = f"127.0.0.1:{orient.port}"
+    with pytest.raises(bf.UsageError, match="refused user, password or database") as caught:
+        bf.bfs(graph, source=0, store=f"orientdb://root:wrong7@{place}/graphs/V")
+    assert "wrong7" not in str(caught.value)
+    with pytest.raises((bf.UsageError, bf.StoreIoError), match="nowhere"):
+        bf.bfs(graph, source=0, store=orient_url(orient).replace("/graphs/", "/nowhere/"))
+
+
+@pytest.mark.parametrize(
+    ("url", "text"),
+    [
+        ("mongodb://127.0.0.1/graphs", "has the form mongodb://HOST/DATABASE/COLLECTION"),
+        ("mongodb://127.0.0.1/a/b?retry_seconds=x", "retry_seconds must be a number"),
+        ("mongodb://127.0.0.1/a/b?noSuchOption=1", "not valid: Unknown option"),
+        ("orientdb://127.0.0.1/graphs", "has the form orientdb://"),
+        ("orientdb://127.0.0.1/graphs/a;b", "has the form orientdb://"),
+        ("orientdb://127.0.0.1/graphs/V?x=1", 'has no option "x"'),
+        ("berkeleydb:/tmp/x?deferred=2", "deferred must be 0 or 1"),
+        ("berkeleydb:/tmp/x?size=2", 'has no option "size"'),
+        ("rocksdb:", "needs a folder; write rocksdb:PATH"),
+        ("mongo://127.0.0.1/a/b", 'there is no store "mongo'),
+    ],
+)
+def test_urls_that_say_nothing_are_refused(graph: bf.Graph, url: str, text: str) -> None:
+    with pytest.raises(bf.UsageError, match=text):
+        bf.bfs(graph, source=0, store=url)
+
+
+def test_the_command_line_shows_no_password(
+    graph: bf.Graph, orient: servers.Server, tmp_path: Path
+) -> None:
+    edges = tmp_path / "edges.txt"
+    edges.write_text("1 2\n2 3\n")
+    url, log = orient_url(orient), tmp_path / "log.jsonl"
+    done = succeed("run", "bfs", edges, "--source", "1", "--store", url, "--json", "--log", log)
+    shown = done.out + done.err + log.read_text()
+    assert f"orientdb://***@127.0.0.1:{orient.port}" in shown
+    assert quote(servers.PASSWORD, safe="") not in shown
+    assert servers.PASSWORD not in shown
+    done = brimful("run", "bfs", edges, "--source", "1", "--store", url.replace("root:", "root:x"))
+    assert done.code == USAGE
+    assert "cret" not in done.out + done.err
+    port = servers.free_port()
+    url = f"orientdb://root:hidden@127.0.0.1:{port}/graphs/V?retry_seconds=0"
+    done = brimful("run", "bfs", edges, "--source", "1", "--store", url)
+    assert done.code == IO
+    assert "hidden" not in done.out + done.err
+
+
+class ListStore(Store):
+    """A store in a list; `spoiled` breaks one method."""
+
+    form = "list:"
+    spoiled = ""
+
+    def __init__(self, opening: Opening) -> None:
+        self.records: dict[bytes, bytes] = {}
+
+    def load(self, batch: Any) -> int:
+        before = len(self.records)
+        for key, record in batch:
+            if self.spoiled == "load":
+                self.records[key] = record
+            self.records.setdefault(key, record)
+        return before + len(batch) - len(self.records)
+
+    def get_many(self, keys: Any) -> Any:
+        if self.spoiled == "raise":
+            raise RuntimeError("the disk is on fire")
+        found = [self.records.get(key) for key in keys]
+        return found[:-1] if self.spoiled == "get_many" else found
+
+    def put_many(self, keys: Any, records: Any) -> None:
+        self.records.update(zip(keys, records, strict=True))
+
+    def remove_many(self, keys: Any) -> None:
+        if self.spoiled != "remove":
+            for key in keys:
+                self.records.pop(key, None)
+
+    def scan(self) -> Any:
+        return list(self.records.items())[self.spoiled == "scan" :]
+
+    def count(self) -> int:
+        return len(self.records)
+
+    def clear(self) -> None:
+        self.records.clear()
+
+
+@pytest.mark.parametrize("spoiled", ["", "load", "get_many", "remove", "scan", "raise"])
+def test_the_suite_finds_what_a_plugin_does_wrong(
+    spoiled: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ListStore, "spoiled", spoiled)
+    stores.register("list", ListStore)
+    if not spoiled:
+        assert len(list(check_store("list:"))) == 10
+        return
+    with pytest.raises(RuntimeError if spoiled == "raise" else NonconformingError):
+        list(check_store("list:"))
+
+
+@pytest.mark.parametrize(
+    ("spoiled", "text"),
+    [("get_many", "get_many of the store list returned"), ("raise", "the disk is on fire")],
+)
+def test_an_error_of_a_plugin_keeps_its_text(
+    graph: bf.Graph, spoiled: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ListStore, "spoiled", spoiled)
+    stores.register("list", ListStore)
+    with pytest.raises(bf.BrimfulError, match=text) as caught:
+        bf.bfs(graph, source=0, store="list:")
+    if spoiled == "raise":
+        assert isinstance(caught.value.__cause__, RuntimeError)
+
+
+def test_a_class_that_is_no_store_is_refused() -> None:
+    with pytest.raises(bf.UsageError, match="derived from"):
+        stores.register("x", dict)  # type: ignore[arg-type]
+    with pytest.raises(bf.UsageError, match='has a store "bytes"'):
+        stores.register("bytes", ListStore)
+
+
+def test_the_suite_runs_as_a_command(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    command = [sys.executable, "-m", "brimful.conformance"]
+    done = subprocess.run([*command, "bytes"], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "passed: vertices" in done.stdout
+    done = subprocess.run([*command, "nothing:x"], capture_output=True, text=True)
+    assert done.returncode == USAGE
+    assert 'there is no store "nothing:x"' in done.stderr
