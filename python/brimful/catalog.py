@@ -54,9 +54,12 @@ def place(url: str | None) -> dict[str, Any]:
     Raises:
         UsageError: There is no such store.
     """
+    if url is None:
+        return {"url": None, "opener": None}
+    # The registry and what it imports take 8 MB, which a run without a store does not pay.
     from brimful.stores.registry import opener
 
-    found = None if url is None else opener(url)
+    found = opener(url)
     return {"url": url if found is None else found.url, "opener": found}
 
 

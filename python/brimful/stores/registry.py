@@ -144,14 +144,12 @@ class Opener:
             )
 
 
-def opener(url: str | None) -> Opener | None:
+def opener(url: str) -> Opener | None:
     """Return what opens the partitions of `url`; None for stores of brimful's own.
 
     Raises:
         UsageError: There is no such store, or its entry point does not name a class of stores.
     """
-    if url is None:
-        return None
     scheme = check_url(url).partition(":")[0]
     if scheme in _own():
         return None
