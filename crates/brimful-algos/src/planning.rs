@@ -15,8 +15,8 @@ use crate::Result;
 use crate::diameter::supersteps_across;
 use crate::request::{Request, StoreChoice};
 
-/// The factor of passes over the edges in a wide graph: a block of edges is read for each
-/// signalling source in it.
+/// The factor of passes over the edges in a wide graph: before edges are unpacked, a block of them
+/// is read for each signalling source in it.
 const WIDE: f64 = 8.0;
 
 /// The graph of a forecast.
@@ -238,7 +238,8 @@ impl<'p> Planner<'p> {
             Subject::Sizes(_) => None,
         };
         Ok(across.map_or(narrow, |supersteps| {
-            Steps::about(supersteps.max(narrow.supersteps), WIDE * narrow.passes)
+            let steps = Steps::about(supersteps.max(narrow.supersteps), WIDE * narrow.passes);
+            Steps { wide: true, ..steps }
         }))
     }
 

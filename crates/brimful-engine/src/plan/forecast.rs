@@ -25,6 +25,8 @@ const SCAN_TRAFFIC: u64 = 130;
 /// edges.
 const SUPERSTEPS_OF_ITEMS: u64 = 8;
 const PASSES_OF_ITEMS: f64 = 3.0;
+/// Passes over all edges for each superstep of a wide graph that may be sparse.
+const SPARSE_PASSES: f64 = 0.5;
 /// Bytes of a packed degree.
 const DEGREE_BYTES: u64 = 1;
 
@@ -37,17 +39,20 @@ pub struct Steps {
     pub passes: f64,
     /// True if the numbers are guesses.
     pub guessed: bool,
+    /// True if frontiers are small in all of many supersteps, as on roads. The passes are those of
+    /// a run over unpacked edges.
+    pub wide: bool,
 }
 
 impl Steps {
     /// Exactly so many supersteps over all edges.
     pub fn exactly(supersteps: u64) -> Self {
-        Self { supersteps, passes: supersteps as f64, guessed: false }
+        Self { supersteps, passes: supersteps as f64, guessed: false, wide: false }
     }
 
     /// About so many supersteps, with so many passes over all edges.
     pub fn about(supersteps: u64, passes: f64) -> Self {
-        Self { supersteps, passes, guessed: true }
+        Self { supersteps, passes, guessed: true, wide: false }
     }
 
     /// At most so many supersteps.
@@ -57,7 +62,17 @@ impl Steps {
             return self;
         }
         let passes = self.passes * supersteps as f64 / self.supersteps as f64;
-        Self { supersteps, passes, guessed: self.guessed }
+        Self { supersteps, passes, ..self }
+    }
+
+    /// The steps on a wide graph as `plan` has them: where its edges do not fit unpacked, each
+    /// superstep decodes every block with an edge of the frontier, or visits every edge.
+    fn of_plan(self, plan: &Plan) -> Self {
+        if !self.wide || plan.unpacked {
+            return self;
+        }
+        let share = if plan.sparse { SPARSE_PASSES } else { 1.0 };
+        Self { passes: self.passes.max(self.supersteps as f64 * share), ..self }
     }
 }
 
@@ -141,6 +156,7 @@ impl<'e> Setting<'e> {
         let Self { extent, workers, .. } = *self;
         let minimum = self.least_of_program(needs, asynchronous);
         let plan = Plan::new(needs, extent, asynchronous, workers, &self.budget(minimum))?;
+        let steps = steps.of_plan(&plan);
         let windows = plan.source_windows(extent);
         let streamed = 1.0 - plan.pinned_bytes as f64 / extent.packed().max(1) as f64;
         // A unit is read once for each window that has sources in it.
@@ -221,7 +237,7 @@ impl<'e> Setting<'e> {
             read_once_bytes: pinned,
             read_bytes: extent.packed() - pinned,
             traffic_bytes: SCAN_TRAFFIC * extent.edges(),
-            ..self.empty(minimum, Steps { supersteps: 1, passes: passes as f64, guessed: false })
+            ..self.empty(minimum, Steps { passes: passes as f64, ..Steps::exactly(1) })
         }
     }
 
