@@ -1,4 +1,4 @@
-"""Checks that imports point one way, between crates and between their modules.
+"""Checks that imports point one way, between crates, their modules and the Python modules.
 
 Each crate also keeps its tools.
 
@@ -7,6 +7,7 @@ Run as a script; prints every violation and exits 1 if there is one.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import subprocess
@@ -231,6 +232,41 @@ def cycle_violations(package: dict[str, object]) -> list[str]:
     return []
 
 
+def python_imports(tree: ast.AST, modules: set[str]) -> Iterator[str]:
+    """Yield the modules of the package that a Python module imports when it runs."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in modules)
+        elif isinstance(node, ast.ImportFrom) and node.module in modules:
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield inner if inner in modules else node.module
+        yield from python_imports(node, modules)
+
+
+def python_violations() -> list[str]:
+    """Return a cycle of imports between the modules of the Python package, if there is one.
+
+    The package itself imports nothing before a name is asked for.
+    """
+    root = ROOT / "python"
+    paths = {
+        ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in sorted(root.rglob("*.py"))
+    }
+    imports = {
+        module: set(python_imports(ast.parse(path.read_text()), set(paths))) - {module, "brimful"}
+        for module, path in paths.items()
+    }
+    try:
+        list(TopologicalSorter(imports).static_order())
+    except CycleError as error:
+        return [f"brimful in Python: modules import each other: {' <- '.join(error.args[1])}"]
+    return []
+
+
 def main() -> int:
     """Print the violations; return the exit code."""
     members = packages()
@@ -239,6 +275,7 @@ def main() -> int:
     for package in members:
         found += dependency_violations(package) + source_violations(package)
         found += cycle_violations(package)
+    found += python_violations()
     for violation in found:
         print(violation)
     print(f"layers: {len(members)} crates, {len(found)} violations")

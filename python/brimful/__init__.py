@@ -50,8 +50,9 @@ if TYPE_CHECKING:
     from brimful.graph import Graph, read
     from brimful.planning import Forecast, plan
     from brimful.pregel import Aggregator, Master, Pregel, PregelVertex
-    from brimful.program import Program, States, Vertex, run
+    from brimful.program import Program, States, Vertex
     from brimful.result import Result
+    from brimful.running import run
 
     __version__: str
 
@@ -145,7 +146,7 @@ _HOMES = {
     "pagerank": "brimful.algorithms",
     "plan": "brimful.planning",
     "read": "brimful.graph",
-    "run": "brimful.program",
+    "run": "brimful.running",
     "scc": "brimful.algorithms",
     "sort": "brimful.containers.sorting",
     "sssp": "brimful.algorithms",

@@ -115,8 +115,9 @@ def run(graph: GraphLike, program: Program | Pregel, store: str, options: Progra
     """
     from brimful import _native
     from brimful.graph import as_graph
+    from brimful.identity import identity_of
     from brimful.io.ingest import Resources
-    from brimful.program import Program, identity_of, thresholds_of
+    from brimful.program import Program, thresholds_of
     from brimful.result import Result
 
     if not isinstance(program, Program):

@@ -11,6 +11,8 @@ from types import CodeType, FunctionType, MemberDescriptorType, ModuleType
 from typing import Any
 
 from brimful.errors import UsageError
+from brimful.pregel import Pregel
+from brimful.program import Program
 
 #: A longer value is told by its digest.
 _LONGEST = 40
@@ -108,3 +110,20 @@ def _of_value(value: Any, name: str, within: tuple[FunctionType, ...] = ()) -> s
 def _digest(data: str | bytes) -> str:
     given = data.encode() if isinstance(data, str) else data
     return hashlib.sha256(given).hexdigest()[:_DIGITS]
+
+
+def identity_of(
+    program: Program | Pregel, serializer: str, *, whole: bool
+) -> list[tuple[str, str]]:
+    """Return names and values of everything besides the graph that states depend on.
+
+    The class is first; unless `whole`, for checkpoints, it is all.
+    """
+    kind = type(program)
+    name = ("program", f"{kind.__module__}.{kind.__qualname__}")
+    if not whole:
+        return [name]
+    own = [name, ("serializer", serializer)]
+    if isinstance(program, Pregel):
+        return [*own, *dependencies(program, Pregel)]
+    return [*own, ("delivery", program.delivery), *dependencies(program, Program)]

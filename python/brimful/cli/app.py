@@ -115,6 +115,8 @@ def build_parser() -> argparse.ArgumentParser:
     for _, _, action in tree.every_action(parser):
         if action.choices is not None and action.type is None:
             action.type = one_of(list(action.choices))
+    # The verb `completion` prints the options of all verbs.
+    parser.set_defaults(root=parser)
     return parser
 
 

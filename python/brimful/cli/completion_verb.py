@@ -31,9 +31,7 @@ def add_to(verbs: shared.Verbs) -> None:
 
 def act(options: argparse.Namespace) -> None:
     """Print the script."""
-    from brimful.cli.app import build_parser
-
-    shared.show(_SCRIPTS[options.shell](build_parser()))
+    shared.show(_SCRIPTS[options.shell](options.root))
 
 
 def _algorithms() -> list[str]:

@@ -1,0 +1,192 @@
+"""Runs of programs in Python: `run` chooses how the methods are called."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+
+from brimful.catalog import opened, place
+from brimful.containers.bags import serializer_of
+from brimful.errors import UsageError
+from brimful.identity import identity_of
+from brimful.options.described import described
+from brimful.options.runs import (
+    RUN,
+    CheckpointOptions,
+    ProgramOptions,
+    StepOptions,
+    StoreOptions,
+    store_url,
+)
+from brimful.options.table import WorkOptions, checked, picked
+from brimful.pregel import Pregel, PregelAdapter
+from brimful.program import Combining, Program, States, thresholds_of
+from brimful.reporting import shows_progress
+from brimful.wording import shortened
+
+if TYPE_CHECKING:
+    from brimful.containers.bags import Serializer
+    from brimful.graph import GraphLike
+    from brimful.result import Result
+
+
+@overload
+def run(
+    graph: GraphLike,
+    program: Program | Pregel,
+    *,
+    serializer: Literal["json", "str", "bytes", "pickle"] | Serializer = ...,
+    store: str = ...,
+    compile: Literal["never"] = ...,
+    **options: Unpack[ProgramOptions],
+) -> States: ...
+@overload
+def run(
+    graph: GraphLike,
+    program: Program,
+    *,
+    serializer: Literal["json", "str", "bytes", "pickle"] | Serializer = ...,
+    store: str = ...,
+    compile: Literal["numba"],
+    **options: Unpack[ProgramOptions],
+) -> Result: ...
+@shows_progress
+@described(RUN, "graph", "corrupt", "io")
+def run(
+    graph: GraphLike,
+    program: Program | Pregel,
+    *,
+    serializer: Literal["json", "str", "bytes", "pickle"] | Serializer = "json",
+    store: str = "memory",
+    compile: Literal["numba", "never"] = "never",
+    **options: Unpack[ProgramOptions],
+) -> States | Result:
+    """Run a program written in Python on the vertices of a graph.
+
+    One thread makes all calls, some million a second: for graphs of some ten million edges.
+    `threads` is for the import of `graph`. The ids and states of all vertices come back in memory,
+    within `budget`. With `compile` "numba" the methods run on the disk path instead: on all
+    threads, nearly as fast as the algorithms of this package, and in any budget. The result is then
+    a `Result` with the column `state`.
+
+    Objects of the program are a part of `budget`: the run measures the memory of the process while
+    it creates them. A `BudgetError` in the middle of a run names the stores that need less.
+
+    Checkpoints hold whole vertices. A resumed run must have the same graph, class, `serializer`,
+    `weighted` and `mode`, the same code of the methods of the class, and the same values of all
+    attributes of class and instance except those whose names begin with an underscore: states may
+    not depend on these. Functions outside the class are not compared.
+
+    Args:
+        program: An instance of a class derived from `Program` or `Pregel`.
+        max_supersteps: Stop after this many supersteps; None: 10,000, with a warning. `mode`
+            "async" has none.
+        mode: "sync" runs in supersteps; "async" has no supersteps, and its checkpoints come by the
+            second.
+        weighted: `signal` receives the weights of edges, else 1.
+        serializer: How states become bytes in a store, and in checkpoints: "json" (refuses tuples,
+            and dicts whose keys are not strings), "str", "bytes", "pickle", or an object with
+            `dumps` and `loads`. The store "memory" needs none. **Pickle runs code from the bytes it
+            reads**: name it only for stores that you trust.
+        store: Where vertices lie: "memory" (live objects, never serialized), "bytes" (records in
+            memory) or "file:PATH" (records in a folder within PATH, which the run removes).
+        compile: "never" interprets the methods; "numba" compiles them (`pip install
+            "brimful[numba]"`). A compiled program has a `combiner`, states and signals of one
+            number each, and a `signal` that uses the weight only as in `value + weight`, `value *
+            weight`, `min(value, weight)` or `max(value, weight)`. It uses no store.
+
+    Returns:
+        The states, a mapping from vertices.
+
+    Raises:
+        ProgramError: A method raised an exception (`__cause__`), or the serializer cannot write an
+            object; `vertex` is the vertex.
+        UsageError: The store, cache or serializer is unknown; `weighted`, and the graph has no
+            weights; or the program cannot be compiled.
+        BudgetError: The budget is too small; the message names one that works.
+
+    >>> import brimful as bf, pyarrow as pa
+    >>> class Longest(bf.Program):
+    ...     def initial_state(self, vertex):
+    ...         return [vertex.id]
+    ...     def signal(self, source, target, weight):
+    ...         return source.state if target not in source.state else None
+    ...     def collect(self, vertex, signals):
+    ...         path = max(signals, key=len)
+    ...         return [*path, vertex.id] if len(path) >= len(vertex.state) else vertex.state
+    >>> with bf.Graph.from_arrow(pa.table({"source": [1, 2], "target": [2, 3]})) as graph:
+    ...     bf.run(graph, Longest(), store="bytes")[3]
+    [1, 2, 3]
+    """
+    from brimful import _native
+    from brimful.graph import as_graph
+    from brimful.io.ingest import Resources
+
+    if not isinstance(program, Program | Pregel):
+        raise UsageError(
+            "program must be an instance of a class derived from brimful.Program or "
+            f"brimful.Pregel, not {shortened(program)}"
+        )
+    if compile not in ("numba", "never"):
+        raise UsageError(f'compile must be "numba" or "never", not {shortened(compile)}')
+    if compile == "numba":
+        from brimful import compiled
+
+        return compiled.run(graph, program, store, options)
+    name, dumps, loads = serializer_of(serializer)
+    chosen = checked(ProgramOptions, options, "run", ("serializer", "store"))
+    where = place(store_url(store)) | {"serializer": None}
+    resources = Resources(**picked(WorkOptions, chosen))
+    known = as_graph(graph, resources)
+    limits = vars(resources.on(known))
+    # One thread makes all calls: only one at a time can have the interpreter.
+    del limits["threads"]
+    saving = chosen["checkpoint_every"] is not None or chosen["resume"]
+    identity = identity_of(program, name, whole=saving)
+    if isinstance(program, Pregel):
+        called: Program = (adapter := PregelAdapter(program, known.vertices))
+        adapter.check(chosen["mode"], saving=saving)
+    else:
+        called, adapter = program if program.combiner is None else Combining(program), None
+    with opened(where):
+        states = _native.run_program(
+            known.native,
+            called,
+            delivery=called.delivery,
+            thresholds=thresholds_of(called),
+            dumps=_checked(name, dumps),
+            loads=loads,
+            keeps_numbers=name in ("json", "pickle"),
+            next_superstep=adapter.next_superstep if adapter else None,
+            **picked(StepOptions, chosen),
+            store=where | picked(StoreOptions, chosen),
+            **picked(CheckpointOptions, chosen),
+            identity=identity,
+            **limits,
+        )
+    if adapter:
+        adapter.check_master()
+    return States(states, is_pregel=adapter is not None)
+
+
+def _checked(name: str, dumps: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
+    """Return `dumps` with errors that name the type of the object."""
+
+    def write(value: Any) -> bytes:
+        try:
+            data = dumps(value)
+        except Exception as error:
+            raise TypeError(
+                f"the serializer {name} cannot write {type(value).__name__} ({error}); return "
+                "another type, or choose another serializer"
+            ) from error
+        # Lists instead of tuples would give other answers than live objects.
+        if name == "json" and json.loads(data) != value:
+            raise TypeError(
+                f"JSON does not keep {shortened(value)}: tuples become lists, and keys of a dict "
+                'become strings; return another type, or choose serializer="pickle"'
+            )
+        return data
+
+    return write
