@@ -14,6 +14,7 @@ from brimful import catalog
 from brimful.cli import app, tree
 from brimful.cli.options import add_options, chosen
 from brimful.options.described import described, sections_of
+from brimful.options.exports import ExportOptions
 from brimful.options.imports import ImportOptions, ReadOptions, import_options
 from brimful.options.runs import (
     AlgorithmOptions,
@@ -129,7 +130,7 @@ def test_an_option_without_a_check_is_found() -> None:
         checked(Unchecked, {})
 
 
-@pytest.mark.parametrize("table", [AlgorithmOptions, PlanOptions, ReadOptions])
+@pytest.mark.parametrize("table", [AlgorithmOptions, PlanOptions, ReadOptions, ExportOptions])
 def test_every_option_is_sound_and_in_the_guide(table: type) -> None:
     guide = "".join(path.read_text() for path in sorted(GUIDE.glob("*.md")))
     for name, option in options_of(table).items():
@@ -144,6 +145,7 @@ def test_the_verbs_have_the_options_of_their_tables() -> None:
         ("run", [AskedOptions, CheckpointOptions]),
         ("plan", [PlanOptions]),
         ("import", [ImportOptions]),
+        ("export", [ExportOptions]),
     ):
         flags = set(tree.option_names(verbs[verb]))
         assert {flag(name) for table in tables for name in options_of(table)} <= flags

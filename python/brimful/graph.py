@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 from brimful.errors import NotFoundError, UsageError
 from brimful.io.formats import (
     GRAPH_SUFFIX,
-    ExportFormat,
     export_format,
     require_graph_suffix,
 )
@@ -29,6 +28,7 @@ from brimful.io.output import native_batches, write_graph
 from brimful.io.remote import is_remote
 from brimful.io.source import open_graph
 from brimful.options.described import EXPORT, LOOK_UP, described
+from brimful.options.exports import ExportOptions
 from brimful.options.imports import (
     IMPORT,
     ImportOptions,
@@ -598,25 +598,14 @@ class Graph(Conversions):
         self,
         path: str | os.PathLike[str],
         *,
-        format: ExportFormat | None = None,
-        renumber: bool = False,
-        lossy: bool = False,
-        overwrite: bool = False,
         budget: Budget = None,
         progress: Progress | None = None,
+        **options: Unpack[ExportOptions],
     ) -> int:
         """Write the graph to a file, as `brimful export` does.
 
         A file so written reads back as the same graph; on failure nothing is left. An undirected
         edge is written once. Memory: within `budget`, brimful's own.
-
-        Args:
-            format: `parquet` and `arrow` hold every graph, `edgelist` every one whose ids are
-                words; `graphalytics`, `mtx`, `metis`, `csv` and `u32pairs` hold some. None: by the
-                name.
-            renumber: Write consecutive ids of `mtx` and `metis` as 1 to n where they begin
-                elsewhere.
-            lossy: Write `csv` and `u32pairs` without what they cannot hold, and log it.
 
         Returns:
             The number of edges written.
@@ -632,14 +621,13 @@ class Graph(Conversions):
         1
         """
         name = os.fspath(path)
+        chosen = checked(ExportOptions, options, "export", ("budget", "progress"))
         exported = write_graph(
             lambda: self.native,
             name,
-            export_format(name, format),
+            export_format(name, chosen["format"]),
             Resources(None, parse_budget(budget), progress=progress),
-            renumber=renumber,
-            overwrite=overwrite,
-            lossy=lossy,
+            chosen,
         )
         for sentence in exported.warnings(name):
             _warn(sentence)

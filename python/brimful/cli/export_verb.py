@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import time
-from typing import get_args
 
 from brimful.cli import options as shared
 from brimful.cli.progress import ProgressLine, format_seconds
-from brimful.io.formats import ExportFormat, export_format
+from brimful.io.formats import export_format
 from brimful.io.output import write_graph
+from brimful.options.exports import ExportOptions
 from brimful.options.table import ResourceOptions
 
 
@@ -31,27 +31,15 @@ def add_to(verbs: shared.Verbs) -> None:
     parser.add_argument(
         "out", metavar="OUT", help="the file to write; .gz, .xz and .zst compress text and pairs"
     )
-    parser.add_argument(
-        "--format", choices=get_args(ExportFormat), help="default: by the name of OUT"
-    )
-    parser.add_argument(
-        "--renumber",
-        action="store_true",
-        help="mtx, metis: write consecutive ids that begin elsewhere as 1 to n",
-    )
-    parser.add_argument(
-        "--lossy",
-        action="store_true",
-        help="csv, u32pairs: leave out direction, vertices without edges and weights, and say so",
-    )
-    parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
+    shared.add_options(parser, ExportOptions)
     shared.add_options(parser, ResourceOptions, "budget")
     shared.add_reporting(parser)
 
 
 def act(options: argparse.Namespace) -> None:
     """Write the graph; then say how many edges it has."""
-    format_name = export_format(options.out, options.format)
+    chosen = shared.chosen(options, ExportOptions)
+    format_name = export_format(options.out, chosen["format"])
     from brimful import _native
 
     began = time.monotonic()
@@ -62,9 +50,7 @@ def act(options: argparse.Namespace) -> None:
             options.out,
             format_name,
             given,
-            renumber=options.renumber,
-            overwrite=options.overwrite,
-            lossy=options.lossy,
+            chosen,
         )
         for sentence in exported.warnings(options.out):
             progress.warn(sentence)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -117,12 +117,9 @@ def write_graph(
     path: str,
     format_name: ExportFormat,
     resources: Resources,
-    *,
-    renumber: bool,
-    overwrite: bool,
-    lossy: bool,
+    options: Mapping[str, Any],
 ) -> Exported:
-    """Write the graph that `open_graph` returns to `path`.
+    """Write the graph that `open_graph` returns to `path`, with checked `ExportOptions`.
 
     The output is checked before the graph is opened, which may import it.
 
@@ -132,6 +129,7 @@ def write_graph(
         StoreIoError: The file cannot be written; nothing is left.
     """
     compression = export_compression(path, format_name)
+    renumber, overwrite = options["renumber"], options["overwrite"]
     if renumber and format_name not in ("mtx", "metis"):
         raise UsageError(
             f"--renumber applies to mtx and metis only; leave it out for {format_name}"
@@ -157,7 +155,7 @@ def write_graph(
         format=format_name,
         compression=compression,
         renumber=renumber,
-        lossy=lossy,
+        lossy=options["lossy"],
         overwrite=overwrite,
         budget=resources.budget,
         process_budget=resources.process_budget,

@@ -1,0 +1,37 @@
+"""The table of options of exports."""
+
+from typing import Annotated, TypedDict
+
+from brimful.io.formats import ExportFormat
+from brimful.options.table import Option
+
+
+class ExportOptions(TypedDict, total=False):
+    """How a graph is written to a file."""
+
+    format: Annotated[
+        ExportFormat | None,
+        Option(
+            "`parquet` and `arrow` hold every graph, `edgelist` every one whose ids are words; "
+            "`graphalytics`, `mtx`, `metis`, `csv` and `u32pairs` hold some. None: by the name.",
+            help="default: by the name of OUT",
+        ),
+    ]
+    renumber: Annotated[
+        bool,
+        Option(
+            "Write consecutive ids of `mtx` and `metis` as 1 to n where they begin elsewhere.",
+            help="mtx, metis: write consecutive ids that begin elsewhere as 1 to n",
+            default=False,
+        ),
+    ]
+    lossy: Annotated[
+        bool,
+        Option(
+            "Write `csv` and `u32pairs` without what they cannot hold, and log it.",
+            help="csv, u32pairs: leave out direction, vertices without edges and weights, and say "
+            "so",
+            default=False,
+        ),
+    ]
+    overwrite: Annotated[bool, Option("Replace the file if it exists.", default=False)]
