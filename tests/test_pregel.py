@@ -197,13 +197,13 @@ def test_mistakes_are_named() -> None:
         with pytest.raises(bf.ProgramError, match="the graph has no vertex 77") as raised:
             bf.run(graph, Lost(1))
         assert raised.value.vertex in (1, 2)
-        with pytest.raises(bf.ProgramError, match="before superstep 2: ValueError: no more"):
+        with pytest.raises(bf.ProgramError, match="at superstep 2: ValueError: no more"):
             bf.run(graph, Masterless(5))
         with pytest.raises(bf.ProgramError, match=r"no aggregator 'totl'.*did you mean 'total'"):
             bf.run(graph, Unknown(1))
         with pytest.raises(bf.UsageError, match="Pregel counts supersteps"):
             bf.run(graph, Ring(1), mode="async")
-        with pytest.raises(bf.UsageError, match="neither aggregators nor the master"):
+        with pytest.raises(bf.UsageError, match="neither aggregators, master and worker context"):
             bf.run(graph, Ranks(1), checkpoint_every=1)
         with pytest.raises(bf.UsageError, match=r"derived from brimful\.Program or brimful.Pregel"):
             bf.run(graph, Ring)  # type: ignore[arg-type]

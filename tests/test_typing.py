@@ -65,6 +65,14 @@ class Largest(bf.Pregel):
     def master_compute(self, master: bf.Master) -> None:
         master.halt()
 
+    def worker_context(self) -> bf.WorkerContext:
+        return bf.WorkerContext()
+
+    def resolve(
+        self, id: object, vertex: bf.VertexData | None, changes: bf.VertexChanges
+    ) -> bf.VertexData | None:
+        return super().resolve(id, vertex, changes)
+
     def compute(self, vertex: bf.PregelVertex, messages: list[int]) -> None:
         vertex.send_to_all(vertex.value)
 

@@ -49,7 +49,11 @@ if TYPE_CHECKING:
     )
     from brimful.graph import Graph, read
     from brimful.planning import Forecast, plan
-    from brimful.pregel import Aggregator, Master, Pregel, PregelVertex
+    from brimful.pregel.aggregators import Aggregator
+    from brimful.pregel.changes import VertexChanges, VertexData
+    from brimful.pregel.master import Master, WorkerContext
+    from brimful.pregel.program import Pregel
+    from brimful.pregel.vertex import PregelVertex
     from brimful.program import Program, States, Vertex
     from brimful.result import Result
     from brimful.running import run
@@ -85,6 +89,9 @@ __all__ = [
     "StoreIoError",
     "UsageError",
     "Vertex",
+    "VertexChanges",
+    "VertexData",
+    "WorkerContext",
     "__version__",
     "bfs",
     "clustering",
@@ -106,7 +113,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Aggregator": "brimful.pregel",
+    "Aggregator": "brimful.pregel.aggregators",
     "Bag": "brimful.containers.bags",
     "BloomFilter": "brimful.containers.counting",
     "Box": "brimful.containers.boxes",
@@ -119,12 +126,12 @@ _HOMES = {
     "InputError": "brimful.errors",
     "Lists": "brimful.containers.lists",
     "Map": "brimful.containers.maps",
-    "Master": "brimful.pregel",
+    "Master": "brimful.pregel.master",
     "MembershipSet": "brimful.containers.counting",
     "MissingPackageError": "brimful.errors",
     "NotFoundError": "brimful.errors",
-    "Pregel": "brimful.pregel",
-    "PregelVertex": "brimful.pregel",
+    "Pregel": "brimful.pregel.program",
+    "PregelVertex": "brimful.pregel.vertex",
     "Program": "brimful.program",
     "ProgramError": "brimful.errors",
     "RecordIdError": "brimful.errors",
@@ -134,6 +141,9 @@ _HOMES = {
     "StoreIoError": "brimful.errors",
     "UsageError": "brimful.errors",
     "Vertex": "brimful.program",
+    "VertexChanges": "brimful.pregel.changes",
+    "VertexData": "brimful.pregel.changes",
+    "WorkerContext": "brimful.pregel.master",
     "bfs": "brimful.algorithms",
     "clustering": "brimful.algorithms",
     "color": "brimful.algorithms",

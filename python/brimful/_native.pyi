@@ -193,6 +193,7 @@ def run_program(
     loads: object,
     keeps_numbers: bool,
     next_superstep: Callable[[int], bool] | None,
+    creates: bool,
     mode: str,
     max_supersteps: int | None,
     weighted: bool,

@@ -22,7 +22,7 @@ from brimful.options.table import WorkOptions, checked, picked
 
 if TYPE_CHECKING:
     from brimful.graph import GraphLike
-    from brimful.pregel import Pregel
+    from brimful.pregel.program import Pregel
     from brimful.program import Program
     from brimful.result import Result
 

@@ -11,7 +11,7 @@ from types import CodeType, FunctionType, MemberDescriptorType, ModuleType
 from typing import Any
 
 from brimful.errors import UsageError
-from brimful.pregel import Pregel
+from brimful.pregel.program import Pregel
 from brimful.program import Program
 
 #: A longer value is told by its digest.

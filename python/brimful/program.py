@@ -11,7 +11,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from brimful.errors import UsageError
-from brimful.io.output import native_batches, write_table
+from brimful.io.output import write_table
 from brimful.options.described import EXPORT, described
 from brimful.per_vertex import PerVertex, vertex_id
 from brimful.wording import shortened
@@ -428,17 +428,18 @@ class States(PerVertex[Any]):
         """
         import pyarrow as pa
 
-        ids = pa.RecordBatchReader.from_stream(self._native.vertex_stream())
-        vertices = pa.Table.from_batches(native_batches(ids), ids.schema)["vertex"]
+        ids = pa.RecordBatchReader.from_stream(self._native.vertex_stream()).schema.field("vertex")
         try:
-            parts = [pa.table({self.column: values}) for _, values in self._batches()]
-            states = pa.concat_tables(parts, promote_options="permissive")[self.column]
+            parts = [
+                pa.table({"vertex": pa.array(vertices, ids.type), self.column: states})
+                for vertices, states in self._batches()
+            ]
+            return pa.concat_tables(parts or [ids.empty_table()], promote_options="permissive")
         except (pa.ArrowException, TypeError, OverflowError) as error:
             raise UsageError(
                 f"the states do not fit one Arrow column: {' '.join(str(error).split())}; "
                 "read them with items()"
             ) from None
-        return pa.table({"vertex": vertices, self.column: states})
 
     @described(EXPORT, "io")
     def write(self, path: str, *, overwrite: bool = False) -> None:

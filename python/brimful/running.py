@@ -20,7 +20,8 @@ from brimful.options.runs import (
     store_url,
 )
 from brimful.options.table import WorkOptions, checked, picked
-from brimful.pregel import Pregel, PregelAdapter
+from brimful.pregel.adapter import PregelAdapter
+from brimful.pregel.program import Pregel
 from brimful.program import Combining, Program, States, thresholds_of
 from brimful.reporting import shows_progress
 from brimful.wording import shortened
@@ -159,6 +160,7 @@ def run(
             loads=loads,
             keeps_numbers=name in ("json", "pickle"),
             next_superstep=adapter.next_superstep if adapter else None,
+            creates=adapter is not None and adapter.creates,
             **picked(StepOptions, chosen),
             store=where | picked(StoreOptions, chosen),
             **picked(CheckpointOptions, chosen),
@@ -166,7 +168,7 @@ def run(
             **limits,
         )
     if adapter:
-        adapter.check_master()
+        adapter.end()
     return States(states, is_pregel=adapter is not None)
 
 

@@ -129,6 +129,13 @@ pub trait VertexProgram: Sync {
         Err("vertices are to choose the targets of their signals; implement `send`".into())
     }
 
+    /// The state of a vertex that received signals and does not exist: it is created, without
+    /// edges, and collects. `None`: the signals are not delivered.
+    fn create(&self, id: &Self::Id) -> Result<Option<Self::State>, Failure> {
+        let _ = id;
+        Ok(None)
+    }
+
     /// Folds signals into the state. `signals` are those since the last collect: one if they are
     /// combined, those of all edges with [`Delivery::LatestPerEdge`], none if only a collect was
     /// requested. An unchanged vertex is not written.

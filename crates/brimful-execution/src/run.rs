@@ -56,6 +56,7 @@ pub struct Execution<'r, P: VertexProgram, S> {
     #[expect(dead_code, reason = "holds the memory of the largest vertices")]
     hubs: Option<Hubs>,
     has_failed: bool,
+    is_due: bool,
     duplicates: u64,
     prior: PriorRun,
     supersteps: u64,
@@ -129,6 +130,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             memory,
             hubs,
             has_failed: false,
+            is_due: false,
             duplicates,
             supersteps: prior.supersteps,
             prior,
@@ -175,12 +177,12 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             if done > 0 && is_late {
                 return Ok(Reason::MaxSeconds);
             }
-            let is_due = self.superstep()?;
+            self.is_due = self.superstep()?;
             done += 1;
             if until(self)? {
                 return Ok(Reason::Converged);
             }
-            if !is_due {
+            if !self.is_due {
                 return Ok(Reason::NoChange);
             }
         }
@@ -288,6 +290,11 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         self.workers
             .iter_mut()
             .map(|worker| worker.get_mut().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// True if a vertex was due to signal after the last superstep.
+    pub fn is_due(&self) -> bool {
+        self.is_due
     }
 
     /// The program.

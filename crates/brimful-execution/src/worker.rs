@@ -3,7 +3,7 @@
 //! Invariant: only its worker touches a partition. A program fails or panics within a loan, which
 //! then ends with an error, so the store stays intact.
 
-use brimful_vertices::{Field, Loan, Stored, VertexStore};
+use brimful_vertices::{Edges, Field, Loan, Stored, Vertex, VertexStore};
 
 use crate::context::{Phase, WorkerContext};
 use crate::error::{Error, Result, catch, element};
@@ -163,7 +163,14 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
             false => store.lend_without_edges(&id, &mut collect),
         }?;
         if !is_there {
-            context.counts.undelivered += incoming.signals.len() as u64;
+            let created = phase.program.create(&id);
+            match created.map_err(|failure| Error::program(&id, "create", failure))? {
+                Some(state) => {
+                    store.insert(Vertex::new(id.clone(), state, Edges::default()))?;
+                    store.lend(&id, &mut collect)?;
+                }
+                None => context.counts.undelivered += incoming.signals.len() as u64,
+            }
         }
         Ok(Some((id, after)))
     }

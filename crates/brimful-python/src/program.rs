@@ -2,8 +2,10 @@
 //!
 //! - `value`: states and signals, alive or as bytes; `record`: the records of vertices with them.
 //! - `calls`: the calls of the program's methods; `purity`: checks that they change no object.
+//! - `ids`: external ids of vertices, also of those that the program creates.
 
 mod calls;
+mod ids;
 mod purity;
 mod record;
 mod value;
@@ -18,7 +20,7 @@ use brimful::engine::checkpoint::{self, CheckpointOptions, Every};
 use brimful::execution::checkpoint::RunCheckpoints;
 use brimful::execution::from_graph::{StoreOptions, by_external_id, of_one_run, start};
 use brimful::execution::{Delivery, Error, ExecutionOptions, ExecutionStats, RunLimits, RunMode};
-use brimful::graph::Graph as Inner;
+use brimful::graph::{Error as GraphError, Graph as Inner};
 use brimful::store::Resources;
 use brimful::vertices::{Field, Growth, Place};
 use pyo3::prelude::*;
@@ -32,7 +34,8 @@ use crate::request::{Store, checkpoint_options, where_to_go_on};
 use crate::run::store_figures;
 use crate::vertex::Vertex;
 pub(crate) use calls::Seen;
-use calls::{Ids, Program, with_vertex};
+use calls::{Program, with_vertex};
+use ids::Ids;
 use record::Records;
 use value::{MemoryWatch, Value, Values};
 
@@ -45,6 +48,8 @@ struct Settings {
     collect_threshold: f64,
     /// For Pregel: called with the number of each superstep before it begins; false ends the run.
     next_superstep: Option<Py<PyAny>>,
+    /// Messages create the vertices that they do not find.
+    creates: bool,
     weighted: bool,
     checkpoints: Option<CheckpointOptions>,
 }
@@ -54,7 +59,7 @@ const DEFAULT_MAX_SUPERSTEPS: u64 = 10_000;
 
 /// Runs a program of Python methods on a graph.
 #[pyfunction]
-#[pyo3(signature = (graph, program, *, delivery, thresholds, dumps, loads, keeps_numbers, next_superstep, mode, max_supersteps, weighted, store, checkpoint_every, checkpoint_dir, resume, identity, budget, process_budget, progress))]
+#[pyo3(signature = (graph, program, *, delivery, thresholds, dumps, loads, keeps_numbers, next_superstep, creates, mode, max_supersteps, weighted, store, checkpoint_every, checkpoint_dir, resume, identity, budget, process_budget, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn run_program(
     py: Python<'_>,
@@ -66,6 +71,7 @@ pub(crate) fn run_program(
     loads: Py<PyAny>,
     keeps_numbers: bool,
     next_superstep: Option<Py<PyAny>>,
+    creates: bool,
     mode: &str,
     max_supersteps: Option<u64>,
     weighted: bool,
@@ -115,6 +121,7 @@ pub(crate) fn run_program(
         signal_threshold: thresholds.0,
         collect_threshold: thresholds.1,
         next_superstep,
+        creates,
         weighted,
         checkpoints,
     };
@@ -209,7 +216,7 @@ fn run(
             if let Some(checkpoints) = &mut checkpoints {
                 execution.checkpoint(checkpoints, &mut records())?;
             }
-            Ok(!goes_on(number)?)
+            Ok(execution.is_due() && number < most && !goes_on(number)?)
         })
     } else {
         Ok(Reason::Converged)
@@ -221,7 +228,9 @@ fn run(
              give max_supersteps= if it takes more"
         ));
     }
-    let mut states = vec![Value::None; graph.vertices() as usize];
+    let count = ids.count();
+    memory.take((count - graph.vertices()) * (size_of::<Value>() as u64 + 8 + SMALL_STATE))?;
+    let mut states = vec![Value::None; count as usize];
     execution.for_each(&mut |vertex| {
         memory.take((vertex.state.heap_bytes() as u64).saturating_sub(SMALL_STATE))?;
         if let Some(state) = states.get_mut(*vertex.id() as usize) {
@@ -236,7 +245,13 @@ fn run(
         // The checkpoints are no longer needed.
         checkpoint::discard(&chosen.folder)?;
     }
-    Ok((States { order: ids.order(), ids, values, states, stats: None }, figures, resumed_from))
+    let mut order = ids.order().map_err(|error| Error::Internal(error.to_string()))?;
+    let is_pregel = settings.next_superstep.is_some();
+    if is_pregel {
+        order.retain(|rank| states[*rank as usize] != Value::None);
+    }
+    let states = States { order, ids, values, states, is_pregel, stats: None };
+    Ok((states, figures, resumed_from))
 }
 
 /// The states at the end of a run.
@@ -244,10 +259,11 @@ fn run(
 pub(crate) struct States {
     ids: Arc<Ids>,
     values: Arc<Values>,
-    /// Ranks in the order of external ids.
+    /// Ranks of the vertices that exist, in the order of external ids.
     order: Vec<u64>,
     /// By rank.
     states: Vec<Value>,
+    is_pregel: bool,
     stats: Option<Py<PyDict>>,
 }
 
@@ -263,7 +279,11 @@ impl States {
     }
 
     fn state<'py>(&self, py: Python<'py>, vertex: Vertex) -> PyResult<Bound<'py, PyAny>> {
-        let rank = py.detach(|| self.ids.lookup.find(&vertex.into())).map_err(Failure::from)?;
+        let id = vertex.into();
+        let rank = self.ids.rank(&id, false)?;
+        if self.is_missing(rank) {
+            return Err(Failure::from(GraphError::NoSuchVertex { vertex: id.to_string() }).into());
+        }
         self.by_rank(py, rank)
     }
 
@@ -287,6 +307,11 @@ impl States {
 }
 
 impl States {
+    /// True for a vertex of Pregel that was removed, or never created.
+    fn is_missing(&self, rank: u64) -> bool {
+        self.is_pregel && self.states.get(rank as usize) == Some(&Value::None)
+    }
+
     fn by_rank<'py>(&self, py: Python<'py>, rank: u64) -> PyResult<Bound<'py, PyAny>> {
         self.values.object(py, self.states.get(rank as usize).unwrap_or(&Value::None))
     }

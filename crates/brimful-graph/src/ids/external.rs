@@ -29,6 +29,16 @@ pub enum ExternalId {
     Name(String),
 }
 
+impl std::fmt::Display for ExternalId {
+    /// An integer, or a quoted string.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Name(name) => write!(f, "{name:?}"),
+        }
+    }
+}
+
 impl From<i128> for ExternalId {
     fn from(number: i128) -> Self {
         Self::Number(number)

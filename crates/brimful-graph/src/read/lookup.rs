@@ -106,18 +106,13 @@ impl Lookup {
     /// # Errors
     /// [`Error::NoSuchVertex`], also if the graph's ids are of the other kind.
     pub fn find(&self, id: &ExternalId) -> Result<u64> {
-        let (bits, shown) = match (id, self.graph.names()) {
-            (ExternalId::Number(number), None) => {
-                (self.graph.id_type().bits(*number), number.to_string())
-            }
-            (ExternalId::Number(number), Some(_)) => (None, number.to_string()),
-            (ExternalId::Name(name), Some(file)) => {
-                (self.names().find(file, name)?, format!("{name:?}"))
-            }
-            (ExternalId::Name(name), None) => (None, format!("{name:?}")),
+        let bits = match (id, self.graph.names()) {
+            (ExternalId::Number(number), None) => self.graph.id_type().bits(*number),
+            (ExternalId::Name(name), Some(file)) => self.names().find(file, name)?,
+            _ => None,
         };
         let found = bits.map_or(Ok(None), |bits| self.find_bits(bits))?;
-        found.ok_or(Error::NoSuchVertex { vertex: shown })
+        found.ok_or_else(|| Error::NoSuchVertex { vertex: id.to_string() })
     }
 
     fn find_bits(&self, bits: u64) -> Result<Option<u64>> {

@@ -7,22 +7,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use brimful::execution::{Delivery, Error, Failure as ProgramFailure, VertexOf, VertexProgram};
-use brimful::graph::Graph;
-use brimful::graph::read::lookup::Lookup;
-use brimful::graph::read::name_cursor::NameCursor;
-use brimful::store::{Reservation, Resources};
 use brimful::vertices::{Edge, Edges, Loan};
-use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use super::Settings;
+use super::ids::Ids;
 use super::purity::Purity;
 use super::value::{Value, Values};
-use crate::errors::Failure;
 use crate::raised::Raised;
-use crate::vertex::{Vertex, integer};
+use crate::vertex::Vertex;
 
 /// A vertex, as a program sees it.
 #[pyclass(frozen, module = "brimful._native", name = "ProgramVertex")]
@@ -55,51 +50,10 @@ impl Seen {
     }
 }
 
-/// The items of a state of Pregel: the value, whether the vertex halted, and its messages.
+/// The items of a state of Pregel: the value, whether the vertex halted, its messages, and its own
+/// edges.
 const IS_HALTED: usize = 1;
 const OUTBOX: usize = 2;
-
-/// The external ids of a graph's vertices, by rank.
-pub(super) struct Ids {
-    pub(super) graph: Arc<Graph>,
-    pub(super) lookup: Lookup,
-    bits: Vec<u64>,
-    names: Mutex<NameCursor>,
-    _memory: Reservation,
-}
-
-impl Ids {
-    pub(super) fn new(graph: &Arc<Graph>, resources: &Resources) -> Result<Self, Error> {
-        let memory = resources.budget.reserve(8 * graph.vertices(), "for the ids of vertices")?;
-        let mut bits = vec![0; graph.vertices() as usize];
-        graph.external_ids(0, &mut bits)?;
-        let lookup = Lookup::new(Arc::clone(graph));
-        let names = Mutex::default();
-        Ok(Self { graph: Arc::clone(graph), lookup, bits, names, _memory: memory })
-    }
-
-    fn bits(&self, rank: u64) -> u64 {
-        self.bits.get(rank as usize).copied().unwrap_or_default()
-    }
-
-    pub(super) fn get<'py>(&self, py: Python<'py>, rank: u64) -> PyResult<Bound<'py, PyAny>> {
-        let bits = self.bits(rank);
-        match self.graph.longest_name() {
-            None => integer(py, self.graph.id_type().number(bits)),
-            Some(_) => {
-                let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-                names.label(&self.graph, bits).map_err(Failure::from)?.into_bound_py_any(py)
-            }
-        }
-    }
-
-    /// All ranks in the order of external ids.
-    pub(super) fn order(&self) -> Vec<u64> {
-        let mut order: Vec<u64> = (0..self.graph.vertices()).collect();
-        order.sort_unstable_by_key(|rank| self.graph.id_type().order_key(self.bits(*rank)));
-        order
-    }
-}
 
 /// The bound methods of a program.
 struct Methods {
@@ -122,6 +76,8 @@ pub(super) struct Program {
     collect_threshold: f64,
     /// True for Pregel, whose vertices choose the targets of their messages.
     addresses: bool,
+    /// True if messages create the vertices that they do not find.
+    creates: bool,
     methods: Methods,
     /// The vertex that signals along its edges, one after another.
     signalling: Mutex<Option<(u64, Py<Seen>)>>,
@@ -163,6 +119,7 @@ impl Program {
             delivery: settings.delivery,
             collect_threshold: settings.collect_threshold,
             addresses: settings.next_superstep.is_some(),
+            creates: settings.creates,
             methods,
             signalling: Mutex::new(None),
             purity: Purity::new(py)?,
@@ -219,12 +176,15 @@ impl Program {
     /// The rank of the target of a message.
     fn rank(&self, target: &Bound<'_, PyAny>) -> PyResult<u64> {
         let given: Vertex = target.extract()?;
-        Ok(self.ids.lookup.find(&given.into()).map_err(Failure::from)?)
+        self.ids.rank(&given.into(), self.creates)
     }
 
-    /// The state of Pregel.
-    fn items<'py>(&self, py: Python<'py>, state: &Value) -> PyResult<Bound<'py, PyList>> {
-        Ok(self.values.object(py, state)?.cast_into()?)
+    /// The state of Pregel; `None` for a vertex that was removed.
+    fn items<'py>(&self, py: Python<'py>, state: &Value) -> PyResult<Option<Bound<'py, PyList>>> {
+        match state {
+            Value::None => Ok(None),
+            state => Ok(Some(self.values.object(py, state)?.cast_into()?)),
+        }
     }
 
     fn signalling<'py>(
@@ -313,7 +273,7 @@ impl VertexProgram for Program {
         send: &mut dyn FnMut(&u64, Value) -> bool,
     ) -> Outcome<bool> {
         self.at((*source.id(), Some(&source.state)), |py| {
-            let state = self.items(py, &source.state)?;
+            let Some(state) = self.items(py, &source.state)? else { return Ok(false) };
             for message in state.get_item(OUTBOX)?.try_iter()? {
                 let message = message?;
                 let (target, message) = (message.get_item(0)?, message.get_item(1)?);
@@ -334,15 +294,19 @@ impl VertexProgram for Program {
         })
     }
 
+    fn create(&self, _: &u64) -> Outcome<Option<Value>> {
+        Ok(self.creates.then_some(Value::None))
+    }
+
     fn signalled(&self, state: &mut Value) -> Outcome<()> {
         // Its next state is another one.
         *self.signalling.lock().unwrap_or_else(PoisonError::into_inner) = None;
         if self.addresses {
             *state = Python::attach(|py| {
-                let items = self.items(py, state)?;
-                let (value, is_halted) = (items.get_item(0)?, items.get_item(IS_HALTED)?);
-                let sent = [value, is_halted, PyList::empty(py).into_any()];
-                self.values.state(PyList::new(py, sent)?.into_any())
+                let Some(items) = self.items(py, state)? else { return Ok(Value::None) };
+                let sent = PyList::new(py, items.iter())?;
+                sent.set_item(OUTBOX, PyList::empty(py))?;
+                self.values.state(sent.into_any())
             })?;
         }
         Ok(())
@@ -369,7 +333,7 @@ impl VertexProgram for Program {
     fn signal_score(&self, vertex: &VertexOf<Self>) -> Outcome<f64> {
         if self.addresses {
             return self.at((*vertex.id(), Some(&vertex.state)), |py| {
-                let state = self.items(py, &vertex.state)?;
+                let Some(state) = self.items(py, &vertex.state)? else { return Ok(0.0) };
                 let is_due = !state.get_item(IS_HALTED)?.is_truthy()?
                     || state.get_item(OUTBOX)?.is_truthy()?;
                 Ok(f64::from(u8::from(is_due)))

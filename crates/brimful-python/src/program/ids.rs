@@ -1,0 +1,190 @@
+//! The external ids of the vertices of a program: those of the graph, and of vertices that the
+//! program creates.
+//!
+//! Inside a run, vertices are ranks: those of the graph come first, created ones follow in the order
+//! in which a message first named them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use brimful::execution::Error;
+use brimful::graph::ids::external::{ExternalId, IdType};
+use brimful::graph::read::lookup::Lookup;
+use brimful::graph::read::name_cursor::NameCursor;
+use brimful::graph::{Error as GraphError, Graph};
+use brimful::store::{Reservation, Resources};
+use brimful::vertices::Growth;
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+use crate::errors::Failure;
+use crate::vertex::integer;
+
+/// Bytes of an entry of the table of created vertices, besides its string.
+const ENTRY_BYTES: u64 = 128;
+
+/// The ids of vertices, by rank.
+pub(super) struct Ids {
+    pub(super) graph: Arc<Graph>,
+    lookup: Lookup,
+    bits: Vec<u64>,
+    names: Mutex<NameCursor>,
+    created: Mutex<Created>,
+    _memory: Reservation,
+}
+
+/// The vertices that messages created.
+struct Created {
+    /// Bits of integers, or strings; by rank from that of the first created vertex.
+    ids: Vec<Key>,
+    ranks: HashMap<Key, u64>,
+    memory: Growth,
+}
+
+/// An id of a created vertex; all of a graph are of one kind, ordered as in results.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Key {
+    /// The order key of an integer.
+    Number(u64),
+    Name(String),
+}
+
+impl Ids {
+    pub(super) fn new(graph: &Arc<Graph>, resources: &Resources) -> Result<Self, Error> {
+        let memory = resources.budget.reserve(8 * graph.vertices(), "for the ids of vertices")?;
+        let mut bits = vec![0; graph.vertices() as usize];
+        graph.external_ids(0, &mut bits)?;
+        let created = Created {
+            ids: Vec::new(),
+            ranks: HashMap::new(),
+            memory: Growth::new(&resources.budget, "for the ids of created vertices")?,
+        };
+        Ok(Self {
+            graph: Arc::clone(graph),
+            lookup: Lookup::new(Arc::clone(graph)),
+            bits,
+            names: Mutex::default(),
+            created: Mutex::new(created),
+            _memory: memory,
+        })
+    }
+
+    fn created(&self) -> MutexGuard<'_, Created> {
+        self.created.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of ranks.
+    pub(super) fn count(&self) -> u64 {
+        (self.bits.len() + self.created().ids.len()) as u64
+    }
+
+    /// The rank of a vertex; with `creates`, an id that is in use nowhere gets the next one.
+    pub(super) fn rank(&self, id: &ExternalId, creates: bool) -> PyResult<u64> {
+        let missing = match self.lookup.find(id) {
+            Err(error @ GraphError::NoSuchVertex { .. }) => error,
+            found => return Ok(found.map_err(Failure::from)?),
+        };
+        let Some(key) = self.key(id) else {
+            return match creates {
+                true => Err(PyTypeError::new_err(format!(
+                    "a vertex of this graph has an id of type {}, and {id} is of another",
+                    self.graph.id_type().name()
+                ))),
+                false => Err(Failure::from(missing).into()),
+            };
+        };
+        let mut created = self.created();
+        if let Some(rank) = created.ranks.get(&key) {
+            return Ok(*rank);
+        }
+        if !creates {
+            return Err(Failure::from(missing).into());
+        }
+        let name = if let Key::Name(name) = &key { 2 * name.len() as u64 } else { 0 };
+        created
+            .memory
+            .take(ENTRY_BYTES + name)
+            .map_err(|error| Failure::from(Error::from(error)))?;
+        let rank = (self.bits.len() + created.ids.len()) as u64;
+        created.ids.push(key.clone());
+        created.ranks.insert(key, rank);
+        Ok(rank)
+    }
+
+    /// The key of an id; `None` if the graph has ids of another type.
+    fn key(&self, id: &ExternalId) -> Option<Key> {
+        let (kind, has_names) = (self.graph.id_type(), self.graph.longest_name().is_some());
+        match id {
+            ExternalId::Name(name) => has_names.then(|| Key::Name(name.clone())),
+            ExternalId::Number(_) if has_names => None,
+            ExternalId::Number(number) => {
+                let fits = match kind {
+                    IdType::Int32 => i32::try_from(*number).is_ok(),
+                    IdType::UInt32 => u32::try_from(*number).is_ok(),
+                    IdType::Int64 | IdType::UInt64 | IdType::String => true,
+                };
+                kind.bits(*number).filter(|_| fits).map(|bits| Key::Number(kind.order_key(bits)))
+            }
+        }
+    }
+
+    pub(super) fn get<'py>(&self, py: Python<'py>, rank: u64) -> PyResult<Bound<'py, PyAny>> {
+        match self.key_of(rank)? {
+            Key::Number(key) => {
+                let kind = self.graph.id_type();
+                integer(py, kind.number(kind.from_order_key(key)))
+            }
+            Key::Name(name) => name.into_bound_py_any(py),
+        }
+    }
+
+    fn key_of(&self, rank: u64) -> PyResult<Key> {
+        let rank = rank as usize;
+        let Some(bits) = self.bits.get(rank) else {
+            let created = self.created();
+            return Ok(created.ids[rank - self.bits.len()].clone());
+        };
+        match self.graph.longest_name() {
+            None => Ok(Key::Number(self.graph.id_type().order_key(*bits))),
+            Some(_) => {
+                let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+                let name = names.label(&self.graph, *bits).map_err(Failure::from)?;
+                Ok(Key::Name(name.to_owned()))
+            }
+        }
+    }
+
+    /// All ranks in the order of external ids.
+    pub(super) fn order(&self) -> PyResult<Vec<u64>> {
+        let mut order: Vec<u64> = (0..self.graph.vertices()).collect();
+        order
+            .sort_unstable_by_key(|rank| self.graph.id_type().order_key(self.bits[*rank as usize]));
+        let mut created: Vec<(Key, u64)> = {
+            let created = self.created();
+            created.ids.iter().cloned().zip(self.bits.len() as u64..).collect()
+        };
+        if created.is_empty() {
+            return Ok(order);
+        }
+        created.sort_unstable();
+        let mut merged = Vec::with_capacity(order.len() + created.len());
+        let mut rest = order.as_slice();
+        for (key, rank) in created {
+            let mut smaller = 0..rest.len();
+            while !smaller.is_empty() {
+                let middle = smaller.start + smaller.len() / 2;
+                match self.key_of(rest[middle])? < key {
+                    true => smaller.start = middle + 1,
+                    false => smaller.end = middle,
+                }
+            }
+            let (before, after) = rest.split_at(smaller.start);
+            merged.extend_from_slice(before);
+            merged.push(rank);
+            rest = after;
+        }
+        merged.extend_from_slice(rest);
+        Ok(merged)
+    }
+}

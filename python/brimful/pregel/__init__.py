@@ -1,0 +1,1 @@
+"""Pregel: vertex programs that compute in supersteps and send messages to vertices they name."""

@@ -1,0 +1,193 @@
+"""Pregel programs as vertex programs, which is how they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+from typing import Any
+
+from brimful.errors import ProgramError, UsageError
+from brimful.pregel.aggregators import Aggregated, Aggregator
+from brimful.pregel.changes import MESSAGE, Edges, VertexChanges, VertexData, changes_of, pairs
+from brimful.pregel.master import Master, WorkerContext
+from brimful.pregel.program import Pregel
+from brimful.pregel.vertex import PregelVertex, Shared
+from brimful.program import Program, Vertex
+from brimful.wording import shortened
+
+
+class _Several(list[Any]):
+    """Messages of a superstep that does not combine them, on the way of combined ones."""
+
+
+class PregelAdapter(Program):
+    """A Pregel program as a vertex program.
+
+    A state is `[value, is_halted, outbox, edges]`; edges are None as long as they are those of the
+    graph. The state of a vertex that does not exist is None.
+    """
+
+    def __init__(self, program: Pregel, vertices: int) -> None:
+        """Wrap a program for one run on so many vertices."""
+        if not isinstance(program.aggregators, Mapping) or not all(
+            isinstance(one, Aggregator) for one in program.aggregators.values()
+        ):
+            raise UsageError(
+                "aggregators must be a dict of names and Aggregators, not "
+                f"{shortened(program.aggregators)}"
+            )
+        self.program = program
+        self._combines = _defines(program, "combine")
+        # Requests travel with the messages, and are not combined with them.
+        self.delivery = "combined" if self._combines and not program.mutates else "each"  # type: ignore[misc]
+        context = program.worker_context()
+        if context is not None and not isinstance(context, WorkerContext):
+            raise UsageError(
+                f"worker_context must return a WorkerContext, not {shortened(context)}"
+            )
+        self._shared = Shared(Aggregated(program.aggregators), bool(program.mutates), context)
+        if context is not None:
+            context._values = self._shared.aggregated
+        self._master = Master(program, vertices, self._shared.aggregated, combines=self._combines)
+        self._compute: Callable[[PregelVertex, list[Any]], None] = program.compute
+        # Messages travel when the next superstep has begun, and are combined as in the last one.
+        self._combine = self._next_combine = program.combine if self._combines else None
+        #: True if a message creates the vertex that it does not find.
+        self.creates = self._shared.mutates
+        self._is_first, self._is_open = True, False
+        #: The method between supersteps that raised an exception, and the exception.
+        self.failed: tuple[str, Exception] | None = None
+
+    def check(self, mode: str, *, saving: bool) -> None:
+        """Check the options of the run.
+
+        Raises:
+            UsageError: `mode` is "async", or the run makes checkpoints of what is not in them.
+        """
+        if mode != "sync":
+            raise UsageError("Pregel counts supersteps; leave out mode='async'")
+        shared = self._shared
+        has_more = (
+            self.program.aggregators
+            or shared.mutates
+            or shared.context is not None
+            or _defines(self.program, "master_compute")
+        )
+        if saving and has_more:
+            raise UsageError(
+                "checkpoints hold vertices, and neither aggregators, master and worker context nor "
+                "vertices that the program creates; leave out checkpoint_every= and resume="
+            )
+
+    def next_superstep(self, number: int) -> bool:
+        """End the last superstep and begin another; return whether the run goes on."""
+        shared, context = self._shared, self._shared.context
+        if self._is_first:
+            self._is_first = False
+            if context is not None and not self._between("pre_application", context):
+                return False
+        elif not self._end_superstep():
+            return False
+        self._master.superstep = shared.superstep = number
+        if not self._between("master_compute", self.program, self._master):
+            return False
+        if self._master.is_halted:
+            return False
+        self._compute = getattr(self.program, self._master.compute)
+        name = self._master.combine
+        self._combine = self._next_combine
+        self._next_combine = None if name is None else getattr(self.program, name)
+        if context is not None:
+            context.superstep = number
+            if not self._between("pre_superstep", context):
+                return False
+        self._is_open = True
+        return True
+
+    def end(self) -> None:
+        """Act after the last superstep.
+
+        Raises:
+            ProgramError: A method between supersteps raised an exception, here or before.
+        """
+        context = self._shared.context
+        if self.failed is None and self._end_superstep() and context is not None:
+            self._between("post_application", context)
+        if self.failed is not None:
+            name, error = self.failed
+            raised = ProgramError(
+                f"{name} failed at superstep {self._shared.superstep}: "
+                f"{type(error).__name__}: {error}"
+            )
+            raised.superstep = self._shared.superstep
+            raise raised from error
+
+    def _end_superstep(self) -> bool:
+        """End the superstep that runs, if one does; return whether that went well."""
+        if not self._is_open:
+            return True
+        self._is_open = False
+        context = self._shared.context
+        went_well = context is None or self._between("post_superstep", context)
+        self._shared.aggregated.end_superstep()
+        return went_well
+
+    def _between(self, name: str, owner: object, *arguments: object) -> bool:
+        """Call a method between supersteps; return whether it went well."""
+        try:
+            getattr(owner, name)(*arguments)
+        except Exception as error:  # noqa: BLE001 - `end` raises it after the run.
+            self.failed = (name, error)
+            return False
+        return True
+
+    def initial_state(self, vertex: Vertex) -> list[Any]:
+        """Return the state before the first superstep."""
+        return [self.program.initial_value(vertex), False, [], None]
+
+    def signal(self, source: Vertex, target: Any, weight: float) -> Any:
+        """Vertices choose the targets of their messages."""
+        raise NotImplementedError
+
+    def combine(self, left: Any, right: Any) -> Any:
+        """Combine two messages, or keep both."""
+        if self._combine is not None:
+            return self._combine(left, right)
+        both = (one if isinstance(one, _Several) else [one] for one in (left, right))
+        return _Several(message for one in both for message in one)
+
+    def collect(self, vertex: Vertex, signals: list[Any]) -> list[Any] | None:
+        """Resolve the requests for a vertex, and compute it."""
+        state = vertex.state
+        value, _, _, edges = [None, False, [], None] if state is None else state
+        edges = None if edges is None else pairs(edges)
+        messages = signals
+        if self._shared.mutates:
+            messages = [payload for kind, payload in signals if kind == MESSAGE]
+            if state is None or len(messages) < len(signals):
+                found = self._resolved(vertex, value, edges, changes_of(signals))
+                if found is None:
+                    return None
+                value, edges = found.value, found.edges
+            if self._combine is not None and len(messages) > 1:
+                messages = [reduce(self._combine, messages)]
+        elif signals and isinstance(signals[0], _Several):
+            messages = list(signals[0])
+        computed = PregelVertex(vertex, value, edges, self._shared)
+        self._compute(computed, messages)
+        # Lists, which every serializer keeps.
+        own = None if computed._edges is None else [list(edge) for edge in computed._edges]
+        return [computed.value, computed._halted, computed._outbox, own]
+
+    def _resolved(
+        self, vertex: Vertex, value: Any, edges: Edges | None, changes: VertexChanges
+    ) -> VertexData | None:
+        data = None
+        if vertex.state is not None:
+            own = vertex.edges if edges is None else edges  # type: ignore[attr-defined]
+            data = VertexData(value, list(own))
+        return self.program.resolve(vertex.id, data, changes)
+
+
+def _defines(program: Pregel, method: str) -> bool:
+    return getattr(type(program), method) is not getattr(Pregel, method)

@@ -1,0 +1,87 @@
+"""Requests to change the graph, and their resolution before the next superstep.
+
+Vertices request changes of any vertex; before the next superstep each vertex with requests is
+resolved, in the order of Apache Giraph: edges are removed, then the vertex; it is added, or created
+by a message or an edge; then edges are added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+#: Pairs of target and value.
+Edges = list[tuple[Any, Any]]
+
+#: Kinds of signals to a vertex, as they travel.
+MESSAGE, REMOVE_EDGES, REMOVE_VERTEX, ADD_VERTEX, ADD_EDGE = range(5)
+
+
+@dataclass
+class VertexData:
+    """A vertex outside `compute`: its value and its edges.
+
+    Attributes:
+        value: The value.
+        edges: Pairs of target and value.
+
+    >>> import brimful as bf
+    >>> bf.VertexData(7, [("b", 1.0)]).edges
+    [('b', 1.0)]
+    """
+
+    value: Any
+    edges: Edges = field(default_factory=list)
+
+
+@dataclass
+class VertexChanges:
+    """The requests for one vertex.
+
+    Attributes:
+        removed_edges: Targets of edges to remove.
+        is_removed: Whether the vertex is to be removed.
+        added: Vertices to add, with value and edges.
+        added_edges: Pairs of target and value of edges to add.
+        has_messages: Whether messages wait for the vertex.
+
+    >>> import brimful as bf
+    >>> bf.VertexChanges(is_removed=True).added
+    []
+    """
+
+    removed_edges: list[Any] = field(default_factory=list)
+    is_removed: bool = False
+    added: list[VertexData] = field(default_factory=list)
+    added_edges: Edges = field(default_factory=list)
+    has_messages: bool = False
+
+
+def changes_of(signals: Iterable[tuple[int, Any]]) -> VertexChanges:
+    """Return the requests among the signals to a vertex."""
+    changes = VertexChanges()
+    for kind, payload in signals:
+        if kind == MESSAGE:
+            changes.has_messages = True
+        elif kind == REMOVE_EDGES:
+            changes.removed_edges.append(payload)
+        elif kind == REMOVE_VERTEX:
+            changes.is_removed = True
+        elif kind == ADD_VERTEX:
+            value, edges = payload
+            changes.added.append(VertexData(value, pairs(edges)))
+        else:
+            target, value = payload
+            changes.added_edges.append((target, value))
+    return changes
+
+
+def pairs(edges: Iterable[Iterable[Any]]) -> Edges:
+    """Return edges as pairs: a serializer may have made lists of them."""
+    return [(target, value) for target, value in edges]
+
+
+def without(edges: Edges, target: Any) -> Edges:
+    """Return the edges that lead elsewhere."""
+    return [edge for edge in edges if edge[0] != target]

@@ -1,0 +1,266 @@
+"""Pregel programs that change the graph, and what computes between supersteps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pytest
+
+import brimful as bf
+
+STORES = ["memory", "bytes", "file"]
+
+
+def graph_of(sources: list[Any], targets: list[Any]) -> bf.Graph:
+    return bf.Graph.from_arrow(pa.table({"source": sources, "target": targets}))
+
+
+def url(store: str, folder: Path) -> str:
+    return f"file:{folder / 'vertices'}" if store == "file" else store
+
+
+class Halting(bf.Pregel):
+    """Acts in the first superstep; the values are [degree, messages] of the last computed one."""
+
+    mutates = True
+
+    def initial_value(self, vertex: Any) -> Any:
+        return None
+
+    def compute(self, vertex: bf.PregelVertex, messages: list[Any]) -> None:
+        if vertex.superstep == 0:
+            self.act(vertex)
+        vertex.value = [vertex.degree, sorted(messages)]
+        if vertex.superstep == 1:
+            vertex.vote_to_halt()
+
+    def act(self, vertex: bf.PregelVertex) -> None:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_requests_are_resolved_in_giraphs_order(tmp_path: Path, store: str) -> None:
+    class Changes(Halting):
+        def act(self, vertex: bf.PregelVertex) -> None:
+            if vertex.id == "a":
+                # The vertex is removed before one with its id is added, and gets the edge last.
+                vertex.request_add_edge("b", "z")
+                vertex.request_add_vertex("b", 7, [("x", 1.0), ("y", 1.0)])
+                vertex.request_remove_vertex("b")
+                vertex.request_remove_edges("c", "a")
+                vertex.request_remove_vertex("d")
+                vertex.request_add_vertex("a", "nobody sees this")
+                vertex.send("new", 5)
+                vertex.send("b", 6)
+
+    with graph_of(["a", "b", "c", "c", "d"], ["b", "c", "a", "b", "a"]) as graph:
+        found = bf.run(graph, Changes(), store=url(store, tmp_path))
+        assert dict(found) == {
+            "a": [1, []],
+            "b": [3, [6]],
+            "c": [1, []],
+            "new": [0, [5]],
+        }
+        assert list(found) == ["a", "b", "c", "new"] and len(found) == 4
+        assert "d" not in found and found["new"] == [0, [5]]
+        with pytest.raises(bf.NotFoundError, match='no vertex "d"'):
+            found["d"]
+
+
+@pytest.mark.parametrize("ids", [[5, -3, 40], ["m", "a", "z"]])
+def test_created_vertices_come_in_the_order_of_ids(ids: list[Any]) -> None:
+    class Creates(Halting):
+        def act(self, vertex: bf.PregelVertex) -> None:
+            if vertex.id == 1 or vertex.id == "k":
+                for one in ids:
+                    vertex.send(one, one)
+
+    first, second = (1, 7) if isinstance(ids[0], int) else ("k", "p")
+    with graph_of([first], [second]) as graph:
+        found = bf.run(graph, Creates())
+        assert list(found) == sorted([first, second, *ids])
+        assert all(found[one] == [0, [one]] for one in ids)
+
+
+def test_a_chain_grows_and_shrinks() -> None:
+    class Grows(bf.Pregel):
+        """Each last vertex adds another, up to 50; odd ones go."""
+
+        mutates = True
+
+        def initial_value(self, vertex: Any) -> Any:
+            return 0
+
+        def compute(self, vertex: bf.PregelVertex, messages: list[Any]) -> None:
+            vertex.value = sum(messages, vertex.value)
+            if vertex.superstep == vertex.id and vertex.id < 50:
+                vertex.add_edge(vertex.id + 1)
+                vertex.send_to_all(1)
+                if vertex.id % 2:
+                    vertex.request_remove_vertex(vertex.id)
+            vertex.vote_to_halt()
+
+    with graph_of([0], [0]) as graph:
+        found = bf.run(graph, Grows())
+    assert dict(found) == dict.fromkeys(range(0, 51, 2), 1)
+    assert found.to_arrow()["vertex"].to_pylist() == list(range(0, 51, 2))
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_edges_change_at_once_and_stay_changed(tmp_path: Path, store: str) -> None:
+    class Edges(bf.Pregel):
+        def initial_value(self, vertex: Any) -> Any:
+            return 0
+
+        def compute(self, vertex: bf.PregelVertex, messages: list[Any]) -> None:
+            if vertex.superstep == 0:
+                vertex.remove_edges(2)
+                vertex.set_edge_value(3, 4.5)
+                vertex.add_edge(1, 9.0)
+                vertex.send_to_all(vertex.id)
+            else:
+                vertex.value = [sorted(messages), [list(edge) for edge in vertex.edges]]
+                vertex.vote_to_halt()
+
+    with graph_of([1, 1], [2, 3]) as graph:
+        assert dict(bf.run(graph, Edges(), store=url(store, tmp_path))) == {
+            1: [[1, 2, 3], [[3, 4.5], [1, 9.0]]],
+            2: [[], [[1, 9.0]]],
+            3: [[1], [[1, 9.0]]],
+        }
+
+
+def test_messages_are_combined_in_a_program_that_mutates() -> None:
+    class Sums(Halting):
+        def combine(self, left: int, right: int) -> int:
+            return left + right
+
+        def act(self, vertex: bf.PregelVertex) -> None:
+            vertex.send(9, 2)
+
+    with graph_of([1, 2], [2, 3]) as graph:
+        assert bf.run(graph, Sums())[9] == [0, [6]]
+
+
+def test_the_worker_context_surrounds_supersteps_and_the_master_comes_between() -> None:
+    calls: list[str] = []
+
+    class Context(bf.WorkerContext):
+        def pre_application(self) -> None:
+            calls.append("pre_application")
+
+        def pre_superstep(self) -> None:
+            calls.append(f"pre {self.superstep} {self.aggregated('computed')}")
+
+        def post_superstep(self) -> None:
+            self.aggregate("computed", 100)
+            calls.append(f"post {self.superstep}")
+
+        def post_application(self) -> None:
+            calls.append(f"post_application {self.aggregated('computed')}")
+
+    class Program(bf.Pregel):
+        aggregators: ClassVar[dict[str, bf.Aggregator]] = {"computed": bf.Aggregator("sum", 0)}
+
+        def worker_context(self) -> bf.WorkerContext:
+            return Context()
+
+        def initial_value(self, vertex: Any) -> Any:
+            return None
+
+        def master_compute(self, master: bf.Master) -> None:
+            calls.append(f"master {master.superstep}")
+
+        def compute(self, vertex: bf.PregelVertex, messages: list[Any]) -> None:
+            assert isinstance(vertex.context, Context)
+            vertex.aggregate("computed", 1)
+            if vertex.superstep == 1:
+                vertex.vote_to_halt()
+
+    with graph_of([1], [2]) as graph:
+        bf.run(graph, Program())
+    assert calls == [
+        *["pre_application", "master 0", "pre 0 0", "post 0"],
+        *["master 1", "pre 1 102", "post 1", "post_application 102"],
+    ]
+
+
+def test_the_master_switches_computation_and_combiner() -> None:
+    class Switching(bf.Pregel):
+        def initial_value(self, vertex: Any) -> Any:
+            return []
+
+        def combine(self, left: int, right: int) -> int:
+            return left + right
+
+        def largest(self, left: int, right: int) -> int:
+            return max(left, right)
+
+        def master_compute(self, master: bf.Master) -> None:
+            if master.superstep == 1:
+                master.set_combine("largest")
+            if master.superstep == 2:
+                master.set_combine(None)
+            if master.superstep == 3:
+                master.set_compute("finish")
+
+        def compute(self, vertex: bf.PregelVertex, messages: list[Any]) -> None:
+            vertex.value = [*vertex.value, sorted(messages)]
+            vertex.send_to_all(vertex.id)
+
+        def finish(self, vertex: bf.PregelVertex, messages: list[Any]) -> None:
+            vertex.value = [*vertex.value, sorted(messages), "finished"]
+            vertex.vote_to_halt()
+
+    with graph_of([1, 2, 3], [4, 4, 4]) as graph:
+        assert bf.run(graph, Switching())[4] == [[], [6], [3], [1, 2, 3], "finished"]
+
+
+def test_mistakes_are_named(tmp_path: Path) -> None:
+    class Silent(bf.Pregel):
+        def initial_value(self, vertex: Any) -> Any:
+            return None
+
+        def compute(self, vertex: bf.PregelVertex, messages: list[Any]) -> None:
+            vertex.vote_to_halt()
+
+    class Unsaid(Silent):
+        def compute(self, vertex: bf.PregelVertex, messages: list[Any]) -> None:
+            vertex.request_remove_vertex(1)
+
+    class OfOtherType(Silent):
+        mutates = True
+
+        def compute(self, vertex: bf.PregelVertex, messages: list[Any]) -> None:
+            vertex.send("one", 1)
+
+    class Context(bf.WorkerContext):
+        def post_superstep(self) -> None:
+            raise ValueError("no more")
+
+    class Failing(Silent):
+        def worker_context(self) -> bf.WorkerContext:
+            return Context()
+
+    class Switching(Silent):
+        def master_compute(self, master: bf.Master) -> None:
+            master.set_compute("missing")
+
+    class Combining(Silent):
+        def master_compute(self, master: bf.Master) -> None:
+            master.set_combine("compute")
+
+    with graph_of([1], [2]) as graph:
+        for program, message in (
+            (Unsaid(), "set mutates = True"),
+            (OfOtherType(), 'an id of type int64, and "one" is of another'),
+            (Failing(), "post_superstep failed at superstep 0: ValueError: no more"),
+            (Switching(), "Switching has no method 'missing'"),
+            (Combining(), "Combining does not define combine"),
+        ):
+            with pytest.raises(bf.ProgramError, match=message):
+                bf.run(graph, program)
+        with pytest.raises(bf.UsageError, match="checkpoints hold vertices"):
+            bf.run(graph, OfOtherType(), checkpoint_every=1, checkpoint_dir=str(tmp_path))
