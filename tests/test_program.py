@@ -273,6 +273,101 @@ def test_a_program_that_oscillates_ends(caplog: pytest.LogCaptureFixture) -> Non
         assert not caplog.text
 
 
+def test_a_program_that_oscillates_without_supersteps_ends(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with bf.Graph.from_arrow(pa.table({"source": [1], "target": [1]})) as graph:
+        states = bf.run(graph, Blinking(), mode="async")
+        assert states.stats["reason"] == "reached the maximum number of supersteps"
+        assert "had collected 10000 times on average" in caplog.text
+
+
+class Stamped(bf.Program):
+    """States are the supersteps in which vertices signalled or collected."""
+
+    delivery = "combined"
+    combiner = "max"
+
+    def initial_state(self, vertex: bf.Vertex) -> list[int | None]:
+        return [vertex.superstep]
+
+    def signal(self, source: bf.Vertex, target: Any, weight: float) -> int | None:
+        return source.superstep
+
+    def collect(self, vertex: bf.Vertex, signals: list[int]) -> list[int | None]:
+        return [*vertex.state, signals[0], vertex.superstep]
+
+
+def test_a_vertex_knows_the_superstep() -> None:
+    with bf.Graph.from_arrow(pa.table({"source": [1, 2], "target": [2, 3]})) as graph:
+        assert dict(bf.run(graph, Stamped())) == {
+            1: [None],
+            2: [None, 0, 0],
+            3: [None, 0, 0, 1, 1],
+        }
+
+
+@pytest.mark.parametrize("combiner", [None, "sum"])
+def test_scores_count_with_and_without_a_named_combiner(combiner: Any) -> None:
+    class Silent(bf.Program):
+        delivery = "latest"
+
+        def initial_state(self, vertex: bf.Vertex) -> int:
+            return 0
+
+        def signal(self, source: bf.Vertex, target: Any, weight: float) -> int:
+            return 1
+
+        def collect(self, vertex: bf.Vertex, signals: list[int]) -> int:
+            return vertex.state + signals[0]
+
+        def signal_score(self, vertex: bf.Vertex) -> float:
+            return float(vertex.id != 1)
+
+        def collect_score(self, vertex: bf.Vertex, signals: list[int]) -> float:
+            return float(vertex.id != 3)
+
+    Silent.combiner = combiner
+    with bf.Graph.from_arrow(pa.table({"source": [1, 2, 2], "target": [2, 3, 4]})) as graph:
+        assert dict(bf.run(graph, Silent(), max_supersteps=1)) == {1: 0, 2: 0, 3: 0, 4: 1}
+
+
+def test_a_trace_has_every_call_for_a_vertex() -> None:
+    with bf.Graph.from_arrow(pa.table({"source": [1, 2], "target": [2, 3]})) as graph:
+        states = bf.run(graph, Stamped(), trace=[2])
+        assert dict(states) == dict(bf.run(graph, Stamped()))
+        assert states.trace is not None
+        assert states.trace.drop_columns(["vertex", "score"]).to_pylist() == [
+            _call(None, "initial_state", None, None, "[None]", None),
+            _call(0, "signal", None, "[None]", None, ["3: 0"]),
+            _call(0, "collect", ["0"], "[None]", "[None, 0, 0]", None),
+            _call(1, "signal", None, "[None, 0, 0]", None, ["3: 1"]),
+        ]
+        assert bf.run(graph, Stamped()).trace is None
+        with pytest.raises(bf.NotFoundError, match="no vertex 9"):
+            bf.run(graph, Stamped(), trace=[9])
+        with pytest.raises(bf.UsageError, match="a compiled program has no trace"):
+            bf.run(graph, Stamped(), trace=[2], compile="numba")
+
+
+def _call(
+    superstep: int | None,
+    call: str,
+    received: list[str] | None,
+    before: str | None,
+    after: str | None,
+    sent: list[str] | None,
+) -> dict[str, Any]:
+    return {
+        "superstep": superstep,
+        "call": call,
+        "received": received,
+        "before": before,
+        "after": after,
+        "sent": sent,
+    }
+
+
 def test_an_exception_tells_superstep_and_state() -> None:
     with bf.Graph.from_arrow(pa.table({"source": [1], "target": [1]})) as graph:
         program = Blinking()

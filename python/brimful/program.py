@@ -31,7 +31,7 @@ class Vertex(Protocol):
     >>> import brimful as bf, pyarrow as pa
     >>> class Seen(bf.Program):
     ...     def initial_state(self, vertex):
-    ...         return [vertex.id, vertex.degree, vertex.state, vertex.signalled]
+    ...         return [vertex.id, vertex.degree, vertex.superstep, vertex.signalled]
     ...     def signal(self, source, target, weight):
     ...         return None
     ...     def collect(self, vertex, signals):
@@ -59,6 +59,11 @@ class Vertex(Protocol):
     @property
     def degree(self) -> int:
         """Number of out-edges."""
+        ...
+
+    @property
+    def superstep(self) -> int | None:
+        """The number of the superstep, from 0; None in `initial_state` and without supersteps."""
         ...
 
 
@@ -311,7 +316,7 @@ class Combining(Program):
         self._program, self._combine = program, _combiner(program)
         for name in ("delivery", "signal_threshold", "collect_threshold"):
             setattr(self, name, getattr(program, name))
-        for name in ("initial_state", "signal", "signal_score"):
+        for name in ("initial_state", "signal"):
             setattr(self, name, getattr(program, name))
 
     def initial_state(self, vertex: Vertex) -> Any:
@@ -330,9 +335,25 @@ class Combining(Program):
         """Let the program collect one signal."""
         return self._program.collect(vertex, [reduce(self._combine, signals)])
 
-    def collect_score(self, vertex: Vertex, signals: list[Any]) -> float:
-        """Let the program score one signal."""
+    def _signal_score(self, vertex: Vertex) -> float:
+        return self._program.signal_score(vertex)
+
+    def _collect_score(self, vertex: Vertex, signals: list[Any]) -> float:
         return self._program.collect_score(vertex, [reduce(self._combine, signals)])
+
+
+def combining(program: Program) -> Program:
+    """Return a program with a named combiner as one that receives one signal at a time.
+
+    It has the scores that the class defines: the native side calls no others.
+    """
+    scores = {
+        name: getattr(Combining, f"_{name}")
+        for name in ("signal_score", "collect_score")
+        if getattr(type(program), name) is not getattr(Program, name)
+    }
+    kind: type[Combining] = type("Combining", (Combining,), scores) if scores else Combining
+    return kind(program)
 
 
 class States(PerVertex[Any]):
@@ -351,13 +372,28 @@ class States(PerVertex[Any]):
     ...         return vertex.state
     >>> with bf.Graph.from_arrow(pa.table({"source": [1, 1], "target": [2, 3]})) as graph:
     ...     states = bf.run(graph, Degree())
-    >>> dict(states), states.top(1), states.column, states.stats["mode"]
-    ({1: 2, 2: 0, 3: 0}, [(1, 2)], 'state', 'sync')
+    >>> dict(states), states.top(1), states.column, states.stats["mode"], states.trace
+    ({1: 2, 2: 0, 3: 0}, [(1, 2)], 'state', 'sync', None)
     """
 
-    def __init__(self, native: _native.States, *, is_pregel: bool = False) -> None:
+    def __init__(
+        self,
+        native: _native.States,
+        *,
+        is_pregel: bool = False,
+        trace: Callable[[], pyarrow.Table] | None = None,
+    ) -> None:
         """Wrap the native states; made by `run`. A state of Pregel begins with the value."""
-        self._native, self._is_pregel = native, is_pregel
+        self._native, self._is_pregel, self._trace = native, is_pregel, trace
+
+    @property
+    def trace(self) -> pyarrow.Table | None:
+        """The calls for the vertices of `trace=`, a table; None without.
+
+        Columns are `superstep`, `vertex`, `call` (the method), `received` (signals or messages),
+        `before` and `after` (states), `sent` (target and signal) and `score`; objects are texts.
+        """
+        return None if self._trace is None else self._trace()
 
     @property
     def column(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from brimful.catalog import opened, place
@@ -20,10 +20,12 @@ from brimful.options.runs import (
     store_url,
 )
 from brimful.options.table import WorkOptions, checked, picked
+from brimful.per_vertex import vertex_id
 from brimful.pregel.adapter import PregelAdapter
 from brimful.pregel.program import Pregel
-from brimful.program import Combining, Program, States, thresholds_of
+from brimful.program import Program, States, combining, thresholds_of
 from brimful.reporting import shows_progress
+from brimful.tracing import Trace
 from brimful.wording import shortened
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ def run(
     serializer: Literal["json", "str", "bytes", "pickle"] | Serializer = ...,
     store: str = ...,
     compile: Literal["never"] = ...,
+    trace: Collection[int | str] = ...,
     **options: Unpack[ProgramOptions],
 ) -> States: ...
 @overload
@@ -61,6 +64,7 @@ def run(
     serializer: Literal["json", "str", "bytes", "pickle"] | Serializer = "json",
     store: str = "memory",
     compile: Literal["numba", "never"] = "never",
+    trace: Collection[int | str] = (),
     **options: Unpack[ProgramOptions],
 ) -> States | Result:
     """Run a program written in Python on the vertices of a graph.
@@ -96,6 +100,8 @@ def run(
             "brimful[numba]"`). A compiled program has a `combiner`, states and signals of one
             number each, and a `signal` that uses the weight only as in `value + weight`, `value *
             weight`, `min(value, weight)` or `max(value, weight)`. It uses no store.
+        trace: Vertices whose calls are recorded, each with superstep, signals, state and score:
+            the table `States.trace`.
 
     Returns:
         The states, a mapping from vertices.
@@ -117,8 +123,9 @@ def run(
     ...         path = max(signals, key=len)
     ...         return [*path, vertex.id] if len(path) >= len(vertex.state) else vertex.state
     >>> with bf.Graph.from_arrow(pa.table({"source": [1, 2], "target": [2, 3]})) as graph:
-    ...     bf.run(graph, Longest(), store="bytes")[3]
-    [1, 2, 3]
+    ...     states = bf.run(graph, Longest(), store="bytes", trace=[1])
+    >>> states[3], states.trace["call"].to_pylist()
+    ([1, 2, 3], ['initial_state', 'signal'])
     """
     from brimful import _native
     from brimful.graph import as_graph
@@ -131,9 +138,12 @@ def run(
         )
     if compile not in ("numba", "never"):
         raise UsageError(f'compile must be "numba" or "never", not {shortened(compile)}')
+    followed = [vertex_id(vertex) for vertex in trace]
     if compile == "numba":
         from brimful import compiled
 
+        if followed:
+            raise UsageError("a compiled program has no trace; leave trace or compile out")
         return compiled.run(graph, program, store, options)
     name, dumps, loads = serializer_of(serializer)
     chosen = checked(ProgramOptions, options, "run", ("serializer", "store"))
@@ -145,11 +155,18 @@ def run(
     del limits["threads"]
     saving = chosen["checkpoint_every"] is not None or chosen["resume"]
     identity = identity_of(program, name, whole=saving)
+    noted = Trace(followed)
+    for vertex in followed:
+        # An unknown vertex is an error before the run.
+        known.degree(vertex)
+    adapter = None
     if isinstance(program, Pregel):
-        called: Program = (adapter := PregelAdapter(program, known.vertices))
+        adapter = PregelAdapter(program, known.vertices)
         adapter.check(chosen["mode"], saving=saving)
+        called = noted.follow(adapter)
     else:
-        called, adapter = program if program.combiner is None else Combining(program), None
+        called = noted.follow(program)
+        called = called if program.combiner is None else combining(called)
     with opened(where):
         states = _native.run_program(
             known.native,
@@ -169,7 +186,7 @@ def run(
         )
     if adapter:
         adapter.end()
-    return States(states, is_pregel=adapter is not None)
+    return States(states, is_pregel=adapter is not None, trace=noted.to_arrow if followed else None)
 
 
 def _checked(name: str, dumps: Callable[[Any], bytes]) -> Callable[[Any], bytes]:

@@ -209,20 +209,32 @@ fn run(
         Some(next) => Python::attach(|py| next.bind(py).call1((number,))?.is_truthy())
             .map_err(|error| Error::Internal(error.to_string())),
     };
+    // Without supersteps, a vertex counts one each time it collects.
+    let most_collects = DEFAULT_MAX_SUPERSTEPS * graph.vertices().max(1);
+    let is_limited = settings.mode != RunMode::Synchronous && settings.max_supersteps.is_none();
+    let mut is_endless = false;
     let done = if goes_on(execution.stats()?.supersteps)? {
         execution.run(settings.mode, &limits, |execution| {
-            let number = execution.stats()?.supersteps;
+            let figures = execution.stats()?;
+            let number = figures.supersteps;
+            is_endless = is_limited && figures.vertices_collected > most_collects;
             superstep.store(number, Ordering::Relaxed);
             if let Some(checkpoints) = &mut checkpoints {
                 execution.checkpoint(checkpoints, &mut records())?;
             }
-            Ok(execution.is_due() && number < most && !goes_on(number)?)
+            Ok(is_endless || (execution.is_due() && number < most && !goes_on(number)?))
         })
     } else {
         Ok(Reason::Converged)
     };
-    let reason = done.map_err(|error| by_external_id(with_vertex(error, &ids), graph))?;
-    if reason == Reason::MaxSupersteps && settings.max_supersteps.is_none() {
+    let mut reason = done.map_err(|error| by_external_id(with_vertex(error, &ids), graph))?;
+    if is_endless {
+        reason = Reason::MaxSupersteps;
+        resources.job.say(format!(
+            "the program did not end when its vertices had collected {DEFAULT_MAX_SUPERSTEPS} times on \
+             average; run it with supersteps, which max_supersteps= limits"
+        ));
+    } else if reason == Reason::MaxSupersteps && settings.max_supersteps.is_none() {
         resources.job.say(format!(
             "the program did not end within {DEFAULT_MAX_SUPERSTEPS} supersteps; \
              give max_supersteps= if it takes more"
@@ -238,7 +250,8 @@ fn run(
         }
         Ok(())
     })?;
-    let figures = execution.stats()?;
+    let mut figures = execution.stats()?;
+    figures.reason = Some(reason);
     let resumed_from = checkpoints.as_ref().and_then(RunCheckpoints::resumed_from);
     checkpoints.map(RunCheckpoints::finish).transpose()?;
     if let Some(chosen) = settings.checkpoints.as_ref().filter(|_| reason == Reason::NoChange) {

@@ -24,6 +24,7 @@ class NewVertex:
     state: Any = None
     degree: int = 0
     signalled: Any = None
+    superstep: int | None = None
 
 
 class Pregel(ABC):

@@ -6,7 +6,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use brimful::execution::{Delivery, Error, Failure as ProgramFailure, VertexOf, VertexProgram};
+use brimful::execution::{
+    Delivery, Error, Failure as ProgramFailure, RunMode, VertexOf, VertexProgram,
+};
 use brimful::vertices::{Edge, Edges, Loan};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -31,6 +33,9 @@ pub(crate) struct Seen {
     signalled: Py<PyAny>,
     #[pyo3(get)]
     degree: usize,
+    /// The number of the superstep, from 0; `None` before the first, and where there are none.
+    #[pyo3(get)]
+    superstep: Option<u64>,
     /// The out-edges, by rank, of a vertex that chooses the targets of its signals.
     edges: Vec<(u64, f64)>,
     ids: Option<Arc<Ids>>,
@@ -72,6 +77,7 @@ pub(super) struct Program {
     pub(super) values: Arc<Values>,
     /// The supersteps done so far; [`LOADING`] while vertices are loaded.
     pub(super) superstep: Arc<AtomicU64>,
+    has_supersteps: bool,
     delivery: Delivery,
     collect_threshold: f64,
     /// True for Pregel, whose vertices choose the targets of their messages.
@@ -116,6 +122,7 @@ impl Program {
             ids,
             values,
             superstep: Arc::new(AtomicU64::new(LOADING)),
+            has_supersteps: settings.mode == RunMode::Synchronous,
             delivery: settings.delivery,
             collect_threshold: settings.collect_threshold,
             addresses: settings.next_superstep.is_some(),
@@ -150,6 +157,12 @@ impl Program {
         })
     }
 
+    /// The number of the superstep.
+    fn number(&self) -> Option<u64> {
+        let done = self.superstep.load(Ordering::Relaxed);
+        (self.has_supersteps && done != LOADING).then_some(done)
+    }
+
     fn object_or_none(&self, py: Python<'_>, value: Option<&Value>) -> PyResult<Py<PyAny>> {
         match value {
             Some(value) => Ok(self.values.object(py, value)?.unbind()),
@@ -165,6 +178,7 @@ impl Program {
             state: self.object_or_none(py, Some(&vertex.state))?,
             signalled: self.object_or_none(py, signalled)?,
             degree: vertex.edges().len(),
+            superstep: self.number(),
             edges: match self.addresses {
                 true => vertex.edges().iter().map(|edge| (*edge.target, *edge.data)).collect(),
                 false => Vec::new(),
@@ -243,6 +257,7 @@ impl VertexProgram for Program {
                 state: py.None(),
                 signalled: py.None(),
                 degree: edges.len(),
+                superstep: None,
                 edges: Vec::new(),
                 ids: None,
             };

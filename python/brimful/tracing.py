@@ -1,0 +1,105 @@
+"""Traces of programs: what chosen vertices receive, compute and send, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from brimful.pregel.adapter import PregelAdapter
+from brimful.program import Program, Vertex
+
+if TYPE_CHECKING:
+    import pyarrow
+
+#: Characters of an object in a trace.
+_LONGEST = 200
+
+
+class Trace:
+    """The calls of a program's methods for some vertices, in order."""
+
+    def __init__(self, vertices: Collection[int | str]) -> None:
+        """Begin an empty trace."""
+        self._vertices = frozenset(vertices)
+        self._rows: list[dict[str, Any]] = []
+
+    def follow(self, program: Program) -> Program:
+        """Return the program with methods that note their calls; it shares its attributes.
+
+        Without vertices it is the program itself. A Pregel program has no calls of `signal`: what
+        it computes tells what it sends.
+        """
+        if not self._vertices:
+            return program
+        kind = type(program)
+        notes: dict[str, Any] = {
+            name: self._noting(name, getattr(kind, name))
+            for name in ("initial_state", "signal", "collect", "signal_score", "collect_score")
+            # The native side does not call the default scores.
+            if not name.endswith("score") or getattr(kind, name) is not getattr(Program, name)
+        }
+        followed: Program = object.__new__(type(kind.__name__, (kind,), notes))
+        followed.__dict__ = program.__dict__
+        return followed
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return the table; objects are shown as `repr` shows them."""
+        import pyarrow as pa
+
+        ids = pa.string() if any(isinstance(one, str) for one in self._vertices) else None
+        texts = {"received": pa.list_(pa.string()), "sent": pa.list_(pa.string())}
+        columns = {
+            name: pa.array([row.get(name) for row in self._rows], kind)
+            for name, kind in {
+                "superstep": pa.int64(),
+                "vertex": ids or pa.int64(),
+                "call": pa.string(),
+                "received": texts["received"],
+                "before": pa.string(),
+                "after": pa.string(),
+                "sent": texts["sent"],
+                "score": pa.float64(),
+            }.items()
+        }
+        return pa.table(columns)
+
+    def _noting(self, name: str, method: Any) -> Any:
+        def noted(program: Program, vertex: Vertex, *arguments: Any) -> Any:
+            # The weight and the targets of an edge are a part of the call.
+            result = method(program, vertex, *arguments)
+            if vertex.id in self._vertices:
+                is_pregel = isinstance(program, PregelAdapter)
+                row = {"superstep": vertex.superstep, "vertex": vertex.id, "call": name}
+                self._rows.append(row | _figures(name, vertex, arguments, result, is_pregel))
+            return result
+
+        return noted
+
+
+def _figures(
+    name: str, vertex: Vertex, arguments: tuple[Any, ...], result: Any, is_pregel: bool
+) -> dict[str, Any]:
+    def state(one: Any) -> str:
+        return _shown(one[0] if is_pregel and one is not None else one)
+
+    if name.endswith("score"):
+        return {"before": state(vertex.state), "score": float(result)}
+    if name == "initial_state":
+        return {"after": state(result)}
+    if name == "signal":
+        sent = [] if result is None else [f"{arguments[0]!r}: {_shown(result)}"]
+        return {"before": state(vertex.state), "sent": sent}
+    received = [_shown(signal) for signal in arguments[0]]
+    figures = {"received": received, "before": state(vertex.state), "after": state(result)}
+    if is_pregel and result is not None:
+        shown = ("all" if target is None else repr(target) for target, _ in result[2])
+        figures["sent"] = [
+            f"{target}: {_shown(message)}"
+            for target, (_, message) in zip(shown, result[2], strict=True)
+        ]
+    return figures
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
