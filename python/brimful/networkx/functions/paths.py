@@ -1,0 +1,189 @@
+"""Shortest paths: edges in a breadth-first tree, or a walk back along weights that add up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import networkx as nx
+
+from brimful import algorithms
+from brimful.networkx.function import function, require_node
+from brimful.networkx.functions.distances import distances, towards
+from brimful.networkx.operand import Operand, operand
+from brimful.result import Result
+
+#: Returns the vertices of a path that ends at a vertex.
+_Trace = Callable[[Any], list[Any]]
+
+
+def _tree(graph: Operand, sources: Iterable[Any], cutoff: float) -> tuple[Result, _Trace]:
+    """Return the parents of vertices in a breadth-first tree, and what follows them."""
+    steps = None if cutoff > len(graph) else max(0, math.floor(cutoff))
+    vertices = [graph.vertex(source) for source in sources]
+    parents = algorithms.bfs(graph.graph, vertices, values="parent", max_supersteps=steps)
+
+    def trace(vertex: Any) -> list[Any]:
+        path = [vertex]
+        while (parent := parents[path[-1]]) != path[-1]:
+            path.append(parent)
+        return path[::-1]
+
+    return parents, trace
+
+
+def _walk_back(graph: Operand, lengths: Result, sources: Iterable[Any]) -> _Trace:
+    """Return what walks back from a vertex along edges whose weights make up its distance.
+
+    Edges of weight 0 may form cycles, so that the walk turns back where it has been.
+    """
+    starts = {graph.vertex(source) for source in sources}
+
+    def trace(vertex: Any) -> list[Any]:
+        path, seen = [vertex], {vertex}
+        ways = [_ways_back(graph, lengths, vertex)]
+        while path[-1] not in starts:
+            for before in ways[-1]:
+                if before not in seen:
+                    seen.add(before)
+                    path.append(before)
+                    ways.append(_ways_back(graph, lengths, before))
+                    break
+            else:
+                path.pop()
+                ways.pop()
+        return path[::-1]
+
+    return trace
+
+
+def _ways_back(graph: Operand, lengths: Result, vertex: Any) -> Iterable[Any]:
+    length = lengths[vertex]
+    edges = zip(*graph.graph.in_neighbors(vertex, weights=True), strict=True)
+    for before, weight in edges:
+        found = lengths[before]
+        if found is not None and found + weight == length:  # type: ignore[operator]
+            yield before
+
+
+def _routes(
+    graph: Operand, sources: Iterable[Any], weight: Any, cutoff: float | None
+) -> tuple[Result, Callable[[Any, Any], list[Any] | None]]:
+    """Return a run, and what makes the path to a vertex of it; None: no path leads there."""
+    most = math.inf if cutoff is None else cutoff
+    if graph.weighted(weight):
+        result, read = distances(graph, sources, weight, cutoff)
+        trace = _walk_back(graph, result, sources)
+    else:
+        result, trace = _tree(graph, sources, most)
+        read = _reached
+
+    def path(vertex: Any, value: Any) -> list[Any] | None:
+        if read(vertex, value) is None:
+            return None
+        return [graph.node(step) for step in trace(vertex)]
+
+    return result, path
+
+
+def _reached(vertex: Any, parent: Any) -> Any:
+    return parent
+
+
+def _path(graph: Operand, sources: Iterable[Any], target: Any, weight: Any) -> list[Any] | None:
+    """Return one path from the nearest source; None: none leads to the target."""
+    if target not in graph:
+        return None
+    result, read = _routes(graph, sources, weight, None)
+    vertex = graph.vertex(target)
+    return read(vertex, result[vertex])
+
+
+@function()
+def single_source_shortest_path(
+    G: Any, source: Any, cutoff: float | None = None
+) -> Mapping[Any, list[Any]]:
+    """Return a path of the fewest edges from a node to each that it reaches."""
+    graph = operand(G)
+    require_node(graph, source, f"Source {source} not in G")
+    most = None if cutoff is None or math.isinf(cutoff) else math.ceil(max(0, cutoff))
+    return graph.values(*_routes(graph, [source], None, most))
+
+
+@function()
+def multi_source_dijkstra(
+    G: Any, sources: Any, target: Any = None, cutoff: float | None = None, weight: Any = "weight"
+) -> tuple[Any, Any]:
+    """Return distances from the nearest source and paths from there, to all nodes or to one."""
+    graph = operand(G)
+    if not sources:
+        raise ValueError("sources must not be empty")
+    for source in sources:
+        require_node(graph, source, f"Node {source} not found in graph")
+    if target in sources:
+        return 0, [target]
+    most = None if cutoff is None else max(0, cutoff)
+    return _lengths_and_paths(graph, sources, target, most, weight, f"No path to {target}.")
+
+
+@function()
+def single_source_bellman_ford(
+    G: Any, source: Any, target: Any = None, weight: Any = "weight"
+) -> tuple[Any, Any]:
+    """Return distances and paths from a node, to all or to one; weights are not negative."""
+    graph = operand(G)
+    require_node(graph, source, f"Node {source} is not found in the graph")
+    if source == target:
+        return 0, [source]
+    message = f"Node {target} not reachable from {source}"
+    return _lengths_and_paths(graph, [source], target, None, weight, message)
+
+
+def _lengths_and_paths(
+    graph: Operand, sources: Any, target: Any, cutoff: float | None, weight: Any, message: str
+) -> tuple[Any, Any]:
+    result, read = distances(graph, sources, weight, cutoff)
+    routes, path = _routes(graph, sources, weight, cutoff)
+    if target is None:
+        return graph.values(result, read), graph.values(routes, path)
+    if target in graph:
+        vertex = graph.vertex(target)
+        length = read(vertex, result[vertex])
+        if length is not None:
+            return length, path(vertex, routes[vertex])
+    raise nx.NetworkXNoPath(message)
+
+
+@function(towards)
+def shortest_path(
+    G: Any, source: Any = None, target: Any = None, weight: Any = None, method: str = "dijkstra"
+) -> Any:
+    """Return a shortest path between two nodes, or those from or to one, or between all."""
+    if method not in ("dijkstra", "bellman-ford"):
+        raise ValueError(f"method not supported: {method}")
+    graph = operand(G)
+    if source is None and target is None:
+        # Each node in turn, when it is asked for.
+        return ((node, graph.values(*_routes(graph, [node], weight, None))) for node in graph)
+    for node in (source, target):
+        if node is not None:
+            require_node(graph, node, f"Node {node} is not in G")
+    if source is None:
+        return _paths_to(graph, target, weight)
+    if target is None:
+        return graph.values(*_routes(graph, [source], weight, None))
+    found = _path(graph, [source], target, weight)
+    if found is None:
+        raise nx.NetworkXNoPath(f"No path between {source} and {target}.")
+    return found
+
+
+def _paths_to(graph: Operand, target: Any, weight: Any) -> Mapping[Any, list[Any]]:
+    result, path = _routes(graph, [target], weight, None)
+
+    def backwards(vertex: Any, value: Any) -> list[Any] | None:
+        found = path(vertex, value)
+        return None if found is None else found[::-1]
+
+    return graph.values(result, backwards)
