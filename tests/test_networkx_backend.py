@@ -6,8 +6,10 @@ themselves, views of them, nodes of any kind, budgets, caches and refusals.
 
 from __future__ import annotations
 
+import copy
 import inspect
 import logging
+import pickle
 import random
 import subprocess
 import sys
@@ -325,17 +327,28 @@ def test_a_conversion_is_cached_and_keeps_the_budget() -> None:
         nx.connected_components(graph, backend="brimful")
 
 
+def test_copies_of_a_graph_leave_its_conversion_behind() -> None:
+    graph = made(nx.Graph)
+    ranks = nx.pagerank(graph, backend="brimful")
+    for twin in (pickle.loads(pickle.dumps(graph)), copy.deepcopy(graph)):
+        assert nx.utils.graphs_equal(twin, graph)
+        assert nx.pagerank(twin, backend="brimful") == ranks
+
+
 def test_priority_converts_graphs_for_which_it_pays(caplog: pytest.LogCaptureFixture) -> None:
     graph = made(nx.Graph)
     caplog.set_level(logging.DEBUG, logger="networkx")
     with nx.config.backend_priority(algos=["brimful"]):
-        nx.number_connected_components(graph)
-        assert "fewer than" in caplog.text and "Using backend 'brimful'" not in caplog.text
+        nx.triangles(graph)
+        assert "fewer than 100000 edges" in caplog.text
         with nx.config.backends.brimful(least_edges=1):
-            list(nx.jaccard_coefficient(graph, [(4, 6)]))
-            assert "only some" in caplog.text and "Using backend 'brimful'" not in caplog.text
             nx.number_connected_components(graph)
-            assert "Using backend 'brimful'" in caplog.text
+            assert "takes longer" in caplog.text
+            assert "Using backend 'brimful'" not in caplog.text
+            nx.triangles(graph)
+            assert "Using backend 'brimful' for call to 'triangles'" in caplog.text
+            nx.number_connected_components(graph)
+            assert "Using cached converted graph" in caplog.text
 
 
 REFUSED: list[tuple[Callable[[Any], Any], str]] = [

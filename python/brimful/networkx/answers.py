@@ -20,7 +20,7 @@ Reader = Callable[[Any, Any], Any]
 
 
 def unchanged(vertex: Any, value: Any) -> Any:
-    """Return the value itself."""
+    """Return the value itself, of a result in which every vertex has one."""
     return value
 
 
@@ -60,9 +60,10 @@ class Values(Mapping[Any, Any]):
         return (vertex for vertex, _ in self._pairs())
 
     def __len__(self) -> int:
-        """Return the number of vertices that have a value; counted once."""
+        """Return the number of vertices that have a value; counted once, in a pass."""
         if self._length is None:
-            self._length = sum(1 for _ in self._pairs())
+            whole = self._read is unchanged
+            self._length = len(self.result) if whole else sum(1 for _ in self._pairs())
         return self._length
 
     def items(self) -> ItemsView[Any, Any]:

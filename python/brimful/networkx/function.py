@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, cast
+from typing import Any, Literal, Protocol, cast
 
 import networkx as nx
 
@@ -13,6 +13,9 @@ from brimful.networkx.views import view
 
 #: Takes the arguments of a call by name; returns the reason why a function refuses them, or None.
 Refusal = Callable[[Mapping[str, Any]], str | None]
+#: How often NetworkX reads the edges for it: those of few nodes, all about once, or all often. Only
+#: the last takes longer than converting a graph.
+Reads = Literal["few", "once", "often"]
 #: Parameters that name an edge attribute of weights.
 _WEIGHTS = ("weight", "distance")
 
@@ -22,39 +25,37 @@ class Function(Protocol):
 
     #: What it does not take.
     refusals: tuple[Refusal, ...]
-    #: Whether it reads few of the edges, so that converting a graph for it never pays.
-    reads_a_part: bool
+    #: How often NetworkX reads the edges for it.
+    reads: Reads
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run on graphs of the backend."""
 
 
-def function(
-    *refusals: Refusal, reads_a_part: bool = False
-) -> Callable[[Callable[..., Any]], Function]:
+def function(*refusals: Refusal, reads: Reads = "once") -> Callable[[Callable[..., Any]], Function]:
     """Return a decorator that makes a function of the backend."""
 
     def make(run: Callable[..., Any]) -> Function:
         made = cast(Function, run)
         # Code that looks edges up calls a weight function itself.
-        made.refusals = refusals if reads_a_part else (_weight_function, *refusals)
-        made.reads_a_part = reads_a_part
+        made.refusals = refusals if reads == "few" else (_weight_function, *refusals)
+        made.reads = reads
         return made
 
     return make
 
 
-def borrowed(original: Any, *refusals: Refusal, reads_a_part: bool = False) -> Function:
+def borrowed(original: Any, *refusals: Refusal, reads: Reads = "once") -> Function:
     """Return NetworkX's own function, run on a view of a graph of brimful.
 
-    One that reads a part looks up edges. The others consist of functions that run in brimful.
+    One that reads few edges looks them up. The others consist of functions that run in brimful.
     """
 
     @functools.wraps(original.orig_func)
     def run(G: Any, *args: Any, **kwargs: Any) -> Any:
-        return original.orig_func(view(operand(G), dispatched=not reads_a_part), *args, **kwargs)
+        return original.orig_func(view(operand(G), dispatched=reads != "few"), *args, **kwargs)
 
-    return function(*refusals, reads_a_part=reads_a_part)(run)
+    return function(*refusals, reads=reads)(run)
 
 
 def given(parameter: str, reason: str) -> Refusal:

@@ -76,12 +76,15 @@ class Backend:
     def should_run(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
         """Return whether converting a NetworkX graph pays for this call, or why not."""
         function: Function = getattr(self, name)
-        if function.reads_a_part:
-            return "a conversion reads all edges, and this function only some"
-        call = inspect.signature(function).bind(*args, **kwargs)
-        graph, least = call.arguments["G"], nx.config.backends.brimful.least_edges
+        graph = inspect.signature(function).bind(*args, **kwargs).arguments["G"]
+        least = nx.config.backends.brimful.least_edges
+        cache = getattr(graph, "__networkx_cache__", None) or {}
         if hasattr(graph, "operand"):
             return "the graph is a view of brimful's, for code that looks edges up"
+        if cache.get("backends", {}).get("brimful"):
+            return True
+        if function.reads != "often":
+            return "a conversion takes longer than this function in NetworkX"
         if graph.number_of_edges() < least:
             return f"the graph has fewer than {least} edges (networkx.config.backends.brimful)"
         return True

@@ -187,6 +187,10 @@ class Converted(Operand):
         """Return the node of a vertex."""
         return self.names[vertex]
 
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        """Be None in copies: NetworkX copies a graph with its cache of conversions."""
+        return type(None), ()
+
     def values(self, result: Result, read: Reader = unchanged) -> dict[Any, Any]:
         """Return what `read` makes of the values of a result, by node; it leaves out None."""
         answers = ((vertex, read(vertex, value)) for vertex, value in result.items())

@@ -31,7 +31,7 @@ def _refuse_multigraph(graph: Operand) -> None:
         raise nx.NetworkXNotImplemented("not implemented for multigraph type")
 
 
-@function()
+@function(reads="often")
 def triangles(G: Any, nodes: Any = None) -> Any:
     """Return the number of triangles that a node is in."""
     graph = operand(G)
@@ -42,7 +42,7 @@ def triangles(G: Any, nodes: Any = None) -> Any:
     return _of_nodes(graph, nodes, algorithms.triangles(graph.graph))
 
 
-@function(DIRECTED, WEIGHTED)
+@function(DIRECTED, WEIGHTED, reads="often")
 def clustering(G: Any, nodes: Any = None, weight: Any = None) -> Any:
     """Return the share of the pairs of neighbours of a node that are joined."""
     graph = operand(G)
@@ -52,7 +52,7 @@ def clustering(G: Any, nodes: Any = None, weight: Any = None) -> Any:
     return _of_nodes(graph, nodes, algorithms.clustering(graph.graph))
 
 
-@function(DIRECTED)
+@function(DIRECTED, reads="often")
 def transitivity(G: Any) -> float:
     """Return the share of the pairs of edges with a common node that are in a triangle."""
     graph = operand(G)

@@ -27,19 +27,21 @@ def _backwards(call: Mapping[str, Any]) -> str | None:
 
 
 all_pairs_bellman_ford_path = borrowed(nx.all_pairs_bellman_ford_path)
-all_pairs_bellman_ford_path_length = borrowed(nx.all_pairs_bellman_ford_path_length)
+all_pairs_bellman_ford_path_length = borrowed(nx.all_pairs_bellman_ford_path_length, reads="often")
 all_pairs_dijkstra = borrowed(nx.all_pairs_dijkstra)
 all_pairs_dijkstra_path = borrowed(nx.all_pairs_dijkstra_path)
-all_pairs_dijkstra_path_length = borrowed(nx.all_pairs_dijkstra_path_length)
+all_pairs_dijkstra_path_length = borrowed(nx.all_pairs_dijkstra_path_length, reads="often")
 all_pairs_shortest_path = borrowed(nx.all_pairs_shortest_path)
-all_pairs_shortest_path_length = borrowed(nx.all_pairs_shortest_path_length)
-average_clustering = borrowed(nx.average_clustering, DIRECTED, WEIGHTED)
-average_shortest_path_length = borrowed(nx.average_shortest_path_length, _all_pairs_at_once)
+all_pairs_shortest_path_length = borrowed(nx.all_pairs_shortest_path_length, reads="often")
+average_clustering = borrowed(nx.average_clustering, DIRECTED, WEIGHTED, reads="often")
+average_shortest_path_length = borrowed(
+    nx.average_shortest_path_length, _all_pairs_at_once, reads="often"
+)
 bellman_ford_path = borrowed(nx.bellman_ford_path)
-closeness_centrality = borrowed(nx.closeness_centrality, BACKWARDS)
+closeness_centrality = borrowed(nx.closeness_centrality, BACKWARDS, reads="often")
 dijkstra_path = borrowed(nx.dijkstra_path)
 eccentricity = borrowed(nx.eccentricity)
-harmonic_centrality = borrowed(nx.harmonic_centrality, _backwards)
+harmonic_centrality = borrowed(nx.harmonic_centrality, _backwards, reads="often")
 multi_source_dijkstra_path = borrowed(nx.multi_source_dijkstra_path)
 shortest_path_length = borrowed(nx.shortest_path_length, towards)
 single_source_bellman_ford_path = borrowed(nx.single_source_bellman_ford_path)

@@ -12,7 +12,7 @@ from brimful.networkx.function import function
 from brimful.networkx.operand import operand
 
 
-@function()
+@function(reads="often")
 def core_number(G: Any) -> Mapping[Any, int]:
     """Return the largest k such that a node is in the k-core."""
     graph = operand(G)

@@ -38,6 +38,7 @@ def _scaled(call: Mapping[str, Any]) -> str | None:
     _uneven,
     given("nstart", "brimful starts from equal ranks"),
     given("dangling", "brimful gives the rank of dangling nodes to the personalization"),
+    reads="often",
 )
 def pagerank(
     G: Any,
@@ -75,7 +76,7 @@ def _sources(graph: Operand, personalization: Mapping[Any, float]) -> list[Any] 
     return None if len(sources) == len(graph) else sources
 
 
-@function(given("nstart", "brimful starts from equal scores"), _scaled)
+@function(given("nstart", "brimful starts from equal scores"), _scaled, reads="often")
 def hits(
     G: Any,
     max_iter: int = 100,
