@@ -57,18 +57,18 @@ class Values(Mapping[Any, Any]):
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the vertices that have a value."""
-        return (vertex for vertex, _ in self._pairs())
+        return (vertex for vertex, _ in self.pairs())
 
     def __len__(self) -> int:
         """Return the number of vertices that have a value; counted once, in a pass."""
         if self._length is None:
             whole = self._read is unchanged
-            self._length = len(self.result) if whole else sum(1 for _ in self._pairs())
+            self._length = len(self.result) if whole else sum(1 for _ in self.pairs())
         return self._length
 
     def items(self) -> ItemsView[Any, Any]:
         """Return a view of pairs of vertices and values, read in batches."""
-        return _Items(self)
+        return Items(self)
 
     def values(self) -> ValuesView[Any]:
         """Return a view of the values, read in batches."""
@@ -78,20 +78,22 @@ class Values(Mapping[Any, Any]):
         """Return the first rows."""
         return f"<brimful answer of {self.result!r}>"
 
-    def _pairs(self) -> Iterator[tuple[Any, Any]]:
+    def pairs(self) -> Iterator[tuple[Any, Any]]:
+        """Yield vertices and values, out of batches."""
         for vertex, stored in self.result.items():
             value = self._read(vertex, stored)
             if value is not None:
                 yield vertex, value
 
 
-class _Items(ItemsView[Any, Any]):
-    """Pairs out of batches: the view of the library looks every vertex up by itself."""
+class Items(ItemsView[Any, Any]):
+    """The pairs that a mapping reads in batches: the library's view looks every key up."""
 
     _mapping: Any
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        pairs: Iterator[tuple[Any, Any]] = self._mapping._pairs()
+        """Iterate over the pairs."""
+        pairs: Iterator[tuple[Any, Any]] = self._mapping.pairs()
         return pairs
 
 
@@ -101,7 +103,7 @@ class _Values(ValuesView[Any]):
     _mapping: Any
 
     def __iter__(self) -> Iterator[Any]:
-        return (value for _, value in self._mapping._pairs())
+        return (value for _, value in self._mapping.pairs())
 
     def __contains__(self, value: object) -> bool:
         return any(found == value for found in self)

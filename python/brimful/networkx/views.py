@@ -11,15 +11,16 @@ from __future__ import annotations
 from collections.abc import ItemsView, Iterator, Mapping
 from functools import cached_property
 from itertools import groupby, islice
-from typing import Any, Literal
+from typing import Any
 
 import networkx as nx
 
 from brimful.graph import Direction
+from brimful.networkx.answers import Items
 from brimful.networkx.operand import Operand
 
 #: Nodes whose edges are read at once where all are iterated over.
-_NODES_AT_ONCE = 16_384
+_NODES_AT_ONCE = 4_096
 _CLASSES = {
     (False, False): nx.Graph,
     (True, False): nx.DiGraph,
@@ -96,9 +97,9 @@ class _Adjacency(Mapping[Any, "_Neighbors"]):
 
     def items(self) -> ItemsView[Any, _Neighbors]:
         """Return a view of nodes and neighbours that reads many at once."""
-        return _Items(self)
+        return Items(self)
 
-    def read_all(self) -> Iterator[tuple[Any, _Neighbors]]:
+    def pairs(self) -> Iterator[tuple[Any, _Neighbors]]:
         """Yield nodes and neighbours, the edges of many nodes read at once."""
         operand, graph = self._operand, self._operand.graph
         nodes = iter(operand)
@@ -116,18 +117,10 @@ class _Adjacency(Mapping[Any, "_Neighbors"]):
                 yield node, neighbors
 
 
-class _Items(ItemsView[Any, "_Neighbors"]):
-    _mapping: Any
-
-    def __iter__(self) -> Iterator[tuple[Any, _Neighbors]]:
-        pairs: Iterator[tuple[Any, _Neighbors]] = self._mapping.read_all()
-        return pairs
-
-
 class _Neighbors(Mapping[Any, dict[Any, Any]]):
     """The neighbours of a vertex, with the attributes of the edges; read when first needed."""
 
-    def __init__(self, operand: Operand, direction: Literal["out", "in"], vertex: Any) -> None:
+    def __init__(self, operand: Operand, direction: Direction, vertex: Any) -> None:
         self._operand = operand
         self._direction = direction
         self._vertex = vertex
