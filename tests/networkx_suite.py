@@ -59,10 +59,11 @@ TESTS = (
     "algorithms/tests/test_isolate.py",
     "algorithms/tests/test_link_prediction.py",
     "algorithms/traversal/tests/test_bfs.py",
+    "classes/tests/test_function.py",
     "generators/tests/test_ego.py",
 )
 #: The number of these tests that reach the backend.
-REACH_IT = 259
+REACH_IT = 272
 #: Functions whose tests in NetworkX all do what the backend refuses.
 UNREACHED = {"single_target_shortest_path_length"}
 REACHED = "reached brimful"
@@ -167,7 +168,9 @@ def main() -> int:
         ],
         plugins=[summary],
     )
-    problems = summary.problems() if code == pytest.ExitCode.OK else []
+    # With options of the command line, such as -k, it may not be all tests.
+    whole = code == pytest.ExitCode.OK and len(sys.argv) == 1
+    problems = summary.problems() if whole else []
     for problem in problems:
         print(problem, file=sys.stderr)
     return int(code) or bool(problems)

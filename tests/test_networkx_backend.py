@@ -18,6 +18,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 import networkx as nx
+import pyarrow as pa
 import pytest
 
 import brimful as bf
@@ -89,6 +90,13 @@ CALLS: dict[str, Callable[..., Any]] = {
     "cut off": lambda G, n, **o: nx.multi_source_dijkstra_path_length(
         G, {n(4), n(6)}, cutoff=1.75, **o
     ),
+    "sources alone": lambda G, n, **o: nx.multi_source_dijkstra_path_length(
+        G, {n(4), n(6)}, cutoff=-1, **o
+    ),
+    "isolates": lambda G, n, **o: nx.isolates(G, **o),
+    "number of isolates": lambda G, n, **o: nx.number_of_isolates(G, **o),
+    "is_empty": lambda G, n, **o: nx.is_empty(G, **o),
+    "self-loops": lambda G, n, **o: nx.number_of_selfloops(G, **o),
     "bellman_ford": lambda G, n, **o: nx.single_source_bellman_ford_path_length(G, n(4), **o),
     "length": lambda G, n, **o: nx.shortest_path_length(G, n(4), n(10), weight="weight", **o),
     "all lengths": lambda G, n, **o: nx.shortest_path_length(G, **o),
@@ -168,13 +176,31 @@ def test_a_graph_of_networkx_answers_the_same(kind: type[Any], weighted: bool) -
 
 
 @pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph])
-def test_core_numbers(kind: type[Any]) -> None:
-    oracle = made(kind, loops=False)
+def test_cores(kind: type[Any]) -> None:
+    oracle = made(kind, weighted=True, loops=False)
     with bf.Graph.from_networkx(oracle) as graph:
         assert dict(nx.core_number(graph)) == nx.core_number(oracle)
         assert nx.core_number(oracle, backend="brimful") == nx.core_number(oracle)
+        assert nx.utils.graphs_equal(nx.k_core(graph, 2), nx.k_core(oracle, 2))
+    oracle.graph["name"] = "a name"
+    assert nx.utils.graphs_equal(nx.k_core(oracle, backend="brimful"), nx.k_core(oracle))
     with bf.Graph.from_networkx(nx.Graph([(1, 1)])) as graph, pytest.raises(nx.NetworkXException):
         nx.core_number(graph)
+    loops = pa.table({"source": [1, 1], "target": [1, 2]})
+    with bf.Graph.from_arrow(loops, undirected=True, self_loops="drop") as graph:
+        assert dict(nx.core_number(graph)) == {1: 1, 2: 1}
+
+
+def test_attributes_that_brimful_does_not_hold_are_refused() -> None:
+    graph = nx.path_graph(3)
+    graph.add_node(0, color="red")
+    with pytest.raises(NotImplementedError):
+        nx.k_core(graph, backend="brimful")
+    graph = nx.Graph([(0, 1, {"weight": 1, "color": "red"})])
+    with pytest.raises(NotImplementedError):
+        nx.k_core(graph, backend="brimful")
+    with pytest.raises(NotImplementedError):
+        nx.ego_graph(nx.MultiGraph([(0, 1), (0, 1)]), 0, backend="brimful")
 
 
 def test_hits() -> None:

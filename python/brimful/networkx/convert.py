@@ -33,22 +33,14 @@ def converted(graph: Any, attributes: Mapping[Any, Any], budget: Budget) -> Conv
         raise NotImplementedError("brimful holds one attribute of edges, the weights")
     weight, default = next(iter(attributes.items()), (None, None))
     kinds = _kinds(graph, weight, default) if weight is not None else set()
-    names = list(graph)
-    made = Converted(
-        imported=None,
-        directed=graph.is_directed(),
-        multigraph=graph.is_multigraph(),
-        names=names,
-        weight=weight,
-        whole=kinds <= {int},
-    )
-    if names:
+    made = Converted(graph, weight, whole=kinds <= {int})
+    if made.names:
         edges = convert_in.from_pairs(
             "the NetworkX graph",
             _edges(graph, made.numbers, weight if kinds else None, default),
             weighted=bool(kinds),
-            undirected=not made.directed,
-            vertices=len(names),
+            undirected=not made.is_directed(),
+            vertices=len(made.names),
         )
         made.imported = from_object(edges, checked(ObjectOptions, {"budget": budget}, "convert"))
     return made
@@ -58,8 +50,10 @@ def sole_attribute(graph: Any) -> dict[Any, Any]:
     """Return the edge attribute of a graph, with a default that no edge needs; none without.
 
     Raises:
-        NotImplementedError: There are several, or some edges lack it.
+        NotImplementedError: There are several, or some edges lack it, or edges have keys.
     """
+    if graph.is_multigraph() and any(key != 0 for _, _, key in graph.edges(keys=True)):
+        raise NotImplementedError("brimful holds no keys of parallel edges")
     names = {tuple(data) for _, _, data in graph.edges(data=True)}
     if len(names) > 1 or any(len(name) > 1 for name in names):
         raise NotImplementedError("brimful holds one attribute, and all edges have it or none")

@@ -52,6 +52,10 @@ FUNCTIONS = {
             "dijkstra_path",
             "eccentricity",
             "harmonic_centrality",
+            "k_core",
+            "k_corona",
+            "k_crust",
+            "k_shell",
             "multi_source_dijkstra_path",
             "shortest_path_length",
             "single_source_bellman_ford_path",
@@ -77,7 +81,15 @@ FUNCTIONS = {
         ),
         "cores": ("core_number",),
         "cluster": ("clustering", "transitivity", "triangles"),
-        "centrality": ("degree_centrality", "in_degree_centrality", "out_degree_centrality"),
+        "degrees": (
+            "degree_centrality",
+            "in_degree_centrality",
+            "is_empty",
+            "isolates",
+            "number_of_isolates",
+            "number_of_selfloops",
+            "out_degree_centrality",
+        ),
     }.items()
     for name in names
 }

@@ -7,8 +7,8 @@ NetworkX graph, whose node number n is vertex n.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Set
+from types import MappingProxyType
 from typing import Any
 
 import networkx as nx
@@ -24,9 +24,11 @@ class Operand:
 
     __networkx_backend__ = "brimful"
     #: The edge attribute that weights are.
-    weight: str | None = "weight"
+    weight: Hashable | None = "weight"
     #: Whether all weights are integers to NetworkX.
     whole = False
+    #: Attributes of the graph itself.
+    attributes: Mapping[Any, Any] = MappingProxyType({})
 
     def __init__(self, graph: Graph) -> None:
         """Take a graph."""
@@ -96,13 +98,18 @@ class Operand:
             raise nx.NetworkXError("nbunch is not a node or a sequence of nodes.")
         return (node for node in nbunch if node in self)
 
+    def number_of_loops(self) -> int:
+        """Return the number of self-loops."""
+        info = self.graph.info()
+        return int(info["self_loops"]) - int(info["self_loops_dropped"])
+
     def loops(self) -> Counter[Any]:
         """Return the number of self-loops by vertex; one pass over the edges if there are any."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         found: Counter[Any] = Counter()
-        if self.graph.info()["self_loops"]:
+        if self.number_of_loops():
             for batch in native_batches(pa.RecordBatchReader.from_stream(self.graph)):
                 loops = pc.equal(batch.column(0), batch.column(1))
                 found.update(batch.column(0).filter(loops).to_pylist())
@@ -121,25 +128,30 @@ class Operand:
         return True
 
 
-@dataclass(eq=False)
 class Converted(Operand):
     """A NetworkX graph, imported: answers are the `dict` and `set` that NetworkX returns.
 
     The graph is in memory as NetworkX's objects, and so may be its answers.
     """
 
-    #: The graph; without nodes there is none.
-    imported: Graph | None
-    directed: bool
-    multigraph: bool
-    names: Sequence[Any]
-    weight: str | None
-    whole: bool
-    numbers: dict[Any, int] = field(init=False)
+    #: The import; a graph without nodes has none.
+    imported: Graph | None = None
 
-    def __post_init__(self) -> None:
-        """Number the nodes."""
+    def __init__(self, source: Any, weight: Hashable | None, *, whole: bool) -> None:
+        """Number the nodes of a NetworkX graph, and take what its edges do not say.
+
+        Args:
+            source: The graph.
+            weight: The edge attribute of weights; None: there are no weights.
+            whole: Whether all weights are integers.
+        """
+        self.names = list(source)
         self.numbers = {name: number for number, name in enumerate(self.names)}
+        self.weight = weight
+        self.whole = whole
+        self.attributes = dict(source.graph)
+        self._directed = bool(source.is_directed())
+        self._multigraph = bool(source.is_multigraph())
 
     @property
     def graph(self) -> Graph:  # type: ignore[override]
@@ -154,11 +166,11 @@ class Converted(Operand):
 
     def is_directed(self) -> bool:
         """Return whether edges have a direction."""
-        return self.directed
+        return self._directed
 
     def is_multigraph(self) -> bool:
         """Return whether parallel edges are possible."""
-        return self.multigraph
+        return self._multigraph
 
     def __len__(self) -> int:
         """Return the number of nodes."""

@@ -37,6 +37,7 @@ def view(operand: Operand, *, dispatched: bool = True) -> Any:
     """
     made = _CLASSES[operand.is_directed(), operand.is_multigraph()]()
     made.operand = operand
+    made.graph.update(operand.attributes)
     if dispatched:
         made.__networkx_backend__ = operand.__networkx_backend__
     made.__networkx_cache__ = None

@@ -18,7 +18,7 @@ def core_number(G: Any) -> Mapping[Any, int]:
     graph = operand(G)
     if len(graph) == 0:
         return {}
-    if graph.graph.info()["self_loops"]:
+    if graph.number_of_loops():
         raise nx.NetworkXNotImplemented(
             "Input graph has self loops which is not permitted; "
             "Consider using G.remove_edges_from(nx.selfloop_edges(G))."

@@ -36,23 +36,22 @@ def distances(
     """
     vertices = [graph.vertex(source) for source in sources]
     most = math.inf if cutoff is None else cutoff
-    if graph.weighted(weight):
-        whole = graph.whole
-        return (
-            algorithms.sssp(graph.graph, vertices, weighted=True),
-            lambda vertex, found: _within(found, most, whole),
-        )
-    steps = None if most > len(graph) else math.floor(most)
-    return (
-        algorithms.bfs(graph.graph, vertices, max_supersteps=steps),
-        lambda vertex, found: _within(found, most, False),
-    )
+    weighted = graph.weighted(weight)
+    if weighted:
+        result = algorithms.sssp(graph.graph, vertices, weighted=True)
+    else:
+        steps = None if most > len(graph) else max(0, math.floor(most))
+        result = algorithms.bfs(graph.graph, vertices, max_supersteps=steps)
+    whole = weighted and graph.whole
+    starts = set(vertices)
 
+    def read(vertex: Any, found: Any) -> Any:
+        # To NetworkX a source is within any cutoff, also a negative one.
+        if found is None or (found > most and vertex not in starts):
+            return None
+        return int(found) if whole else found
 
-def _within(distance: Any, most: float, whole: bool) -> Any:
-    if distance is None or distance > most:
-        return None
-    return int(distance) if whole else distance
+    return result, read
 
 
 def distance(graph: Operand, source: Any, target: Any, weight: Any) -> Any:
@@ -70,7 +69,7 @@ def single_source_shortest_path_length(
     graph = operand(G)
     require_node(graph, source, f"Source {source} is not in G")
     # NetworkX searches a level more for a part of one, and answers the source for any cutoff.
-    most = None if cutoff is None or math.isinf(cutoff) else math.ceil(max(0, cutoff))
+    most = None if cutoff is None or math.isinf(cutoff) else math.ceil(cutoff)
     result, read = distances(graph, [source], None, most)
     return graph.values(result, read)
 
@@ -95,7 +94,7 @@ def multi_source_dijkstra_path_length(
         raise ValueError("sources must not be empty")
     for source in sources:
         require_node(graph, source, f"Node {source} not found in graph")
-    result, read = distances(graph, sources, weight, None if cutoff is None else max(0, cutoff))
+    result, read = distances(graph, sources, weight, cutoff)
     return graph.values(result, read)
 
 

@@ -107,7 +107,7 @@ def single_source_shortest_path(
     """Return a path of the fewest edges from a node to each that it reaches."""
     graph = operand(G)
     require_node(graph, source, f"Source {source} not in G")
-    most = None if cutoff is None or math.isinf(cutoff) else math.ceil(max(0, cutoff))
+    most = None if cutoff is None or math.isinf(cutoff) else math.ceil(cutoff)
     return graph.values(*_routes(graph, [source], None, most))
 
 
@@ -123,8 +123,7 @@ def multi_source_dijkstra(
         require_node(graph, source, f"Node {source} not found in graph")
     if target in sources:
         return 0, [target]
-    most = None if cutoff is None else max(0, cutoff)
-    return _lengths_and_paths(graph, sources, target, most, weight, f"No path to {target}.")
+    return _lengths_and_paths(graph, sources, target, cutoff, weight, f"No path to {target}.")
 
 
 @function()

@@ -1,9 +1,9 @@
-"""Degree centralities."""
+"""Degree centralities, and nodes without edges."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from brimful import algorithms
@@ -33,3 +33,33 @@ def _share(direction: Literal["out", "in", "both"]) -> Function:
 degree_centrality = _share("both")
 in_degree_centrality = _share("in")
 out_degree_centrality = _share("out")
+
+
+@function()
+def isolates(G: Any) -> Iterator[Any]:
+    """Return an iterator over the nodes without edges."""
+    graph = operand(G)
+    if len(graph) == 0:
+        return iter(())
+    degrees = algorithms.degrees(graph.graph, direction="both")
+    return (graph.node(vertex) for vertex, degree in degrees.items() if degree == 0)
+
+
+@function()
+def number_of_isolates(G: Any) -> int:
+    """Return the number of nodes without edges."""
+    return sum(1 for _ in isolates(G))
+
+
+@function()
+def is_empty(G: Any) -> bool:
+    """Return whether there are no edges."""
+    graph = operand(G)
+    return len(graph) == 0 or graph.graph.edges == 0
+
+
+@function()
+def number_of_selfloops(G: Any) -> int:
+    """Return the number of edges from a node to itself."""
+    graph = operand(G)
+    return graph.number_of_loops() if len(graph) else 0
