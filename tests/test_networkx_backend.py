@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Set
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any
 
 import networkx as nx
@@ -276,6 +277,15 @@ def test_a_view_is_the_graph(kind: type[Any], weighted: bool) -> None:
             view.add_edge(4, 6)
         part = view.subgraph([4, 6, 8])
         assert nx.utils.graphs_equal(part.copy(), oracle.subgraph([4, 6, 8]).copy())
+
+
+def test_a_view_of_a_kept_graph_is_pickled_by_its_path(tmp_path: Path) -> None:
+    with bf.Graph.from_networkx(made(nx.DiGraph), path=tmp_path / "kept.brimful") as graph:
+        view = graph.as_networkx()
+        twin = pickle.loads(pickle.dumps(view))
+        assert list(twin.edges) == list(view.edges)
+        assert twin.number_of_edges() == view.number_of_edges()
+        assert dict(nx.pagerank(twin)) == dict(nx.pagerank(view))
 
 
 def test_answers_read_from_a_result() -> None:

@@ -12,7 +12,7 @@ from brimful.graph import Graph
 from brimful.networkx.convert import converted, sole_attribute
 from brimful.networkx.function import Function
 from brimful.networkx.info import FUNCTIONS
-from brimful.networkx.operand import Operand, operand
+from brimful.networkx.operand import Operand, operand, viewed_by
 from brimful.networkx.views import view
 
 
@@ -51,8 +51,8 @@ class Backend:
         Raises:
             NotImplementedError: The call needs attributes that brimful does not hold.
         """
-        if hasattr(graph, "operand"):
-            return operand(graph)
+        if (viewed := viewed_by(graph)) is not None:
+            return viewed
         if (node_attrs or preserve_node_attrs) and any(data for _, data in graph.nodes(data=True)):
             raise NotImplementedError("brimful holds no attributes of nodes")
         attributes = sole_attribute(graph) if preserve_edge_attrs else edge_attrs or {}
@@ -79,7 +79,7 @@ class Backend:
         graph = inspect.signature(function).bind(*args, **kwargs).arguments["G"]
         least = nx.config.backends.brimful.least_edges
         cache = getattr(graph, "__networkx_cache__", None) or {}
-        if hasattr(graph, "operand"):
+        if viewed_by(graph) is not None:
             return "the graph is a view of brimful's, for code that looks edges up"
         if cache.get("backends", {}).get("brimful"):
             return True

@@ -225,10 +225,22 @@ class Converted(Operand):
 
 
 def operand(graph: Any) -> Operand:
-    """Return a graph of the backend as an operand: a `brimful.Graph`, or a view of one."""
+    """Return a graph of the backend as an operand: a `brimful.Graph`, or a view of one.
+
+    Raises:
+        TypeError: The graph is another one, which NetworkX has not converted.
+    """
     if isinstance(graph, Operand):
         return graph
     if isinstance(graph, Graph):
         return Operand(graph)
-    viewed: Operand = graph.operand
+    viewed = viewed_by(graph)
+    if viewed is None:
+        raise TypeError(f"expected a graph of the backend brimful, found {type(graph).__name__}")
+    return viewed
+
+
+def viewed_by(graph: Any) -> Operand | None:
+    """Return the graph that a NetworkX graph is a view of; None: it is none of brimful's."""
+    viewed: Operand | None = getattr(graph, "__brimful__", None)
     return viewed

@@ -9,7 +9,7 @@ made anew for each question: changing them changes nothing.
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby, islice
 from typing import Any
 
@@ -36,7 +36,7 @@ def view(operand: Operand, *, dispatched: bool = True) -> Any:
     edges themselves, which is better for those that read few.
     """
     made = _CLASSES[operand.is_directed(), operand.is_multigraph()]()
-    made.operand = operand
+    made.__brimful__ = operand
     made.graph.update(operand.attributes)
     if dispatched:
         made.__networkx_backend__ = operand.__networkx_backend__
@@ -46,15 +46,16 @@ def view(operand: Operand, *, dispatched: bool = True) -> Any:
     if operand.is_directed():
         made._pred = _Adjacency(operand, "in")
 
-    def number_of_edges(u: Any = None, v: Any = None) -> int:
-        """Return the number of edges, or of those between two nodes."""
-        if u is None:
-            return operand.graph.edges if len(operand) else 0
-        count: int = type(made).number_of_edges(made, u, v)
-        return count
-
-    made.number_of_edges = number_of_edges
+    made.number_of_edges = partial(_number_of_edges, made)
     return nx.freeze(made)
+
+
+def _number_of_edges(graph: Any, u: Any = None, v: Any = None) -> int:
+    """Return the number of edges of a view, or of those between two nodes."""
+    if u is not None:
+        count: int = type(graph).number_of_edges(graph, u, v)
+        return count
+    return graph.__brimful__.graph.edges if len(graph) else 0
 
 
 class _Nodes(Mapping[Any, dict[str, Any]]):

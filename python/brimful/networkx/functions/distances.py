@@ -99,6 +99,16 @@ def multi_source_dijkstra_path_length(
 
 
 @function()
+def single_source_bellman_ford_path_length(
+    G: Any, source: Any, weight: Any = "weight"
+) -> Mapping[Any, Any]:
+    """Return the distance of each node from a source; weights are not negative."""
+    graph = operand(G)
+    require_node(graph, source, f"Node {source} is not found in the graph")
+    return graph.values(*distances(graph, [source], weight, None))
+
+
+@function()
 def dijkstra_path_length(G: Any, source: Any, target: Any, weight: Any = "weight") -> Any:
     """Return the distance of one node from another."""
     graph = operand(G)
@@ -111,27 +121,8 @@ def dijkstra_path_length(G: Any, source: Any, target: Any, weight: Any = "weight
     return found
 
 
-@function()
-def single_source_bellman_ford_path_length(
-    G: Any, source: Any, weight: Any = "weight"
-) -> Mapping[Any, Any]:
-    """Return the distance of each node from a source; weights are not negative."""
-    graph = operand(G)
-    require_node(graph, source, f"Node {source} is not found in the graph")
-    return graph.values(*distances(graph, [source], weight, None))
-
-
-@function()
-def bellman_ford_path_length(G: Any, source: Any, target: Any, weight: Any = "weight") -> Any:
-    """Return the distance of one node from another; weights are not negative."""
-    graph = operand(G)
-    require_node(graph, source, f"Node {source} not found in graph")
-    if source == target:
-        return 0
-    found = distance(graph, source, target, weight) if target in graph else None
-    if found is None:
-        raise nx.NetworkXNoPath(f"node {target} not reachable from {source}")
-    return found
+#: The same where no weight is negative.
+bellman_ford_path_length = dijkstra_path_length
 
 
 @function()

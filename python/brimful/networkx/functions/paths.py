@@ -3,92 +3,87 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import networkx as nx
 
 from brimful import algorithms
+from brimful.networkx.answers import Reader
 from brimful.networkx.function import function, require_node
 from brimful.networkx.functions.distances import distances, towards
 from brimful.networkx.operand import Operand, operand
 from brimful.result import Result
 
-#: Returns the vertices of a path that ends at a vertex.
-_Trace = Callable[[Any], list[Any]]
+#: A run, and what makes the path to a vertex of its value there; None: no path leads there.
+_Routes = tuple[Result, Reader]
 
 
-def _tree(graph: Operand, sources: Iterable[Any], cutoff: float) -> tuple[Result, _Trace]:
-    """Return the parents of vertices in a breadth-first tree, and what follows them."""
+def _routes(
+    graph: Operand,
+    sources: Iterable[Any],
+    weight: Any,
+    cutoff: float | None,
+    lengths: tuple[Result, Reader] | None = None,
+) -> _Routes:
+    """Return paths from the nearest source; `lengths` are those of `distances`, if known."""
+    if graph.weighted(weight):
+        return _back_along(graph, sources, *(lengths or distances(graph, sources, weight, cutoff)))
+    return _tree(graph, sources, math.inf if cutoff is None else cutoff)
+
+
+def _tree(graph: Operand, sources: Iterable[Any], cutoff: float) -> _Routes:
+    """Return the paths of a breadth-first tree."""
     steps = None if cutoff > len(graph) else max(0, math.floor(cutoff))
     vertices = [graph.vertex(source) for source in sources]
     parents = algorithms.bfs(graph.graph, vertices, values="parent", max_supersteps=steps)
 
-    def trace(vertex: Any) -> list[Any]:
-        path = [vertex]
-        while (parent := parents[path[-1]]) != path[-1]:
-            path.append(parent)
-        return path[::-1]
+    def path(vertex: Any, parent: Any) -> list[Any] | None:
+        if parent is None:
+            return None
+        steps = [vertex]
+        while parent != steps[-1]:
+            steps.append(parent)
+            parent = parents[parent]
+        return [graph.node(step) for step in reversed(steps)]
 
-    return parents, trace
+    return parents, path
 
 
-def _walk_back(graph: Operand, lengths: Result, sources: Iterable[Any]) -> _Trace:
-    """Return what walks back from a vertex along edges whose weights make up its distance.
+def _back_along(graph: Operand, sources: Iterable[Any], lengths: Result, read: Reader) -> _Routes:
+    """Return the paths of edges whose weights make up the distances.
 
-    Edges of weight 0 may form cycles, so that the walk turns back where it has been.
+    Edges of weight 0 may form cycles, so that a walk turns back where it has been.
     """
     starts = {graph.vertex(source) for source in sources}
 
-    def trace(vertex: Any) -> list[Any]:
-        path, seen = [vertex], {vertex}
+    def path(vertex: Any, length: Any) -> list[Any] | None:
+        if read(vertex, length) is None:
+            return None
+        steps, seen = [vertex], {vertex}
         ways = [_ways_back(graph, lengths, vertex)]
-        while path[-1] not in starts:
-            for before in ways[-1]:
-                if before not in seen:
-                    seen.add(before)
-                    path.append(before)
-                    ways.append(_ways_back(graph, lengths, before))
-                    break
-            else:
-                path.pop()
+        while steps[-1] not in starts:
+            before = next((one for one in ways[-1] if one not in seen), None)
+            if before is None:
+                steps.pop()
                 ways.pop()
-        return path[::-1]
+            else:
+                seen.add(before)
+                steps.append(before)
+                ways.append(_ways_back(graph, lengths, before))
+        return [graph.node(step) for step in reversed(steps)]
 
-    return trace
+    return lengths, path
 
 
-def _ways_back(graph: Operand, lengths: Result, vertex: Any) -> Iterable[Any]:
+def _ways_back(graph: Operand, lengths: Result, vertex: Any) -> Iterator[Any]:
+    """Yield the vertices from which an edge completes the distance of a vertex."""
     length = lengths[vertex]
     edges = zip(*graph.graph.in_neighbors(vertex, weights=True), strict=True)
     for before, weight in edges:
-        found = lengths[before]
-        if found is not None and found + weight == length:  # type: ignore[operator]
+        found: Any = lengths[before]
+        if found is not None and found + weight == length:
             yield before
-
-
-def _routes(
-    graph: Operand, sources: Iterable[Any], weight: Any, cutoff: float | None
-) -> tuple[Result, Callable[[Any, Any], list[Any] | None]]:
-    """Return a run, and what makes the path to a vertex of it; None: no path leads there."""
-    most = math.inf if cutoff is None else cutoff
-    if graph.weighted(weight):
-        result, read = distances(graph, sources, weight, cutoff)
-        trace = _walk_back(graph, result, sources)
-    else:
-        result, trace = _tree(graph, sources, most)
-        read = _reached
-
-    def path(vertex: Any, value: Any) -> list[Any] | None:
-        if read(vertex, value) is None:
-            return None
-        return [graph.node(step) for step in trace(vertex)]
-
-    return result, path
-
-
-def _reached(vertex: Any, parent: Any) -> Any:
-    return parent
 
 
 def _path(graph: Operand, sources: Iterable[Any], target: Any, weight: Any) -> list[Any] | None:
@@ -97,7 +92,8 @@ def _path(graph: Operand, sources: Iterable[Any], target: Any, weight: Any) -> l
         return None
     result, read = _routes(graph, sources, weight, None)
     vertex = graph.vertex(target)
-    return read(vertex, result[vertex])
+    found: list[Any] | None = read(vertex, result[vertex])
+    return found
 
 
 @function()
@@ -143,7 +139,7 @@ def _lengths_and_paths(
     graph: Operand, sources: Any, target: Any, cutoff: float | None, weight: Any, message: str
 ) -> tuple[Any, Any]:
     result, read = distances(graph, sources, weight, cutoff)
-    routes, path = _routes(graph, sources, weight, cutoff)
+    routes, path = _routes(graph, sources, weight, cutoff, (result, read))
     if target is None:
         return graph.values(result, read), graph.values(routes, path)
     if target in graph:
