@@ -14,13 +14,14 @@ PARALLEL := --numprocesses=2 --dist=loadfile
 # One interpreter for cargo and maturin, so that neither rebuilds what the other built.
 export PYO3_PYTHON := $(BIN)/python
 
-.PHONY: help demo test test-servers check build lint rust-test python-test layers bench miri loom nightly advisories clean
+.PHONY: help demo test test-servers test-networkx check build lint rust-test python-test layers bench miri loom nightly advisories clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo [INPUT=file]  build, then rank a graph larger than its memory budget"
 	@echo "make test               everything that continuous integration runs"
 	@echo "make test-servers       stores in databases alone, with real servers (Java, Maven)"
+	@echo "make test-networkx      NetworkX's own tests, with every function of the backend run by brimful"
 	@echo "make check              the quick part of it, for the everyday loop"
 	@echo "make bench              benchmarks of this machine (about 10 GB of disk)"
 	@echo "make nightly            loom, kills and failures by the hundred, hard limits on large graphs (hours)"
@@ -79,6 +80,11 @@ rust-test: $(VENV)/.build
 python-test: $(VENV)/.dev build
 	$(BIN)/python -m mypy.stubtest brimful._native --mypy-config-file pyproject.toml
 	$(BIN)/python -m pytest $(PARALLEL)
+	$(BIN)/python tests/networkx_suite.py
+
+# NetworkX's own tests on the backend: part of `make test`.
+test-networkx: $(VENV)/.dev build
+	$(BIN)/python tests/networkx_suite.py
 
 # Stores in databases, with real servers: part of `make test`.
 test-servers: $(VENV)/.dev build

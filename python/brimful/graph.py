@@ -204,7 +204,7 @@ class Graph(Conversions):
         ([0, 2], False)
         """
         chosen = checked(ObjectOptions, options, "from_networkx")
-        return _from_object(convert_in.from_networkx(graph, weight), chosen)
+        return from_object(convert_in.from_networkx(graph, weight), chosen)
 
     @classmethod
     @shows_progress
@@ -242,7 +242,7 @@ class Graph(Conversions):
         ([1], [2.0])
         """
         chosen = checked(ObjectOptions, options, "from_scipy")
-        return _from_object(convert_in.from_scipy(matrix, undirected, weighted), chosen)
+        return from_object(convert_in.from_scipy(matrix, undirected, weighted), chosen)
 
     @classmethod
     @shows_progress
@@ -281,7 +281,7 @@ class Graph(Conversions):
         [1, 3]
         """
         chosen = checked(ObjectOptions, options, "from_igraph")
-        return _from_object(convert_in.from_igraph(graph, weight, vertex), chosen)
+        return from_object(convert_in.from_igraph(graph, weight, vertex), chosen)
 
     @property
     def path(self) -> str:
@@ -777,7 +777,7 @@ def read(
         source_data, None if weight is None else str(weight), chosen["undirected"]
     )
     if edges is not None:
-        return _from_object(edges, chosen)
+        return from_object(edges, chosen)
     if isinstance(source_data, (str, os.PathLike)):
         paths = [os.fspath(source_data)]
     elif isinstance(source_data, (list, tuple)) and all(
@@ -858,8 +858,14 @@ def as_graph(graph: GraphLike, given: Resources) -> Graph:
     )
 
 
-def _from_object(edges: convert_in.ObjectEdges, chosen: Mapping[str, Any]) -> Graph:
-    """Import the edges of a converted object, which knows its direction and vertices."""
+def from_object(edges: convert_in.ObjectEdges, chosen: Mapping[str, Any]) -> Graph:
+    """Import the edges of a converted object, which knows its direction and vertices.
+
+    `chosen` are options that were checked: `ObjectOptions`, or `ReadOptions`.
+
+    Raises:
+        InputError, BudgetError, StoreIoError: As `Graph.from_networkx`.
+    """
     vertices = max(chosen.get("vertices") or 0, edges.vertices or 0) or None
 
     def work(*given: Any) -> dict[str, Any]:

@@ -87,6 +87,20 @@ def from_networkx(graph: Any, weight: str | None) -> ObjectEdges:
     )
 
 
+def from_pairs(
+    name: str,
+    edges: Iterable[Sequence[Any]],
+    *,
+    weighted: bool,
+    undirected: bool,
+    vertices: int,
+) -> ObjectEdges:
+    """Return edges between the vertices 0..vertices-1: `(source, target)` or with a weight."""
+    return ObjectEdges(
+        _table(name, "int64", edges, weighted), undirected=undirected, vertices=vertices
+    )
+
+
 def from_igraph(graph: Any, weight: str | None, vertex: str | None) -> ObjectEdges:
     """Return the edges of an igraph graph.
 

@@ -1,6 +1,7 @@
 """A graph as objects of other packages, in memory.
 
-Every conversion copies: this is for graphs, or parts, that fit. Invariant: vertices without edges,
+Every conversion copies: this is for graphs, or parts, that fit. `as_networkx` alone is a view.
+Invariant: vertices without edges,
 self-loops and direction are in the copy; where the other side cannot hold multi-edges or ids, the
 docstring says what takes their place.
 """
@@ -45,6 +46,9 @@ def require(package: str, purpose: str) -> Any:
 
 class Conversions:
     """Conversions of a `Graph`; its `native` graph supplies the edges."""
+
+    #: By this NetworkX gives calls of its functions to the backend of this name.
+    __networkx_backend__ = "brimful"
 
     @property
     def native(self) -> _native.Graph:
@@ -138,6 +142,60 @@ class Conversions:
         frame: polars.DataFrame = require("polars", "to_polars").DataFrame(self.to_arrow())
         return frame
 
+    @described({}, "closed graph")
+    def is_directed(self) -> bool:
+        """Return whether edges have a direction: `directed`, as NetworkX asks for it.
+
+        Returns:
+            True if they have.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> with bf.Graph.from_arrow(pa.table({"source": [5], "target": [7]})) as graph:
+        ...     graph.is_directed()
+        True
+        """
+        return self.native.directed
+
+    @described({}, "closed graph")
+    def is_multigraph(self) -> bool:
+        """Return whether there are parallel edges, as NetworkX asks for it.
+
+        Returns:
+            True if two edges lead from the same source to the same target.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> with bf.Graph.from_arrow(pa.table({"source": [5, 5], "target": [7, 7]})) as graph:
+        ...     graph.is_multigraph()
+        True
+        """
+        info = self.native.info()
+        return bool(info["duplicates"] > info["duplicates_dropped"])
+
+    @described({}, "closed graph")
+    def as_networkx(self) -> networkx.Graph:
+        """Return a view of the graph as one of NetworkX, frozen: `nodes`, `edges`, `adj`, `degree`.
+
+        Nothing is copied: edges are looked up when they are asked for. Weights are the edge
+        attribute `weight`. NetworkX's functions take the view as well as the graph.
+
+        Returns:
+            A `Graph` or `DiGraph`, or their multigraph if there are multi-edges.
+
+        Raises:
+            MissingPackageError: Networkx is not installed.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> graph = bf.Graph.from_arrow(pa.table({"source": [5, 5], "target": [7, 9]}))
+        >>> view = graph.as_networkx()
+        >>> list(view.successors(5)), view.degree(9), list(view.edges), view[5][7]
+        ([7, 9], 1, [(5, 7), (5, 9)], {})
+        """
+        require("networkx", "as_networkx")
+        from brimful.networkx.operand import operand
+        from brimful.networkx.views import view
+
+        return view(operand(self))
+
     @described({}, "closed graph", "corrupt", "io")
     def to_networkx(self) -> networkx.Graph:
         """Return a NetworkX graph; memory: some 500 bytes an edge, NetworkX's own.
@@ -158,8 +216,7 @@ class Conversions:
         """
         module = require("networkx", "to_networkx")
         native = self.native
-        info = native.info()
-        kind = "Multi" if info["duplicates"] > info["duplicates_dropped"] else ""
+        kind = "Multi" if self.is_multigraph() else ""
         kind += "DiGraph" if native.directed else "Graph"
         graph: networkx.Graph = getattr(module, kind)()
         graph.add_nodes_from(self.vertex_ids().to_pylist())

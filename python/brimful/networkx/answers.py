@@ -1,0 +1,197 @@
+"""Answers that read from a result: a mapping of values, and sets of nodes.
+
+NetworkX promises dictionaries and sets; those of a graph larger than memory would be larger still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, ItemsView, Iterator, Mapping, Set, ValuesView
+from typing import TYPE_CHECKING, Any
+
+from brimful.errors import NotFoundError
+from brimful.io.output import native_batches
+from brimful.result import Result
+
+if TYPE_CHECKING:
+    import pyarrow
+
+#: Makes an answer of a vertex and its value; None: the vertex has none.
+Reader = Callable[[Any, Any], Any]
+
+
+def unchanged(vertex: Any, value: Any) -> Any:
+    """Return the value itself, of a result in which every vertex has one."""
+    return value
+
+
+class Values(Mapping[Any, Any]):
+    """What a function makes of the values of a result, by vertex in ascending order.
+
+    Rows are read in batches. `result` has both columns, figures of the run, and files.
+    """
+
+    def __init__(self, result: Result, read: Reader = unchanged) -> None:
+        """Take a result, and what makes an answer of a vertex and its value."""
+        self.result = result
+        self._read = read
+        self._length: int | None = None
+
+    def __getitem__(self, vertex: Any) -> Any:
+        """Return the value of a vertex.
+
+        Raises:
+            NotFoundError: There is no such vertex, or it has no value (also a `KeyError`).
+        """
+        value = self._read(vertex, self.result[vertex])
+        if value is None:
+            raise NotFoundError(f"vertex {vertex} has no value")
+        return value
+
+    def __contains__(self, vertex: object) -> bool:
+        """Return whether a vertex has a value."""
+        try:
+            self[vertex]
+        except NotFoundError:
+            return False
+        return True
+
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the vertices that have a value."""
+        return (vertex for vertex, _ in self.pairs())
+
+    def __len__(self) -> int:
+        """Return the number of vertices that have a value; counted once, in a pass."""
+        if self._length is None:
+            whole = self._read is unchanged
+            self._length = len(self.result) if whole else sum(1 for _ in self.pairs())
+        return self._length
+
+    def items(self) -> ItemsView[Any, Any]:
+        """Return a view of pairs of vertices and values, read in batches."""
+        return Items(self)
+
+    def values(self) -> ValuesView[Any]:
+        """Return a view of the values, read in batches."""
+        return _Values(self)
+
+    def __repr__(self) -> str:
+        """Return the first rows."""
+        return f"<brimful answer of {self.result!r}>"
+
+    def pairs(self) -> Iterator[tuple[Any, Any]]:
+        """Yield vertices and values, out of batches."""
+        for vertex, stored in self.result.items():
+            value = self._read(vertex, stored)
+            if value is not None:
+                yield vertex, value
+
+
+class Items(ItemsView[Any, Any]):
+    """The pairs that a mapping reads in batches: the library's view looks every key up."""
+
+    _mapping: Any
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        """Iterate over the pairs."""
+        pairs: Iterator[tuple[Any, Any]] = self._mapping.pairs()
+        return pairs
+
+
+class _Values(ValuesView[Any]):
+    """Values out of batches."""
+
+    _mapping: Any
+
+    def __iter__(self) -> Iterator[Any]:
+        return (value for _, value in self._mapping.pairs())
+
+    def __contains__(self, value: object) -> bool:
+        return any(found == value for found in self)
+
+
+class Members(Set[Any]):
+    """The vertices that have one value in a result, in ascending order.
+
+    `in` looks the vertex up in the result. Operators such as `|` make a `set`.
+    """
+
+    def __init__(self, result: Result, value: Any, vertices: pyarrow.Array) -> None:
+        """Take a result, a value of it, and the vertices that have the value."""
+        self._result = result
+        self._value = value
+        self._vertices = vertices
+
+    @classmethod
+    def of(cls, result: Result, value: Any) -> Members:
+        """Return the vertices that have a value; one pass over the result."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        parts = [
+            batch.column(0).filter(pc.equal(batch.column(1), value)) for batch in batches(result)
+        ]
+        return cls(result, value, pa.chunked_array(parts))
+
+    @classmethod
+    def _from_iterable(cls, items: Any) -> set[Any]:
+        return set(items)
+
+    def __contains__(self, vertex: object) -> bool:
+        """Return whether a vertex has the value."""
+        try:
+            found: bool = self._result[vertex] == self._value  # type: ignore[index]
+        except NotFoundError:
+            return False
+        return found
+
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the vertices, in batches."""
+        for start in range(0, len(self._vertices), _BATCH):
+            yield from self._vertices.slice(start, _BATCH).to_pylist()
+
+    def __len__(self) -> int:
+        """Return the number of vertices."""
+        return len(self._vertices)
+
+    def __repr__(self) -> str:
+        """Return the size."""
+        return f"<{len(self):,} vertices>"
+
+
+#: Rows that iteration makes Python objects of at a time.
+_BATCH = 65_536
+
+
+def batches(result: Result) -> Iterator[pyarrow.RecordBatch]:
+    """Yield the rows of a result as record batches of vertex and value."""
+    import pyarrow as pa
+
+    yield from native_batches(pa.RecordBatchReader.from_stream(result))
+
+
+def groups(result: Result) -> Iterator[Members]:
+    """Yield the vertices of each value, ascending by value.
+
+    Memory: both columns and the order of the rows, some 32 bytes a vertex.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    table = result.to_arrow()
+    # The order is stable: vertices of one value stay in ascending order.
+    order = pc.sort_indices(table, sort_keys=[(result.column, "ascending")])
+    vertices, values = (table.column(at).take(order).combine_chunks() for at in (0, 1))
+    del table, order
+    runs = pc.run_end_encode(values, run_end_type=pa.int64())
+    start = 0
+    for end, value in zip(runs.run_ends, runs.values, strict=True):
+        yield Members(result, value.as_py(), vertices.slice(start, end.as_py() - start))
+        start = end.as_py()
+
+
+def count_groups(result: Result) -> int:
+    """Return the number of values of components, each of which is that of its smallest vertex."""
+    import pyarrow.compute as pc
+
+    counts = (pc.sum(pc.equal(rows.column(0), rows.column(1))).as_py() for rows in batches(result))
+    return sum(count or 0 for count in counts)

@@ -1,0 +1,144 @@
+"""Lengths of shortest paths, in edges or in weights, and what is within reach."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Set
+from typing import Any
+
+import networkx as nx
+
+from brimful import algorithms
+from brimful.networkx.answers import Reader
+from brimful.networkx.function import directed, function, require_node
+from brimful.networkx.operand import Operand, operand
+from brimful.result import Result
+
+#: A run reads the edges from source to target, and none finds those that lead to a vertex.
+BACKWARDS = directed("brimful searches a directed graph along its edges only")
+
+
+def towards(call: Mapping[str, Any]) -> str | None:
+    """Refuse the shortest paths from all nodes of a directed graph to one."""
+    return BACKWARDS(call) if call["source"] is None and call["target"] is not None else None
+
+
+def distances(
+    graph: Operand, sources: Iterable[Any], weight: Any, cutoff: float | None
+) -> tuple[Result, Reader]:
+    """Return the distances of vertices from the nearest source, and how they read as NetworkX's.
+
+    A distance counts edges, or adds up weights if edges have `weight`. One beyond the cutoff reads
+    as None.
+
+    Raises:
+        NotImplementedError: A weight is negative.
+    """
+    vertices = [graph.vertex(source) for source in sources]
+    most = math.inf if cutoff is None else cutoff
+    weighted = graph.weighted(weight)
+    if weighted:
+        result = algorithms.sssp(graph.graph, vertices, weighted=True)
+    else:
+        steps = None if most > len(graph) else max(0, math.floor(most))
+        result = algorithms.bfs(graph.graph, vertices, max_supersteps=steps)
+    whole = weighted and graph.whole
+    starts = set(vertices)
+
+    def read(vertex: Any, found: Any) -> Any:
+        # To NetworkX a source is within any cutoff, also a negative one.
+        if found is None or (found > most and vertex not in starts):
+            return None
+        return int(found) if whole else found
+
+    return result, read
+
+
+def distance(graph: Operand, source: Any, target: Any, weight: Any) -> Any:
+    """Return the distance of one node from another; None: no path leads there."""
+    result, read = distances(graph, [source], weight, None)
+    vertex = graph.vertex(target)
+    return read(vertex, result[vertex])
+
+
+@function()
+def single_source_shortest_path_length(
+    G: Any, source: Any, cutoff: float | None = None
+) -> Mapping[Any, int]:
+    """Return the number of edges from a node to each that it reaches."""
+    graph = operand(G)
+    require_node(graph, source, f"Source {source} is not in G")
+    # NetworkX searches a level more for a part of one, and answers the source for any cutoff.
+    most = None if cutoff is None or math.isinf(cutoff) else math.ceil(cutoff)
+    result, read = distances(graph, [source], None, most)
+    return graph.values(result, read)
+
+
+@function(BACKWARDS)
+def single_target_shortest_path_length(
+    G: Any, target: Any, cutoff: float | None = None
+) -> Mapping[Any, int]:
+    """Return the number of edges to a node from each that reaches it."""
+    require_node(operand(G), target, f"Target {target} is not in G")
+    lengths: Mapping[Any, int] = single_source_shortest_path_length(G, target, cutoff)
+    return lengths
+
+
+@function()
+def multi_source_dijkstra_path_length(
+    G: Any, sources: Any, cutoff: float | None = None, weight: Any = "weight"
+) -> Mapping[Any, Any]:
+    """Return the distance of each node from the nearest source."""
+    graph = operand(G)
+    if not sources:
+        raise ValueError("sources must not be empty")
+    for source in sources:
+        require_node(graph, source, f"Node {source} not found in graph")
+    result, read = distances(graph, sources, weight, cutoff)
+    return graph.values(result, read)
+
+
+@function()
+def single_source_bellman_ford_path_length(
+    G: Any, source: Any, weight: Any = "weight"
+) -> Mapping[Any, Any]:
+    """Return the distance of each node from a source; weights are not negative."""
+    graph = operand(G)
+    require_node(graph, source, f"Node {source} is not found in the graph")
+    return graph.values(*distances(graph, [source], weight, None))
+
+
+@function()
+def dijkstra_path_length(G: Any, source: Any, target: Any, weight: Any = "weight") -> Any:
+    """Return the distance of one node from another."""
+    graph = operand(G)
+    require_node(graph, source, f"Node {source} not found in graph")
+    if source == target:
+        return 0
+    found = distance(graph, source, target, weight) if target in graph else None
+    if found is None:
+        raise nx.NetworkXNoPath(f"Node {target} not reachable from {source}")
+    return found
+
+
+#: The same where no weight is negative.
+bellman_ford_path_length = dijkstra_path_length
+
+
+@function()
+def has_path(G: Any, source: Any, target: Any) -> bool:
+    """Return whether a path leads from one node to another."""
+    graph = operand(G)
+    for node in (source, target):
+        require_node(graph, node, f"Node {node} is not in G")
+    return distance(graph, source, target, None) is not None
+
+
+@function()
+def descendants(G: Any, source: Any) -> Set[Any]:
+    """Return the nodes that a node reaches, without itself."""
+    graph = operand(G)
+    if source not in graph:
+        raise nx.NetworkXError(f"The node {source} is not in the digraph.")
+    result, read = distances(graph, [source], None, None)
+    return graph.nodes_with(result, lambda vertex, found: read(vertex, found) or None)

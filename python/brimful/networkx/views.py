@@ -1,0 +1,178 @@
+"""A graph on disk as a NetworkX graph: a view whose adjacency reads the edges that are asked for.
+
+It is a graph of one of NetworkX's own classes, frozen, as `networkx.subgraph_view` makes them:
+mappings take the place of its dictionaries. So NetworkX's own code runs on it, with the views
+`nodes`, `edges`, `adj` and `degree`. Nothing is kept but the caches of the look-ups. Attributes are
+made anew for each question: changing them changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import ItemsView, Iterator, Mapping
+from functools import cached_property, partial
+from itertools import groupby, islice
+from typing import Any
+
+import networkx as nx
+
+from brimful.graph import Direction
+from brimful.networkx.answers import Items
+from brimful.networkx.operand import Operand
+
+#: Nodes whose edges are read at once where all are iterated over.
+_NODES_AT_ONCE = 4_096
+_CLASSES = {
+    (False, False): nx.Graph,
+    (True, False): nx.DiGraph,
+    (False, True): nx.MultiGraph,
+    (True, True): nx.MultiDiGraph,
+}
+
+
+def view(operand: Operand, *, dispatched: bool = True) -> Any:
+    """Return a graph as one of NetworkX.
+
+    `dispatched` says whether NetworkX's functions run in brimful, where it has them, or look up
+    edges themselves, which is better for those that read few.
+    """
+    made = _CLASSES[operand.is_directed(), operand.is_multigraph()]()
+    made.__brimful__ = operand
+    made.graph.update(operand.attributes)
+    if dispatched:
+        made.__networkx_backend__ = operand.__networkx_backend__
+    made.__networkx_cache__ = None
+    made._node = _Nodes(operand)
+    made._adj = _Adjacency(operand, "out")
+    if operand.is_directed():
+        made._pred = _Adjacency(operand, "in")
+
+    made.number_of_edges = partial(_number_of_edges, made)
+    return nx.freeze(made)
+
+
+def _number_of_edges(graph: Any, u: Any = None, v: Any = None) -> int:
+    """Return the number of edges of a view, or of those between two nodes."""
+    if u is not None:
+        count: int = type(graph).number_of_edges(graph, u, v)
+        return count
+    return graph.__brimful__.graph.edges if len(graph) else 0
+
+
+class _Nodes(Mapping[Any, dict[str, Any]]):
+    """The nodes, which have no attributes."""
+
+    def __init__(self, operand: Operand) -> None:
+        self._operand = operand
+
+    def __getitem__(self, node: Any) -> dict[str, Any]:
+        self._operand.vertex(node)
+        return {}
+
+    def __contains__(self, node: object) -> bool:
+        return node in self._operand
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._operand)
+
+    def __len__(self) -> int:
+        return len(self._operand)
+
+
+class _Adjacency(Mapping[Any, "_Neighbors"]):
+    """The neighbours of each node, in one direction."""
+
+    def __init__(self, operand: Operand, direction: Direction) -> None:
+        self._operand = operand
+        self._direction = direction
+
+    def __getitem__(self, node: Any) -> _Neighbors:
+        return _Neighbors(self._operand, self._direction, self._operand.vertex(node))
+
+    def __contains__(self, node: object) -> bool:
+        return node in self._operand
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._operand)
+
+    def __len__(self) -> int:
+        return len(self._operand)
+
+    def items(self) -> ItemsView[Any, _Neighbors]:
+        """Return a view of nodes and neighbours that reads many at once."""
+        return Items(self)
+
+    def pairs(self) -> Iterator[tuple[Any, _Neighbors]]:
+        """Yield nodes and neighbours, the edges of many nodes read at once."""
+        operand, graph = self._operand, self._operand.graph
+        nodes = iter(operand)
+        while some := list(islice(nodes, _NODES_AT_ONCE)):
+            vertices = [operand.vertex(node) for node in some]
+            table = graph.neighbors_many(
+                vertices, direction=self._direction, weights=graph.weighted
+            )
+            rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+            edges = {vertex: list(own) for vertex, own in groupby(rows, key=lambda row: row[0])}
+            for node, vertex in zip(some, vertices, strict=True):
+                own = edges.get(vertex, [])
+                neighbors = _Neighbors(operand, self._direction, vertex)
+                neighbors.lists = ([row[1] for row in own], [row[2:] for row in own])
+                yield node, neighbors
+
+
+class _Neighbors(Mapping[Any, dict[Any, Any]]):
+    """The neighbours of a vertex, with the attributes of the edges; read when first needed."""
+
+    def __init__(self, operand: Operand, direction: Direction, vertex: Any) -> None:
+        self._operand = operand
+        self._direction = direction
+        self._vertex = vertex
+
+    @cached_property
+    def lists(self) -> tuple[list[Any], list[tuple[float, ...]]]:
+        """The vertices at the other ends, and the weight of each edge, if it has one."""
+        graph = self._operand.graph
+        look_up = graph.neighbors if self._direction == "out" else graph.in_neighbors
+        if not graph.weighted:
+            vertices = look_up(self._vertex)
+            return vertices, [()] * len(vertices)
+        vertices, weights = look_up(self._vertex, weights=True)
+        return vertices, [(weight,) for weight in weights]
+
+    @cached_property
+    def _edges(self) -> dict[Any, dict[Any, Any]]:
+        """The attributes of edges by neighbour; in a multigraph by key."""
+        found: dict[Any, dict[Any, Any]] = {}
+        node, multigraph = self._operand.node, self._operand.is_multigraph()
+        for vertex, weights in zip(*self.lists, strict=True):
+            if multigraph:
+                parallel = found.setdefault(node(vertex), {})
+                parallel[len(parallel)] = self._attributes(weights)
+            else:
+                found[node(vertex)] = self._attributes(weights)
+        return found
+
+    def _attributes(self, weights: tuple[float, ...]) -> dict[Any, Any]:
+        if not weights:
+            return {}
+        return {self._operand.weight: int(weights[0]) if self._operand.whole else weights[0]}
+
+    def __getitem__(self, node: Any) -> dict[Any, Any]:
+        return self._edges[node]
+
+    def __contains__(self, node: object) -> bool:
+        if node not in self._operand:
+            return False
+        ends = self._vertex, self._operand.vertex(node)
+        return self._operand.graph.has_edge(*(ends if self._direction == "out" else ends[::-1]))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._edges)
+
+    def __len__(self) -> int:
+        if self._operand.is_multigraph():
+            return len(set(self.lists[0]))
+        if "lists" in self.__dict__:
+            return len(self.lists[0])
+        graph = self._operand.graph
+        degree = graph.out_degree if self._direction == "out" else graph.in_degree
+        return degree(self._vertex)
