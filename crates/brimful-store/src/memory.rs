@@ -124,12 +124,6 @@ pub fn resident_bytes() -> Option<u64> {
     kib_line(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")
 }
 
-/// The resident memory of this process that is pages of mapped files, in bytes; `None` if the
-/// kernel does not report it.
-pub fn mapped_bytes() -> Option<u64> {
-    kib_line(&fs::read_to_string("/proc/self/status").ok()?, "RssFile:")
-}
-
 /// Takes the pages of a mapped file out of this process. They stay in the cache of the system, and
 /// come back when they are read.
 ///

@@ -3,9 +3,9 @@
 //! Keys are in the tree with their bytes reversed: ids are written low bytes first, so that
 //! neighbours in the tree are consecutive ids. A key that the tree cannot hold is represented by
 //! its checksum, and its record begins with the key. LMDB maps its file, so that pages of the file
-//! count as memory of the process; beyond its share of the budget the store gives them back, and
-//! they stay in the cache of the system. Invariant: no transaction outlives a call, and one that
-//! writes holds few pages.
+//! count as memory of the process; where the process would exceed its budget the store gives them
+//! back, and they stay in the cache of the system. Invariant: no transaction outlives a call, and
+//! one that writes holds few pages.
 //!
 //! Nothing is synced before [`BulkStore::sync`]: a store belongs to one run, and a folder that was
 //! left by another is not opened.
@@ -37,6 +37,10 @@ const PAGE_BYTES: u64 = 8192;
 const CHANGED: u64 = 4;
 /// The least records of a transaction.
 const LEAST_RECORDS: u64 = 16;
+/// Memory of the pages that the system maps with the one that is read.
+const MAPPED_BYTES: u64 = 64 << 10;
+/// The most records that are read until the memory of the process is looked at.
+const MOST_READ: u64 = 256;
 
 /// The records of one partition.
 pub struct KvStore {
@@ -44,8 +48,8 @@ pub struct KvStore {
     tree: Database<Bytes, Bytes>,
     path: PathBuf,
     memory: Reservation,
-    /// Mapped bytes of other files when this one was opened.
-    others_bytes: u64,
+    /// Resident memory of the process at which the pages of the file are given back.
+    ceiling_bytes: u64,
     /// The last key of a scan.
     scanned: Option<Vec<u8>>,
 }
@@ -66,9 +70,13 @@ impl KvStore {
         let memory = budget.reserve(memory_bytes, "to keep pages of a store in memory")?;
         make_folder(path)?;
         let path = path.canonicalize().map_err(|e| brimful_store::Error::io(path, "open", e))?;
-        let others_bytes = memory::mapped_bytes().unwrap_or(0);
+        // The budget is that of the process, or of brimful beside all other memory of the process.
+        let others = memory::resident_bytes().unwrap_or(0);
+        let others = others.saturating_sub(budget.limit() - budget.free());
+        let all = budget.total().max(budget.limit().saturating_add(others));
+        let ceiling_bytes = all.saturating_sub(memory.bytes() / 2);
         let (env, tree) = open(&path).map_err(|error| failed(&path, "open", error))?;
-        let store = Self { env, tree, path, memory, others_bytes, scanned: None };
+        let store = Self { env, tree, path, memory, ceiling_bytes, scanned: None };
         let is_empty = store.read(|tree, txn| tree.is_empty(txn))?;
         if !is_empty {
             let place = store.path.display();
@@ -111,14 +119,19 @@ impl KvStore {
         Ok(())
     }
 
-    /// Takes the pages of the file out of this process if they exceed the memory.
+    /// Takes the pages of the file out of this process if they would exceed the budget.
     #[expect(unsafe_code, reason = "only the owner of a mapping knows that it stays")]
     fn give_back(&self) {
-        let mapped = memory::mapped_bytes().unwrap_or(0).saturating_sub(self.others_bytes);
-        if mapped > self.memory.bytes() / CHANGED * (CHANGED - 1) {
+        if memory::resident_bytes().is_some_and(|bytes| bytes > self.ceiling_bytes) {
             // SAFETY: `env` maps the file until it is dropped, and it is borrowed here.
             unsafe { memory::release_mapped(&self.path.join("data.mdb")) };
         }
+    }
+
+    /// The records that may be read until [`KvStore::give_back`] is called: the pages that they map
+    /// take less than half of the memory.
+    fn unobserved(&self) -> usize {
+        (self.memory.bytes() / 2 / MAPPED_BYTES).clamp(1, MOST_READ) as usize
     }
 }
 
@@ -249,19 +262,22 @@ impl BulkStore for KvStore {
         let own = Keys::new(keys.iter().copied());
         let mut outcome = Ok(());
         self.read(|tree, txn| {
-            for &place in &own.order {
-                let (Some(value), Some(key)) = (tree.get(txn, own.get(place))?, keys.get(place))
-                else {
-                    continue;
-                };
-                outcome = record_of(key, value).and_then(|record| found(place, record));
-                if outcome.is_err() {
-                    break;
+            for part in own.order.chunks(self.unobserved()) {
+                for &place in part {
+                    let (Some(value), Some(key)) =
+                        (tree.get(txn, own.get(place))?, keys.get(place))
+                    else {
+                        continue;
+                    };
+                    outcome = record_of(key, value).and_then(|record| found(place, record));
+                    if outcome.is_err() {
+                        return Ok(());
+                    }
                 }
+                self.give_back();
             }
             Ok(())
         })?;
-        self.give_back();
         outcome
     }
 
@@ -406,7 +422,8 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_the_file_stay_within_the_memory() {
+    #[cfg(target_os = "linux")]
+    fn pages_of_the_file_are_given_back() {
         let folder = tempfile::tempdir().unwrap();
         let mut store = made(folder.path(), 4 << 20).unwrap();
         let record = [5; 500];
@@ -417,19 +434,27 @@ mod tests {
                 key
             })
             .collect();
-        let mut most = 0;
-        for part in keys.chunks(BATCH_RECORDS) {
-            let pairs: Vec<Pair<'_>> =
-                part.iter().map(|key| (key.as_slice(), &record[..])).collect();
-            store.load(&pairs).unwrap();
-            let wanted: Vec<&[u8]> = part.iter().map(Vec::as_slice).collect();
-            store.get_many(&wanted, &mut |_, _| Ok(())).unwrap();
-            let mapped = memory::mapped_bytes().unwrap_or(0).saturating_sub(store.others_bytes);
-            most = most.max(mapped);
-        }
+        let most = |store: &mut KvStore| {
+            let mut most = 0;
+            for part in keys.chunks(BATCH_RECORDS) {
+                let pairs: Vec<Pair<'_>> =
+                    part.iter().map(|key| (key.as_slice(), &record[..])).collect();
+                store.put_many(&pairs).unwrap();
+                let wanted: Vec<&[u8]> = part.iter().map(Vec::as_slice).collect();
+                store.get_many(&wanted, &mut |_, _| Ok(())).unwrap();
+                most = most.max(memory::resident_bytes().unwrap());
+            }
+            most
+        };
+        let before = memory::resident_bytes().unwrap();
+        store.ceiling_bytes = u64::MAX;
+        let unlimited = most(&mut store);
         assert!(store.disk_bytes().unwrap() > 40 << 20);
-        // Other tests of this process map files too.
-        assert!(most < 20 << 20, "{most} bytes of the file were in the memory of the process");
+        assert!(unlimited > before + (35 << 20), "the file is not mapped");
+        store.ceiling_bytes = before;
+        let limited = most(&mut store);
+        // Other tests of this process take memory too.
+        assert!(limited < before + (20 << 20), "{limited} bytes were in memory");
     }
 
     #[test]
