@@ -62,7 +62,7 @@ def test_a_database_conforms(url: str) -> None:
     assert list(check_store(url))[-3:] == ["records", "vertices", "ids"]
 
 
-@pytest.mark.parametrize("url", ["memory", "bytes", "file:PATH"])
+@pytest.mark.parametrize("url", ["memory", "bytes", "file:PATH", "kv:PATH"])
 def test_own_stores_conform(url: str, tmp_path: Path) -> None:
     assert "vertices" in list(check_store(url.replace("PATH", str(tmp_path / "x"))))
 

@@ -453,7 +453,7 @@ def test_serializers_of_ones_own() -> None:
 def test_what_makes_no_sense_is_refused() -> None:
     with made() as graph:
         for options, says in (
-            ({"store": "nowhere"}, "use memory, bytes, file:PATH"),
+            ({"store": "nowhere"}, "use memory, bytes, file:PATH, kv:PATH"),
             ({"mode": "later"}, "mode must be sync or async"),
             ({"mode": "async", "max_supersteps": 3}, "no supersteps to limit"),
             ({"cache": "mru:3"}, "write lru:N or score:N"),

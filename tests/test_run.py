@@ -40,6 +40,7 @@ FIELDS = {
     "signals",
     "resumed_from",
     "output",
+    "documents",
 }
 
 
@@ -52,7 +53,7 @@ def test_the_last_line_is_one_json_object(rmat: Path, tmp_path: Path, algorithm:
     assert figures.keys() >= FIELDS
     assert figures["algorithm"] == algorithm
     assert figures["edges"] == figures["arcs"] == 16 << 14
-    assert figures["output"] == str(out)
+    assert (figures["output"], figures["documents"]) == (str(out), None)
     assert figures["budget_bytes"] == 200 << 20
     assert figures["threads"] == 2
     assert (figures["mode"], figures["precision"]) == ("sync", "f64")

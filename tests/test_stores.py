@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,12 @@ import pyarrow as pa
 import pytest
 
 import brimful as bf
-from command import BUDGET, DONE, USAGE, brimful, refuse, succeed
+from cgroup import hard_limit
+from command import BUDGET, DONE, IO, USAGE, assert_one_sentence, brimful, refuse, succeed
 
-STORES = ("memory", "bytes", "file")
+STORES = ("memory", "bytes", "file", "kv")
+#: Those in a folder.
+FOLDERS = ("file", "kv")
 #: Every numeric algorithm, with the options that choose another program.
 RUNS: list[tuple[str, dict[str, Any]]] = [
     ("pagerank", {}),
@@ -97,12 +101,12 @@ def test_every_store_gives_the_answer_of_the_disk_path(
     # Signals of 32 bits are rounded in the order in which they are added.
     bound = 1e-6 if options.get("precision") == "f32" else 1e-9
     for store in STORES:
-        url = f"file:{tmp_path / 'vertices'}" if store == "file" else store
+        url = f"{store}:{tmp_path / 'vertices'}" if store in FOLDERS else store
         found = compute(graph, algorithm, options, store=url)
         assert_same(found, wanted, bound=bound)
         stats = found.stats
         assert (stats["store"], stats["lists"], stats["cache"]) == (url, "memory", None)
-        assert stats["store_figures"]["disk_bytes" if store == "file" else "memory_bytes"] > 0
+        assert stats["store_figures"]["disk_bytes" if store in FOLDERS else "memory_bytes"] > 0
         if wanted.stats["variant"] != "union_find":
             assert stats["supersteps"] == wanted.stats["supersteps"]
     assert wanted.stats["store"] is wanted.stats["store_figures"] is wanted.stats["lists"] is None
@@ -114,7 +118,7 @@ def test_without_supersteps(
     graph: bf.Graph, tmp_path: Path, store: str, algorithm: str, options: dict[str, Any]
 ) -> None:
     wanted = compute(graph, algorithm, options)
-    url = f"file:{tmp_path / 'vertices'}" if store == "file" else store
+    url = f"{store}:{tmp_path / 'vertices'}" if store in FOLDERS else store
     found = compute(graph, algorithm, options, store=url, mode="async")
     # Increments below the threshold are left unsent, others than with supersteps.
     assert_same(found, wanted, bound=1e-7)
@@ -169,29 +173,31 @@ def test_caches_and_lists(graph: bf.Graph, cache: str, lists: str) -> None:
         assert found.stats["lists"] == lists
 
 
+@pytest.mark.parametrize("store", FOLDERS)
 def test_a_folder_is_made_below_the_working_directory(
-    graph: bf.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    graph: bf.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     # More workers than a store on disk has partitions.
-    bf.degrees(graph, store="file:here", threads=16, budget="256M")
+    bf.degrees(graph, store=f"{store}:here", threads=16, budget="256M")
     # Nobody reads them after the run.
     assert not (tmp_path / "here").exists()
     # What was there before stays, whatever becomes of the run.
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "notes.txt").write_text("mine")
     with pytest.raises(bf.BudgetError):
-        bf.degrees(graph, store="file:here", budget="2M")
-    bf.degrees(graph, store="file:here", budget="256M")
+        bf.degrees(graph, store=f"{store}:here", budget="2M")
+    bf.degrees(graph, store=f"{store}:here", budget="256M")
     assert [path.name for path in (tmp_path / "here").iterdir()] == ["notes.txt"]
 
 
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--store", "byte"], 'there is no store "byte"; use memory, bytes, file:PATH'),
-        (["--store", "mongo:x"], "use memory, bytes, file:PATH"),
+        (["--store", "byte"], 'there is no store "byte"; use memory, bytes, file:PATH, kv:PATH'),
+        (["--store", "mongo:x"], "use memory, bytes, file:PATH, kv:PATH"),
         (["--store", "file:"], "write file:PATH"),
+        (["--store", "kv:"], "write kv:PATH"),
         (["--store", "bytes:5"], "takes nothing after its name"),
         (["--store", "memory", "--serializer", "compact"], "keeps live vertices"),
         (["--store", "bytes", "--serializer", "xml"], "use compact, native or generic"),
@@ -236,12 +242,12 @@ def test_components_by_union_find_are_not_for_stores(graph: bf.Graph) -> None:
     assert found.stats["variant"] == "propagation"
 
 
-@pytest.mark.parametrize("store", ["bytes", "memory", "file"])
+@pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_budget_that_is_too_small_leads_to_one_that_works(
     rmat: Path, tmp_path: Path, store: str, threads: int
 ) -> None:
-    url = f"file:{tmp_path / 'store'}" if store == "file" else store
+    url = f"{store}:{tmp_path / 'store'}" if store in FOLDERS else store
     run = ["run", "bfs", rmat, "--source", 0, "--store", url, "--threads", threads, "--quiet"]
     sentence = refuse(BUDGET, *run, "--budget", "1M")
     budget = sentence.rpartition("the smallest that works is ")[2]
@@ -250,6 +256,35 @@ def test_a_budget_that_is_too_small_leads_to_one_that_works(
     less = int(budget.removesuffix("M")) - 2
     outcome = brimful(*run, "--budget", f"{less}M")
     assert outcome.code == DONE or budget in outcome.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("store", FOLDERS)
+def test_a_store_larger_than_its_budget_keeps_it(tmp_path: Path, store: str) -> None:
+    """The pages of a mapped file count as memory of the process."""
+    graph = tmp_path / "g.brimful"
+    succeed("generate", "lognormal", graph, "--vertices", 200_000, "--quiet")
+    url = f"{store}:{tmp_path / 'store'}"
+    options = "--max-supersteps", 1, "--serializer", "native", "--budget", "200M", "--json"
+    with hard_limit(230 << 20) as enter:
+        done = succeed("run", "pagerank", graph, "--store", url, *options, before=enter)
+    # The records take more than all of the budget.
+    assert done.figures["store_figures"]["disk_bytes"] > 200 << 20
+    assert done.figures["peak_rss_bytes"] <= 200 << 20
+
+
+def test_a_disk_that_is_full_ends_the_run(rmat: Path, tmp_path: Path) -> None:
+    def enter() -> None:
+        # A file that grows beyond the limit fails as one on a full disk does.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+
+    url = f"kv:{tmp_path / 'store'}"
+    words = "run", "pagerank", rmat, "--store", url, "--serializer", "native", "--quiet"
+    done = brimful(*words, "--threads", 1, "--budget", "200M", before=enter)
+    assert done.code == IO
+    assert_one_sentence(done.err)
+    assert str(tmp_path / "store") in done.err
+    assert not (tmp_path / "store").exists()
 
 
 def test_without_supersteps_pagerank_runs_by_increments_and_says_so(rmat: Path) -> None:

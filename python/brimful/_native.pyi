@@ -100,6 +100,7 @@ def import_stream(
     vertices: int | None,
     ids: str,
     isolated: list[int] | list[str],
+    vertex_rows: bool,
     on_error: str,
     index: list[str],
     weights: str,

@@ -41,6 +41,7 @@ class Result(PerVertex["float | int | str | None"]):
         """Wrap a native result; made by the algorithms, not by users."""
         self._native = native
         self._output: str | None = None
+        self._documents: dict[str, Any] | None = None
 
     @property
     def column(self) -> str:
@@ -56,9 +57,10 @@ class Result(PerVertex["float | int | str | None"]):
         (those of vertices that signal), "unpacked" (the same, unpacked in memory), "sweep" (all,
         asynchronously), "worklist" (vertex by vertex, in order), "gather" (lists of neighbours),
         "store", "scan" (all edges once) or "search" (depth first). `last_traversal` is that of the
-        last superstep, None without one.
+        last superstep, None without one. `documents` is None unless the result was written to a
+        database: field, documents `updated`, `vertices_without_document` and the `first_missing`.
         """
-        return {**self._native.stats, "output": self._output}
+        return {**self._native.stats, "output": self._output, "documents": self._documents}
 
     @described({}, "corrupt", "io")
     def top(self, n: int = 10) -> list[tuple[Any, Any]]:
@@ -97,13 +99,20 @@ class Result(PerVertex["float | int | str | None"]):
 
     @described(EXPORT, "corrupt", "io")
     def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write both columns to a file, streamed, whole or not at all.
+        """Write both columns to a file, streamed, whole or not at all, or values to documents.
+
+        A URL `mongodb://HOST/DATABASE/COLLECTION?field=NAME&id=NAME` (or `orientdb://`) sets a
+        field in the documents whose id field holds a vertex id. Vertices without a document are
+        counted in `stats["documents"]`, and logged.
 
         Args:
-            path: File to write: .parquet, .csv or .arrow.
+            path: File to write: .parquet, .csv or .arrow; or the URL of documents.
+            overwrite: Replace the file if it exists, or the field if documents have it.
 
         Raises:
-            UsageError: The suffix is unknown, or the file exists and `overwrite` is false.
+            UsageError: The suffix is unknown, the file or the field exists and `overwrite` is
+                false, or a server refuses the URL.
+            InputError: Documents cannot hold the values.
 
         >>> import brimful as bf, os, pathlib, pyarrow as pa, tempfile
         >>> path = os.path.join(tempfile.mkdtemp(), "degrees.csv")
@@ -113,8 +122,14 @@ class Result(PerVertex["float | int | str | None"]):
         ['vertex,degree', '0,1', '1,0']
         """
         name = os.fspath(path)
-        write_result(self._native, name, overwrite=overwrite)
-        self._output = name
+        written = write_result(self._native, name, overwrite=overwrite)
+        self._output = name if written is None else written.name
+        self._documents = None if written is None else written.figures()
+        if written is not None and written.missing:
+            import logging
+
+            for sentence in written.warnings():
+                logging.getLogger("brimful").warning(sentence)
 
     def __getitem__(self, vertex: int | str) -> float | int | str | None:
         """Return the value of a vertex.

@@ -95,7 +95,8 @@ def run(
             `dumps` and `loads`. The store "memory" needs none. **Pickle runs code from the bytes it
             reads**: name it only for stores that you trust.
         store: Where vertices lie: "memory" (live objects, never serialized), "bytes" (records in
-            memory) or "file:PATH" (records in a folder within PATH, which the run removes).
+            memory), "file:PATH" or "kv:PATH" (records in a folder within PATH, which the run
+            removes).
         compile: "never" interprets the methods; "numba" compiles them (`pip install
             "brimful[numba]"`). A compiled program has a `combiner`, states and signals of one
             number each, and a `signal` that uses the weight only as in `value + weight`, `value *

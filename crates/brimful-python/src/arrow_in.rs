@@ -45,6 +45,8 @@ pub(crate) struct ArrowEdges {
     isolated_names: Vec<String>,
     /// The declaration in the schema, if an export has written one.
     declaration: Option<Declaration>,
+    /// Rows without a target are vertices.
+    has_vertex_rows: bool,
     /// Vertices without edges among the last edges.
     vertices: EdgeBatch,
     vertex_names: NameBatch,
@@ -109,6 +111,7 @@ impl ArrowEdges {
             return Err(Failure::from(Error::input(origin, what)).into());
         }
         let declaration = declaration(&schema, origin).map_err(Failure::from)?;
+        let has_vertex_rows = declaration.is_some_and(|said| said.listed() > 0);
         let origin = origin.into();
         let opened = Self {
             reader,
@@ -127,6 +130,7 @@ impl ArrowEdges {
             isolated: Vec::new(),
             isolated_names: Vec::new(),
             declaration,
+            has_vertex_rows,
             vertices: EdgeBatch::default(),
             vertex_names: NameBatch::default(),
             edge_rows: 0,
@@ -140,6 +144,11 @@ impl ArrowEdges {
     /// Records the names of the other columns, for display.
     pub(crate) fn leave_out(&mut self, ignored: Option<Vec<String>>) {
         self.ignored = ignored;
+    }
+
+    /// Takes rows without a target as vertices, also without a declaration.
+    pub(crate) fn take_vertex_rows(&mut self, taken: bool) {
+        self.has_vertex_rows |= taken;
     }
 
     /// Adds vertices that exist even without edges, by the bits of their ids.
@@ -165,12 +174,11 @@ impl ArrowEdges {
         Ok(true)
     }
 
-    /// The number of next rows, at most `most`, of one kind, and whether they are vertices: rows
-    /// without a target, in a table that declares them.
+    /// The number of next rows, at most `most`, of one kind, and whether they are vertices.
     fn alike(&self, batch: &RecordBatch, most: usize) -> (usize, bool) {
         let length = (batch.num_rows() - self.row).min(most);
         let target = batch.column(self.target.index);
-        if self.declaration.is_none_or(|said| said.listed() == 0) || target.null_count() == 0 {
+        if !self.has_vertex_rows || target.null_count() == 0 {
             return (length, false);
         }
         let is_vertex = target.is_null(self.row);

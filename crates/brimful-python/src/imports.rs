@@ -226,7 +226,7 @@ pub(crate) fn import_files<'py>(
 
 /// Imports anything with `__arrow_c_stream__`, as [`import_files`] does files.
 #[pyfunction]
-#[pyo3(signature = (stream, out, *, name, source, target, weight, ignored, undirected, vertices, ids, isolated, on_error, index, weights, self_loops, duplicates, threads, budget, process_budget, reserve_bytes, origin, replace, progress))]
+#[pyo3(signature = (stream, out, *, name, source, target, weight, ignored, undirected, vertices, ids, isolated, vertex_rows, on_error, index, weights, self_loops, duplicates, threads, budget, process_budget, reserve_bytes, origin, replace, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn import_stream<'py>(
     py: Python<'py>,
@@ -241,6 +241,7 @@ pub(crate) fn import_stream<'py>(
     vertices: Option<u64>,
     ids: &str,
     isolated: Vec<Vertex>,
+    vertex_rows: bool,
     on_error: &str,
     index: Vec<String>,
     weights: &str,
@@ -264,6 +265,7 @@ pub(crate) fn import_stream<'py>(
     let mut edges =
         ArrowEdges::open(stream, origin, source, target, weight, ids, options.on_error)?;
     edges.leave_out(ignored);
+    edges.take_vertex_rows(vertex_rows);
     let (numbers, names) = split(isolated);
     edges.declare(id_bits(&numbers)?);
     edges.declare_names(names);

@@ -124,6 +124,50 @@ pub fn resident_bytes() -> Option<u64> {
     kib_line(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")
 }
 
+/// Takes the pages of a mapped file out of this process. They stay in the cache of the system, and
+/// come back when they are read.
+///
+/// # Safety
+/// The mapping of `file` must stay during the call.
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "there is no safe madvise")]
+pub unsafe fn release_mapped(file: &Path) {
+    let Ok(maps) = fs::read_to_string("/proc/self/maps") else { return };
+    for (start, bytes) in maps.lines().filter_map(|line| mapping_of(line, file)) {
+        // SAFETY: the range is a shared mapping of a file, which the caller keeps: its pages,
+        // changed ones too, are those of the file, so that nothing is lost. A failure leaves them
+        // mapped.
+        let _ = unsafe {
+            rustix::mm::madvise(
+                std::ptr::without_provenance_mut(start),
+                bytes,
+                rustix::mm::Advice::LinuxDontNeed,
+            )
+        };
+    }
+}
+
+/// Other systems do not report where a file is mapped.
+///
+/// # Safety
+/// None is needed here.
+#[cfg(not(target_os = "linux"))]
+pub unsafe fn release_mapped(_: &Path) {}
+
+/// The address and the bytes of a line of `/proc/self/maps`, if it is a shared mapping of `file`.
+#[cfg(target_os = "linux")]
+fn mapping_of(line: &str, file: &Path) -> Option<(usize, usize)> {
+    let mut words = line.splitn(6, ' ');
+    let (start, end) = words.next()?.split_once('-')?;
+    let is_shared = words.next()?.ends_with('s');
+    let name = words.nth(3)?.trim_start();
+    if !is_shared || Path::new(name) != file {
+        return None;
+    }
+    let start = usize::from_str_radix(start, 16).ok()?;
+    Some((start, usize::from_str_radix(end, 16).ok()?.checked_sub(start)?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

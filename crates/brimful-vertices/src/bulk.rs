@@ -100,8 +100,10 @@ impl<B: BulkStore> Buffered<B> {
     fn flush(&mut self) -> Result<()> {
         let Self { below, entries, .. } = self;
         let dirty = || entries.iter().filter(|(_, entry)| entry.is_dirty);
-        let pairs: Vec<Pair<'_>> =
+        let mut pairs: Vec<Pair<'_>> =
             dirty().filter_map(|(key, entry)| Some((&**key, entry.record.as_deref()?))).collect();
+        // Ids are written low bytes first, so that consecutive ones get into one batch.
+        pairs.sort_unstable_by(|(a, _), (b, _)| a.iter().rev().cmp(b.iter().rev()));
         for batch in batches(&pairs, |(key, record)| key.len() + record.len()) {
             below.put_many(batch)?;
         }

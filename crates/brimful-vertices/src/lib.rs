@@ -5,7 +5,7 @@
 //!   records.
 //! - [`record_store`]: bytes by key, the interface for authors of stores; [`mod@bytes`]: in memory,
 //!   in an `arena`; [`mod@file`]: on disk.
-//! - [`bulk`]: databases as stores of records, in batches.
+//! - [`bulk`]: databases as stores of records, in batches; `kv`: an embedded one.
 //! - [`serializer`]: the conversion of vertices to records and back.
 //! - [`partition_chunk`]: whole partitions as bytes.
 //! - [`open`]: stores by name; [`cache`]: live vertices over any store.
@@ -24,6 +24,8 @@ pub mod file;
 mod growth;
 pub mod id;
 mod index;
+#[cfg(feature = "kv")]
+pub mod kv;
 pub mod memory;
 pub mod open;
 pub mod record_store;
@@ -41,6 +43,8 @@ pub use file::FileStore;
 pub use growth::Growth;
 pub use id::{AnyId, Id};
 pub use index::index_bytes;
+#[cfg(feature = "kv")]
+pub use kv::KvStore;
 pub use memory::MemoryStore;
 pub use open::{PartitionOptions, Place, Schemes};
 pub use record_store::RecordStore;

@@ -1,16 +1,20 @@
-//! Stores by name: `memory`, `bytes`, `file:PATH`, and user-defined ones.
+//! Stores by name: `memory`, `bytes`, `file:PATH`, `kv:PATH`, and user-defined ones.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use brimful_collections::Options;
 use brimful_store::Resources;
 use brimful_store::external::make_folder;
 
+#[cfg(feature = "kv")]
+use crate::bulk::Buffered;
 use crate::bytes::BytesStore;
 use crate::error::one_of;
 use crate::error::{Error, Result};
 use crate::file::FileStore;
+#[cfg(feature = "kv")]
+use crate::kv::KvStore;
 use crate::memory::MemoryStore;
 use crate::record_store::RecordStore;
 use crate::serialized::Serialized;
@@ -78,7 +82,7 @@ const MOST_ON_DISK: usize = 8;
 /// assert!(store.insert(Vertex::<u64, f64>::new(1, 0.5, Edges::default()))?);
 ///
 /// let unknown = Schemes::default().open::<Vertex<u64, f64>>("byte", &options, Compact);
-/// assert_eq!(unknown.err().unwrap().to_string(), "there is no store \"byte\"; use memory, bytes or file:PATH");
+/// assert_eq!(unknown.err().unwrap().to_string(), "there is no store \"byte\"; use memory, bytes, file:PATH or kv:PATH");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Schemes {
@@ -94,20 +98,27 @@ impl std::fmt::Debug for Schemes {
 }
 
 impl Default for Schemes {
-    /// `memory`, `bytes` and `file:PATH`.
+    /// `memory`, `bytes`, `file:PATH` and, with the feature `kv`, `kv:PATH`.
     fn default() -> Self {
         let none = Self { schemes: Vec::new() };
-        none.with("bytes", "bytes", Place::Memory, |rest, options| {
-            takes_nothing("bytes", rest)?;
-            Ok(Box::new(BytesStore::new(&options.resources.budget)?))
-        })
-        .with("file", "file:PATH", Place::Folder, |path, options| {
-            let folder = folder_of("file", path)?;
-            make_folder(folder)?;
-            let partition = folder.join(format!("partition-{:04}", options.partition));
-            let options = Options::new(&options.resources).memory(options.memory_bytes);
-            Ok(Box::new(FileStore::open(&partition, options)?))
-        })
+        let own = none
+            .with("bytes", "bytes", Place::Memory, |rest, options| {
+                takes_nothing("bytes", rest)?;
+                Ok(Box::new(BytesStore::new(&options.resources.budget)?))
+            })
+            .with("file", "file:PATH", Place::Folder, |path, options| {
+                let partition = partition_folder("file", path, options)?;
+                let options = Options::new(&options.resources).memory(options.memory_bytes);
+                Ok(Box::new(FileStore::open(&partition, options)?))
+            });
+        #[cfg(feature = "kv")]
+        let own = own.with("kv", "kv:PATH", Place::Folder, |path, options| {
+            // Half of the share is for the buffer, half for the pages of the file.
+            let (half, budget) = (options.memory_bytes / 2, &options.resources.budget);
+            let below = KvStore::create(&partition_folder("kv", path, options)?, half, budget)?;
+            Ok(Box::new(Buffered::new(below, half, budget)?))
+        });
+        own
     }
 }
 
@@ -204,6 +215,13 @@ impl Schemes {
     }
 }
 
+/// The folder of a partition in the folder of the URL, which is made.
+fn partition_folder(name: &str, path: &str, options: &PartitionOptions) -> Result<PathBuf> {
+    let folder = folder_of(name, path)?;
+    make_folder(folder)?;
+    Ok(folder.join(format!("partition-{:04}", options.partition)))
+}
+
 /// The folder in `file:PATH`, and in the URL of any other store in a folder.
 fn folder_of<'p>(name: &str, path: &'p str) -> Result<&'p Path> {
     if path.is_empty() {
@@ -239,7 +257,8 @@ mod tests {
             memory_bytes: 4 << 20,
         };
         let file = format!("file:{}", folder.path().join("vertices").display());
-        for url in ["memory", "bytes", &file] {
+        let kv = format!("kv:{}", folder.path().join("more").display());
+        for url in ["memory", "bytes", &file, &kv] {
             check_vertices(&mut || {
                 options.partition += 1;
                 Schemes::default().open::<SampleVertex>(url, &options, Compact)
@@ -267,7 +286,7 @@ mod tests {
         };
         assert_eq!(
             refused("mongo:x"),
-            "there is no store \"mongo:x\"; use memory, bytes, file:PATH or other:HOST"
+            "there is no store \"mongo:x\"; use memory, bytes, file:PATH, kv:PATH or other:HOST"
         );
         assert_eq!(
             refused("memory:5"),

@@ -13,11 +13,11 @@ from brimful.cli.forecasts import SLOW_MACHINE, announced, held, is_small
 from brimful.cli.progress import ProgressLine, format_seconds, said_to
 from brimful.cli.request import add_request, asked, sources_of
 from brimful.errors import UsageError
-from brimful.io.formats import result_format
-from brimful.io.output import check_output, write_result
+from brimful.io.output import check_output, reserve_of_result, write_result
+from brimful.io.redaction import redacted_word
 from brimful.options.runs import CheckpointOptions
 from brimful.options.table import ResourceOptions
-from brimful.tables.edge_table import ARROW_RESERVE_BYTES, shrink_arrow_pools
+from brimful.tables.edge_table import shrink_arrow_pools
 
 if TYPE_CHECKING:
     from brimful import _native
@@ -45,7 +45,10 @@ def add_to(verbs: shared.Verbs) -> None:
     add_request(parser)
     shared.add_options(parser, CheckpointOptions)
     parser.add_argument(
-        "-o", "--output", metavar="OUT", help="a .parquet, .csv or .arrow file for the result"
+        *("-o", "--output"),
+        metavar="OUT",
+        help="a .parquet, .csv or .arrow file for the result, or a field of the documents in a "
+        "database: mongodb://HOST/DATABASE/COLLECTION?field=NAME&id=NAME, or orientdb://...",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
     parser.add_argument("--top", metavar="N", type=integer(1), help="print the N largest values")
@@ -63,8 +66,7 @@ def act(options: argparse.Namespace) -> None:
     saving = checkpoints["checkpoint_every"] is not None or checkpoints["resume"]
     reserve_bytes = 0
     if options.output is not None:
-        if result_format(options.output) != "csv":
-            reserve_bytes = ARROW_RESERVE_BYTES
+        reserve_bytes = reserve_of_result(options.output)
         check_output(options.output, overwrite=options.overwrite)
     with ProgressLine(quiet=options.quiet) as progress, said_to(progress):
         given = shared.resources(options, progress)
@@ -76,7 +78,7 @@ def act(options: argparse.Namespace) -> None:
             progress.announce(announced(figures) + (", beside checkpoints" if saving else ""))
         if figures is not None:
             progress.expect(figures["supersteps"], about=figures["supersteps_guessed"])
-        before = graph.bytes_on_disk
+        before, written = graph.bytes_on_disk, None
         with opened(request["store"]):
             result = _native.run(
                 graph,
@@ -86,14 +88,17 @@ def act(options: argparse.Namespace) -> None:
                 reserve_bytes=reserve_bytes,
             )
         if options.output is not None:
-            progress.update(f"write {options.output}", 0, 0, 0.0)
+            progress.update(f"write {redacted_word(options.output)}", 0, 0, 0.0)
             if reserve_bytes:
                 shrink_arrow_pools()
-            write_result(result, options.output, overwrite=options.overwrite)
+            written = write_result(result, options.output, overwrite=options.overwrite)
         result.discard_checkpoints()
         stats = result.stats
         stats["peak_rss_bytes"] = _native.peak_rss_bytes()
-        stats["output"] = options.output
+        stats["output"] = options.output if written is None else written.name
+        stats["documents"] = None if written is None else written.figures()
+        for sentence in written.warnings() if written is not None else []:
+            progress.warn(sentence)
         if stats["forecast"] is not None and not small:
             # An index that was built stays.
             disk = stats["scratch_bytes"] + graph.bytes_on_disk - before
@@ -154,6 +159,11 @@ def summary(graph: str, stats: dict[str, Any]) -> str:
             f"{stats['superstep_median']:.3g} median, {stats['superstep_max']:.3g} max"
         )
     lines.append("  " + shared.peak_memory(stats["peak_rss_bytes"], stats["budget_bytes"]))
-    if stats["output"] is not None:
+    if stats["documents"] is not None:
+        found = stats["documents"]
+        lines.append(
+            f"  result: {stats['output']}, field {found['field']} of {found['updated']:,} documents"
+        )
+    elif stats["output"] is not None:
         lines.append(f"  result: {stats['output']}")
     return "\n".join(lines)

@@ -9,6 +9,7 @@ import contextlib
 import os
 from typing import Literal, get_args
 
+from brimful.documents import is_database
 from brimful.errors import UsageError
 from brimful.io.remote import refuse_remote_output
 from brimful.wording import shortened, unknown
@@ -31,8 +32,8 @@ InputFormat = Literal[
     "u32pairs",
     "webgraph",
 ]
-#: Formats whose rows are read through pyarrow.
-TABLE_FORMATS = ("parquet", "arrow")
+#: Formats whose rows are read through pyarrow; `documents` are those of a database.
+TABLE_FORMATS = ("parquet", "arrow", "documents")
 #: Formats of text whose columns the user may choose; `auto` may turn out to be one.
 COLUMN_FORMATS = ("auto", "edgelist", "csv", "tsv", "graphalytics")
 #: Formats that `export` writes.
@@ -107,12 +108,17 @@ _RESULT_SUFFIXES: dict[str, ResultFormat] = {
 def input_format(path: str, named: str | None = None) -> str:
     """Return the format of an input: the one `named`, else by its name, else by its content.
 
-    That is an `InputFormat`, or one of two that the reader settles by the first lines: `gr` (DIMACS
-    or PACE) and `auto` (MatrixMarket, `.gr` and jlg are known by them; else an edge list).
+    That is an `InputFormat`, `documents` for a database, or one of two that the reader settles by
+    the first lines: `gr` (DIMACS or PACE) and `auto` (MatrixMarket, `.gr` and jlg are known by
+    them; else an edge list).
 
     Raises:
-        UsageError: `named` is not a format that can be read.
+        UsageError: `named` is not a format that can be read, or documents have it.
     """
+    if is_database(path):
+        if named is not None:
+            raise UsageError(f"--format names the format of a file, and {path} holds documents")
+        return "documents"
     if named is not None:
         if named in get_args(InputFormat):
             return named

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from brimful.documents import is_database
 from brimful.errors import InputError, StoreIoError, UsageError
 from brimful.io.formats import COLUMN_FORMATS, TABLE_FORMATS, input_format
 from brimful.io.redaction import redacted
@@ -212,8 +213,14 @@ def _import_tables(
         shrink_arrow_pools()
 
     columns, stopped = columns_of(options), threading.Event()
+    skipped: list[str] = []
 
     def open_table(path: str) -> EdgeTable:
+        if format_name == "documents":
+            from brimful.documents.edges import open_documents
+
+            choice = options["ids"], options["on_error"]
+            return open_documents(path, columns, *choice, skipped, stopped)
         if format_name == "arrow":
             return open_arrow(path, columns, ids=options["ids"])
         return open_parquet(path, columns, ids=options["ids"], stopped=stopped)
@@ -221,7 +228,11 @@ def _import_tables(
     opened = open_table(paths[0]) if len(paths) == 1 else chain_tables(paths, open_table)
     with opened as table:
         table.stopped = stopped
-        return import_table(table, out, options, resources, origin=origin, replace=replace)
+        figures = import_table(table, out, options, resources, origin=origin, replace=replace)
+    # A row of documents has no more to show than that it is empty.
+    for kind in figures["rejections"]:
+        kind["found"] = skipped[0] if skipped else kind["found"]
+    return figures
 
 
 def import_table(
@@ -251,6 +262,7 @@ def import_table(
         ignored=table.ignored,
         **(picked(EdgeOptions, options) | {"ids": table.ids}),
         isolated=list(isolated),  # type: ignore[arg-type]
+        vertex_rows=table.vertex_rows,
         **vars(resources),
         reserve_bytes=table.reserve_bytes,
         origin=origin,
@@ -315,7 +327,7 @@ def expand_globs(paths: Sequence[str]) -> list[str]:
     """
     found: list[str] = []
     for path in paths:
-        if is_remote(path):
+        if is_remote(path) and not is_database(path):
             found.extend(expand(path))
             continue
         if not is_pattern(path):
@@ -337,6 +349,8 @@ def check_input_file(path: str) -> None:
     if path == "-":
         if sys.stdin is None:
             raise StoreIoError("standard input (-) is closed; pipe edges into it, or name a file")
+        return
+    if is_database(path):
         return
     if is_remote(path):
         check(path)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from brimful import errors
+from brimful.documents import is_database
 from brimful.errors import BrimfulError, StoreIoError, UsageError
 from brimful.io.formats import (
     ExportFormat,
@@ -26,6 +27,7 @@ from brimful.tables.edge_table import ARROW_RESERVE_BYTES, shrink_arrow_pools
 
 if TYPE_CHECKING:
     from brimful import _native
+    from brimful.documents.results import Written
 
 #: A row group or batch ends with the batch that makes it this large, by rows or by bytes.
 _GROUP_ROWS = 1 << 18
@@ -45,12 +47,18 @@ class Exported:
 
 
 def check_output(path: str, *, overwrite: bool) -> None:
-    """Refuse an output file that could not be written, before the work whose result it holds.
+    """Refuse an output that could not be written, before the work whose result it holds.
 
     Raises:
-        UsageError: The file exists and `overwrite` is false, is a directory, or lies in a graph.
-        StoreIoError: Its folder is missing or cannot be written.
+        UsageError: The file exists and `overwrite` is false, is a directory, or lies in a graph; or
+            as `documents.results.check_destination`.
+        StoreIoError: Its folder is missing or cannot be written, or a server did not answer.
     """
+    if is_database(path):
+        from brimful.documents.results import check_destination
+
+        check_destination(path, overwrite=overwrite)
+        return
     from brimful import _native
 
     refuse_remote_output(path)
@@ -65,22 +73,41 @@ def check_output(path: str, *, overwrite: bool) -> None:
     _native.PartialFile(path, overwrite=overwrite).close()
 
 
-def write_result(result: _native.Result, path: str, *, overwrite: bool) -> None:
+def reserve_of_result(path: str) -> int:
+    """Return the bytes that writing a result takes beside brimful's own memory.
+
+    Raises:
+        UsageError: An unknown suffix.
+    """
+    return 0 if not is_database(path) and result_format(path) == "csv" else ARROW_RESERVE_BYTES
+
+
+def write_result(result: _native.Result, path: str, *, overwrite: bool) -> Written | None:
     """Write the columns `vertex` and the value's to a .parquet, .csv or .arrow file.
 
-    Parquet and Arrow are written batch by batch through pyarrow, CSV natively.
+    Parquet and Arrow are written batch by batch through pyarrow, CSV natively. The URL of documents
+    names their field; what was written there is returned.
 
     Raises:
         UsageError: An unknown suffix, or the file exists and `overwrite` is false.
+        InputError: Documents cannot hold the values.
         StoreIoError: The file cannot be written; nothing is left.
     """
+    if is_database(path):
+        import pyarrow as pa
+
+        from brimful.documents.results import write_documents
+
+        batches = native_batches(pa.RecordBatchReader.from_stream(result))
+        return write_documents(batches, path, overwrite=overwrite)
     format_name = result_format(path)
     check_output(path, overwrite=overwrite)
     if format_name == "csv":
         result.write_csv(path, overwrite=overwrite)
-        return
+        return None
     with new_file(path, overwrite=overwrite) as partial:
         write_arrow(result, partial, format_name)
+    return None
 
 
 def write_table(table: Callable[[], Any], path: str, *, overwrite: bool) -> None:

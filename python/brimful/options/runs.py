@@ -83,12 +83,13 @@ class PlaceOptions(TypedDict, total=False):
         str | None,
         Option(
             "Keep vertices as records in a store in place of edges that stream from shards: "
-            '"memory" (live objects), "bytes" (records in memory), "file:PATH" (records in a '
-            "folder within PATH, which is removed after the run), or the URL of a database "
-            "(`brimful.stores`); None: shards.",
-            help="memory (live objects), bytes (records in memory), file:PATH (records in a "
-            "folder within PATH, removed after the run), or the URL of a database: rocksdb:PATH, "
-            "berkeleydb:PATH, mongodb://..., orientdb://...; --mode async has no supersteps there",
+            '"memory" (live objects), "bytes" (records in memory), "file:PATH" or '
+            '"kv:PATH" (records in a folder within PATH, which is removed after the run), or the '
+            "URL of a database (`brimful.stores`); None: shards.",
+            help="memory (live objects), bytes (records in memory), file:PATH or kv:PATH "
+            "(records in a folder within PATH, removed after the run), or the URL of a database: "
+            "rocksdb:PATH, berkeleydb:PATH, mongodb://..., orientdb://...; --mode async has no "
+            "supersteps there",
             metavar="URL",
             check=store_url,
         ),

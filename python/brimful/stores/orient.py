@@ -41,13 +41,15 @@ class Orient:
         database, _, name = parts.path.lstrip("/").partition("/")
         if not (parts.hostname and database and _NAME.fullmatch(name)):
             raise UsageError(f"an orientdb URL has the form {FORM}")
-        for option in opening.options.keys() - {"retry_seconds", "field"}:
-            raise UsageError(f'orientdb has no option "{option}"; known: retry_seconds, field')
+        for option in opening.options.keys() - {"retry_seconds"}:
+            raise UsageError(f'orientdb has no option "{option}"; known: retry_seconds')
         try:
             port = parts.port or 2480
         except ValueError as error:
             raise UsageError(f"the port of an orientdb URL is not valid: {error}") from error
         self.name, self._database = name, database
+        #: Bytes of the last answer.
+        self.answer_bytes = 0
         self.server = f"{parts.hostname}:{port}"
         secret = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
         self._headers = {
@@ -102,6 +104,7 @@ class Orient:
         except (OSError, http.client.HTTPException) as error:
             self._http.close()
             raise _Away(str(error) or type(error).__name__) from error
+        self.answer_bytes = len(text)
         if response.status < 300:
             return json.loads(text) if text else None
         reason = _reason(text)

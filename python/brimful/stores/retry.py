@@ -50,13 +50,13 @@ class Retries:
                     raise StoreIoError(
                         f"the server {self._server} did not answer for {self._seconds:g} s "
                         f"({_first_line(error)}); start it and run again, or raise "
-                        "retry_seconds= in the store URL"
+                        "retry_seconds= in the URL"
                     ) from error
                 pause = min(2 * pause, _LONGEST_PAUSE)
 
 
 def retry_seconds(opening: Opening) -> float:
-    """Return the option `retry_seconds` of a store URL.
+    """Return the option `retry_seconds` of a URL.
 
     Raises:
         UsageError: It is not a number of seconds.

@@ -49,6 +49,8 @@ class EdgeTable:
     failure: BaseException | None = None
     #: What ids are: `int` or `string`.
     ids: str = "int"
+    #: True if a row without a target is a vertex.
+    vertex_rows: bool = False
     resources: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     #: Ends a read from a store.
     stopped: threading.Event = field(default_factory=threading.Event)
@@ -131,7 +133,7 @@ def chain_tables(paths: Sequence[str], open_table: Callable[[str], EdgeTable]) -
         if path == "-":
             raise UsageError("standard input must be the only table; import it by itself")
         with open_table(path) as table:
-            ids = table.ids
+            ids, vertex_rows = table.ids, table.vertex_rows
             columns = (table.source, table.target, table.weight, table.reader.schema)
             own = table.reader.schema
             joined = own if joined is None else _joined(path, joined, paths[0], own)
@@ -150,6 +152,7 @@ def chain_tables(paths: Sequence[str], open_table: Callable[[str], EdgeTable]) -
     # The native side counts the rows of all of them.
     name = f"{paths[0]} and {len(paths) - 1} more"
     chained = EdgeTable(name, source, target, weight, None, reserve, ignored, ids=ids)
+    chained.vertex_rows = vertex_rows
 
     def batches() -> Iterator[Any]:
         for path in paths:

@@ -1,0 +1,471 @@
+//! Records in LMDB, an embedded B-tree, by way of `heed`.
+//!
+//! Keys are in the tree with their bytes reversed: ids are written low bytes first, so that
+//! neighbours in the tree are consecutive ids. A key that the tree cannot hold is represented by
+//! its checksum, and its record begins with the key. LMDB maps its file, so that pages of the file
+//! count as memory of the process; where the process would exceed its budget the store gives them
+//! back, and they stay in the cache of the system. Invariant: no transaction outlives a call, and
+//! one that writes holds few pages.
+//!
+//! Nothing is synced before [`BulkStore::sync`]: a store belongs to one run, and a folder that was
+//! left by another is not opened.
+
+use std::fmt;
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use brimful_store::external::make_folder;
+use brimful_store::{Budget, Reservation, memory};
+use heed::types::Bytes;
+use heed::{Database, Env, EnvFlags, EnvOpenOptions, PutFlags, RoTxn, RwTxn, WithoutTls};
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::bulk::{BATCH_BYTES, BATCH_RECORDS, BulkStore, Found, Pair};
+use crate::error::{Error, Result};
+
+/// Addresses set aside for the file, which is as large as its records.
+const MOST_FILE_BYTES: usize = 1 << 40;
+/// Bytes of the longest key in the tree; one of them says how it is written.
+const LONGEST_KEY: usize = 511;
+/// The first byte of a key that is written in full, and of one that is a checksum.
+const WHOLE: u8 = 0;
+const CHECKSUM: u8 = 1;
+/// Memory of a page that a transaction changes, and of those above it in the tree.
+const PAGE_BYTES: u64 = 8192;
+/// The share of the memory that pages of a transaction take.
+const CHANGED: u64 = 4;
+/// The least records of a transaction.
+const LEAST_RECORDS: u64 = 16;
+/// Memory of the pages that the system maps with the one that is read.
+const MAPPED_BYTES: u64 = 64 << 10;
+/// The most records that are read until the memory of the process is looked at.
+const MOST_READ: u64 = 256;
+
+/// The records of one partition.
+pub struct KvStore {
+    env: Env<WithoutTls>,
+    tree: Database<Bytes, Bytes>,
+    path: PathBuf,
+    memory: Reservation,
+    /// Resident memory of the process at which the pages of the file are given back.
+    ceiling_bytes: u64,
+    /// The last key of a scan.
+    scanned: Option<Vec<u8>>,
+}
+
+impl fmt::Debug for KvStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KvStore").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl KvStore {
+    /// Makes an empty store in the new folder `path`, with pages of at most `memory_bytes` of
+    /// `budget` in the memory of the process.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the folder has a store; the budget's; those of the system.
+    pub fn create(path: &Path, memory_bytes: u64, budget: &Arc<Budget>) -> Result<Self> {
+        let memory = budget.reserve(memory_bytes, "to keep pages of a store in memory")?;
+        make_folder(path)?;
+        let path = path.canonicalize().map_err(|e| brimful_store::Error::io(path, "open", e))?;
+        // The budget is that of the process, or of brimful beside all other memory of the process.
+        let others = memory::resident_bytes().unwrap_or(0);
+        let others = others.saturating_sub(budget.limit() - budget.free());
+        let all = budget.total().max(budget.limit().saturating_add(others));
+        let ceiling_bytes = all.saturating_sub(memory.bytes() / 2);
+        let (env, tree) = open(&path).map_err(|error| failed(&path, "open", error))?;
+        let store = Self { env, tree, path, memory, ceiling_bytes, scanned: None };
+        let is_empty = store.read(|tree, txn| tree.is_empty(txn))?;
+        if !is_empty {
+            let place = store.path.display();
+            return Err(Error::Usage(format!("{place} holds records of another run; remove it")));
+        }
+        Ok(store)
+    }
+
+    fn read<T>(
+        &self,
+        work: impl FnOnce(&Database<Bytes, Bytes>, &RoTxn<'_, WithoutTls>) -> heed::Result<T>,
+    ) -> Result<T> {
+        let done = self.env.read_txn().and_then(|txn| work(&self.tree, &txn));
+        done.map_err(|error| failed(&self.path, "read", error))
+    }
+
+    /// Calls `work` with `items` in the order of their keys, in transactions of few pages.
+    fn write<T>(
+        &self,
+        items: &[T],
+        key: impl Fn(&T) -> &[u8],
+        mut work: impl FnMut(&mut RwTxn<'_>, &[u8], &T) -> heed::Result<()>,
+    ) -> Result<()> {
+        let keys = Keys::new(items.iter().map(&key));
+        let records = (self.memory.bytes() / CHANGED / PAGE_BYTES).max(LEAST_RECORDS);
+        let failed = |error| failed(&self.path, "write", error);
+        for part in keys.order.chunks(records as usize) {
+            let mut txn = self.env.write_txn().map_err(failed)?;
+            for &place in part {
+                let Some(item) = items.get(place) else { continue };
+                if !is_short(key(item)) {
+                    let there = self.tree.get(&txn, keys.get(place)).map_err(failed)?;
+                    there.map_or(Ok(&[][..]), |stored| record_of(key(item), stored))?;
+                }
+                work(&mut txn, keys.get(place), item).map_err(failed)?;
+            }
+            txn.commit().map_err(failed)?;
+        }
+        self.give_back();
+        Ok(())
+    }
+
+    /// Takes the pages of the file out of this process if they would exceed the budget.
+    #[expect(unsafe_code, reason = "only the owner of a mapping knows that it stays")]
+    fn give_back(&self) {
+        if memory::resident_bytes().is_some_and(|bytes| bytes > self.ceiling_bytes) {
+            // SAFETY: `env` maps the file until it is dropped, and it is borrowed here.
+            unsafe { memory::release_mapped(&self.path.join("data.mdb")) };
+        }
+    }
+
+    /// The records that may be read until [`KvStore::give_back`] is called: the pages that they map
+    /// take less than half of the memory.
+    fn unobserved(&self) -> usize {
+        (self.memory.bytes() / 2 / MAPPED_BYTES).clamp(1, MOST_READ) as usize
+    }
+}
+
+/// The record of `key` in what the tree has for it.
+///
+/// # Errors
+/// [`Error::Usage`] if the checksum belongs to another key.
+fn record_of<'r>(key: &[u8], stored: &'r [u8]) -> Result<&'r [u8]> {
+    if is_short(key) {
+        return Ok(stored);
+    }
+    split(stored).filter(|(own, _)| *own == key).map(|(_, record)| record).ok_or_else(|| {
+        let bytes = key.len();
+        Error::Usage(format!(
+            "two ids, one of {bytes} bytes, have the same checksum; use another store than kv"
+        ))
+    })
+}
+
+#[expect(unsafe_code, reason = "a mapped file is undefined behaviour if others change it")]
+fn open(path: &Path) -> heed::Result<(Env<WithoutTls>, Database<Bytes, Bytes>)> {
+    let mut options = EnvOpenOptions::new().read_txn_without_tls();
+    options.map_size(MOST_FILE_BYTES);
+    // SAFETY: the folder belongs to one run, which holds a lock on it, and to one store of that
+    // run. A store is called by one thread at a time, and no transaction outlives a call, so that
+    // locks of LMDB's own are not needed. A crash may lose what was not synced; then nobody reads
+    // the folder.
+    let env = unsafe {
+        options.flags(EnvFlags::NO_LOCK | EnvFlags::NO_SYNC | EnvFlags::NO_READ_AHEAD);
+        options.open(path)?
+    };
+    let mut txn = env.write_txn()?;
+    let tree = env.create_database(&mut txn, None)?;
+    txn.commit()?;
+    Ok((env, tree))
+}
+
+fn failed(path: &Path, operation: &'static str, error: heed::Error) -> Error {
+    match error {
+        heed::Error::Io(source) => brimful_store::Error::io(path, operation, source).into(),
+        other => Error::Plugin { store: "kv".into(), source: Box::new(other) },
+    }
+}
+
+fn is_short(key: &[u8]) -> bool {
+    key.len() < LONGEST_KEY
+}
+
+/// Appends `key` as it is in the tree.
+fn write_key(key: &[u8], out: &mut Vec<u8>) {
+    if is_short(key) {
+        out.push(WHOLE);
+        out.extend(key.iter().rev());
+    } else {
+        out.push(CHECKSUM);
+        out.extend_from_slice(&xxh3_128(key).to_le_bytes());
+    }
+}
+
+/// A record as it is in the tree.
+fn stored<'r>(key: &[u8], record: &'r [u8], buffer: &'r mut Vec<u8>) -> &'r [u8] {
+    if is_short(key) {
+        return record;
+    }
+    buffer.clear();
+    buffer.extend_from_slice(&(key.len() as u64).to_le_bytes());
+    buffer.extend_from_slice(key);
+    buffer.extend_from_slice(record);
+    buffer
+}
+
+/// The key and the record in what the tree has for a checksum.
+fn split(stored: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = stored.split_first_chunk()?;
+    rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)
+}
+
+/// Keys as they are in the tree, and the places of the keys in that order.
+struct Keys {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    order: Vec<usize>,
+}
+
+impl Keys {
+    fn new<'k>(keys: impl Iterator<Item = &'k [u8]>) -> Self {
+        let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+        for key in keys {
+            write_key(key, &mut bytes);
+            ends.push(bytes.len());
+        }
+        let mut made = Self { order: (0..ends.len()).collect(), bytes, ends };
+        let mut order = std::mem::take(&mut made.order);
+        // Of equal keys the first comes first.
+        order.sort_by(|a, b| made.get(*a).cmp(made.get(*b)));
+        made.order = order;
+        made
+    }
+
+    fn get(&self, place: usize) -> &[u8] {
+        let end = |place: usize| self.ends.get(place).copied().unwrap_or(0);
+        let start = place.checked_sub(1).map_or(0, end);
+        self.bytes.get(start..end(place)).unwrap_or_default()
+    }
+}
+
+impl BulkStore for KvStore {
+    fn load(&mut self, pairs: &[Pair<'_>]) -> Result<u64> {
+        let (mut skipped, mut buffer) = (0, Vec::new());
+        self.write(
+            pairs,
+            |(key, _)| key,
+            |txn, own, (key, record)| {
+                let value = stored(key, record, &mut buffer);
+                match self.tree.put_with_flags(txn, PutFlags::NO_OVERWRITE, own, value) {
+                    Err(heed::Error::Mdb(heed::MdbError::KeyExist)) => {
+                        skipped += 1;
+                        Ok(())
+                    }
+                    done => done,
+                }
+            },
+        )?;
+        Ok(skipped)
+    }
+
+    fn get_many(&mut self, keys: &[&[u8]], found: &mut Found<'_>) -> Result<()> {
+        let own = Keys::new(keys.iter().copied());
+        let mut outcome = Ok(());
+        self.read(|tree, txn| {
+            for part in own.order.chunks(self.unobserved()) {
+                for &place in part {
+                    let (Some(value), Some(key)) =
+                        (tree.get(txn, own.get(place))?, keys.get(place))
+                    else {
+                        continue;
+                    };
+                    outcome = record_of(key, value).and_then(|record| found(place, record));
+                    if outcome.is_err() {
+                        return Ok(());
+                    }
+                }
+                self.give_back();
+            }
+            Ok(())
+        })?;
+        outcome
+    }
+
+    fn put_many(&mut self, pairs: &[Pair<'_>]) -> Result<()> {
+        let mut buffer = Vec::new();
+        self.write(
+            pairs,
+            |(key, _)| key,
+            |txn, own, (key, record)| self.tree.put(txn, own, stored(key, record, &mut buffer)),
+        )
+    }
+
+    fn remove_many(&mut self, keys: &[&[u8]]) -> Result<()> {
+        self.write(keys, |key| key, |txn, own, _| self.tree.delete(txn, own).map(|_| ()))
+    }
+
+    fn begin_scan(&mut self) -> Result<()> {
+        self.scanned = None;
+        Ok(())
+    }
+
+    fn next_batch(&mut self, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<bool> {
+        let after = self.scanned.take();
+        let start = after.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let mut key = Vec::new();
+        let last = self.read(|tree, txn| {
+            let (mut bytes, mut last) = (0, None);
+            for next in tree.range(txn, &(start, Bound::Unbounded))?.take(BATCH_RECORDS) {
+                let (own, value) = next?;
+                match own.split_first() {
+                    Some((&WHOLE, reversed)) => {
+                        key.clear();
+                        key.extend(reversed.iter().rev());
+                        each(&key, value);
+                    }
+                    // Only `stored` writes the others.
+                    _ => split(value).into_iter().for_each(|(key, record)| each(key, record)),
+                }
+                bytes += own.len() + value.len();
+                last = Some(own);
+                if bytes >= BATCH_BYTES {
+                    break;
+                }
+            }
+            Ok(last.map(<[u8]>::to_vec))
+        })?;
+        self.scanned = last;
+        self.give_back();
+        Ok(self.scanned.is_some())
+    }
+
+    fn count(&mut self) -> Result<u64> {
+        self.read(|tree, txn| tree.len(txn))
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.env.force_sync().map_err(|error| failed(&self.path, "sync", error))
+    }
+
+    fn disk_bytes(&self) -> Result<u64> {
+        self.env.real_disk_size().map_err(|error| failed(&self.path, "read", error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brimful_store::ErrorKind;
+
+    use super::*;
+    use crate::conformance::{check_id_types, check_records, check_vertices};
+    use crate::serializer::Compact;
+    use crate::{Buffered, Serialized};
+
+    fn made(path: &Path, memory_bytes: u64) -> Result<KvStore> {
+        KvStore::create(path, memory_bytes, &Budget::new(1 << 30, 0))
+    }
+
+    #[test]
+    fn it_conforms_with_little_memory() {
+        let (folder, budget) = (tempfile::tempdir().unwrap(), Budget::new(1 << 30, 0));
+        let mut number = 0;
+        let mut make = || {
+            number += 1;
+            let store = KvStore::create(&folder.path().join(number.to_string()), 1 << 16, &budget)?;
+            Buffered::new(store, 1 << 20, &budget)
+        };
+        check_records(&mut make).unwrap();
+        check_vertices(&mut || Ok(Serialized::new(make()?, Compact))).unwrap();
+        check_id_types(Serialized::new(make().unwrap(), Compact)).unwrap();
+    }
+
+    #[test]
+    fn keys_of_any_length_are_kept_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = made(folder.path(), 1 << 20).unwrap();
+        let keys: Vec<Vec<u8>> =
+            [0, 1, 9, 509, 510, 511, 512, 5000, 70_000].iter().map(|len| vec![7; *len]).collect();
+        let pairs: Vec<Pair<'_>> = keys.iter().map(|key| (key.as_slice(), &key[..])).collect();
+        assert_eq!(store.load(&pairs).unwrap(), 0);
+        assert_eq!(store.load(&pairs).unwrap(), keys.len() as u64);
+        let mut seen = 0;
+        let wanted: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+        store
+            .get_many(&wanted, &mut |place, record| {
+                assert_eq!(record, wanted[place]);
+                seen += 1;
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(seen, keys.len());
+        let mut scanned = Vec::new();
+        store.begin_scan().unwrap();
+        while store
+            .next_batch(&mut |key, record| scanned.push((key.to_vec(), record.to_vec())))
+            .unwrap()
+        {}
+        scanned.sort_by_key(|(key, _)| key.len());
+        assert_eq!(scanned, keys.iter().cloned().zip(keys.clone()).collect::<Vec<_>>());
+        store.remove_many(&wanted[3..]).unwrap();
+        assert_eq!(store.count().unwrap(), 3);
+    }
+
+    #[test]
+    fn a_checksum_of_another_key_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = made(folder.path(), 1 << 20).unwrap();
+        let (one, other) = (vec![1; 600], vec![2; 600]);
+        let mut buffer = Vec::new();
+        let mut own = Vec::new();
+        write_key(&one, &mut own);
+        let mut txn = store.env.write_txn().unwrap();
+        store.tree.put(&mut txn, &own, stored(&other, b"r", &mut buffer)).unwrap();
+        txn.commit().unwrap();
+        for refused in [
+            store.get_many(&[&one], &mut |_, _| Ok(())).unwrap_err(),
+            store.put_many(&[(&one, b"x")]).unwrap_err(),
+            store.load(&[(&one, b"x")]).unwrap_err(),
+            store.remove_many(&[&one]).unwrap_err(),
+        ] {
+            assert_eq!(refused.kind(), ErrorKind::Usage);
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn pages_of_the_file_are_given_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = made(folder.path(), 4 << 20).unwrap();
+        let record = [5; 500];
+        let keys: Vec<Vec<u8>> = (0..80_000_u64)
+            .map(|id| {
+                let mut key = Vec::new();
+                crate::field::write_varint(id, &mut key);
+                key
+            })
+            .collect();
+        let most = |store: &mut KvStore| {
+            let mut most = 0;
+            for part in keys.chunks(BATCH_RECORDS) {
+                let pairs: Vec<Pair<'_>> =
+                    part.iter().map(|key| (key.as_slice(), &record[..])).collect();
+                store.put_many(&pairs).unwrap();
+                let wanted: Vec<&[u8]> = part.iter().map(Vec::as_slice).collect();
+                store.get_many(&wanted, &mut |_, _| Ok(())).unwrap();
+                most = most.max(memory::resident_bytes().unwrap());
+            }
+            most
+        };
+        let before = memory::resident_bytes().unwrap();
+        store.ceiling_bytes = u64::MAX;
+        let unlimited = most(&mut store);
+        assert!(store.disk_bytes().unwrap() > 40 << 20);
+        assert!(unlimited > before + (35 << 20), "the file is not mapped");
+        store.ceiling_bytes = before;
+        let limited = most(&mut store);
+        // Other tests of this process take memory too.
+        assert!(limited < before + (20 << 20), "{limited} bytes were in memory");
+    }
+
+    #[test]
+    fn records_of_another_run_and_a_budget_that_is_too_small_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = made(folder.path(), 1 << 20).unwrap();
+        store.put_many(&[(b"a", b"1")]).unwrap();
+        drop(store);
+        assert_eq!(made(folder.path(), 1 << 20).unwrap_err().kind(), ErrorKind::Usage);
+        let budget = Budget::new(1 << 20, 0);
+        let refused = KvStore::create(&folder.path().join("x"), 1 << 24, &budget).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Budget);
+    }
+}

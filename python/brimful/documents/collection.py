@@ -1,0 +1,122 @@
+"""The interface of a collection of documents, and the opening of one by its URL.
+
+Invariant: documents are read in the order of their keys, each once. A call that is repeated after
+a lost connection has the same effect twice as once.
+"""
+
+from __future__ import annotations
+
+import abc
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, ClassVar, Self
+
+from brimful.io.redaction import redacted_word
+from brimful.stores.base import Opening
+
+
+@dataclass(frozen=True)
+class Updated:
+    """The number of documents that an update reached, and the ids that no document has."""
+
+    documents: int
+    missing: list[Any]
+
+
+class Documents(abc.ABC):
+    """The documents of a collection or class."""
+
+    #: The field that identifies a document.
+    key: ClassVar[str]
+    #: The classes of values that are string ids; `str` makes an id of them.
+    texts: tuple[type, ...]
+    #: Memory that reading takes at most, unless single documents are large.
+    reserve_bytes: ClassVar[int]
+
+    def __init__(self, url: str) -> None:
+        """Keep the name: the URL without user, password and options."""
+        self.name = redacted_word(url).partition("?")[0].replace("***@", "")
+
+    @abc.abstractmethod
+    def read(self, fields: Sequence[str]) -> Iterator[tuple[Any, list[Any]]]:
+        """Yield the key of every document with the values of `fields`; None for a missing one.
+
+        The name of a field within another has dots: `to.id`. Within an array it names a list.
+
+        Raises:
+            InputError: There is no such collection, or it changed while it was read.
+            UsageError, StoreIoError: The server refused, or did not answer.
+        """
+
+    @abc.abstractmethod
+    def is_empty(self) -> bool:
+        """Return whether there are no documents."""
+
+    @abc.abstractmethod
+    def has_field(self, field: str) -> bool:
+        """Return whether a document has the field."""
+
+    @abc.abstractmethod
+    def has_index(self, field: str) -> bool:
+        """Return whether documents are found by this field without reading all of them."""
+
+    @abc.abstractmethod
+    def index_command(self, field: str) -> str:
+        """Return a command that creates an index of the field."""
+
+    @abc.abstractmethod
+    def check_field(self, field: str) -> None:
+        """Refuse a field that cannot be set.
+
+        Raises:
+            UsageError: The database has no such fields, or does not let them change.
+        """
+
+    @abc.abstractmethod
+    def update(
+        self, id_field: str, ids: Sequence[Any], field: str, values: Sequence[Any]
+    ) -> Updated:
+        """Set `field` to a value in every document whose `id_field` is an id of `ids`.
+
+        Raises:
+            InputError: A value of `id_field` is an array.
+            UsageError, StoreIoError: The server refused, or did not answer.
+        """
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Close the connection."""
+
+    def __enter__(self) -> Self:
+        """Return self."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close the connection."""
+        self.close()
+
+
+def open_collection(url: str, stopped: threading.Event) -> Documents:
+    """Connect to the documents at `url`; `stopped` ends a wait for a server that is away.
+
+    Raises:
+        UsageError: The URL has another form, or the server refused user, password or database.
+        MissingPackageError: The driver is not installed.
+        StoreIoError: The server did not answer.
+    """
+    # Each driver is imported only for its own URLs.
+    opening = Opening(url, 0, 0, stopped=stopped)
+    if url.lower().startswith("orientdb:"):
+        from brimful.documents.orientdb import OrientDocuments
+
+        return OrientDocuments(opening)
+    from brimful.documents.mongodb import MongoDocuments
+
+    return MongoDocuments(opening)
