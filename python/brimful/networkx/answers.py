@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from brimful.errors import NotFoundError
 from brimful.io.output import native_batches
-from brimful.result import Result
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from brimful.result import Result
 
 #: Makes an answer of a vertex and its value; None: the vertex has none.
 Reader = Callable[[Any, Any], Any]

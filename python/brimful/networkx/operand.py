@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Set
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 
-from brimful.graph import Graph
 from brimful.io.output import native_batches
 from brimful.networkx.answers import Members, Reader, Values, groups, unchanged
-from brimful.result import Result
+
+if TYPE_CHECKING:
+    from brimful.graph import Graph
+    from brimful.result import Result
 
 
 class Operand:
@@ -232,12 +234,12 @@ def operand(graph: Any) -> Operand:
     """
     if isinstance(graph, Operand):
         return graph
-    if isinstance(graph, Graph):
-        return Operand(graph)
     viewed = viewed_by(graph)
-    if viewed is None:
+    if viewed is not None:
+        return viewed
+    if getattr(graph, "__networkx_backend__", None) != Operand.__networkx_backend__:
         raise TypeError(f"expected a graph of the backend brimful, found {type(graph).__name__}")
-    return viewed
+    return Operand(graph)
 
 
 def viewed_by(graph: Any) -> Operand | None:

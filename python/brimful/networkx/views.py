@@ -11,13 +11,15 @@ from __future__ import annotations
 from collections.abc import ItemsView, Iterator, Mapping
 from functools import cached_property, partial
 from itertools import groupby, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 
-from brimful.graph import Direction
 from brimful.networkx.answers import Items
 from brimful.networkx.operand import Operand
+
+if TYPE_CHECKING:
+    from brimful.graph import Direction
 
 #: Nodes whose edges are read at once where all are iterated over.
 _NODES_AT_ONCE = 4_096
