@@ -94,6 +94,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "sources alone": lambda G, n, **o: nx.multi_source_dijkstra_path_length(
         G, {n(4), n(6)}, cutoff=-1, **o
     ),
+    "walks": lambda G, n, **o: nx.number_of_walks(G, 3, **o),
     "isolates": lambda G, n, **o: nx.isolates(G, **o),
     "number of isolates": lambda G, n, **o: nx.number_of_isolates(G, **o),
     "is_empty": lambda G, n, **o: nx.is_empty(G, **o),
@@ -290,8 +291,9 @@ def test_a_view_of_a_kept_graph_is_pickled_by_its_path(tmp_path: Path) -> None:
 
 def test_answers_read_from_a_result() -> None:
     oracle = made(nx.DiGraph)
-    with bf.Graph.from_networkx(oracle) as graph:
+    with bf.Graph.from_networkx(oracle, budget="100M") as graph:
         ranks = nx.pagerank(graph)
+        assert ranks.result.stats["budget_bytes"] == 100 << 20
         assert not isinstance(ranks, dict) and isinstance(ranks, Mapping)
         assert ranks.result.stats["algorithm"] == "pagerank"
         assert ranks.result.top(1)[0][1] == max(ranks.values())
