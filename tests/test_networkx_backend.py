@@ -9,11 +9,13 @@ from __future__ import annotations
 import copy
 import inspect
 import logging
+import os
 import pickle
 import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Set
+from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,13 @@ from brimful.networkx.interface import BACKEND
 KINDS = [nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph]
 #: Node objects that brimful has no ids for.
 NAMES: list[Any] = ["a", 7, 2.5, ("x", 1), frozenset({3}), -1, "b", b"bytes"]
+
+
+@pytest.fixture(autouse=True)
+def no_warning_of_the_cache() -> Iterator[None]:
+    """NetworkX warns whenever it uses a conversion again."""
+    with nx.config(warnings_to_ignore={"cache"}):
+        yield
 
 
 def made(kind: type[Any], *, weighted: bool = False, loops: bool = True, seed: int = 1) -> Any:
@@ -94,6 +103,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "sources alone": lambda G, n, **o: nx.multi_source_dijkstra_path_length(
         G, {n(4), n(6)}, cutoff=-1, **o
     ),
+    "walks": lambda G, n, **o: nx.number_of_walks(G, 3, **o),
     "isolates": lambda G, n, **o: nx.isolates(G, **o),
     "number of isolates": lambda G, n, **o: nx.number_of_isolates(G, **o),
     "is_empty": lambda G, n, **o: nx.is_empty(G, **o),
@@ -168,7 +178,6 @@ def test_a_graph_of_networkx_answers_the_same(kind: type[Any], weighted: bool) -
     def name_of(node: int) -> Any:
         return (node, "node") if node % 3 else f"node {node}"
 
-    nx.config.warnings_to_ignore.add("cache")
     for name, call in calls(oracle).items():
         expected = call(oracle, name_of)
         answer = call(oracle, name_of, backend="brimful")
@@ -290,8 +299,9 @@ def test_a_view_of_a_kept_graph_is_pickled_by_its_path(tmp_path: Path) -> None:
 
 def test_answers_read_from_a_result() -> None:
     oracle = made(nx.DiGraph)
-    with bf.Graph.from_networkx(oracle) as graph:
+    with bf.Graph.from_networkx(oracle, budget="100M") as graph:
         ranks = nx.pagerank(graph)
+        assert ranks.result.stats["budget_bytes"] == 100 << 20
         assert not isinstance(ranks, dict) and isinstance(ranks, Mapping)
         assert ranks.result.stats["algorithm"] == "pagerank"
         assert ranks.result.top(1)[0][1] == max(ranks.values())
@@ -352,10 +362,11 @@ def test_graphs_without_edges_or_nodes(kind: type[Any]) -> None:
 def test_a_conversion_is_cached_and_keeps_the_budget() -> None:
     graph = made(nx.Graph, weighted=True)
     first = nx.pagerank(graph, backend="brimful")
-    with pytest.warns(UserWarning, match="saved to cache"):
-        nx.config.warnings_to_ignore.discard("cache")
+    with (
+        nx.config(warnings_to_ignore=set()),
+        pytest.warns(UserWarning, match="saved to cache"),
+    ):
         assert nx.pagerank(graph, backend="brimful") == first
-    nx.config.warnings_to_ignore.add("cache")
     graph.add_edge(58, 4)
     assert nx.pagerank(graph, backend="brimful") != first
     graph.add_edge(56, 4)
@@ -429,6 +440,30 @@ def test_other_functions_run_on_a_view_where_a_fallback_is_allowed() -> None:
         with nx.config(fallback_to_nx=True):
             assert nx.betweenness_centrality(graph) == near(nx.betweenness_centrality(oracle))
             assert nx.diameter(nx.ego_graph(graph, 4)) == nx.diameter(nx.ego_graph(oracle, 4))
+
+
+def test_the_environment_sets_the_priority() -> None:
+    code = (
+        "import logging, networkx as nx\n"
+        "logging.basicConfig(level=logging.DEBUG)\n"
+        "with nx.config.backends.brimful(least_edges=1): nx.triangles(nx.karate_club_graph())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"NETWORKX_BACKEND_PRIORITY": "brimful"},
+    )
+    assert "Using backend 'brimful' for call to 'triangles'" in done.stderr
+
+
+def test_the_list_of_functions_is_complete() -> None:
+    for module in set(FUNCTIONS.values()):
+        names = vars(import_module(f"brimful.networkx.functions.{module}")).items()
+        own = {name for name, item in names if hasattr(item, "refusals") and name in vars(nx)}
+        listed = {name for name, home in FUNCTIONS.items() if home == module}
+        assert listed <= own and own - listed <= FUNCTIONS.keys(), module
 
 
 def test_functions_have_the_parameters_of_networkx() -> None:

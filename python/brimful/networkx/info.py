@@ -81,6 +81,7 @@ FUNCTIONS = {
         ),
         "cores": ("core_number",),
         "cluster": ("clustering", "transitivity", "triangles"),
+        "walks": ("number_of_walks",),
         "degrees": (
             "degree_centrality",
             "in_degree_centrality",
