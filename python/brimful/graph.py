@@ -737,10 +737,11 @@ def read(
     Args:
         source_data: A graph directory (opened); an input file (imported beside itself as `<file
             name>.brimful` and kept; imported again when the file changed); a list of files of one
-            graph; a pattern such as `part-*.txt`; a URL such as `s3://bucket/edges.txt.gz`; an
-            object with `__arrow_c_stream__`; or a graph of NetworkX, igraph or SciPy, with the
-            defaults of `from_networkx` and its like. All but the first two go to a temporary
-            directory unless `path` is given.
+            graph; a pattern such as `part-*.txt`; a URL such as `s3://bucket/edges.txt.gz`; one
+            of documents, such as `mongodb://host/database/collection`, whose fields `source` and
+            `target` name; an object with `__arrow_c_stream__`; or a graph of NetworkX, igraph or
+            SciPy, with the defaults of `from_networkx` and its like. All but the first two go to a
+            temporary directory unless `path` is given.
 
     Returns:
         The graph. `Graph.info()` has the columns taken and counts the edges left out.

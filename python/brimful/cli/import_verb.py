@@ -46,7 +46,8 @@ def add_to(verbs: shared.Verbs) -> None:
         "inputs",
         metavar="INPUT",
         nargs="+",
-        help="files, patterns or URLs, also .gz .xz .zst .bz2; - is standard input",
+        help="files, patterns or URLs, also .gz .xz .zst .bz2; documents of a database "
+        "(mongodb://..., orientdb://...); - is standard input",
     )
     parser.add_argument("out", metavar="OUT.brimful", help="the graph directory to make")
     shared.add_options(parser, ImportOptions)

@@ -154,9 +154,9 @@ class ColumnOptions(TypedDict, total=False):
         Column,
         Option(
             "Column of source ids, by name or by number from 1; None: the column that is beyond "
-            "doubt (docs/formats.md).",
+            "doubt (docs/formats.md). A field of documents.",
             help="column of source ids: its name, or its number from 1 (edgelist, csv, tsv, "
-            "parquet); default: the columns that are beyond doubt",
+            "parquet); default: the columns that are beyond doubt; a field of documents",
             metavar="COL",
             check=_column,
         ),

@@ -56,6 +56,7 @@ class BerkeleyStore(Store):
                     cache,
                 )
         self._errors, self._is_deferred = db.DBError, deferred == "1"
+        self._only_new, self._key_exists = db.DB_NOOVERWRITE, db.DBKeyExistError
         self._path = opening.folder / f"{opening.partition:04d}.bdb"
         opening.folder.mkdir(parents=True, exist_ok=True)
         self._tree: Any = db.DB()
@@ -74,13 +75,18 @@ class BerkeleyStore(Store):
 
     def load(self, batch: Sequence[tuple[bytes, bytes]]) -> int:
         """Add records whose keys are new; see `Store.load`."""
-        skipped = 0
-        for key, record in batch:
-            if self._guard(lambda key=key: self._tree.exists(key)):
-                skipped += 1
-            else:
-                self._guard(lambda key=key, record=record: self._tree.put(key, record))
+        skipped = int(self._guard(lambda: self._add(batch)))
         self._written()
+        return skipped
+
+    def _add(self, batch: Sequence[tuple[bytes, bytes]]) -> int:
+        """Add records; return the number of keys that existed."""
+        put, only_new, skipped = self._tree.put, self._only_new, 0
+        for key, record in batch:
+            try:
+                put(key, record, flags=only_new)
+            except self._key_exists:
+                skipped += 1
         return skipped
 
     def get_many(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
