@@ -1,4 +1,4 @@
-"""The interface of a collection of documents, and the opening of one by its URL.
+"""The interface of a collection of documents.
 
 Invariant: documents are read in the order of their keys, each once. A call that is repeated after
 a lost connection has the same effect twice as once.
@@ -7,14 +7,12 @@ a lost connection has the same effect twice as once.
 from __future__ import annotations
 
 import abc
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
 from brimful.io.redaction import redacted_word
-from brimful.stores.base import Opening
 
 
 @dataclass(frozen=True)
@@ -101,22 +99,3 @@ class Documents(abc.ABC):
     ) -> None:
         """Close the connection."""
         self.close()
-
-
-def open_collection(url: str, stopped: threading.Event) -> Documents:
-    """Connect to the documents at `url`; `stopped` ends a wait for a server that is away.
-
-    Raises:
-        UsageError: The URL has another form, or the server refused user, password or database.
-        MissingPackageError: The driver is not installed.
-        StoreIoError: The server did not answer.
-    """
-    # Each driver is imported only for its own URLs.
-    opening = Opening(url, 0, 0, stopped=stopped)
-    if url.lower().startswith("orientdb:"):
-        from brimful.documents.orientdb import OrientDocuments
-
-        return OrientDocuments(opening)
-    from brimful.documents.mongodb import MongoDocuments
-
-    return MongoDocuments(opening)

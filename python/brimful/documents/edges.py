@@ -15,7 +15,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from brimful.documents.collection import Documents, open_collection
+from brimful.documents.collection import Documents
+from brimful.documents.opening import open_collection
 from brimful.errors import InputError, UsageError
 from brimful.options.imports import EdgeColumns
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES, EdgeTable, guarded

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
-from brimful.documents.collection import Documents, open_collection
+from brimful.documents.collection import Documents
+from brimful.documents.opening import open_collection
 from brimful.errors import InputError, UsageError
 
 #: Vertices of one batch.
