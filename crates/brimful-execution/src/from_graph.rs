@@ -16,7 +16,9 @@ use brimful_graph::read::name_cursor::NameCursor;
 use brimful_graph::{Graph, Index};
 use brimful_store::external::TemporaryFolder;
 use brimful_store::{DiskFolder, Folder, Resources};
-use brimful_vertices::{Edges, PartitionOptions, Schemes, Serializer, Stored, VertexStore};
+use brimful_vertices::{
+    CacheMemory, Edges, PartitionOptions, Schemes, Serializer, Stored, VertexStore,
+};
 
 use crate::checkpoint::RunCheckpoints;
 use crate::error::{Error, Result};
@@ -168,12 +170,14 @@ fn open<V: Stored>(
     resources: &Resources,
 ) -> Result<Vec<StoreOf<V>>> {
     let shared = Arc::new(resources.clone());
+    let is_of_store = !options.schemes.place(options.store)?.has_share();
+    let memory = CacheMemory { budget: &resources.budget, partitions, is_of_store };
     let open = |partition| {
         let of_partition =
             PartitionOptions { partition, resources: Arc::clone(&shared), memory_bytes };
         let store = options.schemes.open(options.store, &of_partition, serializer()?)?;
         match options.cache {
-            Some(cache) => cache.shared_by(partitions).over(store, &resources.budget),
+            Some(cache) => cache.over(store, memory),
             None => Ok(store),
         }
     };

@@ -79,7 +79,8 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             return Err(Error::Usage("a threshold must be a number".into()));
         }
         let resources = loading.resources;
-        let Loaded { program, partitioner, parts, duplicates, prior, hubs } = loading.finish()?;
+        let Loaded { program, partitioner, mut parts, duplicates, prior, hubs } =
+            loading.finish()?;
         let (count, workers) = (parts.len() as u64, resources.workers());
         let packets = packet_bytes(workers, parts.len());
         let each = match options.lists {
@@ -88,6 +89,9 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             }
             ListLocation::Disk => LEAST_LISTS,
         };
+        for (store, _) in &mut parts {
+            store.leave_free(LEAST_LISTS * count + packets)?;
+        }
         let memory = resources
             .budget
             .reserve(each * count + packets, "for the lists of vertices that wait")?;

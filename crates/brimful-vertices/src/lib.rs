@@ -34,7 +34,7 @@ pub mod vertex;
 
 pub use bulk::{Buffered, BulkStore};
 pub use bytes::BytesStore;
-pub use cache::{Cache, Lru, Score};
+pub use cache::{Cache, CacheMemory, Lru, Score};
 pub use error::{Error, Result};
 pub use field::Field;
 pub use file::FileStore;

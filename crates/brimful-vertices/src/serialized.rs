@@ -209,6 +209,11 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> VertexStore<V> for Serialized<
         self.records.replace(&self.key, &self.record)
     }
 
+    fn add(&mut self, vertex: &V) -> Result<()> {
+        self.encode(vertex)?;
+        self.records.add(&self.key, &self.record)
+    }
+
     fn lookahead(&self) -> usize {
         self.records.lookahead()
     }
@@ -226,11 +231,22 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> VertexStore<V> for Serialized<
     }
 
     fn for_each(&mut self, borrower: &mut Borrower<'_, V>) -> Result<()> {
+        self.for_each_except(&|_| false, borrower)
+    }
+
+    fn for_each_except(
+        &mut self,
+        is_left_out: &dyn Fn(&V::Id) -> bool,
+        borrower: &mut Borrower<'_, V>,
+    ) -> Result<()> {
         let Self { records, lender, .. } = self;
         let name = lender.serializer.name();
         records.for_each(&mut |key, record, out| {
             let id = read_id(&name, key)?;
-            lender.lend(&id, record, Lent::Whole, borrower, out)
+            match is_left_out(&id) {
+                true => Ok(false),
+                false => lender.lend(&id, record, Lent::Whole, borrower, out),
+            }
         })
     }
 
