@@ -9,6 +9,7 @@ mod edges;
 mod memory;
 mod shards;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use brimful_engine::RunOptions;
@@ -115,10 +116,7 @@ where
     let stores = open(options, partitions, memory_bytes, serializer, resources)?;
     let partitioner = balanced(part.graph, part.vertices, partitions)?;
     let mut loading = Loading::new(program, partitioner, stores, resources)?;
-    let folder = match &execution.scratch {
-        Some(folder) => DiskFolder::new(folder),
-        None => scratch(part.graph),
-    };
+    let folder = scratch_folder(part.graph, execution.scratch.as_deref());
     let execution = ExecutionOptions { scratch: Some(folder.path().into()), ..execution.clone() };
     if let Some(checkpoints) = checkpoints
         && loading.resume(checkpoints, &mut *serializer()?)?
@@ -192,8 +190,12 @@ fn open<V: Stored>(
     Ok(stores)
 }
 
-/// Beside the graph if that is writable, as for runs on shards.
-fn scratch(graph: &Graph) -> DiskFolder {
+/// The folder for scratch files: the `chosen` one, else beside the graph if that is writable, as
+/// for runs on shards.
+pub(crate) fn scratch_folder(graph: &Graph, chosen: Option<&Path>) -> DiskFolder {
+    if let Some(folder) = chosen {
+        return DiskFolder::new(folder);
+    }
     let beside = DiskFolder::new(graph.path());
     if beside.scratch().is_ok() { beside } else { DiskFolder::new(std::env::temp_dir()) }
 }

@@ -178,6 +178,10 @@ pub struct StoreStats {
     pub memory_bytes: u64,
     /// Bytes on disk.
     pub disk_bytes: u64,
+    /// Vertices read from records, and written to them, since the store was opened.
+    pub reads: u64,
+    /// See [`StoreStats::reads`].
+    pub writes: u64,
     /// The caches, the outermost first.
     pub caches: Vec<CacheStats>,
 }
