@@ -1,4 +1,4 @@
-"""`stores`: the thesis's graph in each store of vertices, and what asynchrony saves.
+"""`stores`: the thesis's graph in each store of vertices, caches, and what asynchrony saves.
 
 Run as a module (`GRAPH STORE SERIALIZER SUPERSTEPS`, `GRAPH THREADS`, or `queued SIGNALS MEBIBYTES
 each|combined`) it prints the figures of the example `pagerank_stores`, `signals` or `queued` of
@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench import examples
-from bench.command import Command, brimful
+from bench.command import Command, Record, brimful
 from bench.session import Series, Session
-from bench.table import MIB, Table, figure, ratio, target
+from bench.table import MIB, Table, figure, peak, ratio, target
 
 #: `bytes` is to be so many times smaller than live objects, and may take so many times as long.
 _SMALLER, _LOAD, _PAGERANK = 2.5, 1.3, 1.5
@@ -38,6 +38,18 @@ _ASYNCHRONOUS = (
     ("sssp", ("--source", "0", "--weighted")),
     ("connected_components", ("--param", "method=propagation")),
 )
+#: What runs with caches, and its options.
+_CACHED = (
+    ("pagerank", ("--max-supersteps", "5", "--tolerance", "0")),
+    ("sssp", ("--source", "0")),
+)
+_POLICIES = ("lru", "score")
+#: Sizes of caches, in percent of the vertices.
+_PERCENT = (1, 10, 50, 100)
+#: A cache is to save time where it serves more than this part of all loans.
+_HIT_RATIO = 0.5
+#: The hard limit of runs on vertices on disk, and the budget in it.
+_LIMIT, _BUDGET = 500 * MIB, "450M"
 #: The thesis's tables 4.3 and 4.4, for one million such vertices on its machine of 2011.
 _THESIS = (
     "the thesis (2011, JVM): live objects 618 bytes a vertex, loaded in 15.7 s; serialized in "
@@ -46,12 +58,16 @@ _THESIS = (
 
 
 def tables(session: Session) -> Iterator[Table]:
-    """Yield tables of the stores, of signals in both modes, and of those that wait."""
+    """Yield tables of stores, caches, a hard limit, signals in both modes, and those that wait."""
     examples.build("brimful-execution", "pagerank_stores", "signals", "queued")
     vertices = session.size.lognormal_vertices
     graph = session.folder / "lognormal-stores.brimful"
     session.made(graph, "generate", "lognormal", graph, "--vertices", str(vertices))
     yield _stores(session, graph, vertices)
+    for name, options in _CACHED:
+        for store in ("bytes", "file"):
+            yield _caches(session, graph, (vertices, store), (name, options))
+    yield _limited(session, graph, vertices)
     yield _signals(session)
     yield _queued(session)
 
@@ -94,6 +110,78 @@ def _stores(session: Session, graph: Path, vertices: int) -> Table:
         table.ran(figures)
     table.notes.append("file: bytes on disk, in a budget of 1 GiB; the others count memory")
     table.notes.append(_THESIS)
+    return table
+
+
+def _caches(
+    session: Session,
+    graph: Path,
+    place: tuple[int, str],
+    algorithm: tuple[str, tuple[str, ...]],
+) -> Table:
+    """Return a table of one algorithm with caches of all sizes, measured in turns."""
+    (vertices, store), (name, options) = place, algorithm
+    url = f"file:{session.folder / 'cached-vertices'}" if store == "file" else store
+    words = ("run", name, str(graph), *options, "--store", url, "--threads", "1")
+    sizes = [
+        (f"{policy}:{max(1, vertices * percent // 100)}", percent)
+        for policy in _POLICIES
+        for percent in _PERCENT
+    ]
+    series = session.measure(
+        brimful(*words), *(brimful(*words, "--cache", cache) for cache, _ in sizes)
+    )
+    table = Table(
+        f"stores: {name} on {store}, {vertices:,} log-normal vertices, caches",
+        "f64; one thread; native records",
+        ("cache", "% of vertices", "hit ratio", "written", "load s", "run s", "/ none", "target"),
+    )
+    none = series[0].median(_whole)
+    for (cache, percent), figures in zip((("none", 0), *sizes), series, strict=True):
+        hits = figures.median(lambda record: (record["cache"] or {"hit_ratio": 0})["hit_ratio"])
+        whole, goal = figures.median(_whole), "-"
+        if hits and none and whole and hits > _HIT_RATIO:
+            goal = target(session.size, none / whole, 1, "x faster", at_least=True)
+        table.row(
+            cache,
+            f"{percent}",
+            "-" if hits is None else f"{hits:.2f}",
+            figure(figures, lambda record: (record["cache"] or {"written": 0})["written"], 0),
+            figure(figures, lambda record: record["phases"]["load"]),
+            figure(figures, lambda record: record["phases"]["supersteps"]),
+            ratio(whole, none),
+            goal,
+        )
+        table.ran(figures)
+    table.notes.append("/ none: load and run together, divided by those without a cache")
+    return table
+
+
+def _whole(record: Record) -> float:
+    return float(record["phases"]["load"] + record["phases"]["supersteps"])
+
+
+def _limited(session: Session, graph: Path, vertices: int) -> Table:
+    """Return a table of vertices on disk in a hard limit."""
+    table = Table(
+        f"stores: {vertices:,} log-normal vertices on file, hard limit {_LIMIT // MIB} MiB",
+        "f64; two threads; compact records",
+        ("algorithm", "supersteps", "seconds", "superstep s", "peak / budget, MiB", "disk, MiB"),
+    )
+    url = f"file:{session.folder / 'limited-vertices'}"
+    common = ("--store", url, "--serializer", "compact", "--threads", "2", "--budget", _BUDGET)
+    for name, options in _CACHED:
+        words = ("run", name, str(graph), *options, *common)
+        [series] = session.measure(brimful(*words, limit_bytes=_LIMIT))
+        table.row(
+            name,
+            figure(series, "supersteps", 0),
+            figure(series, "seconds"),
+            figure(series, "superstep_median"),
+            peak(series),
+            figure(series, lambda record: record["store_figures"]["disk_bytes"] / MIB, 0),
+        )
+        table.ran(series)
     return table
 
 

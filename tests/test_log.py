@@ -96,6 +96,27 @@ def test_the_log_of_a_run_in_a_store_adds_up(rmat: Path, tmp_path: Path) -> None
     assert 0 < written <= figures["bytes_written"]
 
 
+def test_the_supersteps_of_a_store_add_up(rmat: Path, tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    store = ["--store", "bytes", "--cache", "lru:1000", "--threads", 2]
+    arguments = ["run", "pagerank", rmat, *store, "--max-supersteps", 4, "--tolerance", 0]
+    figures = succeed(*arguments, "--json", "--quiet", "--log", log).figures
+    steps, done = named(events(log.read_text()), "store superstep"), figures["store_figures"]
+    names = set(done["supersteps"][0])
+    assert [{name: step[name] for name in names} for step in steps] == done["supersteps"]
+    assert [step["superstep"] for step in steps] == [1, 2, 3, 4]
+    assert sum(step["messages"] for step in steps) == figures["signals"]
+    assert sum(step["spills"] for step in steps) == done["spills"]
+    # In each superstep every vertex signals and collects: the cached ones from the cache alone.
+    for step in steps:
+        assert step["cache_hits"] == 2 * 1000
+        assert step["vertex_reads"] == step["cache_misses"] == 2 * (figures["vertices"] - 1000)
+        assert 0 < step["vertex_writes"] <= figures["vertices"] - 1000
+        assert 0 < step["memory_bytes"] <= figures["budget_bytes"]
+    seconds = sum(step["signal_seconds"] + step["collect_seconds"] for step in steps)
+    assert 0 < seconds <= figures["superstep_total"]
+
+
 def test_bytes_of_a_run_by_what_they_are(rmat: Path) -> None:
     options = ["--max-supersteps", 3, "--tolerance", 0, "--json", "--quiet"]
     figures = succeed("run", "pagerank", rmat, *options).figures

@@ -3,7 +3,7 @@
 //!
 //! `giraph LAYOUT VERTICES EDGES combined|each [SUPERSTEPS]`. As in Giraph's `PageRankBenchmark`, a
 //! vertex has a 64-bit id, a 64-bit float and EDGES edges to random vertices, each with a 32-bit
-//! float. Messages are 64-bit floats and go through mailboxes as bytes in all layouts, combined on
+//! float; there is one in each of as many ranges of ids, so that they ascend as those of a graph. Messages are 64-bit floats and go through mailboxes as bytes in all layouts, combined on
 //! arrival or separate. Layouts: `boxed` (an object for every id, number and edge, as on the JVM;
 //! loaded only), `objects` (live vertices of Rust), `native` and `compact` (bytes, by the two
 //! serializers). Drawing edges is part of loading, as in Giraph, and is also measured separately.
@@ -76,12 +76,14 @@ struct Boxed {
 /// The edges of vertex `id`, drawn by SplitMix64 with a seed from the id.
 fn edges(id: u64, vertices: u64, count: u64) -> impl Iterator<Item = (u64, f32)> {
     let mut seed = id.wrapping_mul(0xD134_2543_DE82_EF95);
-    (0..count).map(move |_| {
+    (0..count).map(move |edge| {
         seed = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let z = (seed ^ seed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
         let bits = z ^ z >> 31;
-        (((u128::from(bits) * u128::from(vertices)) >> 64) as u64, (bits & 0xFFFF) as f32)
+        let (first, end) = (edge * vertices / count, (edge + 1) * vertices / count);
+        let target = first + ((u128::from(bits) * u128::from(end - first)) >> 64) as u64;
+        (target, (bits & 0xFFFF) as f32)
     })
 }
 

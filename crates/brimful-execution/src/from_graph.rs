@@ -9,6 +9,7 @@ mod edges;
 mod memory;
 mod shards;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use brimful_engine::RunOptions;
@@ -16,7 +17,9 @@ use brimful_graph::read::name_cursor::NameCursor;
 use brimful_graph::{Graph, Index};
 use brimful_store::external::TemporaryFolder;
 use brimful_store::{DiskFolder, Folder, Resources};
-use brimful_vertices::{Edges, PartitionOptions, Schemes, Serializer, Stored, VertexStore};
+use brimful_vertices::{
+    CacheMemory, Edges, PartitionOptions, Schemes, Serializer, Stored, VertexStore,
+};
 
 use crate::checkpoint::RunCheckpoints;
 use crate::error::{Error, Result};
@@ -113,10 +116,7 @@ where
     let stores = open(options, partitions, memory_bytes, serializer, resources)?;
     let partitioner = balanced(part.graph, part.vertices, partitions)?;
     let mut loading = Loading::new(program, partitioner, stores, resources)?;
-    let folder = match &execution.scratch {
-        Some(folder) => DiskFolder::new(folder),
-        None => scratch(part.graph),
-    };
+    let folder = scratch_folder(part.graph, execution.scratch.as_deref());
     let execution = ExecutionOptions { scratch: Some(folder.path().into()), ..execution.clone() };
     if let Some(checkpoints) = checkpoints
         && loading.resume(checkpoints, &mut *serializer()?)?
@@ -168,12 +168,14 @@ fn open<V: Stored>(
     resources: &Resources,
 ) -> Result<Vec<StoreOf<V>>> {
     let shared = Arc::new(resources.clone());
+    let is_of_store = !options.schemes.place(options.store)?.has_share();
+    let memory = CacheMemory { budget: &resources.budget, partitions, is_of_store };
     let open = |partition| {
         let of_partition =
             PartitionOptions { partition, resources: Arc::clone(&shared), memory_bytes };
         let store = options.schemes.open(options.store, &of_partition, serializer()?)?;
         match options.cache {
-            Some(cache) => cache.shared_by(partitions).over(store, &resources.budget),
+            Some(cache) => cache.over(store, memory),
             None => Ok(store),
         }
     };
@@ -188,8 +190,12 @@ fn open<V: Stored>(
     Ok(stores)
 }
 
-/// Beside the graph if that is writable, as for runs on shards.
-fn scratch(graph: &Graph) -> DiskFolder {
+/// The folder for scratch files: the `chosen` one, else beside the graph if that is writable, as
+/// for runs on shards.
+pub(crate) fn scratch_folder(graph: &Graph, chosen: Option<&Path>) -> DiskFolder {
+    if let Some(folder) = chosen {
+        return DiskFolder::new(folder);
+    }
     let beside = DiskFolder::new(graph.path());
     if beside.scratch().is_ok() { beside } else { DiskFolder::new(std::env::temp_dir()) }
 }

@@ -86,4 +86,4 @@ pub use options::{ExecutionOptions, ListLocation, RunLimits, RunMode, Scheduler}
 pub use partitioner::Partitioner;
 pub use program::{COLLECT_THRESHOLD, Delivery, SIGNAL_THRESHOLD, VertexOf, VertexProgram};
 pub use run::Execution;
-pub use stats::ExecutionStats;
+pub use stats::{ExecutionStats, SuperstepFigures};

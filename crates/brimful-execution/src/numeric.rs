@@ -28,14 +28,15 @@ use brimful_engine::supersteps::{Supersteps, build_missing, moved, run_superstep
 use brimful_engine::{Output, Program, Reason, RunOptions};
 use brimful_graph::{Graph, Index};
 use brimful_store::scratch::ScratchArray;
-use brimful_store::{Error as StoreError, Resources};
+use brimful_store::{Content, Error as StoreError, Reservation, Resources};
 use brimful_vertices::Place;
 use brimful_vertices::serializer::named;
+use bytemuck::Pod;
 
 use crate::error::{Error, Result};
 use crate::from_graph::{
     EdgeData, GraphPart, StoreOf, StoreOptions, Tagged, by_external_id, load, of_one_run,
-    partitions_of,
+    partitions_of, scratch_folder,
 };
 use crate::numeric::attributes::Attributes;
 use crate::numeric::checkpoint::{NumericCheckpoints, PriorNumericRun};
@@ -63,8 +64,7 @@ pub struct NumericOptions<'s> {
     pub run: RunOptions,
 }
 
-/// Runs `program` on `graph` until it converges or a limit is reached. Returns the states of all
-/// vertices in memory.
+/// Runs `program` on `graph` until it converges or a limit is reached.
 ///
 /// # Errors
 /// [`Error::Usage`] for options that the program, the graph or the store does not support, such as
@@ -124,9 +124,8 @@ fn run_in<P: Program>(
     let checkpoints = options.run.checkpoints.as_ref().map(open).transpose()?;
     let index_seconds = build_missing(graph, program.indexes(), resources)?;
     let moved_before = moved(graph, resources);
-    let bytes = (graph.connected() as usize * size_of::<P::State>()) as u64;
-    let _result = resources.budget.reserve(bytes, "for the result")?;
-    let mut typed = Typed::new(program, (graph.vertices(), graph.connected()), resources.workers());
+    let (states, _memory) = room_for_result(graph, options, resources)?;
+    let mut typed = Typed::new(program, graph.vertices(), states, resources.workers());
     let facts = typed.facts();
     // An undirected graph is its own reverse, and has one index.
     let is_tagged = graph.description().directed && facts.indexes.len() > 1;
@@ -146,11 +145,25 @@ fn run_in<P: Program>(
         threads: resources.workers(),
         resumed_from: done.prior.resumed_from,
     };
-    let window = 1 << graph.description().interval_bits;
-    let states = ScratchArray::of(typed.states, window);
-    let output =
-        Output { states, isolated: typed.isolated, aggregate: typed.globals.aggregate, stats };
-    Ok((output, done.stats))
+    let Typed { states, isolated, globals, .. } = typed;
+    Ok((Output { states, isolated, aggregate: globals.aggregate, stats }, done.stats))
+}
+
+/// An array for the states of all vertices with edges, and its memory. It is on disk if the
+/// vertices are.
+fn room_for_result<T: Pod + Send>(
+    graph: &Graph,
+    options: &NumericOptions<'_>,
+    resources: &Resources,
+) -> Result<(ScratchArray<T>, Option<Reservation>)> {
+    let (len, window) = (graph.connected() as usize, 1 << graph.description().interval_bits);
+    if options.stores.schemes.place(options.stores.store)?.has_share() {
+        let folder = scratch_folder(graph, options.run.scratch.as_deref());
+        let states = ScratchArray::paged(len, window, &folder, &resources.job)?;
+        return Ok((states.counted_as(Content::States), None));
+    }
+    let memory = resources.budget.reserve((len * size_of::<T>()) as u64, "for the result")?;
+    Ok((ScratchArray::resident(len, window), Some(memory)))
 }
 
 /// The approximate smallest budget of a run, in bytes beyond those of the process.
@@ -321,7 +334,7 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
             let attributes = attributes.of(graph, id)?;
             let vertex = match checkpoints.as_ref().and_then(|saved| saved.is_due(id)) {
                 None => loading.program().first(id, attributes, edges),
-                Some(is_due) => loading.program().again(id, attributes.0, is_due, edges),
+                Some(is_due) => loading.program().again(id, attributes.0, is_due, edges)?,
             };
             loading.add_vertex(vertex)
         };
@@ -417,8 +430,7 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
     fn finish(mut self, reason: Reason) -> Result<Done> {
         let seconds = self.begin.elapsed().as_secs_f64();
         self.execution.for_each_by(|numeric, vertex| {
-            numeric.program.keep(*vertex.id(), vertex.state.state());
-            Ok(())
+            Ok(numeric.program.keep(*vertex.id(), vertex.state.state())?)
         })?;
         let checkpoints = self.checkpoints.map(NumericCheckpoints::finish).transpose()?;
         let load_seconds = (self.loaded - self.begin).as_secs_f64();

@@ -20,7 +20,7 @@ use crate::loading::{Loaded, Loading};
 use crate::options::{ExecutionOptions, ListLocation, RunLimits, RunMode, Scheduler};
 use crate::partitioner::{Partitioner, assign};
 use crate::program::{COLLECT_THRESHOLD, SIGNAL_THRESHOLD, VertexOf, VertexProgram};
-use crate::stats::ExecutionStats;
+use crate::stats::{ExecutionStats, SuperstepFigures};
 use crate::worker::{Announced, Worker};
 use crate::{asynchronous, synchronous};
 
@@ -62,6 +62,7 @@ pub struct Execution<'r, P: VertexProgram, S> {
     supersteps: u64,
     reason: Option<Reason>,
     seconds: f64,
+    by_superstep: Vec<SuperstepFigures>,
 }
 
 impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
@@ -80,7 +81,8 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             return Err(Error::Usage("a threshold must be a number".into()));
         }
         let resources = loading.resources;
-        let Loaded { program, partitioner, parts, duplicates, prior, hubs } = loading.finish()?;
+        let Loaded { program, partitioner, mut parts, duplicates, prior, hubs } =
+            loading.finish()?;
         let (count, workers) = (parts.len() as u64, resources.workers());
         let packets = packet_bytes(workers, parts.len());
         let each = match options.lists {
@@ -89,6 +91,9 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             }
             ListLocation::Disk => LEAST_LISTS,
         };
+        for (store, _) in &mut parts {
+            store.leave_free(LEAST_LISTS * count + packets)?;
+        }
         let memory = resources
             .budget
             .reserve(each * count + packets, "for the lists of vertices that wait")?;
@@ -136,6 +141,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             prior,
             reason: None,
             seconds: 0.0,
+            by_superstep: Vec::new(),
         })
     }
 
@@ -230,9 +236,25 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     /// As [`Execution::run`].
     pub fn superstep(&mut self) -> Result<bool> {
         self.resources.job.begin(format!("superstep {}", self.supersteps + 1), 0);
+        let (before, begin) = (self.totals()?, Instant::now());
         self.phase(None, synchronous::signal)?;
+        let signalled = Instant::now();
         self.phase(None, synchronous::collect)?;
+        let collect_seconds = signalled.elapsed().as_secs_f64();
         self.supersteps += 1;
+        let budget = &self.resources.budget;
+        let figures = SuperstepFigures {
+            superstep: self.supersteps,
+            signal_seconds: (signalled - begin).as_secs_f64(),
+            collect_seconds,
+            memory_bytes: budget.limit() - budget.free(),
+            ..SuperstepFigures::default()
+        };
+        let figures = figures.between(&before, &self.totals()?);
+        figures.log();
+        if self.by_superstep.len() < SuperstepFigures::MOST {
+            self.by_superstep.push(figures);
+        }
         let mut is_due = self.program.is_full();
         for worker in self.workers() {
             is_due |= worker.context.is_any_due()?;
@@ -357,6 +379,12 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     /// # Errors
     /// Those of the stores.
     pub fn stats(&mut self) -> Result<ExecutionStats> {
+        let totals = self.totals()?;
+        Ok(ExecutionStats { by_superstep: self.by_superstep.clone(), ..totals })
+    }
+
+    /// [`Execution::stats`] without those of single supersteps.
+    fn totals(&mut self) -> Result<ExecutionStats> {
         let mut stats = ExecutionStats {
             supersteps: self.supersteps,
             reason: self.reason,

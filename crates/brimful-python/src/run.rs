@@ -9,7 +9,7 @@ use brimful::engine::checkpoint::{self};
 use brimful::engine::result::stats::Traversal;
 use brimful::engine::result::table::{Top, Value};
 use brimful::engine::{ResultTable, Stats};
-use brimful::execution::{self, ListLocation};
+use brimful::execution::{self, ListLocation, SuperstepFigures};
 use brimful::graph::read::lookup::Lookup;
 use brimful::store::memory::peak_resident_bytes;
 use brimful::vertices::Schemes;
@@ -195,6 +195,10 @@ pub(crate) fn store_figures(
         cache.set_item("written", used.written)?;
     }
     if let Some(figures) = figures {
+        let by_superstep = PyList::empty(out.py());
+        for one in &figures.by_superstep {
+            by_superstep.append(superstep_of_store(out.py(), one)?)?;
+        }
         let counts = [
             ("memory_bytes", figures.store_memory_bytes),
             ("disk_bytes", figures.store_disk_bytes),
@@ -203,8 +207,11 @@ pub(crate) fn store_figures(
             ("signals_combined", figures.signals_combined),
             ("spills", figures.spills),
             ("spilled_bytes", figures.spilled_bytes),
+            ("vertices_read", figures.vertices_read),
+            ("vertices_written", figures.vertices_written),
         ];
         counts.into_iter().try_for_each(|(name, count)| done.set_item(name, count))?;
+        done.set_item("supersteps", by_superstep)?;
     }
     let lists = figures.map(|_| store.lists.as_deref().unwrap_or(ListLocation::default().name()));
     out.set_item("store", &store.url)?;
@@ -213,6 +220,24 @@ pub(crate) fn store_figures(
     out.set_item("lists", lists)?;
     out.set_item("scheduler", &store.scheduler)?;
     out.set_item("store_figures", (!done.is_empty()).then_some(done))
+}
+
+fn superstep_of_store<'py>(
+    py: Python<'py>,
+    figures: &SuperstepFigures,
+) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    out.set_item("superstep", figures.superstep)?;
+    out.set_item("signal_seconds", figures.signal_seconds)?;
+    out.set_item("collect_seconds", figures.collect_seconds)?;
+    out.set_item("memory_bytes", figures.memory_bytes)?;
+    out.set_item("vertex_reads", figures.vertex_reads)?;
+    out.set_item("vertex_writes", figures.vertex_writes)?;
+    out.set_item("cache_hits", figures.cache_hits)?;
+    out.set_item("cache_misses", figures.cache_misses)?;
+    out.set_item("messages", figures.messages)?;
+    out.set_item("spills", figures.spills)?;
+    Ok(out)
 }
 
 fn superstep_figures(out: &Bound<'_, PyDict>, stats: &Stats) -> PyResult<()> {

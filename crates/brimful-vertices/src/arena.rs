@@ -274,12 +274,14 @@ impl Arena {
             return Ok(index);
         }
         match self.new_block(needed, closed) {
-            Err(refused) => {
-                // At the limit of memory, a small gain is enough.
-                let index = self.emptiest(needed, 64, closed).ok_or(refused)?;
-                self.push_together(index, moved);
-                Ok(index)
-            }
+            // At the limit of memory, a small gain or a small block is enough.
+            Err(refused) => match self.emptiest(needed, 64, closed) {
+                Some(index) => {
+                    self.push_together(index, moved);
+                    Ok(index)
+                }
+                None => self.block_of(needed, closed).map_err(|_| refused),
+            },
             made => made,
         }
     }

@@ -212,6 +212,11 @@ impl<B: BulkStore> RecordStore for Buffered<B> {
         self.change(key, Some(record))
     }
 
+    fn add(&mut self, key: &[u8], record: &[u8]) -> Result<()> {
+        self.len += 1;
+        self.change(key, Some(record))
+    }
+
     fn remove(&mut self, key: &[u8]) -> Result<bool> {
         let is_there = self.find(key)?;
         if is_there {

@@ -35,8 +35,8 @@ impl BytesStore {
         self.index.find(hash, is_it).map(Position::from_bits)
     }
 
-    /// Adds a record whose key is new.
-    fn add(&mut self, hash: u64, key: &[u8], record: &[u8]) -> Result<()> {
+    /// Adds a record whose key, with this hash, is new.
+    fn add_hashed(&mut self, hash: u64, key: &[u8], record: &[u8]) -> Result<()> {
         self.reserve(1)?;
         let Self { arena, index } = self;
         let position = arena.add((key, record), 0, &NO_BLOCKS, &mut |key, from, to| {
@@ -85,15 +85,19 @@ impl RecordStore for BytesStore {
         let hash = checksum(key);
         match self.find(hash, key) {
             Some(position) => self.replace(position, record, &NO_BLOCKS),
-            None => self.add(hash, key, record),
+            None => self.add_hashed(hash, key, record),
         }
+    }
+
+    fn add(&mut self, key: &[u8], record: &[u8]) -> Result<()> {
+        self.add_hashed(checksum(key), key, record)
     }
 
     fn insert(&mut self, key: &[u8], record: &[u8]) -> Result<bool> {
         let hash = checksum(key);
         let is_new = self.find(hash, key).is_none();
         if is_new {
-            self.add(hash, key, record)?;
+            self.add_hashed(hash, key, record)?;
         }
         Ok(is_new)
     }

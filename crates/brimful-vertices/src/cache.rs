@@ -4,9 +4,13 @@
 //! below the average score at once. (*Making Signal/Collect Scale*, section 3.4. Its LRU cache
 //! admitted no vertices on reads, and its score cache lost updates.)
 //!
-//! Invariants: every cached vertex is in the store below; the cached one is newer if it is dirty,
-//! else the same. A vertex is evicted only after it was written, so that an error of writing loses
-//! nothing.
+//! Loading fills the cache with vertices that are not written below before they are evicted.
+//! Scans, and loans without edges, of vertices that are not cached admit none: a pass over all
+//! vertices would else evict each one shortly before its next use.
+//!
+//! Invariants: a cached vertex that is not new is in the store below, with the same contents if it
+//! is clean. A vertex is evicted only after it was written, so that an error of writing loses
+//! nothing. A cache that cannot have its memory passes loans on to the store below.
 
 mod choice;
 mod lru;
@@ -20,7 +24,7 @@ use brimful_store::Budget;
 pub use choice::Choice;
 pub use lru::Lru;
 pub use score::Score;
-use shelf::Shelf;
+use shelf::{Kept, Shelf};
 
 use crate::error::{Error, Result};
 use crate::field::Field;
@@ -41,29 +45,52 @@ pub trait EvictionPolicy: Send {
     fn choose(&mut self, out: &mut Vec<usize>);
 }
 
+/// The memory of a cache.
+#[derive(Debug, Clone, Copy)]
+pub struct CacheMemory<'b> {
+    /// The budget.
+    pub budget: &'b Arc<Budget>,
+    /// Number of caches that share it.
+    pub partitions: usize,
+    /// True if the store below takes memory of this budget for each vertex that it gets.
+    pub is_of_store: bool,
+}
+
 /// A cache of at most `capacity` vertices over a store.
 #[derive(Debug)]
 pub struct Cache<T, V, P> {
     store: T,
     shelf: Shelf<V, P>,
     capacity: usize,
+    budget: Arc<Budget>,
+    /// Bytes of the budget that a cache leaves free while it is loaded.
+    spared: u64,
     /// Slots that are being evicted.
     leaving: Vec<usize>,
     stats: CacheStats,
 }
 
 impl<T: VertexStore<V>, V: Stored, P: EvictionPolicy> Cache<T, V, P> {
-    /// An empty cache over `store` of at most `capacity` vertices, or fewer if `budget` is short.
+    /// An empty cache over `store` of at most `capacity` vertices; fewer if they take more than
+    /// half of its memory, or this runs short.
     ///
     /// # Errors
     /// [`Error::Usage`] for a capacity of 0.
-    pub fn new(store: T, capacity: usize, policy: P, budget: &Arc<Budget>) -> Result<Self> {
+    pub fn new(store: T, capacity: usize, policy: P, memory: CacheMemory<'_>) -> Result<Self> {
         if capacity == 0 {
             let what = "the cache size must be at least 1";
             return Err(Error::Usage(what.to_owned()));
         }
-        let shelf = Shelf::new(policy, budget)?;
-        Ok(Self { store, shelf, capacity, leaving: Vec::new(), stats: CacheStats::default() })
+        let free = memory.budget.free() / memory.partitions.max(1) as u64;
+        Ok(Self {
+            store,
+            shelf: Shelf::new(policy, memory, free / 2)?,
+            capacity,
+            budget: Arc::clone(memory.budget),
+            spared: free / 8,
+            leaving: Vec::new(),
+            stats: CacheStats::default(),
+        })
     }
 
     /// True if the vertex is cached.
@@ -72,13 +99,16 @@ impl<T: VertexStore<V>, V: Stored, P: EvictionPolicy> Cache<T, V, P> {
         self.shelf.find(id).is_some()
     }
 
-    /// Writes the vertex in `slot`, if it is newer than in the store below.
+    /// Writes the vertex in `slot`, unless it is the same in the store below.
     fn write(&mut self, slot: usize) -> Result<()> {
-        if let Some(vertex) = self.shelf.dirty(slot) {
-            self.store.replace(vertex)?;
-            self.shelf.is_clean(slot);
-            self.stats.written += 1;
+        self.shelf.release_record(slot);
+        match self.shelf.unwritten(slot) {
+            Some((vertex, Kept::New)) => self.store.add(vertex)?,
+            Some((vertex, _)) => self.store.replace(vertex)?,
+            None => return Ok(()),
         }
+        self.shelf.is_clean(slot);
+        self.stats.written += 1;
         Ok(())
     }
 
@@ -100,19 +130,37 @@ impl<T: VertexStore<V>, V: Stored, P: EvictionPolicy> Cache<T, V, P> {
         Ok(())
     }
 
-    /// Caches a vertex that is in the store below; returns its slot.
-    fn admit(&mut self, vertex: V) -> Result<usize> {
+    /// Caches a vertex that is the same in the store below, and returns its slot; `None` if there
+    /// is no memory for it.
+    fn admit(&mut self, vertex: V) -> Result<Option<usize>> {
         if self.shelf.len() >= self.capacity {
             self.evict()?;
         }
         // If the budget is short, the cache stays below its capacity.
-        while let Err(refused) = self.shelf.evict_for(&vertex) {
+        while !self.shelf.reserve_for(&vertex, Kept::Clean)? {
             if self.shelf.len() == 0 {
-                return Err(refused);
+                return Ok(None);
             }
             self.evict()?;
         }
-        Ok(self.shelf.place(vertex))
+        Ok(Some(self.shelf.place(vertex, Kept::Clean)))
+    }
+
+    /// Fills the cache with the first of `vertices`, which the empty store below does not get.
+    /// Returns the number of duplicates, and the first vertex without a place.
+    fn fill(&mut self, vertices: &mut dyn Iterator<Item = V>) -> Result<(u64, Option<V>)> {
+        let mut duplicates = 0;
+        while self.store.is_empty() && self.shelf.len() < self.capacity {
+            let Some(vertex) = vertices.next() else { break };
+            if self.shelf.find(vertex.id()).is_some() {
+                duplicates += 1;
+            } else if self.shelf.reserve_for(&vertex, Kept::New)? {
+                self.shelf.place(vertex, Kept::New);
+            } else {
+                return Ok((duplicates, Some(vertex)));
+            }
+        }
+        Ok((duplicates, None))
     }
 }
 
@@ -125,9 +173,18 @@ impl<T: VertexStore<V>, V: Stored, P: EvictionPolicy> VertexStore<V> for Cache<T
         Ok(true)
     }
 
-    /// Bypasses the cache, whose capacity a bulk load would exceed.
+    /// Fills the cache; the other vertices bypass it.
     fn load(&mut self, vertices: &mut dyn Iterator<Item = V>) -> Result<u64> {
-        self.store.load(vertices)
+        let (mut duplicates, left) = self.fill(vertices)?;
+        self.leave_free(self.spared)?;
+        let Self { store, shelf, .. } = self;
+        let mut others = left.into_iter().chain(vertices).filter(|vertex| {
+            let is_cached = shelf.find(vertex.id()).is_some();
+            duplicates += u64::from(is_cached);
+            !is_cached
+        });
+        let below = store.load(&mut others)?;
+        Ok(duplicates + below)
     }
 
     fn put(&mut self, vertex: &V) -> Result<()> {
@@ -138,7 +195,8 @@ impl<T: VertexStore<V>, V: Stored, P: EvictionPolicy> VertexStore<V> for Cache<T
             }),
             None => {
                 self.store.put(vertex)?;
-                self.admit(vertex.clone()).map(drop)
+                self.admit(vertex.clone())?;
+                Ok(())
             }
         }
     }
@@ -170,23 +228,43 @@ impl<T: VertexStore<V>, V: Stored, P: EvictionPolicy> VertexStore<V> for Cache<T
             return Ok(false);
         };
         self.stats.misses += 1;
-        let slot = self.admit(vertex)?;
-        self.shelf.lend(id, slot, borrower)?;
-        Ok(true)
+        match self.admit(vertex)? {
+            Some(slot) => self.shelf.lend(id, slot, borrower).map(|()| true),
+            None => self.store.lend(id, borrower),
+        }
     }
 
-    /// In the order of the store below, bypassing the cache, which would otherwise end up with the
-    /// last vertices.
+    #[inline]
+    fn lend_without_edges(&mut self, id: &V::Id, borrower: &mut Borrower<'_, V>) -> Result<bool> {
+        if let Some(slot) = self.shelf.find(id) {
+            self.stats.hits += 1;
+            self.shelf.lend(id, slot, borrower)?;
+            return Ok(true);
+        }
+        let is_there = self.store.lend_without_edges(id, borrower)?;
+        self.stats.misses += u64::from(is_there);
+        Ok(is_there)
+    }
+
+    /// The cached vertices, then the others in the order of the store below.
     fn for_each(&mut self, borrower: &mut Borrower<'_, V>) -> Result<()> {
-        self.write_all()?;
-        let Self { store, shelf, .. } = self;
-        store.for_each(&mut |vertex| {
-            let done = borrower(vertex);
-            // The cached copy of a changed vertex is stale.
-            if vertex.is_changed() {
-                shelf.find(vertex.id()).into_iter().for_each(|slot| shelf.clear(slot));
-            }
-            done
+        self.for_each_except(&|_| false, borrower)
+    }
+
+    fn for_each_except(
+        &mut self,
+        is_left_out: &dyn Fn(&V::Id) -> bool,
+        borrower: &mut Borrower<'_, V>,
+    ) -> Result<()> {
+        let Self { store, shelf, stats, .. } = self;
+        stats.hits += shelf.lend_all(is_left_out, borrower)?;
+        if store.is_empty() {
+            return Ok(());
+        }
+        let is_lent = |id: &V::Id| shelf.find(id).is_some() || is_left_out(id);
+        store.for_each_except(&is_lent, &mut |vertex| {
+            stats.misses += 1;
+            borrower(vertex)
         })
     }
 
@@ -200,15 +278,16 @@ impl<T: VertexStore<V>, V: Stored, P: EvictionPolicy> VertexStore<V> for Cache<T
     }
 
     fn remove(&mut self, id: &V::Id) -> Result<bool> {
-        let is_there = self.store.remove(id)?;
-        if let Some(slot) = self.shelf.find(id) {
-            self.shelf.clear(slot);
+        let Some(slot) = self.shelf.find(id) else { return self.store.remove(id) };
+        if !matches!(self.shelf.unwritten(slot), Some((_, Kept::New))) {
+            self.store.remove(id)?;
         }
-        Ok(is_there)
+        self.shelf.clear(slot);
+        Ok(true)
     }
 
     fn len(&self) -> u64 {
-        self.store.len()
+        self.store.len() + self.shelf.new_vertices()
     }
 
     fn sync(&mut self) -> Result<()> {
@@ -216,8 +295,17 @@ impl<T: VertexStore<V>, V: Stored, P: EvictionPolicy> VertexStore<V> for Cache<T
         self.store.sync()
     }
 
+    /// Evicts vertices until the budget has so many free bytes.
+    fn leave_free(&mut self, bytes: u64) -> Result<()> {
+        while self.budget.free() < bytes && self.shelf.len() > 0 {
+            self.evict()?;
+        }
+        self.store.leave_free(bytes)
+    }
+
     fn stats(&self) -> Result<StoreStats> {
         let mut stats = self.store.stats()?;
+        stats.vertices = self.len();
         stats.memory_bytes += self.shelf.bytes();
         stats.caches.insert(0, self.stats);
         Ok(stats)

@@ -4,6 +4,8 @@
 //! stay short. Floats and the elements of arrays are little-endian. Invariant: reading never takes
 //! more memory than the bytes justify, and each value has exactly one encoding.
 
+use crate::packed;
+
 /// A value that can be part of a record or a message.
 pub trait Field: Clone + Send + 'static {
     /// Appends the value to `out`.
@@ -26,11 +28,56 @@ pub trait Field: Clone + Send + 'static {
         Self::read(input)
     }
 
+    /// Appends all of `values`; numbers are packed.
+    fn write_list(values: &[Self], out: &mut Vec<u8>) {
+        write_successive(values, out);
+    }
+
+    /// Appends `count` values from [`Field::write_list`] to `values`. If these bytes cannot justify
+    /// the memory of so many, `None` is returned before it is taken.
+    fn read_list(count: usize, input: &mut &[u8], values: &mut Vec<Self>) -> Option<()> {
+        read_successive(count, input, values)
+    }
+
     /// Heap bytes of the value.
     #[inline]
     fn heap_bytes(&self) -> usize {
         0
     }
+}
+
+/// Appends values, each after the one before.
+pub(crate) fn write_successive<T: Field>(values: &[T], out: &mut Vec<u8>) {
+    let mut previous = None;
+    for value in values {
+        match previous.replace(value) {
+            None => value.write(out),
+            Some(previous) => value.write_after(previous, out),
+        }
+    }
+}
+
+/// Reads values from [`write_successive`].
+pub(crate) fn read_successive<T: Field>(
+    count: usize,
+    input: &mut &[u8],
+    values: &mut Vec<T>,
+) -> Option<()> {
+    // Each takes at least a byte, but for types without any.
+    if size_of::<T>() > 0 && count > input.len() {
+        return None;
+    }
+    values.reserve_exact(count);
+    let mut previous: Option<T> = None;
+    for _ in 0..count {
+        let value = match &previous {
+            None => T::read(input),
+            Some(previous) => T::read_after(previous, input),
+        }?;
+        values.extend(previous.replace(value));
+    }
+    values.extend(previous);
+    Some(())
 }
 
 /// Appends `number`, 7 bits a byte.
@@ -111,6 +158,12 @@ pub fn take<'a>(input: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
 macro_rules! integers {
     ($($number:ty, $to:expr, $from:expr);+) => {$(
         impl Field for $number {
+            fn write_list(values: &[Self], out: &mut Vec<u8>) {
+                packed::write_integers(values, out);
+            }
+            fn read_list(count: usize, input: &mut &[u8], values: &mut Vec<Self>) -> Option<()> {
+                packed::read_integers(count, input, values)
+            }
             #[inline]
             fn write(&self, out: &mut Vec<u8>) {
                 write_varint($to(*self), out);
@@ -143,6 +196,12 @@ integers!(
 macro_rules! fixed {
     ($($number:ty),+) => {$(
         impl Field for $number {
+            fn write_list(values: &[Self], out: &mut Vec<u8>) {
+                packed::write_numbers(values, out);
+            }
+            fn read_list(count: usize, input: &mut &[u8], values: &mut Vec<Self>) -> Option<()> {
+                packed::read_numbers(count, input, values)
+            }
             #[inline]
             fn write(&self, out: &mut Vec<u8>) {
                 out.extend_from_slice(&self.to_le_bytes());
@@ -159,6 +218,11 @@ macro_rules! fixed {
 fixed!(u8, f32, f64);
 
 impl Field for () {
+    fn write_list(_: &[Self], _: &mut Vec<u8>) {}
+    fn read_list(count: usize, _: &mut &[u8], values: &mut Vec<Self>) -> Option<()> {
+        values.resize(values.len() + count, ());
+        Some(())
+    }
     fn write(&self, _: &mut Vec<u8>) {}
     fn read(_: &mut &[u8]) -> Option<Self> {
         Some(())

@@ -9,7 +9,8 @@
 //! - [`serializer`]: the conversion of vertices to records and back.
 //! - [`partition_chunk`]: whole partitions as bytes.
 //! - [`open`]: stores by name; [`cache`]: live vertices over any store.
-//! - `growth`: growing memory, reserved from the budget in steps; `index`: positions by hash.
+//! - `growth`: growing memory, reserved from the budget in steps; `index`: positions by hash;
+//!   `packed`: lists of numbers in few bytes.
 //! - [`conformance`]: the tests of every store and serializer.
 //! - [`error`]: the errors of all these.
 
@@ -28,6 +29,7 @@ mod index;
 pub mod kv;
 pub mod memory;
 pub mod open;
+mod packed;
 pub mod record_store;
 pub mod serialized;
 pub mod serializer;
@@ -36,7 +38,7 @@ pub mod vertex;
 
 pub use bulk::{Buffered, BulkStore};
 pub use bytes::BytesStore;
-pub use cache::{Cache, Lru, Score};
+pub use cache::{Cache, CacheMemory, Lru, Score};
 pub use error::{Error, Result};
 pub use field::Field;
 pub use file::FileStore;

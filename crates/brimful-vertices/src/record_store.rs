@@ -22,6 +22,11 @@ pub trait RecordStore: Send {
         self.put(key, record)
     }
 
+    /// Adds a record whose key is new.
+    fn add(&mut self, key: &[u8], record: &[u8]) -> Result<()> {
+        self.put(key, record)
+    }
+
     /// Removes a record; false if it does not exist.
     fn remove(&mut self, key: &[u8]) -> Result<bool>;
 
@@ -88,6 +93,9 @@ impl<T: RecordStore + ?Sized> RecordStore for Box<T> {
     }
     fn replace(&mut self, key: &[u8], record: &[u8]) -> Result<()> {
         (**self).replace(key, record)
+    }
+    fn add(&mut self, key: &[u8], record: &[u8]) -> Result<()> {
+        (**self).add(key, record)
     }
     fn remove(&mut self, key: &[u8]) -> Result<bool> {
         (**self).remove(key)

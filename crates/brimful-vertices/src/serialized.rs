@@ -35,6 +35,9 @@ struct RecordLender<S, V> {
     /// borrower leaves no half-written vertex.
     spare: Option<V>,
     marks: EdgesMarks,
+    /// Records that were read and written.
+    reads: u64,
+    writes: u64,
 }
 
 /// Records to write, keys and records in one buffer.
@@ -83,6 +86,7 @@ impl<V: Stored, S: Serializer<V>> RecordLender<S, V> {
             Lent::Whole => None,
             Lent::WithoutEdges => self.serializer.decode_without_edges(id, record, &mut self.spare),
         };
+        self.reads += 1;
         let is_whole = without.is_none();
         let vertex =
             without.unwrap_or_else(|| self.serializer.decode(id, record, self.spare.take()));
@@ -121,10 +125,12 @@ impl<V: Stored, S: Serializer<V>> RecordLender<S, V> {
             Some(old) => self.serializer.encode_over(vertex, old, out),
             None => self.serializer.encode(vertex, out),
         };
+        self.writes += 1;
         written.map_err(|what| self.unserializable(vertex, what))
     }
 
     fn encode(&mut self, vertex: &V, out: &mut Vec<u8>) -> Result<()> {
+        self.writes += 1;
         self.serializer.encode(vertex, out).map_err(|what| self.unserializable(vertex, what))
     }
 
@@ -138,7 +144,13 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> Serialized<R, S, V> {
     pub fn new(records: R, serializer: S) -> Self {
         Self {
             records,
-            lender: RecordLender { serializer, spare: None, marks: EdgesMarks::default() },
+            lender: RecordLender {
+                serializer,
+                spare: None,
+                marks: EdgesMarks::default(),
+                reads: 0,
+                writes: 0,
+            },
             key: Vec::new(),
             record: Vec::new(),
         }
@@ -209,6 +221,11 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> VertexStore<V> for Serialized<
         self.records.replace(&self.key, &self.record)
     }
 
+    fn add(&mut self, vertex: &V) -> Result<()> {
+        self.encode(vertex)?;
+        self.records.add(&self.key, &self.record)
+    }
+
     fn lookahead(&self) -> usize {
         self.records.lookahead()
     }
@@ -226,11 +243,22 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> VertexStore<V> for Serialized<
     }
 
     fn for_each(&mut self, borrower: &mut Borrower<'_, V>) -> Result<()> {
+        self.for_each_except(&|_| false, borrower)
+    }
+
+    fn for_each_except(
+        &mut self,
+        is_left_out: &dyn Fn(&V::Id) -> bool,
+        borrower: &mut Borrower<'_, V>,
+    ) -> Result<()> {
         let Self { records, lender, .. } = self;
         let name = lender.serializer.name();
         records.for_each(&mut |key, record, out| {
             let id = read_id(&name, key)?;
-            lender.lend(&id, record, Lent::Whole, borrower, out)
+            match is_left_out(&id) {
+                true => Ok(false),
+                false => lender.lend(&id, record, Lent::Whole, borrower, out),
+            }
         })
     }
 
@@ -265,7 +293,9 @@ impl<R: RecordStore, S: Serializer<V>, V: Stored> VertexStore<V> for Serialized<
 
     fn stats(&self) -> Result<StoreStats> {
         let (memory_bytes, disk_bytes) = self.records.bytes()?;
-        Ok(StoreStats { vertices: self.len(), memory_bytes, disk_bytes, caches: Vec::new() })
+        let RecordLender { reads, writes, .. } = self.lender;
+        let caches = Vec::new();
+        Ok(StoreStats { vertices: self.len(), memory_bytes, disk_bytes, reads, writes, caches })
     }
 }
 
@@ -298,7 +328,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "the record of vertex 7 is not what the serializer generic writes: expected it to begin with byte 0x5e, \
-             found 0xc1; open the store with the serializer that wrote it"
+             found 0xc3; open the store with the serializer that wrote it"
         );
         other.records.put(b"\xff", b"").unwrap();
         other.records.remove(&[7]).unwrap();

@@ -91,6 +91,11 @@ pub trait VertexStore<V: Stored>: Send {
         self.put(vertex)
     }
 
+    /// Adds a vertex whose id is new.
+    fn add(&mut self, vertex: &V) -> Result<()> {
+        self.put(vertex)
+    }
+
     /// The number of vertices that a caller should announce at a time; 0 if the store gains
     /// nothing.
     fn lookahead(&self) -> usize {
@@ -117,6 +122,18 @@ pub trait VertexStore<V: Stored>: Send {
     /// Lends every vertex once, in any order.
     fn for_each(&mut self, borrower: &mut Borrower<'_, V>) -> Result<()>;
 
+    /// Lends every vertex once, in any order, except those for which `is_left_out` returns true.
+    fn for_each_except(
+        &mut self,
+        is_left_out: &dyn Fn(&V::Id) -> bool,
+        borrower: &mut Borrower<'_, V>,
+    ) -> Result<()> {
+        self.for_each(&mut |vertex| match is_left_out(vertex.id()) {
+            true => Ok(()),
+            false => borrower(vertex),
+        })
+    }
+
     /// Packs every vertex into chunks with `serializer`; [`partition_chunk::unpack`] reads them.
     fn pack(
         &mut self,
@@ -140,6 +157,12 @@ pub trait VertexStore<V: Stored>: Send {
     /// Writes all changes to the store below, and makes them as durable as that store can.
     fn sync(&mut self) -> Result<()>;
 
+    /// Releases memory that the store can do without, until the budget has so many free bytes.
+    fn leave_free(&mut self, bytes: u64) -> Result<()> {
+        let _ = bytes;
+        Ok(())
+    }
+
     /// Figures of the store.
     fn stats(&self) -> Result<StoreStats>;
 }
@@ -155,6 +178,10 @@ pub struct StoreStats {
     pub memory_bytes: u64,
     /// Bytes on disk.
     pub disk_bytes: u64,
+    /// Vertices read from records, and written to them, since the store was opened.
+    pub reads: u64,
+    /// See [`StoreStats::reads`].
+    pub writes: u64,
     /// The caches, the outermost first.
     pub caches: Vec<CacheStats>,
 }
@@ -169,7 +196,7 @@ pub struct CacheStats {
     pub misses: u64,
     /// Vertices that were evicted.
     pub evicted: u64,
-    /// Vertices written to the store below, for an eviction, a pass over all vertices or a sync.
+    /// Vertices written to the store below, for an eviction, a checkpoint or a sync.
     pub written: u64,
 }
 
@@ -194,6 +221,9 @@ impl<V: Stored, T: VertexStore<V> + ?Sized> VertexStore<V> for Box<T> {
     fn replace(&mut self, vertex: &V) -> Result<()> {
         (**self).replace(vertex)
     }
+    fn add(&mut self, vertex: &V) -> Result<()> {
+        (**self).add(vertex)
+    }
     fn lookahead(&self) -> usize {
         (**self).lookahead()
     }
@@ -208,6 +238,13 @@ impl<V: Stored, T: VertexStore<V> + ?Sized> VertexStore<V> for Box<T> {
     }
     fn for_each(&mut self, borrower: &mut Borrower<'_, V>) -> Result<()> {
         (**self).for_each(borrower)
+    }
+    fn for_each_except(
+        &mut self,
+        is_left_out: &dyn Fn(&V::Id) -> bool,
+        borrower: &mut Borrower<'_, V>,
+    ) -> Result<()> {
+        (**self).for_each_except(is_left_out, borrower)
     }
     fn pack(
         &mut self,
@@ -224,6 +261,9 @@ impl<V: Stored, T: VertexStore<V> + ?Sized> VertexStore<V> for Box<T> {
     }
     fn sync(&mut self) -> Result<()> {
         (**self).sync()
+    }
+    fn leave_free(&mut self, bytes: u64) -> Result<()> {
+        (**self).leave_free(bytes)
     }
     fn stats(&self) -> Result<StoreStats> {
         (**self).stats()

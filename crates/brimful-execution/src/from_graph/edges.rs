@@ -20,8 +20,9 @@ pub(crate) fn way(index: Index) -> u8 {
 
 /// Implements [`Field`] for types of plain bytes, for every serializer.
 macro_rules! plain_field {
-    ($($name:ty [$($of:tt)*])+) => {$(
+    ($($name:ty [$($of:tt)*] $({ $($lists:tt)* })?)+) => {$(
         impl<$($of)*> brimful_vertices::Field for $name {
+            $($($lists)*)?
             fn write(&self, out: &mut Vec<u8>) {
                 out.extend_from_slice(bytemuck::bytes_of(self));
             }
@@ -43,7 +44,20 @@ macro_rules! plain_field {
     )+};
 }
 pub(crate) use plain_field;
-plain_field! { Tagged [] }
+plain_field! { Tagged [] {
+    // Weights and directions apart, so that those of each kind are packed together.
+    fn write_list(values: &[Self], out: &mut Vec<u8>) {
+        f64::write_list(&values.iter().map(|one| one.weight).collect::<Vec<_>>(), out);
+        u8::write_list(&values.iter().map(|one| one.way).collect::<Vec<_>>(), out);
+    }
+    fn read_list(count: usize, input: &mut &[u8], values: &mut Vec<Self>) -> Option<()> {
+        let (mut weights, mut ways) = (Vec::new(), Vec::new());
+        f64::read_list(count, input, &mut weights)?;
+        u8::read_list(count, input, &mut ways)?;
+        values.extend(weights.into_iter().zip(ways).map(|(weight, way)| Self { weight, way }));
+        Some(())
+    }
+} }
 
 /// The data of an edge of a graph.
 pub trait EdgeData: Field + Pod + Serialize + DeserializeOwned {

@@ -81,7 +81,7 @@ impl<'c> NumericCheckpoints<'c> {
         let mut prior = PriorNumericRun::default();
         self.checkpoints.resume(|mut saved, saved_state: CheckpointState| {
             let path = saved.path();
-            program.restore(&mut saved, window, resources)?;
+            program.restore(&mut saved, resources)?;
             saved.records(due, window, resources)?;
             if !program.go_on(&saved_state.progress) {
                 return Err(StoreError::corrupt_checkpoint(
@@ -125,7 +125,7 @@ impl<'c> NumericCheckpoints<'c> {
         due.fill(0);
         execution.for_each_by(|numeric, vertex| {
             let id = *vertex.id();
-            numeric.program.keep(id, vertex.state.state());
+            numeric.program.keep(id, vertex.state.state())?;
             if let Some(word) = due.get_mut((id / 64) as usize) {
                 *word |= u64::from(vertex.signalled.is_none()) << (id % 64);
             }
@@ -140,7 +140,7 @@ impl<'c> NumericCheckpoints<'c> {
         };
         let window = self.window;
         self.checkpoints.make(number, saved_state, |draft, resources| {
-            program.draft(draft, window, resources)?;
+            program.draft(draft, resources)?;
             Ok(draft.records(due, window, resources)?)
         })?;
         Ok(true)

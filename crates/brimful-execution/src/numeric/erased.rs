@@ -10,8 +10,8 @@ use brimful_engine::{Aggregate, Combiner, Globals, Isolated, Mode, Program, SumO
 use brimful_graph::Index;
 use brimful_store::Resources;
 use brimful_store::checkpoint::{Draft, Saved};
-use brimful_store::huge::HugeArray;
-use bytemuck::Pod;
+use brimful_store::scratch::ScratchArray;
+use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 
 /// Writes a value of the program's type.
@@ -89,23 +89,13 @@ pub(super) trait Erased: Send + Sync {
     fn collect_score(&self, state: &[u64], sum: Option<&[u64]>) -> f64;
 
     /// Stores a state in the result.
-    fn keep(&mut self, id: u64, state: &[u64]);
+    fn keep(&mut self, id: u64, state: &[u64]) -> brimful_store::Result<()>;
     /// Reads a state of the result.
-    fn kept(&self, id: u64, state: &mut [u64]);
+    fn kept(&self, id: u64, state: &mut [u64]) -> brimful_store::Result<()>;
     /// Adds the result to a checkpoint.
-    fn draft(
-        &self,
-        draft: &mut Draft,
-        window: usize,
-        resources: &Resources,
-    ) -> brimful_store::Result<()>;
+    fn draft(&self, draft: &mut Draft, resources: &Resources) -> brimful_store::Result<()>;
     /// Restores the result from a checkpoint.
-    fn restore(
-        &mut self,
-        saved: &mut Saved,
-        window: usize,
-        resources: &Resources,
-    ) -> brimful_store::Result<()>;
+    fn restore(&mut self, saved: &mut Saved, resources: &Resources) -> brimful_store::Result<()>;
     fn progress(&self) -> ProgramProgress;
     /// Resumes from `progress`; false if it is of another program.
     fn go_on(&mut self, progress: &ProgramProgress) -> bool;
@@ -117,19 +107,24 @@ pub(super) struct Typed<'p, P: Program> {
     pub(super) globals: Globals<P::Aggregate>,
     /// The contributions of each worker's vertices to the aggregate.
     partials: Vec<Mutex<P::Aggregate>>,
-    /// States of the vertices with edges.
-    pub(super) states: HugeArray<P::State>,
+    /// States of the vertices with edges; on disk if the vertices are.
+    pub(super) states: ScratchArray<P::State>,
     pub(super) isolated: Isolated<P::State>,
 }
 
 impl<'p, P: Program> Typed<'p, P> {
-    /// A program with room for the result of `vertices`, of which `connected` have edges.
-    pub(super) fn new(program: &'p P, (vertices, connected): (u64, u64), workers: usize) -> Self {
+    /// A program on so many vertices, with room for its result.
+    pub(super) fn new(
+        program: &'p P,
+        vertices: u64,
+        states: ScratchArray<P::State>,
+        workers: usize,
+    ) -> Self {
         Self {
             program,
             globals: Globals { vertices, superstep: 0, round: 0, aggregate: P::Aggregate::NOTHING },
             partials: (0..workers).map(|_| Mutex::new(P::Aggregate::NOTHING)).collect(),
-            states: HugeArray::zeroed(connected as usize),
+            states,
             isolated: Isolated::Initial,
         }
     }
@@ -268,37 +263,37 @@ impl<P: Program> Erased for Typed<'_, P> {
         self.program.collect_score(get(state), Self::sum(sum))
     }
 
-    fn keep(&mut self, id: u64, state: &[u64]) {
-        match self.states.get_mut(id as usize) {
-            Some(place) => *place = get(state),
-            None => self.isolated = Isolated::Same(get(state)),
+    fn keep(&mut self, id: u64, state: &[u64]) -> brimful_store::Result<()> {
+        let (id, state) = (id as usize, get(state));
+        if id >= self.states.len() {
+            self.isolated = Isolated::Same(state);
+            return Ok(());
         }
-    }
-
-    fn kept(&self, id: u64, state: &mut [u64]) {
-        match (self.states.get(id as usize), self.isolated) {
-            (Some(kept), _) => put(state, kept),
-            (None, Isolated::Same(kept)) => put(state, &kept),
-            (None, Isolated::Initial) => {}
+        match self.states.in_memory_mut().and_then(|states| states.get_mut(id)) {
+            Some(place) => *place = state,
+            None => self.states.windows().write(id, &[state])?,
         }
+        Ok(())
     }
 
-    fn draft(
-        &self,
-        draft: &mut Draft,
-        window: usize,
-        resources: &Resources,
-    ) -> brimful_store::Result<()> {
-        draft.records(&self.states, window, resources)
+    fn kept(&self, id: u64, state: &mut [u64]) -> brimful_store::Result<()> {
+        let id = id as usize;
+        if id < self.states.len() {
+            let mut kept = [P::State::zeroed()];
+            self.states.read(id, &mut kept)?;
+            put(state, &kept[0]);
+        } else if let Isolated::Same(kept) = &self.isolated {
+            put(state, kept);
+        }
+        Ok(())
     }
 
-    fn restore(
-        &mut self,
-        saved: &mut Saved,
-        window: usize,
-        resources: &Resources,
-    ) -> brimful_store::Result<()> {
-        saved.records(&mut self.states, window, resources)
+    fn draft(&self, draft: &mut Draft, resources: &Resources) -> brimful_store::Result<()> {
+        draft.array(&self.states, resources)
+    }
+
+    fn restore(&mut self, saved: &mut Saved, resources: &Resources) -> brimful_store::Result<()> {
+        saved.array(&mut self.states, resources)
     }
 
     fn progress(&self) -> ProgramProgress {

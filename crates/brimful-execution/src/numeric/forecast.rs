@@ -163,13 +163,14 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
     let average = Average { vertices, edges, serializer: planned.serializer.unwrap_or("native") };
     let sample = by_size((words(needs.state), words(needs.sum)), (weighted, tagged), average)?;
     let partitions = partitions_of(&stores, workers)?;
-    let result = connected * needs.state;
+    let place = schemes.place(store)?;
+    let is_on_disk = place.has_share();
+    let states = connected * needs.state;
+    let result = if is_on_disk { 0 } else { states };
     let beside =
         result + planned.hubs + LoadingShares::least(workers, partitions, edge_bytes(weighted));
     let index = partitions as u64 * index_bytes(vertices.div_ceil(partitions as u64));
     let records = vertices * sample.record;
-    let place = schemes.place(store)?;
-    let is_on_disk = place.has_share();
     // Bytes of the store in memory and on disk.
     let (stored, on_disk) = if is_on_disk {
         let (share, bytes) = (limit.saturating_sub(beside) / 2, records * LOOSE.0 / LOOSE.1);
@@ -227,6 +228,6 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
         minimum,
         memory: (result + planned.hubs + full.max(sorted.memory)).min(limit.max(minimum)),
         result,
-        scratch: on_disk + sorted.disk.max(waiting.saturating_sub(lists)),
+        scratch: on_disk + states - result + sorted.disk.max(waiting.saturating_sub(lists)),
     })
 }

@@ -12,7 +12,7 @@ use brimful_store::{Budget, Job, Resources};
 use brimful_vertices::cache::Choice;
 use brimful_vertices::serializer::Compact;
 use brimful_vertices::{
-    BytesStore, Edge, Edges, Field, Loan, MemoryStore, Serialized, VertexStore,
+    BytesStore, CacheMemory, Edge, Edges, Field, Loan, MemoryStore, Serialized, VertexStore,
 };
 
 pub(crate) const MODES: [RunMode; 3] = [
@@ -123,7 +123,9 @@ where
         "bytes" => Box::new(Serialized::new(BytesStore::new(&resources.budget).unwrap(), Compact)),
         cache => {
             let cache: Choice = cache.parse().unwrap();
-            cache.over(store::<P>("bytes", resources), &resources.budget).unwrap()
+            let memory =
+                CacheMemory { budget: &resources.budget, partitions: 1, is_of_store: true };
+            cache.over(store::<P>("bytes", resources), memory).unwrap()
         }
     }
 }

@@ -1,11 +1,8 @@
 //! Caches by name: `lru:N` and `score:N` for N vertices.
 
 use std::str::FromStr;
-use std::sync::Arc;
 
-use brimful_store::Budget;
-
-use super::{Cache, Lru, Score};
+use super::{Cache, CacheMemory, Lru, Score};
 use crate::error::{Error, Result};
 use crate::store::VertexStore;
 use crate::vertex::Stored;
@@ -59,23 +56,17 @@ impl Choice {
         self.capacity
     }
 
-    /// The cache of one of `partitions` partitions, which share the capacity.
-    #[must_use]
-    pub fn shared_by(self, partitions: usize) -> Self {
-        Self { capacity: self.capacity.div_ceil(partitions.max(1)), ..self }
-    }
-
-    /// Puts the cache over `store`.
+    /// Puts the cache of a partition over its `store`. The caches of all partitions share the
+    /// capacity.
     pub fn over<V: Stored>(
         self,
         store: Box<dyn VertexStore<V>>,
-        budget: &Arc<Budget>,
+        memory: CacheMemory<'_>,
     ) -> Result<Box<dyn VertexStore<V>>> {
+        let capacity = self.capacity.div_ceil(memory.partitions.max(1));
         Ok(match self.kind {
-            PolicyKind::Lru => Box::new(Cache::new(store, self.capacity, Lru::default(), budget)?),
-            PolicyKind::Score => {
-                Box::new(Cache::new(store, self.capacity, Score::default(), budget)?)
-            }
+            PolicyKind::Lru => Box::new(Cache::new(store, capacity, Lru::default(), memory)?),
+            PolicyKind::Score => Box::new(Cache::new(store, capacity, Score::default(), memory)?),
         })
     }
 }

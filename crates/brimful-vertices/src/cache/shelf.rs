@@ -1,12 +1,11 @@
-//! The cached vertices in their slots, with marks for those that are newer than in the store below.
+//! The cached vertices in their slots, each with what the store below has of it.
 
 use std::hash::BuildHasher;
-use std::sync::Arc;
 
-use brimful_store::Budget;
+use brimful_store::{ErrorKind, Reservation};
 use hashbrown::DefaultHashBuilder;
 
-use super::EvictionPolicy;
+use super::{CacheMemory, EvictionPolicy};
 use crate::error::Result;
 use crate::growth::Growth;
 use crate::index::PositionIndex;
@@ -15,11 +14,25 @@ use crate::store::{Borrower, keeps_id};
 use crate::vertex::Stored;
 
 const PURPOSE: &str = "to cache vertices";
+const RECORDS: &str = "to hold the records of cached vertices";
+
+/// A cached vertex, compared with the store below.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// It is the same there.
+    Clean,
+    /// It is older there.
+    Dirty,
+    /// It is not there.
+    New,
+}
 
 #[derive(Debug)]
 struct CachedVertex<V> {
     vertex: V,
-    is_dirty: bool,
+    kept: Kept,
+    /// Bytes that are reserved for its record.
+    record_bytes: u64,
 }
 
 /// Slots, each with at most one vertex.
@@ -31,22 +44,44 @@ pub(super) struct Shelf<V, P> {
     index: PositionIndex,
     hasher: DefaultHashBuilder,
     growth: Growth,
+    most_bytes: u64,
+    new_vertices: u64,
+    /// Memory for the records of new vertices, if the store below takes it of the same budget. It
+    /// has no spare bytes, which the store would miss.
+    records: Option<Reservation>,
+}
+
+/// Approximate bytes of the record of a vertex of so many bytes on the heap, with its key and its
+/// place in an index. Text formats take a byte more for each number.
+fn record_bytes(heap_bytes: u64) -> u64 {
+    heap_bytes / 8 * 9 + 96
 }
 
 impl<V: Stored, P: EvictionPolicy> Shelf<V, P> {
-    pub(super) fn new(policy: P, budget: &Arc<Budget>) -> Result<Self> {
+    /// No vertices yet, and never more than `most_bytes` of them.
+    pub(super) fn new(policy: P, memory: CacheMemory<'_>, most_bytes: u64) -> Result<Self> {
+        let budget = memory.budget;
+        let records = || budget.reserve(0, RECORDS);
         Ok(Self {
+            records: memory.is_of_store.then(records).transpose()?,
             policy,
             slots: Vec::new(),
             free: Vec::new(),
             index: PositionIndex::new(budget, PURPOSE)?,
             hasher: DefaultHashBuilder::default(),
             growth: Growth::new(budget, PURPOSE)?,
+            most_bytes,
+            new_vertices: 0,
         })
     }
 
     pub(super) fn len(&self) -> usize {
         self.index.len()
+    }
+
+    /// Number of vertices that the store below does not have.
+    pub(super) fn new_vertices(&self) -> u64 {
+        self.new_vertices
     }
 
     pub(super) fn slots(&self) -> usize {
@@ -77,9 +112,12 @@ impl<V: Stored, P: EvictionPolicy> Shelf<V, P> {
         self.policy.used(slot);
         // Dirty until the loan ends well: a borrower that fails or panics may have changed the
         // vertex.
-        let was_dirty = std::mem::replace(&mut entry.is_dirty, true);
+        let before = entry.kept;
+        entry.kept = if before == Kept::New { before } else { Kept::Dirty };
         let is_changed = lend_live(&mut entry.vertex, &mut self.growth, borrower)?;
-        entry.is_dirty = was_dirty || is_changed;
+        if !is_changed {
+            entry.kept = before;
+        }
         let kept = if is_changed { keeps_id(id, &entry.vertex) } else { Ok(()) };
         if kept.is_err() {
             // It must never be written: its new id may belong to another vertex.
@@ -88,14 +126,43 @@ impl<V: Stored, P: EvictionPolicy> Shelf<V, P> {
         kept
     }
 
-    /// The vertex in `slot`, if it is newer than in the store below.
-    pub(super) fn dirty(&self, slot: usize) -> Option<&V> {
-        self.slots[slot].as_ref().filter(|entry| entry.is_dirty).map(|entry| &entry.vertex)
+    /// Lends all vertices except those for which `is_left_out` returns true; returns their number.
+    pub(super) fn lend_all(
+        &mut self,
+        is_left_out: &dyn Fn(&V::Id) -> bool,
+        borrower: &mut Borrower<'_, V>,
+    ) -> Result<u64> {
+        let mut lent = 0;
+        for slot in 0..self.slots.len() {
+            let Some(entry) = &self.slots[slot] else { continue };
+            let id = entry.vertex.id().clone();
+            if !is_left_out(&id) {
+                self.lend(&id, slot, borrower)?;
+                lent += 1;
+            }
+        }
+        Ok(lent)
+    }
+
+    /// The vertex in `slot`, if it is not the same in the store below.
+    pub(super) fn unwritten(&self, slot: usize) -> Option<(&V, Kept)> {
+        let entry = self.slots[slot].as_ref().filter(|entry| entry.kept != Kept::Clean);
+        entry.map(|entry| (&entry.vertex, entry.kept))
+    }
+
+    /// Releases the memory for the record of a new vertex, which is written next.
+    pub(super) fn release_record(&mut self, slot: usize) {
+        if let (Some(entry), Some(records)) = (&mut self.slots[slot], &mut self.records) {
+            records.shrink(records.bytes() - std::mem::take(&mut entry.record_bytes));
+        }
     }
 
     /// Marks the vertex in `slot` as the same in the store below.
     pub(super) fn is_clean(&mut self, slot: usize) {
-        self.slots[slot].iter_mut().for_each(|entry| entry.is_dirty = false);
+        if let Some(entry) = &mut self.slots[slot] {
+            self.new_vertices -= u64::from(entry.kept == Kept::New);
+            entry.kept = Kept::Clean;
+        }
     }
 
     /// Removes the vertex from `slot`.
@@ -107,9 +174,11 @@ impl<V: Stored, P: EvictionPolicy> Shelf<V, P> {
 
     /// Empties `slot`, whose entry in the index has the hash `hash`.
     fn empty(&mut self, hash: u64, slot: usize) {
+        self.release_record(slot);
         self.index.remove(hash, |place| place == slot as u64);
         if let Some(entry) = self.slots[slot].take() {
             self.growth.give(entry.vertex.heap_bytes() as u64);
+            self.new_vertices -= u64::from(entry.kept == Kept::New);
             self.free.push(slot);
             self.policy.left(slot);
         }
@@ -120,31 +189,53 @@ impl<V: Stored, P: EvictionPolicy> Shelf<V, P> {
         self.policy.choose(out);
     }
 
-    /// Reserves memory for one more vertex, which is placed next.
-    pub(super) fn evict_for(&mut self, vertex: &V) -> Result<()> {
-        let Self { slots, index, hasher, growth, free, .. } = self;
+    /// Reserves memory for one more vertex, which is placed next; false if there is none.
+    pub(super) fn reserve_for(&mut self, vertex: &V, kept: Kept) -> Result<bool> {
+        match self.try_reserve(vertex.heap_bytes() as u64, kept) {
+            Err(error) if error.kind() == ErrorKind::Budget => Ok(false),
+            done => done,
+        }
+    }
+
+    fn try_reserve(&mut self, heap_bytes: u64, kept: Kept) -> Result<bool> {
+        let Self { slots, index, hasher, growth, free, most_bytes, records, .. } = self;
+        // A slot, its number in the list of free ones, and the policy's data for it.
+        let each = (size_of::<Option<CachedVertex<V>>>() + 4 * size_of::<usize>()) as u64;
+        let old = slots.capacity();
+        let is_full = free.is_empty() && slots.len() == old;
+        let more = if is_full { old / 4 + 16 } else { 0 };
+        if growth.used() + index.bytes() + more as u64 * each + heap_bytes > *most_bytes {
+            return Ok(false);
+        }
         let rehash = |slot: u64| {
             slots[slot as usize].as_ref().map_or(0, |entry| hasher.hash_one(entry.vertex.id()))
         };
         index.reserve(1, rehash)?;
-        let old = slots.capacity();
-        if free.is_empty() && slots.len() == old {
-            let more = old / 4 + 16;
-            // A slot, its number in the list of free ones, and the policy's data for it.
-            let each = (size_of::<Option<CachedVertex<V>>>() + 4 * size_of::<usize>()) as u64;
+        if is_full {
             growth.take((old + more) as u64 * each)?;
             slots.reserve_exact(more);
             growth.give(old as u64 * each);
         }
-        growth.take(vertex.heap_bytes() as u64)
+        growth.take(heap_bytes)?;
+        if let Some(records) = records.as_mut().filter(|_| kept == Kept::New) {
+            // Without the record, the vertex has no place either.
+            let bytes = records.bytes() + record_bytes(heap_bytes);
+            records.resize(bytes, RECORDS).inspect_err(|_| growth.give(heap_bytes))?;
+        }
+        Ok(true)
     }
 
-    /// Places a vertex that is the same in the store below; returns its slot.
-    pub(super) fn place(&mut self, vertex: V) -> usize {
+    /// Places a vertex, which compares so with the store below; returns its slot.
+    pub(super) fn place(&mut self, vertex: V, kept: Kept) -> usize {
         let slot = self.free.pop().unwrap_or(self.slots.len());
         self.index.insert(self.hasher.hash_one(vertex.id()), slot as u64);
         self.policy.admitted(slot);
-        let entry = Some(CachedVertex { vertex, is_dirty: false });
+        self.new_vertices += u64::from(kept == Kept::New);
+        let record_bytes = match (kept, &self.records) {
+            (Kept::New, Some(_)) => record_bytes(vertex.heap_bytes() as u64),
+            _ => 0,
+        };
+        let entry = Some(CachedVertex { vertex, kept, record_bytes });
         match self.slots.get_mut(slot) {
             Some(place) => *place = entry,
             None => self.slots.push(entry),

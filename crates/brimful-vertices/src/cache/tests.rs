@@ -10,6 +10,11 @@ use crate::{BytesStore, MemoryStore, Serialized};
 
 type Bytes = Serialized<BytesStore, Compact, SampleVertex>;
 
+/// The memory of a cache alone over a store that shares the budget.
+fn memory(budget: &Arc<Budget>) -> CacheMemory<'_> {
+    CacheMemory { budget, partitions: 1, is_of_store: true }
+}
+
 fn bytes(budget: &Arc<Budget>) -> Result<Bytes> {
     Ok(Serialized::new(BytesStore::new(budget)?, Compact))
 }
@@ -18,11 +23,11 @@ fn vertex(id: u64) -> SampleVertex {
     SampleVertex::new(id, id as f64, Edges::default())
 }
 
-fn touch(store: &mut impl VertexStore<SampleVertex>, id: u64) {
+fn touch(store: &mut (impl VertexStore<SampleVertex> + ?Sized), id: u64) {
     assert!(store.lend(&id, &mut |_| Ok(())).unwrap());
 }
 
-fn state(store: &mut impl VertexStore<SampleVertex>, id: u64) -> f64 {
+fn state(store: &mut (impl VertexStore<SampleVertex> + ?Sized), id: u64) -> f64 {
     let mut state = f64::NAN;
     assert!(
         store
@@ -37,30 +42,34 @@ fn state(store: &mut impl VertexStore<SampleVertex>, id: u64) -> f64 {
 
 fn lru(capacity: usize) -> Cache<Bytes, SampleVertex, Lru> {
     let budget = Budget::new(64 << 20, 0);
-    Cache::new(bytes(&budget).unwrap(), capacity, Lru::default(), &budget).unwrap()
+    Cache::new(bytes(&budget).unwrap(), capacity, Lru::default(), memory(&budget)).unwrap()
 }
 
 #[test]
 fn caches_of_any_size_over_any_store_and_over_each_other_conform() {
     let budget = Budget::new(64 << 20, 0);
     for capacity in [1, 2, 7, 1000] {
-        check_vertices(&mut || Cache::new(bytes(&budget)?, capacity, Lru::default(), &budget))
-            .unwrap();
-        check_vertices(&mut || Cache::new(bytes(&budget)?, capacity, Score::default(), &budget))
-            .unwrap();
         check_vertices(&mut || {
-            Cache::new(MemoryStore::new(&budget)?, capacity, Score::default(), &budget)
+            Cache::new(bytes(&budget)?, capacity, Lru::default(), memory(&budget))
+        })
+        .unwrap();
+        check_vertices(&mut || {
+            Cache::new(bytes(&budget)?, capacity, Score::default(), memory(&budget))
+        })
+        .unwrap();
+        check_vertices(&mut || {
+            Cache::new(MemoryStore::new(&budget)?, capacity, Score::default(), memory(&budget))
         })
         .unwrap();
         check_vertices(&mut || {
             let inner = Serialized::new(BytesStore::new(&budget)?, Native);
-            let inner = Cache::new(inner, 3 * capacity, Lru::default(), &budget)?;
-            Cache::new(inner, capacity, Score::default(), &budget)
+            let inner = Cache::new(inner, 3 * capacity, Lru::default(), memory(&budget))?;
+            Cache::new(inner, capacity, Score::default(), memory(&budget))
         })
         .unwrap();
     }
     let store = Serialized::new(BytesStore::new(&budget).unwrap(), Compact);
-    check_id_types(Cache::new(store, 2, Lru::default(), &budget).unwrap()).unwrap();
+    check_id_types(Cache::new(store, 2, Lru::default(), memory(&budget)).unwrap()).unwrap();
     assert_eq!(budget.free(), 64 << 20, "everything was given back");
 }
 
@@ -68,8 +77,9 @@ fn caches_of_any_size_over_any_store_and_over_each_other_conform() {
 fn caches_by_name_conform_and_names_that_say_nothing_are_refused() {
     let budget = Budget::new(64 << 20, 0);
     for name in ["lru:9", "score:9"] {
-        let choice = name.parse::<Choice>().unwrap().shared_by(4);
-        check_vertices(&mut || choice.over(Box::new(bytes(&budget)?), &budget)).unwrap();
+        let choice = name.parse::<Choice>().unwrap();
+        let memory = CacheMemory { partitions: 4, ..memory(&budget) };
+        check_vertices(&mut || choice.over(Box::new(bytes(&budget)?), memory)).unwrap();
     }
     for name in ["", "lru", "lru:", "lru:0", "lru:-1", "lru:many", "LRU:5", "fifo:5"] {
         let refused = name.parse::<Choice>().unwrap_err();
@@ -93,15 +103,72 @@ fn the_least_recently_used_one_leaves() {
 #[test]
 fn a_vertex_that_is_read_is_admitted() {
     let mut cache = lru(2);
-    cache.load(&mut (0..5).map(vertex)).unwrap();
-    assert!((0..5).all(|id| !cache.holds(&id)));
+    (0..5).for_each(|id| assert!(cache.insert(vertex(id)).unwrap()));
+    [1, 2].into_iter().for_each(|id| touch(&mut cache, id));
+    assert!(cache.holds(&1) && cache.holds(&2));
+    cache.stats = CacheStats::default();
     [3, 3, 4, 3].into_iter().for_each(|id| touch(&mut cache, id));
     assert!(cache.holds(&3) && cache.holds(&4));
     let stats = cache.stats().unwrap().caches;
-    assert_eq!((stats[0].hits, stats[0].misses, stats[0].evicted), (2, 2, 0));
+    assert_eq!((stats[0].hits, stats[0].misses, stats[0].evicted), (2, 2, 2));
     assert_eq!(stats[0].hit_ratio(), 0.5);
     assert!(!cache.lend(&9, &mut |_| Ok(())).unwrap(), "nobody has this id");
     assert_eq!(cache.stats().unwrap().caches[0].misses, 2);
+}
+
+/// The thesis, section 3.4: cached vertices are not written before they leave.
+#[test]
+fn loading_fills_the_cache_with_vertices_that_are_written_when_they_leave() {
+    let mut cache = lru(10);
+    assert_eq!(cache.load(&mut (0..100).chain(5..15).map(vertex)).unwrap(), 10);
+    assert!((0..10).all(|id| cache.holds(&id)) && (10..100).all(|id| !cache.holds(&id)));
+    assert_eq!((cache.len(), cache.store.len()), (100, 90));
+    let double = &mut |vertex: &mut crate::Loan<'_, SampleVertex>| {
+        vertex.state *= 2.0;
+        Ok(())
+    };
+    // Neither scans nor loans without edges write or evict cached vertices.
+    cache.for_each(double).unwrap();
+    (0..100).for_each(|id| assert!(cache.lend_without_edges(&id, double).unwrap()));
+    let stats = cache.stats().unwrap().caches[0];
+    assert_eq!((stats.hits, stats.misses, stats.written), (20, 180, 0));
+    assert_eq!(cache.store.len(), 90);
+    // A vertex that leaves is written once, and again only if it changed.
+    (10..20).for_each(|id| touch(&mut cache, id));
+    assert_eq!(cache.stats().unwrap().caches[0].written, 10);
+    (0..10).for_each(|id| touch(&mut cache, id));
+    cache.sync().unwrap();
+    assert_eq!(cache.stats().unwrap().caches[0].written, 10);
+    assert_eq!((cache.len(), cache.store.len()), (100, 100));
+    assert!((0..100).all(|id| state(&mut cache, id) == 4.0 * id as f64));
+    assert!(cache.remove(&99).unwrap() && cache.remove(&0).unwrap() && !cache.remove(&0).unwrap());
+    assert_eq!(cache.len(), 98);
+}
+
+/// Without the reservation for its record, a cached vertex could not leave a full budget.
+#[test]
+fn a_filled_cache_gives_way_to_the_records_of_the_store_below() {
+    let large = |id| SampleVertex::new(id, 0.0, (0..1000).map(|target| (target, 0.5)).collect());
+    let load = |bytes: u64, capacity: Option<usize>| {
+        let budget = Budget::new(bytes, 0);
+        let below = self::bytes(&budget).unwrap();
+        let mut store: Box<dyn VertexStore<SampleVertex>> = match capacity {
+            None => Box::new(below),
+            Some(most) => {
+                Box::new(Cache::new(below, most, Lru::default(), memory(&budget)).unwrap())
+            }
+        };
+        for first in (0..500).step_by(20) {
+            store.load(&mut (first..first + 20).map(large))?;
+        }
+        (0..500).try_for_each(|id| store.lend(&id, &mut |_| Ok(())).map(drop))?;
+        (0..500).for_each(|id| assert_eq!(state(&mut *store, id), 0.0));
+        Ok::<u64, Error>(store.len())
+    };
+    let least = (1..).map(|step| step << 17).find(|bytes| load(*bytes, None).is_ok()).unwrap();
+    for capacity in [1, 100, 1000] {
+        assert_eq!(load(least + least / 8, Some(capacity)).unwrap(), 500, "{capacity}");
+    }
 }
 
 #[test]
@@ -109,7 +176,9 @@ fn updates_survive_evictions_of_either_cache() {
     let budget = Budget::new(64 << 20, 0);
     let caches: [Box<dyn VertexStore<SampleVertex>>; 2] = [
         Box::new(lru(10)),
-        Box::new(Cache::new(bytes(&budget).unwrap(), 10, Score::default(), &budget).unwrap()),
+        Box::new(
+            Cache::new(bytes(&budget).unwrap(), 10, Score::default(), memory(&budget)).unwrap(),
+        ),
     ];
     for mut cache in caches {
         cache.load(&mut (0..100).map(vertex)).unwrap();
@@ -136,7 +205,8 @@ fn updates_survive_evictions_of_either_cache() {
 #[test]
 fn those_below_the_average_leave_in_one_pass() {
     let budget = Budget::new(64 << 20, 0);
-    let mut cache = Cache::new(bytes(&budget).unwrap(), 6, Score::default(), &budget).unwrap();
+    let mut cache =
+        Cache::new(bytes(&budget).unwrap(), 6, Score::default(), memory(&budget)).unwrap();
     let loans = [1, 2, 3, 4, 5, 9];
     loans.into_iter().for_each(|id| assert!(cache.insert(vertex(id)).unwrap()));
     // The average is 4.
@@ -147,7 +217,8 @@ fn those_below_the_average_leave_in_one_pass() {
     assert_eq!(cache.stats().unwrap().caches[0].evicted, 3);
 
     // Of vertices with equal scores every second one leaves.
-    let mut cache = Cache::new(bytes(&budget).unwrap(), 4, Score::default(), &budget).unwrap();
+    let mut cache =
+        Cache::new(bytes(&budget).unwrap(), 4, Score::default(), memory(&budget)).unwrap();
     (0..5).for_each(|id| assert!(cache.insert(vertex(id)).unwrap()));
     assert_eq!(cache.stats().unwrap().caches[0].evicted, 2);
 }
@@ -155,7 +226,8 @@ fn those_below_the_average_leave_in_one_pass() {
 #[test]
 fn what_was_used_long_ago_leaves_the_score_cache() {
     let budget = Budget::new(64 << 20, 0);
-    let mut cache = Cache::new(bytes(&budget).unwrap(), 8, Score::default(), &budget).unwrap();
+    let mut cache =
+        Cache::new(bytes(&budget).unwrap(), 8, Score::default(), memory(&budget)).unwrap();
     cache.load(&mut (0..1000).map(vertex)).unwrap();
     (0..100).for_each(|_| touch(&mut cache, 0));
     (1..20).for_each(|id| touch(&mut cache, id));
@@ -171,7 +243,7 @@ fn a_budget_below_the_capacity_makes_the_cache_smaller() {
     let mut store = bytes(&Budget::new(64 << 20, 0)).unwrap();
     let large = |id| SampleVertex::new(id, 0.0, (0..1000).map(|target| (target, 0.5)).collect());
     store.load(&mut (0..500).map(large)).unwrap();
-    let mut cache = Cache::new(store, 1000, Lru::default(), &budget).unwrap();
+    let mut cache = Cache::new(store, 1000, Lru::default(), memory(&budget)).unwrap();
     for round in 0..2 {
         for id in 0..500 {
             cache
@@ -239,7 +311,7 @@ fn a_write_that_fails_comes_out_of_the_loan_and_loses_nothing() {
     assert_eq!(state(&mut store, 0), 0.0);
 
     fails.store(false, Ordering::Relaxed);
-    let mut cache = Cache::new(failing(), 2, Lru::default(), &budget).unwrap();
+    let mut cache = Cache::new(failing(), 2, Lru::default(), memory(&budget)).unwrap();
     cache.load(&mut (0..5).map(vertex)).unwrap();
     cache.lend(&0, add).unwrap();
     cache.lend(&1, add).unwrap();
@@ -255,6 +327,7 @@ fn a_write_that_fails_comes_out_of_the_loan_and_loses_nothing() {
 fn a_vertex_that_comes_back_as_another_is_never_written() {
     let mut cache = lru(4);
     cache.load(&mut (0..5).map(vertex)).unwrap();
+    cache.sync().unwrap();
     let changed = cache.lend(&1, &mut |loan| {
         **loan = SampleVertex::new(3, 99.0, Edges::default());
         Ok(())
@@ -270,7 +343,7 @@ fn a_borrower_that_panics_leaves_stores_of_use() {
     let stores: [Box<dyn VertexStore<SampleVertex>>; 3] = [
         Box::new(bytes(&budget).unwrap()),
         Box::new(MemoryStore::new(&budget).unwrap()),
-        Box::new(Cache::new(bytes(&budget).unwrap(), 4, Lru::default(), &budget).unwrap()),
+        Box::new(Cache::new(bytes(&budget).unwrap(), 4, Lru::default(), memory(&budget)).unwrap()),
     ];
     for mut store in stores {
         store.load(&mut (0..10).map(vertex)).unwrap();

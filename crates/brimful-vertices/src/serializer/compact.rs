@@ -1,18 +1,17 @@
-//! The portable and small format: numbers take 7 bits a byte, targets are differences of successive
-//! ids.
+//! The portable and small format: numbers take 7 bits a byte, targets and edge data are packed lists
+//! ([`Field::write_list`]).
 //!
 //! Record: mark; state; signalled state (none, the state itself, or another state); number of
 //! latest signals, for each the source (the first, then differences), with the second mark its
-//! number among the parallel edges, and the signal; number of edges, their targets like sources,
-//! their data. Edges come last, so that they can be copied if only the state changed.
+//! number among the parallel edges, and the signal; number of edges, their targets, their data. Edges come last, so that they can be copied if only the state changed.
 
 use super::{Arrays, Serializer, after_either_mark, at_end, broken, check_order, field};
 use crate::field::{Field, read_varint, write_varint};
 use crate::id::Id;
 use crate::vertex::{Edges, Vertex, VertexParts};
 
-const MARK: u8 = 0xC1;
-const PARALLEL: u8 = 0xC2;
+const MARK: u8 = 0xC3;
+const PARALLEL: u8 = 0xC4;
 /// The kind of the signalled state.
 const NEVER: u8 = 0;
 const ITS_STATE: u8 = 1;
@@ -63,11 +62,8 @@ where
         write_head(vertex, out);
         let edges = vertex.edges();
         write_varint(edges.len() as u64, out);
-        let mut previous = None;
-        for target in edges.targets() {
-            write_id(previous.replace(target), target, out);
-        }
-        edges.data().iter().for_each(|data| data.write(out));
+        I::write_list(edges.targets(), out);
+        E::write_list(edges.data(), out);
         Ok(())
     }
 
@@ -93,15 +89,10 @@ where
         let Arrays { mut targets, mut data, mut latest, mut parallels } = Arrays::of(reuse);
         let input = &mut &*record;
         let (state, signalled) = read_head(input, &mut latest, &mut parallels)?;
-        let count = read_count(input, "edges")?;
-        targets.reserve_exact(count);
-        for _ in 0..count {
-            let target = read_id(targets.last(), input).ok_or_else(broken("targets"))?;
-            targets.push(target);
-        }
-        for _ in 0..count {
-            data.push(field(input, "data of edges")?);
-        }
+        let count = read_varint(input).and_then(|count| usize::try_from(count).ok());
+        let count = count.ok_or_else(broken("number of edges"))?;
+        I::read_list(count, input, &mut targets).ok_or_else(broken("targets"))?;
+        E::read_list(count, input, &mut data).ok_or_else(broken("data of edges"))?;
         at_end(input)?;
         let edges = Edges::from_parts(targets, data).ok_or_else(broken("data of edges"))?;
         Ok(Vertex::from_parts(VertexParts {

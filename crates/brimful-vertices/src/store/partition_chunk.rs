@@ -218,7 +218,7 @@ mod tests {
             SampleVertex::new(
                 id,
                 0.5,
-                (0..20_000).map(|n| (n * id * 99_991 % (1 << 40), 0.5)).collect(),
+                (0..20_000).map(|n| (n * id * 99_991 % (1 << 40), n as f32 / 3.0)).collect(),
             )
         };
         let vertices: Vec<SampleVertex> = (1..40).map(large).collect();

@@ -1,0 +1,386 @@
+//! Lists of numbers in few bytes: ascending integers as packed gaps, other numbers in the narrowest
+//! type that holds all of them exactly.
+//!
+//! Integers: the kind (successive, or ascending); ascending ones are the first, then blocks of up
+//! to 128 gaps, each with its width: the bits of each gap, which are packed low bits first, or 0
+//! for gaps of 7 bits a byte, if these are shorter. Numbers: the kind; one number if all are equal,
+//! else all of them in the type of the kind, little-endian. An empty list takes no bytes.
+//!
+//! Invariant: a list is as long as its bytes justify, by a factor of 64 at most.
+
+use crate::field::{Field, read_successive, read_varint, take, write_successive, write_varint};
+
+/// The kinds of lists of integers.
+const SUCCESSIVE: u8 = 0;
+const ASCENDING: u8 = 1;
+/// Gaps of a block.
+const BLOCK: usize = 128;
+/// The most bits of a packed gap: eight bytes contain it wherever it begins.
+const MOST_BITS: u32 = 56;
+const VARINTS: u8 = 0;
+
+/// An integer as part of a packed list.
+pub(crate) trait Integer: Field + Copy + Ord {
+    /// The difference to an integer that is not smaller.
+    fn gap(self, next: Self) -> u64;
+    /// The integer after a gap, if there is one.
+    fn after_gap(self, gap: u64) -> Option<Self>;
+}
+
+macro_rules! integers {
+    ($($number:ty),+) => {$(
+        impl Integer for $number {
+            #[inline]
+            fn gap(self, next: Self) -> u64 {
+                next.abs_diff(self).into()
+            }
+            #[inline]
+            fn after_gap(self, gap: u64) -> Option<Self> {
+                Self::try_from(i128::from(self) + i128::from(gap)).ok()
+            }
+        }
+    )+};
+}
+integers!(u16, u32, i32, i64);
+
+impl Integer for u64 {
+    #[inline]
+    fn gap(self, next: Self) -> u64 {
+        next - self
+    }
+    #[inline]
+    fn after_gap(self, gap: u64) -> Option<Self> {
+        self.checked_add(gap)
+    }
+}
+
+/// Bytes of a number of so many bits, 7 bits a byte.
+fn varint_bytes(number: u64) -> usize {
+    (64 - (number | 1).leading_zeros()).div_ceil(7) as usize
+}
+
+/// [`Field::write_list`] of integers.
+pub(crate) fn write_integers<T: Integer>(values: &[T], out: &mut Vec<u8>) {
+    let Some((first, rest)) = values.split_first() else { return };
+    if !values.is_sorted() {
+        out.push(SUCCESSIVE);
+        return write_successive(values, out);
+    }
+    out.push(ASCENDING);
+    first.write(out);
+    let mut previous = *first;
+    let mut gaps = [0_u64; BLOCK];
+    for block in rest.chunks(BLOCK) {
+        let (mut all, mut bytes) = (0, 0);
+        for (gap, value) in gaps.iter_mut().zip(block) {
+            *gap = previous.gap(*value);
+            previous = *value;
+            all |= *gap;
+            bytes += varint_bytes(*gap);
+        }
+        let gaps = gaps.get(..block.len()).unwrap_or_default();
+        let bits = (64 - all.leading_zeros()).max(1);
+        if bits <= MOST_BITS && (bits as usize * gaps.len()).div_ceil(8) <= bytes {
+            out.push(bits as u8);
+            pack(gaps, bits, out);
+        } else {
+            out.push(VARINTS);
+            gaps.iter().for_each(|gap| write_varint(*gap, out));
+        }
+    }
+}
+
+/// Appends `gaps`, each of so many bits.
+fn pack(gaps: &[u64], bits: u32, out: &mut Vec<u8>) {
+    let (mut held, mut count) = (0_u128, 0);
+    for gap in gaps {
+        held |= u128::from(*gap) << count;
+        count += bits;
+        if count >= 64 {
+            out.extend_from_slice(&(held as u64).to_le_bytes());
+            held >>= 64;
+            count -= 64;
+        }
+    }
+    out.extend(held.to_le_bytes().iter().take(count.div_ceil(8) as usize));
+}
+
+/// [`Field::read_list`] of integers.
+pub(crate) fn read_integers<T: Integer>(
+    count: usize,
+    input: &mut &[u8],
+    values: &mut Vec<T>,
+) -> Option<()> {
+    if count == 0 {
+        return Some(());
+    }
+    match u8::read(input)? {
+        SUCCESSIVE => return read_successive(count, input, values),
+        ASCENDING => {}
+        _ => return None,
+    }
+    // A gap has at least a bit.
+    if count > input.len().saturating_mul(8) {
+        return None;
+    }
+    values.reserve_exact(count);
+    let mut last = T::read(input)?;
+    values.push(last);
+    let mut left = count - 1;
+    while left > 0 {
+        let length = left.min(BLOCK);
+        left -= length;
+        match u8::read(input)? {
+            VARINTS => {
+                for _ in 0..length {
+                    last = last.after_gap(read_varint(input)?)?;
+                    values.push(last);
+                }
+            }
+            bits if u32::from(bits) <= MOST_BITS => {
+                last = unpack(length, bits, last, input, values)?;
+            }
+            _ => return None,
+        }
+    }
+    Some(())
+}
+
+/// Appends the values after `length` gaps of so many bits; returns the last.
+fn unpack<T: Integer>(
+    length: usize,
+    bits: u8,
+    mut last: T,
+    input: &mut &[u8],
+    values: &mut Vec<T>,
+) -> Option<T> {
+    const BYTES: usize = BLOCK * MOST_BITS as usize / 8;
+    let bits = usize::from(bits);
+    let packed = take(input, (length * bits).div_ceil(8))?;
+    // Every gap is read by a load of eight bytes.
+    let mut bytes = [0; BYTES + 8];
+    bytes.get_mut(..packed.len())?.copy_from_slice(packed);
+    let mask = (1_u64 << bits) - 1;
+    for at in 0..length {
+        let bit = at * bits;
+        let word = bytes.get(bit / 8..)?.first_chunk()?;
+        last = last.after_gap(u64::from_le_bytes(*word) >> (bit % 8) & mask)?;
+        values.push(last);
+    }
+    Some(last)
+}
+
+/// A number of fixed size as part of a packed list.
+pub(crate) trait Number: Field + Copy {
+    /// The narrowest kind of a list with this number.
+    fn kind(self) -> u8;
+    /// True if both have the same bits.
+    fn is(self, other: Self) -> bool;
+    /// Appends the number in the type of `kind`.
+    fn write_as(self, kind: u8, out: &mut Vec<u8>);
+    /// Reads a number of the type of `kind`.
+    fn read_as(kind: u8, input: &mut &[u8]) -> Option<Self>;
+}
+
+/// The kinds of lists of numbers, the narrowest first; all numbers of a kind are exact in the
+/// later ones.
+const EQUAL: u8 = 0;
+const U8: u8 = 1;
+const U16: u8 = 2;
+const SINGLE: u8 = 3;
+const WHOLE: u8 = 4;
+
+impl Number for u8 {
+    #[inline]
+    fn kind(self) -> u8 {
+        WHOLE
+    }
+    #[inline]
+    fn is(self, other: Self) -> bool {
+        self == other
+    }
+    #[inline]
+    fn write_as(self, _: u8, out: &mut Vec<u8>) {
+        out.push(self);
+    }
+    #[inline]
+    fn read_as(kind: u8, input: &mut &[u8]) -> Option<Self> {
+        (kind == WHOLE).then(|| Self::read(input))?
+    }
+}
+
+macro_rules! floats {
+    ($($number:ty),+) => {$(
+        impl Number for $number {
+            #[inline]
+            fn kind(self) -> u8 {
+                // Bits are compared: neither -0 nor a fraction is an integer.
+                if Self::from(self as u8).is(self) {
+                    U8
+                } else if Self::from(self as u16).is(self) {
+                    U16
+                } else if size_of::<Self>() > size_of::<f32>() && (self as f32 as Self).is(self) {
+                    SINGLE
+                } else {
+                    WHOLE
+                }
+            }
+            #[inline]
+            fn is(self, other: Self) -> bool {
+                self.to_bits() == other.to_bits()
+            }
+            #[inline]
+            fn write_as(self, kind: u8, out: &mut Vec<u8>) {
+                match kind {
+                    U8 => out.push(self as u8),
+                    U16 => out.extend_from_slice(&(self as u16).to_le_bytes()),
+                    SINGLE => out.extend_from_slice(&(self as f32).to_le_bytes()),
+                    _ => self.write(out),
+                }
+            }
+            #[inline]
+            fn read_as(kind: u8, input: &mut &[u8]) -> Option<Self> {
+                match kind {
+                    U8 => take(input, 1)?.first().map(|byte| Self::from(*byte)),
+                    U16 => {
+                        let bytes = take(input, 2)?.first_chunk()?;
+                        Some(Self::from(u16::from_le_bytes(*bytes)))
+                    }
+                    SINGLE => f32::read(input).map(|number| number as Self),
+                    WHOLE => Self::read(input),
+                    _ => None,
+                }
+            }
+        }
+    )+};
+}
+floats!(f32, f64);
+
+/// [`Field::write_list`] of numbers.
+pub(crate) fn write_numbers<T: Number>(values: &[T], out: &mut Vec<u8>) {
+    let Some((first, rest)) = values.split_first() else { return };
+    if rest.iter().all(|value| value.is(*first)) {
+        out.push(EQUAL);
+        return first.write(out);
+    }
+    let kind = values.iter().map(|value| value.kind()).max().unwrap_or(WHOLE);
+    out.push(kind);
+    values.iter().for_each(|value| value.write_as(kind, out));
+}
+
+/// [`Field::read_list`] of numbers. Equal ones take no bytes: the caller has read as many others.
+pub(crate) fn read_numbers<T: Number>(
+    count: usize,
+    input: &mut &[u8],
+    values: &mut Vec<T>,
+) -> Option<()> {
+    if count == 0 {
+        return Some(());
+    }
+    let kind = u8::read(input)?;
+    if kind == EQUAL {
+        let value = T::read(input)?;
+        values.resize(values.len() + count, value);
+        return Some(());
+    }
+    if count > input.len() {
+        return None;
+    }
+    values.reserve_exact(count);
+    for _ in 0..count {
+        values.push(T::read_as(kind, input)?);
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Debug;
+
+    use super::*;
+
+    /// Writes and reads a list; returns its bytes.
+    fn round_trip<T: Field + PartialEq + Debug>(values: &[T]) -> usize {
+        let mut bytes = b"before".to_vec();
+        T::write_list(values, &mut bytes);
+        let (mut input, mut read) = (&bytes[6..], Vec::new());
+        assert_eq!(T::read_list(values.len(), &mut input, &mut read), Some(()));
+        assert!(input.is_empty() && read == values, "{values:?} {read:?}");
+        for end in 0..bytes.len() - 6 {
+            let mut cut = &bytes[6..6 + end];
+            let whole = T::read_list(values.len(), &mut cut, &mut Vec::new()).is_some();
+            assert!(!whole, "{end} of {} bytes", bytes.len() - 6);
+        }
+        bytes.len() - 6
+    }
+
+    #[test]
+    fn ascending_integers_take_the_bits_of_their_gaps() {
+        let every = |step: u64| (0..1000).map(|n| 5 + n * step).collect::<Vec<u64>>();
+        // 1,000 gaps of 1 and 13 bits, 8 widths, the first id and the kind.
+        assert_eq!(round_trip(&every(1)), 999_usize.div_ceil(8) + 8 + 2);
+        assert_eq!(round_trip(&every(5000)), (999_usize * 13).div_ceil(8) + 8 + 2);
+        // A jump makes the gaps of one block take a byte each.
+        let jump: Vec<u64> = (0..1000).map(|n| if n < 500 { n } else { n + (1 << 40) }).collect();
+        assert!(round_trip(&jump) < 1000 / 8 + 150);
+        round_trip(&[0, u64::MAX]);
+        round_trip(&[7_u64, 7, 7, u64::MAX - 1, u64::MAX]);
+        round_trip(&[i64::MIN, -1, 0, i64::MAX]);
+        round_trip(&[u32::MAX, 0, 7]);
+        round_trip(&[9_u16, 8, 7]);
+        round_trip::<u64>(&[]);
+    }
+
+    #[test]
+    fn all_widths_and_lengths_come_back() {
+        for bits in 0..64 {
+            for length in [1, 2, 127, 128, 129, 130, 300] {
+                let gap = (1_u64 << bits) - u64::from(bits > 3);
+                let ids: Vec<u64> = (0..length)
+                    .scan(3_u64, |id, n| {
+                        let now = *id;
+                        *id = id.checked_add(if n % 7 == 0 { gap } else { gap / 3 })?;
+                        Some(now)
+                    })
+                    .collect();
+                round_trip(&ids);
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_take_the_narrowest_type_that_is_exact() {
+        let list = |f: fn(u32) -> f64| (0..100).map(f).collect::<Vec<f64>>();
+        assert_eq!(round_trip(&list(|_| 0.1)), 1 + 8);
+        assert_eq!(round_trip(&list(|n| f64::from(n))), 1 + 100);
+        assert_eq!(round_trip(&list(|n| f64::from(n) + 1000.0)), 1 + 200);
+        assert_eq!(round_trip(&list(|n| f64::from(n) / 2.0)), 1 + 400);
+        assert_eq!(round_trip(&list(|n| f64::from(n) / 3.0)), 1 + 800);
+        assert_eq!(round_trip(&[1.0_f32, 2.0, 65_535.0]), 1 + 6);
+        assert_eq!(round_trip(&[1.0_f32, 2.5]), 1 + 8);
+        assert_eq!(round_trip(&[3_u8; 50]), 2);
+        assert_eq!(round_trip(&[3_u8, 4, 5]), 1 + 3);
+        round_trip(&[(); 9]);
+        // Equal numbers with other bits stay what they are.
+        let mut bytes = Vec::new();
+        f64::write_list(&[0.0, -0.0, f64::NAN, f64::INFINITY, -1.0], &mut bytes);
+        let mut read = Vec::new();
+        f64::read_list(5, &mut bytes.as_slice(), &mut read).unwrap();
+        let bits: Vec<u64> = read.iter().map(|number| number.to_bits()).collect();
+        let wanted = [0.0, -0.0, f64::NAN, f64::INFINITY, -1.0_f64].map(f64::to_bits);
+        assert_eq!(bits, wanted);
+    }
+
+    #[test]
+    fn lists_that_no_value_writes_are_refused_before_they_take_memory() {
+        let read = |bytes: &[u8], count| u64::read_list(count, &mut { bytes }, &mut Vec::new());
+        assert_eq!(read(&[ASCENDING, 1, 1, 0xff], usize::MAX), None);
+        assert_eq!(read(&[SUCCESSIVE, 1, 1], usize::MAX), None);
+        assert_eq!(read(&[ASCENDING, 1, 57, 0, 0, 0, 0, 0, 0, 0, 0], 2), None, "too wide");
+        assert_eq!(read(&[2, 1, 1], 2), None, "no kind");
+        let last = [&[ASCENDING][..], &[255; 9], &[1, 1, 1]].concat();
+        assert_eq!(read(&last, 2), None, "more than 64 bits");
+        assert_eq!(f64::read_list(2, &mut [5_u8, 0, 0].as_slice(), &mut Vec::new()), None);
+        assert_eq!(f64::read_list(usize::MAX, &mut [U8, 0, 0].as_slice(), &mut Vec::new()), None);
+    }
+}
