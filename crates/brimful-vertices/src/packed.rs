@@ -352,7 +352,7 @@ mod tests {
     fn numbers_take_the_narrowest_type_that_is_exact() {
         let list = |f: fn(u32) -> f64| (0..100).map(f).collect::<Vec<f64>>();
         assert_eq!(round_trip(&list(|_| 0.1)), 1 + 8);
-        assert_eq!(round_trip(&list(|n| f64::from(n))), 1 + 100);
+        assert_eq!(round_trip(&list(f64::from)), 1 + 100);
         assert_eq!(round_trip(&list(|n| f64::from(n) + 1000.0)), 1 + 200);
         assert_eq!(round_trip(&list(|n| f64::from(n) / 2.0)), 1 + 400);
         assert_eq!(round_trip(&list(|n| f64::from(n) / 3.0)), 1 + 800);
