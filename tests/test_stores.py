@@ -258,7 +258,7 @@ def test_a_budget_that_is_too_small_leads_to_one_that_works(
     assert outcome.code == DONE or budget in outcome.err
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("store", FOLDERS)
 def test_a_store_larger_than_its_budget_keeps_it(tmp_path: Path, store: str) -> None:
     """The pages of a mapped file count as memory of the process."""
