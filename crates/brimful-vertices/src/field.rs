@@ -4,7 +4,7 @@
 //! stay short. Floats and the elements of arrays are little-endian. Invariant: reading never takes
 //! more memory than the bytes justify, and each value has exactly one encoding.
 
-use crate::packed;
+mod packed;
 
 /// A value that can be part of a record or a message.
 pub trait Field: Clone + Send + 'static {

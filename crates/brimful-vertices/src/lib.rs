@@ -9,8 +9,7 @@
 //! - [`serializer`]: the conversion of vertices to records and back.
 //! - [`partition_chunk`]: whole partitions as bytes.
 //! - [`open`]: stores by name; [`cache`]: live vertices over any store.
-//! - `growth`: growing memory, reserved from the budget in steps; `index`: positions by hash;
-//!   `packed`: lists of numbers in few bytes.
+//! - `growth`: growing memory, reserved from the budget in steps; `index`: positions by hash.
 //! - [`conformance`]: the tests of every store and serializer.
 //! - [`error`]: the errors of all these.
 
@@ -29,7 +28,6 @@ mod index;
 pub mod kv;
 pub mod memory;
 pub mod open;
-mod packed;
 pub mod record_store;
 pub mod serialized;
 pub mod serializer;

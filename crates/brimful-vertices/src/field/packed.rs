@@ -8,7 +8,7 @@
 //!
 //! Invariant: a list is as long as its bytes justify, by a factor of 64 at most.
 
-use crate::field::{Field, read_successive, read_varint, take, write_successive, write_varint};
+use super::{Field, read_successive, read_varint, take, write_successive, write_varint};
 
 /// The kinds of lists of integers.
 const SUCCESSIVE: u8 = 0;
