@@ -218,6 +218,30 @@ def test_the_master_switches_computation_and_combiner() -> None:
         assert bf.run(graph, Switching())[4] == [[], [6], [3], [1, 2, 3], "finished"]
 
 
+def test_a_trace_shows_messages_and_values() -> None:
+    class Sums(bf.Pregel):
+        def initial_value(self, vertex: Any) -> Any:
+            return 0
+
+        def compute(self, vertex: bf.PregelVertex, messages: list[Any]) -> None:
+            vertex.value += sum(messages)
+            if vertex.superstep == 0:
+                vertex.send_to_all(3)
+                vertex.send(1, 4)
+            vertex.vote_to_halt()
+
+    with graph_of([1, 2], [2, 3]) as graph:
+        trace = bf.run(graph, Sums(), trace=[2]).trace
+        assert trace is not None
+        columns = ["superstep", "call", "received", "before", "after", "sent"]
+        rows = [tuple(row.values()) for row in trace.select(columns).to_pylist()]
+        assert rows == [
+            (None, "initial_state", None, None, "0", None),
+            (0, "collect", [], "0", "0", ["all: 3", "1: 4"]),
+            (1, "collect", ["3"], "0", "3", []),
+        ]
+
+
 def test_mistakes_are_named(tmp_path: Path) -> None:
     class Silent(bf.Pregel):
         def initial_value(self, vertex: Any) -> Any:

@@ -46,18 +46,17 @@ class Trace:
         """Return the table; objects are shown as `repr` shows them."""
         import pyarrow as pa
 
-        ids = pa.string() if any(isinstance(one, str) for one in self._vertices) else None
-        texts = {"received": pa.list_(pa.string()), "sent": pa.list_(pa.string())}
+        has_names = any(isinstance(one, str) for one in self._vertices)
         columns = {
             name: pa.array([row.get(name) for row in self._rows], kind)
             for name, kind in {
                 "superstep": pa.int64(),
-                "vertex": ids or pa.int64(),
+                "vertex": pa.string() if has_names else pa.int64(),
                 "call": pa.string(),
-                "received": texts["received"],
+                "received": pa.list_(pa.string()),
                 "before": pa.string(),
                 "after": pa.string(),
-                "sent": texts["sent"],
+                "sent": pa.list_(pa.string()),
                 "score": pa.float64(),
             }.items()
         }
@@ -65,7 +64,6 @@ class Trace:
 
     def _noting(self, name: str, method: Any) -> Any:
         def noted(program: Program, vertex: Vertex, *arguments: Any) -> Any:
-            # The weight and the targets of an edge are a part of the call.
             result = method(program, vertex, *arguments)
             if vertex.id in self._vertices:
                 is_pregel = isinstance(program, PregelAdapter)
