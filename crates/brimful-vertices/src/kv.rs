@@ -434,7 +434,7 @@ mod tests {
                 key
             })
             .collect();
-        let most = |store: &mut KvStore| {
+        let most_mapped = |store: &mut KvStore| {
             let mut most = 0;
             for part in keys.chunks(BATCH_RECORDS) {
                 let pairs: Vec<Pair<'_>> =
@@ -442,19 +442,31 @@ mod tests {
                 store.put_many(&pairs).unwrap();
                 let wanted: Vec<&[u8]> = part.iter().map(Vec::as_slice).collect();
                 store.get_many(&wanted, &mut |_, _| Ok(())).unwrap();
-                most = most.max(memory::resident_bytes().unwrap());
+                most = most.max(mapped_kib(&store.path));
             }
             most
         };
-        let before = memory::resident_bytes().unwrap();
         store.ceiling_bytes = u64::MAX;
-        let unlimited = most(&mut store);
-        assert!(store.disk_bytes().unwrap() > 40 << 20);
-        assert!(unlimited > before + (35 << 20), "the file is not mapped");
-        store.ceiling_bytes = before;
-        let limited = most(&mut store);
-        // Other tests of this process take memory too.
-        assert!(limited < before + (20 << 20), "{limited} bytes were in memory");
+        assert!(most_mapped(&mut store) > 35 << 10, "the file is not mapped");
+        store.ceiling_bytes = 0;
+        let limited = most_mapped(&mut store);
+        assert!(limited < 4 << 10, "{limited} KiB of the file were in memory");
+    }
+
+    /// Memory of this process that pages of the store in `folder` take, in KiB.
+    #[cfg(target_os = "linux")]
+    fn mapped_kib(folder: &Path) -> u64 {
+        let file = folder.join("data.mdb");
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let mut lines = maps.lines();
+        let mut sum = 0;
+        while let Some(line) = lines.next() {
+            if line.ends_with(file.to_str().unwrap()) {
+                let resident = lines.find_map(|line| line.strip_prefix("Rss:")).unwrap();
+                sum += resident.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap();
+            }
+        }
+        sum
     }
 
     #[test]
