@@ -54,9 +54,12 @@ impl Integer for u64 {
     }
 }
 
-/// Bytes of a number of so many bits, 7 bits a byte.
+/// Bytes of a number, 7 bits a byte.
+#[inline]
 fn varint_bytes(number: u64) -> usize {
-    (64 - (number | 1).leading_zeros()).div_ceil(7) as usize
+    let bits = 64 - (number | 1).leading_zeros();
+    // The quotient by 7, rounded up, without a division.
+    (bits * 9 + 64) as usize >> 6
 }
 
 /// [`Field::write_list`] of integers.
@@ -92,14 +95,15 @@ pub(crate) fn write_integers<T: Integer>(values: &[T], out: &mut Vec<u8>) {
 
 /// Appends `gaps`, each of so many bits.
 fn pack(gaps: &[u64], bits: u32, out: &mut Vec<u8>) {
-    let (mut held, mut count) = (0_u128, 0);
+    let (mut held, mut count) = (0_u64, 0);
     for gap in gaps {
-        held |= u128::from(*gap) << count;
+        held |= gap << count;
         count += bits;
         if count >= 64 {
-            out.extend_from_slice(&(held as u64).to_le_bytes());
-            held >>= 64;
+            out.extend_from_slice(&held.to_le_bytes());
             count -= 64;
+            // The bits that did not fit; a gap has fewer than 64.
+            held = gap >> (bits - count);
         }
     }
     out.extend(held.to_le_bytes().iter().take(count.div_ceil(8) as usize));
@@ -161,13 +165,18 @@ fn unpack<T: Integer>(
     let mut bytes = [0; BYTES + 8];
     bytes.get_mut(..packed.len())?.copy_from_slice(packed);
     let mask = (1_u64 << bits) - 1;
-    for at in 0..length {
+    let mut fits = true;
+    values.extend((0..length).map(|at| {
         let bit = at * bits;
-        let word = bytes.get(bit / 8..)?.first_chunk()?;
-        last = last.after_gap(u64::from_le_bytes(*word) >> (bit % 8) & mask)?;
-        values.push(last);
-    }
-    Some(last)
+        let word = bytes.get(bit / 8..).and_then(|bytes| bytes.first_chunk());
+        let gap = word.map_or(0, |word| u64::from_le_bytes(*word)) >> (bit % 8) & mask;
+        match last.after_gap(gap) {
+            Some(next) => last = next,
+            None => fits = false,
+        }
+        last
+    }));
+    fits.then_some(last)
 }
 
 /// A number of fixed size as part of a packed list.
@@ -176,10 +185,10 @@ pub(crate) trait Number: Field + Copy {
     fn kind(self) -> u8;
     /// True if both have the same bits.
     fn is(self, other: Self) -> bool;
-    /// Appends the number in the type of `kind`.
-    fn write_as(self, kind: u8, out: &mut Vec<u8>);
-    /// Reads a number of the type of `kind`.
-    fn read_as(kind: u8, input: &mut &[u8]) -> Option<Self>;
+    /// Appends `values` in the type of `kind`.
+    fn write_all(values: &[Self], kind: u8, out: &mut Vec<u8>);
+    /// Appends `count` numbers of the type of `kind` to `values`.
+    fn read_all(kind: u8, count: usize, input: &mut &[u8], values: &mut Vec<Self>) -> Option<()>;
 }
 
 /// The kinds of lists of numbers, the narrowest first; all numbers of a kind are exact in the
@@ -190,6 +199,32 @@ const U16: u8 = 2;
 const SINGLE: u8 = 3;
 const WHOLE: u8 = 4;
 
+/// Appends `values` as arrays of `N` bytes.
+#[inline]
+fn write_as<T: Copy, const N: usize>(
+    values: &[T],
+    out: &mut Vec<u8>,
+    bytes: impl Fn(T) -> [u8; N],
+) {
+    let start = out.len();
+    out.resize(start + values.len() * N, 0);
+    let (places, _) = out.get_mut(start..).unwrap_or_default().as_chunks_mut::<N>();
+    places.iter_mut().zip(values).for_each(|(place, value)| *place = bytes(*value));
+}
+
+/// Appends `count` numbers from arrays of `N` bytes to `values`.
+#[inline]
+fn read_as<T, const N: usize>(
+    count: usize,
+    input: &mut &[u8],
+    values: &mut Vec<T>,
+    number: impl Fn([u8; N]) -> T,
+) -> Option<()> {
+    let (arrays, _) = take(input, count.checked_mul(N)?)?.as_chunks::<N>();
+    values.extend(arrays.iter().map(|bytes| number(*bytes)));
+    Some(())
+}
+
 impl Number for u8 {
     #[inline]
     fn kind(self) -> u8 {
@@ -199,13 +234,12 @@ impl Number for u8 {
     fn is(self, other: Self) -> bool {
         self == other
     }
-    #[inline]
-    fn write_as(self, _: u8, out: &mut Vec<u8>) {
-        out.push(self);
+    fn write_all(values: &[Self], _: u8, out: &mut Vec<u8>) {
+        out.extend_from_slice(values);
     }
-    #[inline]
-    fn read_as(kind: u8, input: &mut &[u8]) -> Option<Self> {
-        (kind == WHOLE).then(|| Self::read(input))?
+    fn read_all(kind: u8, count: usize, input: &mut &[u8], values: &mut Vec<Self>) -> Option<()> {
+        values.extend_from_slice(take(input, count).filter(|_| kind == WHOLE)?);
+        Some(())
     }
 }
 
@@ -229,25 +263,25 @@ macro_rules! floats {
             fn is(self, other: Self) -> bool {
                 self.to_bits() == other.to_bits()
             }
-            #[inline]
-            fn write_as(self, kind: u8, out: &mut Vec<u8>) {
+            fn write_all(values: &[Self], kind: u8, out: &mut Vec<u8>) {
                 match kind {
-                    U8 => out.push(self as u8),
-                    U16 => out.extend_from_slice(&(self as u16).to_le_bytes()),
-                    SINGLE => out.extend_from_slice(&(self as f32).to_le_bytes()),
-                    _ => self.write(out),
+                    U8 => write_as(values, out, |value| [value as u8]),
+                    U16 => write_as(values, out, |value| (value as u16).to_le_bytes()),
+                    SINGLE => write_as(values, out, |value| (value as f32).to_le_bytes()),
+                    _ => write_as(values, out, Self::to_le_bytes),
                 }
             }
-            #[inline]
-            fn read_as(kind: u8, input: &mut &[u8]) -> Option<Self> {
+            fn read_all(
+                kind: u8,
+                count: usize,
+                input: &mut &[u8],
+                values: &mut Vec<Self>,
+            ) -> Option<()> {
                 match kind {
-                    U8 => take(input, 1)?.first().map(|byte| Self::from(*byte)),
-                    U16 => {
-                        let bytes = take(input, 2)?.first_chunk()?;
-                        Some(Self::from(u16::from_le_bytes(*bytes)))
-                    }
-                    SINGLE => f32::read(input).map(|number| number as Self),
-                    WHOLE => Self::read(input),
+                    U8 => read_as(count, input, values, |[byte]| byte.into()),
+                    U16 => read_as(count, input, values, |bytes| u16::from_le_bytes(bytes).into()),
+                    SINGLE => read_as(count, input, values, |bytes| f32::from_le_bytes(bytes) as Self),
+                    WHOLE => read_as(count, input, values, Self::from_le_bytes),
                     _ => None,
                 }
             }
@@ -265,7 +299,7 @@ pub(crate) fn write_numbers<T: Number>(values: &[T], out: &mut Vec<u8>) {
     }
     let kind = values.iter().map(|value| value.kind()).max().unwrap_or(WHOLE);
     out.push(kind);
-    values.iter().for_each(|value| value.write_as(kind, out));
+    T::write_all(values, kind, out);
 }
 
 /// [`Field::read_list`] of numbers. Equal ones take no bytes: the caller has read as many others.
@@ -283,14 +317,7 @@ pub(crate) fn read_numbers<T: Number>(
         values.resize(values.len() + count, value);
         return Some(());
     }
-    if count > input.len() {
-        return None;
-    }
-    values.reserve_exact(count);
-    for _ in 0..count {
-        values.push(T::read_as(kind, input)?);
-    }
-    Some(())
+    T::read_all(kind, count, input, values)
 }
 
 #[cfg(test)]
