@@ -5,7 +5,7 @@
 //!   signals.
 //! - `message_table`: the base of both lists. Its parts: `memory_table` in memory, `spill` on disk,
 //!   and `merge`, which reads spilled runs.
-//! - `combine_buffer`: merges signals to one target before they are serialized.
+//! - `combine_buffer`: merges signals to one target before they are serialized, found by `places`.
 
 mod combine_buffer;
 #[cfg(test)]
@@ -15,6 +15,7 @@ pub mod mailbox;
 mod memory_table;
 mod merge;
 mod message_table;
+mod places;
 mod spill;
 #[cfg(test)]
 mod texts;

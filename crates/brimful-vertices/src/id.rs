@@ -10,10 +10,27 @@ use crate::field::Field;
 /// An id of a vertex. Its bytes as a [`Field`] are the key of its record.
 ///
 /// Law: two ids are equal if and only if their bytes are (`conformance::check_ids` tests it).
-pub trait Id: Field + Eq + Ord + Hash + fmt::Debug + fmt::Display + Sync {}
+pub trait Id: Field + Eq + Ord + Hash + fmt::Debug + fmt::Display + Sync {
+    /// A number that no other id has; `None` if there is none. Ids with small numbers are found in
+    /// arrays, others by their hash.
+    #[inline]
+    fn number(&self) -> Option<u64> {
+        None
+    }
+}
 
-impl Id for u32 {}
-impl Id for u64 {}
+impl Id for u32 {
+    #[inline]
+    fn number(&self) -> Option<u64> {
+        Some((*self).into())
+    }
+}
+impl Id for u64 {
+    #[inline]
+    fn number(&self) -> Option<u64> {
+        Some(*self)
+    }
+}
 impl Id for i64 {}
 impl Id for String {}
 

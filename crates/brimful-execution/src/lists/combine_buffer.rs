@@ -5,12 +5,10 @@
 //! signal here. The buffer stays within its limit, except for the growth of signals while a batch
 //! is combined.
 
-use std::hash::BuildHasher;
-
 use brimful_vertices::Field;
-use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::error::{Error, Result, catch};
+use crate::lists::places::{Key, Places};
 use crate::program::VertexProgram;
 
 /// A signal to a vertex.
@@ -19,30 +17,29 @@ pub type SignalTo<P> = (<P as VertexProgram>::Id, <P as VertexProgram>::Signal);
 /// Signals by vertex, in the order in which the vertices first received one.
 pub(super) struct CombineBuffer<P: VertexProgram> {
     limit: usize,
-    index: HashTable<u32>,
+    places: Places,
     /// `None`: the signal was taken out.
     entries: Vec<(P::Id, Option<P::Signal>)>,
     /// Entries that have a signal.
     len: usize,
     /// Heap bytes of ids and signals.
     heap_bytes: usize,
-    hasher: DefaultHashBuilder,
-    /// Hash and entry of each signal of a batch.
-    found: Vec<(u64, Option<u32>)>,
+    /// Key and entry of each signal of a batch.
+    found: Vec<(Key, Option<u32>)>,
 }
 
 impl<P: VertexProgram> CombineBuffer<P> {
     /// A buffer that takes up to `limit` bytes, of memory that the caller has reserved.
     pub(super) fn new(limit: usize) -> Self {
+        // Entries are numbered with 32 bits. The system reserves unused memory without pages, but
+        // may refuse a larger reservation.
+        let limit = limit.min(u32::MAX as usize);
         Self {
-            // Entries are numbered with 32 bits. The system reserves unused memory without pages,
-            // but may refuse a larger reservation.
-            limit: limit.min(u32::MAX as usize),
-            index: HashTable::new(),
+            limit,
+            places: Places::new(limit),
             entries: Vec::new(),
             len: 0,
             heap_bytes: 0,
-            hasher: DefaultHashBuilder::default(),
             found: Vec::new(),
         }
     }
@@ -58,10 +55,8 @@ impl<P: VertexProgram> CombineBuffer<P> {
         let heap: usize =
             signals.iter().map(|(id, signal)| id.heap_bytes() + signal.heap_bytes()).sum();
         let entries = self.entries.len() + signals.len();
-        // While it grows, the index exists twice, once with double the capacity.
-        let grows = if entries > self.index.capacity() { 2 } else { 0 };
-        let index = self.index.allocation_size().max(10 * signals.len()) * (1 + grows);
-        entries * entry + index + heap + self.heap_bytes <= self.limit
+        let places = self.places.bytes_with(signals.iter().map(|(id, _)| id));
+        entries * entry + places + heap + self.heap_bytes <= self.limit
     }
 
     /// Adds signals that fit; returns how many were combined with an earlier one.
@@ -75,21 +70,19 @@ impl<P: VertexProgram> CombineBuffer<P> {
             let most = self.limit / size_of::<(P::Id, Option<P::Signal>)>().max(1);
             self.entries.reserve_exact(most);
         }
-        let Self { index, entries, len, heap_bytes, hasher, found, .. } = self;
+        let Self { places, entries, len, heap_bytes, found, .. } = self;
         // The look-ups are independent, so their waits for memory overlap.
         found.clear();
         found.extend(signals.iter().map(|(id, _)| {
-            let hash = hasher.hash_one(id);
-            (hash, find::<P>(index, entries, hash, id))
+            let key = places.key(id);
+            (key, find::<P>(places, entries, key, id))
         }));
         let (mut combined, mut last) = (0, 0);
         let done = catch(|| {
-            for ((id, signal), (hash, place)) in signals.drain(..).zip(&*found) {
+            for ((id, signal), (key, place)) in signals.drain(..).zip(&*found) {
                 // The target may have arrived in this batch.
-                let Some(place) = place.or_else(|| find::<P>(index, entries, *hash, &id)) else {
-                    index.insert_unique(*hash, entries.len() as u32, |&place| {
-                        hasher.hash_one(&entries[place as usize].0)
-                    });
+                let Some(place) = place.or_else(|| find::<P>(places, entries, *key, &id)) else {
+                    places.insert(*key, entries.len() as u32, |at| &entries[at as usize].0);
                     *heap_bytes += id.heap_bytes() + signal.heap_bytes();
                     *len += 1;
                     entries.push((id, Some(signal)));
@@ -124,7 +117,7 @@ impl<P: VertexProgram> CombineBuffer<P> {
         if self.len == 0 {
             return None;
         }
-        let place = find::<P>(&self.index, &self.entries, self.hasher.hash_one(id), id)?;
+        let place = find::<P>(&self.places, &self.entries, self.places.key(id), id)?;
         let signal = self.entries[place as usize].1.take()?;
         self.heap_bytes -= signal.heap_bytes();
         self.len -= 1;
@@ -133,7 +126,7 @@ impl<P: VertexProgram> CombineBuffer<P> {
 
     /// Takes out all signals.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = SignalTo<P>> {
-        self.index.clear();
+        self.places.clear(self.entries.iter().map(|(id, _)| id));
         (self.len, self.heap_bytes) = (0, 0);
         self.entries.drain(..).filter_map(|(id, signal)| Some((id, signal?)))
     }
@@ -141,12 +134,12 @@ impl<P: VertexProgram> CombineBuffer<P> {
 
 #[inline]
 fn find<P: VertexProgram>(
-    index: &HashTable<u32>,
+    places: &Places,
     entries: &[(P::Id, Option<P::Signal>)],
-    hash: u64,
+    key: Key,
     id: &P::Id,
 ) -> Option<u32> {
-    index.find(hash, |&place| entries[place as usize].0 == *id).copied()
+    places.find(key, |place| entries[place as usize].0 == *id)
 }
 
 #[cfg(test)]
@@ -185,7 +178,9 @@ mod tests {
                 first += 64;
             }
             let entries = buffer.entries.len() * size_of::<(u64, Option<String>)>();
-            let bytes = entries + buffer.index.allocation_size() + buffer.heap_bytes;
+            let bytes = entries
+                + buffer.places.bytes_with([].iter().map(|id: &u64| id))
+                + buffer.heap_bytes;
             assert!(bytes <= limit, "{bytes} of {limit}");
             assert!(limit < 1 << 16 || bytes > limit / 4, "{bytes} of {limit}");
         }

@@ -1,0 +1,113 @@
+//! Places of entries by id: in an array for ids with small numbers, by hash for all others.
+//!
+//! Signals to a vertex cost one access to memory in the array, and two or three by hash. Invariant:
+//! the number of an id alone decides where it is found.
+
+use std::hash::BuildHasher;
+
+use brimful_vertices::Id;
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+/// The part of a limit that an array may take, and the bytes of a place.
+const ARRAY_PART: usize = 4;
+const PLACE_BYTES: usize = size_of::<u32>();
+
+/// An id, as it is looked up.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Key {
+    Number(usize),
+    Hash(u64),
+}
+
+/// Places of entries, which have 32 bits.
+#[derive(Debug)]
+pub(super) struct Places {
+    /// By number, the place and one more; 0 for none. Ids with greater numbers are in `table`.
+    array: Vec<u32>,
+    most_numbers: u64,
+    /// One more than the greatest number so far: memory before it is in use.
+    numbers: usize,
+    table: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+}
+
+impl Places {
+    /// No places, for entries that take up to `limit` bytes with them.
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            array: Vec::new(),
+            most_numbers: (limit / ARRAY_PART / PLACE_BYTES) as u64,
+            numbers: 0,
+            table: HashTable::new(),
+            hasher: DefaultHashBuilder::default(),
+        }
+    }
+
+    #[inline]
+    fn number<I: Id>(&self, id: &I) -> Option<usize> {
+        Some(id.number().filter(|number| *number < self.most_numbers)? as usize)
+    }
+
+    #[inline]
+    pub(super) fn key<I: Id>(&self, id: &I) -> Key {
+        match self.number(id) {
+            Some(number) => Key::Number(number),
+            None => Key::Hash(self.hasher.hash_one(id)),
+        }
+    }
+
+    /// Bytes in use once `ids` have places, too.
+    pub(super) fn bytes_with<'i, I: Id>(&self, ids: impl Iterator<Item = &'i I>) -> usize {
+        let (mut numbers, mut hashed) = (self.numbers, 0);
+        for id in ids {
+            match self.number(id) {
+                Some(number) => numbers = numbers.max(number + 1),
+                None => hashed += 1,
+            }
+        }
+        // A growing table exists twice for a moment, once with double the capacity.
+        let grows = if self.table.len() + hashed > self.table.capacity() { 2 } else { 0 };
+        let table = self.table.allocation_size().max(10 * hashed) * (1 + grows);
+        numbers * PLACE_BYTES + table
+    }
+
+    /// The place of the id with this key; `is_it` tells whether a place is that of the id.
+    #[inline]
+    pub(super) fn find(&self, key: Key, is_it: impl Fn(u32) -> bool) -> Option<u32> {
+        match key {
+            Key::Number(number) => self.array.get(number)?.checked_sub(1),
+            Key::Hash(hash) => self.table.find(hash, |&place| is_it(place)).copied(),
+        }
+    }
+
+    /// Adds the place of a new id. `id_at` gives the id at a place.
+    #[inline]
+    pub(super) fn insert<'i, I: Id>(&mut self, key: Key, place: u32, id_at: impl Fn(u32) -> &'i I) {
+        match key {
+            Key::Number(number) => {
+                if self.array.is_empty() {
+                    // The system provides pages at first use.
+                    self.array = vec![0; self.most_numbers as usize];
+                }
+                self.numbers = self.numbers.max(number + 1);
+                if let Some(entry) = self.array.get_mut(number) {
+                    *entry = place + 1;
+                }
+            }
+            Key::Hash(hash) => {
+                let hasher = &self.hasher;
+                self.table.insert_unique(hash, place, |&other| hasher.hash_one(id_at(other)));
+            }
+        }
+    }
+
+    /// Removes the places of `ids`, which are all.
+    pub(super) fn clear<'i, I: Id>(&mut self, ids: impl Iterator<Item = &'i I>) {
+        self.table.clear();
+        for id in ids {
+            if let Some(entry) = self.number(id).and_then(|number| self.array.get_mut(number)) {
+                *entry = 0;
+            }
+        }
+    }
+}
