@@ -641,3 +641,40 @@ def test_wrong_checkpoints_are_refused(tmp_path: Path) -> None:
                 checkpoint_every=5,
                 checkpoint_dir=tmp_path / "checkpoints",
             )
+
+
+class Favourites(bf.Program):
+    """Signals of all vertices, some of which deserve the cache."""
+
+    def __init__(self, favourites: set[int]) -> None:
+        self.favourites = favourites
+
+    def initial_state(self, vertex: bf.Vertex) -> int:
+        return 0
+
+    def signal(self, source: bf.Vertex, target: Any, weight: float) -> int:
+        return 1
+
+    def collect(self, vertex: bf.Vertex, signals: list[int]) -> Any:
+        return vertex.state + sum(signals)
+
+    def cache_score(self, vertex: bf.Vertex) -> float:
+        if vertex.id == 999:
+            raise ValueError("no score for 999")
+        return float(vertex.id in self.favourites)
+
+
+def test_a_program_scores_the_vertices_of_a_cache() -> None:
+    # All vertices of a ring act in every superstep.
+    ring = pa.table({"source": list(range(200)), "target": [*range(1, 200), 0]})
+    options: Any = {"store": "bytes", "cache": "score:20", "max_supersteps": 20}
+    with bf.Graph.from_arrow(ring) as graph:
+        some = bf.run(graph, Favourites(set(range(15))), **options)
+        none = bf.run(graph, Favourites(set()), **options)
+        assert dict(some) == dict(none) == dict.fromkeys(range(200), 20)
+        # Each superstep lends a favourite twice.
+        assert some.stats["cache"]["hits"] > 19 * 15 * 2 > none.stats["cache"]["hits"]
+    with bf.Graph.from_arrow(pa.table({"source": [1], "target": [999]})) as graph:
+        with pytest.raises(bf.ProgramError, match=r"cache score.*no score for 999") as raised:
+            bf.run(graph, Favourites(set()), **options)
+        assert raised.value.vertex == 999

@@ -77,6 +77,11 @@ class Largest(bf.Pregel):
         vertex.send_to_all(vertex.value)
 
 
+def grow(store: bf.VertexStore) -> float:
+    store.add_edge(1, 2, 0.5)
+    return sum(weight for _, weight in store.edges(1))
+
+
 def collect(states: bf.States) -> int:
     with bf.Box("box", "f8") as box, bf.Bag("bag") as bag, bf.Map("map") as words:
         box.extend(np.zeros(3))

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from brimful.program import Program, States, Vertex
     from brimful.result import Result
     from brimful.running import run
+    from brimful.vertex_store import VertexStore
 
     __version__: str
 
@@ -91,6 +92,7 @@ __all__ = [
     "Vertex",
     "VertexChanges",
     "VertexData",
+    "VertexStore",
     "WorkerContext",
     "__version__",
     "bfs",
@@ -143,6 +145,7 @@ _HOMES = {
     "Vertex": "brimful.program",
     "VertexChanges": "brimful.pregel.changes",
     "VertexData": "brimful.pregel.changes",
+    "VertexStore": "brimful.vertex_store",
     "WorkerContext": "brimful.pregel.master",
     "bfs": "brimful.algorithms",
     "clustering": "brimful.algorithms",

@@ -319,6 +319,11 @@ class Graph(Conversions):
         return self.native.weighted
 
     @property
+    def is_temporary(self) -> bool:
+        """Whether the directory is removed with this object."""
+        return self._remove is not None
+
+    @property
     def native(self) -> _native.Graph:
         """The native graph.
 
@@ -665,7 +670,7 @@ class Graph(Conversions):
         Raises:
             UsageError: The directory is temporary, or the graph is closed.
         """
-        if self._remove is not None:
+        if self.is_temporary:
             raise UsageError(
                 f"{self!r} cannot be pickled or copied, as its directory is removed with it; make "
                 "it with path= to keep the directory"

@@ -48,7 +48,10 @@ class Vertex(Protocol):
 
     @property
     def state(self) -> Any:
-        """Its state; None while the first state is made. It must not be changed in place."""
+        """Its state, which must not be changed in place.
+
+        In `initial_state` it is None, or the last state of a vertex of a `VertexStore`.
+        """
         ...
 
     @property
@@ -113,7 +116,7 @@ class Program(ABC):
         """Return the first state of a vertex.
 
         Args:
-            vertex: The vertex; its state is None.
+            vertex: The vertex; its state is None, or that of the last run on a `VertexStore`.
 
         Returns:
             Any object that the serializer can write.
@@ -250,6 +253,37 @@ class Program(ABC):
         """
         return 1.0
 
+    def cache_score(self, vertex: Vertex) -> float:
+        """Return how much a vertex deserves its place in the cache "score:N".
+
+        It is called when a vertex enters the cache; the cache evicts those below the average. A
+        class that does not define it has the vertices that are used most in the cache.
+
+        Args:
+            vertex: The vertex.
+
+        Returns:
+            A number.
+
+        Raises:
+            Exception: Any exception ends the run as a `ProgramError` that names the vertex.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> class Hubs(bf.Program):
+        ...     def initial_state(self, vertex):
+        ...         return 1
+        ...     def signal(self, source, target, weight):
+        ...         return source.state
+        ...     def collect(self, vertex, signals):
+        ...         return sum(signals)
+        ...     def cache_score(self, vertex):
+        ...         return vertex.degree
+        >>> with bf.Graph.from_arrow(pa.table({"source": [7, 7], "target": [8, 9]})) as graph:
+        ...     dict(bf.run(graph, Hubs(), store="bytes", cache="score:1", max_supersteps=1))
+        {7: 1, 8: 1, 9: 1}
+        """
+        return 0.0
+
     def combine(self, left: Any, right: Any) -> Any:
         """Return one signal for two to the same vertex, in any order; for `delivery` "combined".
 
@@ -338,6 +372,9 @@ class Combining(Program):
     def _signal_score(self, vertex: Vertex) -> float:
         return self._program.signal_score(vertex)
 
+    def _cache_score(self, vertex: Vertex) -> float:
+        return self._program.cache_score(vertex)
+
     def _collect_score(self, vertex: Vertex, signals: list[Any]) -> float:
         return self._program.collect_score(vertex, [reduce(self._combine, signals)])
 
@@ -349,7 +386,7 @@ def combining(program: Program) -> Program:
     """
     scores = {
         name: getattr(Combining, f"_{name}")
-        for name in ("signal_score", "collect_score")
+        for name in ("signal_score", "collect_score", "cache_score")
         if getattr(type(program), name) is not getattr(Program, name)
     }
     kind: type[Combining] = type("Combining", (Combining,), scores) if scores else Combining

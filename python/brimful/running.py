@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from brimful.catalog import opened, place
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from brimful.graph import GraphLike
     from brimful.result import Result
 
+#: Where a run on vertices that are in a store already begins: their first or their last states.
+Start = Literal["initial", "kept"]
+
 
 @overload
 def run(
@@ -41,6 +44,7 @@ def run(
     *,
     serializer: Literal["json", "str", "bytes", "pickle"] | Serializer = ...,
     store: str = ...,
+    keep: bool = ...,
     compile: Literal["never"] = ...,
     trace: Collection[int | str] = ...,
     **options: Unpack[ProgramOptions],
@@ -63,6 +67,7 @@ def run(
     *,
     serializer: Literal["json", "str", "bytes", "pickle"] | Serializer = "json",
     store: str = "memory",
+    keep: bool = False,
     compile: Literal["numba", "never"] = "never",
     trace: Collection[int | str] = (),
     **options: Unpack[ProgramOptions],
@@ -70,10 +75,11 @@ def run(
     """Run a program written in Python on the vertices of a graph.
 
     One thread makes all calls, some million a second: for graphs of some ten million edges.
-    `threads` is for the import of `graph`. The ids and states of all vertices come back in memory,
-    within `budget`. With `compile` "numba" the methods run on the disk path instead: on all
-    threads, nearly as fast as the algorithms of this package, and in any budget. The result is then
-    a `Result` with the column `state`.
+    `threads` is for the import of `graph`. Ids come back in memory, within `budget`, and so do
+    states, except from `file` and `kv`, where they stay in the files of the run. With `compile`
+    "numba" the methods run on the disk path instead: on all threads, nearly as fast as the
+    algorithms of this package, and in any budget. The result is then a `Result` with the column
+    `state`.
 
     Objects of the program are a part of `budget`: the run measures the memory of the process while
     it creates them. A `BudgetError` in the middle of a run names the stores that need less.
@@ -96,7 +102,10 @@ def run(
             reads**: name it only for stores that you trust.
         store: Where vertices lie: "memory" (live objects, never serialized), "bytes" (records in
             memory), "file:PATH" or "kv:PATH" (records in a folder within PATH, which the run
-            removes).
+            removes; "file:P1,P2" divides them among two disks).
+        keep: The vertices stay in the folder of `store`, "file:PATH" or "kv:PATH", where
+            `VertexStore` opens them. If they are there already, nothing is loaded: `initial_state`
+            sees the state of the last run as `vertex.state`.
         compile: "never" interprets the methods; "numba" compiles them (`pip install
             "brimful[numba]"`). A compiled program has a `combiner`, states and signals of one
             number each, and a `signal` that uses the weight only as in `value + weight`, `value *
@@ -128,10 +137,6 @@ def run(
     >>> states[3], states.trace["call"].to_pylist()
     ([1, 2, 3], ['initial_state', 'signal'])
     """
-    from brimful import _native
-    from brimful.graph import as_graph
-    from brimful.io.ingest import Resources
-
     if not isinstance(program, Program | Pregel):
         raise UsageError(
             "program must be an instance of a class derived from brimful.Program or "
@@ -145,12 +150,42 @@ def run(
 
         if followed:
             raise UsageError("a compiled program has no trace; leave trace or compile out")
+        if keep:
+            raise UsageError("a compiled program has no store to keep; leave keep or compile out")
         return compiled.run(graph, program, store, options)
+    start: Start | None = "initial" if keep else None
+    return interpreted(graph, program, (serializer, store, start), followed, options)
+
+
+def interpreted(
+    graph: GraphLike,
+    program: Program | Pregel,
+    where: tuple[str | Serializer, str, Start | None],
+    followed: list[int | str],
+    options: ProgramOptions,
+) -> States:
+    """Run a program by calls of its methods; `where` has serializer, store, and start if it stays.
+
+    Raises:
+        UsageError, ProgramError, BudgetError: As `run`.
+    """
+    from brimful import _native
+    from brimful.graph import as_graph
+    from brimful.io.ingest import Resources
+
+    serializer, store, start = where
     name, dumps, loads = serializer_of(serializer)
-    chosen = checked(ProgramOptions, options, "run", ("serializer", "store"))
-    where = place(store_url(store)) | {"serializer": None}
+    chosen = checked(ProgramOptions, options, "run", ("serializer", "store", "keep"))
+    if start is not None:
+        _check_kept(program, chosen)
+    location = place(store_url(store)) | {"serializer": None}
     resources = Resources(**picked(WorkOptions, chosen))
     known = as_graph(graph, resources)
+    if start is not None and known.is_temporary:
+        raise UsageError(
+            "the directory of the graph is removed with it, and kept vertices need its ids; make "
+            "the graph with path= to keep the directory"
+        )
     limits = vars(resources.on(known))
     # One thread makes all calls: only one at a time can have the interpreter.
     del limits["threads"]
@@ -168,19 +203,20 @@ def run(
     else:
         called = noted.follow(program)
         called = called if program.combiner is None else combining(called)
-    with opened(where):
+    with opened(location):
         states = _native.run_program(
             known.native,
             called,
             delivery=called.delivery,
             thresholds=thresholds_of(called),
-            dumps=_checked(name, dumps),
+            dumps=checked_dumps(name, dumps),
             loads=loads,
             keeps_numbers=name in ("json", "pickle"),
             next_superstep=adapter.next_superstep if adapter else None,
             creates=adapter is not None and adapter.creates,
             **picked(StepOptions, chosen),
-            store=where | picked(StoreOptions, chosen),
+            store=location | picked(StoreOptions, chosen),
+            keeping=None if start is None else (name, start == "kept"),
             **picked(CheckpointOptions, chosen),
             identity=identity,
             **limits,
@@ -190,7 +226,22 @@ def run(
     return States(states, is_pregel=adapter is not None, trace=noted.to_arrow if followed else None)
 
 
-def _checked(name: str, dumps: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
+def _check_kept(program: Program | Pregel, chosen: Mapping[str, Any]) -> None:
+    """Refuse a run whose vertices cannot stay.
+
+    Raises:
+        UsageError: The program is one of Pregel, or the run makes checkpoints.
+    """
+    if isinstance(program, Pregel):
+        raise UsageError(
+            "vertices of Pregel have messages and votes beside their values, and cannot be kept; "
+            "leave keep= out, or write the program as a brimful.Program"
+        )
+    if chosen["checkpoint_every"] is not None or chosen["resume"]:
+        raise UsageError("a kept store has no checkpoints; leave out checkpoint_every= and resume=")
+
+
+def checked_dumps(name: str, dumps: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
     """Return `dumps` with errors that name the type of the object."""
 
     def write(value: Any) -> bytes:

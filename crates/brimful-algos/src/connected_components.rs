@@ -10,15 +10,15 @@ mod union_find;
 
 use std::sync::Arc;
 
-use brimful_engine::Values;
 use brimful_engine::plan::extent::Extent;
 use brimful_engine::plan::forecast::{Forecast, Steps};
+use brimful_engine::{Stats, Values};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
 use crate::info::{Accepts, Info, ParameterInfo, Takes};
 use crate::planning::{InMemory, Planner, fits_narrow, require_either};
-use crate::request::{Finished, Request, Stats};
+use crate::request::{Finished, Request};
 use crate::{Error, Result};
 
 use propagation::{ConnectedComponents, Label};
@@ -111,7 +111,7 @@ fn run<L: Label + 'static>(
         let (labels, stats) = union_find::components::<L>(graph, resources)?;
         return finish(
             Values::vertices(labels, |label: L| Some(label.into()), Some),
-            stats.into(),
+            stats,
             "union_find",
         );
     }

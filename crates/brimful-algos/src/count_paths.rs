@@ -9,12 +9,12 @@
 use std::sync::Arc;
 
 use brimful_engine::plan::forecast::Steps;
-use brimful_engine::{Add, Count, Globals, Mode, Program, Values, Vertex};
+use brimful_engine::{Add, Count, Globals, Mode, Output, Program, Values, Vertex};
 use brimful_graph::Graph;
 use brimful_store::Resources;
 
 use crate::info::{Accepts, Info, ParameterInfo, Takes};
-use crate::request::{Finished, Output, Request};
+use crate::request::{Finished, Request};
 use crate::sources::Sources;
 use crate::{Error, Result};
 
@@ -142,7 +142,7 @@ fn checked<P: Program<Aggregate = Count>>(output: Output<P>) -> Result<Output<P>
     if output.aggregate.0 == 0 {
         return Ok(output);
     }
-    let superstep = output.stats.run.supersteps;
+    let superstep = output.stats.supersteps;
     let what = format!("after {superstep} edges there are more than 2^64 - 2 paths to some vertex");
     Err(brimful_engine::Error::Program(what).into())
 }

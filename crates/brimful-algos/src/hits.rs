@@ -168,7 +168,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let program = greatest.map_or(program, |greatest| program.for_weights_to(greatest));
     let output = request.run(&program, SUPERSTEPS, graph, resources)?;
     let (Sum(whole), _) = output.aggregate;
-    let made_last = if output.stats.run.supersteps % 2 == 1 { "authority" } else { "hub" };
+    let made_last = if output.stats.supersteps % 2 == 1 { "authority" } else { "hub" };
     let score = move |scores: Scores| {
         if name == made_last { share(scores.raw, whole) } else { scores.before }
     };

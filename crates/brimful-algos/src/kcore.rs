@@ -149,6 +149,6 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let values = Values::integers(output.states, core, |_| Some(0));
     // Only a run that reached a limit leaves vertices without a number.
     let values =
-        if output.stats.run.reason == Reason::NoChange { values.without_nulls() } else { values };
+        if output.stats.reason == Reason::NoChange { values.without_nulls() } else { values };
     Finished::new(graph, "core", values, output.stats, "multiplicity")
 }

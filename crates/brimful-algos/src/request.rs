@@ -5,14 +5,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use brimful_engine::checkpoint::CheckpointOptions;
-use brimful_engine::{self as engine, Isolated, Program, ResultTable, RunOptions, Values};
+use brimful_engine::{self as engine, Output, Program, ResultTable, RunOptions, Values};
 use brimful_execution::from_graph::StoreOptions;
 use brimful_execution::numeric::{self, NumericOptions};
 use brimful_execution::{self as execution, ListLocation, RunMode, Scheduler};
 use brimful_graph::Graph;
 use brimful_graph::codec::WeightType;
 use brimful_graph::ids::external::ExternalId;
-use brimful_store::scratch::ScratchArray;
 use brimful_store::{Job, Resources};
 use brimful_vertices::Schemes;
 use brimful_vertices::cache::Choice;
@@ -86,7 +85,7 @@ pub struct StoreChoice {
 impl StoreChoice {
     /// The store, for the execution.
     pub fn options(&self) -> StoreOptions<'_> {
-        StoreOptions { store: &self.url, schemes: &self.schemes, cache: self.cache }
+        StoreOptions { store: &self.url, schemes: &self.schemes, cache: self.cache, kept: None }
     }
 
     /// The mode of the run.
@@ -113,33 +112,8 @@ pub struct Finished {
     pub table: ResultTable,
     /// Figures.
     pub stats: engine::Stats,
-    /// Figures of the store, if there was one.
-    pub store: Option<execution::ExecutionStats>,
     /// The variant of the algorithm that ran.
     pub variant: &'static str,
-}
-
-/// The output of a program.
-pub(crate) struct Output<P: Program> {
-    /// States of the vertices with edges, in internal order.
-    pub(crate) states: ScratchArray<P::State>,
-    /// State of the vertices without edges.
-    pub(crate) isolated: Isolated<P::State>,
-    /// The last aggregate.
-    pub(crate) aggregate: P::Aggregate,
-    pub(crate) stats: Stats,
-}
-
-/// Figures of a run, and of its store if it had one.
-pub(crate) struct Stats {
-    pub(crate) run: engine::Stats,
-    store: Option<execution::ExecutionStats>,
-}
-
-impl From<engine::Stats> for Stats {
-    fn from(run: engine::Stats) -> Self {
-        Self { run, store: None }
-    }
 }
 
 impl Request {
@@ -214,22 +188,17 @@ impl Request {
         graph: &Graph,
         resources: &Resources,
     ) -> Result<Output<P>> {
-        let (output, store) = match &self.store {
-            None => (engine::run(program, graph, &options, resources)?, None),
-            Some(store) => {
-                let options = NumericOptions {
-                    stores: store.options(),
-                    serializer: store.serializer.as_deref(),
-                    mode: store.mode(self.asynchronous)?,
-                    lists: store.lists,
-                    run: options,
-                };
-                let (output, figures) = numeric::run(program, graph, &options, resources)?;
-                (output, Some(figures))
-            }
+        let Some(store) = &self.store else {
+            return Ok(engine::run(program, graph, &options, resources)?);
         };
-        let engine::Output { states, isolated, aggregate, stats, .. } = output;
-        Ok(Output { states, isolated, aggregate, stats: Stats { run: stats, store } })
+        let options = NumericOptions {
+            stores: store.options(),
+            serializer: store.serializer.as_deref(),
+            mode: store.mode(self.asynchronous)?,
+            lists: store.lists,
+            run: options,
+        };
+        numeric::run(program, graph, &options, resources)
     }
 
     /// The options of a run with the limits of the request.
@@ -275,16 +244,11 @@ impl Finished {
         graph: &Arc<Graph>,
         name: &'static str,
         values: Values,
-        stats: impl Into<Stats>,
+        stats: engine::Stats,
         variant: &'static str,
     ) -> Result<Self> {
-        let Stats { run: stats, store } = stats.into();
-        Ok(Self {
-            table: ResultTable::new(Arc::clone(graph), name, values)?,
-            stats,
-            store,
-            variant,
-        })
+        let table = ResultTable::new(Arc::clone(graph), name, values)?;
+        Ok(Self { table, stats, variant })
     }
 }
 

@@ -338,6 +338,6 @@ fn run<L: Label + 'static>(
     let values = Values::vertices(output.states, component::<L>, Some);
     // Only a run that reached a limit leaves vertices without a component.
     let values =
-        if output.stats.run.reason == Reason::NoChange { values.without_nulls() } else { values };
+        if output.stats.reason == Reason::NoChange { values.without_nulls() } else { values };
     Finished::new(graph, "component", values, output.stats, "strong")
 }

@@ -125,6 +125,7 @@ pub fn run<P: Program>(
         phases,
         threads: resources.workers(),
         resumed_from,
+        store: None,
     };
     let isolated = run.isolated.map_or(Isolated::Initial, Isolated::Same);
     Ok(Output { states: run.states, isolated, aggregate: run.globals.aggregate, stats })

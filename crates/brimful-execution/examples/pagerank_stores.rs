@@ -44,14 +44,15 @@ fn on_store(
     resources: &Resources,
 ) -> Result<(), Box<dyn Error>> {
     let options = NumericOptions {
-        stores: StoreOptions { store, schemes: &Schemes::default(), cache: None },
+        stores: StoreOptions { store, schemes: &Schemes::default(), cache: None, kept: None },
         serializer,
         mode: RunMode::Synchronous,
         lists: ListLocation::Memory,
         run: RunOptions { max_supersteps: supersteps, ..RunOptions::default() },
     };
     let program = PageRank::<f64>::new(Variant::Unnormalized, DAMPING, 0.0)?;
-    let (output, stats) = run(&program, graph, &options, resources)?;
+    let output = run(&program, graph, &options, resources)?;
+    let stats = output.stats.store.clone().unwrap_or_default();
     let load = output
         .stats
         .phases

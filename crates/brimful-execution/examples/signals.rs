@@ -55,7 +55,7 @@ impl VertexProgram for Ranks {
 /// Runs in a mode; returns signals, seconds and the sum of all states.
 fn measure(graph: &Graph, mode: RunMode, resources: &Resources) -> (u64, f64, f64) {
     let schemes = Schemes::default();
-    let stores = StoreOptions { store: "memory", schemes: &schemes, cache: None };
+    let stores = StoreOptions { store: "memory", schemes: &schemes, cache: None, kept: None };
     let options = ExecutionOptions { signal_threshold: Some(1e-5), ..ExecutionOptions::default() };
     let serializer = || Ok(Box::new(Compact) as _);
     let mut execution =

@@ -17,12 +17,13 @@ use brimful_graph::read::name_cursor::NameCursor;
 use brimful_graph::{Graph, Index};
 use brimful_store::external::TemporaryFolder;
 use brimful_store::{DiskFolder, Folder, Resources};
+use brimful_vertices::cache::ScoreFunction;
 use brimful_vertices::{
     CacheMemory, Edges, PartitionOptions, Schemes, Serializer, Stored, VertexStore,
 };
 
 use crate::checkpoint::RunCheckpoints;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, element};
 use crate::hubs::{Copies, Hubs};
 use crate::program::{VertexOf, VertexProgram};
 use crate::{Execution, ExecutionOptions, Loading, Partitioner};
@@ -107,13 +108,21 @@ where
     P::Edge: EdgeData,
 {
     let partitions = partitions_of(options, resources.workers())?;
+    let existing = options.kept.filter(|kept| !kept.edges.is_empty());
     let copies =
         Copies::new(options, size_of::<P::Edge>() as u64, resources.workers().min(partitions))?;
     let mut hubs =
         Hubs::of_graph(copies, (part.graph, part.indexes, part.vertices), &resources.budget)?;
     let beside = memory::beside(resources, partitions, edge_bytes(part.is_weighted));
     let memory_bytes = memory::of_each_store(resources, partitions, beside)?;
-    let stores = open(options, partitions, memory_bytes, serializer, resources)?;
+    let score = program.cache_score().map(|score| -> ScoreFunction<VertexOf<P>> {
+        Arc::new(move |vertex| {
+            let named = |failure| Error::program(vertex.id(), "give a cache score", failure);
+            Ok(score(vertex).map_err(named)?)
+        })
+    });
+    let make = (serializer, score);
+    let stores = open(options, partitions, memory_bytes, make, resources)?;
     let partitioner = balanced(part.graph, part.vertices, partitions)?;
     let mut loading = Loading::new(program, partitioner, stores, resources)?;
     let folder = scratch_folder(part.graph, execution.scratch.as_deref());
@@ -121,6 +130,10 @@ where
     if let Some(checkpoints) = checkpoints
         && loading.resume(checkpoints, &mut *serializer()?)?
     {
+        return Execution::start(loading.with_hubs(hubs), &execution);
+    }
+    if let Some(kept) = existing {
+        loading.take_over(kept.edges, kept.start)?;
         return Execution::start(loading.with_hubs(hubs), &execution);
     }
     let (mut vertices, mut edges) = (0, 0);
@@ -140,23 +153,74 @@ where
     Execution::start(loading.with_hubs(hubs), &execution)
 }
 
-/// The store of `url`, for one run. A store on disk gets a separate folder within the named one,
-/// which is removed when the returned guard is dropped, after the stores; its vertices are not
-/// needed after the run.
+/// The vertices in the stores of all partitions, between two runs.
+pub struct Partitions<V> {
+    stores: Vec<StoreOf<V>>,
+    partitioner: Partitioner<u64>,
+}
+
+impl<V: Stored<Id = u64>> Partitions<V> {
+    /// Opens the vertices of `graph` that a run left in a store, in memory of `resources`.
+    ///
+    /// # Errors
+    /// The budget's; those of the store.
+    pub fn open(
+        (options, partitions): (&StoreOptions<'_>, usize),
+        graph: &Graph,
+        serializer: &MakeSerializer<'_, V>,
+        resources: &Resources,
+    ) -> Result<Self> {
+        let memory_bytes = resources.budget.free() / 2 / partitions as u64;
+        Ok(Self {
+            stores: open(options, partitions, memory_bytes, (serializer, None), resources)?,
+            partitioner: balanced(graph, graph.vertices(), partitions)?,
+        })
+    }
+
+    /// The number of the partition of a vertex.
+    pub fn partition(&self, id: u64) -> usize {
+        self.partitioner.partition(&id, &mut Vec::new(), self.stores.len())
+    }
+
+    /// The store of a vertex.
+    ///
+    /// # Errors
+    /// [`Error::Internal`].
+    pub fn store(&mut self, id: u64) -> Result<&mut StoreOf<V>> {
+        let partition = self.partition(id);
+        element(&mut self.stores, partition, "partition")
+    }
+
+    /// The stores of all partitions.
+    pub fn stores(&mut self) -> impl Iterator<Item = &mut StoreOf<V>> {
+        self.stores.iter_mut()
+    }
+}
+
+/// The store of `url`, for one run. A store on disk gets a separate folder within each of the named
+/// ones, which is removed when the returned guards are dropped, after the stores.
 ///
 /// # Errors
 /// [`Error::Usage`] for an unknown store; I/O.
-pub fn of_one_run(url: &str, schemes: &Schemes) -> Result<(String, Option<TemporaryFolder>)> {
-    let Some((name, folder)) = schemes.folder(url)? else {
-        return Ok((url.to_owned(), None));
+pub fn of_one_run(url: &str, schemes: &Schemes) -> Result<(String, Vec<TemporaryFolder>)> {
+    let Some((name, folders)) = schemes.folders(url)? else {
+        return Ok((url.to_owned(), Vec::new()));
     };
-    let own = TemporaryFolder::create(folder, ".brimful-run-")?;
-    Ok((format!("{name}:{}", own.path().display()), Some(own)))
+    let own = |folder: &Path| TemporaryFolder::create(folder, ".brimful-run-");
+    let folders = folders.into_iter().map(own).collect::<Result<Vec<_>, _>>()?;
+    let paths: Vec<String> = folders.iter().map(|own| own.path().display().to_string()).collect();
+    Ok((format!("{name}:{}", paths.join(",")), folders))
 }
 
-/// The number of partitions of a run: that of workers, as far as the store supports it.
+/// The number of partitions of a run: that of workers or, if there are more of these, of disks, as
+/// far as the store supports it; that of the vertices which are there.
 pub(crate) fn partitions_of(stores: &StoreOptions<'_>, workers: usize) -> Result<usize> {
-    Ok(stores.schemes.most_partitions(stores.store)?.map_or(workers, |most| workers.min(most)))
+    if let Some(kept) = stores.kept.filter(|kept| !kept.edges.is_empty()) {
+        return Ok(kept.edges.len());
+    }
+    let disks = stores.schemes.folders(stores.store)?.map_or(1, |(_, folders)| folders.len());
+    let wanted = workers.max(disks);
+    Ok(stores.schemes.most_partitions(stores.store)?.map_or(wanted, |most| wanted.min(most)))
 }
 
 /// Opens the stores of all partitions, empty.
@@ -164,24 +228,25 @@ fn open<V: Stored>(
     options: &StoreOptions<'_>,
     partitions: usize,
     memory_bytes: u64,
-    serializer: &MakeSerializer<'_, V>,
+    (serializer, score): (&MakeSerializer<'_, V>, Option<ScoreFunction<V>>),
     resources: &Resources,
 ) -> Result<Vec<StoreOf<V>>> {
     let shared = Arc::new(resources.clone());
     let is_of_store = !options.schemes.place(options.store)?.has_share();
     let memory = CacheMemory { budget: &resources.budget, partitions, is_of_store };
+    let is_kept = options.kept.is_some();
     let open = |partition| {
         let of_partition =
-            PartitionOptions { partition, resources: Arc::clone(&shared), memory_bytes };
+            PartitionOptions { partition, resources: Arc::clone(&shared), memory_bytes, is_kept };
         let store = options.schemes.open(options.store, &of_partition, serializer()?)?;
         match options.cache {
-            Some(cache) => cache.over(store, memory),
+            Some(cache) => cache.over(store, score.clone(), memory),
             None => Ok(store),
         }
     };
     let stores = (0..partitions).map(open).collect::<brimful_vertices::Result<Vec<_>>>()?;
     let left: u64 = stores.iter().map(|store| store.len()).sum();
-    if left > 0 {
+    if left > 0 && options.kept.is_none_or(|kept| kept.edges.is_empty()) {
         return Err(Error::Usage(format!(
             "the store {:?} has {left} vertices of another run; remove it or name another",
             options.store

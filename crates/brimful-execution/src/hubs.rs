@@ -41,7 +41,7 @@ impl Copies {
         // In loading, the copies are the vertex as read, as gathered, and as a record. During a
         // loan they are the vertex, the record that is written, and the one that is gathered with
         // others; on disk also the record that was read, its value, and the link that is stored.
-        let StoreOptions { store, schemes, cache } = *stores;
+        let StoreOptions { store, schemes, cache, .. } = *stores;
         let copies = if schemes.place(store)?.has_share() {
             6
         } else if schemes.place(store)? != Place::Live {

@@ -8,7 +8,7 @@
 //! - `worker`: the partitions that a thread owns; `context`: its lists and packets; `exchange`:
 //!   queues between workers, and the detection of termination.
 //! - [`lists`]: vertices that are due to signal, and signals that wait to be collected.
-//! - [`checkpoint`]: checkpoints of vertices.
+//! - [`checkpoint`]: checkpoints of vertices; [`kept`]: stores that stay after a run.
 //! - [`from_graph`]: stores filled from a graph; [`numeric`]: programs for shards on any store.
 //! - [`error`]: the errors of all these.
 //!
@@ -69,6 +69,7 @@ pub mod error;
 mod exchange;
 pub mod from_graph;
 mod hubs;
+pub mod kept;
 pub mod lists;
 pub mod loading;
 pub mod numeric;
@@ -82,7 +83,9 @@ mod worker;
 
 pub use error::{Error, Failure, Result};
 pub use loading::Loading;
-pub use options::{ExecutionOptions, ListLocation, RunLimits, RunMode, Scheduler};
+pub use options::{
+    ExecutionOptions, KeptVertices, ListLocation, RunLimits, RunMode, Scheduler, Start,
+};
 pub use partitioner::Partitioner;
 pub use program::{COLLECT_THRESHOLD, Delivery, SIGNAL_THRESHOLD, VertexOf, VertexProgram};
 pub use run::Execution;

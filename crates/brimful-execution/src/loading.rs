@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result, element};
 use crate::hubs::Hubs;
+use crate::options::Start;
 use crate::partitioner::Partitioner;
 use crate::program::{VertexOf, VertexProgram};
 
@@ -169,6 +170,36 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
             self.duplicates += duplicates?;
         }
         Ok(())
+    }
+
+    /// Gives vertices that are in the stores already their first states, and sets the edges of
+    /// each partition.
+    pub(crate) fn take_over(&mut self, edges: &[u64], start: Start) -> Result<()> {
+        let Self { program, parts, resources, .. } = self;
+        for (part, edges) in parts.iter_mut().zip(edges) {
+            part.get_mut().unwrap_or_else(PoisonError::into_inner).edges = *edges;
+        }
+        if start == Start::Continue {
+            return Ok(());
+        }
+        let (program, parts, resources) = (&*program, &*parts, *resources);
+        let all = resources.share(parts.len(), |place, (): &mut ()| -> Result<()> {
+            let Some(part) = parts.get(place) else { return Ok(()) };
+            let mut part = part.lock().unwrap_or_else(PoisonError::into_inner);
+            let done = part.store.for_each(&mut |vertex| {
+                resources.job.check()?;
+                let state = program.again(vertex).map_err(|failure| {
+                    Error::program(vertex.id(), "make the first state", failure)
+                })?;
+                vertex.state = state;
+                vertex.forget_signals();
+                Ok(())
+            });
+            // After a fault of the program the files are whole.
+            part.store.sync()?;
+            Ok(done?)
+        });
+        all.map(drop)
     }
 
     /// Ends loading.

@@ -75,7 +75,7 @@ pub fn run<P: Program>(
     graph: &Graph,
     options: &NumericOptions<'_>,
     resources: &Resources,
-) -> Result<(Output<P>, ExecutionStats)> {
+) -> Result<Output<P>> {
     let refused = |error| in_terms_of_the_run(error, program, graph, options, resources);
     run_in(program, graph, options, resources).map_err(refused)
 }
@@ -86,7 +86,7 @@ fn run_in<P: Program>(
     graph: &Graph,
     options: &NumericOptions<'_>,
     resources: &Resources,
-) -> Result<(Output<P>, ExecutionStats)> {
+) -> Result<Output<P>> {
     options.run.check_weights(graph)?;
     if options.serializer.is_some()
         && options.stores.schemes.place(options.stores.store)? == Place::Live
@@ -115,7 +115,7 @@ fn run_in<P: Program>(
         let bytes = minimum_bytes(program, graph, options, resources)?;
         resources.budget.require(bytes, "to keep vertices in a store")?;
     }
-    let (store, _folder) = of_one_run(options.stores.store, options.stores.schemes)?;
+    let (store, _folders) = of_one_run(options.stores.store, options.stores.schemes)?;
     let stores = StoreOptions { store: &store, ..options.stores };
     let options = &NumericOptions { stores, run: options.run.clone(), ..*options };
     let own = identity::<P>(&options.run);
@@ -144,9 +144,10 @@ fn run_in<P: Program>(
         phases: done.phases,
         threads: resources.workers(),
         resumed_from: done.prior.resumed_from,
+        store: Some(done.stats),
     };
     let Typed { states, isolated, globals, .. } = typed;
-    Ok((Output { states, isolated, aggregate: globals.aggregate, stats }, done.stats))
+    Ok(Output { states, isolated, aggregate: globals.aggregate, stats })
 }
 
 /// An array for the states of all vertices with edges, and its memory. It is on disk if the

@@ -128,4 +128,25 @@ pub struct StoreOptions<'s> {
     pub schemes: &'s Schemes,
     /// A cache in front of the store.
     pub cache: Option<Choice>,
+    /// `None`: the store is empty, and for one run.
+    pub kept: Option<KeptVertices<'s>>,
+}
+
+/// The vertices of a store that stays after the run.
+#[derive(Debug, Clone, Copy)]
+pub struct KeptVertices<'s> {
+    /// The edges of each partition, a vertex counting as one; empty if there are no vertices yet.
+    pub edges: &'s [u64],
+    /// Where a run on vertices that are there begins.
+    pub start: Start,
+}
+
+/// Where a run on vertices that are there begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Start {
+    /// Every vertex gets its first state.
+    #[default]
+    Again,
+    /// The vertices stay as they are.
+    Continue,
 }

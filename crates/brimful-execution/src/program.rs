@@ -45,6 +45,7 @@
 
 pub use brimful_engine::vertex::program::{COLLECT_THRESHOLD, SIGNAL_THRESHOLD};
 
+use brimful_vertices::cache::ScoreFunction;
 use brimful_vertices::{Edge, Edges, Field, Id, Loan, Vertex};
 
 use crate::error::Failure;
@@ -103,6 +104,11 @@ pub trait VertexProgram: Sync {
         id: &Self::Id,
         edges: &Edges<Self::Id, Self::Edge>,
     ) -> Result<Self::State, Failure>;
+
+    /// The first state of a vertex that has a state from an earlier run on a kept store.
+    fn again(&self, vertex: &VertexOf<Self>) -> Result<Self::State, Failure> {
+        self.initial(vertex.id(), vertex.edges())
+    }
 
     /// The signal along an edge; `None` for none.
     fn signal(
@@ -182,6 +188,11 @@ pub trait VertexProgram: Sync {
     ) -> Result<f64, Failure> {
         let _ = (vertex, signals);
         Ok(1.0)
+    }
+
+    /// The score by which the cache `score:N` keeps vertices; `None`: the number of their loans.
+    fn cache_score(&self) -> Option<ScoreFunction<VertexOf<Self>>> {
+        None
     }
 
     /// Calls `work`, the work of one worker in one phase, on the thread of that worker. A program

@@ -20,7 +20,7 @@ use crate::loading::{Loaded, Loading};
 use crate::options::{ExecutionOptions, ListLocation, RunLimits, RunMode, Scheduler};
 use crate::partitioner::{Partitioner, assign};
 use crate::program::{COLLECT_THRESHOLD, SIGNAL_THRESHOLD, VertexOf, VertexProgram};
-use crate::stats::{ExecutionStats, SuperstepFigures};
+use crate::stats::{ExecutionStats, SuperstepFigures, add};
 use crate::worker::{Announced, Worker};
 use crate::{asynchronous, synchronous};
 
@@ -55,6 +55,8 @@ pub struct Execution<'r, P: VertexProgram, S> {
     memory: Reservation,
     #[expect(dead_code, reason = "holds the memory of the largest vertices")]
     hubs: Option<Hubs>,
+    /// The edges of each partition, a vertex counting as one.
+    edges: Vec<u64>,
     has_failed: bool,
     is_due: bool,
     duplicates: u64,
@@ -134,6 +136,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             spill,
             memory,
             hubs,
+            edges,
             has_failed: false,
             is_due: false,
             duplicates,
@@ -337,6 +340,46 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         self.for_each_by(|_, vertex| Ok(borrower(vertex)?))
     }
 
+    /// The edges of each partition at the start, a vertex counting as one.
+    pub fn partition_edges(&self) -> &[u64] {
+        &self.edges
+    }
+
+    /// Makes all vertices as durable as their stores can.
+    ///
+    /// # Errors
+    /// Those of the stores.
+    pub fn sync(&mut self) -> Result<()> {
+        self.for_each_store(|store| Ok(store.sync()?))
+    }
+
+    /// Removes a vertex; false if it does not exist.
+    ///
+    /// # Errors
+    /// Those of its store.
+    pub fn remove(&mut self, id: &P::Id) -> Result<bool> {
+        let (worker, place) = self.home(id)?;
+        let store = element(&mut worker.stores, place, "store")?;
+        Ok(store.remove(id)?)
+    }
+
+    /// Lets a vertex collect in the next superstep, also without signals.
+    ///
+    /// # Errors
+    /// Those of the list of such vertices.
+    pub fn request_collect(&mut self, id: &P::Id) -> Result<()> {
+        let (worker, place) = self.home(id)?;
+        element(&mut worker.context.mailboxes, place, "mailbox")?.request(id)
+    }
+
+    /// The worker of a vertex, and the place of its partition there.
+    fn home(&mut self, id: &P::Id) -> Result<(&mut Worker<P, S>, usize)> {
+        let partition = self.partitioner.partition(id, &mut Vec::new(), self.owners.len());
+        let (worker, place) = *element(&mut self.owners, partition, "owner of partition")?;
+        let worker = element(&mut self.workers, worker, "worker")?;
+        Ok((worker.get_mut().unwrap_or_else(PoisonError::into_inner), place))
+    }
+
     /// Calls `work` for the store of each partition.
     pub(crate) fn for_each_store(
         &mut self,
@@ -393,7 +436,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             spilled_bytes: self.spill.written_bytes(),
             ..ExecutionStats::default()
         };
-        self.workers().try_for_each(|worker| stats.add(worker))?;
+        self.workers().try_for_each(|worker| add(&mut stats, worker))?;
         Ok(stats)
     }
 }

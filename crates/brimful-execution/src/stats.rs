@@ -1,151 +1,45 @@
 //! Figures of an execution.
 
-use brimful_engine::Reason;
-use brimful_vertices::{CacheStats, VertexStore};
+pub use brimful_engine::result::stats::store::{ExecutionStats, SuperstepFigures};
+
+use brimful_store::CacheStats;
+use brimful_vertices::VertexStore;
 
 use crate::error::Result;
 use crate::lists::{IdSet, Mailbox};
 use crate::program::{VertexOf, VertexProgram};
 use crate::worker::Worker;
 
-/// Figures of one synchronous superstep.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-#[non_exhaustive]
-pub struct SuperstepFigures {
-    /// Its number, from 1.
-    pub superstep: u64,
-    /// Seconds in which vertices signalled.
-    pub signal_seconds: f64,
-    /// Seconds in which vertices collected.
-    pub collect_seconds: f64,
-    /// Bytes of the budget in use after it.
-    pub memory_bytes: u64,
-    /// Vertices read from records.
-    pub vertex_reads: u64,
-    /// Vertices written to records.
-    pub vertex_writes: u64,
-    /// Loans of vertices that were in a cache.
-    pub cache_hits: u64,
-    /// Loans of vertices that were in no cache.
-    pub cache_misses: u64,
-    /// Signals that arrived in a mailbox.
-    pub messages: u64,
-    /// Spills of lists to disk.
-    pub spills: u64,
-}
-
-impl SuperstepFigures {
-    /// The most supersteps of which figures are kept.
-    pub(crate) const MOST: usize = 1000;
-
-    /// Sets the counts to those between two states of an execution.
-    pub(crate) fn between(self, before: &ExecutionStats, after: &ExecutionStats) -> Self {
-        let hits =
-            |stats: &ExecutionStats| stats.caches.iter().map(|cache| cache.hits).sum::<u64>();
-        // A miss of the last cache reaches the store.
-        let misses = |stats: &ExecutionStats| stats.caches.last().map_or(0, |cache| cache.misses);
-        Self {
-            vertex_reads: after.vertices_read - before.vertices_read,
-            vertex_writes: after.vertices_written - before.vertices_written,
-            cache_hits: hits(after) - hits(before),
-            cache_misses: misses(after) - misses(before),
-            messages: after.signals_received - before.signals_received,
-            spills: after.spills - before.spills,
-            ..self
+/// Adds the figures of a worker.
+pub(crate) fn add<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
+    stats: &mut ExecutionStats,
+    worker: &Worker<P, S>,
+) -> Result<()> {
+    let counts = worker.context.counts;
+    stats.vertices_signalled += counts.signalled;
+    stats.vertices_collected += counts.collected;
+    stats.signals_sent += counts.sent;
+    stats.signals_undelivered += counts.undelivered;
+    for mailbox in worker.context.mailboxes.iter().map(Mailbox::stats) {
+        stats.signals_received += mailbox.received;
+        stats.signals_combined += mailbox.combined;
+        stats.spills += mailbox.spills;
+    }
+    stats.spills += worker.context.to_signal.iter().map(IdSet::spills).sum::<u64>();
+    for store in &worker.stores {
+        let store = store.stats()?;
+        stats.store_memory_bytes += store.memory_bytes;
+        stats.store_disk_bytes += store.disk_bytes;
+        stats.vertices_read += store.reads;
+        stats.vertices_written += store.writes;
+        let deeper = store.caches.len().saturating_sub(stats.caches.len());
+        stats.caches.extend(std::iter::repeat_n(CacheStats::default(), deeper));
+        for (all, cache) in stats.caches.iter_mut().zip(store.caches) {
+            all.hits += cache.hits;
+            all.misses += cache.misses;
+            all.evicted += cache.evicted;
+            all.written += cache.written;
         }
     }
-
-    /// Logs the figures.
-    pub(crate) fn log(&self) {
-        tracing::info!(
-            superstep = self.superstep,
-            signal_seconds = self.signal_seconds,
-            collect_seconds = self.collect_seconds,
-            memory_bytes = self.memory_bytes,
-            vertex_reads = self.vertex_reads,
-            vertex_writes = self.vertex_writes,
-            cache_hits = self.cache_hits,
-            cache_misses = self.cache_misses,
-            messages = self.messages,
-            spills = self.spills,
-            "store superstep"
-        );
-    }
-}
-
-/// Figures of an execution since it was loaded. Supersteps and signals count from the start of the
-/// run, even if it resumed from a checkpoint.
-#[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
-pub struct ExecutionStats {
-    /// Synchronous supersteps done.
-    pub supersteps: u64,
-    /// Why the last run ended.
-    pub reason: Option<Reason>,
-    /// Seconds spent running.
-    pub seconds: f64,
-    /// Signalling vertices; each is counted each time.
-    pub vertices_signalled: u64,
-    /// Collecting vertices; each is counted each time.
-    pub vertices_collected: u64,
-    /// Signals sent along edges.
-    pub signals_sent: u64,
-    /// Signals that arrived in a mailbox.
-    pub signals_received: u64,
-    /// Of these, those combined with another on arrival.
-    pub signals_combined: u64,
-    /// Signals to vertices that do not exist.
-    pub signals_undelivered: u64,
-    /// Spills of lists to disk.
-    pub spills: u64,
-    /// Bytes that lists wrote to disk.
-    pub spilled_bytes: u64,
-    /// The caches of all stores, summed, the outermost first.
-    pub caches: Vec<CacheStats>,
-    /// Vertices read from records of all stores, including those of loading and of the result.
-    pub vertices_read: u64,
-    /// Vertices written to records.
-    pub vertices_written: u64,
-    /// Figures of the first 1,000 supersteps of this execution.
-    pub by_superstep: Vec<SuperstepFigures>,
-    /// Bytes of memory of all stores.
-    pub store_memory_bytes: u64,
-    /// Bytes on disk of all stores.
-    pub store_disk_bytes: u64,
-}
-
-impl ExecutionStats {
-    /// Adds the figures of a worker.
-    pub(crate) fn add<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
-        &mut self,
-        worker: &Worker<P, S>,
-    ) -> Result<()> {
-        let counts = worker.context.counts;
-        self.vertices_signalled += counts.signalled;
-        self.vertices_collected += counts.collected;
-        self.signals_sent += counts.sent;
-        self.signals_undelivered += counts.undelivered;
-        for mailbox in worker.context.mailboxes.iter().map(Mailbox::stats) {
-            self.signals_received += mailbox.received;
-            self.signals_combined += mailbox.combined;
-            self.spills += mailbox.spills;
-        }
-        self.spills += worker.context.to_signal.iter().map(IdSet::spills).sum::<u64>();
-        for store in &worker.stores {
-            let store = store.stats()?;
-            self.store_memory_bytes += store.memory_bytes;
-            self.store_disk_bytes += store.disk_bytes;
-            self.vertices_read += store.reads;
-            self.vertices_written += store.writes;
-            let deeper = store.caches.len().saturating_sub(self.caches.len());
-            self.caches.extend(std::iter::repeat_n(CacheStats::default(), deeper));
-            for (all, cache) in self.caches.iter_mut().zip(store.caches) {
-                all.hits += cache.hits;
-                all.misses += cache.misses;
-                all.evicted += cache.evicted;
-                all.written += cache.written;
-            }
-        }
-        Ok(())
-    }
+    Ok(())
 }

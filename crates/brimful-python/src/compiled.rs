@@ -328,7 +328,7 @@ fn run_shape<S: Shape<State = u64>>(
         ),
     };
     let table = ResultTable::new(Arc::clone(graph), "state", values.without_nulls())?;
-    Ok(Finished { table, stats, store: None, variant: "compiled" })
+    Ok(Finished { table, stats, variant: "compiled" })
 }
 
 #[expect(unsafe_code, reason = "a kernel is known by its address alone")]

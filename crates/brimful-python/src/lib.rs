@@ -73,6 +73,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<run::TopRows>()?;
     module.add_class::<program::Seen>()?;
     module.add_class::<program::States>()?;
+    module.add_class::<program::kept::KeptVertexStore>()?;
     module.add_class::<boxes::RecordBox>()?;
     module.add_class::<bags::RecordBag>()?;
     module.add_class::<keyed::FrequencyCounter>()?;

@@ -35,7 +35,8 @@ pub(crate) fn schemes(opener: Option<&Py<PyAny>>) -> PyResult<Arc<Schemes>> {
     let open = move |rest: &str, options: &PartitionOptions| {
         // Half of the share is for the buffer here, half for the store itself.
         let half = options.memory_bytes / 2;
-        let folder = in_folder.then_some(rest);
+        let folders: Vec<&str> = rest.split(',').collect();
+        let folder = in_folder.then_some(folders[options.partition % folders.len()]);
         let opened = Python::attach(|py| {
             Ok(opener.bind(py).call_method1("open", (options.partition, half, folder))?.unbind())
         });
@@ -225,6 +226,7 @@ pub(crate) fn check_store(
             partition: 0,
             resources: Arc::new(resources.clone()),
             memory_bytes: MEMORY_BYTES,
+            is_kept: false,
         };
         let is_live = schemes.place(url)? == Place::Live;
         Ok(match cases {

@@ -2,10 +2,12 @@
 //!
 //! - `value`: states and signals, alive or as bytes; `record`: the records of vertices with them.
 //! - `calls`: the calls of the program's methods; `purity`: checks that they change no object.
-//! - `ids`: external ids of vertices, also of those that the program creates.
+//! - `ids`: external ids of vertices, also of those that the program creates; `kept`: vertices
+//!   between runs.
 
 mod calls;
 mod ids;
+pub(crate) mod kept;
 mod purity;
 mod record;
 mod value;
@@ -18,9 +20,12 @@ use brimful::algos::registry::StoreChoice;
 use brimful::engine::Reason;
 use brimful::engine::checkpoint::{self, CheckpointOptions, Every};
 use brimful::execution::checkpoint::RunCheckpoints;
-use brimful::execution::from_graph::{StoreOptions, by_external_id, of_one_run, start};
-use brimful::execution::{Delivery, Error, ExecutionOptions, ExecutionStats, RunLimits, RunMode};
-use brimful::graph::{Error as GraphError, Graph as Inner};
+use brimful::execution::from_graph::{StoreOf, StoreOptions, by_external_id, start};
+use brimful::execution::{
+    Delivery, Error, Execution, ExecutionOptions, ExecutionStats, RunLimits, RunMode, Start,
+    VertexOf,
+};
+use brimful::graph::Graph as Inner;
 use brimful::store::Resources;
 use brimful::vertices::{Field, Growth, Place};
 use pyo3::prelude::*;
@@ -36,6 +41,7 @@ use crate::vertex::Vertex;
 pub(crate) use calls::Seen;
 use calls::{Program, with_vertex};
 use ids::Ids;
+use kept::{Keeping, Location, Opened, Shared, listed, locked, missing, rows_of};
 use record::Records;
 use value::{MemoryWatch, Value, Values};
 
@@ -52,6 +58,8 @@ struct Settings {
     creates: bool,
     weighted: bool,
     checkpoints: Option<CheckpointOptions>,
+    /// The vertices stay in the store.
+    keeping: Option<Keeping>,
 }
 
 /// The most supersteps of a run that names no limit: a program that oscillates ends.
@@ -59,7 +67,7 @@ const DEFAULT_MAX_SUPERSTEPS: u64 = 10_000;
 
 /// Runs a program of Python methods on a graph.
 #[pyfunction]
-#[pyo3(signature = (graph, program, *, delivery, thresholds, dumps, loads, keeps_numbers, next_superstep, creates, mode, max_supersteps, weighted, store, checkpoint_every, checkpoint_dir, resume, identity, budget, process_budget, progress))]
+#[pyo3(signature = (graph, program, *, delivery, thresholds, dumps, loads, keeps_numbers, next_superstep, creates, mode, max_supersteps, weighted, store, keeping, checkpoint_every, checkpoint_dir, resume, identity, budget, process_budget, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn run_program(
     py: Python<'_>,
@@ -76,6 +84,7 @@ pub(crate) fn run_program(
     max_supersteps: Option<u64>,
     weighted: bool,
     store: Store,
+    keeping: Option<(String, bool)>,
     checkpoint_every: Option<&str>,
     checkpoint_dir: Option<PathBuf>,
     resume: bool,
@@ -124,6 +133,10 @@ pub(crate) fn run_program(
         creates,
         weighted,
         checkpoints,
+        keeping: keeping.map(|(serializer, continues)| Keeping {
+            serializer,
+            start: if continues { Start::Continue } else { Start::Again },
+        }),
     };
     if max_supersteps.is_some() && mode == "async" {
         let what = "the asynchronous mode has no supersteps to limit; leave max_supersteps= out";
@@ -135,16 +148,15 @@ pub(crate) fn run_program(
         let is_live = choice.schemes.place(&choice.url).map_err(Error::from)? == Place::Live;
         let memory = MemoryWatch::new(&resources.budget, process_budget);
         let values = Values::new((dumps, loads), (is_live, keeps_numbers), memory);
-        let ids = Arc::new(Ids::new(&inner, resources)?);
+        let location = Location::new(&choice, &inner, (settings.keeping.as_ref(), weighted))?;
+        let ids = Arc::new(Ids::new(&inner, location.created(), resources)?);
         let program =
             Python::attach(|py| Program::new(program.bind(py), &settings, ids, Arc::new(values)));
-        Ok(run(
-            program.map_err(|error| Error::Usage(error.to_string()))?,
-            &inner,
-            &settings,
-            &choice,
-            resources,
-        )?)
+        let program = program.map_err(|error| Error::Usage(error.to_string()))?;
+        // A plug-in removes its records at the end of the run.
+        let leaves = store.opener.is_none()
+            && choice.schemes.folders(&choice.url).map_err(Error::from)?.is_some();
+        Ok(run(program, &inner, &settings, (&choice, location, leaves), resources)?)
     };
     let (mut states, done, resumed_from) =
         with_store(py, progress, limits, store.opener.as_ref(), run)
@@ -168,13 +180,11 @@ fn run(
     program: Program,
     graph: &Arc<Inner>,
     settings: &Settings,
-    store: &StoreChoice,
+    (store, mut location, leaves): (&StoreChoice, Location, bool),
     resources: &Resources,
 ) -> Result<(States, ExecutionStats, Option<u64>), Error> {
     let (ids, values) = (Arc::clone(&program.ids), Arc::clone(&program.values));
     let superstep = Arc::clone(&program.superstep);
-    let (url, _folder) = of_one_run(&store.url, &store.schemes)?;
-    let stores = StoreOptions { store: &url, ..store.options() };
     let lists = ExecutionOptions {
         signal_threshold: Some(settings.signal_threshold),
         collect_threshold: Some(settings.collect_threshold),
@@ -183,18 +193,28 @@ fn run(
     };
     // Reserved before the work; the size of larger states is not known yet.
     let mut memory = Growth::new(&resources.budget, "for the result")?;
-    memory.take(
-        graph.vertices() * (size_of::<Value>() + size_of::<u64>()) as u64
-            + graph.vertices() * SMALL_STATE,
-    )?;
+    if !leaves {
+        memory.take(
+            graph.vertices() * (size_of::<Value>() + size_of::<u64>()) as u64
+                + graph.vertices() * SMALL_STATE,
+        )?;
+    }
     let most = settings.max_supersteps.unwrap_or(DEFAULT_MAX_SUPERSTEPS);
     let open = |chosen| RunCheckpoints::open(chosen, (settings.mode, most), graph, &[], resources);
     let mut checkpoints = settings.checkpoints.as_ref().map(open).transpose()?;
-    let (part, stores) = ((&**graph, settings.weighted), (&stores, &lists));
     let records = || Records(Arc::clone(&values));
-    let mut execution =
-        start(program, part, stores, &|| Ok(Box::new(records())), checkpoints.as_mut(), resources)
-            .map_err(|error| with_vertex(error, &ids))?;
+    location.begin()?;
+    let url = location.url.clone();
+    let stores = StoreOptions { store: &url, kept: location.vertices(), ..store.options() };
+    let (part, stores) = ((&**graph, settings.weighted), (&stores, &lists));
+    let started =
+        start(program, part, stores, &|| Ok(Box::new(records())), checkpoints.as_mut(), resources);
+    if matches!(started, Err(Error::Program { .. })) {
+        location.stopped()?;
+    }
+    let mut execution = started.map_err(|error| with_vertex(error, &ids))?;
+    location.loaded(execution.partition_edges())?;
+    location.touched().try_for_each(|rank| execution.request_collect(&rank))?;
     let mut limits = RunLimits {
         max_supersteps: most - most.min(execution.stats()?.supersteps),
         ..RunLimits::default()
@@ -227,7 +247,12 @@ fn run(
     } else {
         Ok(Reason::Converged)
     };
-    let mut reason = done.map_err(|error| by_external_id(with_vertex(error, &ids), graph))?;
+    let stopped = |error| by_external_id(with_vertex(error, &ids), graph);
+    // The first error is the one to report; without the note the store counts as damaged.
+    if done.is_err() && execution.sync().is_ok() {
+        location.stopped()?;
+    }
+    let mut reason = done.map_err(stopped)?;
     if is_endless {
         reason = Reason::MaxSupersteps;
         resources.job.say(format!(
@@ -240,16 +265,11 @@ fn run(
              give max_supersteps= if it takes more"
         ));
     }
-    let count = ids.count();
-    memory.take((count - graph.vertices()) * (size_of::<Value>() as u64 + 8 + SMALL_STATE))?;
-    let mut states = vec![Value::None; count as usize];
-    execution.for_each(&mut |vertex| {
-        memory.take((vertex.state.heap_bytes() as u64).saturating_sub(SMALL_STATE))?;
-        if let Some(state) = states.get_mut(*vertex.id() as usize) {
-            state.clone_from(&vertex.state);
-        }
-        Ok(())
-    })?;
+    let is_pregel = settings.next_superstep.is_some();
+    let in_memory = match leaves {
+        true => None,
+        false => Some(InMemory::of(&mut execution, (graph, &ids), is_pregel, memory)?),
+    };
     let mut figures = execution.stats()?;
     figures.reason = Some(reason);
     let resumed_from = checkpoints.as_ref().and_then(RunCheckpoints::resumed_from);
@@ -258,26 +278,90 @@ fn run(
         // The checkpoints are no longer needed.
         checkpoint::discard(&chosen.folder)?;
     }
-    let mut order = ids.order().map_err(|error| Error::Internal(error.to_string()))?;
-    let is_pregel = settings.next_superstep.is_some();
-    if is_pregel {
-        order.retain(|rank| states[*rank as usize] != Value::None);
-    }
-    let states = States { order, ids, values, states, is_pregel, stats: None };
-    Ok((states, figures, resumed_from))
+    let source = match in_memory {
+        Some(states) => Source::Memory(states),
+        None => {
+            if is_pregel {
+                remove_missing(&mut execution)?;
+            }
+            execution.sync()?;
+            let partitions = execution.partition_edges().len();
+            drop(execution);
+            let own = (Arc::clone(&ids), Arc::clone(&values));
+            let shared = location.leave((graph, store, partitions), own, resources)?;
+            let generation = locked(&shared).generation;
+            Source::Disk { shared, generation }
+        }
+    };
+    Ok((States { ids, values, source, stats: None }, figures, resumed_from))
 }
+
+/// Removes the vertices that a program of Pregel has removed.
+fn remove_missing(execution: &mut OnStores<'_>) -> Result<(), Error> {
+    let mut gone = Vec::new();
+    execution.for_each(&mut |vertex| {
+        if vertex.state == Value::None {
+            gone.push(*vertex.id());
+        }
+        Ok(())
+    })?;
+    gone.iter().try_for_each(|rank| execution.remove(rank).map(drop))
+}
+
+/// The execution of a program on any store.
+type OnStores<'r> = Execution<'r, Program, StoreOf<VertexOf<Program>>>;
 
 /// The states at the end of a run.
 #[pyclass(frozen, module = "brimful._native")]
 pub(crate) struct States {
     ids: Arc<Ids>,
     values: Arc<Values>,
+    source: Source,
+    stats: Option<Py<PyDict>>,
+}
+
+/// Where states are.
+enum Source {
+    Memory(InMemory),
+    /// In the store of the run, as long as nobody changes it.
+    Disk {
+        shared: Shared,
+        generation: u64,
+    },
+}
+
+/// States in memory.
+struct InMemory {
     /// Ranks of the vertices that exist, in the order of external ids.
     order: Vec<u64>,
-    /// By rank.
-    states: Vec<Value>,
-    is_pregel: bool,
-    stats: Option<Py<PyDict>>,
+    /// By rank; `None` for a vertex that does not exist.
+    states: Vec<Option<Value>>,
+}
+
+impl InMemory {
+    /// The states of all vertices of an execution; those of Pregel that are nothing are of vertices
+    /// that were removed, or never created.
+    fn of(
+        execution: &mut OnStores<'_>,
+        (graph, ids): (&Inner, &Ids),
+        is_pregel: bool,
+        mut memory: Growth,
+    ) -> Result<Self, Error> {
+        let count = ids.count();
+        memory.take((count - graph.vertices()) * (size_of::<Value>() as u64 + 8 + SMALL_STATE))?;
+        let mut states = vec![None; count as usize];
+        execution.for_each(&mut |vertex| {
+            memory.take((vertex.state.heap_bytes() as u64).saturating_sub(SMALL_STATE))?;
+            let exists = !is_pregel || vertex.state != Value::None;
+            if let Some(state) = states.get_mut(*vertex.id() as usize).filter(|_| exists) {
+                *state = Some(vertex.state.clone());
+            }
+            Ok(())
+        })?;
+        let mut order = ids.order().map_err(|error| Error::Internal(error.to_string()))?;
+        order.retain(|rank| states[*rank as usize].is_some());
+        Ok(Self { order, states })
+    }
 }
 
 #[pymethods]
@@ -287,17 +371,24 @@ impl States {
         self.stats.as_ref().map_or_else(|| Ok(PyDict::new(py)), |stats| stats.bind(py).copy())
     }
 
-    fn __len__(&self) -> usize {
-        self.order.len()
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        match &self.source {
+            Source::Memory(states) => Ok(states.order.len()),
+            Source::Disk { .. } => self.on_disk(py, |opened| Ok(opened.len()? as usize)),
+        }
     }
 
     fn state<'py>(&self, py: Python<'py>, vertex: Vertex) -> PyResult<Bound<'py, PyAny>> {
         let id = vertex.into();
         let rank = self.ids.rank(&id, false)?;
-        if self.is_missing(rank) {
-            return Err(Failure::from(GraphError::NoSuchVertex { vertex: id.to_string() }).into());
+        let state = match &self.source {
+            Source::Memory(states) => states.states.get(rank as usize).cloned().flatten(),
+            Source::Disk { .. } => self.on_disk(py, |opened| opened.state(rank))?,
+        };
+        match state {
+            Some(state) => self.values.object(py, &state),
+            None => Err(missing(&id)),
         }
-        self.by_rank(py, rank)
     }
 
     fn vertex_stream(&self) -> Stream {
@@ -311,21 +402,40 @@ impl States {
         start: usize,
         count: usize,
     ) -> PyResult<Bound<'py, PyList>> {
-        let out = PyList::empty(py);
-        for rank in self.order.iter().skip(start).take(count) {
-            out.append((self.ids.get(py, *rank)?, self.by_rank(py, *rank)?))?;
-        }
-        Ok(out)
+        let rows = match &self.source {
+            Source::Memory(states) => {
+                let ranks = states.order.iter().skip(start).take(count);
+                ranks
+                    .filter_map(|rank| Some((*rank, states.states[*rank as usize].clone()?)))
+                    .collect()
+            }
+            Source::Disk { .. } => self.on_disk(py, |opened| rows_of(opened, start, count))?,
+        };
+        listed(py, &self.ids, &self.values, rows)
     }
 }
 
 impl States {
-    /// True for a vertex of Pregel that was removed, or never created.
-    fn is_missing(&self, rank: u64) -> bool {
-        self.is_pregel && self.states.get(rank as usize) == Some(&Value::None)
-    }
-
-    fn by_rank<'py>(&self, py: Python<'py>, rank: u64) -> PyResult<Bound<'py, PyAny>> {
-        self.values.object(py, self.states.get(rank as usize).unwrap_or(&Value::None))
+    /// Calls `work` with the vertices in the store of the run.
+    fn on_disk<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Opened) -> Result<T, Error> + Send,
+    ) -> PyResult<T> {
+        let Source::Disk { shared, generation } = &self.source else {
+            return Err(Failure::from(Error::Internal("the states are in memory".into())).into());
+        };
+        let done = py.detach(|| {
+            let mut opened = locked(shared);
+            if opened.generation != *generation {
+                return Err(Error::Usage(
+                    "the vertices of the store have changed since this run; read the store itself, or \
+                     keep the states with to_arrow() or dict()"
+                        .into(),
+                ));
+            }
+            work(&mut opened)
+        });
+        Ok(done.map_err(Failure::from)?)
     }
 }

@@ -107,7 +107,7 @@ pub(crate) fn run<'py>(
         Ok((finished, resources.job.traffic().most_scratch()))
     })
     .map_err(|error| where_to_go_on(py, error, folder.as_deref()))?;
-    let store = finished.store.clone();
+    let store = finished.stats.store.clone();
     let figures = Figures { request: &request, precision: &asked.precision, limits, scratch };
     let result = Result::new(py, finished, &figures, folder)?;
     let stats = result.stats.bind(py);

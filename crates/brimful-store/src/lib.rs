@@ -4,7 +4,7 @@
 //!   time, for crash and failure tests.
 //! - [`external`]: the user's inputs and outputs.
 //! - [`mod@file`]: exact reads and writes with typed errors, for all other modules; [`traffic`]:
-//!   bytes moved, by content.
+//!   bytes moved, by content, and hits of caches.
 //! - [`sealed`]: immutable, checksummed files made of blocks; [`mod@array`]: fixed-size records in
 //!   such a file.
 //! - [`scratch`]: windowed working memory that may live on disk; no crash promise.
@@ -51,7 +51,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use file::StoreFile;
 pub use job::Job;
 pub use resources::Resources;
-pub use traffic::{Content, Moved, Traffic, Transfers};
+pub use traffic::{CacheStats, Content, Moved, Traffic, Transfers};
 
 /// XXH3 (64 bits): the checksum of every block, header and pointer.
 pub fn checksum(bytes: &[u8]) -> u64 {

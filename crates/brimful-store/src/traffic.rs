@@ -276,3 +276,24 @@ impl Sub for Moved {
         self.combine(earlier, |a, b| a - b)
     }
 }
+
+/// Figures of a cache.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CacheStats {
+    /// Loans of vertices that were in the cache.
+    pub hits: u64,
+    /// Loans of vertices that were not.
+    pub misses: u64,
+    /// Vertices that were evicted.
+    pub evicted: u64,
+    /// Vertices written to the store below, for an eviction, a checkpoint or a sync.
+    pub written: u64,
+}
+
+impl CacheStats {
+    /// The fraction of loans that the cache served; 0 if there was no loan.
+    pub fn hit_ratio(&self) -> f64 {
+        let all = self.hits + self.misses;
+        if all == 0 { 0.0 } else { self.hits as f64 / all as f64 }
+    }
+}

@@ -110,7 +110,7 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
     let mut stores = Vec::new();
     for partition in 0..threads as usize {
         let resources = Arc::clone(&resources);
-        let options = PartitionOptions { partition, resources, memory_bytes };
+        let options = PartitionOptions { partition, resources, memory_bytes, is_kept: false };
         stores.push(Schemes::default().open_records(url, &options)?);
     }
     let (each, some) = (count / threads, drawn.parse::<u64>()? / threads);

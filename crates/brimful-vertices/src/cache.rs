@@ -23,7 +23,7 @@ use brimful_store::Budget;
 
 pub use choice::Choice;
 pub use lru::Lru;
-pub use score::Score;
+pub use score::{Score, ScoreFunction};
 use shelf::{Kept, Shelf};
 
 use crate::error::{Error, Result};
@@ -34,9 +34,12 @@ use crate::store::{Borrower, CacheStats, StoreStats, VertexStore};
 use crate::vertex::Stored;
 
 /// The policy of evictions. Slots are numbered from 0; each holds at most one vertex.
-pub trait EvictionPolicy: Send {
+pub trait EvictionPolicy<V>: Send {
     /// A new vertex is in this slot.
-    fn admitted(&mut self, slot: usize);
+    ///
+    /// # Errors
+    /// Those of a score function of the user.
+    fn admitted(&mut self, slot: usize, vertex: &V) -> Result<()>;
     /// The vertex in this slot was lent.
     fn used(&mut self, slot: usize);
     /// The slot is now empty.
@@ -70,7 +73,7 @@ pub struct Cache<T, V, P> {
     stats: CacheStats,
 }
 
-impl<T: VertexStore<V>, V: Stored, P: EvictionPolicy> Cache<T, V, P> {
+impl<T: VertexStore<V>, V: Stored, P: EvictionPolicy<V>> Cache<T, V, P> {
     /// An empty cache over `store` of at most `capacity` vertices; fewer if they take more than
     /// half of its memory, or this runs short.
     ///
@@ -143,7 +146,7 @@ impl<T: VertexStore<V>, V: Stored, P: EvictionPolicy> Cache<T, V, P> {
             }
             self.evict()?;
         }
-        Ok(Some(self.shelf.place(vertex, Kept::Clean)))
+        self.shelf.place(vertex, Kept::Clean).map(Some)
     }
 
     /// Fills the cache with the first of `vertices`, which the empty store below does not get.
@@ -155,7 +158,7 @@ impl<T: VertexStore<V>, V: Stored, P: EvictionPolicy> Cache<T, V, P> {
             if self.shelf.find(vertex.id()).is_some() {
                 duplicates += 1;
             } else if self.shelf.reserve_for(&vertex, Kept::New)? {
-                self.shelf.place(vertex, Kept::New);
+                self.shelf.place(vertex, Kept::New)?;
             } else {
                 return Ok((duplicates, Some(vertex)));
             }
@@ -164,7 +167,7 @@ impl<T: VertexStore<V>, V: Stored, P: EvictionPolicy> Cache<T, V, P> {
     }
 }
 
-impl<T: VertexStore<V>, V: Stored, P: EvictionPolicy> VertexStore<V> for Cache<T, V, P> {
+impl<T: VertexStore<V>, V: Stored, P: EvictionPolicy<V>> VertexStore<V> for Cache<T, V, P> {
     fn insert(&mut self, vertex: V) -> Result<bool> {
         if self.shelf.find(vertex.id()).is_some() || !self.store.insert(vertex.clone())? {
             return Ok(false);

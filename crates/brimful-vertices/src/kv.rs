@@ -7,8 +7,8 @@
 //! back, and they stay in the cache of the system. Invariant: no transaction outlives a call, and
 //! one that writes holds few pages.
 //!
-//! Nothing is synced before [`BulkStore::sync`]: a store belongs to one run, and a folder that was
-//! left by another is not opened.
+//! Nothing is synced before [`BulkStore::sync`]: a crash may leave a file that nobody can read. So
+//! a folder that a run left without a sync is not opened.
 
 use std::fmt;
 use std::ops::Bound;
@@ -67,6 +67,19 @@ impl KvStore {
     /// # Errors
     /// [`Error::Usage`] if the folder has a store; the budget's; those of the system.
     pub fn create(path: &Path, memory_bytes: u64, budget: &Arc<Budget>) -> Result<Self> {
+        let store = Self::open(path, memory_bytes, budget)?;
+        if !store.read(|tree, txn| tree.is_empty(txn))? {
+            let place = store.path.display();
+            return Err(Error::Usage(format!("{place} holds records of another run; remove it")));
+        }
+        Ok(store)
+    }
+
+    /// Opens the store in the folder `path`, or makes it.
+    ///
+    /// # Errors
+    /// The budget's; those of the system.
+    pub fn open(path: &Path, memory_bytes: u64, budget: &Arc<Budget>) -> Result<Self> {
         let memory = budget.reserve(memory_bytes, "to keep pages of a store in memory")?;
         make_folder(path)?;
         let path = path.canonicalize().map_err(|e| brimful_store::Error::io(path, "open", e))?;
@@ -75,14 +88,8 @@ impl KvStore {
         let others = others.saturating_sub(budget.limit() - budget.free());
         let all = budget.total().max(budget.limit().saturating_add(others));
         let ceiling_bytes = all.saturating_sub(memory.bytes() / 2);
-        let (env, tree) = open(&path).map_err(|error| failed(&path, "open", error))?;
-        let store = Self { env, tree, path, memory, ceiling_bytes, scanned: None };
-        let is_empty = store.read(|tree, txn| tree.is_empty(txn))?;
-        if !is_empty {
-            let place = store.path.display();
-            return Err(Error::Usage(format!("{place} holds records of another run; remove it")));
-        }
-        Ok(store)
+        let (env, tree) = environment(&path).map_err(|error| failed(&path, "open", error))?;
+        Ok(Self { env, tree, path, memory, ceiling_bytes, scanned: None })
     }
 
     fn read<T>(
@@ -152,7 +159,7 @@ fn record_of<'r>(key: &[u8], stored: &'r [u8]) -> Result<&'r [u8]> {
 }
 
 #[expect(unsafe_code, reason = "a mapped file is undefined behaviour if others change it")]
-fn open(path: &Path) -> heed::Result<(Env<WithoutTls>, Database<Bytes, Bytes>)> {
+fn environment(path: &Path) -> heed::Result<(Env<WithoutTls>, Database<Bytes, Bytes>)> {
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options.map_size(MOST_FILE_BYTES);
     // SAFETY: the folder belongs to one run, which holds a lock on it, and to one store of that

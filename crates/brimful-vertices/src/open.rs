@@ -31,6 +31,8 @@ pub struct PartitionOptions {
     pub resources: Arc<Resources>,
     /// Bytes of memory for a store on disk, which has a fixed share of the budget.
     pub memory_bytes: u64,
+    /// True if the store may have vertices, which stay.
+    pub is_kept: bool,
 }
 
 /// Opens the records of a partition. The text is the part of the URL after `scheme:`, or empty.
@@ -77,7 +79,7 @@ const MOST_ON_DISK: usize = 8;
 /// use brimful_vertices::{Edges, PartitionOptions, Schemes, Vertex, VertexStore, serializer::Compact};
 ///
 /// # let resources = Arc::new(Resources::new(Budget::new(16 << 20, 0), Arc::new(Job::new()), Some(1))?);
-/// let options = PartitionOptions { partition: 0, resources, memory_bytes: 1 << 20 };
+/// let options = PartitionOptions { partition: 0, resources, memory_bytes: 1 << 20, is_kept: false };
 /// let mut store = Schemes::default().open("bytes", &options, Compact)?;
 /// assert!(store.insert(Vertex::<u64, f64>::new(1, 0.5, Edges::default()))?);
 ///
@@ -90,6 +92,9 @@ pub struct Schemes {
 }
 
 const MEMORY: &str = "memory";
+
+/// The names of the folders of partitions begin with this.
+pub const PARTITION: &str = "partition-";
 
 impl std::fmt::Debug for Schemes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -115,7 +120,11 @@ impl Default for Schemes {
         let own = own.with("kv", "kv:PATH", Place::Folder, |path, options| {
             // Half of the share is for the buffer, half for the pages of the file.
             let (half, budget) = (options.memory_bytes / 2, &options.resources.budget);
-            let below = KvStore::create(&partition_folder("kv", path, options)?, half, budget)?;
+            let folder = partition_folder("kv", path, options)?;
+            let below = match options.is_kept {
+                true => KvStore::open(&folder, half, budget)?,
+                false => KvStore::create(&folder, half, budget)?,
+            };
             Ok(Box::new(Buffered::new(below, half, budget)?))
         });
         own
@@ -186,14 +195,16 @@ impl Schemes {
         Ok(self.place(url)?.has_share().then_some(MOST_ON_DISK))
     }
 
-    /// The name of the store and its folder, if the store of `url` is on disk.
+    /// The name of the store and its folders, one for each disk, if the store of `url` is on disk.
     ///
     /// # Errors
     /// [`Error::Usage`] for an unknown name, or without a folder.
-    pub fn folder<'u>(&'u self, url: &'u str) -> Result<Option<(&'u str, &'u Path)>> {
+    pub fn folders<'u>(&'u self, url: &'u str) -> Result<Option<(&'u str, Vec<&'u Path>)>> {
         let (scheme, rest) = self.find(url)?;
         let on_disk = scheme.filter(|scheme| scheme.place == Place::Folder);
-        on_disk.map(|scheme| Ok((scheme.name.as_str(), folder_of(&scheme.name, rest)?))).transpose()
+        on_disk
+            .map(|scheme| Ok((scheme.name.as_str(), folders_of(&scheme.name, rest)?)))
+            .transpose()
     }
 
     /// The scheme of `url`, `None` for live vertices, and the rest of the URL.
@@ -215,19 +226,29 @@ impl Schemes {
     }
 }
 
-/// The folder of a partition in the folder of the URL, which is made.
-fn partition_folder(name: &str, path: &str, options: &PartitionOptions) -> Result<PathBuf> {
-    let folder = folder_of(name, path)?;
+/// The folder of a partition in one of the folders of the URL, which is made.
+fn partition_folder(name: &str, paths: &str, options: &PartitionOptions) -> Result<PathBuf> {
+    let folders = folders_of(name, paths)?;
+    // Partitions take turns, so that all disks work at once.
+    let folder = folders[options.partition % folders.len()];
     make_folder(folder)?;
-    Ok(folder.join(format!("partition-{:04}", options.partition)))
+    Ok(folder.join(partition_name(options.partition)))
 }
 
-/// The folder in `file:PATH`, and in the URL of any other store in a folder.
-fn folder_of<'p>(name: &str, path: &'p str) -> Result<&'p Path> {
-    if path.is_empty() {
-        return Err(Error::Usage(format!("the store {name:?} needs a folder; write {name}:PATH")));
+/// The name of the folder of a partition.
+fn partition_name(partition: usize) -> String {
+    format!("{PARTITION}{partition:04}")
+}
+
+/// The folders in `file:P1,P2`, and in the URL of any other store on disk.
+fn folders_of<'p>(name: &str, paths: &'p str) -> Result<Vec<&'p Path>> {
+    let folders: Vec<&Path> = paths.split(',').map(Path::new).collect();
+    if folders.iter().any(|folder| folder.as_os_str().is_empty()) {
+        return Err(Error::Usage(format!(
+            "the store {name:?} needs a folder; write {name}:PATH, or {name}:P1,P2 for several disks"
+        )));
     }
-    Ok(Path::new(path))
+    Ok(folders)
 }
 
 fn takes_nothing(name: &str, rest: &str) -> Result<()> {
@@ -255,6 +276,7 @@ mod tests {
             partition: 0,
             resources: Arc::new(resources),
             memory_bytes: 4 << 20,
+            is_kept: false,
         };
         let file = format!("file:{}", folder.path().join("vertices").display());
         let kv = format!("kv:{}", folder.path().join("more").display());
@@ -275,6 +297,7 @@ mod tests {
             partition: 0,
             resources: Arc::new(resources),
             memory_bytes: 4 << 20,
+            is_kept: false,
         };
         let refused = |url: &str| {
             let more = Schemes::default().with("other", "other:HOST", Place::Database, |_, _| {
@@ -296,6 +319,9 @@ mod tests {
             refused("bytes:5"),
             "the store \"bytes\" takes nothing after its name, found \"5\"; write bytes"
         );
-        assert_eq!(refused("file:"), "the store \"file\" needs a folder; write file:PATH");
+        assert_eq!(
+            refused("file:"),
+            "the store \"file\" needs a folder; write file:PATH, or file:P1,P2 for several disks"
+        );
     }
 }

@@ -8,6 +8,8 @@ pub mod partition_chunk;
 
 use std::ops::{Deref, DerefMut};
 
+pub use brimful_store::CacheStats;
+
 use crate::error::{Error, Result};
 use crate::serializer::Serializer;
 use crate::vertex::Stored;
@@ -184,28 +186,6 @@ pub struct StoreStats {
     pub writes: u64,
     /// The caches, the outermost first.
     pub caches: Vec<CacheStats>,
-}
-
-/// Figures of a cache.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CacheStats {
-    /// Loans of vertices that were in the cache.
-    pub hits: u64,
-    /// Loans of vertices that were not.
-    pub misses: u64,
-    /// Vertices that were evicted.
-    pub evicted: u64,
-    /// Vertices written to the store below, for an eviction, a checkpoint or a sync.
-    pub written: u64,
-}
-
-impl CacheStats {
-    /// The fraction of loans that the cache served; 0 if there was no loan.
-    pub fn hit_ratio(&self) -> f64 {
-        let all = self.hits + self.misses;
-        if all == 0 { 0.0 } else { self.hits as f64 / all as f64 }
-    }
 }
 
 impl<V: Stored, T: VertexStore<V> + ?Sized> VertexStore<V> for Box<T> {

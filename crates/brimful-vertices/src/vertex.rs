@@ -275,6 +275,23 @@ impl<I: Id, S, E, G> Vertex<I, S, E, G> {
         (first..first + same).find(|at| self.parallel(*at) == parallel)
     }
 
+    /// Forgets that it has signalled, and all signals that it received.
+    pub fn forget_signals(&mut self) {
+        self.signalled = None;
+        self.latest.clear();
+        self.parallels.clear();
+    }
+
+    /// Forgets the latest signals of all edges from `source`; true if there were any.
+    pub fn forget_source(&mut self, source: &I) -> bool {
+        let is_other: Vec<bool> = self.latest.iter().map(|(known, _)| known != source).collect();
+        let mut others = is_other.iter();
+        self.latest.retain(|_| others.next() == Some(&true));
+        let mut others = is_other.iter();
+        self.parallels.retain(|_| others.next() == Some(&true));
+        is_other.contains(&false)
+    }
+
     /// A vertex from all its parts, for serializers.
     pub fn from_parts(parts: VertexParts<I, S, E, G>) -> Self {
         let VertexParts { id, state, edges, signalled, latest, parallels } = parts;

@@ -111,7 +111,7 @@ class StoreOptions(TypedDict, total=False):
         str | None,
         Option(
             'Keep N vertices live over a store: those used last ("lru:N"), or those used most '
-            '("score:N").',
+            '("score:N"; a program may define `cache_score`).',
             metavar="lru:N|score:N",
         ),
     ]

@@ -103,6 +103,7 @@ pub fn gather<G: Gather>(
         phases,
         threads: resources.workers(),
         resumed_from,
+        store: None,
     };
     Ok(Gathered { states, aggregate: globals.aggregate, stats })
 }

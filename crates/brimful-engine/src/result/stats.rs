@@ -1,9 +1,13 @@
 //! Figures of a run.
 
+pub mod store;
+
 use std::ops::{AddAssign, Sub};
 
 use brimful_store::Moved;
 use serde::{Deserialize, Serialize};
+
+use store::ExecutionStats;
 
 /// Why a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -229,6 +233,8 @@ pub struct Stats {
     pub threads: usize,
     /// The superstep of the checkpoint that the run resumed from.
     pub resumed_from: Option<u64>,
+    /// Figures of the store, for a run on vertices.
+    pub store: Option<ExecutionStats>,
 }
 
 impl Stats {
@@ -256,6 +262,7 @@ impl Stats {
             phases,
             threads,
             resumed_from: None,
+            store: None,
         }
     }
 

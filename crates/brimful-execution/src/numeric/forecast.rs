@@ -155,7 +155,7 @@ pub fn hub_bytes(
 /// stores.
 pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
     let Planned { stores, weighted, workers, limit, edges, .. } = *planned;
-    let StoreOptions { store, schemes, cache } = stores;
+    let StoreOptions { store, schemes, cache, .. } = stores;
     let (all, connected) = planned.vertices;
     let vertices = if needs.full { all } else { connected };
     let words = |bytes: u64| bytes.div_ceil(8) as usize;

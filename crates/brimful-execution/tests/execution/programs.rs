@@ -125,7 +125,7 @@ where
             let cache: Choice = cache.parse().unwrap();
             let memory =
                 CacheMemory { budget: &resources.budget, partitions: 1, is_of_store: true };
-            cache.over(store::<P>("bytes", resources), memory).unwrap()
+            cache.over(store::<P>("bytes", resources), None, memory).unwrap()
         }
     }
 }

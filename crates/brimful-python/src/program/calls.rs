@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use brimful::execution::{
     Delivery, Error, Failure as ProgramFailure, RunMode, VertexOf, VertexProgram,
 };
+use brimful::vertices::cache::ScoreFunction;
 use brimful::vertices::{Edge, Edges, Loan};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -69,6 +70,7 @@ struct Methods {
     /// `None` if the program has the default scores.
     signal_score: Option<Py<PyAny>>,
     collect_score: Option<Py<PyAny>>,
+    cache_score: Option<Py<PyAny>>,
 }
 
 /// A program in Python.
@@ -117,6 +119,7 @@ impl Program {
             combine: method("combine")?,
             signal_score: overridden("signal_score")?,
             collect_score: overridden("collect_score")?,
+            cache_score: overridden("cache_score")?,
         };
         Ok(Self {
             ids,
@@ -265,6 +268,13 @@ impl VertexProgram for Program {
         })
     }
 
+    fn again(&self, vertex: &VertexOf<Self>) -> Outcome<Value> {
+        self.at((*vertex.id(), Some(&vertex.state)), |py| {
+            let seen = self.seen(py, vertex)?;
+            self.values.state(self.methods.initial_state.bind(py).call1((seen,))?)
+        })
+    }
+
     fn signal(&self, source: &VertexOf<Self>, edge: Edge<'_, u64, f64>) -> Outcome<Option<Value>> {
         self.at((*source.id(), Some(&source.state)), |py| {
             let vertex = self.signalling(py, source)?;
@@ -360,6 +370,31 @@ impl VertexProgram for Program {
         self.at((*vertex.id(), Some(&vertex.state)), |py| {
             score_of(&method.bind(py).call1((self.seen(py, vertex)?,))?)
         })
+    }
+
+    fn cache_score(&self) -> Option<ScoreFunction<VertexOf<Self>>> {
+        let method = self.methods.cache_score.as_ref()?;
+        let method = Python::attach(|py| method.clone_ref(py));
+        let (ids, values) = (Arc::clone(&self.ids), Arc::clone(&self.values));
+        Some(Arc::new(move |vertex: &VertexOf<Self>| {
+            Python::attach(|py| {
+                let id = ids.get(py, *vertex.id())?;
+                let state = values.object(py, &vertex.state)?;
+                let seen = Seen {
+                    id: id.clone().unbind(),
+                    state: state.unbind(),
+                    signalled: py.None(),
+                    degree: vertex.edges().len(),
+                    superstep: None,
+                    edges: Vec::new(),
+                    ids: None,
+                };
+                let score = method.bind(py).call1((seen,)).and_then(|score| score_of(&score));
+                score.map_err(|error| {
+                    Raised { vertex: id.unbind(), state: None, superstep: None, error }.into()
+                })
+            })
+        }))
     }
 
     fn collect_score(&self, vertex: &VertexOf<Self>, signals: &[Value]) -> Outcome<f64> {

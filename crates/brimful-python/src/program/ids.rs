@@ -17,6 +17,7 @@ use brimful::vertices::Growth;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use serde::{Deserialize, Serialize};
 
 use crate::errors::Failure;
 use crate::vertex::integer;
@@ -43,23 +44,43 @@ struct Created {
 }
 
 /// An id of a created vertex; all of a graph are of one kind, ordered as in results.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Key {
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) enum Key {
     /// The order key of an integer.
     Number(u64),
     Name(String),
 }
 
+impl Created {
+    /// Adds an id that is new; returns its rank, after those of `first` others.
+    fn add(&mut self, key: Key, first: u64) -> Result<u64, Error> {
+        let name = if let Key::Name(name) = &key { 2 * name.len() as u64 } else { 0 };
+        self.memory.take(ENTRY_BYTES + name)?;
+        let rank = first + self.ids.len() as u64;
+        self.ids.push(key.clone());
+        self.ranks.insert(key, rank);
+        Ok(rank)
+    }
+}
+
 impl Ids {
-    pub(super) fn new(graph: &Arc<Graph>, resources: &Resources) -> Result<Self, Error> {
+    /// The ids of `graph`, and of vertices that an earlier run or caller created.
+    pub(super) fn new(
+        graph: &Arc<Graph>,
+        known: Vec<Key>,
+        resources: &Resources,
+    ) -> Result<Self, Error> {
         let memory = resources.budget.reserve(8 * graph.vertices(), "for the ids of vertices")?;
         let mut bits = vec![0; graph.vertices() as usize];
         graph.external_ids(0, &mut bits)?;
-        let created = Created {
+        let mut created = Created {
             ids: Vec::new(),
             ranks: HashMap::new(),
             memory: Growth::new(&resources.budget, "for the ids of created vertices")?,
         };
+        for key in known {
+            created.add(key, graph.vertices())?;
+        }
         Ok(Self {
             graph: Arc::clone(graph),
             lookup: Lookup::new(Arc::clone(graph)),
@@ -101,15 +122,12 @@ impl Ids {
         if !creates {
             return Err(Failure::from(missing).into());
         }
-        let name = if let Key::Name(name) = &key { 2 * name.len() as u64 } else { 0 };
-        created
-            .memory
-            .take(ENTRY_BYTES + name)
-            .map_err(|error| Failure::from(Error::from(error)))?;
-        let rank = (self.bits.len() + created.ids.len()) as u64;
-        created.ids.push(key.clone());
-        created.ranks.insert(key, rank);
-        Ok(rank)
+        Ok(created.add(key, self.bits.len() as u64).map_err(Failure::from)?)
+    }
+
+    /// The ids of created vertices, by rank.
+    pub(super) fn known(&self) -> Vec<Key> {
+        self.created().ids.clone()
     }
 
     /// The key of an id; `None` if the graph has ids of another type.

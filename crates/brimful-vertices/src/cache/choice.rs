@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use super::{Cache, CacheMemory, Lru, Score};
+use super::{Cache, CacheMemory, Lru, Score, ScoreFunction};
 use crate::error::{Error, Result};
 use crate::store::VertexStore;
 use crate::vertex::Stored;
@@ -57,16 +57,19 @@ impl Choice {
     }
 
     /// Puts the cache of a partition over its `store`. The caches of all partitions share the
-    /// capacity.
+    /// capacity. `score:N` evicts by `function`, if there is one.
     pub fn over<V: Stored>(
         self,
         store: Box<dyn VertexStore<V>>,
+        function: Option<ScoreFunction<V>>,
         memory: CacheMemory<'_>,
     ) -> Result<Box<dyn VertexStore<V>>> {
         let capacity = self.capacity.div_ceil(memory.partitions.max(1));
         Ok(match self.kind {
             PolicyKind::Lru => Box::new(Cache::new(store, capacity, Lru::default(), memory)?),
-            PolicyKind::Score => Box::new(Cache::new(store, capacity, Score::default(), memory)?),
+            PolicyKind::Score => {
+                Box::new(Cache::new(store, capacity, Score::new(function), memory)?)
+            }
         })
     }
 }

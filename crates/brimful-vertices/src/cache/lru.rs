@@ -4,6 +4,7 @@
 //! anchor, so slot `n` is at `n + 1`.
 
 use super::EvictionPolicy;
+use crate::error::Result;
 
 /// The policy of the least recently used vertex.
 #[derive(Debug)]
@@ -34,12 +35,13 @@ impl Lru {
     }
 }
 
-impl EvictionPolicy for Lru {
-    fn admitted(&mut self, slot: usize) {
+impl<V> EvictionPolicy<V> for Lru {
+    fn admitted(&mut self, slot: usize, _: &V) -> Result<()> {
         let places = self.later.len().max(slot + 2);
         self.later.resize(places, 0);
         self.earlier.resize(places, 0);
         self.link_first(slot + 1);
+        Ok(())
     }
 
     #[inline]

@@ -1,27 +1,62 @@
 //! Evicts all vertices with a score below the average, in one pass.
 //!
-//! The score of a vertex is the number of its loans. Each pass halves the scores of the remaining
-//! vertices, so that old use fades. Loans maintain no order, and evictions are rare (the thesis,
-//! section 3.4).
+//! The score of a vertex is the number of its loans; each pass halves the scores of the remaining
+//! vertices, so that old use fades. With a function of the user, the score is what the function
+//! gives when the vertex enters the cache. Loans maintain no order, and evictions are rare (the
+//! thesis, section 3.4).
+
+use std::fmt;
+use std::sync::Arc;
 
 use super::EvictionPolicy;
+use crate::error::{Error, Result};
+
+/// A score function of the user; vertices with high scores stay.
+pub type ScoreFunction<V> =
+    Arc<dyn Fn(&V) -> Result<f64, Box<dyn std::error::Error + Send + Sync>> + Send + Sync>;
 
 /// The policy of scores.
-#[derive(Debug, Default)]
-pub struct Score {
+pub struct Score<V> {
     /// By slot; `None` for an empty one.
     scores: Vec<Option<f64>>,
+    function: Option<ScoreFunction<V>>,
 }
 
-impl EvictionPolicy for Score {
-    fn admitted(&mut self, slot: usize) {
+impl<V> Score<V> {
+    /// The policy with scores by `function`; by numbers of loans if there is none.
+    pub fn new(function: Option<ScoreFunction<V>>) -> Self {
+        Self { scores: Vec::new(), function }
+    }
+}
+
+impl<V> Default for Score<V> {
+    fn default() -> Self {
+        Self::new(None)
+    }
+}
+
+impl<V> fmt::Debug for Score<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Score").field("scores", &self.scores).finish_non_exhaustive()
+    }
+}
+
+impl<V> EvictionPolicy<V> for Score<V> {
+    fn admitted(&mut self, slot: usize, vertex: &V) -> Result<()> {
+        let score = match &self.function {
+            Some(function) => function(vertex).map_err(Error::Borrower)?,
+            None => 0.0,
+        };
         self.scores.resize(self.scores.len().max(slot + 1), None);
-        self.scores[slot] = Some(0.0);
+        self.scores[slot] = Some(score);
+        Ok(())
     }
 
     #[inline]
     fn used(&mut self, slot: usize) {
-        self.scores[slot] = Some(self.scores[slot].unwrap_or(0.0) + 1.0);
+        if self.function.is_none() {
+            self.scores[slot] = Some(self.scores[slot].unwrap_or(0.0) + 1.0);
+        }
     }
 
     fn left(&mut self, slot: usize) {
@@ -38,6 +73,8 @@ impl EvictionPolicy for Score {
             // All scores are equal: every second vertex is evicted.
             out.extend(taken().step_by(2).map(|(slot, _)| slot));
         }
-        self.scores.iter_mut().flatten().for_each(|score| *score /= 2.0);
+        if self.function.is_none() {
+            self.scores.iter_mut().flatten().for_each(|score| *score /= 2.0);
+        }
     }
 }

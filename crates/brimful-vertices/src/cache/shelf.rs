@@ -57,7 +57,7 @@ fn record_bytes(heap_bytes: u64) -> u64 {
     heap_bytes / 8 * 9 + 96
 }
 
-impl<V: Stored, P: EvictionPolicy> Shelf<V, P> {
+impl<V: Stored, P: EvictionPolicy<V>> Shelf<V, P> {
     /// No vertices yet, and never more than `most_bytes` of them.
     pub(super) fn new(policy: P, memory: CacheMemory<'_>, most_bytes: u64) -> Result<Self> {
         let budget = memory.budget;
@@ -226,10 +226,14 @@ impl<V: Stored, P: EvictionPolicy> Shelf<V, P> {
     }
 
     /// Places a vertex, which compares so with the store below; returns its slot.
-    pub(super) fn place(&mut self, vertex: V, kept: Kept) -> usize {
-        let slot = self.free.pop().unwrap_or(self.slots.len());
+    ///
+    /// # Errors
+    /// Those of a score function of the user.
+    pub(super) fn place(&mut self, vertex: V, kept: Kept) -> Result<usize> {
+        let slot = self.free.last().copied().unwrap_or(self.slots.len());
+        self.policy.admitted(slot, &vertex)?;
+        self.free.pop();
         self.index.insert(self.hasher.hash_one(vertex.id()), slot as u64);
-        self.policy.admitted(slot);
         self.new_vertices += u64::from(kept == Kept::New);
         let record_bytes = match (kept, &self.records) {
             (Kept::New, Some(_)) => record_bytes(vertex.heap_bytes() as u64),
@@ -240,6 +244,6 @@ impl<V: Stored, P: EvictionPolicy> Shelf<V, P> {
             Some(place) => *place = entry,
             None => self.slots.push(entry),
         }
-        slot
+        Ok(slot)
     }
 }

@@ -79,7 +79,7 @@ fn caches_by_name_conform_and_names_that_say_nothing_are_refused() {
     for name in ["lru:9", "score:9"] {
         let choice = name.parse::<Choice>().unwrap();
         let memory = CacheMemory { partitions: 4, ..memory(&budget) };
-        check_vertices(&mut || choice.over(Box::new(bytes(&budget)?), memory)).unwrap();
+        check_vertices(&mut || choice.over(Box::new(bytes(&budget)?), None, memory)).unwrap();
     }
     for name in ["", "lru", "lru:", "lru:0", "lru:-1", "lru:many", "LRU:5", "fifo:5"] {
         let refused = name.parse::<Choice>().unwrap_err();

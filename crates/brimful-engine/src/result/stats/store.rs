@@ -1,0 +1,110 @@
+//! Figures of a run on stores of vertices.
+
+use brimful_store::CacheStats;
+
+use super::Reason;
+
+/// Figures of one synchronous superstep.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct SuperstepFigures {
+    /// Its number, from 1.
+    pub superstep: u64,
+    /// Seconds in which vertices signalled.
+    pub signal_seconds: f64,
+    /// Seconds in which vertices collected.
+    pub collect_seconds: f64,
+    /// Bytes of the budget in use after it.
+    pub memory_bytes: u64,
+    /// Vertices read from records.
+    pub vertex_reads: u64,
+    /// Vertices written to records.
+    pub vertex_writes: u64,
+    /// Loans of vertices that were in a cache.
+    pub cache_hits: u64,
+    /// Loans of vertices that were in no cache.
+    pub cache_misses: u64,
+    /// Signals that arrived in a mailbox.
+    pub messages: u64,
+    /// Spills of lists to disk.
+    pub spills: u64,
+}
+
+impl SuperstepFigures {
+    /// The most supersteps of which figures are kept.
+    pub const MOST: usize = 1000;
+
+    /// Sets the counts to those between two states of an execution.
+    #[must_use]
+    pub fn between(self, before: &ExecutionStats, after: &ExecutionStats) -> Self {
+        let hits =
+            |stats: &ExecutionStats| stats.caches.iter().map(|cache| cache.hits).sum::<u64>();
+        // A miss of the last cache reaches the store.
+        let misses = |stats: &ExecutionStats| stats.caches.last().map_or(0, |cache| cache.misses);
+        Self {
+            vertex_reads: after.vertices_read - before.vertices_read,
+            vertex_writes: after.vertices_written - before.vertices_written,
+            cache_hits: hits(after) - hits(before),
+            cache_misses: misses(after) - misses(before),
+            messages: after.signals_received - before.signals_received,
+            spills: after.spills - before.spills,
+            ..self
+        }
+    }
+
+    /// Logs the figures.
+    pub fn log(&self) {
+        tracing::info!(
+            superstep = self.superstep,
+            signal_seconds = self.signal_seconds,
+            collect_seconds = self.collect_seconds,
+            memory_bytes = self.memory_bytes,
+            vertex_reads = self.vertex_reads,
+            vertex_writes = self.vertex_writes,
+            cache_hits = self.cache_hits,
+            cache_misses = self.cache_misses,
+            messages = self.messages,
+            spills = self.spills,
+            "store superstep"
+        );
+    }
+}
+
+/// Figures of an execution since it was loaded. Supersteps and signals count from the start of the
+/// run, even if it resumed from a checkpoint.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ExecutionStats {
+    /// Synchronous supersteps done.
+    pub supersteps: u64,
+    /// Why the last run ended.
+    pub reason: Option<Reason>,
+    /// Seconds spent running.
+    pub seconds: f64,
+    /// Signalling vertices; each is counted each time.
+    pub vertices_signalled: u64,
+    /// Collecting vertices; each is counted each time.
+    pub vertices_collected: u64,
+    /// Signals sent along edges.
+    pub signals_sent: u64,
+    /// Signals that arrived in a mailbox.
+    pub signals_received: u64,
+    /// Of these, those combined with another on arrival.
+    pub signals_combined: u64,
+    /// Signals to vertices that do not exist.
+    pub signals_undelivered: u64,
+    /// Spills of lists to disk.
+    pub spills: u64,
+    /// Bytes that lists wrote to disk.
+    pub spilled_bytes: u64,
+    /// The caches of all stores, summed, the outermost first.
+    pub caches: Vec<CacheStats>,
+    /// Vertices read from records of all stores, including those of loading and of the result.
+    pub vertices_read: u64,
+    /// Vertices written to records.
+    pub vertices_written: u64,
+    /// Figures of the first 1,000 supersteps of this execution.
+    pub by_superstep: Vec<SuperstepFigures>,
+    /// Bytes of memory of all stores.
+    pub store_memory_bytes: u64,
+    /// Bytes on disk of all stores.
+    pub store_disk_bytes: u64,
+}

@@ -1,0 +1,446 @@
+"""Vertices that stay in a folder between runs: read, changed, and computed where they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
+
+from brimful.catalog import place
+from brimful.containers.bags import serializer_of
+from brimful.errors import NotFoundError, UsageError
+from brimful.options.described import described
+from brimful.options.runs import RUN, ProgramOptions, store_url
+from brimful.options.table import ResourceOptions, WorkOptions, checked, picked
+from brimful.per_vertex import vertex_id
+from brimful.program import Program, States, Vertex
+from brimful.reporting import shows_progress
+from brimful.running import Start, checked_dumps, interpreted
+
+if TYPE_CHECKING:
+    from brimful import _native
+    from brimful.containers.bags import Serializer
+    from brimful.graph import Graph, GraphLike
+
+#: Serializers that run no code from the bytes they read.
+_SAFE = ("json", "str", "bytes")
+
+_STORE = RUN | {
+    "url": 'The folder of the store: "file:PATH", or "kv:PATH"; "file:P1,P2" for several disks.',
+    "vertex": "Id of the vertex.",
+    "source": "Id of the vertex that the edge leaves.",
+    "target": "Id of the vertex that the edge reaches; it need not exist yet.",
+    "edges": "Pairs of target and weight.",
+}
+
+
+class _Nothing(Program):
+    """Gives every vertex the state None."""
+
+    def initial_state(self, vertex: Vertex) -> None:
+        """Return no state."""
+
+    def signal(self, source: Vertex, target: Any, weight: float) -> None:
+        """Send no signal."""
+
+    def collect(self, vertex: Vertex, signals: list[Any]) -> None:
+        """Collect nothing."""
+
+
+class VertexStore(States):
+    """Vertices of a graph with their edges, in a folder where they stay.
+
+    A mapping from vertices to the states that the last program left, whose states, vertices and
+    edges can be changed. Programs run on the vertices where they lie: nothing is loaded, and memory
+    holds what `budget` allows. Ids are those of the graph, whose directory must stay; the folder
+    has its own copy of the edges, and changes of them are not changes of the graph. One process
+    uses a store at a time. Changes are durable after `sync`, `close` and a run.
+
+    After a crash in the middle of a run or of changes, states are of different times; the store
+    then refuses to be read until `run` has given every vertex its first state.
+
+    Made by `create` or `open`, or by `brimful.run(..., keep=True)`. It is a context manager.
+
+    >>> import brimful as bf, os, pyarrow as pa, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> path = os.path.join(folder, "chain.brimful")
+    >>> bf.Graph.from_arrow(pa.table({"source": [1, 2], "target": [2, 3]}), path=path).close()
+    >>> class Hops(bf.Program):
+    ...     delivery, combiner = "combined", "min"
+    ...     def initial_state(self, vertex):
+    ...         return 0 if vertex.id == 1 else None
+    ...     def signal(self, source, target, weight):
+    ...         return None if source.state is None else source.state + 1
+    ...     def collect(self, vertex, signals):
+    ...         return min(signals if vertex.state is None else [vertex.state, *signals])
+    >>> with bf.VertexStore.create(f"file:{folder}/vertices", path) as store:
+    ...     dict(store.run(Hops()))
+    ...     store.add_edge(1, 3)
+    ...     dict(store.run(Hops(), start="kept")), store.edges(1)
+    {1: 0, 2: 1, 3: 2}
+    ({1: 0, 2: 1, 3: 1}, [(2, 1.0), (3, 1.0)])
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        native: _native.KeptVertexStore,
+        properties: tuple[str, str | Serializer, bool, int | None],
+    ) -> None:
+        """Wrap a native store; use `create` or `open`. `properties` has URL, serializer, weights.
+
+        The last property is the budget.
+        """
+        self._graph, self._kept = graph, native
+        self._url, self._serializer, self._weighted, self._budget = properties
+        self._stats: dict[str, Any] = {}
+        # It has the methods that a mapping of states needs, and others.
+        super().__init__(native)  # type: ignore[arg-type]
+
+    @classmethod
+    @shows_progress
+    @described(_STORE, "usage", "graph", "budget", "corrupt", "io")
+    def create(
+        cls,
+        url: str,
+        graph: GraphLike,
+        *,
+        weighted: bool = False,
+        serializer: Literal["json", "str", "bytes", "pickle"] | Serializer = "json",
+        **options: Unpack[WorkOptions],
+    ) -> VertexStore:
+        """Load the vertices of a graph into a new store; their states are None.
+
+        Args:
+            url: Where the vertices are to lie.
+            graph: A `Graph` in a directory that stays, or its path.
+            weighted: Keep the weights of the edges; else they are 1.
+            serializer: How states become bytes; as in `brimful.run`.
+
+        Returns:
+            The store.
+
+        Raises:
+            UsageError: There is a store already, or other files are in its folder.
+
+        >>> import brimful as bf, os, pyarrow as pa, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> path = os.path.join(folder, "pair.brimful")
+        >>> bf.Graph.from_arrow(pa.table({"source": [1], "target": [2]}), path=path).close()
+        >>> with bf.VertexStore.create(f"kv:{folder}/vertices", path) as store:
+        ...     dict(store), store.edges(1)
+        ({1: None, 2: None}, [(2, 1.0)])
+        """
+        from brimful import _native
+
+        if _native.KeptVertexStore.describe(_own(url)) is not None:
+            raise UsageError(f"there is a store at {url} already; open it, or remove its folder")
+        run_options = cast("ProgramOptions", {"weighted": weighted, **options})
+        interpreted(graph, _Nothing(), (serializer, url, "initial"), [], run_options)
+        return cls.open(url, serializer=serializer, budget=options.get("budget"))
+
+    @classmethod
+    @described(_STORE, "usage", "graph", "budget", "corrupt", "io")
+    def open(
+        cls,
+        url: str,
+        *,
+        serializer: Literal["json", "str", "bytes", "pickle"] | Serializer | None = None,
+        **options: Unpack[ResourceOptions],
+    ) -> VertexStore:
+        """Open the vertices that a run left.
+
+        Args:
+            url: Where the vertices lie.
+            serializer: How states became bytes; None: "json", "str" or "bytes", as the store says.
+                Others must be named, as pickle runs code from the bytes it reads.
+
+        Returns:
+            The store.
+
+        Raises:
+            NotFoundError: There is no store at `url`, or its graph is gone.
+            UsageError: The graph has changed, or the last run did not end.
+
+        >>> import brimful as bf, os, pyarrow as pa, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> path = os.path.join(folder, "pair.brimful")
+        >>> bf.Graph.from_arrow(pa.table({"source": [1], "target": [2]}), path=path).close()
+        >>> bf.VertexStore.create(f"file:{folder}/vertices", path).close()
+        >>> with bf.VertexStore.open(f"file:{folder}/vertices") as store:
+        ...     len(store), 2 in store
+        (2, True)
+        """
+        from brimful import _native
+        from brimful.graph import Graph
+        from brimful.io.ingest import Resources
+
+        found = _native.KeptVertexStore.describe(_own(url))
+        if found is None:
+            raise NotFoundError(f"there is no store of vertices at {url}")
+        if serializer is None and found["serializer"] not in _SAFE:
+            raise UsageError(
+                f"the states in {url} were written by the serializer {found['serializer']}; "
+                "name it with serializer="
+            )
+        chosen = checked(ResourceOptions, options, "open", ("url", "serializer"))
+        known = found["serializer"] if serializer is None else serializer
+        name, dumps, loads = serializer_of(known)
+        graph = Graph.open(found["graph"], budget=chosen["budget"])
+        limits = vars(Resources(**picked(ResourceOptions, chosen)).on(graph))
+        native = _native.KeptVertexStore.open(
+            graph.native,
+            place(url) | {"serializer": None, "cache": None, "lists": None, "scheduler": None},
+            checked_dumps(name, dumps),
+            loads,
+            name in ("json", "pickle"),
+            name,
+            found["weights"] == "true",
+            limits["budget"],
+            limits["process_budget"],
+        )
+        return cls(graph, native, (url, known, found["weights"] == "true", graph.budget))
+
+    @shows_progress
+    @described(_STORE, "budget", "corrupt", "io")
+    def run(
+        self,
+        program: Program,
+        *,
+        start: Start = "initial",
+        **options: Unpack[ProgramOptions],
+    ) -> States:
+        """Run a program on the vertices where they lie.
+
+        With `start` "kept" the vertices go on from their states: only those signal whose state or
+        edges have changed since they signalled, and those collect whose incoming edges were
+        removed. A program whose states only fall or only grow cannot take back what a removed edge
+        has brought; begin with "initial" after a removal.
+
+        Args:
+            program: An instance of a class derived from `Program`.
+            start: "initial": every vertex gets its first state, and `initial_state` sees the last
+                one as `vertex.state`; "kept": vertices keep their states.
+
+        Returns:
+            The states, until the vertices change again; the store has them too.
+
+        Raises:
+            ProgramError: As `brimful.run`.
+            UsageError: `start` is unknown; `weighted` is not that of the store; or, for "kept", the
+                last run did not end.
+
+        >>> import brimful as bf, os, pyarrow as pa, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> path = os.path.join(folder, "pair.brimful")
+        >>> bf.Graph.from_arrow(pa.table({"source": [1], "target": [2]}), path=path).close()
+        >>> class Degree(bf.Program):
+        ...     def initial_state(self, vertex):
+        ...         return vertex.degree
+        ...     def signal(self, source, target, weight):
+        ...         return None
+        ...     def collect(self, vertex, signals):
+        ...         return vertex.state
+        >>> with bf.VertexStore.create(f"file:{folder}/vertices", path) as store:
+        ...     dict(store.run(Degree()))
+        {1: 1, 2: 0}
+        """
+        if start not in ("initial", "kept"):
+            raise UsageError(f'start must be "initial" or "kept", not {start!r}')
+        if not isinstance(program, Program):
+            raise UsageError(
+                "program must be an instance of a class derived from brimful.Program, not "
+                f"{type(program).__name__}"
+            )
+        if options.setdefault("weighted", self._weighted) != self._weighted:
+            kind = "with" if self._weighted else "without"
+            raise UsageError(f"the store was made {kind} weights; leave weighted= out")
+        if options.get("budget") is None:
+            options["budget"] = self._budget
+        where = (self._serializer, self._url, start)
+        states = interpreted(self._graph, program, where, [], options)
+        self._stats = states.stats
+        return states
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """Figures of the last run since the store was opened, as those of `States`."""
+        return dict(self._stats)
+
+    @described(_STORE, "vertex", "corrupt", "io")
+    def edges(self, vertex: int | str) -> list[tuple[Any, float]]:
+        """Return the edges that leave a vertex.
+
+        Returns:
+            Pairs of target and weight.
+
+        >>> import brimful as bf, os, pyarrow as pa, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> path = os.path.join(folder, "pair.brimful")
+        >>> bf.Graph.from_arrow(pa.table({"source": [1], "target": [2]}), path=path).close()
+        >>> with bf.VertexStore.create(f"file:{folder}/vertices", path) as store:
+        ...     store.edges(1)
+        [(2, 1.0)]
+        """
+        return self._kept.edges(vertex_id(vertex))
+
+    def __setitem__(self, vertex: int | str, state: Any) -> None:
+        """Replace the state of a vertex.
+
+        Raises:
+            NotFoundError: The store has no such vertex (also a `KeyError`).
+            UsageError: The serializer cannot write the state.
+        """
+        self._kept.set_state(vertex_id(vertex), state)
+
+    @described(_STORE, "corrupt", "io")
+    def add_vertex(
+        self, vertex: int | str, state: Any = None, edges: Iterable[tuple[Any, float]] = ()
+    ) -> None:
+        """Add a vertex.
+
+        Args:
+            vertex: Id of the vertex, of the kind of the others.
+            state: Its state.
+
+        Raises:
+            UsageError: The store has the vertex already.
+
+        >>> import brimful as bf, os, pyarrow as pa, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> path = os.path.join(folder, "pair.brimful")
+        >>> bf.Graph.from_arrow(pa.table({"source": [1], "target": [2]}), path=path).close()
+        >>> with bf.VertexStore.create(f"file:{folder}/vertices", path) as store:
+        ...     store.add_vertex(3, "new", [(1, 0.5)])
+        ...     store[3], store.edges(3)
+        ('new', [(1, 0.5)])
+        """
+        if not self._kept.add_vertex(vertex_id(vertex), state, _pairs(edges)):
+            raise UsageError(f"the store has the vertex {vertex} already; assign its state")
+
+    @described(_STORE, "vertex", "corrupt", "io")
+    def remove_vertex(self, vertex: int | str) -> None:
+        """Remove a vertex with the edges that leave it; signals along edges to it are dropped.
+
+        >>> import brimful as bf, os, pyarrow as pa, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> path = os.path.join(folder, "pair.brimful")
+        >>> bf.Graph.from_arrow(pa.table({"source": [1], "target": [2]}), path=path).close()
+        >>> with bf.VertexStore.create(f"file:{folder}/vertices", path) as store:
+        ...     store.remove_vertex(1)
+        ...     list(store)
+        [2]
+        """
+        if not self._kept.remove_vertex(vertex_id(vertex)):
+            raise NotFoundError(f"there is no vertex {vertex} in the store")
+
+    @described(_STORE, "vertex", "corrupt", "io")
+    def add_edge(self, source: int | str, target: int | str, weight: float = 1.0) -> None:
+        """Add an edge; the next run with `start` "kept" lets its source signal.
+
+        Args:
+            weight: Weight of the edge.
+
+        >>> import brimful as bf, os, pyarrow as pa, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> path = os.path.join(folder, "pair.brimful")
+        >>> bf.Graph.from_arrow(pa.table({"source": [1], "target": [2]}), path=path).close()
+        >>> with bf.VertexStore.create(f"file:{folder}/vertices", path) as store:
+        ...     store.add_edge(2, 1, 0.5)
+        ...     store.edges(2)
+        [(1, 0.5)]
+        """
+        self.add_edges(source, [(target, weight)])
+
+    @described(_STORE, "vertex", "corrupt", "io")
+    def add_edges(self, source: int | str, edges: Iterable[tuple[Any, float]]) -> None:
+        """Add edges that leave one vertex; its record is written once.
+
+        >>> import brimful as bf, os, pyarrow as pa, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> path = os.path.join(folder, "pair.brimful")
+        >>> bf.Graph.from_arrow(pa.table({"source": [1], "target": [2]}), path=path).close()
+        >>> with bf.VertexStore.create(f"file:{folder}/vertices", path) as store:
+        ...     store.add_edges(2, [(1, 0.5), (2, 0.25)])
+        ...     store.edges(2)
+        [(1, 0.5), (2, 0.25)]
+        """
+        self._kept.add_edges(vertex_id(source), _pairs(edges))
+
+    @described(_STORE, "vertex", "corrupt", "io")
+    def remove_edges(self, source: int | str, target: int | str) -> int:
+        """Remove all edges from one vertex to another.
+
+        Args:
+            target: Id of the vertex that the edges reach.
+
+        Returns:
+            The number of edges that are gone.
+
+        >>> import brimful as bf, os, pyarrow as pa, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> path = os.path.join(folder, "pair.brimful")
+        >>> bf.Graph.from_arrow(pa.table({"source": [1], "target": [2]}), path=path).close()
+        >>> with bf.VertexStore.create(f"file:{folder}/vertices", path) as store:
+        ...     store.remove_edges(1, 2), store.edges(1)
+        (1, [])
+        """
+        return self._kept.remove_edges(vertex_id(source), vertex_id(target))
+
+    @described(_STORE, "corrupt", "io")
+    def sync(self) -> None:
+        """Make all changes durable.
+
+        >>> import brimful as bf, os, pyarrow as pa, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> path = os.path.join(folder, "pair.brimful")
+        >>> bf.Graph.from_arrow(pa.table({"source": [1], "target": [2]}), path=path).close()
+        >>> with bf.VertexStore.create(f"file:{folder}/vertices", path) as store:
+        ...     store[1] = "changed"
+        ...     store.sync()
+        """
+        self._kept.sync()
+
+    @described(_STORE, "corrupt", "io")
+    def close(self) -> None:
+        """Make all changes durable, and close the store and its graph; a second call does nothing.
+
+        States of earlier runs on the store cannot be read afterwards.
+
+        >>> import brimful as bf, os, pyarrow as pa, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> path = os.path.join(folder, "pair.brimful")
+        >>> bf.Graph.from_arrow(pa.table({"source": [1], "target": [2]}), path=path).close()
+        >>> bf.VertexStore.create(f"file:{folder}/vertices", path).close()
+        """
+        self._kept.close()
+        self._graph.close()
+
+    def __enter__(self) -> VertexStore:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the store."""
+        self.close()
+
+    def _headline(self) -> str:
+        return f"brimful.VertexStore {self._url}: {len(self):,} vertices"
+
+
+def _own(url: str) -> str:
+    """Return the URL of a store in a folder.
+
+    Raises:
+        UsageError: It names no store, or none that can be kept.
+    """
+    return store_url(url, "url") or ""
+
+
+def _pairs(edges: Iterable[tuple[Any, float]]) -> list[tuple[int | str, float]]:
+    return [(vertex_id(target), float(weight)) for target, weight in edges]

@@ -1,0 +1,313 @@
+"""Vertices that stay in a store between runs."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import brimful as bf
+
+
+class Hops(bf.Program):
+    """Hops from a vertex."""
+
+    delivery, combiner = "combined", "min"
+
+    def __init__(self, source: Any = 0) -> None:
+        self.source = source
+
+    def initial_state(self, vertex: bf.Vertex) -> int | None:
+        return 0 if vertex.id == self.source else None
+
+    def signal(self, source: bf.Vertex, target: Any, weight: float) -> int | None:
+        return None if source.state is None else source.state + int(weight)
+
+    def collect(self, vertex: bf.Vertex, signals: list[int]) -> int:
+        return min(signals if vertex.state is None else [vertex.state, *signals])
+
+
+class InSum(bf.Program):
+    """The sum of the latest signals of all edges that arrive."""
+
+    delivery = "latest"
+
+    def initial_state(self, vertex: bf.Vertex) -> list[float]:
+        return [1.0]
+
+    def signal(self, source: bf.Vertex, target: Any, weight: float) -> float:
+        return weight
+
+    def collect(self, vertex: bf.Vertex, signals: list[float]) -> list[float]:
+        return [sum(signals)]
+
+
+class Before(bf.Program):
+    """What every vertex had before."""
+
+    def initial_state(self, vertex: bf.Vertex) -> Any:
+        return ["was", vertex.state]
+
+    def signal(self, source: bf.Vertex, target: Any, weight: float) -> None:
+        return None
+
+    def collect(self, vertex: bf.Vertex, signals: list[Any]) -> Any:
+        raise AssertionError("nobody signals")
+
+
+EDGES = {"source": [0, 1, 2, 0], "target": [1, 2, 3, 4]}
+
+
+def graph_at(path: Path, table: dict[str, list[Any]] = EDGES) -> str:
+    place = str(path / "small.brimful")
+    bf.Graph.from_arrow(pa.table(table), path=place).close()
+    return place
+
+
+@pytest.fixture(params=["file", "kv"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return f"{request.param}:{tmp_path}/vertices"
+
+
+def test_a_second_program_runs_without_loading(url: str, tmp_path: Path) -> None:
+    graph = graph_at(tmp_path)
+    first = bf.run(graph, Hops(), store=url, keep=True)
+    assert dict(first) == {0: 0, 1: 1, 2: 2, 3: 3, 4: 1}
+    with bf.VertexStore.open(url) as store:
+        assert dict(store) == dict(first)
+        assert len(store) == 5 and store[3] == 3 and 3 in store and 9 not in store
+        second = store.run(Before())
+        assert second[2] == ["was", 2]
+        with pytest.raises(bf.UsageError, match="changed since this run"):
+            first[2]
+        assert store.stats["supersteps"] == second.stats["supersteps"]
+        # The edges were not touched.
+        assert dict(store.run(Hops(1))) == {0: None, 1: 0, 2: 1, 3: 2, 4: None}
+    with bf.VertexStore.open(url) as store:
+        assert store[3] == 2 and store.edges(0) == [(1, 1.0), (4, 1.0)]
+
+
+def test_vertices_are_loaded_once(url: str, tmp_path: Path) -> None:
+    graph = graph_at(tmp_path)
+    bf.run(graph, Hops(), store=url, keep=True)
+    with bf.VertexStore.open(url) as store:
+        store.remove_edges(1, 2)
+    # The edges are those of the store, not those of the graph.
+    assert dict(bf.run(graph, Hops(), store=url, keep=True)) == {0: 0, 1: 1, 2: None, 3: None, 4: 1}
+
+
+def test_a_run_goes_on_where_something_changed(url: str, tmp_path: Path) -> None:
+    graph = graph_at(tmp_path)
+    with bf.VertexStore.create(url, graph) as store:
+        store.run(Hops())
+        store.add_edges(4, [(3, 1.0)])
+        store.add_vertex(7, None)
+        store.add_edge(3, 7)
+        states = store.run(Hops(), start="kept")
+        assert dict(states) == {0: 0, 1: 1, 2: 2, 3: 2, 4: 1, 7: 3}
+        # Of five vertices only those that changed, or were told of a change, signalled.
+        assert states.stats["signals"] == 3
+        assert store.run(Hops(), start="kept").stats["signals"] == 0
+    with bf.VertexStore.open(url) as store:
+        assert store[7] == 3 and list(store) == [0, 1, 2, 3, 4, 7]
+
+
+def test_a_vertex_collects_again_when_an_edge_to_it_is_gone(url: str, tmp_path: Path) -> None:
+    graph = graph_at(tmp_path, {"source": [0, 1, 2, 2], "target": [3, 3, 3, 3]})
+    with bf.VertexStore.create(url, graph) as store:
+        store.run(InSum())
+        assert store[3] == [4.0]
+        assert store.remove_edges(2, 3) == 2
+        assert store.run(InSum(), start="kept")[3] == [2.0]
+        store.remove_vertex(1)
+        assert store.run(InSum(), start="kept")[3] == [1.0]
+        assert list(store) == [0, 2, 3]
+        with pytest.raises(bf.NotFoundError):
+            store[1]
+        with pytest.raises(bf.NotFoundError):
+            store.remove_vertex(1)
+        with pytest.raises(bf.NotFoundError):
+            store.edges(1)
+        # It can come back.
+        store.add_vertex(1, [0.0], [(3, 8.0)])
+        assert store.run(InSum(), start="kept")[3] == [9.0]
+
+
+def test_changed_states_stay_and_signal(url: str, tmp_path: Path) -> None:
+    graph = graph_at(tmp_path)
+    with bf.VertexStore.create(url, graph) as store:
+        assert store[0] is None
+        store[0] = 5
+        store.sync()
+        assert dict(store.run(Hops(), start="kept")) == {0: 5, 1: 6, 2: 7, 3: 8, 4: 6}
+        with pytest.raises(TypeError, match="JSON does not keep"):
+            store[1] = (1, 2)
+        with pytest.raises(bf.NotFoundError):
+            store[9] = 1
+        with pytest.raises(bf.UsageError, match="already"):
+            store.add_vertex(1)
+
+
+def test_ids_may_be_strings(url: str, tmp_path: Path) -> None:
+    graph = graph_at(tmp_path, {"source": ["a", "b"], "target": ["b", "c"]})
+    with bf.VertexStore.create(url, graph) as store:
+        store.add_vertex("bb", {"age": 5})
+        assert list(store.items()) == [("a", None), ("b", None), ("bb", {"age": 5}), ("c", None)]
+        with pytest.raises(TypeError, match="type string"):
+            store.add_vertex(5)
+    with bf.VertexStore.open(url) as store:
+        assert store["bb"] == {"age": 5}
+
+
+def test_weights_are_kept(url: str, tmp_path: Path) -> None:
+    place = str(tmp_path / "weighted.brimful")
+    bf.Graph.from_arrow(
+        pa.table({"source": [0, 1], "target": [1, 2], "weight": [5.0, 2.0]}), path=place
+    ).close()
+    with bf.VertexStore.create(url, place, weighted=True) as store:
+        assert dict(store.run(Hops())) == {0: 0, 1: 5, 2: 7}
+        with pytest.raises(bf.UsageError, match="with weights"):
+            store.run(Hops(), weighted=False)
+    with pytest.raises(bf.UsageError, match="have weights true, and the run has false"):
+        bf.run(place, Hops(), store=url, keep=True)
+
+
+def test_vertices_lie_on_several_disks(tmp_path: Path) -> None:
+    graph = graph_at(tmp_path)
+    folders = [tmp_path / "one", tmp_path / "two"]
+    url = f"file:{folders[0]},{folders[1]}"
+    with bf.VertexStore.create(url, graph) as store:
+        assert dict(store.run(Hops())) == {0: 0, 1: 1, 2: 2, 3: 3, 4: 1}
+    parts = [sorted(part.name for part in folder.glob("partition-*")) for folder in folders]
+    assert parts == [["partition-0000"], ["partition-0001"]]
+    with bf.VertexStore.open(url) as store:
+        assert dict(store) == {0: 0, 1: 1, 2: 2, 3: 3, 4: 1}
+    # A run that keeps nothing uses both, and leaves nothing.
+    other = f"file:{tmp_path}/three,{tmp_path}/four"
+    assert dict(bf.run(graph, Hops(), store=other))[3] == 3
+    assert bf.pagerank(graph, store=other)[3] == pytest.approx(bf.pagerank(graph)[3])
+    assert not (tmp_path / "three").exists() and not (tmp_path / "four").exists()
+
+
+@pytest.mark.parametrize("scheme", ["file", "kv"])
+def test_states_of_a_run_on_disk_are_read_from_its_files(scheme: str, tmp_path: Path) -> None:
+    graph = graph_at(tmp_path)
+    states = bf.run(graph, Hops(), store=f"{scheme}:{tmp_path}/vertices")
+    # The files have no names any more.
+    assert not (tmp_path / "vertices").exists()
+    assert dict(states) == {0: 0, 1: 1, 2: 2, 3: 3, 4: 1}
+    assert len(states) == 5 and states[3] == 3 and states.top(1) == [(3, 3)]
+
+
+def test_mistakes_are_named(tmp_path: Path) -> None:
+    graph, url = graph_at(tmp_path), f"file:{tmp_path}/vertices"
+    with pytest.raises(bf.NotFoundError, match="no store of vertices"):
+        bf.VertexStore.open(url)
+    with pytest.raises(bf.UsageError, match="cannot be kept"):
+        bf.run(graph, Hops(), store="bytes", keep=True)
+    with pytest.raises(bf.UsageError, match="path="), bf.read(pa.table(EDGES)) as temporary:
+        bf.run(temporary, Hops(), store=url, keep=True)
+    with pytest.raises(bf.UsageError, match="no checkpoints"):
+        bf.run(graph, Hops(), store=url, keep=True, checkpoint_every=1)
+    with bf.VertexStore.create(url, graph) as store:
+        with pytest.raises(bf.UsageError, match="there is a store"):
+            bf.VertexStore.create(url, graph)
+        with pytest.raises(bf.UsageError, match='"initial" or "kept"'):
+            store.run(Hops(), start="again")  # type: ignore[arg-type]
+    with pytest.raises(bf.UsageError, match="closed"):
+        store[1]
+    with pytest.raises(bf.UsageError, match="serializer json, and the run has pickle"):
+        bf.run(graph, Hops(), store=url, keep=True, serializer="pickle")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("mine")
+    with pytest.raises(bf.UsageError, match=r"other files, such as mine\.txt"):
+        bf.VertexStore.create(f"file:{tmp_path}/full", graph)
+    assert (tmp_path / "full" / "mine.txt").read_text() == "mine"
+    shutil.rmtree(graph)
+    with pytest.raises(bf.NotFoundError):
+        bf.VertexStore.open(url)
+
+
+def test_a_store_of_another_graph_is_refused(tmp_path: Path) -> None:
+    graph, url = graph_at(tmp_path), f"file:{tmp_path}/vertices"
+    bf.VertexStore.create(url, graph).close()
+    shutil.rmtree(graph)
+    graph_at(tmp_path, {"source": [1], "target": [2]})
+    with pytest.raises(bf.UsageError, match="as it was then"):
+        bf.VertexStore.open(url)
+
+
+def test_a_serializer_that_runs_code_must_be_named(tmp_path: Path) -> None:
+    graph, url = graph_at(tmp_path), f"file:{tmp_path}/vertices"
+    with bf.VertexStore.create(url, graph, serializer="pickle") as store:
+        store[1] = (1, 2)
+    with pytest.raises(bf.UsageError, match="serializer pickle; name it"):
+        bf.VertexStore.open(url)
+    with bf.VertexStore.open(url, serializer="pickle") as store:
+        assert store[1] == (1, 2)
+
+
+def test_a_program_cannot_read_the_store_that_it_runs_on(tmp_path: Path) -> None:
+    graph = graph_at(tmp_path)
+
+    class Reads(Before):
+        def initial_state(self, vertex: bf.Vertex) -> Any:
+            return store[vertex.id]
+
+    with bf.VertexStore.create(f"file:{tmp_path}/vertices", graph) as store:
+        with pytest.raises(bf.ProgramError) as raised:
+            store.run(Reads())
+        assert "a run has the vertices" in str(raised.value.__cause__)
+        with pytest.raises(bf.UsageError, match="did not end"):
+            store[1]
+        # A run that begins anew mends it.
+        assert store.run(Hops())[3] == 3
+
+
+@pytest.mark.parametrize("moment", ["load", "run", "change"])
+def test_a_kill_is_noticed(moment: str, url: str, tmp_path: Path) -> None:
+    graph = graph_at(tmp_path)
+    script = """
+        import os, signal, sys
+        import brimful as bf
+        from test_vertex_store import Hops
+        graph, url, moment = sys.argv[1:]
+        class Dies(Hops):
+            def initial_state(self, vertex):
+                if moment == "load":
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return super().initial_state(vertex)
+            def collect(self, vertex, signals):
+                os.kill(os.getpid(), signal.SIGKILL)
+        if moment == "load":
+            bf.run(graph, Dies(), store=url, keep=True)
+        store = bf.VertexStore.create(url, graph)
+        if moment == "run":
+            store.run(Dies())
+        store[1] = 5
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    killed = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script), graph, url, moment],
+        cwd=Path(__file__).parent,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    if moment != "load":
+        with pytest.raises(bf.UsageError, match=r"did not end|may be damaged"):
+            dict(bf.VertexStore.open(url))
+    if moment != "load" and url.startswith("kv"):
+        # LMDB did not sync its file: nobody knows that it is whole.
+        with pytest.raises(bf.UsageError, match="may be damaged; remove the folder"):
+            bf.run(graph, Hops(), store=url, keep=True)
+        return
+    assert dict(bf.run(graph, Hops(), store=url, keep=True)) == {0: 0, 1: 1, 2: 2, 3: 3, 4: 1}
