@@ -93,7 +93,7 @@ def test_labels_propagate_as_in_a_loop(guide: dict[str, Any]) -> None:
     assert len(set(labels.values())) > 1
     with graph_of(arcs, undirected=True) as graph:
         program = guide["Communities"](given)
-        assert dict(bf.run(graph, program, max_supersteps=6, serializer="pickle")) == labels
+        assert dict(bf.run(graph, program, max_supersteps=6)) == labels
 
 
 @pytest.mark.parametrize("store", ["memory", "bytes"])

@@ -50,7 +50,7 @@ __all__ = [
     "require_disk",
     "require_import_budget",
     "run",
-    "run_compiled",
+    "run_kernel",
     "run_program",
     "stores",
 ]
@@ -207,9 +207,9 @@ def run_program(
     process_budget: bool,
     progress: Progress | None,
 ) -> States: ...
-def run_compiled(
+def run_kernel(
     graph: Graph,
-    compiled: dict[str, Any],
+    description: dict[str, Any],
     *,
     mode: str,
     max_supersteps: int | None,
@@ -245,6 +245,7 @@ class Graph:
     def bytes_on_disk(self) -> int: ...
     @property
     def id_type(self) -> str: ...
+    def signed_ids(self) -> tuple[int, int] | None: ...
     @property
     def origin(self) -> str | None: ...
     @property

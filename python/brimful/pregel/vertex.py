@@ -72,7 +72,8 @@ class PregelVertex:
         self._seen, self._edges, self._shared = seen, edges, shared
         self.value, self.superstep, self.context = value, shared.superstep, shared.context
         self._halted = False
-        self._outbox: list[list[Any]] = []
+        # Targets, each followed by its message.
+        self._outbox: list[Any] = []
 
     @property
     def id(self) -> Any:
@@ -118,7 +119,7 @@ class PregelVertex:
         ...     dict(bf.run(graph, Far()))
         {1: 7, 2: 0}
         """
-        self._post(_named(target), message)
+        self._outbox += (_named(target), [MESSAGE, message] if self._shared.mutates else message)
 
     def send_to_all(self, message: Any) -> None:
         """Send a message along every out-edge.
@@ -139,12 +140,12 @@ class PregelVertex:
         ...     dict(bf.run(graph, Near()))
         {1: 0, 2: 7}
         """
-        if self._edges is None:
-            # The native side knows the targets.
-            self._post(None, message)
-            return
-        for target, _ in self._edges:
-            self._post(target, message)
+        # Where requests travel too, each signal tells its kind.
+        signal = [MESSAGE, message] if self._shared.mutates else message
+        # The native side knows the targets of the edges of the graph.
+        targets = [None] if self._edges is None else [target for target, _ in self._edges]
+        for target in targets:
+            self._outbox += (target, signal)
 
     def vote_to_halt(self) -> None:
         """Do not compute again before a message arrives.
@@ -341,16 +342,12 @@ class PregelVertex:
         """
         self._request(source, REMOVE_EDGES, target)
 
-    def _post(self, target: Any, message: Any) -> None:
-        # Where requests travel too, each signal tells its kind.
-        self._outbox.append([target, [MESSAGE, message] if self._shared.mutates else message])
-
     def _request(self, vertex: Any, kind: int, payload: Any) -> None:
         if not self._shared.mutates:
             raise UsageError(
                 "the program requests a change of the graph; set mutates = True in its class"
             )
-        self._outbox.append([_named(vertex), [kind, payload]])
+        self._outbox += (_named(vertex), [kind, payload])
 
     def aggregate(self, name: str, value: Any) -> None:
         """Contribute a value to an aggregator.
