@@ -194,6 +194,7 @@ def run_program(
     loads: object,
     keeps_numbers: bool,
     next_superstep: Callable[[int], bool] | None,
+    beside: tuple[Callable[[], str], Callable[[str], None]] | None,
     creates: bool,
     mode: str,
     max_supersteps: int | None,

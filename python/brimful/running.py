@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
@@ -197,10 +198,11 @@ def run(
     for vertex in followed:
         # An unknown vertex is an error before the run.
         known.degree(vertex)
-    adapter = None
+    adapter = beside = None
     if isinstance(program, Pregel):
         adapter = PregelAdapter(program, known.vertices)
         adapter.check(chosen["mode"], saving=saving)
+        beside = _beside(adapter, _checked(name, dumps), loads) if saving else None
         called = noted.follow(adapter)
     else:
         called = noted.follow(program)
@@ -215,6 +217,7 @@ def run(
             loads=loads,
             keeps_numbers=name in ("json", "pickle"),
             next_superstep=adapter.next_superstep if adapter else None,
+            beside=beside,
             creates=adapter is not None and adapter.creates,
             **picked(StepOptions, chosen),
             store=where | picked(StoreOptions, chosen),
@@ -283,6 +286,32 @@ def _kernel(
             return unfit.reason
         instead = 'compile="never"' if compile == "numba" and on is None else 'on="store"'
         raise UsageError(f"{unfit.reason}. {unfit.remedy}, or pass {instead}.") from unfit
+
+
+def _beside(
+    adapter: PregelAdapter, dumps: Callable[[Any], bytes], loads: Callable[[bytes], Any]
+) -> tuple[Callable[[], str], Callable[[str], None]] | None:
+    """Return the calls by which checkpoints save and restore what is beside the vertices.
+
+    Raises:
+        UsageError: The serializer cannot write it.
+    """
+    if not adapter.has_beside:
+        return None
+
+    def save() -> str:
+        return base64.b64encode(dumps(adapter.saved())).decode()
+
+    def restore(text: str) -> None:
+        adapter.restore(loads(base64.b64decode(text)))
+
+    try:
+        save()
+    except TypeError as error:
+        raise UsageError(
+            f"aggregators and worker context cannot be in a checkpoint: {error}"
+        ) from error
+    return save, restore
 
 
 def _checked(name: str, dumps: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
