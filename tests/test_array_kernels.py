@@ -67,6 +67,13 @@ class Least(bf.Program):
         return np.minimum(vertex.state, signals[0])
 
 
+class Nearest(Least):
+    """The least sum of an id and the weights from there; states begin as integers."""
+
+    def signal(self, source: Any, target: Any, weight: float) -> Any:
+        return source.state + weight
+
+
 class Reached(bf.Program):
     """The first vertices from which a vertex can be reached, as bits."""
 
@@ -96,7 +103,13 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> bf.Graph:
 
 @pytest.mark.parametrize(
     ("program", "weighted"),
-    [(Ranks(), False), (Distances(7), False), (Distances(7), True), (Least(), False)],
+    [
+        (Ranks(), False),
+        (Distances(7), False),
+        (Distances(7), True),
+        (Least(), False),
+        (Nearest(), True),
+    ],
     ids=lambda it: type(it).__name__,
 )
 def test_arrays_compiled_code_and_calls_give_one_answer(

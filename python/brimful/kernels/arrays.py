@@ -42,11 +42,14 @@ class ArrayKernel:
         self,
         program: Program,
         methods: dict[str, FunctionType],
+        along: str,
         least_id: int,
         *,
         is_weighted: bool,
     ) -> None:
         """Take the methods of a program, and the id from which places of ids count.
+
+        `along` is what the engine does with a signal and a weight.
 
         Raises:
             Unfit: A method does not return numbers.
@@ -56,7 +59,7 @@ class ArrayKernel:
         self._degrees_known = self._is_sum and not is_weighted
         self._shown = shown(is_sum=self._is_sum)
         self._threshold = float(program.signal_threshold)
-        self.numbers = self._found_numbers()
+        self.numbers = self._found_numbers(along)
         self._silence = silence_of(str(program.combiner), self.numbers.signal)
         self._nothing = bits(self._silence)
         #: The first exception of a method.
@@ -64,13 +67,13 @@ class ArrayKernel:
         self._function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_uint64)(self._call)
         self.address = ctypes.cast(self._function, ctypes.c_void_p).value
 
-    def _found_numbers(self) -> Numbers:
+    def _found_numbers(self, along: str) -> Numbers:
         """Return the types of states and signals, from calls with arrays of no vertices."""
         none, degrees = np.empty(0, np.int64), np.empty(0, np.int64)
         state = self._kind("initial_state", self._first(none, degrees))
         later = self._later(np.empty(0, state), degrees)
         signal = self._kind("signal", later, None, 1.0)
-        if self._is_sum:
+        if self._is_sum or along != "unchanged":
             signal = "float64"
         collected = self._kind("collect", later, [np.empty(0, signal)])
         return Numbers("float64" if "float64" in (state, collected) else state, signal)

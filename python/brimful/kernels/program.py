@@ -168,8 +168,9 @@ def _least_id(graph: Graph) -> int:
 def _of_arrays(program: Program, parts: _Parts) -> tuple[Numbers, ArrayKernel]:
     from brimful.kernels.arrays import ArrayKernel
 
-    methods, least_id, is_weighted = parts.methods, parts.least_id, parts.is_weighted
-    kernel = ArrayKernel(program, methods, least_id, is_weighted=is_weighted)
+    kernel = ArrayKernel(
+        program, parts.methods, parts.along, parts.least_id, is_weighted=parts.is_weighted
+    )
     return kernel.numbers, kernel
 
 
