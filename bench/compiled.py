@@ -1,6 +1,6 @@
-"""`compiled`: programs in Python, compiled by Numba, beside the algorithms of the package.
+"""`compiled`: programs in Python on shards, compiled and with arrays, beside the algorithms.
 
-Run as a module (`GRAPH PROGRAM BUDGET`) it runs both in turns, checks that both find the same
+Run as a module (`GRAPH PROGRAM BUDGET`) it runs all three in turns, checks that they find the same
 values, and prints their mean seconds per superstep as JSON.
 """
 
@@ -13,6 +13,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
+
+import numpy as np
 
 import brimful as bf
 from bench.command import Command
@@ -91,13 +93,43 @@ class Least(bf.Program):
         return min(vertex.state, signals[0])
 
 
+class ArrayDistances(Distances):
+    """The same for arrays."""
+
+    def initial_state(self, vertex: Any) -> Any:
+        """Return 0 at the source."""
+        return np.where(vertex.id == self.source, 0.0, np.inf)
+
+    def collect(self, vertex: Any, signals: Any) -> Any:
+        """Return the least length."""
+        return np.minimum(vertex.state, signals[0])
+
+
+class ArrayLeast(Least):
+    """The same for arrays."""
+
+    def collect(self, vertex: Any, signals: Any) -> Any:
+        """Return the least label."""
+        return np.minimum(vertex.state, signals[0])
+
+
 def tables(session: Session) -> Iterator[Table]:
     """Yield one table: seconds per superstep of both, and their ratio."""
     scale = session.size.medium_scale
     table = Table(
-        f"compiled: programs in Python compiled by Numba, RMAT-{scale}",
+        f"compiled: programs in Python on shards, RMAT-{scale}",
         "f64; mean seconds per superstep, in turns with the algorithm",
-        ("program", "budget", "algorithm s", "compiled s", "ratio", "compilation s", "target"),
+        (
+            "program",
+            "budget",
+            "algorithm s",
+            "compiled s",
+            "ratio",
+            "compilation s",
+            "arrays s",
+            "arrays M edges/s",
+            "target",
+        ),
     )
     graph = str(session.rmat(scale))
     for program in _PROGRAMS:
@@ -111,6 +143,8 @@ def tables(session: Session) -> Iterator[Table]:
                 figure(series, "seconds", 4),
                 "-" if ratio is None else f"{ratio:.2f}",
                 figure(series, "compilation_seconds", 2),
+                figure(series, "arrays_seconds", 4),
+                figure(series, "arrays_million_edges", 1),
                 "-" if ratio is None else target(session.size, ratio, _MOST),
             )
             table.ran(series)
@@ -124,26 +158,29 @@ def tables(session: Session) -> Iterator[Table]:
 Run = Callable[[], bf.Result]
 
 
-def _pagerank(graph: bf.Graph, options: dict[str, Any]) -> tuple[Run, Run]:
+def _pagerank(graph: bf.Graph, options: dict[str, Any]) -> tuple[Run, Run, Run]:
     most = {"max_supersteps": _SUPERSTEPS, **options}
     return (
         lambda: bf.pagerank(graph, variant="unnormalized", tolerance=0, **most),
-        lambda: bf.run(graph, Ranks(0.85), compile="numba", **most),
+        lambda: bf.run(graph, Ranks(0.85), on="shards", **most),
+        lambda: bf.run(graph, Ranks(0.85), on="shards", compile="never", **most),
     )
 
 
-def _sssp(graph: bf.Graph, options: dict[str, Any]) -> tuple[Run, Run]:
+def _sssp(graph: bf.Graph, options: dict[str, Any]) -> tuple[Run, Run, Run]:
     [(source, _)] = bf.degrees(graph).top(1)
     return (
         lambda: bf.sssp(graph, source=source, **options),
-        lambda: bf.run(graph, Distances(source), compile="numba", **options),
+        lambda: bf.run(graph, Distances(source), on="shards", **options),
+        lambda: bf.run(graph, ArrayDistances(source), on="shards", compile="never", **options),
     )
 
 
-def _components(graph: bf.Graph, options: dict[str, Any]) -> tuple[Run, Run]:
+def _components(graph: bf.Graph, options: dict[str, Any]) -> tuple[Run, Run, Run]:
     return (
         lambda: bf.connected_components(graph, method="propagation", **options),
-        lambda: bf.run(graph, Least(), compile="numba", **options),
+        lambda: bf.run(graph, Least(), on="shards", **options),
+        lambda: bf.run(graph, ArrayLeast(), on="shards", compile="never", **options),
     )
 
 
@@ -151,10 +188,10 @@ _PROGRAMS = {"pagerank": _pagerank, "sssp": _sssp, "components": _components}
 
 
 def main() -> int:
-    """Run both in turns; print their seconds."""
+    """Run all three in turns; print their seconds."""
     path, name, budget = sys.argv[1:]
     with bf.Graph.open(path) as graph:
-        algorithm, compiled = _PROGRAMS[name](graph, {"budget": budget})
+        algorithm, compiled, arrays = _PROGRAMS[name](graph, {"budget": budget})
         begin = time.perf_counter()
         first = compiled()
         compilation = time.perf_counter() - begin - first.stats["seconds"]
@@ -165,12 +202,23 @@ def main() -> int:
             if not all(map(math.isclose, known.to_pylist(), found.to_pylist())):
                 raise SystemExit(f"{name}: the values differ")
             del known, found
-        seconds: dict[str, list[float]] = {"algorithm_seconds": [], "seconds": []}
+        seconds: dict[str, list[float]] = {
+            "algorithm_seconds": [],
+            "seconds": [],
+            "arrays_seconds": [],
+        }
+        rates = []
         for _ in range(_TURNS):
-            for key, run in zip(seconds, (algorithm, compiled), strict=True):
-                seconds[key].append(statistics.mean(run().stats["superstep_seconds"]))
+            for key, run in zip(seconds, (algorithm, compiled, arrays), strict=True):
+                stats = run().stats
+                seconds[key].append(statistics.mean(stats["superstep_seconds"]))
+            rates.append(stats["signals"] / sum(stats["superstep_seconds"]) / 1e6)
     medians = {key: statistics.median(values) for key, values in seconds.items()}
-    print(json.dumps({**medians, "compilation_seconds": compilation}))
+    more = {
+        "compilation_seconds": compilation,
+        "arrays_million_edges": statistics.median(rates),
+    }
+    print(json.dumps({**medians, **more}))
     return 0
 
 

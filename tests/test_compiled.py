@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -163,9 +165,11 @@ PROGRAMS = [
 def test_a_compiled_program_answers_as_an_interpreted_one(
     graph: bf.Graph, program: bf.Program, weighted: bool
 ) -> None:
-    compiled = bf.run(graph, program, compile="numba", weighted=weighted)
-    interpreted = bf.run(graph, program, weighted=weighted)
+    compiled = bf.run(graph, program, on="shards", weighted=weighted)
+    interpreted = bf.run(graph, program, on="store", weighted=weighted)
     assert compiled.stats["variant"] == "compiled"
+    assert interpreted.stats["variant"] == "interpreted"
+    assert dict(bf.run(graph, program, compile="auto", weighted=weighted)) == dict(compiled)
     ours, theirs = dict(compiled), dict(interpreted)
     assert list(ours) == list(theirs)
     if isinstance(program, Ranks):
@@ -278,19 +282,130 @@ def test_what_cannot_be_compiled_is_refused_with_the_reason(graph: bf.Graph) -> 
     refused(graph, Squared(1), "may use weight only in what it returns")
     refused(graph, Dicts(1), r"initial_state \(.*test_compiled.py, line \d+\)")
     refused(graph, Words(1), "one number each")
-    refused(graph, Scores(1), "collect_score cannot be compiled")
+    refused(graph, Scores(1), "collect_score has no place on shards")
     refused(graph, Own(), r"Numba cannot compile initial_state .*'id'")
     refused(graph, Ranks(), "vertex.degree in a weighted run", weighted=True)
-    refused(graph, Distances(1), "runs on shards, not on a store", store="bytes")
-    with pytest.raises(bf.UsageError, match='compile must be "numba" or "never"'):
-        bf.run(graph, Ranks(), compile="llvm")  # type: ignore[arg-type]
+    with pytest.raises(bf.UsageError, match='compile must be "auto" or "numba" or "never"'):
+        bf.run(graph, Ranks(), compile="llvm")  # type: ignore[call-overload]
+    with pytest.raises(bf.UsageError, match='on must be "shards" or "store"'):
+        bf.run(graph, Ranks(), on="disk")  # type: ignore[call-overload]
+
+
+def test_a_refusal_has_method_line_and_reason_in_two_sentences(graph: bf.Graph) -> None:
+    class Joins(Distances):
+        def collect(self, vertex: Any, signals: Any) -> Any:
+            return vertex.state + "far"
+
+    with pytest.raises(bf.UsageError) as raised:
+        bf.run(graph, Joins(1), compile="numba")
+    line = Joins.collect.__code__.co_firstlineno
+    first, second = str(raised.value).split(". ")
+    assert first.startswith(f"Numba cannot compile collect ({__file__}, line {line}) at line ")
+    assert f"at line {line + 1}: " in first and "signature add(float64, " in first
+    assert second == 'Change the method, or pass compile="never".'
+
+
+def test_a_store_and_compiled_code_exclude_each_other(graph: bf.Graph) -> None:
+    stores: list[dict[str, Any]] = [
+        {"store": "bytes"},
+        {"cache": "lru:9"},
+        {"serializer": "pickle"},
+        {"trace": [7]},
+        {"on": "store"},
+    ]
+    for options in stores:
+        match = f"not on a store; leave {next(iter(options))}="
+        refused(graph, Distances(7), match, **options)
+        found: Any = bf.run(graph, Distances(7), compile="auto", **options)
+        assert found.stats["why"].startswith(f"the run has {next(iter(options))}=")
+
+
+def test_what_cannot_be_compiled_is_interpreted_with_the_reason(
+    graph: bf.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Plain(bf.Program):
+        def initial_state(self, vertex: Any) -> Any:
+            return 1
+
+        def signal(self, source: Any, target: Any, weight: float) -> Any:
+            return None
+
+        def collect(self, vertex: Any, signals: Any) -> Any:
+            return vertex.state
+
+    class Computes(bf.Pregel):
+        def initial_value(self, vertex: Any) -> Any:
+            return 1
+
+        def compute(self, vertex: Any, messages: Any) -> None:
+            vertex.vote_to_halt()
+
+    for program, why in (
+        (Plain(), "Plain has no combiner"),
+        (Computes(), "Computes is a Pregel program"),
+    ):
+        found = bf.run(graph, program, compile="auto")
+        assert found.stats["variant"] == "interpreted" and why in found.stats["why"]
+        assert why in repr(found)
+    monkeypatch.setitem(sys.modules, "numba", None)
+    found = bf.run(graph, Distances(7), compile="auto")
+    assert found.stats["why"] == "Numba is not installed"
+    assert bf.run(graph, Distances(7)).stats["why"] == 'the run has no compile="auto"'
+
+
+#: A program whose helper and constant are those of the environment.
+KEPT = """
+import json, os
+import brimful as bf
+import numba
+from numba.core import event
+
+SHIFT = int(os.environ["SHIFT"])
+
+@numba.njit
+def helped(state):
+    return {helped}
+
+class Least(bf.Program):
+    delivery, combiner = "combined", "min"
+    def initial_state(self, vertex):
+        return vertex.id + SHIFT
+    def signal(self, source, target, weight):
+        return source.state
+    def collect(self, vertex, signals):
+        return helped(min(vertex.state, signals[0]))
+
+with event.install_recorder("numba:compile") as compiled:
+    found = bf.run({graph!r}, Least(), compile="numba", max_supersteps=1)
+print(json.dumps([len(compiled.buffer), sorted(found.values())[:3]]))
+"""
+
+
+def test_compiled_code_is_kept_until_anything_in_it_changes(
+    graph: bf.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    program = tmp_path / "least.py"
+
+    def ran(shift: int, helped: str = "state") -> tuple[bool, list[int]]:
+        program.write_text(KEPT.format(helped=helped, graph=graph.path))
+        monkeypatch.setenv("SHIFT", str(shift))
+        done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
+        compilations, least = json.loads(done.stdout)
+        return compilations > 0, least
+
+    assert ran(0) == (True, [-9, -9, -9])
+    assert ran(0) == (False, [-9, -9, -9])
+    assert ran(5) == (True, [-4, -4, -4])
+    assert ran(5, "state * 1 + 0") == (True, [-4, -4, -4])
+    assert ran(5) == (False, [-4, -4, -4])
 
 
 def test_without_numba_the_error_has_the_command(
     graph: bf.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
-    refused(graph, Ranks(), r'pip install "brimful\[numba\]"')
+    refused(graph, Ranks(), r'Numba is not installed. .*pip install "brimful\[numba\]"')
 
 
 def test_names_are_no_numbers(tmp_path: Path) -> None:

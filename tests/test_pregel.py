@@ -203,8 +203,6 @@ def test_mistakes_are_named() -> None:
             bf.run(graph, Unknown(1))
         with pytest.raises(bf.UsageError, match="Pregel counts supersteps"):
             bf.run(graph, Ring(1), mode="async")
-        with pytest.raises(bf.UsageError, match="neither aggregators, master and worker context"):
-            bf.run(graph, Ranks(1), checkpoint_every=1)
         with pytest.raises(bf.UsageError, match=r"derived from brimful\.Program or brimful.Pregel"):
             bf.run(graph, Ring)  # type: ignore[arg-type]
     with pytest.raises(bf.UsageError, match="there is no aggregator 'mean'; use sum, min"):
@@ -226,3 +224,90 @@ def test_a_resumed_run_gives_what_the_uninterrupted_one_gives(tmp_path: Path, st
         rest = bf.run(graph, Distances(0), resume=True, **given)
         assert rest.stats["resumed_from"] == 7
         assert dict(rest) == {n: float(n) for n in range(31)}
+
+
+class Tallied(bf.WorkerContext):
+    """Counts the calls of each superstep, and of the run."""
+
+    def pre_application(self) -> None:
+        self.all, self.begun = 0, 1
+
+    def pre_superstep(self) -> None:
+        # The order of vertices within a superstep may be another after a checkpoint.
+        self.calls, self.before = 0, self.all
+
+    def post_superstep(self) -> None:
+        self.aggregate("calls", self.calls)
+
+
+class Tally(bf.Pregel):
+    """Everything that a checkpoint holds beside vertices changes what vertices compute."""
+
+    aggregators: ClassVar = {
+        "calls": bf.Aggregator("sum", 0),
+        "ever": bf.Aggregator("sum", 0, persistent=True),
+        "told": bf.Aggregator("max", 0, persistent=True),
+    }
+
+    def worker_context(self) -> bf.WorkerContext:
+        return Tallied()
+
+    def initial_value(self, vertex: bf.Vertex) -> list[int]:
+        return []
+
+    def master_compute(self, master: bf.Master) -> None:
+        if master.superstep == 2:
+            master.set_compute("counted")
+            master.set_combine("least")
+            master.set_aggregated("told", 7)
+        if master.superstep == 9:
+            master.halt()
+
+    def combine(self, left: int, right: int) -> int:
+        return max(left, right)
+
+    def least(self, left: int, right: int) -> int:
+        return min(left, right)
+
+    def compute(self, vertex: bf.PregelVertex, messages: list[int]) -> None:
+        vertex.send_to_all(vertex.id)
+        self.counted(vertex, messages)
+
+    def counted(self, vertex: bf.PregelVertex, messages: list[int]) -> None:
+        context: Any = vertex.context
+        context.calls += 1
+        context.all += 1
+        vertex.aggregate("ever", 1)
+        seen = [vertex.aggregated(name) for name in ("calls", "ever", "told")]
+        vertex.value = [*vertex.value, *seen, context.before, context.begun, *messages]
+        if vertex.superstep >= 2:
+            vertex.send_to_all(vertex.id + vertex.superstep)
+
+
+@pytest.mark.parametrize("last", [1, 2, 3, 8])
+@pytest.mark.parametrize("store", STORES)
+def test_a_checkpoint_holds_aggregators_master_and_context(
+    tmp_path: Path, store: str, last: int
+) -> None:
+    with graph_of([1, 2, 3, 3, 4], [3, 3, 4, 1, 2]) as graph:
+        whole = dict(bf.run(graph, Tally()))
+        given: dict[str, Any] = {
+            "store": url(store, tmp_path),
+            "checkpoint_dir": tmp_path / "checkpoints",
+            "checkpoint_every": 1,
+        }
+        stopped = bf.run(graph, Tally(), max_supersteps=last, **given)
+        assert len(stopped[1]) < len(whole[1])
+        rest = bf.run(graph, Tally(), resume=True, **given)
+        assert (rest.stats["resumed_from"], dict(rest)) == (last, whole)
+
+
+def test_what_a_serializer_cannot_write_is_refused_before_the_run(tmp_path: Path) -> None:
+    class Pairs(Tally):
+        aggregators: ClassVar = {**Tally.aggregators, "pair": bf.Aggregator(max, (0, 0))}
+
+    given: dict[str, Any] = {"checkpoint_dir": tmp_path / "c", "checkpoint_every": 1}
+    with graph_of([1], [2]) as graph:
+        with pytest.raises(bf.UsageError, match=r"cannot be in a checkpoint.*JSON does not keep"):
+            bf.run(graph, Pairs(), **given)
+        assert dict(bf.run(graph, Pairs(), serializer="pickle", **given))

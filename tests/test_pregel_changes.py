@@ -286,5 +286,5 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
         ):
             with pytest.raises(bf.ProgramError, match=message):
                 bf.run(graph, program)
-        with pytest.raises(bf.UsageError, match="checkpoints hold vertices"):
+        with pytest.raises(bf.UsageError, match="checkpoints do not hold vertices that"):
             bf.run(graph, OfOtherType(), checkpoint_every=1, checkpoint_dir=str(tmp_path))

@@ -51,7 +51,7 @@ __all__ = [
     "require_disk",
     "require_import_budget",
     "run",
-    "run_compiled",
+    "run_kernel",
     "run_program",
     "stores",
 ]
@@ -195,6 +195,7 @@ def run_program(
     loads: object,
     keeps_numbers: bool,
     next_superstep: Callable[[int], bool] | None,
+    beside: tuple[Callable[[], str], Callable[[str], None]] | None,
     creates: bool,
     mode: str,
     max_supersteps: int | None,
@@ -209,9 +210,9 @@ def run_program(
     process_budget: bool,
     progress: Progress | None,
 ) -> States: ...
-def run_compiled(
+def run_kernel(
     graph: Graph,
-    compiled: dict[str, Any],
+    description: dict[str, Any],
     *,
     mode: str,
     max_supersteps: int | None,
@@ -247,6 +248,7 @@ class Graph:
     def bytes_on_disk(self) -> int: ...
     @property
     def id_type(self) -> str: ...
+    def signed_ids(self) -> tuple[int, int] | None: ...
     @property
     def origin(self) -> str | None: ...
     @property

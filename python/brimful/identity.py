@@ -45,7 +45,7 @@ def dependencies(program: object, base: type) -> Iterator[tuple[str, str]]:
             continue
         if isinstance(value, MemberDescriptorType):
             value = getattr(program, name, None)
-        text = _of_value(value, name)
+        text = text_of(value, name)
         # `mode` and the like are names of what else must be the same.
         yield f"attribute {name}", text if len(text) <= _LONGEST else _digest(text)
 
@@ -67,23 +67,23 @@ def _of_function(function: FunctionType, within: tuple[FunctionType, ...] = ()) 
         return function.__qualname__
     cells = inspect.getclosurevars(function).nonlocals.values()
     bound = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values(), *cells]
-    values = [_of_value(value, function.__name__, (*within, function)) for value in bound]
+    values = [text_of(value, function.__name__, (*within, function)) for value in bound]
     return repr((_of_code(function.__code__), values))
 
 
 def _of_code(code: CodeType) -> str:
     constants = [
-        _of_code(one) if isinstance(one, CodeType) else _of_value(one, code.co_name)
+        _of_code(one) if isinstance(one, CodeType) else text_of(one, code.co_name)
         for one in code.co_consts
     ]
     return repr((code.co_code.hex(), code.co_names, constants))
 
 
-def _of_value(value: Any, name: str, within: tuple[FunctionType, ...] = ()) -> str:
+def text_of(value: Any, name: str, within: tuple[FunctionType, ...] = ()) -> str:
     """Return a text that is the same in every process for equal values."""
 
     def text(one: Any) -> str:
-        return _of_value(one, name, within)
+        return text_of(one, name, within)
 
     if value is None or isinstance(value, int | float | complex | str | bytes):
         return repr(value)

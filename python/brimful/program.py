@@ -397,7 +397,8 @@ class States(PerVertex[Any]):
     """The states that a run ended with: a mapping from every vertex to its state.
 
     Columns are `vertex` and `state`, of the type that Arrow finds for all states. `stats` has mode,
-    supersteps, seconds, signals, and the figures of store and cache.
+    supersteps, seconds, signals, the figures of store and cache, and why the program was not
+    compiled.
 
     >>> import brimful as bf, pyarrow as pa
     >>> class Degree(bf.Program):
@@ -416,12 +417,17 @@ class States(PerVertex[Any]):
     def __init__(
         self,
         native: _native.States,
+        why: str,
         *,
         is_pregel: bool = False,
         trace: Callable[[], pyarrow.Table] | None = None,
     ) -> None:
-        """Wrap the native states; made by `run`. A state of Pregel begins with the value."""
-        self._native, self._is_pregel, self._trace = native, is_pregel, trace
+        """Wrap the native states; made by `run`, which knows why it interpreted the program.
+
+        A state of Pregel begins with the value.
+        """
+        self._native, self._why = native, why
+        self._is_pregel, self._trace = is_pregel, trace
 
     @property
     def trace(self) -> pyarrow.Table | None:
@@ -439,8 +445,11 @@ class States(PerVertex[Any]):
 
     @property
     def stats(self) -> dict[str, Any]:
-        """Mode, supersteps, seconds, signals, and the figures of store and cache."""
-        return self._native.stats
+        """Mode, supersteps, seconds, signals, and the figures of store and cache.
+
+        `variant` is "interpreted", and `why` tells why the program was not compiled.
+        """
+        return {**self._native.stats, "variant": "interpreted", "why": self._why}
 
     @described({})
     def top(self, n: int = 10, *, key: Callable[[Any], Any] | None = None) -> list[tuple[Any, Any]]:
@@ -569,7 +578,10 @@ class States(PerVertex[Any]):
             yield [vertex for vertex, _ in rows], [self._value(state) for _, state in rows]
 
     def _headline(self) -> str:
-        return f"brimful.States: {len(self):,} vertices, {self.stats['signals']:,} signals"
+        return (
+            f"brimful.States: {len(self):,} vertices, {self.stats['signals']:,} signals; "
+            f"interpreted: {self._why}"
+        )
 
 
 def thresholds_of(program: Program) -> tuple[float, float]:

@@ -37,9 +37,9 @@ class Result(PerVertex["float | int | str | None"]):
     ({0: 0, 1: 0, 2: 0}, False, [0, 1, 2])
     """
 
-    def __init__(self, native: _native.Result) -> None:
-        """Wrap a native result; made by the algorithms, not by users."""
-        self._native = native
+    def __init__(self, native: _native.Result, *, keeps: object = None) -> None:
+        """Wrap a native result, and keep what it needs; made by the algorithms, not by users."""
+        self._native, self._keeps = native, keeps
         self._output: str | None = None
         self._documents: dict[str, Any] | None = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
@@ -10,6 +11,8 @@ from brimful.catalog import opened, place
 from brimful.containers.bags import serializer_of
 from brimful.errors import UsageError
 from brimful.identity import identity_of
+from brimful.kernels import program as kernels
+from brimful.kernels.methods import Unfit
 from brimful.options.described import described
 from brimful.options.runs import (
     RUN,
@@ -30,11 +33,13 @@ from brimful.wording import shortened
 
 if TYPE_CHECKING:
     from brimful.containers.bags import Serializer
-    from brimful.graph import GraphLike
+    from brimful.graph import Graph, GraphLike
     from brimful.result import Result
 
 #: Where a run on vertices that are in a store already begins: their first or their last states.
 Start = Literal["initial", "kept"]
+#: Serializer and store of an interpreted program, and its start if the vertices stay.
+Where = tuple["str | Serializer", str, "Start | None"]
 
 
 @overload
@@ -43,9 +48,10 @@ def run(
     program: Program | Pregel,
     *,
     serializer: Literal["json", "str", "bytes", "pickle"] | Serializer = ...,
-    store: str = ...,
+    store: str | None = ...,
     keep: bool = ...,
-    compile: Literal["never"] = ...,
+    on: Literal["store"] | None = ...,
+    compile: Literal["never"] | None = ...,
     trace: Collection[int | str] = ...,
     **options: Unpack[ProgramOptions],
 ) -> States: ...
@@ -54,11 +60,31 @@ def run(
     graph: GraphLike,
     program: Program,
     *,
-    serializer: Literal["json", "str", "bytes", "pickle"] | Serializer = ...,
-    store: str = ...,
+    on: Literal["shards"] | None = ...,
     compile: Literal["numba"],
     **options: Unpack[ProgramOptions],
 ) -> Result: ...
+@overload
+def run(
+    graph: GraphLike,
+    program: Program,
+    *,
+    on: Literal["shards"],
+    compile: Literal["auto", "numba", "never"] | None = ...,
+    **options: Unpack[ProgramOptions],
+) -> Result: ...
+@overload
+def run(
+    graph: GraphLike,
+    program: Program | Pregel,
+    *,
+    serializer: Literal["json", "str", "bytes", "pickle"] | Serializer = ...,
+    store: str | None = ...,
+    on: Literal["store"] | None = ...,
+    compile: Literal["auto"],
+    trace: Collection[int | str] = ...,
+    **options: Unpack[ProgramOptions],
+) -> States | Result: ...
 @shows_progress
 @described(RUN, "graph", "corrupt", "io")
 def run(
@@ -66,9 +92,10 @@ def run(
     program: Program | Pregel,
     *,
     serializer: Literal["json", "str", "bytes", "pickle"] | Serializer = "json",
-    store: str = "memory",
+    store: str | None = None,
     keep: bool = False,
-    compile: Literal["numba", "never"] = "never",
+    on: Literal["shards", "store"] | None = None,
+    compile: Literal["auto", "numba", "never"] | None = None,
     trace: Collection[int | str] = (),
     **options: Unpack[ProgramOptions],
 ) -> States | Result:
@@ -76,10 +103,11 @@ def run(
 
     One thread makes all calls, some million a second: for graphs of some ten million edges.
     `threads` is for the import of `graph`. Ids come back in memory, within `budget`, and so do
-    states, except from `file` and `kv`, where they stay in the files of the run. With `compile`
-    "numba" the methods run on the disk path instead: on all threads, nearly as fast as the
+    states, except from `file` and `kv`, where they stay in the files of the run. On the shards of
+    the graph, methods are compiled, or called with arrays of NumPy: nearly as fast as the
     algorithms of this package, and in any budget. The result is then a `Result` with the column
-    `state`.
+    `state`. `stats["variant"]` tells the way of the run, "compiled", "arrays" or "interpreted", and
+    `stats["why"]` the reason for the last.
 
     Objects of the program are a part of `budget`: the run measures the memory of the process while
     it creates them. A `BudgetError` in the middle of a run names the stores that need less.
@@ -100,21 +128,25 @@ def run(
             and dicts whose keys are not strings), "str", "bytes", "pickle", or an object with
             `dumps` and `loads`. The store "memory" needs none. **Pickle runs code from the bytes it
             reads**: name it only for stores that you trust.
-        store: Where vertices lie: "memory" (live objects, never serialized), "bytes" (records in
-            memory), "file:PATH" or "kv:PATH" (records in a folder within PATH, which the run
-            removes; "file:P1,P2" divides them among two disks).
+        store: Where vertices of an interpreted program lie: "memory" (default; live objects, never
+            serialized), "bytes" (records in memory), "file:PATH" or "kv:PATH" (records in a folder
+            within PATH, which the run removes; "file:P1,P2" divides them among two disks).
         keep: The vertices stay in the folder of `store`, "file:PATH" or "kv:PATH", where
             `VertexStore` opens them. If they are there already, nothing is loaded: `initial_state`
             sees the state of the last run as `vertex.state`.
-        compile: "never" interprets the methods; "numba" compiles them (`pip install
-            "brimful[numba]"`). A compiled program has a `combiner`, states and signals of one
+        on: "shards" for a kernel made of the methods, "store" for calls of them, vertex by vertex;
+            None: as `compile` says. A program on shards has a `combiner`, states and signals of one
             number each, and a `signal` that uses the weight only as in `value + weight`, `value *
-            weight`, `min(value, weight)` or `max(value, weight)`. It uses no store.
+            weight`, `min(value, weight)` or `max(value, weight)`.
+        compile: "numba" compiles the methods, or says why it cannot (`pip install
+            "brimful[numba]"`); "auto" compiles them if it can and no option asks for a store;
+            "never" does not: on "shards", fields of vertices and the signals are then arrays of
+            many vertices; None: "numba" on "shards", else "never".
         trace: Vertices whose calls are recorded, each with superstep, signals, state and score:
             the table `States.trace`.
 
     Returns:
-        The states, a mapping from vertices.
+        The states, a mapping from vertices: `States`, or the `Result` of a compiled program.
 
     Raises:
         ProgramError: A method raised an exception (`__cause__`), or the serializer cannot write an
@@ -137,55 +169,63 @@ def run(
     >>> states[3], states.trace["call"].to_pylist()
     ([1, 2, 3], ['initial_state', 'signal'])
     """
+    from brimful.graph import as_graph
+    from brimful.io.ingest import Resources
+
     if not isinstance(program, Program | Pregel):
         raise UsageError(
             "program must be an instance of a class derived from brimful.Program or "
             f"brimful.Pregel, not {shortened(program)}"
         )
-    if compile not in ("numba", "never"):
-        raise UsageError(f'compile must be "numba" or "never", not {shortened(compile)}')
+    _check_choice("on", on, ("shards", "store"))
+    _check_choice("compile", compile, ("auto", "numba", "never"))
     followed = [vertex_id(vertex) for vertex in trace]
-    if compile == "numba":
-        from brimful import compiled
-
-        if followed:
-            raise UsageError("a compiled program has no trace; leave trace or compile out")
-        if keep:
-            raise UsageError("a compiled program has no store to keep; leave keep or compile out")
-        return compiled.run(graph, program, store, options)
-    start: Start | None = "initial" if keep else None
-    return interpreted(graph, program, (serializer, store, start), followed, options)
+    chosen = checked(ProgramOptions, options, "run", ("serializer", "store", "keep"))
+    asked = {
+        "store": store,
+        "serializer": None if serializer == "json" else serializer,
+        "keep": keep or None,
+        "trace": followed or None,
+        **picked(StoreOptions, chosen),
+    }
+    resources = Resources(**picked(WorkOptions, chosen))
+    known = as_graph(graph, resources)
+    why = _interpreted(on, compile, [name for name, value in asked.items() if value is not None])
+    if why is None:
+        kernel = _kernel(known, program, chosen, on=on, compile=compile)
+        if isinstance(kernel, str):
+            why = kernel
+        else:
+            assert isinstance(program, Program), "others have no kernel"
+            return kernels.run(known, program, kernel, chosen)
+    where: Where = (serializer, store or "memory", "initial" if keep else None)
+    return interpreted(known, program, where, followed, chosen, why)
 
 
 def interpreted(
-    graph: GraphLike,
+    known: Graph,
     program: Program | Pregel,
-    where: tuple[str | Serializer, str, Start | None],
+    where: Where,
     followed: list[int | str],
-    options: ProgramOptions,
+    chosen: Mapping[str, Any],
+    why: str,
 ) -> States:
-    """Run a program by calls of its methods; `where` has serializer, store, and start if it stays.
+    """Run a program by calls of its methods, with options that were checked.
+
+    `followed` are the vertices of a trace, and `why` says why the program is interpreted.
 
     Raises:
         UsageError, ProgramError, BudgetError: As `run`.
     """
     from brimful import _native
-    from brimful.graph import as_graph
     from brimful.io.ingest import Resources
 
     serializer, store, start = where
     name, dumps, loads = serializer_of(serializer)
-    chosen = checked(ProgramOptions, options, "run", ("serializer", "store", "keep"))
     if start is not None:
-        _check_kept(program, chosen)
+        _check_kept(known, program, chosen)
     location = place(store_url(store)) | {"serializer": None}
     resources = Resources(**picked(WorkOptions, chosen))
-    known = as_graph(graph, resources)
-    if start is not None and known.is_temporary:
-        raise UsageError(
-            "the directory of the graph is removed with it, and kept vertices need its ids; make "
-            "the graph with path= to keep the directory"
-        )
     limits = vars(resources.on(known))
     # One thread makes all calls: only one at a time can have the interpreter.
     del limits["threads"]
@@ -195,10 +235,11 @@ def interpreted(
     for vertex in followed:
         # An unknown vertex is an error before the run.
         known.degree(vertex)
-    adapter = None
+    adapter = beside = None
     if isinstance(program, Pregel):
         adapter = PregelAdapter(program, known.vertices)
         adapter.check(chosen["mode"], saving=saving)
+        beside = _beside(adapter, checked_dumps(name, dumps), loads) if saving else None
         called = noted.follow(adapter)
     else:
         called = noted.follow(program)
@@ -213,6 +254,7 @@ def interpreted(
             loads=loads,
             keeps_numbers=name in ("json", "pickle"),
             next_superstep=adapter.next_superstep if adapter else None,
+            beside=beside,
             creates=adapter is not None and adapter.creates,
             **picked(StepOptions, chosen),
             store=location | picked(StoreOptions, chosen),
@@ -223,14 +265,99 @@ def interpreted(
         )
     if adapter:
         adapter.end()
-    return States(states, is_pregel=adapter is not None, trace=noted.to_arrow if followed else None)
+    return States(
+        states, why, is_pregel=adapter is not None, trace=noted.to_arrow if followed else None
+    )
 
 
-def _check_kept(program: Program | Pregel, chosen: Mapping[str, Any]) -> None:
+def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    """Refuse a value that is neither None nor one of some words.
+
+    Raises:
+        UsageError: It is something else.
+    """
+    if value is not None and value not in choices:
+        known = " or ".join(f'"{choice}"' for choice in choices)
+        raise UsageError(f"{name} must be {known}, not {shortened(value)}")
+
+
+def _interpreted(on: str | None, compile: str | None, asked: list[str]) -> str | None:
+    """Return why a program is interpreted, whatever it is; None: it runs on shards if it can.
+
+    `asked` are the options that need a store.
+
+    Raises:
+        UsageError: Two options contradict each other.
+    """
+    needs_store = [f"{name}=" for name in asked] + ['on="store"'] * (on == "store")
+    if compile == "numba" or on == "shards":
+        if needs_store:
+            raise UsageError(
+                f"a compiled program runs on shards, not on a store; leave {needs_store[0]} out"
+                if compile != "never"
+                else f"shards are no store; leave {needs_store[0]} out"
+            )
+        return None
+    if needs_store:
+        return f"the run has {' and '.join(needs_store)}"
+    return None if compile == "auto" else 'the run has no compile="auto"'
+
+
+def _kernel(
+    graph: Graph,
+    program: Program | Pregel,
+    chosen: Mapping[str, Any],
+    *,
+    on: str | None,
+    compile: str | None,
+) -> kernels.Kernel | str:
+    """Return the kernel of a program, or why it has none and is interpreted.
+
+    Raises:
+        UsageError: The program has no kernel, and the run asks for one.
+    """
+    is_compiled = compile != "never"
+    try:
+        return kernels.kernel_of(graph, program, chosen, is_compiled=is_compiled)
+    except Unfit as unfit:
+        if compile == "auto" and on is None:
+            return unfit.reason
+        instead = 'compile="never"' if compile == "numba" and on is None else 'on="store"'
+        raise UsageError(f"{unfit.reason}. {unfit.remedy}, or pass {instead}.") from unfit
+
+
+def _beside(
+    adapter: PregelAdapter, dumps: Callable[[Any], bytes], loads: Callable[[bytes], Any]
+) -> tuple[Callable[[], str], Callable[[str], None]] | None:
+    """Return the calls by which checkpoints save and restore what is beside the vertices.
+
+    Raises:
+        UsageError: The serializer cannot write it.
+    """
+    if not adapter.has_beside:
+        return None
+
+    def save() -> str:
+        return base64.b64encode(dumps(adapter.saved())).decode()
+
+    def restore(text: str) -> None:
+        adapter.restore(loads(base64.b64decode(text)))
+
+    try:
+        save()
+    except TypeError as error:
+        raise UsageError(
+            f"aggregators and worker context cannot be in a checkpoint: {error}"
+        ) from error
+    return save, restore
+
+
+def _check_kept(graph: Graph, program: Program | Pregel, chosen: Mapping[str, Any]) -> None:
     """Refuse a run whose vertices cannot stay.
 
     Raises:
-        UsageError: The program is one of Pregel, or the run makes checkpoints.
+        UsageError: The program is one of Pregel, the run makes checkpoints, or the graph is
+            temporary.
     """
     if isinstance(program, Pregel):
         raise UsageError(
@@ -239,6 +366,11 @@ def _check_kept(program: Program | Pregel, chosen: Mapping[str, Any]) -> None:
         )
     if chosen["checkpoint_every"] is not None or chosen["resume"]:
         raise UsageError("a kept store has no checkpoints; leave out checkpoint_every= and resume=")
+    if graph.is_temporary:
+        raise UsageError(
+            "the directory of the graph is removed with it, and kept vertices need its ids; make "
+            "the graph with path= to keep the directory"
+        )
 
 
 def checked_dumps(name: str, dumps: Callable[[Any], bytes]) -> Callable[[Any], bytes]:

@@ -90,10 +90,10 @@ def _figures(
     received = [_shown(signal) for signal in arguments[0]]
     figures = {"received": received, "before": state(vertex.state), "after": state(result)}
     if is_pregel and result is not None:
-        shown = ("all" if target is None else repr(target) for target, _ in result[2])
+        targets, messages = result[2][::2], result[2][1::2]
         figures["sent"] = [
-            f"{target}: {_shown(message)}"
-            for target, (_, message) in zip(shown, result[2], strict=True)
+            f"{'all' if target is None else repr(target)}: {_shown(message)}"
+            for target, message in zip(targets, messages, strict=True)
         ]
     return figures
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from brimful.catalog import place
 from brimful.containers.bags import serializer_of
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from brimful import _native
     from brimful.containers.bags import Serializer
     from brimful.graph import Graph, GraphLike
+
+#: Why a program is interpreted.
+_WHY = "the vertices are in a store"
 
 #: Serializers that run no code from the bytes they read.
 _SAFE = ("json", "str", "bytes")
@@ -95,7 +98,7 @@ class VertexStore(States):
         self._url, self._serializer, self._weighted, self._budget = properties
         self._stats: dict[str, Any] = {}
         # It has the methods that a mapping of states needs, and others.
-        super().__init__(native)  # type: ignore[arg-type]
+        super().__init__(native, _WHY)  # type: ignore[arg-type]
 
     @classmethod
     @shows_progress
@@ -132,11 +135,15 @@ class VertexStore(States):
         ({1: None, 2: None}, [(2, 1.0)])
         """
         from brimful import _native
+        from brimful.graph import as_graph
+        from brimful.io.ingest import Resources
 
         if _native.KeptVertexStore.describe(_own(url)) is not None:
             raise UsageError(f"there is a store at {url} already; open it, or remove its folder")
-        run_options = cast("ProgramOptions", {"weighted": weighted, **options})
-        interpreted(graph, _Nothing(), (serializer, url, "initial"), [], run_options)
+        given = {"weighted": weighted, **options}
+        chosen = checked(ProgramOptions, given, "create", ("url", "serializer"))
+        known = as_graph(graph, Resources(**picked(WorkOptions, chosen)))
+        interpreted(known, _Nothing(), (serializer, url, "initial"), [], chosen, _WHY)
         return cls.open(url, serializer=serializer, budget=options.get("budget"))
 
     @classmethod
@@ -257,8 +264,9 @@ class VertexStore(States):
             raise UsageError(f"the store was made {kind} weights; leave weighted= out")
         if options.get("budget") is None:
             options["budget"] = self._budget
+        chosen = checked(ProgramOptions, options, "run", ("start",))
         where = (self._serializer, self._url, start)
-        states = interpreted(self._graph, program, where, [], options)
+        states = interpreted(self._graph, program, where, [], chosen, _WHY)
         self._stats = states.stats
         return states
 

@@ -26,6 +26,7 @@ pub struct RunCheckpoints<'c> {
     number: Option<u64>,
     max_supersteps: u64,
     resumed_from: Option<u64>,
+    beside: String,
 }
 
 impl<'c> RunCheckpoints<'c> {
@@ -56,6 +57,7 @@ impl<'c> RunCheckpoints<'c> {
             number: (!is_synchronous).then_some(0),
             max_supersteps: if is_synchronous { max_supersteps } else { u64::MAX },
             resumed_from: None,
+            beside: String::new(),
         })
     }
 
@@ -72,6 +74,11 @@ impl<'c> RunCheckpoints<'c> {
     /// The superstep, or the number, of the checkpoint that the run resumed from, if any.
     pub fn resumed_from(&self) -> Option<u64> {
         self.resumed_from
+    }
+
+    /// What the checkpoint that the run resumed from holds beside the vertices; empty for nothing.
+    pub fn beside(&self) -> &str {
+        &self.beside
     }
 
     /// The number of the checkpoint that is due after so many supersteps, if one is.
@@ -101,19 +108,25 @@ impl<'c> RunCheckpoints<'c> {
 }
 
 impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
-    /// Makes a checkpoint of all vertices, as `serializer` writes them, if one is due.
+    /// Makes a checkpoint of all vertices, as `serializer` writes them, and of a text beside them,
+    /// if one is due.
     ///
     /// # Errors
-    /// Those of the vertices, and of writing this checkpoint or the one before.
+    /// Those of the vertices and of `beside`, and of writing this checkpoint or the one before.
     pub fn checkpoint(
         &mut self,
         checkpoints: &mut RunCheckpoints<'_>,
         serializer: &mut dyn Serializer<VertexOf<P>>,
+        beside: impl FnOnce() -> Result<String>,
     ) -> Result<()> {
         let stats = self.stats()?;
         let Some(number) = checkpoints.due(stats.supersteps) else { return Ok(()) };
         self.settle()?;
-        let prior = PriorRun { supersteps: stats.supersteps, signals_sent: stats.signals_sent };
+        let prior = PriorRun {
+            supersteps: stats.supersteps,
+            signals_sent: stats.signals_sent,
+            beside: beside()?,
+        };
         checkpoints.make(number, prior, |draft, resources| {
             self.for_each_store(|store| {
                 Ok(store.pack(serializer, &mut |chunk| {
@@ -156,6 +169,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'_, P, S> {
                 &mut |vertex| Ok(self.add_vertex(vertex)?),
             )?;
         }
+        checkpoints.beside.clone_from(&prior.beside);
         self.prior = prior;
         Ok(true)
     }

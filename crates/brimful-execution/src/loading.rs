@@ -27,11 +27,14 @@ pub(crate) fn gathered_bytes(free: u64) -> u64 {
 }
 
 /// Figures of the run that this one resumes.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PriorRun {
     pub(crate) supersteps: u64,
     pub(crate) signals_sent: u64,
+    /// What the caller saved beside the vertices.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) beside: String,
 }
 
 /// The result of loading.

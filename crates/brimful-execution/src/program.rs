@@ -142,6 +142,12 @@ pub trait VertexProgram: Sync {
         Ok(None)
     }
 
+    /// A signal in the form in which its target stores it, for [`Delivery::LatestPerEdge`].
+    #[inline]
+    fn received(&self, signal: Self::Signal) -> Result<Self::Signal, Failure> {
+        Ok(signal)
+    }
+
     /// Folds signals into the state. `signals` are those since the last collect: one if they are
     /// combined, those of all edges with [`Delivery::LatestPerEdge`], none if only a collect was
     /// requested. An unchanged vertex is not written.

@@ -196,7 +196,13 @@ fn receive<P: VertexProgram>(
     if phase.program.delivery() != Delivery::LatestPerEdge {
         return Ok(());
     }
-    vertex.receive_all(incoming.sources.drain(..).zip(incoming.signals.drain(..)).collect());
+    let mut received = Vec::with_capacity(incoming.signals.len());
+    for (source, signal) in incoming.sources.drain(..).zip(incoming.signals.drain(..)) {
+        let signal = phase.program.received(signal);
+        let signal = signal.map_err(|failure| Error::program(vertex.id(), "receive", failure))?;
+        received.push((source, signal));
+    }
+    vertex.receive_all(received);
     incoming.signals.extend(vertex.latest().iter().map(|(_, signal)| signal.clone()));
     Ok(())
 }

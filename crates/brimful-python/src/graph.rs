@@ -82,6 +82,20 @@ impl Graph {
         self.inner.id_type().name()
     }
 
+    /// The least and the greatest id; `None` if ids are strings, or not integers of 64 bits with
+    /// a sign, or there are none.
+    fn signed_ids(&self) -> PyResult<Option<(i64, i64)>> {
+        if self.inner.longest_name().is_some() {
+            return Ok(None);
+        }
+        let id_type = self.inner.id_type();
+        let bounds = self.inner.key_bounds().map_err(Failure::from)?;
+        Ok(bounds.and_then(|(least, greatest)| {
+            let signed = |key| i64::try_from(id_type.number(id_type.from_order_key(key))).ok();
+            Some((signed(least)?, signed(greatest)?))
+        }))
+    }
+
     #[getter]
     fn origin(&self) -> Option<String> {
         self.inner.description().origin.clone()

@@ -54,6 +54,8 @@ struct Settings {
     collect_threshold: f64,
     /// For Pregel: called with the number of each superstep before it begins; false ends the run.
     next_superstep: Option<Py<PyAny>>,
+    /// For Pregel: the texts that checkpoints hold beside the vertices, returned and taken.
+    beside: Option<(Py<PyAny>, Py<PyAny>)>,
     /// Messages create the vertices that they do not find.
     creates: bool,
     weighted: bool,
@@ -67,7 +69,7 @@ const DEFAULT_MAX_SUPERSTEPS: u64 = 10_000;
 
 /// Runs a program of Python methods on a graph.
 #[pyfunction]
-#[pyo3(signature = (graph, program, *, delivery, thresholds, dumps, loads, keeps_numbers, next_superstep, creates, mode, max_supersteps, weighted, store, keeping, checkpoint_every, checkpoint_dir, resume, identity, budget, process_budget, progress))]
+#[pyo3(signature = (graph, program, *, delivery, thresholds, dumps, loads, keeps_numbers, next_superstep, beside, creates, mode, max_supersteps, weighted, store, keeping, checkpoint_every, checkpoint_dir, resume, identity, budget, process_budget, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn run_program(
     py: Python<'_>,
@@ -79,6 +81,7 @@ pub(crate) fn run_program(
     loads: Py<PyAny>,
     keeps_numbers: bool,
     next_superstep: Option<Py<PyAny>>,
+    beside: Option<(Py<PyAny>, Py<PyAny>)>,
     creates: bool,
     mode: &str,
     max_supersteps: Option<u64>,
@@ -130,6 +133,7 @@ pub(crate) fn run_program(
         signal_threshold: thresholds.0,
         collect_threshold: thresholds.1,
         next_superstep,
+        beside,
         creates,
         weighted,
         checkpoints,
@@ -229,6 +233,17 @@ fn run(
         Some(next) => Python::attach(|py| next.bind(py).call1((number,))?.is_truthy())
             .map_err(|error| Error::Internal(error.to_string())),
     };
+    let refused = |error: PyErr| Error::Usage(error.to_string());
+    let beside = || match &settings.beside {
+        None => Ok(String::new()),
+        Some((save, _)) => Python::attach(|py| save.bind(py).call0()?.extract()).map_err(refused),
+    };
+    if let (Some((_, restore)), Some(checkpoints)) = (&settings.beside, &checkpoints)
+        && !checkpoints.beside().is_empty()
+    {
+        Python::attach(|py| restore.bind(py).call1((checkpoints.beside(),)).map(drop))
+            .map_err(refused)?;
+    }
     // Without supersteps, a vertex counts one each time it collects.
     let most_collects = DEFAULT_MAX_SUPERSTEPS * graph.vertices().max(1);
     let is_limited = settings.mode != RunMode::Synchronous && settings.max_supersteps.is_none();
@@ -240,7 +255,7 @@ fn run(
             is_endless = is_limited && figures.vertices_collected > most_collects;
             superstep.store(number, Ordering::Relaxed);
             if let Some(checkpoints) = &mut checkpoints {
-                execution.checkpoint(checkpoints, &mut records())?;
+                execution.checkpoint(checkpoints, &mut records(), beside)?;
             }
             Ok(is_endless || (execution.is_due() && number < most && !goes_on(number)?))
         })

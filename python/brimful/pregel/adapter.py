@@ -66,18 +66,37 @@ class PregelAdapter(Program):
         """
         if mode != "sync":
             raise UsageError("Pregel counts supersteps; leave out mode='async'")
-        shared = self._shared
-        has_more = (
-            self.program.aggregators
-            or shared.mutates
-            or shared.context is not None
-            or _defines(self.program, "master_compute")
-        )
-        if saving and has_more:
+        if saving and self._shared.mutates:
             raise UsageError(
-                "checkpoints hold vertices, and neither aggregators, master and worker context nor "
-                "vertices that the program creates; leave out checkpoint_every= and resume="
+                "checkpoints do not hold vertices that the program creates; leave out "
+                "checkpoint_every= and resume="
             )
+
+    @property
+    def has_beside(self) -> bool:
+        """True if a checkpoint holds more than vertices."""
+        has_master = _defines(self.program, "master_compute")
+        return bool(self.program.aggregators) or self._shared.context is not None or has_master
+
+    def saved(self) -> dict[str, Any]:
+        """Return what a checkpoint holds beside the vertices, before a superstep ends."""
+        context = self._shared.context
+        return {
+            "aggregated": self._shared.aggregated.saved(),
+            "compute": self._master.compute,
+            "combine": self._master.combine,
+            "context": {} if context is None else context._saved(),
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on after a checkpoint: the superstep whose vertices it holds is yet to end."""
+        self._shared.aggregated.restore(saved["aggregated"])
+        master, context = self._master, self._shared.context
+        master.compute, master.combine = saved["compute"], saved["combine"]
+        self._next_combine = self._method(master.combine)
+        if context is not None:
+            vars(context).update(saved["context"])
+        self._is_first, self._is_open = False, True
 
     def next_superstep(self, number: int) -> bool:
         """End the last superstep and begin another; return whether the run goes on."""
@@ -94,15 +113,17 @@ class PregelAdapter(Program):
         if self._master.is_halted:
             return False
         self._compute = getattr(self.program, self._master.compute)
-        name = self._master.combine
         self._combine = self._next_combine
-        self._next_combine = None if name is None else getattr(self.program, name)
+        self._next_combine = self._method(self._master.combine)
         if context is not None:
             context.superstep = number
             if not self._between("pre_superstep", context):
                 return False
         self._is_open = True
         return True
+
+    def _method(self, name: str | None) -> Any:
+        return None if name is None else getattr(self.program, name)
 
     def end(self) -> None:
         """Act after the last superstep.

@@ -86,6 +86,14 @@ class Aggregated:
         if self._aggregators[name].persistent:
             self._now[name] = value
 
+    def saved(self) -> list[dict[str, Any]]:
+        """Return the values of the last superstep, and of this one."""
+        return [self._last, self._now]
+
+    def restore(self, saved: list[dict[str, Any]]) -> None:
+        """Take the values that `saved` returned."""
+        self._last, self._now = ({**values} for values in saved)
+
     def end_superstep(self) -> None:
         """Show what was contributed."""
         self._last = dict(self._now)

@@ -231,6 +231,10 @@ class WorkerContext:
     superstep: int = 0
     _values: Aggregated
 
+    def _saved(self) -> dict[str, Any]:
+        """Return the attributes that a checkpoint holds; names with an underscore are left out."""
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
     def pre_application(self) -> None:
         """Act before the first superstep.
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from brimful.pregel.master import WorkerContext
     from brimful.program import Vertex
 
+_UNNAMED = "name a vertex by its id, not None"
+
 
 @dataclass
 class Shared:
@@ -52,6 +54,7 @@ class PregelVertex:
     __slots__ = (
         "_edges",
         "_halted",
+        "_mutates",
         "_outbox",
         "_seen",
         "_shared",
@@ -71,8 +74,9 @@ class PregelVertex:
         """Wrap a vertex for one call of `compute`; without `edges` it has those of the graph."""
         self._seen, self._edges, self._shared = seen, edges, shared
         self.value, self.superstep, self.context = value, shared.superstep, shared.context
-        self._halted = False
-        self._outbox: list[list[Any]] = []
+        self._halted, self._mutates = False, shared.mutates
+        # Targets, each followed by its message.
+        self._outbox: list[Any] = []
 
     @property
     def id(self) -> Any:
@@ -118,7 +122,10 @@ class PregelVertex:
         ...     dict(bf.run(graph, Far()))
         {1: 7, 2: 0}
         """
-        self._post(_named(target), message)
+        if target is None:
+            raise UsageError(_UNNAMED)
+        # Called for every message: a call of another method would take as long as the rest.
+        self._outbox += (target, [MESSAGE, message] if self._mutates else message)
 
     def send_to_all(self, message: Any) -> None:
         """Send a message along every out-edge.
@@ -139,12 +146,12 @@ class PregelVertex:
         ...     dict(bf.run(graph, Near()))
         {1: 0, 2: 7}
         """
-        if self._edges is None:
-            # The native side knows the targets.
-            self._post(None, message)
-            return
-        for target, _ in self._edges:
-            self._post(target, message)
+        # Where requests travel too, each signal tells its kind.
+        signal = [MESSAGE, message] if self._mutates else message
+        # The native side knows the targets of the edges of the graph.
+        targets = [None] if self._edges is None else [target for target, _ in self._edges]
+        for target in targets:
+            self._outbox += (target, signal)
 
     def vote_to_halt(self) -> None:
         """Do not compute again before a message arrives.
@@ -341,16 +348,12 @@ class PregelVertex:
         """
         self._request(source, REMOVE_EDGES, target)
 
-    def _post(self, target: Any, message: Any) -> None:
-        # Where requests travel too, each signal tells its kind.
-        self._outbox.append([target, [MESSAGE, message] if self._shared.mutates else message])
-
     def _request(self, vertex: Any, kind: int, payload: Any) -> None:
-        if not self._shared.mutates:
+        if not self._mutates:
             raise UsageError(
                 "the program requests a change of the graph; set mutates = True in its class"
             )
-        self._outbox.append([_named(vertex), [kind, payload]])
+        self._outbox += (_named(vertex), [kind, payload])
 
     def aggregate(self, name: str, value: Any) -> None:
         """Contribute a value to an aggregator.
@@ -414,5 +417,5 @@ def _named(vertex: Any) -> Any:
         UsageError: It is None.
     """
     if vertex is None:
-        raise UsageError("name a vertex by its id, not None")
+        raise UsageError(_UNNAMED)
     return vertex

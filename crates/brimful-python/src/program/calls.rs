@@ -56,8 +56,9 @@ impl Seen {
     }
 }
 
-/// The items of a state of Pregel: the value, whether the vertex halted, its messages, and its own
-/// edges.
+/// The items of a state of Pregel: the value, whether the vertex halted, its messages (each a target
+/// followed by a message: lists of pairs would be many objects for the garbage collector), and its
+/// own edges.
 const IS_HALTED: usize = 1;
 const OUTBOX: usize = 2;
 
@@ -283,8 +284,7 @@ impl VertexProgram for Program {
             if signal.is_none() {
                 return Ok(None);
             }
-            let is_stored = self.delivery == Delivery::LatestPerEdge;
-            self.values.signal(signal, is_stored).map(Some)
+            self.values.signal(signal).map(Some)
         })
     }
 
@@ -299,9 +299,9 @@ impl VertexProgram for Program {
     ) -> Outcome<bool> {
         self.at((*source.id(), Some(&source.state)), |py| {
             let Some(state) = self.items(py, &source.state)? else { return Ok(false) };
-            for message in state.get_item(OUTBOX)?.try_iter()? {
-                let message = message?;
-                let (target, message) = (message.get_item(0)?, message.get_item(1)?);
+            let outbox: Bound<'_, PyList> = state.get_item(OUTBOX)?.cast_into()?;
+            for at in (0..outbox.len()).step_by(2) {
+                let (target, message) = (outbox.get_item(at)?, outbox.get_item(at + 1)?);
                 let one;
                 let targets = if target.is_none() {
                     source.edges().targets()
@@ -310,7 +310,7 @@ impl VertexProgram for Program {
                     &one
                 };
                 for target in targets {
-                    if !send(target, self.values.signal(message.clone(), false)?) {
+                    if !send(target, self.values.signal(message.clone())?) {
                         return Ok(false);
                     }
                 }
@@ -329,12 +329,19 @@ impl VertexProgram for Program {
         if self.addresses {
             *state = Python::attach(|py| {
                 let Some(items) = self.items(py, state)? else { return Ok(Value::None) };
+                if !items.get_item(OUTBOX)?.is_truthy()? {
+                    return Ok(state.clone());
+                }
                 let sent = PyList::new(py, items.iter())?;
                 sent.set_item(OUTBOX, PyList::empty(py))?;
                 self.values.state(sent.into_any())
             })?;
         }
         Ok(())
+    }
+
+    fn received(&self, signal: Value) -> Outcome<Value> {
+        Python::attach(|py| Ok(self.values.received(py, signal)?))
     }
 
     fn collect(&self, vertex: &mut Loan<'_, VertexOf<Self>>, signals: &[Value]) -> Outcome<()> {

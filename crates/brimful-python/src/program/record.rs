@@ -1,10 +1,12 @@
-//! Records of vertices whose states may be alive.
+//! Records of vertices whose states and latest signals may be alive.
 
 use std::sync::Arc;
 
 use brimful::vertices::serializer::Compact;
 use brimful::vertices::vertex::VertexParts;
 use brimful::vertices::{Serializer, Vertex};
+
+use pyo3::PyResult;
 
 use super::value::{Value, Values};
 
@@ -18,14 +20,26 @@ impl Records {
     /// The vertex with its states as bytes; `None` if they are not alive.
     fn saved(&self, vertex: &ProgramVertex) -> Result<Option<ProgramVertex>, String> {
         let is_live = |value: &Value| matches!(value, Value::Live(_));
-        if !is_live(&vertex.state) && !vertex.signalled.as_ref().is_some_and(is_live) {
+        let mut values = [Some(&vertex.state), vertex.signalled.as_ref()].into_iter().flatten();
+        if !values.any(is_live) && !vertex.latest().iter().any(|(_, signal)| is_live(signal)) {
             return Ok(None);
         }
-        let saved = |value: &Value| self.0.saved(value).map_err(|error| error.to_string());
-        let parts = vertex.clone().into_parts();
-        let state = saved(&parts.state)?;
-        let signalled = parts.signalled.as_ref().map(saved).transpose()?;
-        Ok(Some(Vertex::from_parts(VertexParts { state, signalled, ..parts })))
+        self.each(vertex.clone(), |value| self.0.saved(&value)).map(Some)
+    }
+
+    /// The vertex with `change` made to each of its values.
+    fn each(
+        &self,
+        vertex: ProgramVertex,
+        change: impl Fn(Value) -> PyResult<Value>,
+    ) -> Result<ProgramVertex, String> {
+        let change = |value| change(value).map_err(|error| error.to_string());
+        let parts = vertex.into_parts();
+        let state = change(parts.state)?;
+        let signalled = parts.signalled.map(change).transpose()?;
+        let changed = |(source, signal)| Ok((source, change(signal)?));
+        let latest = parts.latest.into_iter().map(changed).collect::<Result<_, String>>()?;
+        Ok(Vertex::from_parts(VertexParts { state, signalled, latest, ..parts }))
     }
 }
 
@@ -57,11 +71,7 @@ impl Serializer<ProgramVertex> for Records {
         if !self.0.is_live {
             return Ok(vertex);
         }
-        let restored = |value| self.0.restored(value).map_err(|error| error.to_string());
-        let parts = vertex.into_parts();
-        let state = restored(parts.state)?;
-        let signalled = parts.signalled.map(restored).transpose()?;
-        Ok(Vertex::from_parts(VertexParts { state, signalled, ..parts }))
+        self.each(vertex, |value| self.0.restored(value))
     }
 
     fn decode_without_edges(

@@ -28,7 +28,7 @@ pub(super) enum Value {
     Float(f64),
     /// An object, as the serializer wrote it.
     Bytes(Box<[u8]>),
-    /// An object of a state that is alive.
+    /// An object of a state, or of a signal that a vertex stores, that is alive.
     Live(Py<PyAny>),
     /// The number of a signal that is alive.
     Waiting(u64),
@@ -196,12 +196,20 @@ impl Values {
         Ok(Value::Live(object.unbind()))
     }
 
-    /// The value of a signal; bytes if vertices store it.
-    pub(super) fn signal(&self, object: Bound<'_, PyAny>, is_stored: bool) -> PyResult<Value> {
+    /// The value of a signal.
+    pub(super) fn signal(&self, object: Bound<'_, PyAny>) -> PyResult<Value> {
         if let Some(number) = self.number(&object) {
             return Ok(number);
         }
-        if is_stored || self.memory.is_short() { self.dumped(&object) } else { self.waits(object) }
+        if self.memory.is_short() { self.dumped(&object) } else { self.waits(object) }
+    }
+
+    /// A signal as a vertex stores it: alive if states are, else as bytes.
+    pub(super) fn received(&self, py: Python<'_>, signal: Value) -> PyResult<Value> {
+        match signal {
+            Value::Waiting(_) => self.state(self.take(py, &signal)?),
+            signal => self.restored(signal),
+        }
     }
 
     /// Combines the objects of two signals. The message of `held` is replaced: it has the same

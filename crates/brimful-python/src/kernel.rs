@@ -1,4 +1,4 @@
-//! `run_compiled`: programs in Python, compiled to a kernel, on the shards of a graph.
+//! `run_kernel`: programs in Python, as kernels on the shards of a graph.
 //!
 //! A state and a signal are one number of 64 bits each. The shapes below give the engine their
 //! types; the kernel does the vertex phase, and the edges too unless [`Along`] says it all.
@@ -150,12 +150,14 @@ idempotent! {
     Union: Or, unchanged;
 }
 
-/// A compiled program, as Python describes it.
+/// A kernel, as Python describes it.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Compiled {
-    /// Its name, for checkpoints and messages.
+pub(crate) struct Described {
+    /// The name of the program, for checkpoints and messages.
     name: String,
+    /// It calls the methods of the program with arrays; else it is compiled.
+    of_arrays: bool,
     /// The address of the kernel, and the version of the interface that it was compiled for.
     address: usize,
     abi_version: u32,
@@ -167,11 +169,11 @@ pub(crate) struct Compiled {
     along: Option<String>,
     /// Bits of the numbers that the program uses.
     parameters: Vec<u64>,
-    /// First states depend on external ids.
-    reads_ids: bool,
+    /// The least external id, from which the kernel counts; 0 if the program reads none.
+    least_id: i64,
 }
 
-impl Compiled {
+impl Described {
     fn along(&self) -> Option<Along> {
         Some(match self.along.as_deref()? {
             "plus" => Along::Plus,
@@ -181,41 +183,16 @@ impl Compiled {
             _ => Along::Unchanged,
         })
     }
-
-    /// The external id of the first vertex, as bits of an integer; ids follow from it.
-    fn least_id(&self, graph: &Inner) -> std::result::Result<u64, Failure> {
-        if !self.reads_ids {
-            return Ok(0);
-        }
-        let refused = |ids: &str| {
-            let what = format!(
-                "a compiled program cannot read vertex.id here, because ids are {ids}; pass \
-                 compile=\"never\", or import the graph with integer ids below 2^63"
-            );
-            Err(Failure::from(Error::Usage(what)))
-        };
-        if graph.longest_name().is_some() {
-            return refused("strings");
-        }
-        let Some((least, greatest)) = graph.key_bounds()? else { return Ok(0) };
-        let id_type = graph.id_type();
-        let [least, greatest] =
-            [least, greatest].map(|key| id_type.number(id_type.from_order_key(key)));
-        match (i64::try_from(least), i64::try_from(greatest)) {
-            (Ok(least), Ok(_)) => Ok(least.cast_unsigned()),
-            _ => refused("above 2^63"),
-        }
-    }
 }
 
-/// Runs a compiled program on a graph.
+/// Runs a kernel on a graph.
 #[pyfunction]
-#[pyo3(signature = (graph, compiled, *, mode, max_supersteps, weighted, checkpoint_every, checkpoint_dir, resume, identity, threads, budget, process_budget, reserve_bytes, progress))]
+#[pyo3(signature = (graph, description, *, mode, max_supersteps, weighted, checkpoint_every, checkpoint_dir, resume, identity, threads, budget, process_budget, reserve_bytes, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
-pub(crate) fn run_compiled<'py>(
+pub(crate) fn run_kernel<'py>(
     py: Python<'py>,
     graph: &Bound<'py, Graph>,
-    compiled: Compiled,
+    description: Described,
     mode: &str,
     max_supersteps: Option<u64>,
     weighted: bool,
@@ -231,7 +208,7 @@ pub(crate) fn run_compiled<'py>(
 ) -> PyResult<Result> {
     let inner = Arc::clone(&graph.get().inner);
     let mut checkpoints = checkpoint_options(checkpoint_every, checkpoint_dir, resume, || {
-        checkpoint::default_folder(&inner, &compiled.name)
+        checkpoint::default_folder(&inner, &description.name)
     })?;
     if let Some(chosen) = &mut checkpoints {
         chosen.identity = identity;
@@ -246,7 +223,7 @@ pub(crate) fn run_compiled<'py>(
     };
     let limits = Limits { threads, budget, process_budget, reserve_bytes };
     let (finished, scratch) = with_resources(py, progress, limits, |resources| {
-        let finished = of_shape(&compiled, &inner, &options, resources)?;
+        let finished = of_shape(&description, &inner, &options, resources)?;
         if max_supersteps.is_none() && finished.stats.supersteps >= DEFAULT_MAX_SUPERSTEPS {
             resources.job.say(
                 "the program did not end within 10,000 supersteps, the default limit; set max_supersteps to change it",
@@ -256,7 +233,7 @@ pub(crate) fn run_compiled<'py>(
     })
     .map_err(|error| where_to_go_on(py, error, folder.as_deref()))?;
     let request = Request {
-        algorithm: compiled.name,
+        algorithm: description.name,
         asynchronous: options.asynchronous,
         weighted,
         ..Request::default()
@@ -270,28 +247,30 @@ pub(crate) fn run_compiled<'py>(
 }
 
 fn of_shape(
-    compiled: &Compiled,
+    description: &Described,
     graph: &Arc<Inner>,
     options: &RunOptions,
     resources: &Resources,
 ) -> std::result::Result<Finished, Failure> {
-    let along = compiled.along();
-    match (compiled.combiner.as_str(), compiled.float_signals) {
+    let along = description.along();
+    match (description.combiner.as_str(), description.float_signals) {
         ("sum", true) => match along {
             Some(Along::Unchanged) => {
-                run_shape::<Sums<UNCHANGED>>(compiled, graph, options, resources)
+                run_shape::<Sums<UNCHANGED>>(description, graph, options, resources)
             }
-            Some(Along::Times) => run_shape::<Sums<TIMES>>(compiled, graph, options, resources),
-            _ => run_shape::<Sums<ANY>>(compiled, graph, options, resources),
+            Some(Along::Times) => run_shape::<Sums<TIMES>>(description, graph, options, resources),
+            _ => run_shape::<Sums<ANY>>(description, graph, options, resources),
         },
         ("min", true) => match along {
-            Some(Along::Plus) => run_shape::<LeastFloat<PLUS>>(compiled, graph, options, resources),
-            _ => run_shape::<LeastFloat<ANY>>(compiled, graph, options, resources),
+            Some(Along::Plus) => {
+                run_shape::<LeastFloat<PLUS>>(description, graph, options, resources)
+            }
+            _ => run_shape::<LeastFloat<ANY>>(description, graph, options, resources),
         },
-        ("min", false) => run_shape::<LeastInteger<ANY>>(compiled, graph, options, resources),
-        ("max", true) => run_shape::<GreatestFloat<ANY>>(compiled, graph, options, resources),
-        ("max", false) => run_shape::<GreatestInteger<ANY>>(compiled, graph, options, resources),
-        ("or", false) => run_shape::<Union<ANY>>(compiled, graph, options, resources),
+        ("min", false) => run_shape::<LeastInteger<ANY>>(description, graph, options, resources),
+        ("max", true) => run_shape::<GreatestFloat<ANY>>(description, graph, options, resources),
+        ("max", false) => run_shape::<GreatestInteger<ANY>>(description, graph, options, resources),
+        ("or", false) => run_shape::<Union<ANY>>(description, graph, options, resources),
         (other, _) => {
             let what = format!("the combiner {other:?} does not fit the signals of the program");
             Err(Error::Usage(what).into())
@@ -300,14 +279,14 @@ fn of_shape(
 }
 
 fn run_shape<S: Shape<State = u64>>(
-    compiled: &Compiled,
+    description: &Described,
     graph: &Arc<Inner>,
     options: &RunOptions,
     resources: &Resources,
 ) -> std::result::Result<Finished, Failure> {
-    let mut parameters = vec![f64::from_bits(compiled.least_id(graph)?)];
-    parameters.extend(compiled.parameters.iter().map(|bits| f64::from_bits(*bits)));
-    let (kernel, program) = program_of::<S>(compiled, parameters.clone())?;
+    let mut parameters = vec![f64::from_bits(description.least_id.cast_unsigned())];
+    parameters.extend(description.parameters.iter().map(|bits| f64::from_bits(*bits)));
+    let (kernel, program) = program_of::<S>(description, parameters.clone())?;
     // The first parameter is there for the vertices without edges as well.
     let initial = move |place: u64| initial_state(kernel, &parameters, place);
     let Output { states, isolated, stats, .. } = run(&program, graph, options, resources)?;
@@ -315,7 +294,7 @@ fn run_shape<S: Shape<State = u64>>(
         Isolated::Same(state) => state,
         Isolated::Initial => initial(place),
     };
-    let values = match compiled.float_states {
+    let values = match description.float_states {
         true => Values::floats(
             states,
             |state| Some(f64::from_bits(state)),
@@ -328,22 +307,24 @@ fn run_shape<S: Shape<State = u64>>(
         ),
     };
     let table = ResultTable::new(Arc::clone(graph), "state", values.without_nulls())?;
-    Ok(Finished { table, stats, variant: "compiled" })
+    let variant = if description.of_arrays { "arrays" } else { "compiled" };
+    Ok(Finished { table, stats, variant })
 }
 
 #[expect(unsafe_code, reason = "a kernel is known by its address alone")]
 fn program_of<S: Shape>(
-    compiled: &Compiled,
+    description: &Described,
     parameters: Vec<f64>,
 ) -> std::result::Result<(Kernel, KernelProgram<S>), Failure> {
     // SAFETY: the address is that of a function which Numba compiled from the template of
-    // `brimful.compiled`, with the signature of a kernel; that module keeps it alive during the
-    // call. The template follows docs/kernel-abi.md and catches all exceptions.
+    // `brimful.kernels`, or of a callback of `brimful.kernels.arrays`, with the signature of a
+    // kernel; that package keeps it alive as long as the result. Both follow docs/kernel-abi.md
+    // and catch all exceptions.
     let (kernel, program) = unsafe {
-        let kernel = std::mem::transmute::<usize, Kernel>(compiled.address);
-        (kernel, KernelProgram::<S>::new(kernel, compiled.abi_version, parameters)?)
+        let kernel = std::mem::transmute::<usize, Kernel>(description.address);
+        (kernel, KernelProgram::<S>::new(kernel, description.abi_version, parameters)?)
     };
-    let program = match compiled.along() {
+    let program = match description.along() {
         Some(along) => program.with_along(along),
         None => program,
     };

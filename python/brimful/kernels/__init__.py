@@ -1,0 +1,1 @@
+"""Programs on the shards of a graph: the methods of a class become one kernel."""

@@ -1,0 +1,157 @@
+"""The methods of a program that runs on shards: what is allowed, and what is not."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterable
+from types import FunctionType
+from typing import Any
+
+from brimful.program import Program
+
+#: What `signal` may do with the weight of an edge, and the engine's name for it.
+_OPERATORS: dict[type[ast.operator], str] = {ast.Add: "plus", ast.Mult: "times"}
+_FUNCTIONS = {"min": "least", "max": "greatest"}
+
+
+class Unfit(Exception):
+    """A program cannot run on shards, or not in this way: the reason, and the remedy."""
+
+    def __init__(self, reason: str, remedy: str) -> None:
+        """Take both, without a full stop."""
+        super().__init__(reason)
+        self.reason, self.remedy = reason, remedy
+
+
+def place(name: str, method: FunctionType) -> str:
+    """Return a method with its file and line."""
+    return f"{name} ({method.__code__.co_filename}, line {method.__code__.co_firstlineno})"
+
+
+def check_class(program: Program) -> None:
+    """Refuse a program whose run on shards would differ from that on a store.
+
+    Raises:
+        Unfit: The class has no combiner, or one that does not fit its delivery.
+    """
+    name, combiner = type(program).__name__, program.combiner
+    if combiner is None:
+        raise Unfit(
+            f"{name} has no combiner, which a program on shards needs",
+            'Set combiner to "sum", "min", "max" or "or"',
+        )
+    wanted = "latest" if combiner == "sum" else "combined"
+    if program.delivery != wanted:
+        raise Unfit(
+            f'a program on shards with combiner "{combiner}" needs delivery "{wanted}", and {name} '
+            f'has "{program.delivery}"',
+            "Change it",
+        )
+    unsupported = ["collect_score"] if combiner == "sum" else ["collect_score", "signal_score"]
+    for method in unsupported:
+        if overrides(program, method):
+            raise Unfit(
+                f'{name}.{method} has no place on shards with combiner "{combiner}"', "Remove it"
+            )
+
+
+def method_of(program: Program, name: str) -> FunctionType:
+    """Return the function behind a method.
+
+    Raises:
+        Unfit: It is something else, such as a static method.
+    """
+    method = getattr(type(program), name)
+    if not isinstance(method, FunctionType):
+        raise Unfit(f"{type(program).__name__}.{name} is not a plain method", "Write it as one")
+    return method
+
+
+def overrides(program: Program, method: str) -> bool:
+    """Return whether the class of a program defines a method anew."""
+    return getattr(type(program), method) is not getattr(Program, method)
+
+
+def names_of(methods: Iterable[FunctionType]) -> set[str]:
+    """Return the names of attributes and globals that methods read."""
+    return {name for method in methods for name in method.__code__.co_names}
+
+
+def without_weight(method: FunctionType) -> tuple[FunctionType, str]:
+    """Return `signal` without the weight of the edge, and what it does with the weight.
+
+    The engine computes one value per vertex and passes it along its edges.
+
+    Raises:
+        Unfit: The method reads the target, or the weight in another way.
+    """
+    code = method.__code__
+    where = place("signal", method)
+    target, weight = code.co_varnames[2:4]
+    try:
+        source = textwrap.dedent(inspect.getsource(method))
+    except (OSError, TypeError) as error:
+        raise Unfit(
+            f"the source code of {where} is not at hand", "Define the class in a file or a notebook"
+        ) from error
+    tree = ast.parse(source)
+    function = tree.body[0]
+    assert isinstance(function, ast.FunctionDef), "a method is a function"
+    read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+    if target in read:
+        raise Unfit(f"{where} reads {target}, which a program on shards cannot", "Leave it out")
+    if weight not in read:
+        return method, "unchanged"
+    operations: set[str] = set()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Return) and node.value is not None:
+            node.value = _stripped(node.value, weight, operations)
+    left = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+    if weight in left or len(operations) != 1 or "other" in operations:
+        raise Unfit(
+            f"{where} may use {weight} only in what it returns, as value + {weight}, value * "
+            f"{weight}, min(value, {weight}) or max(value, {weight}), always in the same way",
+            "Change it",
+        )
+    if code.co_freevars:
+        raise Unfit(
+            f"{where} uses {code.co_freevars[0]} of an enclosing function",
+            "Make it an attribute of the program",
+        )
+    function.decorator_list = []
+    ast.increment_lineno(tree, code.co_firstlineno - 1)
+    ast.fix_missing_locations(tree)
+    names: dict[str, Any] = {}
+    exec(compile(tree, code.co_filename, "exec"), method.__globals__, names)
+    return names[function.name], operations.pop()
+
+
+def _stripped(value: ast.expr, weight: str, operations: set[str]) -> ast.expr:
+    """Return an expression without its last operation, the one with the weight, and note that."""
+
+    def is_weight(node: ast.expr) -> bool:
+        return isinstance(node, ast.Name) and node.id == weight
+
+    match value:
+        case ast.IfExp():
+            value.body = _stripped(value.body, weight, operations)
+            value.orelse = _stripped(value.orelse, weight, operations)
+            return value
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            name, pair = _OPERATORS[type(op)], [left, right]
+        case ast.Call(func=ast.Name(id=function), args=[left, right], keywords=[]) if (
+            function in _FUNCTIONS
+        ):
+            name, pair = _FUNCTIONS[function], [left, right]
+        case _:
+            if not (isinstance(value, ast.Constant) and value.value is None):
+                operations.add("other")
+            return value
+    others = [node for node in pair if not is_weight(node)]
+    if len(others) != 1:
+        operations.add("other")
+        return value
+    operations.add(name)
+    return others[0]

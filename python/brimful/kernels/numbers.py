@@ -1,0 +1,56 @@
+"""The numbers of a program on shards: states, signals and parameters, as bits of 64."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections import namedtuple
+from typing import Any, NamedTuple
+
+
+class Numbers(NamedTuple):
+    """The types of states and signals: "float64" or "int64"."""
+
+    state: str
+    signal: str
+
+
+class Shown(NamedTuple):
+    """The fields of a vertex that methods see: at first, later, and for `signal_score`."""
+
+    first: Any
+    later: Any
+    scored: Any
+
+
+def shown(*, is_sum: bool) -> Shown:
+    """Return classes of named tuples, which Numba knows how to read.
+
+    Ids are not read in sums, as vertices without edges share one state there.
+    """
+    first = ("state", "degree", "signalled") if is_sum else ("id", "state", "signalled")
+    later = ("state", "degree") if is_sum else ("state",)
+    return Shown(
+        record("Vertex", first), record("Vertex", later), record("Vertex", (*later, "signalled"))
+    )
+
+
+def record(name: str, fields: tuple[str, ...]) -> Any:
+    """Return a class of named tuples."""
+    return namedtuple(name, fields)
+
+
+def bits(value: float | int) -> int:
+    """Return the bits of a number as a signed integer of 64 bits."""
+    if isinstance(value, float):
+        return int(struct.unpack("<q", struct.pack("<d", value))[0])
+    return int(value)
+
+
+def silence_of(combiner: str, signal: str) -> float | int:
+    """Return the signal that is never combined, which is also the sum of no signals."""
+    if combiner in ("sum", "or"):
+        return -0.0 if combiner == "sum" else 0
+    is_float = signal == "float64"
+    least, greatest = (-math.inf, math.inf) if is_float else (-(1 << 63), (1 << 63) - 1)
+    return greatest if combiner == "min" else least

@@ -1,0 +1,210 @@
+"""Programs on the shards of a graph: their methods become a kernel, compiled or called with arrays.
+
+Invariant: a run on shards calls the methods with the same values as an interpreted one. A program
+that this cannot promise is refused before the run, with the method, the line and the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from brimful.errors import ProgramError
+from brimful.identity import identity_of
+from brimful.kernels.interface import ABI_VERSION
+from brimful.kernels.methods import (
+    Unfit,
+    check_class,
+    method_of,
+    names_of,
+    overrides,
+    without_weight,
+)
+from brimful.kernels.numbers import Numbers, bits
+from brimful.options.runs import CheckpointOptions, StepOptions
+from brimful.options.table import WorkOptions, picked
+from brimful.program import Program, thresholds_of
+from brimful.result import Result
+
+if TYPE_CHECKING:
+    from brimful.graph import Graph
+    from brimful.kernels.arrays import ArrayKernel
+    from brimful.pregel.program import Pregel
+
+
+class Kernel(NamedTuple):
+    """A kernel: what the native side takes, and the object that holds the code."""
+
+    description: dict[str, Any]
+    code: Any
+
+
+class _Parts(NamedTuple):
+    """The parts of a program that its kernel consists of."""
+
+    methods: dict[str, FunctionType]
+    #: What `signal` does with the weight.
+    along: str
+    #: The numbers among the attributes that methods read.
+    parameters: dict[str, float | int]
+    least_id: int
+    is_weighted: bool
+
+
+def run(graph: Graph, program: Program, kernel: Kernel, chosen: Mapping[str, Any]) -> Result:
+    """Run a program by its kernel.
+
+    Raises:
+        ProgramError: A method raised an exception.
+    """
+    from brimful import _native
+    from brimful.io.ingest import Resources
+
+    saving = chosen["checkpoint_every"] is not None or chosen["resume"]
+    try:
+        native = _native.run_kernel(
+            graph.native,
+            kernel.description,
+            **picked(StepOptions, chosen),
+            **picked(CheckpointOptions, chosen),
+            identity=identity_of(program, "a kernel", whole=saving),
+            reserve_bytes=0,
+            **vars(Resources(**picked(WorkOptions, chosen)).on(graph)),
+        )
+    except ProgramError as error:
+        name, raised = type(program).__name__, getattr(kernel.code, "raised", None)
+        if raised is None:
+            raise ProgramError(
+                f"a method of {name} raised an exception, which compiled code cannot show "
+                f'({error}); pass compile="never" to see its traceback'
+            ) from error
+        if not isinstance(raised, Exception):
+            raise raised from error
+        raise ProgramError(
+            f"a method of {name} raised {type(raised).__name__}: {raised}"
+        ) from raised
+    # The values of vertices without edges are computed when they are read.
+    return Result(native, keeps=kernel.code)
+
+
+def kernel_of(
+    graph: Graph, program: Program | Pregel, chosen: Mapping[str, Any], *, is_compiled: bool
+) -> Kernel:
+    """Return the kernel of a program for a run on a graph, compiled or of arrays.
+
+    Raises:
+        Unfit: The program cannot run so.
+    """
+    parts = _parts_of(graph, program, chosen)
+    assert isinstance(program, Program), "others have no parts"
+    numbers, code = (_compiled if is_compiled else _of_arrays)(program, parts)
+    description = {
+        "name": f"{type(program).__module__}.{type(program).__qualname__}",
+        "of_arrays": not is_compiled,
+        "address": code.address,
+        "abi_version": ABI_VERSION,
+        "combiner": program.combiner,
+        "float_signals": numbers.signal == "float64",
+        "float_states": numbers.state == "float64",
+        "along": parts.along,
+        "parameters": [bits(value) & (1 << 64) - 1 for value in parts.parameters.values()],
+        "least_id": parts.least_id,
+    }
+    return Kernel(description, code)
+
+
+def _parts_of(graph: Graph, program: Program | Pregel, chosen: Mapping[str, Any]) -> _Parts:
+    """Return the parts of a program for a run.
+
+    Raises:
+        Unfit: The program cannot run on shards.
+    """
+    if not isinstance(program, Program):
+        raise Unfit(
+            f"{type(program).__name__} is a Pregel program, which sends messages to any vertex",
+            "Derive it from brimful.Program",
+        )
+    check_class(program)
+    thresholds_of(program)
+    if chosen["mode"] == "async" and program.combiner == "sum":
+        raise Unfit('combiner "sum" needs supersteps on shards', "Leave mode out")
+    methods = {name: method_of(program, name) for name in ("initial_state", "collect")}
+    methods["signal"], along = without_weight(method_of(program, "signal"))
+    if overrides(program, "signal_score"):
+        methods["signal_score"] = method_of(program, "signal_score")
+    names = names_of(methods.values())
+    if chosen["weighted"] and "degree" in names:
+        raise Unfit(
+            "a program on shards cannot read vertex.degree in a weighted run", "Leave weighted out"
+        )
+    parameters = {
+        name: value
+        for name in sorted(names)
+        if isinstance(value := getattr(program, name, None), int | float)
+    }
+    least_id = _least_id(graph) if "id" in names_of([methods["initial_state"]]) else 0
+    return _Parts(methods, along, parameters, least_id, chosen["weighted"])
+
+
+def _least_id(graph: Graph) -> int:
+    """Return the least id of a graph, from which kernels count.
+
+    Raises:
+        Unfit: Ids are strings, or beyond 64 bits with a sign.
+    """
+    if graph.vertices == 0:
+        return 0
+    bounds = graph.native.signed_ids()
+    if bounds is None:
+        ids = "strings" if graph.native.id_type == "string" else "above 2^63"
+        raise Unfit(
+            f"a program on shards cannot read vertex.id here, because ids are {ids}",
+            "Import the graph with integer ids below 2^63",
+        )
+    return bounds[0]
+
+
+def _of_arrays(program: Program, parts: _Parts) -> tuple[Numbers, ArrayKernel]:
+    from brimful.kernels.arrays import ArrayKernel
+
+    kernel = ArrayKernel(
+        program, parts.methods, parts.along, parts.least_id, is_weighted=parts.is_weighted
+    )
+    return kernel.numbers, kernel
+
+
+def _compiled(program: Program, parts: _Parts) -> tuple[Numbers, Any]:
+    """Compile a kernel, or find it on disk.
+
+    Raises:
+        Unfit: Numba is not installed, or cannot compile a method.
+    """
+    try:
+        import numba  # noqa: F401
+    except ImportError as error:
+        raise Unfit(
+            "Numba is not installed", 'Install it with: pip install "brimful[numba]"'
+        ) from error
+    from brimful.kernels.inference import Methods
+    from brimful.kernels.kept import kept
+    from brimful.kernels.template import TEMPLATE, compile_kernel, source_of
+
+    combiner, threshold = str(program.combiner), float(program.signal_threshold)
+    methods, along, is_weighted = parts.methods, parts.along, parts.is_weighted
+    # Their values are passed to the code, their types are a part of it.
+    types = {name: isinstance(value, float) for name, value in parts.parameters.items()}
+    functions: Iterable[FunctionType] = methods.values()
+    place = kept(functions, TEMPLATE, combiner, along, is_weighted, threshold, types)
+    called = Methods(methods, parts.parameters, is_sum=combiner == "sum")
+    numbers = None if place is None else place.numbers()
+    if numbers is None:
+        numbers = called.numbers(along)
+    has_score = "signal_score" in methods
+    source = source_of(
+        types, numbers, combiner=combiner, has_score=has_score, is_weighted=is_weighted
+    )
+    code = compile_kernel(source, called, numbers, place, combiner=combiner, threshold=threshold)
+    if place is not None:
+        place.keep(numbers)
+    return numbers, code

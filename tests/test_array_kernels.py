@@ -1,0 +1,196 @@
+"""Programs on shards without a compiler: methods called with arrays give the same answers."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import brimful as bf
+
+
+class Ranks(bf.Program):
+    """PageRank, unnormalized, written for numbers and arrays alike."""
+
+    delivery, combiner, signal_threshold = "latest", "sum", 1e-9
+
+    def __init__(self, damping: float = 0.85) -> None:
+        self.damping = damping
+
+    def initial_state(self, vertex: Any) -> Any:
+        return 1 - self.damping
+
+    def signal(self, source: Any, target: Any, weight: float) -> Any:
+        return source.state / source.degree
+
+    def collect(self, vertex: Any, signals: Any) -> Any:
+        return 1 - self.damping + self.damping * signals[0]
+
+    def signal_score(self, vertex: Any) -> Any:
+        return np.abs(vertex.state - (0.0 if vertex.signalled is None else vertex.signalled))
+
+
+class Distances(bf.Program):
+    """Lengths of shortest paths from a vertex."""
+
+    delivery, combiner = "combined", "min"
+
+    def __init__(self, source: int) -> None:
+        self.source = source
+
+    def initial_state(self, vertex: Any) -> Any:
+        return np.where(vertex.id == self.source, 0.0, np.inf)[()]
+
+    def signal(self, source: Any, target: Any, weight: float) -> Any:
+        return source.state + weight
+
+    def collect(self, vertex: Any, signals: Any) -> Any:
+        return np.minimum(vertex.state, signals[0])
+
+
+class Least(bf.Program):
+    """The least id from which a vertex can be reached."""
+
+    delivery, combiner = "combined", "min"
+
+    def initial_state(self, vertex: Any) -> Any:
+        return vertex.id
+
+    def signal(self, source: Any, target: Any, weight: float) -> Any:
+        return source.state
+
+    def collect(self, vertex: Any, signals: Any) -> Any:
+        return np.minimum(vertex.state, signals[0])
+
+
+class Nearest(Least):
+    """The least sum of an id and the weights from there; states begin as integers."""
+
+    def signal(self, source: Any, target: Any, weight: float) -> Any:
+        return source.state + weight
+
+
+class Reached(bf.Program):
+    """The first vertices from which a vertex can be reached, as bits."""
+
+    delivery, combiner = "combined", "or"
+
+    def initial_state(self, vertex: Any) -> Any:
+        return np.where((vertex.id >= 0) & (vertex.id < 60), 1 << (vertex.id & 63), 0)[()]
+
+    def signal(self, source: Any, target: Any, weight: float) -> Any:
+        return source.state
+
+    def collect(self, vertex: Any, signals: Any) -> Any:
+        return vertex.state | signals[0]
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> bf.Graph:
+    """Return 3,000 vertices, more than a batch, some of them isolated, with parallel edges."""
+    random = np.random.default_rng(3)
+    source, target = random.integers(-9, 2990, 9000), random.integers(-9, 2990, 9000)
+    table = pa.table(
+        {"source": source, "target": target, "weight": random.integers(1, 9, 9000) / 4}
+    )
+    path = str(tmp_path_factory.mktemp("arrays") / "g.brimful")
+    return bf.Graph.from_arrow(table, weight="weight", path=path)
+
+
+@pytest.mark.parametrize(
+    ("program", "weighted"),
+    [
+        (Ranks(), False),
+        (Distances(7), False),
+        (Distances(7), True),
+        (Least(), False),
+        (Nearest(), True),
+    ],
+    ids=lambda it: type(it).__name__,
+)
+def test_arrays_compiled_code_and_calls_give_one_answer(
+    graph: bf.Graph, program: bf.Program, weighted: bool
+) -> None:
+    arrays = bf.run(graph, program, on="shards", compile="never", weighted=weighted)
+    compiled = bf.run(graph, program, on="shards", weighted=weighted)
+    interpreted = bf.run(graph, program, on="store", weighted=weighted)
+    assert arrays.stats["variant"] == "arrays"
+    assert arrays.to_arrow().equals(compiled.to_arrow())
+    if isinstance(program, Ranks):
+        assert list(arrays.values()) == pytest.approx(list(interpreted.values()), abs=1e-7)
+    else:
+        assert dict(arrays) == dict(interpreted)
+
+
+def test_bits_travel(graph: bf.Graph) -> None:
+    found = bf.run(graph, Reached(), on="shards", compile="never")
+    assert dict(found) == dict(bf.run(graph, Reached()))
+
+
+def test_arrays_need_no_numba(graph: bf.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "numba", None)
+    found = bf.run(graph, Least(), on="shards", compile="never")
+    assert found.stats["variant"] == "arrays"
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_results_are_the_same_bits_at_any_number_of_threads(graph: bf.Graph, threads: int) -> None:
+    options: dict[str, Any] = {"on": "shards", "compile": "never"}
+    one = bf.run(graph, Ranks(), threads=1, budget="2G", **options)
+    other = bf.run(graph, Ranks(), threads=threads, budget="64M", **options)
+    assert one.to_arrow().equals(other.to_arrow())
+
+
+def test_a_run_goes_on_from_its_checkpoint(graph: bf.Graph, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"on": "shards", "compile": "never"}
+    saved = {"checkpoint_every": 2, "checkpoint_dir": str(tmp_path / "c"), **options}
+    bf.run(graph, Ranks(), max_supersteps=6, **saved)
+    resumed = bf.run(graph, Ranks(), max_supersteps=20, resume=True, **saved)
+    assert resumed.stats["resumed_from"] == 6
+    whole = bf.run(graph, Ranks(), max_supersteps=20, **options)
+    assert resumed.to_arrow().equals(whole.to_arrow())
+
+
+def test_an_exception_has_its_traceback(graph: bf.Graph) -> None:
+    class Fails(Least):
+        def collect(self, vertex: Any, signals: Any) -> Any:
+            return vertex.state[len(vertex.state) - 1 :: -1][: len(signals[0]) // 2]
+
+    class Divides(Ranks):
+        def collect(self, vertex: Any, signals: Any) -> Any:
+            return 1 / (signals[0] - signals[0])
+
+    for program, kind in ((Fails(), ValueError), (Divides(), FloatingPointError)):
+        with pytest.raises(bf.ProgramError, match=f"raised {kind.__name__}") as raised:
+            bf.run(graph, program, on="shards", compile="never")
+        cause = raised.value.__cause__
+        assert isinstance(cause, kind)
+        assert "test_array_kernels.py" in "".join(traceback.format_tb(cause.__traceback__)) or (
+            kind is ValueError
+        )
+
+
+def test_what_takes_no_arrays_is_refused_with_the_method(graph: bf.Graph) -> None:
+    class Branches(Least):
+        def collect(self, vertex: Any, signals: Any) -> Any:
+            return vertex.state if vertex.state < signals[0] else signals[0]
+
+    class Words(Least):
+        def initial_state(self, vertex: Any) -> Any:
+            return "far"
+
+    class Plain(Least):
+        combiner = None  # type: ignore[assignment]
+
+    for program, match in (
+        (Branches(), r"collect \(.*test_array_kernels.py, line \d+\) does not take arrays: Value"),
+        (Words(), "returns <U3, and not numbers"),
+        (Plain(), "Plain has no combiner"),
+    ):
+        with pytest.raises(bf.UsageError, match=match) as refused:
+            bf.run(graph, program, on="shards", compile="never")
+        assert str(refused.value).endswith('or pass on="store".')
