@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         sssp,
         triangles,
     )
+    from brimful.comparison import Comparison, compare
     from brimful.containers.bags import Bag
     from brimful.containers.boxes import Box
     from brimful.containers.counting import BloomFilter, FrequencyCounter, MembershipSet
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from brimful.program import Program, States, Vertex
     from brimful.result import Result
     from brimful.running import run
+    from brimful.saved import SavedResult
 
     __version__: str
 
@@ -67,6 +69,7 @@ __all__ = [
     "Box",
     "BrimfulError",
     "BudgetError",
+    "Comparison",
     "CorruptError",
     "Forecast",
     "FrequencyCounter",
@@ -84,6 +87,7 @@ __all__ = [
     "ProgramError",
     "RecordIdError",
     "Result",
+    "SavedResult",
     "SpillingDict",
     "States",
     "StoreIoError",
@@ -96,6 +100,7 @@ __all__ = [
     "bfs",
     "clustering",
     "color",
+    "compare",
     "connected_components",
     "count_paths",
     "degrees",
@@ -119,6 +124,7 @@ _HOMES = {
     "Box": "brimful.containers.boxes",
     "BrimfulError": "brimful.errors",
     "BudgetError": "brimful.errors",
+    "Comparison": "brimful.comparison",
     "CorruptError": "brimful.errors",
     "Forecast": "brimful.planning",
     "FrequencyCounter": "brimful.containers.counting",
@@ -136,6 +142,7 @@ _HOMES = {
     "ProgramError": "brimful.errors",
     "RecordIdError": "brimful.errors",
     "Result": "brimful.result",
+    "SavedResult": "brimful.saved",
     "SpillingDict": "brimful.containers.spilling",
     "States": "brimful.program",
     "StoreIoError": "brimful.errors",
@@ -147,6 +154,7 @@ _HOMES = {
     "bfs": "brimful.algorithms",
     "clustering": "brimful.algorithms",
     "color": "brimful.algorithms",
+    "compare": "brimful.comparison",
     "connected_components": "brimful.algorithms",
     "count_paths": "brimful.algorithms",
     "degrees": "brimful.algorithms",

@@ -27,6 +27,7 @@ from brimful.io.ingest import (
 from brimful.io.output import native_batches, write_graph
 from brimful.io.remote import is_remote
 from brimful.io.source import open_graph
+from brimful.looks import Looks
 from brimful.options.described import EXPORT, LOOK_UP, described
 from brimful.options.exports import ExportOptions
 from brimful.options.imports import (
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
 Direction = Literal["out", "in"]
 
 
-class Graph(Conversions):
+class Graph(Conversions, Looks):
     """A graph in a `.brimful` directory; its edges stay on disk.
 
     Made by `brimful.read`, `Graph.open` or one of `Graph.from_*`; `to_*` copy it into memory.

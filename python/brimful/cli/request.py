@@ -62,17 +62,22 @@ def sources_of(options: argparse.Namespace, graph: _native.Graph) -> Vertices | 
         UsageError: one is no integer, and the graph has no other ids.
     """
     texts: list[str] | None = options.source
-    if texts is None or graph.id_type == "string":
-        return texts
-    return [_integer(text) for text in texts]
+    return None if texts is None else [vertex_of(text, graph, "--source") for text in texts]
 
 
-def _integer(text: str) -> int:
+def vertex_of(text: str, graph: _native.Graph, name: str) -> int | str:
+    """Return a vertex of the type of the graph's ids; `name` is the argument that has it.
+
+    Raises:
+        UsageError: it is no integer, and the graph has no other ids.
+    """
+    if graph.id_type == "string":
+        return text
     try:
         return int(text)
     except ValueError:
         raise UsageError(
-            f"--source takes the id of a vertex, which is an integer in this graph, not "
+            f"{name} takes the id of a vertex, which is an integer in this graph, not "
             f"'{shortened(text)}'"
         ) from None
 

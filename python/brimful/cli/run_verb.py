@@ -108,7 +108,8 @@ def act(options: argparse.Namespace) -> None:
     if not options.json and not options.quiet:
         shared.show(summary(options.graph, stats))
     if options.top is not None:
-        show_top(result, options.top)
+        rows = (row for some in result.top(options.top) for row in some)
+        shared.show_rows(("vertex", result.column), rows)
     if options.json:
         shared.print_json(stats)
 
@@ -133,14 +134,6 @@ def _forecast(
     except UsageError:
         return None
     return asdict(foreseen) if foreseen.fits else None
-
-
-def show_top(result: _native.Result, n: int) -> None:
-    """Print the `n` largest values, one `vertex<TAB>value` per line."""
-    shared.show(f"vertex\t{result.column}")
-    for rows in result.top(n):
-        for vertex, value in rows:
-            shared.show(f"{vertex}\t{value}")
 
 
 def summary(graph: str, stats: dict[str, Any]) -> str:

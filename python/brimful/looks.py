@@ -1,0 +1,119 @@
+"""Quick looks at a graph: the shortest path between two vertices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Unpack, cast
+
+from brimful.catalog import asked
+from brimful.io.ingest import Resources
+from brimful.options.described import described
+from brimful.options.runs import AskedOptions
+from brimful.options.table import WorkOptions, checked, picked, texts
+from brimful.per_vertex import vertex_id
+from brimful.reporting import shows_progress
+from brimful.result import computed
+
+if TYPE_CHECKING:
+    from brimful.graph import Graph
+    from brimful.result import Result
+
+#: Parameters of looks.
+_LOOK = texts(WorkOptions) | {
+    "source": "Id of the vertex where the path begins.",
+    "target": "Id of the vertex where it ends.",
+}
+
+
+class Looks:
+    """Looks at a `Graph` that run an algorithm."""
+
+    @shows_progress
+    @described(_LOOK, "vertex", "closed graph", "budget", "corrupt", "io")
+    def shortest_path(
+        self,
+        source: int | str,
+        target: int | str,
+        *,
+        weighted: bool = False,
+        **options: Unpack[WorkOptions],
+    ) -> list[Any] | None:
+        """Return a shortest path along edges, found by `bfs` or, with weights, by `sssp`.
+
+        Of several paths of as many edges it is the one whose vertices, from the target back, have
+        the smallest ids. With `weighted` a directed graph needs its reverse index, see
+        `in_neighbors`.
+
+        Args:
+            weighted: The length of a path is the sum of its weights in place of its edges.
+
+        Returns:
+            The vertices from `source` to `target`; None if no path leads there.
+
+        Raises:
+            UsageError: `weighted`, and the graph has no weights.
+            InputError: `weighted`, and a weight is negative.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> table = pa.table({"source": [1, 2, 1], "target": [2, 3, 3], "weight": [1.0, 1.0, 5.0]})
+        >>> with bf.Graph.from_arrow(table) as graph:
+        ...     graph.shortest_path(1, 3), graph.shortest_path(1, 3, weighted=True)
+        ...     graph.shortest_path(3, 1)
+        ([1, 3], [1, 2, 3])
+        """
+        resources = _resources(options, "shortest_path", "weighted")
+        return shortest_path(cast("Graph", self), source, target, weighted, resources)
+
+
+def _resources(options: WorkOptions, caller: str, other: str) -> Resources:
+    return Resources(**picked(WorkOptions, checked(WorkOptions, options, caller, (other,))))
+
+
+def shortest_path(
+    graph: Graph, source: int | str, target: int | str, weighted: bool, resources: Resources
+) -> list[Any] | None:
+    """Return a shortest path between two vertices, as `Graph.shortest_path` does."""
+    begin, end = vertex_id(source), vertex_id(target)
+    for vertex in (begin, end):
+        # An unknown vertex is an error before the run.
+        graph.degree(vertex)
+    if weighted:
+        return _weighted_path(graph, begin, end, resources)
+    parents = _run(graph, "bfs", {"values": "parent"}, resources, source=[begin])
+    path: list[Any] = [end]
+    while path[-1] != begin:
+        parent = parents[path[-1]]
+        if parent is None:
+            return None
+        path.append(parent)
+    return path[::-1]
+
+
+def _weighted_path(
+    graph: Graph, begin: int | str, end: int | str, resources: Resources
+) -> list[Any] | None:
+    """Walk back over edges that a shortest path can take: their weight is the whole difference."""
+    distances = _run(graph, "sssp", {}, resources, source=[begin], weighted=True)
+    if distances[end] is None:
+        return None
+    followed: dict[Any, Any] = {end: None}
+    waiting = [end]
+    for vertex in waiting:
+        if vertex == begin:
+            break
+        distance: Any = distances[vertex]
+        for before, weight in zip(*graph.in_neighbors(vertex, weights=True), strict=True):
+            known: Any = None if before in followed else distances[before]
+            if known is not None and known + weight == distance:
+                followed[before] = vertex
+                waiting.append(before)
+    path: list[Any] = [begin]
+    while path[-1] != end:
+        path.append(followed[path[-1]])
+    return path
+
+
+def _run(
+    graph: Graph, algorithm: str, params: dict[str, object], resources: Resources, **options: Any
+) -> Result:
+    wanted = asked(algorithm, params, checked(AskedOptions, options))
+    return computed(graph.native, wanted, resources.on(graph))
