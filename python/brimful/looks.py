@@ -1,7 +1,8 @@
-"""Quick looks at a graph: the shortest path between two vertices."""
+"""Quick looks at a graph: a shortest path, a report, a plot of its degrees."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from brimful.catalog import asked
@@ -14,7 +15,11 @@ from brimful.reporting import shows_progress
 from brimful.result import computed
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from brimful.graph import Graph
+    from brimful.report.facts import Census
+    from brimful.report.page import Report
     from brimful.result import Result
 
 #: Parameters of looks.
@@ -63,9 +68,95 @@ class Looks:
         resources = _resources(options, "shortest_path", "weighted")
         return shortest_path(cast("Graph", self), source, target, weighted, resources)
 
+    @shows_progress
+    @described(texts(WorkOptions), "closed graph", "budget", "corrupt", "io")
+    def report(self, *, around: Iterable[int | str] = (), **options: Unpack[WorkOptions]) -> Report:
+        """Return a page with figures of the graph, which a notebook shows.
+
+        Properties, degree distribution, component sizes, the vertices of the highest degree, and
+        drawings of neighborhoods. Runs `degrees` and `connected_components`.
+
+        Args:
+            around: Vertices whose neighborhoods are drawn; none: the two of the highest degree.
+
+        Returns:
+            A `Report`; its `write` makes a file that needs no network.
+
+        Raises:
+            MissingPackageError: Matplotlib or Jinja is not installed: `brimful[report]`.
+            NotFoundError: The graph has no vertex of `around` (also a `KeyError`).
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> with bf.Graph.from_arrow(pa.table({"source": [0, 0], "target": [1, 2]})) as graph:
+        ...     "Degree distribution" in graph.report(around=[0]).html
+        True
+        """
+        resources = _resources(options, "report", "around")
+        from brimful.report import page
+
+        graph, drawn = cast("Graph", self), list(around)
+        page.check_packages()
+        for vertex in drawn:
+            # An unknown vertex is an error before the runs.
+            graph.degree(vertex)
+        return page.of_graph(graph, census_of(graph, resources), drawn)
+
+    @shows_progress
+    @described(texts(WorkOptions), "closed graph", "budget", "corrupt", "io")
+    def plot_degrees(self, ax: Axes | None = None, **options: Unpack[WorkOptions]) -> Axes:
+        """Draw how many vertices have each degree, both axes logarithmic.
+
+        Args:
+            ax: Axes to draw on; None: new ones of `matplotlib.pyplot`.
+
+        Returns:
+            The `matplotlib.axes.Axes`.
+
+        Raises:
+            MissingPackageError: Matplotlib is not installed: `brimful[report]`.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> from matplotlib.figure import Figure
+        >>> with bf.Graph.from_arrow(pa.table({"source": [0, 0], "target": [1, 2]})) as graph:
+        ...     graph.plot_degrees(Figure().subplots()).get_xlabel()
+        'degree'
+        """
+        from brimful.report import facts, figures
+
+        graph, drawn_on = cast("Graph", self), figures.axes(ax)
+        resources = _resources(options, "plot_degrees", "ax")
+        counts = {
+            kind: facts.degree_counts(found) for kind, found in _degrees(graph, resources).items()
+        }
+        return figures.plot_counts(drawn_on, counts, "degree", "vertices")
+
 
 def _resources(options: WorkOptions, caller: str, other: str) -> Resources:
     return Resources(**picked(WorkOptions, checked(WorkOptions, options, caller, (other,))))
+
+
+def census_of(graph: Graph, resources: Resources) -> Census:
+    """Count the degrees and components of a graph."""
+    from brimful.report import facts
+
+    degrees = _degrees(graph, resources)
+    components = _run(graph, "connected_components", {}, resources)
+    return facts.Census(
+        {
+            f"{direction}_degrees" if graph.directed else "degrees": facts.degree_counts(found)
+            for direction, found in degrees.items()
+        },
+        facts.component_sizes(components, facts.limit_of(resources.on(graph))),
+        degrees["out"].top(facts.TOP_ROWS),
+    )
+
+
+def _degrees(graph: Graph, resources: Resources) -> dict[str, Result]:
+    """Return the degrees of all vertices, by direction, the outgoing ones first."""
+    return {
+        direction: _run(graph, "degrees", {"direction": direction}, resources)
+        for direction in (("out", "in") if graph.directed else ("out",))
+    }
 
 
 def shortest_path(

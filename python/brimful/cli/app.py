@@ -174,6 +174,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.verb == "help":
             (tree.verbs(parser).get(options.about) or parser).print_help()
         else:
+            options.words = words
             log.start(getattr(options, "log", None), words)
             code = options.action(options) or 0
         sys.stdout.flush()

@@ -119,9 +119,10 @@ def resources(options: argparse.Namespace, progress: ProgressLine) -> Resources:
         BudgetError: A limit of the address space leaves less than the budget.
     """
     given = chosen(options, ResourceOptions)
+    budget = within_address_space(given["budget"])
     return Resources(
         threads=given["threads"],
-        budget=within_address_space(given["budget"]),
+        budget=budget,
         process_budget=True,
         progress=progress.update,
     )

@@ -82,6 +82,45 @@ def vertex_of(text: str, graph: _native.Graph, name: str) -> int | str:
         ) from None
 
 
+def add_around(parser: argparse.ArgumentParser) -> None:
+    """Add --around, of a page of figures."""
+    parser.add_argument(
+        "--around",
+        metavar="ID",
+        action="append",
+        default=[],
+        help="a vertex whose neighborhood the page draws, also several times (default: the two "
+        "with the largest values)",
+    )
+
+
+def around_of(options: argparse.Namespace, graph: _native.Graph) -> list[int | str]:
+    """Return the vertices whose neighborhoods are drawn.
+
+    Raises:
+        UsageError: One is no integer, and the graph has no other ids.
+        NotFoundError: The graph has no such vertex.
+    """
+    from brimful import _native
+
+    vertices = [vertex_of(text, graph, "--around") for text in options.around]
+    look_up = _native.Lookup(graph) if vertices else None
+    for vertex in vertices:
+        if look_up is not None:
+            look_up.degree(vertex, "out")
+    return vertices
+
+
+def refuse_around(options: argparse.Namespace, page: str) -> None:
+    """Refuse --around without a page.
+
+    Raises:
+        UsageError: It is given.
+    """
+    if options.around:
+        raise UsageError(f"--around draws on a page of figures; give {page} FILE.html")
+
+
 def parameter_names() -> set[str]:
     """Return the names of the parameters of all algorithms."""
     return {one["name"] for info in algorithms().values() for one in info["parameters"]}
