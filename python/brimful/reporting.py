@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
@@ -15,7 +16,7 @@ from brimful.wording import shortened
 #: stops the work and comes back from the call.
 Report = Callable[[str, int, int, float], object]
 
-#: The type of `progress=`: a function, or True for a line on standard error.
+#: The type of `progress=`: a function, or True for a bar on standard error.
 Progress = Report | bool
 
 _P = ParamSpec("_P")
@@ -48,10 +49,16 @@ def reported(progress: Progress | None) -> Iterator[Report | None]:
     elif progress is True:
         from brimful.cli.progress import ProgressLine
 
-        with ProgressLine(quiet=False) as line:
+        with ProgressLine(quiet=False, notebook=_in_notebook()) as line:
             yield line.update
     else:
         yield reportable(progress)
+
+
+def _in_notebook() -> bool:
+    """Return whether this process is the kernel of a notebook."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return type(shell).__name__ == "ZMQInteractiveShell"
 
 
 def shows_progress(function: Callable[_P, _T]) -> Callable[_P, _T]:

@@ -120,6 +120,7 @@ def resources(options: argparse.Namespace, progress: ProgressLine) -> Resources:
     """
     given = chosen(options, ResourceOptions)
     budget = within_address_space(given["budget"])
+    progress.within(budget)
     return Resources(
         threads=given["threads"],
         budget=budget,
