@@ -27,12 +27,16 @@ if TYPE_CHECKING:
 
 #: What DuckDB itself takes, loaded, beside the memory that it manages.
 _LOADED_BYTES = 96 << 20
+#: The share of the rest that it manages: pages that it decodes and rows on their way are beside.
+_MANAGED = 0.75
 #: The least memory in which DuckDB joins and sorts.
-_LEAST_BYTES = 48 << 20
+_LEAST_BYTES = 96 << 20
+#: What a thread of DuckDB holds while it joins and sorts.
+_THREAD_BYTES = 64 << 20
 #: What a run leaves free for a join that follows.
-JOIN_RESERVE_BYTES = ARROW_RESERVE_BYTES + _LOADED_BYTES + _LEAST_BYTES
-#: Rows of a batch of the outcome.
-_BATCH_ROWS = 65_536
+JOIN_RESERVE_BYTES = ARROW_RESERVE_BYTES + _LOADED_BYTES + int(_LEAST_BYTES / _MANAGED)
+#: Rows of a batch of the outcome: few, as they may be long.
+_BATCH_ROWS = 8192
 #: Functions of DuckDB that read a file, by suffix.
 _READERS = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv"}
 _MATCHED = "brimful matched"
@@ -114,7 +118,7 @@ class Join:
 
         memory = _memory_left(resources)
         if memory < _LEAST_BYTES:
-            lacking = _LEAST_BYTES - memory
+            lacking = int((_LEAST_BYTES - memory) / _MANAGED)
             raise BudgetError(
                 "the memory budget is too small for a join; give "
                 f"{-(-lacking // (1 << 20))}M more, or join the result afterwards",
@@ -125,13 +129,15 @@ class Join:
         with self._connected(memory, resources.threads) as connection:
             self._check(connection, column, pa.types.is_string(rows.schema.field(0).type))
             connection.register("result", rows)
-            relation = connection.sql(
+            query = (
                 f"SELECT result.*, added.* EXCLUDE ({_name(self._on)}), "
                 f"added.{_name(self._on)} IS NOT NULL AS {_name(_MATCHED)} FROM result "
                 f"FULL JOIN added ON result.{_name(vertex)} = added.{_name(self._on)} "
                 f"ORDER BY result.{_name(vertex)} NULLS LAST"
             )
-            joined = relation.to_arrow_reader(_BATCH_ROWS)
+            with self._errors():
+                relation = connection.sql(query)
+                joined = relation.to_arrow_reader(_BATCH_ROWS)
             schema = pa.schema(list(joined.schema)[:-1])
             batches = self._batches(joined, tally)
             try:
@@ -171,11 +177,18 @@ class Join:
         """Give a connection with a memory limit and the table as the view `added`."""
         with contextlib.ExitStack() as stack:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="brimful-join-"))
-            settings = {"memory_limit": f"{memory}B", "temp_directory": folder}
-            if threads is not None:
-                settings["threads"] = str(threads)
+            most = max(memory // _THREAD_BYTES, 1)
+            settings = {
+                "memory_limit": f"{memory}B",
+                "temp_directory": folder,
+                "threads": str(min(threads or os.cpu_count() or 1, most)),
+                # The outcome is sorted.
+                "preserve_insertion_order": "false",
+            }
             connection = self._duckdb.connect(config=settings)
             stack.callback(connection.close)
+            # It would print one on standard output.
+            connection.execute("SET enable_progress_bar = false")
             with self._errors():
                 if not isinstance(self._table, (str, os.PathLike)):
                     import pyarrow as pa
@@ -262,7 +275,7 @@ def _memory_left(resources: Resources) -> int:
         limit = _native.auto_budget_bytes()
     if resources.process_budget:
         limit -= resident_bytes() + _LOADED_BYTES
-    return limit
+    return int(limit * _MANAGED)
 
 
 def _name(column: str) -> str:
