@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,6 +18,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import brimful as bf
+from brimful.cli.recorder import Recorder
 from brimful.report import facts
 from command import INPUT, USAGE, names_below, refuse, succeed
 
@@ -183,9 +186,6 @@ def test_a_report_stays_within_the_budget(rmat: Path, tmp_path: Path) -> None:
         f"'--report', {str(tmp_path / 'page.html')!r}, '--quiet']) == 0\n"
         "print(brimful._native.peak_rss_bytes())"
     )
-    import subprocess
-    import sys
-
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(done.stdout) < 260 << 20
 
@@ -307,3 +307,44 @@ def test_info_counts_what_it_plots(rmat: Path) -> None:
     assert census["out_degrees"]["4"] == sum(4 <= degree < 8 for degree in degrees)
     assert census["components"] == len(components) == sum(census["component_sizes"].values())
     assert "census" not in succeed("info", rmat, "--json").figures
+
+
+def test_notebooks_show_small_figures(rmat: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with bf.Graph.open(rmat) as graph:
+        shown = {"Degree distribution": graph, "Distribution of pagerank": bf.pagerank(graph)}
+        for name, one in shown.items():
+            assert Page(one._repr_html_()).figures == [name]
+            # A notebook has no variables of a page.
+            assert "--first: #" in one._repr_html_()
+        # Of many edges or rows nothing is drawn unasked, and nothing is without matplotlib.
+        monkeypatch.setattr("brimful.looks._DRAWN_ARCS", graph.arcs - 1)
+        monkeypatch.setattr("brimful.per_vertex._DRAWN_ROWS", len(graph) - 1)
+        assert not any("<svg" in one._repr_html_() for one in shown.values())
+        monkeypatch.undo()
+        monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+        for one in shown.values():
+            assert "<svg" not in one._repr_html_() and "<table>" in one._repr_html_()
+        with pytest.raises(bf.MissingPackageError, match="matplotlib"):
+            bf.degrees(graph).report()
+
+
+def test_labels_have_no_small_figure() -> None:
+    with bf.Graph.from_arrow(pa.table({"source": ["a"], "target": ["b"]})) as graph:
+        assert "<svg" not in bf.connected_components(graph)._repr_html_()
+
+
+def test_samples_of_memory_are_few_and_spread_over_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr("brimful.cli.recorder.time.monotonic", lambda: now[0])
+    recorder, heard = Recorder(), []
+    report = recorder.beside(lambda *given: heard.append(given))
+    for second in range(1, 20_001):
+        now[0] = float(second)
+        report("superstep 1", second, 20_000, 1.0)
+    times = [time for time, _ in recorder.samples]
+    assert len(heard) == 20_000 and 500 <= len(times) <= 1000
+    gaps = np.diff(times)
+    assert times[0] == 0 and times[-1] > 19_900 and gaps.min() > 0 and gaps.max() <= 64
+    assert all(size > 1 << 20 for _, size in recorder.samples)

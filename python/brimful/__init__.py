@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from brimful.pregel.program import Pregel
     from brimful.pregel.vertex import PregelVertex
     from brimful.program import Program, States, Vertex
-    from brimful.report.page import Report
+    from brimful.report.html import Report
     from brimful.result import Result
     from brimful.running import run
     from brimful.saved import SavedResult
@@ -143,7 +143,7 @@ _HOMES = {
     "Program": "brimful.program",
     "ProgramError": "brimful.errors",
     "RecordIdError": "brimful.errors",
-    "Report": "brimful.report.page",
+    "Report": "brimful.report.html",
     "Result": "brimful.result",
     "SavedResult": "brimful.saved",
     "SpillingDict": "brimful.containers.spilling",

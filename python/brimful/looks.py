@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from brimful.graph import Graph
     from brimful.report.facts import Census
-    from brimful.report.page import Report
+    from brimful.report.html import Report
     from brimful.result import Result
 
 #: Parameters of looks.
@@ -27,6 +27,9 @@ _LOOK = texts(WorkOptions) | {
     "source": "Id of the vertex where the path begins.",
     "target": "Id of the vertex where it ends.",
 }
+
+#: A notebook draws the degrees of a graph of so many arcs, which takes a moment.
+_DRAWN_ARCS = 10_000_000
 
 
 class Looks:
@@ -71,7 +74,7 @@ class Looks:
     @shows_progress
     @described(texts(WorkOptions), "closed graph", "budget", "corrupt", "io")
     def report(self, *, around: Iterable[int | str] = (), **options: Unpack[WorkOptions]) -> Report:
-        """Return a page with figures of the graph, which a notebook shows.
+        """Return a report with figures of the graph, which a notebook shows.
 
         Properties, degree distribution, component sizes, the vertices of the highest degree, and
         drawings of neighborhoods. Runs `degrees` and `connected_components`.
@@ -92,14 +95,14 @@ class Looks:
         True
         """
         resources = _resources(options, "report", "around")
-        from brimful.report import page
+        from brimful.report import html as report_html
 
         graph, drawn = cast("Graph", self), list(around)
-        page.check_packages()
+        report_html.check_packages()
         for vertex in drawn:
             # An unknown vertex is an error before the runs.
             graph.degree(vertex)
-        return page.of_graph(graph, census_of(graph, resources), drawn)
+        return report_html.of_graph(graph, census_of(graph, resources), drawn)
 
     @shows_progress
     @described(texts(WorkOptions), "closed graph", "budget", "corrupt", "io")
@@ -121,13 +124,10 @@ class Looks:
         ...     graph.plot_degrees(Figure().subplots()).get_xlabel()
         'degree'
         """
-        from brimful.report import facts, figures
+        from brimful.report import figures
 
-        graph, drawn_on = cast("Graph", self), figures.axes(ax)
-        resources = _resources(options, "plot_degrees", "ax")
-        counts = {
-            kind: facts.degree_counts(found) for kind, found in _degrees(graph, resources).items()
-        }
+        drawn_on, resources = figures.axes(ax), _resources(options, "plot_degrees", "ax")
+        counts = _degree_counts(cast("Graph", self), resources)
         return figures.plot_counts(drawn_on, counts, "degree", "vertices")
 
 
@@ -139,24 +139,42 @@ def census_of(graph: Graph, resources: Resources) -> Census:
     """Count the degrees and components of a graph."""
     from brimful.report import facts
 
-    degrees = _degrees(graph, resources)
     components = _run(graph, "connected_components", {}, resources)
     return facts.Census(
-        {
-            f"{direction}_degrees" if graph.directed else "degrees": facts.degree_counts(found)
-            for direction, found in degrees.items()
-        },
+        _degree_counts(graph, resources),
         facts.component_sizes(components, facts.limit_of(resources.on(graph))),
-        degrees["out"].top(facts.TOP_ROWS),
+        _degrees(graph, "out", resources).top(facts.TOP_ROWS),
     )
 
 
-def _degrees(graph: Graph, resources: Resources) -> dict[str, Result]:
-    """Return the degrees of all vertices, by direction, the outgoing ones first."""
+def small_figure(graph: Graph) -> str:
+    """Return a small figure of the degrees for a notebook; nothing for a graph of many edges."""
+    from brimful.report import figures
+
+    if graph.arcs > _DRAWN_ARCS:
+        return ""
+    counts = _degree_counts(graph, Resources())
+    return figures.small(
+        "Degree distribution",
+        lambda ax, colours: figures.plot_counts(ax, counts, "degree", "vertices", colours),
+    )
+
+
+def _degree_counts(graph: Graph, resources: Resources) -> dict[str, dict[int, int]]:
+    """Return how many vertices have each degree, by direction, the outgoing ones first."""
+    from brimful.report import facts
+
+    directions = ("out", "in") if graph.directed else ("out",)
     return {
-        direction: _run(graph, "degrees", {"direction": direction}, resources)
-        for direction in (("out", "in") if graph.directed else ("out",))
+        f"{direction}_degrees" if graph.directed else "degrees": facts.degree_counts(
+            _degrees(graph, direction, resources)
+        )
+        for direction in directions
     }
+
+
+def _degrees(graph: Graph, direction: str, resources: Resources) -> Result:
+    return _run(graph, "degrees", {"direction": direction}, resources)
 
 
 def shortest_path(

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from brimful.graph import Graph
-    from brimful.report.page import Report
+    from brimful.report.html import Report
 
 V = TypeVar("V")
 D = TypeVar("D")
@@ -48,6 +48,8 @@ Vertices = int | str | Iterable[int | str]
 #: Rows that `repr` shows, and a notebook.
 _SHOWN_ROWS = 5
 _SHOWN_HTML_ROWS = 10
+#: A notebook draws the distribution of so many rows, which takes a moment.
+_DRAWN_ROWS = 1_000_000
 #: Parameters of joins.
 _JOIN = {
     "table": "The path of a .parquet, .csv, .tsv or .arrow file, or an object with "
@@ -228,7 +230,7 @@ class PerVertex(ABC, Generic[V]):
 
     @described({}, "corrupt", "io")
     def report(self, *, graph: Graph | None = None, around: Iterable[int | str] = ()) -> Report:
-        """Return a page with figures of the run and of the values, which a notebook shows.
+        """Return a report with figures of the run and of the values, which a notebook shows.
 
         Seconds per superstep, where the time went, the distribution of the values and the largest
         ones. `brimful run --report` adds memory over time, and bytes and frontier per superstep.
@@ -249,7 +251,7 @@ class PerVertex(ABC, Generic[V]):
         ...     "Distribution of pagerank" in bf.pagerank(graph).report(graph=graph).html
         True
         """
-        from brimful.report.page import of_result
+        from brimful.report.html import of_result
 
         return of_result(self, graph=graph, around=list(around))
 
@@ -473,7 +475,10 @@ class PerVertex(ABC, Generic[V]):
         return "\n".join([f"<{self._headline()}>", *lines, *more])
 
     def _repr_html_(self) -> str:
-        """Return the shape and the first rows as an HTML table, for notebooks."""
+        """Return the shape and the first rows as an HTML table, for notebooks.
+
+        A small figure of the distribution is below, if there are few rows and matplotlib.
+        """
         rows = "".join(
             f"<tr><td>{html.escape(_short(vertex))}</td><td>{html.escape(_short(value))}</td></tr>"
             for vertex, value in self._first(_SHOWN_HTML_ROWS)
@@ -482,6 +487,18 @@ class PerVertex(ABC, Generic[V]):
         return (
             f"<p>{html.escape(self._headline())}</p><table><thead><tr><th>vertex</th>"
             f"<th>{html.escape(self.column)}</th></tr></thead><tbody>{rows}</tbody></table>{more}"
+            + self._small_figure()
+        )
+
+    def _small_figure(self) -> str:
+        from brimful.report import facts, figures
+
+        found = facts.distribution(self) if len(self) <= _DRAWN_ROWS else None
+        if found is None:
+            return ""
+        return figures.small(
+            f"Distribution of {html.escape(self.column)}",
+            lambda ax, colours: figures.plot_distribution(ax, found, self.column, colours),
         )
 
     def _first(self, count: int) -> Iterator[tuple[Any, V]]:

@@ -14,10 +14,10 @@ from brimful.wording import shortened
 #: Called about ten times a second, on the calling thread, with the phase, the units done, the
 #: units in all (0: unknown) and the seconds since the phase began. An exception that it raises
 #: stops the work and comes back from the call.
-Report = Callable[[str, int, int, float], object]
+Reporter = Callable[[str, int, int, float], object]
 
 #: The type of `progress=`: a function, or True for a bar on standard error.
-Progress = Report | bool
+Progress = Reporter | bool
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -38,7 +38,7 @@ def reportable(progress: Any, name: str = "progress") -> Any:
 
 
 @contextlib.contextmanager
-def reported(progress: Progress | None) -> Iterator[Report | None]:
+def reported(progress: Progress | None) -> Iterator[Reporter | None]:
     """Give the function that reports progress; a line that it shows ends with the context.
 
     Raises:
@@ -62,7 +62,7 @@ def _in_notebook() -> bool:
 
 
 def shows_progress(function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Accept True for the keyword `progress`; the function receives a `Report` or None."""
+    """Accept True for the keyword `progress`; the function receives a `Reporter` or None."""
 
     @functools.wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:

@@ -46,7 +46,7 @@ def add_to(verbs: shared.Verbs) -> None:
     parser.add_argument(
         "--html",
         metavar="FILE",
-        help="write a page with figures of the graph; needs matplotlib and Jinja "
+        help="write a report with figures of the graph; needs matplotlib and Jinja "
         "(pip install 'brimful[report]')",
     )
     add_around(parser)
@@ -58,7 +58,7 @@ def add_to(verbs: shared.Verbs) -> None:
 def act(options: argparse.Namespace) -> None:
     """Print the properties of the graph; count and draw what is asked for."""
     if options.html is not None:
-        from brimful.report.page import check_packages
+        from brimful.report.html import check_packages
 
         check_packages()
         check_output(options.html, overwrite=options.overwrite)
@@ -72,12 +72,14 @@ def act(options: argparse.Namespace) -> None:
         if options.plots or options.html is not None:
             from brimful.graph import Graph
             from brimful.looks import census_of
-            from brimful.report import page
+            from brimful.report import html as report_html
 
             census = census_of(Graph(native), given)
             figures |= {"census": census.figures()} if options.plots else {}
             if options.html is not None:
-                made = page.of_graph(Graph(native), census, around, command_of(options.words))
+                made = report_html.of_graph(
+                    Graph(native), census, around, command_of(options.words)
+                )
                 made.write(options.html, overwrite=options.overwrite)
     if options.json:
         shared.print_json(figures)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from brimful.memory import resident_bytes
-from brimful.reporting import Report
+from brimful.reporting import Reporter
 
 #: So many samples of the memory are kept at most; beyond them every other one is.
 _MOST_SAMPLES = 1000
@@ -41,7 +41,7 @@ class Recorder:
             del self.samples[1::2]
             self._every = 2 * self._every + 1
 
-    def beside(self, report: Callable[..., object]) -> Report:
+    def beside(self, report: Callable[..., object]) -> Reporter:
         """Return a function that reports progress and samples."""
 
         def both(phase: str, done: int, total: int, seconds: float) -> object:

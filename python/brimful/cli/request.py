@@ -83,13 +83,13 @@ def vertex_of(text: str, graph: _native.Graph, name: str) -> int | str:
 
 
 def add_around(parser: argparse.ArgumentParser) -> None:
-    """Add --around, of a page of figures."""
+    """Add --around, of a report."""
     parser.add_argument(
         "--around",
         metavar="ID",
         action="append",
         default=[],
-        help="a vertex whose neighborhood the page draws, also several times (default: the two "
+        help="a vertex whose neighborhood the report draws, also several times (default: the two "
         "with the largest values)",
     )
 
@@ -111,14 +111,14 @@ def around_of(options: argparse.Namespace, graph: _native.Graph) -> list[int | s
     return vertices
 
 
-def refuse_around(options: argparse.Namespace, page: str) -> None:
-    """Refuse --around without a page.
+def refuse_around(options: argparse.Namespace, flag: str) -> None:
+    """Refuse --around without a report.
 
     Raises:
         UsageError: It is given.
     """
     if options.around:
-        raise UsageError(f"--around draws on a page of figures; give {page} FILE.html")
+        raise UsageError(f"--around draws in a report; give {flag} FILE.html")
 
 
 def parameter_names() -> set[str]:

@@ -73,7 +73,7 @@ def add_to(verbs: shared.Verbs) -> None:
     parser.add_argument(
         "--report",
         metavar="FILE",
-        help="write a page with figures of the run and of the result; needs matplotlib and Jinja "
+        help="write a report with figures of the run and of the result; needs matplotlib and Jinja "
         "(pip install 'brimful[report]')",
     )
     add_around(parser)
@@ -96,7 +96,7 @@ def act(options: argparse.Namespace) -> None:
         _run(options, join, None)
         return
     from brimful.cli.recorder import Recorder, superstep_events
-    from brimful.report.page import check_packages
+    from brimful.report.html import check_packages
 
     check_packages()
     check_output(options.report, overwrite=options.overwrite)
@@ -119,9 +119,9 @@ def _run(
 
         reserve_bytes = JOIN_RESERVE_BYTES
     if recorded is not None:
-        from brimful.report.page import REPORT_RESERVE_BYTES
+        from brimful.report.html import REPORT_RESERVE_BYTES
 
-        reserve_bytes = max(reserve_bytes, REPORT_RESERVE_BYTES)
+        reserve_bytes += REPORT_RESERVE_BYTES
     with ProgressLine(quiet=options.quiet) as progress, said_to(progress):
         given = shared.resources(options, progress)
         if recorded is not None:
@@ -193,14 +193,16 @@ def _report(
     around: list[int | str],
     recorded: Recorded,
 ) -> None:
-    """Write the page of a run."""
+    """Write the report of a run."""
     from brimful.graph import Graph
-    from brimful.report import page
+    from brimful.report import html as report_html
 
     recorder, events = recorded
     recorder.sample()
-    known = page.Recorded(command_of(options.words), recorder.samples, events())
-    made = page.of_result(result, stats=stats, recorded=known, graph=Graph(graph), around=around)
+    known = report_html.Recorded(command_of(options.words), recorder.samples, events())
+    made = report_html.of_result(
+        result, stats=stats, recorded=known, graph=Graph(graph), around=around
+    )
     made.write(options.report, overwrite=options.overwrite)
 
 

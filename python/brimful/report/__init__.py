@@ -1,4 +1,4 @@
-"""Reports: one page without network, with figures as inline SVG (extra `brimful[report]`).
+"""Reports: one file of HTML without network, with figures as inline SVG (extra `brimful[report]`).
 
-`facts` counts, `figures` draws with matplotlib, `page` puts both into a page with Jinja.
+`facts` counts, `figures` draws with matplotlib, `html` puts both into a report with Jinja.
 """

@@ -1,4 +1,4 @@
-"""Figures by matplotlib: onto axes of the user, or as SVG that takes its colours from the page.
+"""Figures by matplotlib: onto axes of the user, or as SVG that takes its colours from the report.
 
 Invariant: nothing here keeps state between figures; `pyplot` is loaded only for axes that a user
 wants in a notebook.
@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from brimful.errors import MissingPackageError
 from brimful.report.facts import Distribution
 from brimful.tables.convert_out import require
 from brimful.wording import printable
@@ -19,7 +20,7 @@ from brimful.wording import printable
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Colours as matplotlib writes them, and the variables of the page in their place.
+#: Colours as matplotlib writes them, and the variables of the report in their place.
 _INK, _FAINT, _FIRST, _SECOND = "#010203", "#040506", "#070809", "#0a0b0c"
 _VARIABLES = {
     _INK: "var(--ink)",
@@ -73,7 +74,7 @@ def svg(name: str, draw: Callable[[Axes, Sequence[str]], object], *, small: bool
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
     text = re.sub(r"<metadata>.*?</metadata>", "", out.getvalue(), flags=re.S)
     text = text[text.index("<svg") :]
-    # Several figures of a page must not share names.
+    # Several figures of a report must not share names.
     prefix = re.sub(r"\W+", "-", name.lower())
     text = re.sub(r'id="([^"]+)"', rf'id="{prefix}-\1"', text)
     text = re.sub(r'(url\(#|href="#)', rf"\1{prefix}-", text)
@@ -81,6 +82,19 @@ def svg(name: str, draw: Callable[[Axes, Sequence[str]], object], *, small: bool
         text = text.replace(colour, variable)
     text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
     return re.sub(r' width="[^"]*"', f' role="img" aria-label="{name}"', text, count=1)
+
+
+def small(name: str, draw: Callable[[Axes, Sequence[str]], object]) -> str:
+    """Return a small figure for a notebook, in the colours of its text; nothing without matplotlib.
+
+    Notebooks show objects unasked, so that a package that is missing is no error there.
+    """
+    try:
+        drawn = svg(name, draw, small=True)
+    except MissingPackageError:
+        return ""
+    colours = "--ink: currentColor; --faint: gray; --first: #1f6f8b; --second: #c8553d"
+    return f'<div style="max-width: 20rem; {colours}">{drawn}</div>'
 
 
 def plot_distribution(
@@ -200,7 +214,7 @@ def plot_neighborhood(
     for at, one in enumerate(ring):
         angle = 2 * math.pi * at / len(ring)
         places[one] = (math.cos(angle), math.sin(angle))
-    # One path for all edges: a page has thousands of them.
+    # One path for all edges: a report has thousands of them.
     lines = [(places[one], places[other], (math.nan, math.nan)) for one, other in links]
     xs = [x for line in lines for x, _ in line]
     ys = [y for line in lines for _, y in line]

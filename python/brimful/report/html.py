@@ -1,7 +1,7 @@
-"""The pages: of a run, and of a graph.
+"""Reports: of a run, and of a graph, as HTML.
 
-Invariant: a page needs no network, and each figure that could not be made is missing for a reason
-that the page says, or because there is nothing to draw.
+Invariant: a report needs no network, and each figure that could not be made is missing for a reason
+that the report says, or because there is nothing to draw.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 REPORT_RESERVE_BYTES = ARROW_RESERVE_BYTES + (80 << 20)
 #: Neighborhoods that are drawn if none are named.
 _DRAWN = 2
-#: Figures of a run in the table of a page, by the fields of its figures.
+#: Figures of a run in the table of a report, by the fields of its figures.
 _FIGURES = {
     "algorithm": "algorithm",
     "variant": "variant",
@@ -53,7 +53,7 @@ _FIGURES = {
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of a page."""
+    """A figure of a report."""
 
     title: str
     svg: str
@@ -62,7 +62,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a page."""
+    """A table of a report."""
 
     title: str
     rows: Sequence[tuple[str, ...]]
@@ -86,11 +86,11 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Report:
-    """A page that describes a graph or a run; a notebook shows it.
+    """A file of HTML that describes a graph or a run; a notebook shows it.
 
     Attributes:
-        title: Title of the page.
-        html: The page, complete without network.
+        title: Title of the report.
+        html: The text, complete without network.
 
     >>> import brimful as bf, pyarrow as pa
     >>> with bf.Graph.from_arrow(pa.table({"source": [0], "target": [1]})) as graph:
@@ -104,7 +104,7 @@ class Report:
 
     @described(EXPORT, "io")
     def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the page to a file, whole or not at all.
+        """Write the report to a file, whole or not at all.
 
         Raises:
             UsageError: The file exists and `overwrite` is false.
@@ -125,7 +125,7 @@ class Report:
             file.write(self.html)
 
     def _repr_html_(self) -> str:
-        """Return the page in a frame of its own, for notebooks."""
+        """Return the report in a frame of its own, for notebooks."""
         return (
             '<iframe style="width: 100%; height: 40rem; border: 0" srcdoc="'
             f'{html.escape(self.html)}"></iframe>'
@@ -145,7 +145,7 @@ def check_packages() -> None:
 def of_graph(
     graph: Graph, census: facts.Census, around: Sequence[int | str], command: str | None = None
 ) -> Report:
-    """Return the page of a graph: its figures, distributions, and chosen neighborhoods."""
+    """Return the report of a graph: its figures, distributions, and chosen neighborhoods."""
     info = graph.info()
     rows = [
         (name.replace("_", " "), _text(name, value))
@@ -187,7 +187,7 @@ def of_result(
     graph: Graph | None = None,
     around: Sequence[int | str] = (),
 ) -> Report:
-    """Return the page of a result: figures of the run, its values, and chosen neighborhoods."""
+    """Return the report of a result: figures of the run, its values, and chosen neighborhoods."""
     check_packages()
     known = recorded or Recorded()
     found = result.stats if stats is None else stats
@@ -316,7 +316,7 @@ def _page(
     environment = jinja.Environment(
         loader=jinja.PackageLoader("brimful.report", ""), autoescape=True, trim_blocks=True
     )
-    page = environment.get_template("page.html.jinja").render(
+    text = environment.get_template("report.html.jinja").render(
         title=title,
         command=command,
         tables=[table for table in tables if table.rows],
@@ -324,4 +324,4 @@ def _page(
         version=__version__,
         made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     )
-    return Report(title, page)
+    return Report(title, text)
