@@ -68,10 +68,13 @@ def superstep_events(log: str | None) -> Iterator[Callable[[], list[dict[str, An
         start = os.path.getsize(log)
         yield lambda: _events(log, start)
     else:
-        with tempfile.TemporaryDirectory(prefix="brimful-log-") as folder:
-            own = os.path.join(folder, "log")
+        folder = _native.TemporaryFolder(tempfile.gettempdir(), ".brimful-log-")
+        try:
+            own = os.path.join(folder.path, "log")
             _native.log_to(own)
             yield lambda: _events(own, 0)
+        finally:
+            folder.close()
 
 
 def _events(path: str, start: int) -> list[dict[str, Any]]:

@@ -175,12 +175,15 @@ class Join:
     @contextlib.contextmanager
     def _connected(self, memory: int, threads: int | None) -> Iterator[Any]:
         """Give a connection with a memory limit and the table as the view `added`."""
+        from brimful import _native
+
         with contextlib.ExitStack() as stack:
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="brimful-join-"))
+            folder = _native.TemporaryFolder(tempfile.gettempdir(), ".brimful-join-")
+            stack.callback(folder.close)
             most = max(memory // _THREAD_BYTES, 1)
             settings = {
                 "memory_limit": f"{memory}B",
-                "temp_directory": folder,
+                "temp_directory": folder.path,
                 "threads": str(min(threads or os.cpu_count() or 1, most)),
                 # The outcome is sorted.
                 "preserve_insertion_order": "false",
