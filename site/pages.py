@@ -43,7 +43,10 @@ def on_files(files: Any, config: Any) -> Any:
     from mkdocs.structure.files import File
 
     pages = {place: (ROOT / path).read_text() for place, path in ELSEWHERE.items()}
-    pages |= algorithm_pages() | api_pages() | {"adr/index.md": decisions()}
+    with tempfile.TemporaryDirectory() as folder:
+        run(EXAMPLE, folder)
+        pages |= algorithm_pages(folder) | reports(folder)
+    pages |= api_pages() | {"adr/index.md": decisions()}
     for place, text in pages.items():
         files.append(File.generated(config, place, content=text))
     shim = ROOT / "site" / "vendor" / "iframe-worker.js"
@@ -68,16 +71,27 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     return LINK.sub(led, markdown)
 
 
-def algorithm_pages() -> dict[str, str]:
-    """Return a page for each algorithm, and one that lists them."""
+def algorithm_pages(folder: str) -> dict[str, str]:
+    """Return a page for each algorithm, with a run in `folder`, and one that lists them."""
     known = algorithms()
     rows = "".join(f"| [{name}]({name}.md) | {known[name]['computes']} |\n" for name in known)
     pages = {"algorithms/index.md": f"# Algorithms\n\n| name | computes |\n|---|---|\n{rows}"}
-    with tempfile.TemporaryDirectory() as folder:
-        run(EXAMPLE, folder)
-        for name, info in known.items():
-            pages[f"algorithms/{name}.md"] = algorithm_page(name, info, folder)
+    for name, info in known.items():
+        pages[f"algorithms/{name}.md"] = algorithm_page(name, info, folder)
     return pages
+
+
+def reports(folder: str) -> dict[str, str]:
+    """Return the report of a run and that of a graph, and a page that leads to them."""
+    run(["run", "pagerank", "web.brimful", "--report", "run.html", "--quiet"], folder)
+    run(["info", "web.brimful", "--html", "graph.html", "--quiet"], folder)
+    made = {
+        f"reports/{name}": (Path(folder) / name).read_text() for name in ("run.html", "graph.html")
+    }
+    return made | {
+        "reports/index.md": "# Reports\n\nMade with this site: [a run of PageRank](run.html) and "
+        "[its graph](graph.html). [How to make them](../guide/reports.md).\n"
+    }
 
 
 def algorithm_page(name: str, info: dict[str, Any], folder: str) -> str:

@@ -13,7 +13,7 @@ import pytest
 
 import brimful as bf
 from brimful.catalog import algorithms
-from test_report import BROWSERS
+from test_report import BROWSERS, Page
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -65,6 +65,13 @@ def test_every_public_name_has_a_page(site: Path) -> None:
         assert "doc-object" in page and "__init_subclass__" not in page, name
     inherited = words_of(site / "api" / "Result.html")
     assert "to_pandas" in inherited and "write_joined" in inherited
+
+
+@pytest.mark.slow
+def test_the_reports_of_a_run_and_a_graph_are_there(site: Path) -> None:
+    for name in ("run", "graph"):
+        assert f'href="{name}.html"' in (site / "reports" / "index.html").read_text()
+        assert len(Page((site / "reports" / f"{name}.html").read_text()).figures) >= 4
 
 
 @pytest.mark.slow
