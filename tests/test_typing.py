@@ -45,6 +45,14 @@ def analyse(graph: bf.Graph) -> list[bf.Result]:
     return [one(graph) for one in by_graph] + [one(graph, 7) for one in by_source]
 
 
+def look(graph: bf.Graph, path: str) -> bf.Report:
+    saved = bf.SavedResult(path)
+    found: bf.Comparison = bf.compare(saved, bf.pagerank(graph), tolerance=0.1)
+    way: list[object] | None = graph.shortest_path(1, 2, weighted=True, budget="1G")
+    print(found.equal, way, saved.join(path, on="id").num_rows, saved.top(1))
+    return graph.report(around=[1])
+
+
 class Degree(bf.Program):
     def initial_state(self, vertex: bf.Vertex) -> int:
         return vertex.degree

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         sssp,
         triangles,
     )
+    from brimful.comparison import Comparison, compare
     from brimful.containers.bags import Bag
     from brimful.containers.boxes import Box
     from brimful.containers.counting import BloomFilter, FrequencyCounter, MembershipSet
@@ -55,8 +56,10 @@ if TYPE_CHECKING:
     from brimful.pregel.program import Pregel
     from brimful.pregel.vertex import PregelVertex
     from brimful.program import Program, States, Vertex
+    from brimful.report.html import Report
     from brimful.result import Result
     from brimful.running import run
+    from brimful.saved import SavedResult
     from brimful.vertex_store import VertexStore
 
     __version__: str
@@ -68,6 +71,7 @@ __all__ = [
     "Box",
     "BrimfulError",
     "BudgetError",
+    "Comparison",
     "CorruptError",
     "Forecast",
     "FrequencyCounter",
@@ -84,7 +88,9 @@ __all__ = [
     "Program",
     "ProgramError",
     "RecordIdError",
+    "Report",
     "Result",
+    "SavedResult",
     "SpillingDict",
     "States",
     "StoreIoError",
@@ -98,6 +104,7 @@ __all__ = [
     "bfs",
     "clustering",
     "color",
+    "compare",
     "connected_components",
     "count_paths",
     "degrees",
@@ -121,6 +128,7 @@ _HOMES = {
     "Box": "brimful.containers.boxes",
     "BrimfulError": "brimful.errors",
     "BudgetError": "brimful.errors",
+    "Comparison": "brimful.comparison",
     "CorruptError": "brimful.errors",
     "Forecast": "brimful.planning",
     "FrequencyCounter": "brimful.containers.counting",
@@ -137,7 +145,9 @@ _HOMES = {
     "Program": "brimful.program",
     "ProgramError": "brimful.errors",
     "RecordIdError": "brimful.errors",
+    "Report": "brimful.report.html",
     "Result": "brimful.result",
+    "SavedResult": "brimful.saved",
     "SpillingDict": "brimful.containers.spilling",
     "States": "brimful.program",
     "StoreIoError": "brimful.errors",
@@ -150,6 +160,7 @@ _HOMES = {
     "bfs": "brimful.algorithms",
     "clustering": "brimful.algorithms",
     "color": "brimful.algorithms",
+    "compare": "brimful.comparison",
     "connected_components": "brimful.algorithms",
     "count_paths": "brimful.algorithms",
     "degrees": "brimful.algorithms",

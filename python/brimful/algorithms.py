@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, Unpack
 
-from brimful.catalog import algorithms, asked, opened
+from brimful.catalog import algorithms, asked
 from brimful.graph import GraphLike, as_graph
 from brimful.io.ingest import Resources
 from brimful.options.described import RUN_ERRORS, described
@@ -21,7 +21,7 @@ from brimful.options.runs import (
 from brimful.options.table import WorkOptions, checked, picked
 from brimful.per_vertex import Vertices
 from brimful.reporting import shows_progress
-from brimful.result import Result
+from brimful.result import Result, computed
 
 
 @described(RUN, *RUN_ERRORS)
@@ -482,20 +482,9 @@ def _run(
     params: Mapping[str, object],
     **given: Unpack[AlgorithmOptions],
 ) -> Result:
-    from brimful import _native
-
     own = [str(one["name"]) for one in algorithms()[algorithm]["parameters"]]
     options = checked(AlgorithmOptions, given, algorithm, own)
     wanted = asked(algorithm, params, options)
     resources = Resources(**picked(WorkOptions, options))
     known = as_graph(graph, resources)
-    with opened(wanted["store"]):
-        result = _native.run(
-            known.native,
-            wanted,
-            **picked(CheckpointOptions, options),
-            **vars(resources.on(known)),
-            reserve_bytes=0,
-        )
-    result.discard_checkpoints()
-    return Result(result)
+    return computed(known.native, wanted, resources.on(known), picked(CheckpointOptions, options))

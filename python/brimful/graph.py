@@ -27,6 +27,7 @@ from brimful.io.ingest import (
 from brimful.io.output import native_batches, write_graph
 from brimful.io.remote import is_remote
 from brimful.io.source import open_graph
+from brimful.looks import Looks, small_figure
 from brimful.options.described import EXPORT, LOOK_UP, described
 from brimful.options.exports import ExportOptions
 from brimful.options.imports import (
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
 Direction = Literal["out", "in"]
 
 
-class Graph(Conversions):
+class Graph(Conversions, Looks):
     """A graph in a `.brimful` directory; its edges stay on disk.
 
     Made by `brimful.read`, `Graph.open` or one of `Graph.from_*`; `to_*` copy it into memory.
@@ -714,7 +715,10 @@ class Graph(Conversions):
         )
 
     def _repr_html_(self) -> str:
-        """Return the counts as an HTML table, for notebooks."""
+        """Return the counts as an HTML table, for notebooks.
+
+        A small figure of the degrees is below, if there are few edges and matplotlib.
+        """
         if self._native is None:
             return f"<p>{html.escape(repr(self))}</p>"
         rows = {
@@ -728,7 +732,8 @@ class Graph(Conversions):
         if isinstance(bytes_on_disk, int):
             rows["on disk"] = format_bytes(bytes_on_disk)
         cells = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in rows.items())
-        return f"<table><caption>{html.escape(self._path)}</caption><tbody>{cells}</tbody></table>"
+        caption = f"<caption>{html.escape(self._path)}</caption>"
+        return f"<table>{caption}<tbody>{cells}</tbody></table>{small_figure(self)}"
 
 
 @shows_progress

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 import operator
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
@@ -524,7 +525,7 @@ class States(PerVertex[Any]):
             ) from None
 
     @described(EXPORT, "io")
-    def write(self, path: str, *, overwrite: bool = False) -> None:
+    def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write both columns to a file, whole or not at all.
 
         Memory: that of `to_arrow`. Lists and records go to Parquet and Arrow only.
@@ -550,7 +551,7 @@ class States(PerVertex[Any]):
         >>> pathlib.Path(path).read_text().split()
         ['vertex,state', '1,1', '2,0']
         """
-        write_table(self.to_arrow, path, overwrite=overwrite)
+        write_table(self.to_arrow, os.fspath(path), overwrite=overwrite)
 
     def __len__(self) -> int:
         """Return the number of vertices."""

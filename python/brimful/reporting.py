@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
@@ -13,10 +14,10 @@ from brimful.wording import shortened
 #: Called about ten times a second, on the calling thread, with the phase, the units done, the
 #: units in all (0: unknown) and the seconds since the phase began. An exception that it raises
 #: stops the work and comes back from the call.
-Report = Callable[[str, int, int, float], object]
+Reporter = Callable[[str, int, int, float], object]
 
-#: The type of `progress=`: a function, or True for a line on standard error.
-Progress = Report | bool
+#: The type of `progress=`: a function, or True for a bar on standard error.
+Progress = Reporter | bool
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -37,7 +38,7 @@ def reportable(progress: Any, name: str = "progress") -> Any:
 
 
 @contextlib.contextmanager
-def reported(progress: Progress | None) -> Iterator[Report | None]:
+def reported(progress: Progress | None) -> Iterator[Reporter | None]:
     """Give the function that reports progress; a line that it shows ends with the context.
 
     Raises:
@@ -48,14 +49,20 @@ def reported(progress: Progress | None) -> Iterator[Report | None]:
     elif progress is True:
         from brimful.cli.progress import ProgressLine
 
-        with ProgressLine(quiet=False) as line:
+        with ProgressLine(quiet=False, notebook=_in_notebook()) as line:
             yield line.update
     else:
         yield reportable(progress)
 
 
+def _in_notebook() -> bool:
+    """Return whether this process is the kernel of a notebook."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
 def shows_progress(function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Accept True for the keyword `progress`; the function receives a `Report` or None."""
+    """Accept True for the keyword `progress`; the function receives a `Reporter` or None."""
 
     @functools.wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from brimful.catalog import opened
 from brimful.io.output import native_batches, write_result
 from brimful.options.described import EXPORT, described
+from brimful.options.runs import CheckpointOptions
+from brimful.options.table import checked
 from brimful.per_vertex import PerVertex, vertex_id
 
 if TYPE_CHECKING:
     import pyarrow
 
     from brimful import _native
+    from brimful.io.ingest import Resources
 
 
 class Result(PerVertex["float | int | str | None"]):
@@ -159,3 +163,24 @@ class Result(PerVertex["float | int | str | None"]):
             f"brimful.Result {stats['algorithm']}: {len(self):,} vertices, "
             f"{stats['supersteps']} supersteps, {stats['seconds']:.3g} s"
         )
+
+
+def computed(
+    graph: _native.Graph,
+    wanted: Mapping[str, Any],
+    resources: Resources,
+    checkpoints: Mapping[str, Any] | None = None,
+) -> Result:
+    """Run an algorithm on a graph: a request of `catalog.asked`, with checked options."""
+    from brimful import _native
+
+    with opened(wanted["store"]):
+        result = _native.run(
+            graph,
+            dict(wanted),
+            **(checked(CheckpointOptions, {}) if checkpoints is None else checkpoints),
+            **vars(resources),
+            reserve_bytes=0,
+        )
+    result.discard_checkpoints()
+    return Result(result)

@@ -17,15 +17,19 @@ from typing import TYPE_CHECKING, NoReturn
 
 from brimful.cli import (
     algorithms_verb,
+    compare_verb,
     completion_verb,
     export_verb,
     generate_verb,
     import_verb,
     index_verb,
     info_verb,
+    neighbors_verb,
+    path_verb,
     plan_verb,
     run_verb,
     streams,
+    top_verb,
     tree,
     verify_verb,
 )
@@ -50,6 +54,10 @@ _VERBS = (
     verify_verb,
     index_verb,
     export_verb,
+    top_verb,
+    compare_verb,
+    neighbors_verb,
+    path_verb,
     completion_verb,
 )
 _INTERRUPTED = 130
@@ -98,8 +106,9 @@ def build_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="brimful",
         description="Graphs larger than memory, in a memory budget that you set.",
-        epilog="Exit codes: 0 done, 2 usage, 3 bad input or graph, 4 budget too small, "
-        "5 corrupt data, 6 input/output, 7 the user's program failed, 130 interrupted.",
+        epilog="Exit codes: 0 done, 1 'compare' found differences, 2 usage, 3 bad input or graph, "
+        "4 budget too small, 5 corrupt data, 6 input/output, 7 the user's program failed, "
+        "130 interrupted.",
         allow_abbrev=False,
     )
     parser.add_argument(
@@ -165,8 +174,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.verb == "help":
             (tree.verbs(parser).get(options.about) or parser).print_help()
         else:
+            options.words = words
             log.start(getattr(options, "log", None), words)
-            options.action(options)
+            code = options.action(options) or 0
         sys.stdout.flush()
     except BrimfulError as error:
         code, sentence = error.exit_code, str(error)

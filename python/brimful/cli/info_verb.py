@@ -5,9 +5,21 @@ from __future__ import annotations
 import argparse
 
 from brimful.cli import options as shared
-from brimful.cli.progress import ProgressLine
+from brimful.cli.log import command_of
+from brimful.cli.progress import ProgressLine, said_to
+from brimful.cli.request import add_around, around_of, refuse_around
+from brimful.io.output import check_output
+from brimful.options.table import ResourceOptions
 from brimful.sizes import format_bytes
 
+#: Names of histograms, by their key: how many things there are from each power of two on.
+HISTOGRAMS = {
+    "shard_histogram": "shards by arcs",
+    "out_degrees": "vertices by out-degree",
+    "in_degrees": "vertices by in-degree",
+    "degrees": "vertices by degree",
+    "component_sizes": "components by vertices",
+}
 BAR_WIDTH = 40
 """Characters of the longest bar of a histogram."""
 
@@ -22,17 +34,53 @@ def add_to(verbs: shared.Verbs) -> None:
         examples=(
             "brimful info web.brimful",
             "brimful info web.brimful --json",
+            "brimful info web.brimful --plots --html web.html --around 17",
         ),
     )
     parser.add_argument("graph", metavar="GRAPH", help="a graph directory or an input file")
+    parser.add_argument(
+        "--plots",
+        action="store_true",
+        help="also count the degrees and the sizes of components, in some passes over the edges",
+    )
+    parser.add_argument(
+        "--html",
+        metavar="FILE",
+        help="write a report with figures of the graph; needs matplotlib and Jinja "
+        "(pip install 'brimful[report]')",
+    )
+    add_around(parser)
+    parser.add_argument("--overwrite", action="store_true", help="replace FILE if it exists")
+    shared.add_options(parser, ResourceOptions)
     shared.add_reporting(parser)
 
 
 def act(options: argparse.Namespace) -> None:
-    """Print the properties of the graph."""
-    with ProgressLine(quiet=options.quiet) as progress:
-        graph = shared.open_named_graph(options, shared.resources(options, progress), progress)
-        figures = graph.info()
+    """Print the properties of the graph; count and draw what is asked for."""
+    if options.html is not None:
+        from brimful.report.html import check_packages
+
+        check_packages()
+        check_output(options.html, overwrite=options.overwrite)
+    else:
+        refuse_around(options, "--html")
+    with ProgressLine(quiet=options.quiet) as progress, said_to(progress):
+        given = shared.resources(options, progress)
+        native = shared.open_named_graph(options, given, progress)
+        around = around_of(options, native)
+        figures = native.info()
+        if options.plots or options.html is not None:
+            from brimful.graph import Graph
+            from brimful.looks import census_of
+            from brimful.report import html as report_html
+
+            census = census_of(Graph(native), given)
+            figures |= {"census": census.figures()} if options.plots else {}
+            if options.html is not None:
+                made = report_html.of_graph(
+                    Graph(native), census, around, command_of(options.words)
+                )
+                made.write(options.html, overwrite=options.overwrite)
     if options.json:
         shared.print_json(figures)
     elif not options.quiet:
@@ -46,8 +94,8 @@ def describe(figures: dict[str, object], indent: str) -> list[str]:
     lines: list[str] = []
     for key, value in figures.items():
         name = key.replace("_", " ")
-        if key == "shard_histogram" and isinstance(value, dict):
-            lines.append(f"{indent}shards by arcs")
+        if key in HISTOGRAMS and isinstance(value, dict):
+            lines.append(f"{indent}{HISTOGRAMS[key]}")
             lines += histogram(value, indent + "  ")
         elif isinstance(value, dict):
             lines.append(f"{indent}{name}")

@@ -20,6 +20,11 @@ def add_log(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def command_of(words: Sequence[str]) -> str:
+    """Return a command line as a shell takes it, without secrets."""
+    return printable(shlex.join(["brimful", *(redacted_word(word) for word in words)]))
+
+
 class EventLog:
     """The log of one command; without --log it does nothing."""
 
@@ -45,8 +50,7 @@ class EventLog:
         _native.log_to(None if path == "-" else path)
         self._open = True
         self._name = "the log on standard error" if path == "-" else f"the log {path}"
-        command = shlex.join(["brimful", *(redacted_word(word) for word in words)])
-        _native.log_start(printable(command))
+        _native.log_start(command_of(words))
 
     def end(self, exit_code: int, error: str | None = None) -> str | None:
         """Write how the command ended; return a sentence if the log is incomplete."""

@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from brimful.cli.arguments import count, integer, real
@@ -44,11 +44,14 @@ def add_verb(
     verbs: Verbs,
     name: str,
     summary: str,
-    action: Callable[[argparse.Namespace], None],
+    action: Callable[[argparse.Namespace], int | None],
     *,
     examples: Sequence[str] = (),
 ) -> argparse.ArgumentParser:
-    """Add a verb that calls `action` with the parsed options; return its parser."""
+    """Add a verb that calls `action` with the parsed options; return its parser.
+
+    An action may return an exit code.
+    """
     parser: argparse.ArgumentParser = verbs.add_parser(
         name,
         help=summary,
@@ -116,9 +119,11 @@ def resources(options: argparse.Namespace, progress: ProgressLine) -> Resources:
         BudgetError: A limit of the address space leaves less than the budget.
     """
     given = chosen(options, ResourceOptions)
+    budget = within_address_space(given["budget"])
+    progress.within(budget)
     return Resources(
         threads=given["threads"],
-        budget=within_address_space(given["budget"]),
+        budget=budget,
         process_budget=True,
         progress=progress.update,
     )
@@ -201,3 +206,10 @@ def peak_memory(peak_bytes: int | None, budget_bytes: int | None) -> str:
 def show(text: str) -> None:
     """Print a line of a summary on standard output."""
     print(readable(text, sys.stdout), file=sys.stdout, flush=True)
+
+
+def show_rows(names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print a table, one row on each line, its columns separated by tabs."""
+    show("\t".join(names))
+    for row in rows:
+        show("\t".join(map(str, row)))

@@ -1,24 +1,59 @@
-"""Progress on standard error: one rewritten line on a terminal, plain lines elsewhere.
+"""Progress on standard error: a bar of tqdm on a terminal or in a notebook, plain lines elsewhere.
 
-Plain lines come when the kind of phase changes and at most every two seconds within it.
+The bar is of the whole run where the number of supersteps is foreseen, else of a phase. Plain lines
+come when the kind of phase changes and at most every two seconds within it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import re
-import shutil
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from types import TracebackType
-from typing import TextIO
+from typing import TYPE_CHECKING, NoReturn, TextIO, TypeVar
+
+from brimful.memory import resident_bytes
+from brimful.sizes import format_bytes
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+_T = TypeVar("_T")
 
 _PLAIN_SECONDS = 2.0
 _REDRAW_SECONDS = 0.1
 #: Before so many seconds of a run nothing is said about its end.
 _ESTIMATE_SECONDS = 0.5
-_ERASE_LINE = "\r\x1b[K"
+#: Units of a whole bar.
+_WHOLE = 10_000
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where the work stands.
+
+    Attributes:
+        name: The phase, or the superstep of those expected.
+        share: The share of the phase, or of all supersteps, that is done; None: unknown.
+        left: How long the rest will take; None: unknown.
+        done: What is known where the share is not, in words.
+    """
+
+    name: str
+    share: float | None = None
+    left: str | None = None
+    done: str = ""
+
+    def __str__(self) -> str:
+        """Return `sort: 41 %, 12 s left`, or only the known part."""
+        parts = [] if self.share is None else [f"{100 * self.share:.0f} %"]
+        parts += [f"{self.left} left"] if self.left else []
+        parts += [self.done] if self.done else []
+        return f"{self.name}: {', '.join(parts)}" if parts else self.name
 
 
 class _Run:
@@ -30,39 +65,46 @@ class _Run:
         #: The first superstep seen, and when.
         self._first: tuple[float, float] | None = None
 
-    def describe(self, phase: str, done: int, total: int, now: float) -> str | None:
-        """Return `superstep 3 of about 30: 41 s left`; None for a phase that is no superstep."""
+    def stage(self, phase: str, done: int, total: int, now: float) -> Stage | None:
+        """Return the stage of the whole run; None for a phase that is no superstep."""
         matched = re.fullmatch(r"superstep ([\d,]+)", phase)
         if matched is None:
             return None
         number = int(matched[1].replace(",", ""))
-        share = min(done / total, 1.0) if total > 0 else 0.0
+        within = min(done / total, 1.0) if total > 0 else 0.0
+        passed = number - 1 + within
         if self._first is None:
-            self._first = (number - 1 + share, now)
-        if number > self._expected:
-            return f"superstep {number:,}"
-        text = f"superstep {number:,} of {self._about}{self._expected:,}"
+            self._first = (passed, now)
+        if not 1 <= number <= self._expected:
+            return Stage(f"superstep {number:,}")
         first, begin = self._first
-        passed = number - 1 + share - first
-        if passed > 0 and now - begin > _ESTIMATE_SECONDS:
-            left = (now - begin) * (self._expected - first - passed) / passed
-            text += f": {format_seconds(left)} left"
-        return text
+        left = None
+        if passed > first and now - begin > _ESTIMATE_SECONDS:
+            left = format_seconds((now - begin) * (self._expected - passed) / (passed - first))
+        name = f"superstep {number:,} of {self._about}{self._expected:,}"
+        return Stage(name, passed / self._expected, left)
 
 
 class ProgressLine:
-    """Shows how far the work is. A context manager: leaving it wipes the line."""
+    """Shows how far the work is. A context manager: leaving it wipes the bar."""
 
-    def __init__(self, *, quiet: bool, stream: TextIO | None = None) -> None:
-        """Show on `stream` (default: standard error), or nothing at all when `quiet`."""
+    def __init__(
+        self, *, quiet: bool, stream: TextIO | None = None, notebook: bool = False
+    ) -> None:
+        """Show on `stream` (default: standard error), or nothing at all when `quiet`.
+
+        With `notebook` the bar is a widget of Jupyter.
+        """
         self._stream = sys.stderr if stream is None else stream
         self._quiet = quiet
-        self._terminal = not quiet and self._stream.isatty()
+        self._notebook = notebook
+        self._draws = not quiet and (notebook or self._stream.isatty())
         self._shown_at = -_PLAIN_SECONDS
         self._shown_kind = ""
-        self._drawn = False
+        self._bar: tqdm[NoReturn] | None = None
         self._announced: str | None = None
         self._run = _Run()
+        self._budget: int | None = None
 
     def announce(self, sentence: str) -> None:
         """Say `sentence` with the first progress: a refused command is not announced."""
@@ -72,25 +114,28 @@ class ProgressLine:
         """Take the number of supersteps that a run is expected to have."""
         self._run = _Run(supersteps, about)
 
+    def within(self, budget: int | None) -> None:
+        """Take the budget of the process, beside which its memory is shown."""
+        self._budget = budget
+
     def update(self, phase: str, done: int, total: int, seconds: float) -> None:
         """Take what the native side reports about ten times a second."""
         if self._quiet or not phase:
             return
         self._say_announced()
         now = time.monotonic()
-        text = self._run.describe(phase, done, total, now)
-        if text is None:
-            text = describe(phase, done, total, seconds)
-        if self._terminal:
+        stage = self._run.stage(phase, done, total, now)
+        if stage is None:
+            stage = stage_of(phase, done, total, seconds)
+        if self._draws:
             if now - self._shown_at >= _REDRAW_SECONDS:
-                width = shutil.get_terminal_size().columns - 1
-                self._write(_ERASE_LINE + readable(text, self._stream)[:width])
-                self._shown_at, self._drawn = now, True
+                self._draw(stage, [*_rate(phase, done, total, seconds), self._memory()])
+                self._shown_at = now
             return
         # "superstep 3" and "superstep 4" are one kind: fast supersteps must not flood a log.
         kind = re.sub(r"[\d/,]+", "", phase)
         if kind != self._shown_kind or now - self._shown_at >= _PLAIN_SECONDS:
-            self._write(f"brimful: {text}\n")
+            self._write(f"brimful: {stage}\n")
             self._shown_at, self._shown_kind = now, kind
 
     def say(self, sentence: str) -> None:
@@ -110,10 +155,10 @@ class ProgressLine:
         self._write(f"brimful: {readable(sentence, self._stream)}\n")
 
     def clear(self) -> None:
-        """Wipe the line of a terminal."""
-        if self._drawn:
-            self._write(_ERASE_LINE)
-            self._drawn = False
+        """Wipe the bar."""
+        bar, self._bar = self._bar, None
+        if bar is not None:
+            self._told(bar.close)
 
     def __enter__(self) -> ProgressLine:
         """Return self."""
@@ -125,16 +170,64 @@ class ProgressLine:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Wipe the line."""
+        """Wipe the bar."""
         self.clear()
 
+    def _draw(self, stage: Stage, more: list[str]) -> None:
+        known = stage.share is not None
+        name, done = readable(stage.name, self._stream), round((stage.share or 0.0) * _WHOLE)
+        # A postfix of tqdm would begin with a comma.
+        form = "{desc} {percentage:3.0f} %|{bar}| " if known else "{desc} "
+        form += ", ".join([*([f"{stage.left} left"] if stage.left else []), *more])
+        bar = self._bar
+        if bar is not None and (bar.total is not None) != known:
+            self.clear()
+            bar = None
+        if bar is None:
+            self._bar = self._told(lambda: self._new_bar(name, done, form, known=known))
+            return
+        bar.n, bar.bar_format = done, form
+        bar.set_description_str(name, refresh=False)
+        self._told(bar.refresh)
+
+    def _new_bar(self, name: str, done: int, form: str, *, known: bool) -> tqdm[NoReturn]:
+        """Draw a bar."""
+        if self._notebook:
+            from tqdm.auto import tqdm as kind
+        else:
+            from tqdm.std import tqdm as kind
+        # Neither a thread that looks after slow bars, nor locks between processes.
+        kind.monitor_interval = 0
+        kind.set_lock(threading.RLock())
+        return kind(
+            total=_WHOLE if known else None,
+            initial=done,
+            desc=name,
+            bar_format=form,
+            file=self._stream,
+            leave=False,
+            dynamic_ncols=True,
+        )
+
+    def _memory(self) -> str:
+        text = f"memory {format_bytes(resident_bytes())}"
+        return f"{text} of {format_bytes(self._budget)}" if self._budget else text
+
     def _write(self, text: str) -> None:
-        try:
+        def write() -> None:
             self._stream.write(text)
             self._stream.flush()
+
+        self._told(write)
+
+    def _told(self, tell: Callable[[], _T]) -> _T | None:
+        """Call what writes; if the stream refuses, be quiet from now on."""
+        try:
+            return tell()
         except OSError:
             # The work and its result matter more than who hears of its progress.
-            self._quiet, self._drawn = True, False
+            self._quiet, self._bar = True, None
+            return None
 
 
 def readable(text: str, stream: TextIO) -> str:
@@ -170,17 +263,23 @@ def said_to(progress: ProgressLine) -> Iterator[None]:
         logger.removeHandler(handler)
 
 
-def describe(phase: str, done: int, total: int, seconds: float) -> str:
-    """Return `superstep 3: 41 %, 12 s left`; without a total only the known part."""
+def stage_of(phase: str, done: int, total: int, seconds: float) -> Stage:
+    """Return the stage of a phase; without a total only the known part."""
     if total > 0:
         share = min(done / total, 1.0)
-        text = f"{phase}: {100 * share:.0f} %"
-        if share > 0 and seconds > 0.5:
-            text += f", {format_seconds(seconds * (1 - share) / share)} left"
-        return text
-    if done > 0:
-        return f"{phase}: {done:,}, {format_seconds(seconds)}"
-    return phase
+        knows = share > 0 and seconds > _ESTIMATE_SECONDS
+        return Stage(phase, share, format_seconds(seconds * (1 - share) / share) if knows else None)
+    return Stage(phase, done=f"{done:,}, {format_seconds(seconds)}" if done > 0 else "")
+
+
+def _rate(phase: str, done: int, total: int, seconds: float) -> list[str]:
+    """Return `1.2G edges/s` or the like, once something is done."""
+    if done <= 0 or seconds <= 0:
+        return []
+    from tqdm.std import tqdm
+
+    unit = " edges" if phase.startswith("superstep ") else ""
+    return [f"{tqdm.format_sizeof(done / seconds)}{unit}/s"]
 
 
 def format_seconds(seconds: float) -> str:

@@ -62,19 +62,63 @@ def sources_of(options: argparse.Namespace, graph: _native.Graph) -> Vertices | 
         UsageError: one is no integer, and the graph has no other ids.
     """
     texts: list[str] | None = options.source
-    if texts is None or graph.id_type == "string":
-        return texts
-    return [_integer(text) for text in texts]
+    return None if texts is None else [vertex_of(text, graph, "--source") for text in texts]
 
 
-def _integer(text: str) -> int:
+def vertex_of(text: str, graph: _native.Graph, name: str) -> int | str:
+    """Return a vertex of the type of the graph's ids; `name` is the argument that has it.
+
+    Raises:
+        UsageError: it is no integer, and the graph has no other ids.
+    """
+    if graph.id_type == "string":
+        return text
     try:
         return int(text)
     except ValueError:
         raise UsageError(
-            f"--source takes the id of a vertex, which is an integer in this graph, not "
+            f"{name} takes the id of a vertex, which is an integer in this graph, not "
             f"'{shortened(text)}'"
         ) from None
+
+
+def add_around(parser: argparse.ArgumentParser) -> None:
+    """Add --around, of a report."""
+    parser.add_argument(
+        "--around",
+        metavar="ID",
+        action="append",
+        default=[],
+        help="a vertex whose neighborhood the report draws, also several times (default: the two "
+        "with the largest values)",
+    )
+
+
+def around_of(options: argparse.Namespace, graph: _native.Graph) -> list[int | str]:
+    """Return the vertices whose neighborhoods are drawn.
+
+    Raises:
+        UsageError: One is no integer, and the graph has no other ids.
+        NotFoundError: The graph has no such vertex.
+    """
+    from brimful import _native
+
+    vertices = [vertex_of(text, graph, "--around") for text in options.around]
+    look_up = _native.Lookup(graph) if vertices else None
+    for vertex in vertices:
+        if look_up is not None:
+            look_up.degree(vertex, "out")
+    return vertices
+
+
+def refuse_around(options: argparse.Namespace, flag: str) -> None:
+    """Refuse --around without a report.
+
+    Raises:
+        UsageError: It is given.
+    """
+    if options.around:
+        raise UsageError(f"--around draws in a report; give {flag} FILE.html")
 
 
 def parameter_names() -> set[str]:

@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from brimful.catalog import opened
 from brimful.cli import options as shared
 from brimful.cli.arguments import integer
 from brimful.cli.forecasts import SLOW_MACHINE, announced, held, is_small
+from brimful.cli.log import command_of
 from brimful.cli.progress import ProgressLine, format_seconds, said_to
-from brimful.cli.request import add_request, asked, sources_of
+from brimful.cli.request import add_around, add_request, around_of, asked, refuse_around, sources_of
+from brimful.documents import is_database
 from brimful.errors import UsageError
 from brimful.io.output import check_output, reserve_of_result, write_result
 from brimful.io.redaction import redacted_word
 from brimful.options.runs import CheckpointOptions
 from brimful.options.table import ResourceOptions
+from brimful.result import Result
 from brimful.tables.edge_table import shrink_arrow_pools
 
 if TYPE_CHECKING:
     from brimful import _native
+    from brimful.cli.recorder import Recorder
     from brimful.io.ingest import Resources
+    from brimful.tables.joining import Join
 
+    #: What records memory, and what returns the events of supersteps.
+    Recorded = tuple[Recorder, Callable[[], list[dict[str, Any]]]]
 
 NAME = "run"
 
@@ -50,34 +58,85 @@ def add_to(verbs: shared.Verbs) -> None:
         help="a .parquet, .csv or .arrow file for the result, or a field of the documents in a "
         "database: mongodb://HOST/DATABASE/COLLECTION?field=NAME&id=NAME, or orientdb://...",
     )
+    parser.add_argument(
+        "--join",
+        metavar="TABLE",
+        help="write the columns of a .parquet, .csv, .tsv or .arrow file beside the result; needs "
+        "DuckDB (pip install 'brimful[duckdb]')",
+    )
+    parser.add_argument(
+        "--on",
+        metavar="COL",
+        help="the column of TABLE that holds vertex ids, each once (default: vertex)",
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
+    parser.add_argument(
+        "--report",
+        metavar="FILE",
+        help="write a report with figures of the run and of the result; needs matplotlib and Jinja "
+        "(pip install 'brimful[report]')",
+    )
+    add_around(parser)
     parser.add_argument("--top", metavar="N", type=integer(1), help="print the N largest values")
     shared.add_options(parser, ResourceOptions)
     shared.add_reporting(parser)
 
 
 def act(options: argparse.Namespace) -> None:
-    """Check the output, run, write, report."""
-    from brimful import _native
-
+    """Check the outputs, run, write, report."""
     # Unknown algorithms are refused before a graph is opened, or imported.
     asked(options, options.algorithm)
+    join = _join(options)
+    if options.output is not None:
+        # The suffix decides what else the budget holds.
+        reserve_of_result(options.output)
+        check_output(options.output, overwrite=options.overwrite)
+    if options.report is None:
+        refuse_around(options, "--report")
+        _run(options, join, None)
+        return
+    from brimful.cli.recorder import Recorder, superstep_events
+    from brimful.report.html import check_packages
+
+    check_packages()
+    check_output(options.report, overwrite=options.overwrite)
+    with superstep_events(options.log) as events:
+        _run(options, join, (Recorder(), events))
+
+
+def _run(
+    options: argparse.Namespace,
+    join: Join | None,
+    recorded: Recorded | None,
+) -> None:
+    from brimful import _native
+
     checkpoints = shared.chosen(options, CheckpointOptions)
     saving = checkpoints["checkpoint_every"] is not None or checkpoints["resume"]
-    reserve_bytes = 0
-    if options.output is not None:
-        reserve_bytes = reserve_of_result(options.output)
-        check_output(options.output, overwrite=options.overwrite)
+    reserve_bytes = 0 if options.output is None else reserve_of_result(options.output)
+    if join is not None:
+        from brimful.tables.joining import JOIN_RESERVE_BYTES, write_joined
+
+        reserve_bytes = JOIN_RESERVE_BYTES
+    if recorded is not None:
+        from brimful.report.html import REPORT_RESERVE_BYTES
+
+        reserve_bytes += REPORT_RESERVE_BYTES
     with ProgressLine(quiet=options.quiet) as progress, said_to(progress):
         given = shared.resources(options, progress)
+        if recorded is not None:
+            given = replace(given, progress=recorded[0].beside(progress.update))
         graph = shared.open_named_graph(options, given, progress)
         request = asked(options, options.algorithm, sources_of(options, graph))
+        if join is not None:
+            join.check(None, texts=graph.id_type == "string")
         figures = _forecast(graph, request, given, reserve_bytes, checkpoints=saving)
         small = figures is not None and is_small(figures, figures["budget_bytes"])
         if figures is not None and not small:
             progress.announce(announced(figures) + (", beside checkpoints" if saving else ""))
         if figures is not None:
             progress.expect(figures["supersteps"], about=figures["supersteps_guessed"])
+        around = around_of(options, graph)
         before, written = graph.bytes_on_disk, None
         with opened(request["store"]):
             result = _native.run(
@@ -91,12 +150,20 @@ def act(options: argparse.Namespace) -> None:
             progress.update(f"write {redacted_word(options.output)}", 0, 0, 0.0)
             if reserve_bytes:
                 shrink_arrow_pools()
-            written = write_result(result, options.output, overwrite=options.overwrite)
+            if join is None:
+                written = write_result(result, options.output, overwrite=options.overwrite)
+            else:
+                tally = write_joined(
+                    result, options.output, join, given, overwrite=options.overwrite
+                )
         result.discard_checkpoints()
         stats = result.stats
         stats["peak_rss_bytes"] = _native.peak_rss_bytes()
         stats["output"] = options.output if written is None else written.name
         stats["documents"] = None if written is None else written.figures()
+        stats["join"] = None if join is None else asdict(tally)
+        for sentence in tally.sentences(join.name) if join is not None else []:
+            progress.warn(sentence)
         for sentence in written.warnings() if written is not None else []:
             progress.warn(sentence)
         if stats["forecast"] is not None and not small:
@@ -105,12 +172,55 @@ def act(options: argparse.Namespace) -> None:
             if stats["store_figures"] is not None:
                 disk += stats["store_figures"]["disk_bytes"]
             progress.say(held(stats["forecast"], stats["peak_rss_bytes"], disk))
+        stats["report"] = options.report
+        if recorded is not None:
+            progress.update(f"write {redacted_word(options.report)}", 0, 0, 0.0)
+            _report(options, Result(result), stats, graph, around, recorded)
     if not options.json and not options.quiet:
         shared.show(summary(options.graph, stats))
     if options.top is not None:
-        show_top(result, options.top)
+        rows = (row for some in result.top(options.top) for row in some)
+        shared.show_rows(("vertex", result.column), rows)
     if options.json:
         shared.print_json(stats)
+
+
+def _report(
+    options: argparse.Namespace,
+    result: Result,
+    stats: dict[str, Any],
+    graph: _native.Graph,
+    around: list[int | str],
+    recorded: Recorded,
+) -> None:
+    """Write the report of a run."""
+    from brimful.graph import Graph
+    from brimful.report import html as report_html
+
+    recorder, events = recorded
+    recorder.sample()
+    known = report_html.Recorded(command_of(options.words), recorder.samples, events())
+    made = report_html.of_result(
+        result, stats=stats, recorded=known, graph=Graph(graph), around=around
+    )
+    made.write(options.report, overwrite=options.overwrite)
+
+
+def _join(options: argparse.Namespace) -> Join | None:
+    """Return the table to join, if there is one.
+
+    Raises:
+        UsageError: There is no file to write it to, or --on without --join.
+    """
+    if options.join is None:
+        if options.on is not None:
+            raise UsageError("--on names a column of the table of --join; give --join TABLE")
+        return None
+    if options.output is None or is_database(options.output):
+        raise UsageError("--join applies to a file that is written; name one with -o OUT.parquet")
+    from brimful.tables.joining import Join
+
+    return Join(options.join, options.on or "vertex")
 
 
 def _forecast(
@@ -133,14 +243,6 @@ def _forecast(
     except UsageError:
         return None
     return asdict(foreseen) if foreseen.fits else None
-
-
-def show_top(result: _native.Result, n: int) -> None:
-    """Print the `n` largest values, one `vertex<TAB>value` per line."""
-    shared.show(f"vertex\t{result.column}")
-    for rows in result.top(n):
-        for vertex, value in rows:
-            shared.show(f"{vertex}\t{value}")
 
 
 def summary(graph: str, stats: dict[str, Any]) -> str:
@@ -166,4 +268,6 @@ def summary(graph: str, stats: dict[str, Any]) -> str:
         )
     elif stats["output"] is not None:
         lines.append(f"  result: {stats['output']}")
+    if stats["report"] is not None:
+        lines.append(f"  report: {stats['report']}")
     return "\n".join(lines)

@@ -98,7 +98,8 @@ _EXPORT_SUFFIXES: dict[str, ExportFormat] = {
     ".v": "graphalytics",
     ".properties": "graphalytics",
 }
-_RESULT_SUFFIXES: dict[str, ResultFormat] = {
+#: Suffixes of result files.
+RESULT_SUFFIXES: dict[str, ResultFormat] = {
     ".parquet": "parquet",
     ".csv": "csv",
     ".arrow": "arrow",
@@ -226,11 +227,11 @@ def result_format(path: str) -> ResultFormat:
         UsageError: The suffix is not .parquet, .csv or .arrow.
     """
     suffix = os.path.splitext(path.lower())[1]
-    if suffix not in _RESULT_SUFFIXES:
+    if suffix not in RESULT_SUFFIXES:
         raise UsageError(
             f"a result is written as .parquet, .csv or .arrow, and {path} ends in none of them"
         )
-    return _RESULT_SUFFIXES[suffix]
+    return RESULT_SUFFIXES[suffix]
 
 
 def require_graph_suffix(path: str) -> None:

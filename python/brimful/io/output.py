@@ -111,7 +111,9 @@ def write_result(result: _native.Result, path: str, *, overwrite: bool) -> Writt
 
 
 def write_table(table: Callable[[], Any], path: str, *, overwrite: bool) -> None:
-    """Write the Arrow table that `table` returns to a .parquet, .csv or .arrow file.
+    """Write what `table` returns, an Arrow table or a reader of batches, to a file.
+
+    The format is that of the suffix: .parquet, .csv or .arrow.
 
     Raises:
         UsageError: An unknown suffix, a column that the format cannot hold, or the file exists and
@@ -126,17 +128,24 @@ def write_table(table: Callable[[], Any], path: str, *, overwrite: bool) -> None
     try:
         with new_file(path, overwrite=overwrite) as partial:
             if format_name == "csv":
-                from pyarrow import csv
-
-                # Arrow would quote the names of the columns; results have `vertex,state`.
-                with open(partial, "wb") as file:
-                    file.write(",".join(whole.column_names).encode() + b"\n")
-                    csv.write_csv(whole, file, csv.WriteOptions(include_header=False))
+                _write_csv(whole, partial)
             else:
                 write_arrow(whole, partial, format_name)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         reason = " ".join(str(error).split())
         raise UsageError(f"{format_name} cannot hold these columns: {reason}") from None
+
+
+def _write_csv(whole: Any, path: str) -> None:
+    from pyarrow import csv
+
+    # Arrow would quote the names of the columns; results have `vertex,state`.
+    with open(path, "wb") as file:
+        file.write(",".join(whole.schema.names).encode() + b"\n")
+        options = csv.WriteOptions(include_header=False)
+        with csv.CSVWriter(file, whole.schema, write_options=options) as writer:
+            for batch in whole if hasattr(whole, "read_next_batch") else whole.to_batches():
+                writer.write_batch(batch)
 
 
 def write_graph(

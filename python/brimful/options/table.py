@@ -188,8 +188,9 @@ class WorkOptions(ResourceOptions, total=False):
     progress: Annotated[
         Progress | None,
         Option(
-            "True shows a line on standard error. A function is called about ten times a second "
-            "with the phase, the units done, the units in all (0: unknown) and the seconds.",
+            "True shows a bar, on standard error or in a notebook. A function is called about ten "
+            "times a second with the phase, the units done, the units in all (0: unknown) and the "
+            "seconds.",
             check=reportable,
         ),
     ]

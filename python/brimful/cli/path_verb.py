@@ -1,0 +1,55 @@
+"""`brimful path GRAPH A B`: a shortest path."""
+
+from __future__ import annotations
+
+import argparse
+
+from brimful.cli import options as shared
+from brimful.cli.progress import ProgressLine, said_to
+from brimful.cli.request import vertex_of
+from brimful.options.table import ResourceOptions
+
+
+def add_to(verbs: shared.Verbs) -> None:
+    """Add the verb."""
+    parser = shared.add_verb(
+        verbs,
+        "path",
+        "Show a shortest path from one vertex to another, one vertex on each line.",
+        act,
+        examples=(
+            "brimful path web.brimful 17 4711",
+            "brimful path roads.brimful 17 4711 --weighted --json",
+        ),
+    )
+    parser.add_argument("graph", metavar="GRAPH", help="a graph directory or an input file")
+    parser.add_argument("a", metavar="A", help="the vertex where the path begins")
+    parser.add_argument("b", metavar="B", help="the vertex where the path ends")
+    parser.add_argument(
+        "--weighted",
+        action="store_true",
+        help="the length of a path is the sum of its weights; a directed graph needs its reverse "
+        "index, which is built if it is missing, and stays",
+    )
+    shared.add_options(parser, ResourceOptions)
+    shared.add_reporting(parser)
+
+
+def act(options: argparse.Namespace) -> None:
+    """Search, then print."""
+    from brimful.graph import Graph
+    from brimful.looks import shortest_path
+
+    with ProgressLine(quiet=options.quiet) as progress, said_to(progress):
+        given = shared.resources(options, progress)
+        native = shared.open_named_graph(options, given, progress)
+        ends = vertex_of(options.a, native, "A"), vertex_of(options.b, native, "B")
+        graph = Graph(native, budget=given.budget)
+        path = shortest_path(graph, *ends, options.weighted, given)
+    if options.json:
+        edges = None if path is None else len(path) - 1
+        shared.print_json({"source": ends[0], "target": ends[1], "edges": edges, "path": path})
+    elif path is None:
+        shared.show(f"no path leads from {ends[0]} to {ends[1]}")
+    else:
+        shared.show_rows(("vertex",), ((vertex,) for vertex in path))

@@ -1,0 +1,228 @@
+"""Quick looks at a graph: a shortest path, a report, a plot of its degrees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Unpack, cast
+
+from brimful.catalog import asked
+from brimful.io.ingest import Resources
+from brimful.options.described import described
+from brimful.options.runs import AskedOptions
+from brimful.options.table import WorkOptions, checked, picked, texts
+from brimful.per_vertex import vertex_id
+from brimful.reporting import shows_progress
+from brimful.result import computed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from brimful.graph import Graph
+    from brimful.report.facts import Census
+    from brimful.report.html import Report
+    from brimful.result import Result
+
+#: Parameters of looks.
+_LOOK = texts(WorkOptions) | {
+    "source": "Id of the vertex where the path begins.",
+    "target": "Id of the vertex where it ends.",
+}
+
+#: A notebook draws the degrees of a graph of so many arcs, which takes a moment.
+_DRAWN_ARCS = 10_000_000
+
+
+class Looks:
+    """Looks at a `Graph` that run an algorithm."""
+
+    @shows_progress
+    @described(_LOOK, "vertex", "closed graph", "budget", "corrupt", "io")
+    def shortest_path(
+        self,
+        source: int | str,
+        target: int | str,
+        *,
+        weighted: bool = False,
+        **options: Unpack[WorkOptions],
+    ) -> list[Any] | None:
+        """Return a shortest path along edges, found by `bfs` or, with weights, by `sssp`.
+
+        Of several paths of as many edges it is the one whose vertices, from the target back, have
+        the smallest ids. With `weighted` a directed graph needs its reverse index, see
+        `in_neighbors`.
+
+        Args:
+            weighted: The length of a path is the sum of its weights in place of its edges.
+
+        Returns:
+            The vertices from `source` to `target`; None if no path leads there.
+
+        Raises:
+            UsageError: `weighted`, and the graph has no weights.
+            InputError: `weighted`, and a weight is negative.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> table = pa.table({"source": [1, 2, 1], "target": [2, 3, 3], "weight": [1.0, 1.0, 5.0]})
+        >>> with bf.Graph.from_arrow(table) as graph:
+        ...     graph.shortest_path(1, 3), graph.shortest_path(1, 3, weighted=True)
+        ...     graph.shortest_path(3, 1)
+        ([1, 3], [1, 2, 3])
+        """
+        resources = _resources(options, "shortest_path", "weighted")
+        return shortest_path(cast("Graph", self), source, target, weighted, resources)
+
+    @shows_progress
+    @described(texts(WorkOptions), "closed graph", "budget", "corrupt", "io")
+    def report(self, *, around: Iterable[int | str] = (), **options: Unpack[WorkOptions]) -> Report:
+        """Return a report with figures of the graph, which a notebook shows.
+
+        Properties, degree distribution, component sizes, the vertices of the highest degree, and
+        drawings of neighborhoods. Runs `degrees` and `connected_components`.
+
+        Args:
+            around: Vertices whose neighborhoods are drawn; none: the two of the highest degree.
+
+        Returns:
+            A `Report`; its `write` makes a file that needs no network.
+
+        Raises:
+            MissingPackageError: Matplotlib or Jinja is not installed: `brimful[report]`.
+            NotFoundError: The graph has no vertex of `around` (also a `KeyError`).
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> with bf.Graph.from_arrow(pa.table({"source": [0, 0], "target": [1, 2]})) as graph:
+        ...     "Degree distribution" in graph.report(around=[0]).html
+        True
+        """
+        resources = _resources(options, "report", "around")
+        from brimful.report import html as report_html
+
+        graph, drawn = cast("Graph", self), list(around)
+        report_html.check_packages()
+        for vertex in drawn:
+            # An unknown vertex is an error before the runs.
+            graph.degree(vertex)
+        return report_html.of_graph(graph, census_of(graph, resources), drawn)
+
+    @shows_progress
+    @described(texts(WorkOptions), "closed graph", "budget", "corrupt", "io")
+    def plot_degrees(self, ax: Axes | None = None, **options: Unpack[WorkOptions]) -> Axes:
+        """Draw how many vertices have each degree, both axes logarithmic.
+
+        Args:
+            ax: Axes to draw on; None: new ones of `matplotlib.pyplot`.
+
+        Returns:
+            The `matplotlib.axes.Axes`.
+
+        Raises:
+            MissingPackageError: Matplotlib is not installed: `brimful[report]`.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> from matplotlib.figure import Figure
+        >>> with bf.Graph.from_arrow(pa.table({"source": [0, 0], "target": [1, 2]})) as graph:
+        ...     graph.plot_degrees(Figure().subplots()).get_xlabel()
+        'degree'
+        """
+        from brimful.report import figures
+
+        drawn_on, resources = figures.axes(ax), _resources(options, "plot_degrees", "ax")
+        counts = _degree_counts(cast("Graph", self), resources)
+        return figures.plot_counts(drawn_on, counts, "degree", "vertices")
+
+
+def _resources(options: WorkOptions, caller: str, other: str) -> Resources:
+    return Resources(**picked(WorkOptions, checked(WorkOptions, options, caller, (other,))))
+
+
+def census_of(graph: Graph, resources: Resources) -> Census:
+    """Count the degrees and components of a graph."""
+    from brimful.report import facts
+
+    components = _run(graph, "connected_components", {}, resources)
+    return facts.Census(
+        _degree_counts(graph, resources),
+        facts.component_sizes(components, facts.limit_of(resources.on(graph))),
+        _degrees(graph, "out", resources).top(facts.TOP_ROWS),
+    )
+
+
+def small_figure(graph: Graph) -> str:
+    """Return a small figure of the degrees for a notebook; nothing for a graph of many edges."""
+    from brimful.report import figures
+
+    if graph.arcs > _DRAWN_ARCS:
+        return ""
+    counts = _degree_counts(graph, Resources())
+    return figures.small(
+        "Degree distribution",
+        lambda ax, colours: figures.plot_counts(ax, counts, "degree", "vertices", colours),
+    )
+
+
+def _degree_counts(graph: Graph, resources: Resources) -> dict[str, dict[int, int]]:
+    """Return how many vertices have each degree, by direction, the outgoing ones first."""
+    from brimful.report import facts
+
+    directions = ("out", "in") if graph.directed else ("out",)
+    return {
+        f"{direction}_degrees" if graph.directed else "degrees": facts.degree_counts(
+            _degrees(graph, direction, resources)
+        )
+        for direction in directions
+    }
+
+
+def _degrees(graph: Graph, direction: str, resources: Resources) -> Result:
+    return _run(graph, "degrees", {"direction": direction}, resources)
+
+
+def shortest_path(
+    graph: Graph, source: int | str, target: int | str, weighted: bool, resources: Resources
+) -> list[Any] | None:
+    """Return a shortest path between two vertices, as `Graph.shortest_path` does."""
+    begin, end = vertex_id(source), vertex_id(target)
+    for vertex in (begin, end):
+        # An unknown vertex is an error before the run.
+        graph.degree(vertex)
+    if weighted:
+        return _weighted_path(graph, begin, end, resources)
+    parents = _run(graph, "bfs", {"values": "parent"}, resources, source=[begin])
+    path: list[Any] = [end]
+    while path[-1] != begin:
+        parent = parents[path[-1]]
+        if parent is None:
+            return None
+        path.append(parent)
+    return path[::-1]
+
+
+def _weighted_path(
+    graph: Graph, begin: int | str, end: int | str, resources: Resources
+) -> list[Any] | None:
+    """Walk back over edges that a shortest path can take: their weight is the whole difference."""
+    distances = _run(graph, "sssp", {}, resources, source=[begin], weighted=True)
+    if distances[end] is None:
+        return None
+    followed: dict[Any, Any] = {end: None}
+    waiting = [end]
+    for vertex in waiting:
+        if vertex == begin:
+            break
+        distance: Any = distances[vertex]
+        for before, weight in zip(*graph.in_neighbors(vertex, weights=True), strict=True):
+            known: Any = None if before in followed else distances[before]
+            if known is not None and known + weight == distance:
+                followed[before] = vertex
+                waiting.append(before)
+    path: list[Any] = [begin]
+    while path[-1] != end:
+        path.append(followed[path[-1]])
+    return path
+
+
+def _run(
+    graph: Graph, algorithm: str, params: dict[str, object], resources: Resources, **options: Any
+) -> Result:
+    wanted = asked(algorithm, params, checked(AskedOptions, options))
+    return computed(graph.native, wanted, resources.on(graph))

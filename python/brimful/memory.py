@@ -1,0 +1,16 @@
+"""The memory of this process, now."""
+
+from __future__ import annotations
+
+import os
+import resource
+
+
+def resident_bytes() -> int:
+    """Return the resident memory of this process; its peak where the system does not tell."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * resource.getpagesize()
+    except OSError:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if os.uname().sysname == "Darwin" else peak * 1024

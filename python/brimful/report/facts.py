@@ -1,0 +1,185 @@
+"""Distributions of graphs and results, counted in batches.
+
+Invariant: rows and edges are in memory in batches only. What is kept grows with the number of
+distinct values; component sizes that would exceed the budget are None.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from brimful.io.output import native_batches
+
+if TYPE_CHECKING:
+    from brimful.io.ingest import Resources
+    from brimful.per_vertex import PerVertex
+
+#: Rows of a table of top vertices.
+TOP_ROWS = 15
+#: More distinct values than this are shown in ranges.
+_MOST_DISTINCT = 60
+#: Number of ranges.
+_RANGES = 40
+#: Values whose largest is so many times their smallest are shown on a logarithmic axis.
+_WIDE = 1000.0
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """How often values occur: bounds of ranges and the number of values in each.
+
+    Attributes:
+        edges: Bounds of the ranges, one more than `counts`; for single values the values.
+        counts: Number of values in each range.
+        single: `edges` are single values, as many as `counts`.
+        logarithmic: The ranges grow by a factor.
+        without: Number of vertices without a value, or whose value is not finite.
+    """
+
+    edges: list[float]
+    counts: list[int]
+    single: bool
+    logarithmic: bool
+    without: int
+
+
+@dataclass(frozen=True)
+class Census:
+    """What counting a graph found.
+
+    Attributes:
+        degrees: How many vertices have each degree, by direction; without one for an undirected
+            graph.
+        components: How many components have each size; None: more than the budget can count.
+        top: The vertices with the most outgoing edges, and their number.
+    """
+
+    degrees: dict[str, dict[int, int]]
+    components: dict[int, int] | None
+    top: list[tuple[Any, Any]]
+
+    def figures(self) -> dict[str, Any]:
+        """Return what `info --plots` shows: how many there are from each power of two on."""
+        found: dict[str, Any] = {name: in_powers(counts) for name, counts in self.degrees.items()}
+        if self.components is not None:
+            found["components"] = sum(self.components.values())
+            found["largest_component"] = max(self.components, default=0)
+            found["component_sizes"] = in_powers(self.components)
+        return found
+
+
+def in_powers(counts: Mapping[int, int]) -> dict[str, int]:
+    """Return how many values there are of 0, 1, 2 to 3, 4 to 7 and so on, by the least of each."""
+    found: Counter[int] = Counter()
+    for value, count in counts.items():
+        found[1 << value.bit_length() >> 1] += count
+    return {str(least): found[least] for least in sorted(found)}
+
+
+def degree_counts(result: PerVertex[Any]) -> dict[int, int]:
+    """Return how many vertices have each degree, ascending, from a result of `degrees`."""
+    import numpy as np
+
+    found: Counter[int] = Counter()
+    for batch in _batches(result):
+        degrees, counts = np.unique(batch.column(1).to_numpy(), return_counts=True)
+        found.update(dict(zip(degrees.tolist(), counts.tolist(), strict=True)))
+    return dict(sorted(found.items()))
+
+
+def component_sizes(result: PerVertex[Any], most_bytes: int) -> dict[int, int] | None:
+    """Return how many components have each size, ascending; None if counting takes too much."""
+    import pyarrow as pa
+
+    def counted(table: Any) -> Any:
+        return (
+            table.group_by("label").aggregate([("size", "sum")]).rename_columns(["label", "size"])
+        )
+
+    waiting: list[Any] = []
+    whole = None
+    for batch in _batches(result):
+        counts = batch.column(1).value_counts()
+        waiting.append(pa.table({"label": counts.field("values"), "size": counts.field("counts")}))
+        if sum(len(some) for some in waiting) > max(2 * len(whole or ()), 1 << 18):
+            whole = counted(pa.concat_tables([*([whole] if whole else []), *waiting]))
+            waiting = []
+            # The old table, the new one and the hash table that makes it.
+            if 4 * whole.nbytes > most_bytes:
+                return None
+    if whole is not None or waiting:
+        whole = counted(pa.concat_tables([*([whole] if whole else []), *waiting]))
+    sizes = Counter() if whole is None else Counter(whole.column("size").to_pylist())
+    return dict(sorted(sizes.items()))
+
+
+def distribution(result: PerVertex[Any]) -> Distribution | None:
+    """Return the distribution of the values; None if they are no numbers, or there are none.
+
+    Reads the rows twice.
+    """
+    import numpy as np
+
+    distinct: Counter[float] | None = Counter()
+    least, most, positive, without = np.inf, -np.inf, True, 0
+    for values, lacking in _numbers(result):
+        without += lacking
+        if len(values) == 0:
+            continue
+        least, most = min(least, values.min()), max(most, values.max())
+        positive = positive and bool(values.min() > 0)
+        if distinct is not None:
+            found, counts = np.unique(values, return_counts=True)
+            if len(found) > _MOST_DISTINCT:
+                distinct = None
+                continue
+            distinct.update(dict(zip(found.tolist(), counts.tolist(), strict=True)))
+            if len(distinct) > _MOST_DISTINCT:
+                distinct = None
+    if most < least:
+        return None
+    if distinct is not None:
+        ordered = sorted(distinct.items())
+        values_, counts_ = [one for one, _ in ordered], [count for _, count in ordered]
+        return Distribution(values_, counts_, True, False, without)
+    logarithmic = positive and most / least >= _WIDE
+    edges = (np.geomspace if logarithmic else np.linspace)(least, most, _RANGES + 1)
+    # Rounding may move the ends inwards.
+    edges[0], edges[-1] = least, most
+    totals = np.zeros(_RANGES, dtype=np.int64)
+    for values, _ in _numbers(result):
+        totals += np.histogram(values, edges)[0]
+    return Distribution(edges.tolist(), totals.tolist(), False, logarithmic, without)
+
+
+def _numbers(result: PerVertex[Any]) -> Iterator[tuple[Any, int]]:
+    """Yield the finite values of each batch, and how many others it has; none if no numbers."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.types as kinds
+
+    reader = pa.RecordBatchReader.from_stream(result)
+    kind = reader.schema.field(1).type
+    if not (kinds.is_integer(kind) or kinds.is_floating(kind)):
+        return
+    for batch in native_batches(reader):
+        values = pc.drop_null(batch.column(1)).to_numpy(zero_copy_only=False).astype(np.float64)
+        finite = values[np.isfinite(values)]
+        yield finite, batch.num_rows - len(finite)
+
+
+def _batches(result: PerVertex[Any]) -> Iterator[Any]:
+    import pyarrow as pa
+
+    return native_batches(pa.RecordBatchReader.from_stream(result))
+
+
+def limit_of(resources: Resources) -> int:
+    """Return the memory budget in bytes."""
+    from brimful import _native
+
+    return _native.auto_budget_bytes() if resources.budget is None else resources.budget

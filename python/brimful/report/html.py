@@ -1,0 +1,327 @@
+"""Reports: of a run, and of a graph, as HTML.
+
+Invariant: a report needs no network, and each figure that could not be made is missing for a reason
+that the report says, or because there is nothing to draw.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from brimful.io.output import check_output, new_file
+from brimful.options.described import EXPORT, described
+from brimful.report import facts, figures
+from brimful.report.neighborhood import neighborhood
+from brimful.sizes import format_bytes
+from brimful.tables.convert_out import require
+from brimful.tables.edge_table import ARROW_RESERVE_BYTES
+
+if TYPE_CHECKING:
+    from brimful.graph import Graph
+    from brimful.per_vertex import PerVertex
+
+#: What pyarrow, matplotlib and Jinja take beside brimful's own memory.
+REPORT_RESERVE_BYTES = ARROW_RESERVE_BYTES + (80 << 20)
+#: Neighborhoods that are drawn if none are named.
+_DRAWN = 2
+#: Figures of a run in the table of a report, by the fields of its figures.
+_FIGURES = {
+    "algorithm": "algorithm",
+    "variant": "variant",
+    "mode": "mode",
+    "vertices": "vertices",
+    "edges": "edges",
+    "supersteps": "supersteps",
+    "reason": "end",
+    "seconds": "seconds",
+    "index_seconds": "seconds for the index",
+    "threads": "threads",
+    "signals": "signals",
+    "edge_visits": "edge visits",
+    "bytes_read": "bytes read",
+    "bytes_written": "bytes written",
+    "peak_rss_bytes": "peak memory",
+    "budget_bytes": "budget",
+    "output": "result",
+}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a report."""
+
+    title: str
+    svg: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a report."""
+
+    title: str
+    rows: Sequence[tuple[str, ...]]
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a run left while it went.
+
+    Attributes:
+        command: The command that runs it again.
+        memory: Seconds since the start, and the memory of the process in bytes.
+        supersteps: The events of supersteps in the log.
+    """
+
+    command: str | None = None
+    memory: list[tuple[float, int]] = field(default_factory=list)
+    supersteps: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Report:
+    """A file of HTML that describes a graph or a run; a notebook shows it.
+
+    Attributes:
+        title: Title of the report.
+        html: The text, complete without network.
+
+    >>> import brimful as bf, pyarrow as pa
+    >>> with bf.Graph.from_arrow(pa.table({"source": [0], "target": [1]})) as graph:
+    ...     report = graph.report()
+    >>> report.title[:8], report.html[:15]
+    ('graph.br', '<!DOCTYPE html>')
+    """
+
+    title: str
+    html: str
+
+    @described(EXPORT, "io")
+    def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the report to a file, whole or not at all.
+
+        Raises:
+            UsageError: The file exists and `overwrite` is false.
+
+        >>> import brimful as bf, os, pyarrow as pa, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "report.html")
+        >>> with bf.Graph.from_arrow(pa.table({"source": [0], "target": [1]})) as graph:
+        ...     graph.report().write(path)
+        >>> os.path.getsize(path) > 10_000
+        True
+        """
+        name = os.fspath(path)
+        check_output(name, overwrite=overwrite)
+        with (
+            new_file(name, overwrite=overwrite) as partial,
+            open(partial, "w", encoding="utf-8") as file,
+        ):
+            file.write(self.html)
+
+    def _repr_html_(self) -> str:
+        """Return the report in a frame of its own, for notebooks."""
+        return (
+            '<iframe style="width: 100%; height: 40rem; border: 0" srcdoc="'
+            f'{html.escape(self.html)}"></iframe>'
+        )
+
+
+def check_packages() -> None:
+    """Refuse a report before the work that it describes.
+
+    Raises:
+        MissingPackageError: Matplotlib or Jinja is not installed.
+    """
+    for package in ("matplotlib", "jinja2"):
+        require(package, "a report")
+
+
+def of_graph(
+    graph: Graph, census: facts.Census, around: Sequence[int | str], command: str | None = None
+) -> Report:
+    """Return the report of a graph: its figures, distributions, and chosen neighborhoods."""
+    info = graph.info()
+    rows = [
+        (name.replace("_", " "), _text(name, value))
+        for name, value in info.items()
+        if value is None or isinstance(value, (bool, int, float, str))
+    ]
+    drawn = [
+        _figure(
+            "Degree distribution",
+            lambda ax, colours: figures.plot_counts(
+                ax, census.degrees, "degree", "vertices", colours
+            ),
+        )
+    ]
+    sizes = census.components
+    if sizes is None:
+        rows.append(("components", "more than the budget can count"))
+    else:
+        rows.append(("components", f"{sum(sizes.values()):,}"))
+        rows.append(("largest component", f"{max(sizes, default=0):,}"))
+        drawn.append(
+            _figure(
+                "Component sizes",
+                lambda ax, colours: figures.plot_counts(
+                    ax, {"components": sizes}, "vertices of a component", "components", colours
+                ),
+            )
+        )
+    tables = [Table("The graph", rows), _top_table("out-degree", census.top)]
+    drawn += _neighborhoods(graph, around or [vertex for vertex, _ in census.top[:_DRAWN]])
+    return _page(os.path.basename(graph.path.rstrip("/")), tables, drawn, command)
+
+
+def of_result(
+    result: PerVertex[Any],
+    *,
+    stats: Mapping[str, Any] | None = None,
+    recorded: Recorded | None = None,
+    graph: Graph | None = None,
+    around: Sequence[int | str] = (),
+) -> Report:
+    """Return the report of a result: figures of the run, its values, and chosen neighborhoods."""
+    check_packages()
+    known = recorded or Recorded()
+    found = result.stats if stats is None else stats
+    rows = [
+        (name, _text(key, found[key]))
+        for key, name in _FIGURES.items()
+        if found.get(key) is not None
+    ]
+    top = result.top(facts.TOP_ROWS)
+    tables = [Table("The run", rows), _top_table(result.column, top)]
+    drawn = _run_figures(found, known)
+    values = facts.distribution(result)
+    if values is not None:
+        drawn.append(
+            _figure(
+                f"Distribution of {result.column}",
+                lambda ax, colours: figures.plot_distribution(ax, values, result.column, colours),
+                f"{values.without:,} vertices have no value." if values.without else "",
+            )
+        )
+    if graph is not None:
+        drawn += _neighborhoods(graph, around or [vertex for vertex, _ in top[:_DRAWN]])
+    title = f"{found.get('algorithm') or result.column} of {len(result):,} vertices"
+    return _page(title, tables, drawn, known.command)
+
+
+def _run_figures(found: Mapping[str, Any], known: Recorded) -> list[Figure]:
+    """Return the figures of the run itself."""
+    drawn = []
+    if known.memory:
+        drawn.append(
+            _figure(
+                "Memory of the process",
+                lambda ax, colours: figures.plot_memory(
+                    ax,
+                    known.memory,
+                    found.get("budget_bytes"),
+                    found.get("peak_rss_bytes"),
+                    colours,
+                ),
+            )
+        )
+    steps = known.supersteps
+    seconds = [step["seconds"] for step in steps] or list(found.get("superstep_seconds") or ())
+    if seconds:
+        drawn.append(_series("Seconds per superstep", {"seconds": seconds}, "seconds"))
+    if steps:
+        mebibytes = {
+            name: [step[f"bytes_{name}"] / 2**20 for step in steps] for name in ("read", "written")
+        }
+        drawn.append(_series("Bytes per superstep", mebibytes, "MiB"))
+        frontier = {name: [float(step[name]) for step in steps] for name in ("signals", "edges")}
+        drawn.append(
+            _series(
+                "Frontier: signals, and edges visited",
+                frontier,
+                "number",
+                "A superstep visits the edges of the vertices that signal, or all edges.",
+            )
+        )
+    phases = {name: seconds for name, seconds in (found.get("phases") or {}).items() if seconds > 0}
+    if found.get("index_seconds"):
+        phases["index"] = found["index_seconds"]
+    if phases:
+        drawn.append(
+            _figure(
+                "Where the time went",
+                lambda ax, colours: figures.plot_bars(ax, phases, "seconds", colours),
+            )
+        )
+    return drawn
+
+
+def _neighborhoods(graph: Graph, around: Iterable[int | str]) -> list[Figure]:
+    drawn = []
+    for vertex in around:
+        ring, links, note = neighborhood(graph, vertex)
+        drawn.append(
+            _figure(
+                f"Neighborhood of {vertex}",
+                lambda ax, colours, vertex=vertex, ring=ring, links=links: (
+                    figures.plot_neighborhood(ax, vertex, ring, links, colours)
+                ),
+                note,
+            )
+        )
+    return drawn
+
+
+def _figure(title: str, draw: Any, note: str = "") -> Figure:
+    return Figure(title, figures.svg(html.escape(title, quote=True), draw), note)
+
+
+def _series(title: str, series: Mapping[str, Sequence[float]], unit: str, note: str = "") -> Figure:
+    return _figure(
+        title,
+        lambda ax, colours: figures.plot_series(ax, series, "superstep", unit, colours),
+        note,
+    )
+
+
+def _top_table(column: str, top: Iterable[tuple[Any, Any]]) -> Table:
+    rows = [
+        (str(vertex), f"{value:,.6g}" if isinstance(value, float) else str(value))
+        for vertex, value in top
+    ]
+    return Table("Top vertices", rows, ("vertex", column))
+
+
+def _text(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) and "bytes" in name.split("_"):
+        return format_bytes(value)
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else "none" if value is None else str(value)
+
+
+def _page(
+    title: str, tables: Sequence[Table], drawn: Sequence[Figure], command: str | None
+) -> Report:
+    from brimful import __version__
+
+    jinja = require("jinja2", "a report")
+    environment = jinja.Environment(
+        loader=jinja.PackageLoader("brimful.report", ""), autoescape=True, trim_blocks=True
+    )
+    text = environment.get_template("report.html.jinja").render(
+        title=title,
+        command=command,
+        tables=[table for table in tables if table.rows],
+        figures=drawn,
+        version=__version__,
+        made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+    )
+    return Report(title, text)

@@ -1,0 +1,181 @@
+"""A result that was written to a file, read back in batches."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from brimful.errors import NotFoundError
+from brimful.io.output import write_table
+from brimful.options.described import EXPORT, described
+from brimful.per_vertex import PerVertex, vertex_id
+from brimful.tables.result_rows import batches_of, open_rows
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+class SavedResult(PerVertex[Any]):
+    """A result in a file, as `Result.write` and `brimful run -o` make it, or in a folder of files.
+
+    A mapping from vertices to values like `Result`; rows are read from the file in batches. A CSV
+    file is read once for the types of its columns. Columns after the first two, as `join` adds
+    them, are in `to_arrow` and its like. Of `stats` there is only `output`, the path.
+
+    >>> import brimful as bf, os, pyarrow as pa, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "degrees.parquet")
+    >>> with bf.Graph.from_arrow(pa.table({"source": [0, 0], "target": [1, 2]})) as graph:
+    ...     bf.degrees(graph).write(path)
+    >>> saved = bf.SavedResult(path)
+    >>> saved.top(1), saved[2], len(saved), saved.column, saved.stats["output"] == path
+    ([(0, 2)], 0, 3, 'degree', True)
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Open a result.
+
+        Args:
+            path: A .parquet, .csv or .arrow file, or a folder of files of one of these formats.
+
+        Raises:
+            NotFoundError: There is nothing at `path`.
+            InputError: The file holds no result, or cannot be read.
+            UsageError: The suffix is unknown.
+        """
+        self._path = os.fspath(path)
+        self._rows = open_rows(self._path)
+
+    @property
+    def column(self) -> str:
+        """Name of the value column: the second one."""
+        return str(self._rows.schema.names[1])
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """The path of the file, as `output`."""
+        return {"output": self._path}
+
+    @described({}, "io")
+    def top(self, n: int = 10) -> list[tuple[Any, Any]]:
+        """Return the largest values; vertices without a value are left out.
+
+        Args:
+            n: Number of rows.
+
+        Returns:
+            Pairs `(vertex, value)`, largest first, ties by vertex id.
+
+        Raises:
+            InputError: The file cannot be read.
+
+        >>> import brimful as bf, os, pyarrow as pa, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "degrees.csv")
+        >>> with bf.Graph.from_arrow(pa.table({"source": [0, 0], "target": [1, 2]})) as graph:
+        ...     bf.degrees(graph).write(path)
+        >>> bf.SavedResult(path).top(2)
+        [(0, 2), (1, 0)]
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        count, kept = max(0, operator.index(n)), None
+        for batch in self._scan():
+            values = batch.column(1)
+            wanted = pc.is_valid(values)
+            if kept is not None and kept.num_rows == count:
+                # Ties with the last one kept come later, and so have larger ids.
+                wanted = pc.greater(values, kept.column(1)[-1]) if count else pc.is_null(wanted)
+            found = pa.Table.from_batches([batch.filter(wanted)])
+            kept = found if kept is None else pa.concat_tables([kept, found])
+            kept = kept.sort_by([(self.column, "descending")]).slice(0, count)
+        if kept is None:
+            return []
+        return list(zip(*(column.to_pylist() for column in kept.columns), strict=True))
+
+    @described({}, "io")
+    def to_arrow(self) -> pyarrow.Table:
+        """Return all columns as a `pyarrow.Table`, a copy in memory.
+
+        Returns:
+            The columns of the file.
+
+        Raises:
+            InputError: The file cannot be read.
+
+        >>> import brimful as bf, os, pyarrow as pa, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "degrees.arrow")
+        >>> with bf.Graph.from_arrow(pa.table({"source": [0], "target": [1]})) as graph:
+        ...     bf.degrees(graph).write(path)
+        >>> bf.SavedResult(path).to_arrow().to_pydict()
+        {'vertex': [0, 1], 'degree': [1, 0]}
+        """
+        import pyarrow as pa
+
+        return pa.Table.from_batches(batches_of(self._rows, self._path), self._rows.schema)
+
+    @described(EXPORT, "io")
+    def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write all columns to another file, whole or not at all.
+
+        Args:
+            path: File to write: .parquet, .csv or .arrow.
+
+        Raises:
+            UsageError: The suffix is unknown, or the file exists and `overwrite` is false.
+
+        >>> import brimful as bf, os, pathlib, pyarrow as pa, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> with bf.Graph.from_arrow(pa.table({"source": [0], "target": [1]})) as graph:
+        ...     bf.degrees(graph).write(os.path.join(folder, "degrees.parquet"))
+        >>> saved = bf.SavedResult(os.path.join(folder, "degrees.parquet"))
+        >>> saved.write(os.path.join(folder, "degrees.csv"))
+        >>> pathlib.Path(folder, "degrees.csv").read_text().split()
+        ['vertex,degree', '0,1', '1,0']
+        """
+        write_table(self._reader, os.fspath(path), overwrite=overwrite)
+
+    def __getitem__(self, vertex: int | str) -> Any:
+        """Return the value of a vertex.
+
+        Raises:
+            NotFoundError: The file has no such vertex (also a `KeyError`).
+        """
+        import pyarrow as pa
+        import pyarrow.dataset as ds
+
+        number = vertex_id(vertex)
+        try:
+            wanted = pa.scalar(number, self._rows.schema.field(0).type)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+            wanted = None
+        if wanted is not None:
+            for batch in self._scan(filter=ds.field("vertex") == wanted):
+                for value in batch.column(1):
+                    return value.as_py()
+        raise NotFoundError(f"{self._path} has no vertex {number}")
+
+    def __len__(self) -> int:
+        """Return the number of vertices."""
+        return int(self._rows.count_rows())
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the Arrow stream capsule of all columns; may be called any number of times."""
+        return self._reader().__arrow_c_stream__(requested_schema)
+
+    def _reader(self) -> pyarrow.RecordBatchReader:
+        import pyarrow as pa
+
+        batches = batches_of(self._rows, self._path)
+        return pa.RecordBatchReader.from_batches(self._rows.schema, batches)
+
+    def _scan(self, **scan: Any) -> Iterator[Any]:
+        return batches_of(self._rows, self._path, columns=["vertex", self.column], **scan)
+
+    def _batches(self) -> Iterator[tuple[Sequence[Any], Sequence[Any]]]:
+        for batch in self._scan():
+            yield batch.column(0).to_pylist(), batch.column(1).to_pylist()
+
+    def _headline(self) -> str:
+        return f"brimful.SavedResult {self._path}: {len(self):,} vertices"

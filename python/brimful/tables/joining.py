@@ -1,0 +1,286 @@
+"""The rows of a result beside the columns of another table, joined by DuckDB on disk where needed.
+
+Invariant: every vertex of the result is in the outcome once, in its order; rows of the table
+without a vertex are counted. DuckDB has a memory limit, and spills to a folder that goes with the
+join.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from brimful.errors import BudgetError, InputError, NotFoundError, StoreIoError, UsageError
+from brimful.io.output import write_table
+from brimful.memory import resident_bytes
+from brimful.tables.convert_out import require
+from brimful.tables.edge_table import ARROW_RESERVE_BYTES
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from brimful.io.ingest import Resources
+
+#: What DuckDB itself takes, loaded, beside the memory that it manages.
+_LOADED_BYTES = 96 << 20
+#: The share of the rest that it manages: pages that it decodes and rows on their way are beside.
+_MANAGED = 0.75
+#: The least memory in which DuckDB joins and sorts.
+_LEAST_BYTES = 96 << 20
+#: What a thread of DuckDB holds while it joins and sorts.
+_THREAD_BYTES = 64 << 20
+#: What a run leaves free for a join that follows.
+JOIN_RESERVE_BYTES = ARROW_RESERVE_BYTES + _LOADED_BYTES + int(_LEAST_BYTES / _MANAGED)
+#: Rows of a batch of the outcome: few, as they may be long.
+_BATCH_ROWS = 8192
+#: Functions of DuckDB that read a file, by suffix.
+_READERS = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv"}
+_MATCHED = "brimful matched"
+
+
+@dataclass
+class JoinTally:
+    """What a join found: vertices without a row in the table, and rows without a vertex."""
+
+    vertices_without_row: int = 0
+    rows_without_vertex: int = 0
+
+    def sentences(self, table: str) -> list[str]:
+        """Return the sentence about rows that were left out."""
+        rows = self.rows_without_vertex
+        if not rows:
+            return []
+        are = "row is" if rows == 1 else "rows are"
+        return [f"{rows:,} {are} left out of {table}, as the result has no such vertex"]
+
+
+class Join:
+    """A table whose columns are joined to results."""
+
+    def __init__(self, table: object, on: str) -> None:
+        """Take a table: the path of a file, or any object with `__arrow_c_stream__`.
+
+        Raises:
+            MissingPackageError: DuckDB is not installed.
+            UsageError: `table` is no table, or of an unknown format.
+            NotFoundError: There is no such file.
+        """
+        self._duckdb = require("duckdb", "a join")
+        self._table, self._on = table, on
+        self.name = "the table"
+        if isinstance(table, (str, os.PathLike)):
+            self.name = os.fspath(table)
+            if not os.path.isfile(self.name):
+                raise NotFoundError(f"there is no table at {self.name}; check the path")
+            suffix = os.path.splitext(self.name.lower())[1]
+            if suffix not in (*_READERS, ".arrow"):
+                raise UsageError(
+                    f"a table to join is .parquet, .csv, .tsv or .arrow, and {self.name} ends in "
+                    "none of them"
+                )
+        elif not hasattr(table, "__arrow_c_stream__"):
+            raise UsageError(
+                "the table to join must be a path or have __arrow_c_stream__, not "
+                f"{type(table).__name__}"
+            )
+
+    def check(self, column: str | None, *, texts: bool) -> None:
+        """Refuse a table that cannot be joined to a result with this value column.
+
+        `column` None: not known yet. `texts`: vertices are strings.
+
+        Raises:
+            UsageError: The table lacks the column of ids, which is of another type than vertices,
+                or has a column of the result.
+            InputError: The table cannot be read.
+        """
+        with self._connected(_LEAST_BYTES, 1) as connection:
+            self._check(connection, column, texts)
+
+    @contextlib.contextmanager
+    def reader(
+        self, result: Any, resources: Resources, tally: JoinTally
+    ) -> Iterator[pyarrow.RecordBatchReader]:
+        """Give the joined rows as a reader of batches; `result` is an Arrow stream.
+
+        `tally` is complete when the rows are read.
+
+        Raises:
+            UsageError, InputError: As `check`; or an id occurs twice, when its rows are read.
+            BudgetError: The budget is too small.
+            StoreIoError: The disk is full.
+        """
+        import pyarrow as pa
+
+        memory = _memory_left(resources)
+        if memory < _LEAST_BYTES:
+            lacking = int((_LEAST_BYTES - memory) / _MANAGED)
+            raise BudgetError(
+                "the memory budget is too small for a join; give "
+                f"{-(-lacking // (1 << 20))}M more, or join the result afterwards",
+                lacking,
+            )
+        rows = pa.RecordBatchReader.from_stream(result)
+        vertex, column = rows.schema.names[:2]
+        with self._connected(memory, resources.threads) as connection:
+            self._check(connection, column, pa.types.is_string(rows.schema.field(0).type))
+            connection.register("result", rows)
+            query = (
+                f"SELECT result.*, added.* EXCLUDE ({_name(self._on)}), "
+                f"added.{_name(self._on)} IS NOT NULL AS {_name(_MATCHED)} FROM result "
+                f"FULL JOIN added ON result.{_name(vertex)} = added.{_name(self._on)} "
+                f"ORDER BY result.{_name(vertex)} NULLS LAST"
+            )
+            with self._errors():
+                relation = connection.sql(query)
+                joined = relation.to_arrow_reader(_BATCH_ROWS)
+            schema = pa.schema(list(joined.schema)[:-1])
+            batches = self._batches(joined, tally)
+            try:
+                yield pa.RecordBatchReader.from_batches(schema, batches)
+            finally:
+                # A relation that outlives the connection would be reported as leaked.
+                batches.close()
+                del relation, joined
+
+    def _batches(self, joined: Any, tally: JoinTally) -> Generator[Any, None, None]:
+        import pyarrow.compute as pc
+
+        last = None
+        with self._errors():
+            for batch in joined:
+                known = batch.column(0).is_valid()
+                matched = batch.column(batch.num_columns - 1)
+                count = pc.sum(known).as_py() or 0
+                tally.rows_without_vertex += batch.num_rows - count
+                rows = batch.slice(0, count)
+                tally.vertices_without_row += count - (pc.sum(matched[:count]).as_py() or 0)
+                ids = rows.column(0)
+                same = pc.index(pc.equal(ids[1:], ids[:-1]), True).as_py() if count else -1
+                if count and ids[0] == last:
+                    same = 0
+                if same >= 0:
+                    raise InputError(
+                        f"the column {self._on} of {self.name} has {ids[same].as_py()} more than "
+                        "once; join a table with one row for each vertex"
+                    )
+                last = ids[count - 1] if count else last
+                if count:
+                    yield rows.select(list(range(batch.num_columns - 1)))
+
+    @contextlib.contextmanager
+    def _connected(self, memory: int, threads: int | None) -> Iterator[Any]:
+        """Give a connection with a memory limit and the table as the view `added`."""
+        from brimful import _native
+
+        with contextlib.ExitStack() as stack:
+            folder = _native.TemporaryFolder(tempfile.gettempdir(), ".brimful-join-")
+            stack.callback(folder.close)
+            most = max(memory // _THREAD_BYTES, 1)
+            settings = {
+                "memory_limit": f"{memory}B",
+                "temp_directory": folder.path,
+                "threads": str(min(threads or os.cpu_count() or 1, most)),
+                # The outcome is sorted.
+                "preserve_insertion_order": "false",
+            }
+            connection = self._duckdb.connect(config=settings)
+            stack.callback(connection.close)
+            # It would print one on standard output.
+            connection.execute("SET enable_progress_bar = false")
+            with self._errors():
+                if not isinstance(self._table, (str, os.PathLike)):
+                    import pyarrow as pa
+
+                    # DuckDB would refuse a relation of another connection.
+                    connection.register("added", pa.RecordBatchReader.from_stream(self._table))
+                else:
+                    suffix = os.path.splitext(self.name.lower())[1]
+                    if suffix == ".arrow":
+                        import pyarrow.dataset as ds
+
+                        connection.register("added", ds.dataset(self.name, format="ipc"))
+                    else:
+                        # All rows of a CSV file say of which types its columns are.
+                        more = ", sample_size=-1" if suffix != ".parquet" else ""
+                        path = self.name.replace("'", "''")
+                        connection.execute(
+                            f"CREATE VIEW added AS FROM {_READERS[suffix]}('{path}'{more})"
+                        )
+            yield connection
+
+    def _check(self, connection: Any, column: str | None, texts: bool) -> None:
+        with self._errors():
+            described = connection.execute("DESCRIBE added").fetchall()
+        kinds = {str(name): str(kind) for name, kind, *_ in described}
+        if self._on not in kinds:
+            raise UsageError(
+                f"{self.name} has no column {self._on} (found: {', '.join(kinds)}); name the "
+                "column of vertex ids with --on"
+            )
+        kind = kinds[self._on]
+        if (kind == "VARCHAR") != texts or not (texts or "INT" in kind):
+            expected = "strings" if texts else "integers"
+            raise UsageError(
+                f"the vertices of the result are {expected}, and the column {self._on} of "
+                f"{self.name} is {kind}; convert the column"
+            )
+        own = {"vertex", (column or "vertex").lower()}
+        for name in kinds:
+            if name != self._on and name.lower() in own:
+                raise UsageError(
+                    f"both the result and {self.name} have a column {name}; rename that of the "
+                    "table"
+                )
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Turn the errors of DuckDB and of Arrow into brimful's."""
+        import pyarrow as pa
+
+        try:
+            yield
+        except (self._duckdb.Error, pa.ArrowException) as error:
+            text = " ".join(str(error).split())
+            if "No space left" in text:
+                raise StoreIoError(f"a join needs more disk than there is: {text}") from None
+            if isinstance(error, self._duckdb.OutOfMemoryException) or "Out of Memory" in text:
+                raise BudgetError(
+                    f"the memory budget is too small to join {self.name}; give a larger one"
+                ) from None
+            raise InputError(f"{self.name} cannot be joined: {text}") from None
+
+
+def write_joined(
+    result: Any, path: str, join: Join, resources: Resources, *, overwrite: bool
+) -> JoinTally:
+    """Write a result with the columns of a table to a .parquet, .csv or .arrow file.
+
+    Raises:
+        UsageError, InputError, BudgetError, StoreIoError: As `Join.reader` and `write_table`.
+    """
+    tally = JoinTally()
+    with join.reader(result, resources, tally) as reader:
+        write_table(lambda: reader, path, overwrite=overwrite)
+    return tally
+
+
+def _memory_left(resources: Resources) -> int:
+    """Return what DuckDB may take beside itself."""
+    from brimful import _native
+
+    limit = resources.budget
+    if limit is None:
+        limit = _native.auto_budget_bytes()
+    if resources.process_budget:
+        limit -= resident_bytes() + _LOADED_BYTES
+    return int(limit * _MANAGED)
+
+
+def _name(column: str) -> str:
+    """Return the name of a column as an identifier of SQL."""
+    return '"' + column.replace('"', '""') + '"'

@@ -1,0 +1,334 @@
+"""Quick looks: `top`, `compare`, `neighbors` and `path`, and the same in Python."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import scipy.stats
+
+import brimful as bf
+from brimful.cli.compare_verb import DIFFERENT
+from command import DONE, INPUT, USAGE, brimful, refuse, succeed, write_edges
+
+FORMATS = ("parquet", "csv", "arrow")
+
+
+def written(path: Path, ids: Any, values: Any, name: str = "value") -> Path:
+    """Write a result file from columns."""
+    table = pa.table({"vertex": ids, name: values})
+    if path.suffix == ".parquet":
+        pq.write_table(table, path, row_group_size=100)
+    else:
+        rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+        lines = [f"{one},{'' if other is None else other}\n" for one, other in rows]
+        path.write_text(f"vertex,{name}\n" + "".join(lines))
+    return path
+
+
+# Saved results.
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_a_saved_result_is_the_result(rmat: Path, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"levels.{suffix}"
+    with bf.Graph.open(rmat) as graph:
+        result = bf.bfs(graph, 0)
+        result.write(path)
+    saved = bf.SavedResult(path)
+    assert (saved.column, len(saved)) == ("distance", len(result))
+    assert dict(saved) == dict(result) and saved[0] == 0
+    # Of a CSV file alone nothing is known of nulls.
+    expected = result.to_arrow()
+    assert saved.to_arrow().cast(expected.schema).equals(expected)
+    assert pa.table(saved).cast(expected.schema).equals(expected)
+    for n in (0, 1, 7, 20_000):
+        assert saved.top(n) == result.top(n)
+    with pytest.raises(bf.NotFoundError, match=r"has no vertex -1"):
+        saved[-1]
+    assert "nobody" not in saved and -1 not in saved and saved.get(2**64 - 1) is None
+    copy = tmp_path / "copy.parquet"
+    saved.write(copy)
+    assert bf.SavedResult(copy).to_arrow().cast(expected.schema).equals(expected)
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        ["1", "10", "2"],
+        ["007", "8"],
+        ["+1", "2"],
+        [*(str(n) for n in range(100_000)), "x"],
+        ["", "NA", "null"],
+    ],
+)
+def test_strings_that_look_like_numbers_stay_strings(tmp_path: Path, ids: list[str]) -> None:
+    ordered = sorted(ids)
+    with bf.Graph.from_arrow(pa.table({"source": ordered, "target": ordered}), ids="string") as g:
+        bf.degrees(g).write(tmp_path / "r.csv")
+    assert list(bf.SavedResult(tmp_path / "r.csv")) == ordered
+
+
+@pytest.mark.parametrize(
+    ("ids", "values"),
+    [
+        ([-5, 3, 2**62], [1, None, 2**62 + 1]),
+        ([3, 2**64 - 1], [1.5, None]),
+        ([1, 2, 3], [1, 2, 2.5]),
+        ([1, 2], ["a", "b"]),
+    ],
+)
+def test_types_of_a_csv_file_are_those_of_all_rows(
+    tmp_path: Path, ids: list[int], values: list[Any]
+) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text(
+        "vertex,value\n"
+        + "".join(
+            f"{one},{'' if other is None else other}\n"
+            for one, other in zip(ids, values, strict=True)
+        )
+    )
+    assert dict(bf.SavedResult(path)) == dict(zip(ids, values, strict=True))
+
+
+def test_a_folder_of_files_is_one_result(tmp_path: Path) -> None:
+    folder = tmp_path / "ranks"
+    folder.mkdir()
+    written(folder / "part-1.parquet", [3, 4], [1, 9])
+    written(folder / "part-0.parquet", [1, 2], [5, None])
+    (folder / "_SUCCESS").touch()
+    saved = bf.SavedResult(folder)
+    assert dict(saved) == {1: 5, 2: None, 3: 1, 4: 9} and saved.top(2) == [(4, 9), (1, 5)]
+    written(folder / "part-2.csv", [5], [1])
+    assert "expected files that all end in one of" in refuse(INPUT, "top", folder)
+
+
+def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
+    assert "there is no result at" in refuse(INPUT, "top", tmp_path / "missing.csv")
+    assert "ends in none of them" in refuse(USAGE, "top", write_edges(tmp_path / "e.txt", []))
+    (tmp_path / "other.csv").write_text("id,value\n1,2\n")
+    assert "expected the column vertex" in refuse(INPUT, "top", tmp_path / "other.csv")
+    (tmp_path / "cut.parquet").write_bytes(b"PAR1")
+    assert "cut.parquet" in refuse(INPUT, "top", tmp_path / "cut.parquet")
+    (tmp_path / "ragged.csv").write_text("vertex,value\n1,2\n3\n")
+    assert "line 3" in refuse(INPUT, "top", tmp_path / "ragged.csv")
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_top_prints_what_run_prints(rmat: Path, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"ranks.{suffix}"
+    ran = succeed("run", "pagerank", rmat, "--top", 12, "-o", path, "--quiet")
+    assert succeed("top", path, "-n", 12).out == ran.out
+    figures = succeed("top", path, "--json").figures
+    assert figures["column"] == "pagerank"
+    assert [f"{vertex}\t{value}" for vertex, value in figures["rows"]] == ran.out.split("\n")[1:11]
+
+
+# Comparisons.
+
+
+def correlated(one: list[Any], other: list[Any]) -> float:
+    return float(scipy.stats.spearmanr(one, other).statistic)
+
+
+def test_a_comparison_agrees_with_numpy_and_scipy(tmp_path: Path) -> None:
+    random = np.random.default_rng(26)
+    count = 200_000
+    ids = np.sort(random.choice(2**40, count, replace=False))
+    first = np.round(random.random(count), 3)
+    second = np.where(random.random(count) < 0.01, first + 0.5, first * (1 + 1e-12))
+    # Each lacks some vertices of the other, also at both ends.
+    here, there = ids % 7 != 0, ids % 11 != 0
+    here[0], there[-1] = False, False
+    one = written(tmp_path / "1.parquet", ids[here], first[here])
+    other = written(tmp_path / "2.csv", ids[there], second[there])
+    found = bf.compare(one, other, top=5)
+    both = here & there
+    gaps = np.abs(first - second)[both]
+    assert found.vertices == both.sum()
+    assert (found.only_first, found.only_second) == ((here & ~there).sum(), (there & ~here).sum())
+    assert found.differing == (gaps > 0.4).sum() and found.tolerance == 1e-9
+    assert found.largest_difference == gaps.max() and not found.equal
+    assert found.rank_correlation == pytest.approx(correlated(first[both], second[both]))
+    sizes = [abs(a - b) for _, a, b in found.differences]
+    assert sizes == sorted(gaps, reverse=True)[:5]
+    known = dict(zip(ids.tolist(), zip(first.tolist(), second.tolist(), strict=True), strict=True))
+    assert all(known[vertex] == (a, b) for vertex, a, b in found.differences)
+    back = bf.compare(other, one, top=0)
+    assert (back.vertices, back.differing, back.differences) == (both.sum(), found.differing, [])
+
+
+def test_integers_are_compared_exactly_and_floats_within_a_tolerance(tmp_path: Path) -> None:
+    one = written(tmp_path / "1.csv", [1, 2, 3], [2**60, 5, 7])
+    other = written(tmp_path / "2.parquet", [1, 2, 3], [2**60 + 1, 5, 7])
+    found = bf.compare(one, other)
+    assert (found.differing, found.tolerance) == (1, 0.0)
+    assert found.differences == [(1, 2**60, 2**60 + 1)]
+    assert bf.compare(one, other, tolerance=1e-9).equal
+    near = pa.table({"vertex": [1], "x": [1.0]}), pa.table({"vertex": [1], "x": [1 + 1e-8]})
+    assert not bf.compare(*near).equal and bf.compare(*near, tolerance=1e-7).equal
+
+
+def test_missing_values_nan_and_infinity() -> None:
+    ids = list(range(6))
+    nan, inf = float("nan"), float("inf")
+    one = pa.table({"vertex": ids, "x": [None, None, nan, inf, inf, 1.0]})
+    other = pa.table({"vertex": ids, "x": [None, 1.0, nan, inf, -inf, nan]})
+    found = bf.compare(one, other)
+    assert found.differing == 3
+    assert [vertex for vertex, _, _ in found.differences] == [1, 4, 5]
+    assert found.differences[0] == (1, None, 1.0)
+    assert bf.compare(one, one).equal and bf.compare(other, other).equal
+
+
+def test_texts_are_equal_or_not() -> None:
+    one = pa.table({"vertex": ["a", "b", "é"], "component": ["a", "a", "é"]})
+    other = pa.table({"vertex": ["a", "c", "é"], "component": ["a", "a", "a"]})
+    found = bf.compare(one, other)
+    assert (found.vertices, found.only_first, found.only_second) == (2, 1, 1)
+    assert found.differences == [("é", "é", "a")]
+    assert found.largest_difference is None and found.rank_correlation is None
+
+
+def test_ids_beyond_signed_integers() -> None:
+    one = pa.table({"vertex": pa.array([1, 2**63, 2**64 - 1], pa.uint64()), "x": [1, 2, 3]})
+    other = pa.table({"vertex": pa.array([1, 2], pa.int64()), "x": [1, 2]})
+    found = bf.compare(one, other)
+    assert (found.vertices, found.only_first, found.only_second) == (1, 2, 1)
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    ids, texts = pa.table({"vertex": [1], "x": [1]}), pa.table({"vertex": ["a"], "x": [1]})
+    with pytest.raises(bf.UsageError, match="integers and those of the other are strings"):
+        bf.compare(ids, texts)
+    with pytest.raises(bf.UsageError, match="one column has numbers"):
+        bf.compare(ids, pa.table({"vertex": [1], "x": ["a"]}))
+    with pytest.raises(bf.UsageError, match="tolerance must be at least 0"):
+        bf.compare(ids, ids, tolerance=-1.0)
+    with pytest.raises(bf.UsageError, match="must be a result, a path or a table"):
+        bf.compare(ids, 5)
+    for wrong in ([2, 1], [1, 1], [1, None]):
+        with pytest.raises(bf.InputError, match="each vertex once, in ascending order"):
+            bf.compare(pa.table({"vertex": wrong, "x": [1, 2]}), ids)
+    with pytest.raises(bf.InputError, match="must begin with the columns vertex"):
+        bf.compare(pa.table({"x": [1], "vertex": [1]}), ids)
+
+
+def test_ranks_that_do_not_fit_the_budget_are_left_out() -> None:
+    count = 300_000
+    one = pa.table({"vertex": range(count), "x": np.arange(count)})
+    assert bf.compare(one, one, budget="100M").rank_correlation == 1.0
+    few = bf.compare(one, one, budget="10M")
+    assert few.rank_correlation is None and few.equal and few.vertices == count
+
+
+def test_the_exit_code_says_whether_results_differ(rmat: Path, tmp_path: Path) -> None:
+    paths = [tmp_path / "power.parquet", tmp_path / "delta.csv", tmp_path / "loose.arrow"]
+    for path, more in zip(paths, ([], ["--method", "delta"], ["--tolerance", 0.1]), strict=True):
+        succeed("run", "pagerank", rmat, *more, "-o", path, "--quiet")
+    same = brimful("compare", paths[0], paths[0])
+    assert same.code == DONE and "are equal" in same.out and "rank correlation 1" in same.out
+    differing = brimful("compare", paths[0], paths[2], "-n", 2)
+    assert (differing.code, differing.err) == (DIFFERENT, "")
+    lines = differing.out.strip().split("\n")
+    assert lines[0].endswith("differ") and lines[-3].startswith("vertex\tpagerank (first)\t")
+    assert brimful("compare", *paths[:2], "--tolerance", 0.01, "--quiet").code == DONE
+    told = brimful("compare", paths[0], paths[2], "--json", "-n", 1)
+    figures = told.figures
+    assert told.code == DIFFERENT and figures["equal"] is False
+    assert figures["columns"] == ["pagerank", "pagerank"] and len(figures["differences"]) == 1
+    assert figures["differing"] == bf.compare(paths[0], paths[2]).differing > 0
+
+
+# Neighbors and paths.
+
+
+@pytest.fixture(scope="module")
+def roads(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A weighted directed graph of strings, in which the short way has most edges."""
+    path = tmp_path_factory.mktemp("roads") / "roads.csv"
+    path.write_text(
+        "source,target,weight\na,b,1\nb,c,0\nc,b,0\nc,d,1.5\na,d,9\na,d,8\nd,a,1\ne,a,1\n"
+    )
+    succeed("import", path, path.with_suffix(".brimful"), "--quiet")
+    return path.with_suffix(".brimful")
+
+
+def test_neighbors_are_printed(roads: Path) -> None:
+    assert succeed("neighbors", roads, "a").out == "neighbor\nb\nd\nd\n"
+    assert succeed("neighbors", roads, "a", "--weights").out == (
+        "neighbor\tweight\nb\t1.0\nd\t8.0\nd\t9.0\n"
+    )
+    incoming = succeed("neighbors", roads, "a", "--in", "--json").figures
+    assert incoming == {"vertex": "a", "direction": "in", "neighbors": ["d", "e"]}
+    weights = succeed("neighbors", roads, "e", "--weights", "--json").figures
+    assert weights["weights"] == [1.0]
+    assert "no vertex" in refuse(INPUT, "neighbors", roads, "nobody")
+
+
+def test_a_vertex_that_is_no_integer_is_refused(rmat: Path) -> None:
+    assert "VERTEX takes the id of a vertex" in refuse(USAGE, "neighbors", rmat, "x")
+    assert "B takes the id of a vertex" in refuse(USAGE, "path", rmat, 0, "x")
+
+
+def test_paths_are_printed(roads: Path) -> None:
+    assert succeed("path", roads, "a", "d").out == "vertex\na\nd\n"
+    assert succeed("path", roads, "a", "d", "--weighted").out == "vertex\na\nb\nc\nd\n"
+    assert succeed("path", roads, "a", "e").out == "no path leads from a to e\n"
+    found = succeed("path", roads, "e", "d", "--json").figures
+    assert found == {"source": "e", "target": "d", "edges": 2, "path": ["e", "a", "d"]}
+    nowhere = succeed("path", roads, "a", "e", "--json", "--weighted").figures
+    assert nowhere == {"source": "a", "target": "e", "edges": None, "path": None}
+    for ends in (("a", "nobody"), ("nobody", "a")):
+        assert "no vertex" in refuse(INPUT, "path", roads, *ends)
+
+
+@pytest.mark.parametrize("undirected", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_paths_are_as_short_as_those_of_networkx(undirected: bool, weighted: bool) -> None:
+    random = np.random.default_rng(11)
+    ends = random.integers(0, 60, (110, 2))
+    weights = random.choice([0.0, 0.1, 0.25, 0.7, 3.0], len(ends))
+    table = pa.table({"source": ends[:, 0], "target": ends[:, 1], "weight": weights})
+    edges: Any = nx.MultiGraph() if undirected else nx.MultiDiGraph()
+    for (source, target), weight in zip(ends.tolist(), weights.tolist(), strict=True):
+        edges.add_edge(source, target, weight=weight)
+    with bf.Graph.from_arrow(table, undirected=undirected) as graph:
+        for source, target in [(v, w) for v in list(graph)[:8] for w in list(graph)[::5]]:
+            path = graph.shortest_path(source, target, weighted=weighted)
+            if path is None:
+                assert not nx.has_path(edges, source, target)
+                continue
+            assert (path[0], path[-1]) == (source, target) and len(set(path)) == len(path)
+            key = "weight" if weighted else None
+            best = nx.shortest_path_length(edges, source, target, weight=key)
+            assert all(graph.has_edge(*pair) for pair in itertools.pairwise(path))
+            own = sum(
+                min(one["weight"] for one in edges[a][b].values()) if weighted else 1
+                for a, b in itertools.pairwise(path)
+            )
+            assert own == pytest.approx(best)
+
+
+def test_a_path_needs_weights_to_be_weighted(rmat: Path) -> None:
+    assert "weights" in refuse(USAGE, "path", rmat, 0, 1, "--weighted")
+
+
+def test_a_path_stays_within_the_budget(rmat: Path) -> None:
+    with bf.Graph.open(rmat) as graph:
+        far = max((level or 0, vertex) for vertex, level in bf.bfs(graph, 0).items())
+        path = graph.shortest_path(0, far[1], budget="100M", threads=1)
+        with pytest.raises(bf.BudgetError):
+            graph.shortest_path(0, far[1], budget=1)
+    assert path is not None and len(path) == far[0] + 1
+    told = json.loads(succeed("path", os.fspath(rmat), 0, far[1], "--json", "--budget", "200M").out)
+    assert told["path"] == path
