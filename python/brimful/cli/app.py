@@ -165,7 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.verb == "help":
             (tree.verbs(parser).get(options.about) or parser).print_help()
         else:
-            log.start(getattr(options, "log", None), words)
+            log.start(getattr(options, "log", None), words, _output_of(options))
             options.action(options)
         sys.stdout.flush()
     except BrimfulError as error:
@@ -207,6 +207,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The library of a store would be waited for when the interpreter ends.
         os._exit(code)
     return code
+
+
+def _output_of(options: argparse.Namespace) -> str | None:
+    """Return the file or graph that a command makes, if it makes one."""
+    output: str | None = getattr(options, "output", None) or getattr(options, "out", None)
+    return output
 
 
 def _flushed(code: int, sentence: str | None) -> tuple[int, str | None]:
