@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from brimful.catalog import opened
 from brimful.cli import options as shared
 from brimful.cli.arguments import integer
-from brimful.cli.forecasts import SLOW_MACHINE, announced, held, is_small
+from brimful.cli.forecasts import SLOW_MACHINE, announced, held, is_small_run
 from brimful.cli.progress import ProgressLine, format_seconds, said_to
 from brimful.cli.request import add_request, asked, sources_of
 from brimful.errors import UsageError
@@ -73,7 +73,7 @@ def act(options: argparse.Namespace) -> None:
         graph = shared.open_named_graph(options, given, progress)
         request = asked(options, options.algorithm, sources_of(options, graph))
         figures = _forecast(graph, request, given, reserve_bytes, checkpoints=saving)
-        small = figures is not None and is_small(figures, figures["budget_bytes"])
+        small = figures is not None and is_small_run(figures, graph.vertices + graph.arcs)
         if figures is not None and not small:
             progress.announce(announced(figures) + (", beside checkpoints" if saving else ""))
         if figures is not None:
