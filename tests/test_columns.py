@@ -340,6 +340,8 @@ FOREIGN = {
     "a Python pickle": pickle.dumps(GRAPH),
     "a NumPy array": b"\x93NUMPY\x01\x00",
     "text in UTF-16": "1 2\n".encode("utf-16"),
+    "text in UTF-32": "1 2\n".encode("utf-32"),
+    "an lz4 file": b"\x04\x22\x4d\x18\x64\x40",
     "a Harwell-Boeing or Rutherford-Boeing matrix": (
         b"title                                                                   |key\n"
         b"             3             1             1             1\n"
@@ -369,6 +371,30 @@ def test_the_conversion_that_is_named_works(tmp_path: Path, name: str) -> None:
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
     with bf.Graph.open(tmp_path / "a.brimful") as graph:
         assert (graph.vertices, graph.edges, graph.weighted) == (3, 2, True)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize("suffix", ["txt", "csv"])
+def test_the_conversion_of_text_works_and_keeps_the_input(
+    tmp_path: Path, encoding: str, suffix: str
+) -> None:
+    text = "source,target\n1,2\n" if suffix == "csv" else "1 2\n2 3\n"
+    path = tmp_path / f"two words.{suffix}"
+    path.write_bytes(text.encode(encoding))
+    before = path.read_bytes()
+    err = refuse(INPUT, "import", path, tmp_path / "g.brimful", "--quiet")
+    subprocess.run(["sh", "-c", err.split("UTF-8 with ")[1]], check=True, timeout=120)
+    assert path.read_bytes() == before
+    (converted,) = [one for one in tmp_path.iterdir() if one != path]
+    assert converted.read_bytes().decode().removeprefix("\ufeff") == text
+
+
+def test_a_name_that_is_code_is_not_in_a_command(tmp_path: Path) -> None:
+    for name in ("it's.gml", "$(touch x).gml", 'a".gml', "`touch x`.gml"):
+        path = tmp_path / name
+        path.write_bytes(FOREIGN["GML"])
+        err = refuse(INPUT, "import", path, tmp_path / "g.brimful", "--quiet")
+        assert "read_gml('FILE'), path='NAME.brimful'" in err
 
 
 def test_the_conversion_of_tables_works(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import brimful as bf
-from command import BRIMFUL, BUDGET, INPUT, USAGE, names_below, refuse, succeed
+from command import BRIMFUL, BUDGET, INPUT, USAGE, names_below, refuse, succeed, write_edges
 
 
 @pytest.fixture
@@ -247,6 +247,7 @@ def test_outputs_do_not_replace_files_of_graphs(undirected: Path, tmp_path: Path
     link = tmp_path / "link"
     link.symlink_to(undirected)
     log = ("--log", undirected / "manifest-1", "--quiet")
+    other = write_edges(tmp_path / "other.txt", [(1, 2)])
     for folder in (undirected, link):
         inside = folder / "in.shards"
         for arguments in (
@@ -254,9 +255,13 @@ def test_outputs_do_not_replace_files_of_graphs(undirected: Path, tmp_path: Path
             ("export", undirected, folder / "new.txt", "--quiet"),
             ("run", "degrees", undirected, "-o", folder / "new.csv", "--quiet"),
             ("info", undirected, "--log", inside),
+            ("import", other, folder / "new.brimful", "--quiet"),
+            ("generate", "ring", folder / "new.brimful", "--vertices", 3, "--quiet"),
             ("run", "degrees", undirected, *log),
         ):
             assert "inside the graph directory" in refuse(USAGE, *arguments)
+    with pytest.raises(bf.UsageError, match="inside the graph directory"):
+        bf.read(other, path=undirected / "new.brimful")
     assert {file.name: file.read_bytes() for file in undirected.iterdir()} == before
 
 

@@ -11,7 +11,17 @@ from typing import Any
 import pytest
 
 import brimful as bf
-from command import INPUT, IO, USAGE, assert_one_sentence, brimful, refuse, smallest, succeed
+from command import (
+    INPUT,
+    IO,
+    USAGE,
+    assert_one_sentence,
+    brimful,
+    refuse,
+    smallest,
+    succeed,
+    write_edges,
+)
 
 CONTENTS = {
     "manifest",
@@ -190,3 +200,18 @@ def test_a_log_that_cannot_be_written_is_refused(rmat: Path, tmp_path: Path) -> 
     assert outcome.code == IO
     assert_one_sentence(outcome.err)
     assert "x.log" in outcome.err and outcome.out == ""
+
+
+def test_a_log_does_not_change_other_files(rmat: Path, tmp_path: Path) -> None:
+    edges = write_edges(tmp_path / "e.txt", [(1, 2)])
+    graph, result = tmp_path / "g.brimful", tmp_path / "r.csv"
+    assert "no log" in refuse(USAGE, "import", edges, graph, "--log", edges)
+    assert "no log" in refuse(USAGE, "run", "degrees", rmat, "--log", edges)
+    assert edges.read_text() == "1 2\n" and not graph.exists()
+    both = ["run", "degrees", rmat, "-o", result, "--log", result, "--overwrite"]
+    assert "two files" in refuse(USAGE, *both)
+    assert not result.exists()
+    log = tmp_path / "x.log"
+    for _ in range(2):
+        succeed("info", rmat, "--log", log)
+    assert log.read_text().count('"message":"end"') == 2

@@ -304,3 +304,12 @@ def test_without_supersteps_pagerank_is_the_same_in_python(
     assert_same(found, wanted, bound=1e-7)
     with pytest.raises(bf.UsageError, match="leave method=power out"):
         bf.pagerank(graph, mode="async", store="bytes", method="power")
+
+
+@pytest.mark.parametrize("store", ["memory", "bytes", "file:vertices", "kv:vertices"])
+def test_a_tiny_run_has_no_forecast(tmp_path: Path, rmat: Path, store: str) -> None:
+    tiny = tmp_path / "tiny.brimful"
+    succeed("generate", "ring", tiny, "--vertices", 100, "--quiet")
+    limit = ("--store", store, "--max-supersteps", 2)
+    assert "forecast" not in succeed("run", "pagerank", tiny, *limit, cwd=tmp_path).err
+    assert "forecast" in succeed("run", "pagerank", rmat, *limit, cwd=tmp_path).err

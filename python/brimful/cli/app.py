@@ -175,7 +175,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             (tree.verbs(parser).get(options.about) or parser).print_help()
         else:
             options.words = words
-            log.start(getattr(options, "log", None), words)
+            log.start(getattr(options, "log", None), words, _output_of(options))
             code = options.action(options) or 0
         sys.stdout.flush()
     except BrimfulError as error:
@@ -217,6 +217,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The library of a store would be waited for when the interpreter ends.
         os._exit(code)
     return code
+
+
+def _output_of(options: argparse.Namespace) -> str | None:
+    """Return the file or graph that a command makes, if it makes one."""
+    output: str | None = getattr(options, "output", None) or getattr(options, "out", None)
+    return output
 
 
 def _flushed(code: int, sentence: str | None) -> tuple[int, str | None]:

@@ -13,25 +13,29 @@ _MANY_BYTES = 1 << 20
 #: A forecast of less time, that takes less than this share of the budget, is not worth a line.
 _SHORT_SECONDS = 1.0
 _SMALL_SHARE = 0.5
+#: Vertices and edges of a graph that any store is done with in a moment; its time is not foreseen.
+_FEW_RECORDS = 10_000
 #: Bandwidths in GB/s of a slow machine: whether a run is short is asked before any are measured.
 SLOW_MACHINE = {"memory_bandwidth": 5.0, "disk_bandwidth": 0.3}
 #: Bytes of disk that an import fills in a second on such a machine.
 _SLOW_IMPORT = 20e6
 
 
-def is_small(figures: dict[str, Any], budget_bytes: int) -> bool:
-    """Return whether a run is done in a moment, with memory to spare."""
+def is_small_run(figures: dict[str, Any], records: int) -> bool:
+    """Return whether a run on so many vertices and edges is done in a moment, memory to spare."""
     seconds = figures["seconds"]
-    return (
-        seconds is not None
-        and seconds < _SHORT_SECONDS
-        and figures["peak_memory_bytes"] < _SMALL_SHARE * budget_bytes
-    )
+    short = records < _FEW_RECORDS if seconds is None else seconds < _SHORT_SECONDS
+    return short and _is_small(figures, figures["budget_bytes"])
 
 
 def is_small_import(figures: dict[str, Any], budget_bytes: int) -> bool:
     """Return whether an import is done in a moment, with memory to spare."""
-    return is_small(figures | {"seconds": figures["disk_bytes"] / _SLOW_IMPORT}, budget_bytes)
+    short = figures["disk_bytes"] / _SLOW_IMPORT < _SHORT_SECONDS
+    return short and _is_small(figures, budget_bytes)
+
+
+def _is_small(figures: dict[str, Any], budget_bytes: int) -> bool:
+    return bool(figures["peak_memory_bytes"] < _SMALL_SHARE * budget_bytes)
 
 
 def announced(figures: dict[str, Any]) -> str:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import shlex
 from collections.abc import Sequence
 
+from brimful.errors import UsageError
 from brimful.io.redaction import redacted, redacted_word
 from brimful.wording import printable
 
@@ -33,20 +36,20 @@ class EventLog:
         self._open = False
         self._name = ""
 
-    def start(self, path: str | None, words: Sequence[str]) -> None:
+    def start(self, path: str | None, words: Sequence[str], output: str | None = None) -> None:
         """Begin to write to `path`, if it is one, with the words of the command line.
 
         Raises:
-            UsageError: The log lies inside a graph directory.
+            UsageError: The log lies inside a graph directory, is the `output` of the command, or a
+                file that is no log.
             StoreIoError: The log cannot be written.
         """
         if path is None:
             return
         from brimful import _native
-        from brimful.io.formats import refuse_in_graph
 
         if path != "-":
-            refuse_in_graph(path)
+            _refuse_other_files(path, output)
         _native.log_to(None if path == "-" else path)
         self._open = True
         self._name = "the log on standard error" if path == "-" else f"the log {path}"
@@ -62,3 +65,17 @@ class EventLog:
         if failure is None:
             return None
         return f"cannot write {self._name}: {failure}; the work itself was not affected"
+
+
+def _refuse_other_files(path: str, output: str | None) -> None:
+    """Refuse a file to which nothing must be appended."""
+    from brimful.io.formats import refuse_in_graph
+
+    refuse_in_graph(path)
+    if output is not None and os.path.realpath(path) == os.path.realpath(output):
+        raise UsageError(f"{path} is both the output and the log; name two files")
+    # Pipes and devices are not read; what cannot be read is refused when the log is opened.
+    if os.path.isfile(path):
+        with contextlib.suppress(OSError), open(path, "rb") as file:
+            if file.read(1) not in (b"", b"{"):
+                raise UsageError(f"{path} is no log, whose lines are JSON; name another file")

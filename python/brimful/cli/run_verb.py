@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from brimful.catalog import opened
 from brimful.cli import options as shared
 from brimful.cli.arguments import integer
-from brimful.cli.forecasts import SLOW_MACHINE, announced, held, is_small
+from brimful.cli.forecasts import SLOW_MACHINE, announced, held, is_small_run
 from brimful.cli.log import command_of
 from brimful.cli.progress import ProgressLine, format_seconds, said_to
 from brimful.cli.request import add_around, add_request, around_of, asked, refuse_around, sources_of
@@ -131,7 +131,7 @@ def _run(
         if join is not None:
             join.check(None, texts=graph.id_type == "string")
         figures = _forecast(graph, request, given, reserve_bytes, checkpoints=saving)
-        small = figures is not None and is_small(figures, figures["budget_bytes"])
+        small = figures is not None and is_small_run(figures, graph.vertices + graph.arcs)
         if figures is not None and not small:
             progress.announce(announced(figures) + (", beside checkpoints" if saving else ""))
         if figures is not None:

@@ -235,14 +235,15 @@ def result_format(path: str) -> ResultFormat:
 
 
 def require_graph_suffix(path: str) -> None:
-    """Refuse a name for a new graph that does not end in `.brimful`.
+    """Refuse a name for a new graph that does not end in `.brimful`, or lies in another graph.
 
     Raises:
-        UsageError: The path has another suffix, or is a URL.
+        UsageError: The path has another suffix, is a URL, or lies inside a graph.
     """
     refuse_remote_output(path)
     if not path.rstrip("/" + os.sep).endswith(GRAPH_SUFFIX):
-        raise UsageError(f"the name of a graph ends in {GRAPH_SUFFIX}, and {path} does not")
+        raise UsageError(f"the name of a graph ends in {GRAPH_SUFFIX}, and '{path}' does not")
+    refuse_in_graph(path)
 
 
 def refuse_in_graph(path: str) -> None:
@@ -259,5 +260,5 @@ def refuse_in_graph(path: str) -> None:
     with contextlib.suppress(OSError), open(pointer, "rb") as file:
         if file.read(len(_MAGIC)) == _MAGIC:
             raise UsageError(
-                f"{path} is inside the graph directory {folder}; name a file elsewhere"
+                f"{path} is inside the graph directory {folder}; name a place elsewhere"
             )

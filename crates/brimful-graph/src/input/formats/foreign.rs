@@ -24,7 +24,7 @@ const fn foreign(name: &'static str, advice: &'static str) -> Foreign {
 }
 
 /// Binary formats, by their first bytes.
-const BINARY: [(&[u8], Foreign); 14] = [
+const BINARY: [(&[u8], Foreign); 18] = [
     (
         b"\x93NUMPY",
         foreign(
@@ -37,7 +37,7 @@ const BINARY: [(&[u8], Foreign); 14] = [
         b"SQLite format 3\0",
         foreign(
             "an SQLite database",
-            "convert it with sqlite3 -csv IN 'SELECT source, target FROM edges' > OUT.csv",
+            "convert it with sqlite3 -csv 'IN' 'SELECT source, target FROM edges' > 'OUT.csv'",
         ),
     ),
     (
@@ -83,8 +83,19 @@ const BINARY: [(&[u8], Foreign); 14] = [
             "convert it with python -c \"import brimful, networkx; brimful.Graph.from_networkx(networkx.read_sparse6('IN'), path='OUT.brimful')\"",
         ),
     ),
+    // The mark of UTF-32 begins with that of UTF-16.
+    (b"\xff\xfe\0\0", UTF_32),
+    (b"\0\0\xfe\xff", UTF_32),
     (b"\xff\xfe", UTF_16),
     (b"\xfe\xff", UTF_16),
+    (
+        b"\x04\x22\x4d\x18",
+        foreign("an lz4 file", "pipe it in: lz4 -dc 'IN' | brimful import - 'OUT.brimful'"),
+    ),
+    (
+        b"\x1f\x9d",
+        foreign("a file of compress", "pipe it in: gzip -dc 'IN' | brimful import - 'OUT.brimful'"),
+    ),
     (b"%PDF-", foreign("a PDF document", "get the data that it describes")),
     (b"7z\xbc\xaf", foreign("a 7z archive", "unpack it and import the files in it")),
 ];
@@ -94,7 +105,17 @@ const EXCEL: Foreign = foreign(
     "convert it with python -c \"import polars; polars.read_excel('IN').write_csv('OUT.csv')\"",
 );
 const UTF_16: Foreign =
-    foreign("text in UTF-16", "convert it to UTF-8 with iconv -f UTF-16 -t UTF-8 IN > OUT.txt");
+    foreign("text in UTF-16", "convert it to UTF-8 with iconv -f UTF-16 -t UTF-8 'IN' > 'OUT.txt'");
+const UTF_16_LE: Foreign = foreign(
+    "text in UTF-16",
+    "convert it to UTF-8 with iconv -f UTF-16LE -t UTF-8 'IN' > 'OUT.txt'",
+);
+const UTF_16_BE: Foreign = foreign(
+    "text in UTF-16",
+    "convert it to UTF-8 with iconv -f UTF-16BE -t UTF-8 'IN' > 'OUT.txt'",
+);
+const UTF_32: Foreign =
+    foreign("text in UTF-32", "convert it to UTF-8 with iconv -f UTF-32 -t UTF-8 'IN' > 'OUT.txt'");
 const PICKLE: Foreign = foreign(
     "a Python pickle",
     "if it is a NetworkX graph that you trust, convert it with python -c \"import brimful, pickle; \
@@ -135,7 +156,7 @@ const DOT: Foreign = foreign(
 const DGS: Foreign = foreign(
     "DGS",
     "write the edges that it adds with awk '$1 == \"ae\" {gsub(/\"/, \"\"); if ($4 == \"<\") print $5, $3; \
-     else if ($4 == \">\") print $3, $5; else print $3, $4}' IN > OUT.txt",
+     else if ($4 == \">\") print $3, $5; else print $3, $4}' 'IN' > 'OUT.txt'",
 );
 const XML: Foreign = foreign("XML", "write its edges as CSV");
 const HTML: Foreign = foreign("a web page", "download the data itself");
@@ -185,7 +206,24 @@ pub fn of(start: &[u8]) -> Option<Foreign> {
     if start.get(257..262) == Some(b"ustar") {
         return Some(TAR);
     }
-    of_text(start)
+    of_utf_16(start).or_else(|| of_text(start))
+}
+
+/// UTF-16 without a mark: every other byte is NUL, the others are ASCII.
+fn of_utf_16(start: &[u8]) -> Option<Foreign> {
+    let (pairs, _) = start.as_chunks::<2>();
+    let all = |is: fn(&[u8; 2]) -> bool| pairs.len() > 2 && pairs.iter().all(is);
+    if all(|[low, high]| is_text(*low) && *high == 0) {
+        Some(UTF_16_LE)
+    } else if all(|[high, low]| is_text(*low) && *high == 0) {
+        Some(UTF_16_BE)
+    } else {
+        None
+    }
+}
+
+fn is_text(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~' | b'\t' | b'\r' | b'\n')
 }
 
 fn of_text(start: &[u8]) -> Option<Foreign> {
@@ -283,9 +321,23 @@ fn is_rutherford_boeing(start: &[u8]) -> bool {
 /// read.
 pub fn sentence(path: &Path, start: &[u8]) -> Option<String> {
     let known = of(start)?;
-    let (shown, stem) = (path.display().to_string(), path.with_extension("").display().to_string());
-    let advice = known.advice.replace("IN", "\u{1}").replace("OUT", &stem).replace('\u{1}', &shown);
+    let (shown, out) = names(path, known.advice);
+    let advice = known.advice.replace("IN", "\u{1}").replace("OUT", &out).replace('\u{1}', &shown);
     Some(format!("this is {}, which brimful does not read; {advice}", known.name))
+}
+
+/// The names that advice has for IN and OUT. Commands are copied into a shell: they neither write
+/// over the file that they read, nor have a name that is code to a shell or to Python.
+fn names(path: &Path, advice: &str) -> (String, String) {
+    let shown = path.display().to_string();
+    let is_plain = |letter: char| letter.is_alphanumeric() || " _./-+=@%,:~".contains(letter);
+    if !shown.chars().all(is_plain) {
+        return ("FILE".to_owned(), "NAME".to_owned());
+    }
+    let stem = path.with_extension("").display().to_string();
+    let suffix = path.extension().unwrap_or_default().display().to_string();
+    let same = !suffix.is_empty() && advice.contains(&format!("OUT.{suffix}"));
+    (shown, if same { format!("{stem}-converted") } else { stem })
 }
 
 /// Returns an error if a file that begins with `start` is in a format that is not read.
@@ -320,7 +372,30 @@ mod tests {
         ] {
             assert_eq!(of(start.as_bytes()).map(|known| known.name), Some(name), "{start}");
         }
-        assert_eq!(of(b"\x80\x04\x95\x10").map(|known| known.name), Some("a Python pickle"));
+        for (start, name) in [
+            (&b"\x80\x04\x95\x10"[..], "a Python pickle"),
+            (b"\xff\xfe\0\x001\0\0\0", "text in UTF-32"),
+            (b"\xff\xfe1\0 \x002\0", "text in UTF-16"),
+            (b"1\0 \x002\0\n\0", "text in UTF-16"),
+            (b"\x001\0 \x002\0\n", "text in UTF-16"),
+            (b"\x04\x22\x4d\x18..", "an lz4 file"),
+            (b"\x1f\x9d..", "a file of compress"),
+        ] {
+            assert_eq!(of(start).map(|known| known.name), Some(name), "{start:?}");
+        }
+    }
+
+    #[test]
+    fn advice_is_safe_to_copy() {
+        let advice = |path: &str, start: &[u8]| sentence(Path::new(path), start).unwrap();
+        let text = b"\xff\xfe1\0";
+        assert!(advice("a.tsv", text).ends_with("'a.tsv' > 'a.txt'"));
+        assert!(advice("a.txt", text).ends_with("'a.txt' > 'a-converted.txt'"));
+        for name in
+            ["it's.gml", "$(id).gml", "`id`.gml", "a\"b.gml", "a\\b.gml", "a\nb.gml", "a;b.gml"]
+        {
+            assert!(advice(name, b"graph [").contains("read_gml('FILE'), path='NAME.brimful'"));
+        }
     }
 
     #[test]
