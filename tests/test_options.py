@@ -74,6 +74,7 @@ def test_a_new_option_is_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
         "cache": None,
         "lists": None,
         "scheduler": None,
+        "partitioner": None,
         "evict_from": "back",
     }
     parser = argparse.ArgumentParser()
@@ -86,7 +87,7 @@ def test_a_new_option_is_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     described_as = dict(sections["Args:"])
     assert described_as["evict_from"] == options_of(MadeOptions)["evict_from"].text
     parameters = inspect.signature(made).parameters
-    assert list(parameters) == ["graph", "cache", "lists", "scheduler", "evict_from"]
+    assert list(parameters) == ["graph", "cache", "lists", "scheduler", "partitioner", "evict_from"]
     assert parameters["evict_from"].default is None
 
     monkeypatch.setattr(catalog, "StoreOptions", MadeOptions)
@@ -97,6 +98,7 @@ def test_a_new_option_is_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
         "cache": "lru:3",
         "lists": None,
         "scheduler": None,
+        "partitioner": None,
         "evict_from": "back",
     }
     with pytest.raises(bf.UsageError, match=r"evict_from must be front or back.*mean 'back'"):

@@ -159,6 +159,17 @@ def test_serializers(graph: bf.Graph, serializer: str, compression: str) -> None
 
 
 @pytest.mark.parametrize("lists", ["memory", "disk"])
+@pytest.mark.parametrize("store", ["memory", "bytes", "file"])
+def test_partitioners_find_the_same(graph: bf.Graph, store: str, tmp_path: Path) -> None:
+    url = f"file:{tmp_path}/one,{tmp_path}/two" if store == "file" else store
+    expected = bf.connected_components(graph).to_arrow()
+    for partitioner in ("range", "hash"):
+        options: Any = {"store": url, "partitioner": partitioner, "threads": 2}
+        found = bf.connected_components(graph, **options)
+        assert found.to_arrow().equals(expected)
+        assert found.stats["partitioner"] == partitioner
+
+
 @pytest.mark.parametrize("cache", ["lru:20", "score:20"])
 def test_caches_and_lists(graph: bf.Graph, cache: str, lists: str) -> None:
     for algorithm, options in (("pagerank", {}), ("sssp", {"source": True})):

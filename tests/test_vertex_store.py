@@ -215,6 +215,8 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
         bf.run(temporary, Hops(), store=url, keep=True)
     with pytest.raises(bf.UsageError, match="no checkpoints"):
         bf.run(graph, Hops(), store=url, keep=True, checkpoint_every=1)
+    with pytest.raises(bf.UsageError, match="by ranges"):
+        bf.run(graph, Hops(), store=url, keep=True, partitioner="hash")
     with bf.VertexStore.create(url, graph) as store:
         with pytest.raises(bf.UsageError, match="there is a store"):
             bf.VertexStore.create(url, graph)

@@ -366,6 +366,8 @@ def _check_kept(graph: Graph, program: Program | Pregel, chosen: Mapping[str, An
         )
     if chosen["checkpoint_every"] is not None or chosen["resume"]:
         raise UsageError("a kept store has no checkpoints; leave out checkpoint_every= and resume=")
+    if chosen["partitioner"] == "hash":
+        raise UsageError("a kept store divides its vertices by ranges; leave partitioner= out")
     if graph.is_temporary:
         raise UsageError(
             "the directory of the graph is removed with it, and kept vertices need its ids; make "

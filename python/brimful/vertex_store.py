@@ -10,7 +10,7 @@ from brimful.catalog import place
 from brimful.containers.bags import serializer_of
 from brimful.errors import NotFoundError, UsageError
 from brimful.options.described import described
-from brimful.options.runs import RUN, ProgramOptions, store_url
+from brimful.options.runs import RUN, ProgramOptions, StoreOptions, store_url
 from brimful.options.table import ResourceOptions, WorkOptions, checked, picked
 from brimful.per_vertex import vertex_id
 from brimful.program import Program, States, Vertex
@@ -197,7 +197,7 @@ class VertexStore(States):
         limits = vars(Resources(**picked(ResourceOptions, chosen)).on(graph))
         native = _native.KeptVertexStore.open(
             graph.native,
-            place(url) | {"serializer": None, "cache": None, "lists": None, "scheduler": None},
+            place(url) | {"serializer": None} | checked(StoreOptions, {}),
             checked_dumps(name, dumps),
             loads,
             name in ("json", "pickle"),

@@ -8,7 +8,7 @@ use brimful_engine::checkpoint::CheckpointOptions;
 use brimful_engine::{self as engine, Output, Program, ResultTable, RunOptions, Values};
 use brimful_execution::from_graph::StoreOptions;
 use brimful_execution::numeric::{self, NumericOptions};
-use brimful_execution::{self as execution, ListLocation, RunMode, Scheduler};
+use brimful_execution::{self as execution, ListLocation, Partitioning, RunMode, Scheduler};
 use brimful_graph::Graph;
 use brimful_graph::codec::WeightType;
 use brimful_graph::ids::external::ExternalId;
@@ -78,6 +78,8 @@ pub struct StoreChoice {
     pub cache: Option<Choice>,
     /// The location of vertices that wait to signal, and of signals that wait to be collected.
     pub lists: ListLocation,
+    /// The assignment of vertices to partitions.
+    pub partitioning: Partitioning,
     /// The order of vertices in the asynchronous mode; `None`: the default.
     pub schedule: Option<Scheduler>,
 }
@@ -85,7 +87,13 @@ pub struct StoreChoice {
 impl StoreChoice {
     /// The store, for the execution.
     pub fn options(&self) -> StoreOptions<'_> {
-        StoreOptions { store: &self.url, schemes: &self.schemes, cache: self.cache, kept: None }
+        StoreOptions {
+            store: &self.url,
+            schemes: &self.schemes,
+            cache: self.cache,
+            partitioning: self.partitioning,
+            kept: None,
+        }
     }
 
     /// The mode of the run.

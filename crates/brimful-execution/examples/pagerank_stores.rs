@@ -18,7 +18,7 @@ use brimful_algos::pagerank::{PageRank, Variant};
 use brimful_engine::RunOptions;
 use brimful_execution::from_graph::StoreOptions;
 use brimful_execution::numeric::{NumericOptions, run};
-use brimful_execution::{ListLocation, RunMode};
+use brimful_execution::{ListLocation, Partitioning, RunMode};
 use brimful_graph::read::segment_reader::SegmentReader;
 use brimful_graph::{Graph, Index};
 use brimful_store::{Budget, Job, Resources};
@@ -44,7 +44,13 @@ fn on_store(
     resources: &Resources,
 ) -> Result<(), Box<dyn Error>> {
     let options = NumericOptions {
-        stores: StoreOptions { store, schemes: &Schemes::default(), cache: None, kept: None },
+        stores: StoreOptions {
+            store,
+            schemes: &Schemes::default(),
+            cache: None,
+            partitioning: Partitioning::default(),
+            kept: None,
+        },
         serializer,
         mode: RunMode::Synchronous,
         lists: ListLocation::Memory,

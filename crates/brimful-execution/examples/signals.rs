@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use brimful_execution::from_graph::{StoreOptions, start};
 use brimful_execution::{
-    Delivery, ExecutionOptions, Failure, RunLimits, RunMode, Scheduler, VertexOf, VertexProgram,
+    Delivery, ExecutionOptions, Failure, Partitioning, RunLimits, RunMode, Scheduler, VertexOf,
+    VertexProgram,
 };
 use brimful_graph::Graph;
 use brimful_store::{Budget, Job, Resources};
@@ -55,7 +56,13 @@ impl VertexProgram for Ranks {
 /// Runs in a mode; returns signals, seconds and the sum of all states.
 fn measure(graph: &Graph, mode: RunMode, resources: &Resources) -> (u64, f64, f64) {
     let schemes = Schemes::default();
-    let stores = StoreOptions { store: "memory", schemes: &schemes, cache: None, kept: None };
+    let stores = StoreOptions {
+        store: "memory",
+        schemes: &schemes,
+        cache: None,
+        partitioning: Partitioning::default(),
+        kept: None,
+    };
     let options = ExecutionOptions { signal_threshold: Some(1e-5), ..ExecutionOptions::default() };
     let serializer = || Ok(Box::new(Compact) as _);
     let mut execution =

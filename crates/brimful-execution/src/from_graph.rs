@@ -26,7 +26,7 @@ use crate::checkpoint::RunCheckpoints;
 use crate::error::{Error, Result, element};
 use crate::hubs::{Copies, Hubs};
 use crate::program::{VertexOf, VertexProgram};
-use crate::{Execution, ExecutionOptions, Loading, Partitioner};
+use crate::{Execution, ExecutionOptions, Loading, Partitioner, Partitioning};
 
 pub use crate::options::StoreOptions;
 pub use edges::EdgeData;
@@ -123,7 +123,7 @@ where
     });
     let make = (serializer, score);
     let stores = open(options, partitions, memory_bytes, make, resources)?;
-    let partitioner = balanced(part.graph, part.vertices, partitions)?;
+    let partitioner = partitioner(options, part.graph, part.vertices, partitions)?;
     let mut loading = Loading::new(program, partitioner, stores, resources)?;
     let folder = scratch_folder(part.graph, execution.scratch.as_deref());
     let execution = ExecutionOptions { scratch: Some(folder.path().into()), ..execution.clone() };
@@ -173,7 +173,7 @@ impl<V: Stored<Id = u64>> Partitions<V> {
         let memory_bytes = resources.budget.free() / 2 / partitions as u64;
         Ok(Self {
             stores: open(options, partitions, memory_bytes, (serializer, None), resources)?,
-            partitioner: balanced(graph, graph.vertices(), partitions)?,
+            partitioner: partitioner(options, graph, graph.vertices(), partitions)?,
         })
     }
 
@@ -268,8 +268,16 @@ pub(crate) fn scratch_folder(graph: &Graph, chosen: Option<&Path>) -> DiskFolder
 /// Vertices whose degrees are read at once.
 const WINDOW: u64 = 1 << 14;
 
-/// Ranges of ranks with about equally many edges.
-fn balanced(graph: &Graph, count: u64, partitions: usize) -> Result<Partitioner<u64>> {
+/// The assignment of the first `count` vertices to partitions.
+fn partitioner(
+    stores: &StoreOptions<'_>,
+    graph: &Graph,
+    count: u64,
+    partitions: usize,
+) -> Result<Partitioner<u64>> {
+    if stores.partitioning == Partitioning::Hash {
+        return Ok(Partitioner::Hash);
+    }
     let mut window = Vec::new();
     let degrees = (0..count).map(|id| {
         let at = (id % WINDOW) as usize;

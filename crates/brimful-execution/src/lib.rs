@@ -84,7 +84,8 @@ mod worker;
 pub use error::{Error, Failure, Result};
 pub use loading::Loading;
 pub use options::{
-    ExecutionOptions, KeptVertices, ListLocation, RunLimits, RunMode, Scheduler, Start,
+    ExecutionOptions, KeptVertices, ListLocation, Partitioning, RunLimits, RunMode, Scheduler,
+    Start,
 };
 pub use partitioner::Partitioner;
 pub use program::{COLLECT_THRESHOLD, Delivery, SIGNAL_THRESHOLD, VertexOf, VertexProgram};

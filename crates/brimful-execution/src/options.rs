@@ -87,6 +87,36 @@ impl FromStr for Scheduler {
     }
 }
 
+/// The assignment of the vertices of a graph to partitions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Partitioning {
+    /// Ranges of vertices, in the graph's order, with about equally many edges.
+    #[default]
+    Range,
+    /// By a hash of the vertex: neighbours in the graph's order are apart, and so is their work.
+    Hash,
+}
+
+impl Partitioning {
+    /// The name of the assignment.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Range => "range",
+            Self::Hash => "hash",
+        }
+    }
+}
+
+impl FromStr for Partitioning {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        [Self::Range, Self::Hash].into_iter().find(|one| one.name() == name).ok_or_else(|| {
+            Error::Usage(format!("there is no partitioner {name:?}; choose range or hash"))
+        })
+    }
+}
+
 /// The mode of a run: with or without supersteps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunMode {
@@ -128,6 +158,8 @@ pub struct StoreOptions<'s> {
     pub schemes: &'s Schemes,
     /// A cache in front of the store.
     pub cache: Option<Choice>,
+    /// The assignment of vertices to partitions.
+    pub partitioning: Partitioning,
     /// `None`: the store is empty, and for one run.
     pub kept: Option<KeptVertices<'s>>,
 }

@@ -106,6 +106,7 @@ pub(crate) struct Store {
     pub(crate) cache: Option<String>,
     pub(crate) lists: Option<String>,
     pub(crate) scheduler: Option<String>,
+    pub(crate) partitioner: Option<String>,
     /// Opens the partitions of a store written in Python.
     pub(crate) opener: Option<Py<PyAny>>,
 }
@@ -119,6 +120,7 @@ impl Store {
                 (&self.cache, "cache"),
                 (&self.lists, "lists"),
                 (&self.scheduler, "scheduler"),
+                (&self.partitioner, "partitioner"),
             ];
             return match around.iter().find(|(given, _)| given.is_some()) {
                 None => Ok(None),
@@ -136,6 +138,12 @@ impl Store {
             serializer: self.serializer.clone(),
             cache: self.cache.as_deref().map(str::parse).transpose()?,
             lists: self.lists.as_deref().map(str::parse).transpose()?.unwrap_or_default(),
+            partitioning: self
+                .partitioner
+                .as_deref()
+                .map(str::parse)
+                .transpose()?
+                .unwrap_or_default(),
             schedule: self.scheduler.as_deref().map(str::parse).transpose()?,
         };
         Ok(Some(parsed))

@@ -219,6 +219,7 @@ pub(crate) fn store_figures(
     out.set_item("cache", (!cache.is_empty()).then_some(cache))?;
     out.set_item("lists", lists)?;
     out.set_item("scheduler", &store.scheduler)?;
+    out.set_item("partitioner", &store.partitioner)?;
     out.set_item("store_figures", (!done.is_empty()).then_some(done))
 }
 

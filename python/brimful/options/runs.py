@@ -15,6 +15,8 @@ Mode = Literal["sync", "async"]
 Precision = Literal["f64", "f32"]
 #: Where lists of waiting vertices and signals lie.
 Lists = Literal["memory", "disk"]
+#: How the vertices of a store are divided among partitions.
+Partitioner = Literal["range", "hash"]
 #: The order in which vertices of a store act in the asynchronous mode.
 Scheduler = Literal["latency", "throughput"]
 
@@ -127,6 +129,13 @@ class StoreOptions(TypedDict, total=False):
         Option(
             'Order of the vertices of a store in `mode` "async": collect and signal at once '
             '("latency", default), or collect all signals that wait, then signal ("throughput").'
+        ),
+    ]
+    partitioner: Annotated[
+        Partitioner | None,
+        Option(
+            "How the vertices of a store are divided among threads and disks: ranges of vertices "
+            'with about equally many edges ("range", default), or by a hash ("hash").'
         ),
     ]
 

@@ -10,7 +10,7 @@ use brimful_algos::{Error, Result};
 use brimful_engine::checkpoint::{CheckpointOptions, Every, newest_superstep};
 
 use brimful_engine::{Reason, Stats};
-use brimful_execution::ListLocation;
+use brimful_execution::{ListLocation, Partitioning};
 use brimful_graph::Graph;
 use brimful_graph::build::import::{ImportOptions, Input, build_reverse, import};
 use brimful_graph::build::weights::Weights;
@@ -180,6 +180,7 @@ fn in_store(request: &Request, url: &str) -> Request {
         serializer: None,
         cache: None,
         lists,
+        partitioning: Partitioning::default(),
         schedule: None,
     };
     Request { store: Some(store), ..request.clone() }

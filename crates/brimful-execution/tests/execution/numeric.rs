@@ -15,7 +15,7 @@ use brimful_algos::sssp::ShortestPaths;
 use brimful_engine::{Globals, Isolated, Min, Output, Program, RunOptions, Vertex as Seen};
 use brimful_execution::from_graph::StoreOptions;
 use brimful_execution::numeric::{NumericOptions, run};
-use brimful_execution::{ListLocation, RunMode, Scheduler};
+use brimful_execution::{ListLocation, Partitioning, RunMode, Scheduler};
 use brimful_graph::Graph;
 use brimful_graph::build::import::{ImportOptions, Input, import};
 use brimful_graph::build::weights::Weights;
@@ -56,7 +56,13 @@ fn states<P: Program>(output: &Output<P>) -> (Vec<P::State>, Option<P::State>) {
 /// The options of a synchronous run on a store.
 fn synchronous<'s>(store: &'s str, schemes: &'s Schemes) -> NumericOptions<'s> {
     NumericOptions {
-        stores: StoreOptions { store, schemes, cache: None, kept: None },
+        stores: StoreOptions {
+            store,
+            schemes,
+            cache: None,
+            partitioning: Partitioning::default(),
+            kept: None,
+        },
         serializer: None,
         mode: RunMode::Synchronous,
         lists: ListLocation::Memory,

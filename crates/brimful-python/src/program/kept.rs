@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use brimful::algos::registry::StoreChoice;
 use brimful::execution::from_graph::{Partitions, StoreOptions, of_one_run};
 use brimful::execution::kept::{Condition, KeptStore};
-use brimful::execution::{Error, KeptVertices, Start};
+use brimful::execution::{Error, KeptVertices, Partitioning, Start};
 use brimful::graph::Graph as Inner;
 use brimful::graph::ids::external::ExternalId;
 use brimful::store::external::TemporaryFolder;
@@ -324,6 +324,7 @@ impl Opened {
                 store: &self.url,
                 schemes: &self.choice.schemes,
                 cache: None,
+                partitioning: Partitioning::default(),
                 kept: Some(KeptVertices { edges: &edges, start: Start::Continue }),
             };
             let records = || Ok(Box::new(Records(Arc::clone(&self.values))) as _);
