@@ -67,6 +67,17 @@ def test_a_hub_fits_the_budget_that_is_named(hub: Path, store: str, first: int) 
     at_named_budgets(hub, first, "pagerank", hub, "--store", store, *SHORT)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("store", ["memory", "bytes"])
+def test_a_star_fits_the_budget_that_is_named(tmp_path: Path, store: str) -> None:
+    """Vertices without edges of their own take more than their edges."""
+    leaves = np.arange(1, 300_001, dtype=np.uint32)
+    np.stack([np.zeros_like(leaves), leaves], axis=1).tofile(tmp_path / "edges.u32")
+    graph = tmp_path / "star.brimful"
+    succeed("import", tmp_path / "edges.u32", graph, "--quiet")
+    at_named_budgets(graph, 44, "pagerank", graph, "--store", store, *SHORT)
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("first", [60, 300, 450])
 @pytest.mark.parametrize("store", ["memory", "bytes"])

@@ -58,8 +58,9 @@ pub struct Taken {
 
 /// Bytes of a vertex.
 struct VertexBytes {
-    /// A live vertex with its heap memory.
+    /// A live vertex with its heap memory, and without.
     live: u64,
+    bare: u64,
     /// Its record and key.
     record: u64,
     signal: u64,
@@ -121,6 +122,7 @@ impl BySize for Average<'_> {
         let grown = |bytes: usize| bytes as u64 * all.max(1) / degree.max(1);
         Ok(VertexBytes {
             live: grown(size_of_val(&vertex) + vertex.heap_bytes() + pieces * PIECE_BYTES),
+            bare: size_of_val(&vertex) as u64,
             record: grown(record.len() + key.len()),
             signal: size_of::<SignalWords<M>>() as u64,
         })
@@ -191,14 +193,14 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
     let cached = cache.map_or(0, |cache| vertices.min(cache.capacity() as u64) * sample.live);
 
     // When live vertices grow, and those of a partition all at once, old and new ones coexist for a
-    // moment. Tables of pages are small.
+    // moment: an array of them grows by a quarter. Tables of pages are small.
     let minimum = beside
         + if is_on_disk {
             2 * records / PAGES_PER_TABLE
         } else if place != Place::Live {
             stored + stored / 2
         } else {
-            stored + stored * 2 / 3
+            stored + (stored * 2 / 3).max(vertices * sample.bare * 5 / 4)
         };
     let free = limit.max(minimum) - result - planned.hubs;
     // Stores on disk reserve their memory before loading, and gathered vertices before sorting.
