@@ -236,6 +236,14 @@ def chain(folder: Path) -> tuple[Path, list[object]]:
     return graph, [*run, "--budget", smallest(*run), "--json", "--quiet"]
 
 
+def test_a_disk_without_room_is_said_by_a_store(rmat: Path, tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 2) as disk:
+        store = f"kv:{disk / 'store'}"
+        sentence = refuse(IO, "run", "pagerank", rmat, "--store", store, "--quiet")
+        assert "the disk is full; free some space" in sentence
+        assert names_below(disk) == set()
+
+
 def test_a_disk_too_full_for_states_is_said_and_the_graph_stays(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", 24) as disk:
         graph, run = chain(disk)

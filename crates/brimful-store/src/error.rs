@@ -169,6 +169,9 @@ pub fn human(bytes: u64) -> String {
 
 /// Bytes in about three digits: `588M`, `1.2T`.
 fn rough(bytes: u64) -> String {
+    if bytes < 1024 {
+        return human(bytes);
+    }
     let mut value = bytes as f64 / 1024.0;
     let mut unit = 'K';
     for next in ['M', 'G', 'T', 'P', 'E'] {
@@ -186,7 +189,8 @@ mod tests {
 
     #[test]
     fn rough_figures_have_few_digits() {
-        assert_eq!(rough(0), "0.0K");
+        assert_eq!(rough(70), "70 bytes");
+        assert_eq!(rough(2048), "2.0K");
         assert_eq!(rough(300 << 20), "300M");
         assert_eq!(rough((1 << 40) + (1 << 38)), "1.2T");
     }

@@ -11,11 +11,12 @@
 //! left by another is not opened.
 
 use std::fmt;
+use std::io;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use brimful_store::external::make_folder;
+use brimful_store::external::{make_folder, require_space};
 use brimful_store::{Budget, Reservation, memory};
 use heed::types::Bytes;
 use heed::{Database, Env, EnvFlags, EnvOpenOptions, PutFlags, RoTxn, RwTxn, WithoutTls};
@@ -26,6 +27,9 @@ use crate::error::{Error, Result};
 
 /// Addresses set aside for the file, which is as large as its records.
 const MOST_FILE_BYTES: usize = 1 << 40;
+/// With less room than this a failed write is put down to a full disk: what LMDB could not write
+/// whole, it reports as an error of the device.
+const NO_ROOM_BYTES: u64 = 1 << 20;
 /// Bytes of the longest key in the tree; one of them says how it is written.
 const LONGEST_KEY: usize = 511;
 /// The first byte of a key that is written in full, and of one that is a checksum.
@@ -102,7 +106,7 @@ impl KvStore {
     ) -> Result<()> {
         let keys = Keys::new(items.iter().map(&key));
         let records = (self.memory.bytes() / CHANGED / PAGE_BYTES).max(LEAST_RECORDS);
-        let failed = |error| failed(&self.path, "write", error);
+        let failed = |error| write_failed(&self.path, error);
         for part in keys.order.chunks(records as usize) {
             let mut txn = self.env.write_txn().map_err(failed)?;
             for &place in part {
@@ -167,6 +171,12 @@ fn open(path: &Path) -> heed::Result<(Env<WithoutTls>, Database<Bytes, Bytes>)> 
     let tree = env.create_database(&mut txn, None)?;
     txn.commit()?;
     Ok((env, tree))
+}
+
+fn write_failed(path: &Path, error: heed::Error) -> Error {
+    let full = matches!(error, heed::Error::Io(_)) && require_space(path, NO_ROOM_BYTES).is_err();
+    let error = if full { io::Error::from(io::ErrorKind::StorageFull).into() } else { error };
+    failed(path, "write", error)
 }
 
 fn failed(path: &Path, operation: &'static str, error: heed::Error) -> Error {
