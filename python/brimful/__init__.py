@@ -28,6 +28,8 @@ if TYPE_CHECKING:
         sssp,
         triangles,
     )
+    from brimful.centralities import betweenness, closeness, eigenvector, harmonic, katz
+    from brimful.communities import conductance, leiden, louvain, modularity
     from brimful.containers.bags import Bag
     from brimful.containers.boxes import Box
     from brimful.containers.counting import BloomFilter, FrequencyCounter, MembershipSet
@@ -57,6 +59,12 @@ if TYPE_CHECKING:
     from brimful.program import Program, States, Vertex
     from brimful.result import Result
     from brimful.running import run
+    from brimful.structures import (
+        bipartite,
+        maximal_independent_set,
+        spanning_forest,
+        topological_order,
+    )
 
     __version__: str
 
@@ -93,22 +101,35 @@ __all__ = [
     "VertexData",
     "WorkerContext",
     "__version__",
+    "betweenness",
     "bfs",
+    "bipartite",
+    "closeness",
     "clustering",
     "color",
+    "conductance",
     "connected_components",
     "count_paths",
     "degrees",
+    "eigenvector",
+    "harmonic",
     "hits",
+    "katz",
     "kcore",
     "label_propagation",
+    "leiden",
+    "louvain",
+    "maximal_independent_set",
+    "modularity",
     "pagerank",
     "plan",
     "read",
     "run",
     "scc",
     "sort",
+    "spanning_forest",
     "sssp",
+    "topological_order",
     "triangles",
 ]
 
@@ -144,22 +165,35 @@ _HOMES = {
     "VertexChanges": "brimful.pregel.changes",
     "VertexData": "brimful.pregel.changes",
     "WorkerContext": "brimful.pregel.master",
+    "betweenness": "brimful.centralities",
     "bfs": "brimful.algorithms",
+    "bipartite": "brimful.structures",
+    "closeness": "brimful.centralities",
     "clustering": "brimful.algorithms",
     "color": "brimful.algorithms",
+    "conductance": "brimful.communities",
     "connected_components": "brimful.algorithms",
     "count_paths": "brimful.algorithms",
     "degrees": "brimful.algorithms",
+    "eigenvector": "brimful.centralities",
+    "harmonic": "brimful.centralities",
     "hits": "brimful.algorithms",
+    "katz": "brimful.centralities",
     "kcore": "brimful.algorithms",
     "label_propagation": "brimful.algorithms",
+    "leiden": "brimful.communities",
+    "louvain": "brimful.communities",
+    "maximal_independent_set": "brimful.structures",
+    "modularity": "brimful.communities",
     "pagerank": "brimful.algorithms",
     "plan": "brimful.planning",
     "read": "brimful.graph",
     "run": "brimful.running",
     "scc": "brimful.algorithms",
     "sort": "brimful.containers.sorting",
+    "spanning_forest": "brimful.structures",
     "sssp": "brimful.algorithms",
+    "topological_order": "brimful.structures",
     "triangles": "brimful.algorithms",
 }
 
