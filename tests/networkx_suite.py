@@ -25,9 +25,12 @@ HERE = Path(__file__).resolve().parent
 ROOT = Path(nx.__file__).resolve().parent
 #: Where functions of the backend have tests, or are used by what is tested.
 TESTS = (
+    "algorithms/centrality/tests/test_betweenness_centrality.py",
     "algorithms/centrality/tests/test_closeness_centrality.py",
     "algorithms/centrality/tests/test_degree_centrality.py",
+    "algorithms/centrality/tests/test_eigenvector_centrality.py",
     "algorithms/centrality/tests/test_harmonic_centrality.py",
+    "algorithms/centrality/tests/test_katz_centrality.py",
     "algorithms/community/tests/test_asyn_fluid.py",
     "algorithms/community/tests/test_centrality.py",
     "algorithms/community/tests/test_kclique.py",

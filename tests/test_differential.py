@@ -207,6 +207,226 @@ def test_personalised_pagerank(case: Case, data: st.DataObject, method: str) -> 
 
 
 @few
+@given(case=cases(), data=st.data(), method=st.sampled_from(["power", "delta"]))
+def test_pagerank_personalised_by_shares(case: Case, data: st.DataObject, method: str) -> None:
+    shares = st.dictionaries(st.sampled_from(case.vertices), st.integers(0, 5), min_size=1)
+    personal = data.draw(shares, label="shares")
+    assume(any(personal.values()))
+    theirs = nx.pagerank(
+        case.networkx(), personalization=personal, tol=1e-14 / len(case.vertices), max_iter=2000
+    )
+    halves = {vertex: share / 2 for vertex, share in personal.items()}
+    with case.graph() as graph:
+        for store in (None, "bytes"):
+            result = bf.pagerank(
+                graph,
+                source=halves,
+                method=method,
+                tolerance=1e-13,
+                max_supersteps=2000,
+                store=store,
+            )
+            assert values(result) == pytest.approx(theirs, abs=1e-11)
+
+
+@few
+@given(case=cases(), data=st.data())
+def test_eigenvector(case: Case, data: st.DataObject) -> None:
+    size = len(case.edges)
+    drawn = st.lists(st.integers(0, 9), min_size=size, max_size=size)
+    weights = [float(weight) for weight in data.draw(drawn, label="weights")]
+    with case.graph(weights) as graph:
+        for weighted in (False, True) if size else (False,):
+            edges = case.networkx(weights if weighted else None)
+            matrix = nx.to_numpy_array(edges, nodelist=case.vertices).T
+            entries = np.full(len(case.vertices), 1 / len(case.vertices))
+            for supersteps in range(1, 6):
+                entries = matrix @ entries + entries
+                entries /= np.linalg.norm(entries)
+                result = bf.eigenvector(
+                    graph, tolerance=0, max_supersteps=supersteps, weighted=weighted
+                )
+                assert list(values(result).values()) == pytest.approx(entries.tolist(), abs=1e-12)
+
+
+@few
+@given(case=cases(), data=st.data())
+def test_katz(case: Case, data: st.DataObject) -> None:
+    matrix = nx.to_numpy_array(case.networkx(), nodelist=case.vertices)
+    largest = max(abs(np.linalg.eigvals(matrix)))
+    alpha = data.draw(st.floats(0.01, 0.9), label="alpha") / max(largest, 1.0)
+    n = len(case.vertices)
+    walks = np.linalg.solve(np.eye(n) - alpha * matrix.T, np.full(n, 2.5))
+    with case.graph() as graph:
+        for variant, whole in [("normalized", np.linalg.norm(walks)), ("unnormalized", 1.0)]:
+            result = bf.katz(graph, alpha=alpha, beta=2.5, variant=variant, tolerance=1e-13)
+            assert result.stats["converged"] is True
+            found = list(values(result).values())
+            assert found == pytest.approx((walks / whole).tolist(), rel=1e-6)
+
+
+def test_katz_beyond_the_greatest_eigenvalue() -> None:
+    with graph_of([(0, 1), (1, 0), (1, 2)], undirected=True) as graph:
+        assert bf.katz(graph, alpha=0.6, max_supersteps=100).stats["converged"] is False
+        with pytest.raises(bf.UsageError, match="below 1 / the greatest eigenvalue"):
+            bf.katz(graph, alpha=50.0)
+
+
+@few
+@given(case=cases())
+def test_bipartite(case: Case) -> None:
+    theirs = nx.Graph(case.networkx())
+    sides: dict[int, int | None] = {}
+    for component in nx.connected_components(theirs):
+        part = theirs.subgraph(component)
+        if not nx.is_bipartite(part):
+            sides |= dict.fromkeys(component)
+            continue
+        colors = nx.bipartite.color(part)
+        sides |= {vertex: int(colors[vertex] != colors[min(component)]) for vertex in component}
+    with case.graph() as graph:
+        for mode, store in [("sync", None), ("async", None), ("sync", "bytes")]:
+            assert values(bf.bipartite(graph, mode=mode, store=store)) == dict(
+                sorted(sides.items())
+            )
+
+
+@few
+@given(case=cases())
+def test_topological_order(case: Case) -> None:
+    theirs = case.networkx()
+    with case.graph() as graph:
+        if not nx.is_directed_acyclic_graph(theirs):
+            with pytest.raises(bf.InputError, match="the graph has a cycle: vertex") as caught:
+                bf.topological_order(graph)
+            assert any(str(vertex) in str(caught.value) for vertex in case.vertices)
+    # Of each pair of arcs one remains, and no cycle.
+    falling = Case([edge for edge in case.edges if edge[0] < edge[1]], case.declared, False)
+    if not falling.vertices:
+        return
+    arcs = nx.DiGraph(falling.networkx())
+    levels: dict[int, int] = {}
+    for vertex in nx.topological_sort(arcs):
+        before = [levels[other] for other in arcs.predecessors(vertex)]
+        levels[vertex] = 1 + max(before, default=-1)
+    with falling.graph() as graph:
+        assert values(bf.topological_order(graph)) == dict(sorted(levels.items()))
+
+
+@few
+@given(case=cases(), data=st.data())
+def test_spanning_forest(case: Case, data: st.DataObject) -> None:
+    size = len(case.edges)
+    drawn = st.lists(st.integers(-5, 9), min_size=size, max_size=size)
+    weights = [float(weight) for weight in data.draw(drawn, label="weights")]
+    theirs = nx.MultiGraph()
+    theirs.add_nodes_from(case.vertices)
+    lightest: dict[frozenset[int], float] = {}
+    for edge, weight in zip(case.edges, weights, strict=True):
+        theirs.add_edge(*edge, weight=weight)
+        lightest[frozenset(edge)] = min(weight, lightest.get(frozenset(edge), math.inf))
+    least = nx.minimum_spanning_tree(theirs).size(weight="weight")
+    with case.graph(weights) as graph:
+        for weighted in (False, True) if size else (False,):
+            parents = values(bf.spanning_forest(graph, weighted=weighted))
+            edges = [edge for edge in parents.items() if edge[0] != edge[1]]
+            ours = nx.Graph(edges)
+            ours.add_nodes_from(case.vertices)
+            assert nx.is_forest(ours) and ours.number_of_edges() == len(edges)
+            parts = map(frozenset, nx.connected_components(ours))
+            assert set(parts) == set(map(frozenset, nx.connected_components(theirs)))
+            if weighted:
+                assert sum(lightest[frozenset(edge)] for edge in edges) == least
+
+
+def test_levels_before_a_cycle() -> None:
+    with graph_of([(0, 1), (1, 2), (2, 1)]) as graph:
+        limited = bf.topological_order(graph, max_supersteps=1)
+        assert values(limited) == {0: 0, 1: None, 2: None}
+        with pytest.raises(bf.InputError, match=r"vertex [12] is on one"):
+            bf.topological_order(graph)
+
+
+@few
+@given(case=cases())
+def test_maximal_independent_set(case: Case) -> None:
+    with case.graph() as graph:
+        members = values(bf.maximal_independent_set(graph))
+        colors = values(bf.color(graph))
+    assert members == {vertex: int(color == 0) for vertex, color in colors.items()}
+    around: dict[int, set[int]] = {vertex: set() for vertex in case.vertices}
+    for source, target in case.edges:
+        around[source] |= {target} - {source}
+        around[target] |= {source} - {target}
+    for vertex, others in around.items():
+        assert members[vertex] != any(members[other] for other in others)
+
+
+@few
+@given(case=cases())
+def test_betweenness(case: Case) -> None:
+    edges = {tuple(sorted(edge)) if case.undirected else edge for edge in case.edges}
+    simple = Case(sorted((edge[0], edge[1]) for edge in edges), case.declared, case.undirected)
+    arcs = nx.DiGraph(simple.networkx())
+    n = len(simple.vertices)
+    with simple.graph() as graph:
+        result = values(bf.betweenness(graph))
+        whole = values(bf.betweenness(graph, variant="unnormalized"))
+        some = values(bf.betweenness(graph, samples=n))
+        sampled = values(bf.betweenness(graph, samples=1))
+    assert result == pytest.approx(nx.betweenness_centrality(arcs), abs=1e-12)
+    assert some == result
+    assert all(value >= 0 for value in sampled.values())
+    theirs = nx.betweenness_centrality(arcs, normalized=False)
+    each = 2 if case.undirected else 1
+    assert whole == pytest.approx({v: value / each for v, value in theirs.items()}, abs=1e-9)
+
+
+def test_sampled_betweenness_is_near(data: Path, tmp_path: Path) -> None:
+    path = tmp_path / "g.brimful"
+    succeed("import", data / "wiki-Vote.txt.gz", path, "--quiet")
+    with bf.Graph.open(path) as graph:
+        exact = nx.betweenness_centrality(nx.DiGraph(graph.to_networkx()), k=None)
+        found = values(bf.betweenness(graph, samples=512))
+        assert max(abs(found[vertex] - exact[vertex]) for vertex in exact) < 0.01
+        with pytest.raises(bf.UsageError, match="samples must be at least 1"):
+            bf.betweenness(graph, samples=0)
+
+
+@few
+@given(case=cases())
+def test_closeness_and_harmonic(case: Case) -> None:
+    """Small numbers of vertices are counted nearly exactly."""
+    plain = nx.DiGraph(case.networkx())
+    near, inverse = nx.closeness_centrality(plain), nx.harmonic_centrality(plain)
+    with case.graph() as graph:
+        found, sums = values(bf.closeness(graph, register_bits=10)), values(bf.harmonic(graph))
+    assert found == pytest.approx(near, rel=0.15)
+    assert sums == pytest.approx(inverse, rel=0.8)
+
+
+@pytest.mark.parametrize("bits", [6, 8, 10])
+def test_balls_are_within_their_error(data: Path, tmp_path: Path, bits: int) -> None:
+    path = tmp_path / "g.brimful"
+    succeed("import", data / "wiki-Vote.txt.gz", path, "--quiet")
+    with bf.Graph.open(path) as graph:
+        theirs = nx.DiGraph(graph.to_networkx())
+        some = [vertex for vertex in sorted(theirs) if theirs.in_degree(vertex)][::25]
+        exact = nx.harmonic_centrality(theirs, nbunch=some)
+        nearness = {vertex: nx.closeness_centrality(theirs, vertex) for vertex in some}
+        found = bf.harmonic(graph, register_bits=bits)
+        near = bf.closeness(graph, register_bits=bits)
+        error = 1.04 / math.sqrt(2**bits)
+        for result, wanted in [(found, exact), (near, nearness)]:
+            errors = [result[vertex] / wanted[vertex] - 1 for vertex in some]
+            assert math.sqrt(sum(one**2 for one in errors) / len(errors)) < 1.5 * error
+            assert abs(sum(errors) / len(errors)) < 1.5 * error
+        assert found.stats["supersteps"] > 3
+        with pytest.raises(bf.UsageError, match="6, 8 or 10, not 7"):
+            bf.harmonic(graph, register_bits=7)  # type: ignore[arg-type]
+
+
+@few
 @given(case=cases())
 def test_pagerank_by_increments(case: Case) -> None:
     with case.graph() as graph:

@@ -45,14 +45,24 @@ MIB = 1 << 20
 ALGORITHMS = {
     "pagerank": ["--max-supersteps", 2],
     "hits": ["--max-supersteps", 2],
+    "eigenvector": ["--max-supersteps", 2],
+    "katz": ["--max-supersteps", 2],
+    "betweenness": ["--samples", 1],
+    "closeness": ["--max-supersteps", 2],
+    "harmonic": ["--max-supersteps", 2],
     "connected_components": [],
     "scc": ["--max-supersteps", 20],
     "kcore": ["--max-supersteps", 20],
+    "bipartite": ["--max-supersteps", 4],
+    "topological_order": ["--max-supersteps", 4],
+    "spanning_forest": [],
     "bfs": ["--source", 0],
     "sssp": ["--source", 0],
     "count_paths": ["--source", 0],
     "degrees": [],
     "label_propagation": ["--max-supersteps", 2],
+    "louvain": ["--levels", 1],
+    "leiden": ["--levels", 1],
 }
 
 

@@ -88,6 +88,9 @@ CALLS: dict[str, Callable[..., Any]] = {
     "pagerank alone": lambda G, n, **o: nx.pagerank(
         G, personalization={n(4): 2, n(8): 2, n(6): 0}, weight=None, tol=1e-12, max_iter=500, **o
     ),
+    "pagerank uneven": lambda G, n, **o: nx.pagerank(
+        G, personalization={n(4): 2, n(8): 0.5, n(6): 0}, tol=1e-12, max_iter=500, **o
+    ),
     "components": lambda G, n, **o: (
         nx.weakly_connected_components if G.is_directed() else nx.connected_components
     )(G, **o),
@@ -401,7 +404,12 @@ def test_priority_converts_graphs_for_which_it_pays(caplog: pytest.LogCaptureFix
 REFUSED: list[tuple[Callable[[Any], Any], str]] = [
     (lambda G: nx.pagerank(G, nstart={4: 1}), "equal ranks"),
     (lambda G: nx.pagerank(G, dangling={4: 1}), "dangling"),
-    (lambda G: nx.pagerank(G, personalization={4: 1, 6: 2}), "evenly"),
+    (lambda G: nx.pagerank(G, personalization={4: 1, 6: -2}), "at least 0"),
+    (lambda G: nx.katz_centrality(G, beta=dict.fromkeys(G, 1)), "one beta"),
+    (lambda G: nx.katz_centrality(G, nstart={4: 1}), "starts from 0"),
+    (lambda G: nx.betweenness_centrality(G, k=2, seed=1), "by chance"),
+    (lambda G: nx.betweenness_centrality(G, endpoints=True), "ends of paths"),
+    (lambda G: nx.eigenvector_centrality(G, nstart={4: 1}), "equal entries"),
     (lambda G: nx.pagerank(G, alpha=1.5), "alpha"),
     (lambda G: nx.hits(G, normalized=False), "sum 1"),
     (lambda G: nx.clustering(G), "direction"),

@@ -26,9 +26,13 @@ RUNS: list[tuple[str, dict[str, Any]]] = [
     ("pagerank", {"source": True, "precision": "f32"}),
     ("pagerank", {"method": "delta", "tolerance": 1e-12}),
     ("hits", {"weighted": True}),
+    ("eigenvector", {"weighted": True}),
+    ("katz", {"alpha": 0.01}),
     ("connected_components", {}),
     ("scc", {"method": "coloring"}),
     ("kcore", {}),
+    ("bipartite", {}),
+    ("topological_order", {"max_supersteps": 1}),
     ("bfs", {"source": True}),
     ("bfs", {"source": True, "values": "parent"}),
     ("sssp", {"source": True}),
@@ -236,7 +240,9 @@ def test_what_makes_no_sense_is_refused(rmat: Path, options: list[str], says: st
     assert says in refuse(USAGE, "run", "pagerank", rmat, *options)
 
 
-@pytest.mark.parametrize("algorithm", ["label_propagation", "color", "clustering", "triangles"])
+@pytest.mark.parametrize(
+    "algorithm", ["label_propagation", "color", "clustering", "triangles", "closeness", "louvain"]
+)
 def test_programs_of_whole_neighbourhoods_take_no_store(rmat: Path, algorithm: str) -> None:
     sentence = refuse(USAGE, "run", algorithm, rmat, "--store", "bytes")
     assert f"{algorithm} takes no store; leave --store out (Python: store=)" in sentence

@@ -15,6 +15,7 @@ import brimful as bf
 def right(graph: bf.Graph) -> None:
     bf.pagerank(graph, variant="unnormalized", mode="async", precision="f32")
     bf.hits(graph, values="hub")
+    bf.pagerank(graph, source={1: 2.0, 3: 0.5})
     bf.degrees(graph, direction="both")
     bf.bfs(graph, 1, values="parent", store="bytes", lists="disk")
     bf.plan(graph, "bfs", source=[1, 2], scheduler="latency", budget="1G")
@@ -38,10 +39,13 @@ def analyse(graph: bf.Graph) -> list[bf.Result]:
     forecast: bf.Forecast = bf.plan(graph, "pagerank", budget="500M")
     assert forecast.fits, bf.__version__.upper()
     by_graph: list[Callable[[bf.Graph], bf.Result]] = [
-        bf.clustering, bf.color, bf.connected_components, bf.degrees, bf.hits, bf.kcore,
-        bf.label_propagation, bf.pagerank, bf.scc, bf.triangles,
+        bf.betweenness, bf.bipartite, bf.closeness, bf.clustering, bf.color,
+        bf.connected_components, bf.degrees, bf.eigenvector, bf.harmonic, bf.hits, bf.katz,
+        bf.kcore, bf.label_propagation, bf.leiden, bf.louvain, bf.maximal_independent_set,
+        bf.pagerank, bf.scc, bf.spanning_forest, bf.topological_order, bf.triangles,
     ]
     by_source: list[Callable[[bf.Graph, int], bf.Result]] = [bf.bfs, bf.count_paths, bf.sssp]
+    print(bf.modularity(bf.louvain(graph)), bf.conductance(bf.leiden(graph)).column)
     return [one(graph) for one in by_graph] + [one(graph, 7) for one in by_source]
 
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
         sssp,
         triangles,
     )
+    from brimful.centralities import betweenness, closeness, eigenvector, harmonic, katz
+    from brimful.communities import conductance, leiden, louvain, modularity
     from brimful.comparison import Comparison, compare
     from brimful.containers.bags import Bag
     from brimful.containers.boxes import Box
@@ -60,6 +62,12 @@ if TYPE_CHECKING:
     from brimful.result import Result
     from brimful.running import run
     from brimful.saved import SavedResult
+    from brimful.structures import (
+        bipartite,
+        maximal_independent_set,
+        spanning_forest,
+        topological_order,
+    )
     from brimful.vertex_store import VertexStore
 
     __version__: str
@@ -101,23 +109,36 @@ __all__ = [
     "VertexStore",
     "WorkerContext",
     "__version__",
+    "betweenness",
     "bfs",
+    "bipartite",
+    "closeness",
     "clustering",
     "color",
     "compare",
+    "conductance",
     "connected_components",
     "count_paths",
     "degrees",
+    "eigenvector",
+    "harmonic",
     "hits",
+    "katz",
     "kcore",
     "label_propagation",
+    "leiden",
+    "louvain",
+    "maximal_independent_set",
+    "modularity",
     "pagerank",
     "plan",
     "read",
     "run",
     "scc",
     "sort",
+    "spanning_forest",
     "sssp",
+    "topological_order",
     "triangles",
 ]
 
@@ -157,23 +178,36 @@ _HOMES = {
     "VertexData": "brimful.pregel.changes",
     "VertexStore": "brimful.vertex_store",
     "WorkerContext": "brimful.pregel.master",
+    "betweenness": "brimful.centralities",
     "bfs": "brimful.algorithms",
+    "bipartite": "brimful.structures",
+    "closeness": "brimful.centralities",
     "clustering": "brimful.algorithms",
     "color": "brimful.algorithms",
     "compare": "brimful.comparison",
+    "conductance": "brimful.communities",
     "connected_components": "brimful.algorithms",
     "count_paths": "brimful.algorithms",
     "degrees": "brimful.algorithms",
+    "eigenvector": "brimful.centralities",
+    "harmonic": "brimful.centralities",
     "hits": "brimful.algorithms",
+    "katz": "brimful.centralities",
     "kcore": "brimful.algorithms",
     "label_propagation": "brimful.algorithms",
+    "leiden": "brimful.communities",
+    "louvain": "brimful.communities",
+    "maximal_independent_set": "brimful.structures",
+    "modularity": "brimful.communities",
     "pagerank": "brimful.algorithms",
     "plan": "brimful.planning",
     "read": "brimful.graph",
     "run": "brimful.running",
     "scc": "brimful.algorithms",
     "sort": "brimful.containers.sorting",
+    "spanning_forest": "brimful.structures",
     "sssp": "brimful.algorithms",
+    "topological_order": "brimful.structures",
     "triangles": "brimful.algorithms",
 }
 

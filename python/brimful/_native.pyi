@@ -152,6 +152,27 @@ def run(
     reserve_bytes: int,
     progress: Progress | None,
 ) -> Result: ...
+def modularity(
+    partition: Result,
+    resolution: float,
+    *,
+    weighted: bool,
+    threads: int | None,
+    budget: int | None,
+    process_budget: bool,
+    reserve_bytes: int,
+    progress: Progress | None,
+) -> float: ...
+def conductance(
+    partition: Result,
+    *,
+    weighted: bool,
+    threads: int | None,
+    budget: int | None,
+    process_budget: bool,
+    reserve_bytes: int,
+    progress: Progress | None,
+) -> Result: ...
 def plan(
     graph: Graph | None,
     sizes: dict[str, Any] | None,

@@ -5,23 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, Unpack
 
-from brimful.catalog import algorithms, asked
-from brimful.graph import GraphLike, as_graph
-from brimful.io.ingest import Resources
+from brimful.algorithm_run import run_algorithm
+from brimful.graph import GraphLike
 from brimful.options.described import RUN_ERRORS, described
 from brimful.options.runs import (
     RUN,
-    AlgorithmOptions,
-    CheckpointOptions,
     Mode,
     Precision,
     ResumableOptions,
     RunOptions,
 )
-from brimful.options.table import WorkOptions, checked, picked
+from brimful.options.table import WorkOptions
 from brimful.per_vertex import Vertices
-from brimful.reporting import shows_progress
-from brimful.result import Result, computed
+from brimful.result import Result
 
 
 @described(RUN, *RUN_ERRORS)
@@ -32,7 +28,7 @@ def pagerank(
     tolerance: float = 1e-6,
     max_supersteps: int | None = None,
     variant: Literal["normalized", "unnormalized"] = "normalized",
-    source: Vertices | None = None,
+    source: Vertices | Mapping[int | str, float] | None = None,
     method: Literal["power", "delta"] | None = None,
     precision: Precision = "f64",
     weighted: bool = False,
@@ -42,9 +38,9 @@ def pagerank(
     """Rank vertices by the edges that lead to them (Page, Brin, Motwani, Winograd 1999).
 
     With `source`, rank begins at that vertex only, and the rank of sinks returns to it (NetworkX's
-    `personalization={source: 1}`); several vertices share both evenly. One superstep of "power" is
-    one pass over the edges. The result of `mode` "sync" has the same bits at any budget and number
-    of threads. `mode` "async" reaches
+    `personalization={source: 1}`); several vertices share both evenly, or by the weights of a
+    mapping. One superstep of "power" is one pass over the edges. The result of `mode` "sync" has
+    the same bits at any budget and number of threads. `mode` "async" reaches
     the same limit and visits the vertices with the largest change first; `stats["edge_visits"]`
     counts its edge visits: about as many as "sync" on web and road graphs, up to 2.3 times as many
     on R-MAT graphs. On a `store`, sums differ by the order of their terms; "async" has no
@@ -57,7 +53,8 @@ def pagerank(
         max_supersteps: Stop after this many supersteps; None: 100.
         variant: "normalized" sums to 1 and spreads the rank of sinks over all vertices.
             "unnormalized" is Signal/Collect's 1 - damping + damping * sum, without a sink term.
-        source: Id of the vertex to personalise for, or several in a sequence; "normalized" only.
+        source: Id of the vertex to personalise for, or several in a sequence, or a mapping of
+            several to their shares, which need not add up to 1; "normalized" only.
         method: "power" recomputes every rank; "delta" signals increments above a threshold that
             `tolerance` implies, mostly with fewer signals and at most the same error; None:
             "power".
@@ -67,7 +64,7 @@ def pagerank(
         A `Result` with the column `pagerank`: float64[n_vertices].
 
     Raises:
-        UsageError: `source` is given with "unnormalized".
+        UsageError: `source` is given with "unnormalized", a share is negative, or all are 0.
         NotFoundError: The graph has no vertex `source`, or lacks one of several.
         InputError: `weighted`, and a weight is negative, or the weights of a vertex add up to
             infinity or lie too far apart for `precision`.
@@ -75,16 +72,18 @@ def pagerank(
     >>> import brimful as bf, pyarrow as pa
     >>> ring = pa.table({"source": [0, 1, 2, 3], "target": [1, 2, 3, 0]})
     >>> with bf.Graph.from_arrow(ring) as graph:
-    ...     bf.pagerank(graph)[3]
-    0.25
+    ...     bf.pagerank(graph)[3], bf.pagerank(graph, source={1: 3.0, 2: 1.0}, damping=0.0)[1]
+    (0.25, 0.75)
     """
-    return _run(
+    weights = list(source.values()) if isinstance(source, Mapping) else None
+    return run_algorithm(
         graph,
         "pagerank",
         {"damping": damping, "variant": variant} | ({"method": method} if method else {}),
         tolerance=tolerance,
         max_supersteps=max_supersteps,
-        source=source,
+        source=list(source) if isinstance(source, Mapping) else source,
+        source_weight=weights,
         precision=precision,
         weighted=weighted,
         mode=mode,
@@ -127,7 +126,7 @@ def hits(
     ...     bf.hits(graph)[2], bf.hits(graph, values="hub")[0]
     (1.0, 0.5)
     """
-    return _run(
+    return run_algorithm(
         graph,
         "hits",
         {"values": values},
@@ -164,7 +163,7 @@ def connected_components(
     ...     dict(bf.connected_components(graph))
     {5: 5, 6: 5, 7: 7, 8: 7}
     """
-    return _run(
+    return run_algorithm(
         graph,
         "connected_components",
         {"method": method},
@@ -200,7 +199,7 @@ def scc(
     ...     bf.scc(graph).to_arrow()["component"].to_pylist()
     [1, 1, 3]
     """
-    return _run(graph, "scc", {"method": method}, max_supersteps=max_supersteps, **options)
+    return run_algorithm(graph, "scc", {"method": method}, max_supersteps=max_supersteps, **options)
 
 
 @described(RUN, *RUN_ERRORS)
@@ -226,7 +225,7 @@ def kcore(
     ...     bf.kcore(graph).to_arrow()["core"].to_pylist()
     [2, 2, 2, 1]
     """
-    return _run(graph, "kcore", {}, max_supersteps=max_supersteps, **options)
+    return run_algorithm(graph, "kcore", {}, max_supersteps=max_supersteps, **options)
 
 
 @described(RUN, *RUN_ERRORS)
@@ -266,7 +265,7 @@ def bfs(
     ...     bf.bfs(graph, [5, 9], values="parent").to_arrow()["parent"].to_pylist()
     [5, 5, 9]
     """
-    return _run(
+    return run_algorithm(
         graph,
         "bfs",
         {"values": values},
@@ -312,7 +311,7 @@ def sssp(
     ...     bf.sssp(graph, 5, weighted=True)[9], bf.sssp(graph, 5)[9]
     (3.0, 1.0)
     """
-    return _run(
+    return run_algorithm(
         graph,
         "sssp",
         {},
@@ -354,7 +353,7 @@ def count_paths(
     (2, 0)
     """
     params = {} if length is None else {"length": length}
-    return _run(graph, "count_paths", params, source=source, **options)
+    return run_algorithm(graph, "count_paths", params, source=source, **options)
 
 
 @described(RUN, *RUN_ERRORS)
@@ -377,7 +376,7 @@ def degrees(
     ...     bf.degrees(graph)[0], bf.degrees(graph, direction="in")[0]
     (2, 0)
     """
-    return _run(graph, "degrees", {"direction": direction}, **options)
+    return run_algorithm(graph, "degrees", {"direction": direction}, **options)
 
 
 @described(RUN, *RUN_ERRORS)
@@ -405,7 +404,7 @@ def label_propagation(
     ...     bf.label_propagation(graph).to_arrow()["label"].to_pylist()
     [0, 0, 0]
     """
-    return _run(graph, "label_propagation", {}, max_supersteps=max_supersteps, **options)
+    return run_algorithm(graph, "label_propagation", {}, max_supersteps=max_supersteps, **options)
 
 
 @described(RUN, *RUN_ERRORS)
@@ -428,7 +427,7 @@ def color(
     ...     bf.color(star).to_arrow()["color"].to_pylist()
     [0, 1, 1, 1]
     """
-    return _run(graph, "color", {}, **options)
+    return run_algorithm(graph, "color", {}, **options)
 
 
 @described(RUN, *RUN_ERRORS)
@@ -452,7 +451,7 @@ def clustering(
     ...     bf.clustering(graph)[0]
     1.0
     """
-    return _run(graph, "clustering", {}, **options)
+    return run_algorithm(graph, "clustering", {}, **options)
 
 
 @described(RUN, *RUN_ERRORS)
@@ -472,19 +471,4 @@ def triangles(
     ...     bf.triangles(graph)[0]
     1
     """
-    return _run(graph, "triangles", {}, **options)
-
-
-@shows_progress
-def _run(
-    graph: GraphLike,
-    algorithm: str,
-    params: Mapping[str, object],
-    **given: Unpack[AlgorithmOptions],
-) -> Result:
-    own = [str(one["name"]) for one in algorithms()[algorithm]["parameters"]]
-    options = checked(AlgorithmOptions, given, algorithm, own)
-    wanted = asked(algorithm, params, options)
-    resources = Resources(**picked(WorkOptions, options))
-    known = as_graph(graph, resources)
-    return computed(known.native, wanted, resources.on(known), picked(CheckpointOptions, options))
+    return run_algorithm(graph, "triangles", {}, **options)

@@ -48,6 +48,11 @@ class Result(PerVertex["float | int | str | None"]):
         self._documents: dict[str, Any] | None = None
 
     @property
+    def native(self) -> _native.Result:
+        """The native result."""
+        return self._native
+
+    @property
     def column(self) -> str:
         """Name of the value column."""
         return self._native.column

@@ -107,24 +107,12 @@ fn array_bytes(extent: &Extent, workers: usize) -> (u64, u64) {
 
 /// The time of intersections is unknown until the lists are read.
 fn plan(planner: &Planner<'_>) -> Result<Forecast> {
-    refuse_limit(planner.request)?;
+    planner.request.refuse_max_supersteps()?;
     let forecast = planner.scans(2, |setting| {
         let (lists, all) = array_bytes(setting.extent, setting.workers);
         (lists, all, setting.extent.vertices * size_of::<Counts>() as u64)
     });
     Ok(Forecast { timed: false, ..forecast })
-}
-
-/// Refuses a limit of supersteps.
-fn refuse_limit(request: &Request) -> Result<()> {
-    if request.max_supersteps.is_none() {
-        return Ok(());
-    }
-    let name = &request.algorithm;
-    let what = format!(
-        "{name} has no supersteps to limit; leave --max-supersteps out (Python: max_supersteps=)"
-    );
-    Err(Error::Usage(what))
 }
 
 fn count(
@@ -133,7 +121,7 @@ fn count(
     resources: &Resources,
 ) -> Result<(ScratchArray<Counts>, Stats)> {
     const PURPOSE: &str = "to keep neighbours in memory";
-    refuse_limit(request)?;
+    request.refuse_max_supersteps()?;
     let (begin, workers, vertices) = (Instant::now(), resources.workers(), graph.connected());
     if vertices >= 1 << (u32::BITS - DIRECTION_BITS) {
         return Err(Error::Usage("triangles are for less than 2^30 vertices with edges".into()));

@@ -1,4 +1,4 @@
-//! Greedy colouring.
+//! Greedy colouring, and the maximal independent set that is its first colour.
 //!
 //! Returns for each vertex a colour, from 0 on, that no neighbour has (`color`, uint64); vertices
 //! without neighbours have colour 0. Direction, parallel arcs and self-loops do not matter for
@@ -11,6 +11,11 @@
 //! id of the graph (strings: of its rank among them). The degree is the number of arcs in either
 //! direction, without self-loops. As the order depends on the graph alone, so does the result.
 //!
+//! `maximal_independent_set` returns 1 for the vertices of colour 0, and 0 for others (`member`,
+//! int64). No edge joins two of them, and every other vertex has one as its neighbour, or it would
+//! have their colour. It is the greedy set of the same order (Blelloch, Fineman, Shun 2012,
+//! "Greedy sequential maximal independent set and matching are parallel on average").
+//!
 //! In parallel (Jones and Plassmann 1993): a vertex takes its colour when its earlier neighbours
 //! have theirs. State: a mark, which is the colour, or the bit length of the degree before; and the
 //! offset of the external id. The first superstep counts degrees. Each later superstep makes the
@@ -21,7 +26,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use brimful_engine::plan::forecast::Steps;
+use brimful_engine::plan::forecast::{Forecast, Steps};
 use brimful_engine::{Gather, Globals, Neighbours, RunOptions, Values, Vertex, gather};
 use brimful_graph::random::splitmix64;
 use brimful_graph::{Graph, Index};
@@ -29,7 +34,7 @@ use brimful_store::Resources;
 
 use crate::connected_components::propagation::Label;
 use crate::info::{Info, Takes};
-use crate::planning::fits_narrow;
+use crate::planning::{Planner, fits_narrow};
 use crate::request::{Finished, Request};
 use crate::{Error, Result};
 
@@ -40,20 +45,49 @@ pub(crate) const INFO: Info = Info {
     column: "color",
     takes: Takes { checkpoints: true, ..Takes::NOTHING },
     parameters: &[],
-    run: |request, graph, resources| {
-        let range =
-            graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
-        match fits_narrow(range) {
-            true => run::<u32>(request, graph, resources),
-            false => run::<u64>(request, graph, resources),
-        }
-    },
-    // These steps apply if all lists are made together; more items need more.
-    plan: |planner| match planner.has_narrow_places()? {
+    run: |request, graph, resources| any(Wanted::Colors, request, graph, resources),
+    plan,
+};
+
+/// The registry entry of independent sets.
+pub(crate) const INDEPENDENT: Info = Info {
+    name: "maximal_independent_set",
+    computes: "vertices of which no edge joins two, 1 for a member: those of colour 0 of color; direction ignored",
+    column: "member",
+    takes: Takes { checkpoints: true, ..Takes::NOTHING },
+    parameters: &[],
+    run: |request, graph, resources| any(Wanted::FirstColor, request, graph, resources),
+    plan,
+};
+
+/// What the result holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Colors,
+    FirstColor,
+}
+
+/// These steps apply if all lists are made together; more items need more.
+fn plan(planner: &Planner<'_>) -> Result<Forecast> {
+    match planner.has_narrow_places()? {
         true => planner.gather(&Coloring::<u32>(PhantomData), Steps::about(2, 2.0)),
         false => planner.gather(&Coloring::<u64>(PhantomData), Steps::about(2, 2.0)),
-    },
-};
+    }
+}
+
+fn any(
+    wanted: Wanted,
+    request: &Request,
+    graph: &Arc<Graph>,
+    resources: &Resources,
+) -> Result<Finished> {
+    let range =
+        graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
+    match fits_narrow(range) {
+        true => run::<u32>(wanted, request, graph, resources),
+        false => run::<u64>(wanted, request, graph, resources),
+    }
+}
 
 /// The vertex has no colour yet; if the mark is only this bit, its degree is unknown.
 const UNCOLORED: u64 = 1 << 31;
@@ -129,16 +163,27 @@ impl<L: Label + 'static> Gather for Coloring<L> {
 }
 
 fn run<L: Label + 'static>(
+    wanted: Wanted,
     request: &Request,
     graph: &Arc<Graph>,
     resources: &Resources,
 ) -> Result<Finished> {
     if request.max_supersteps.is_some() {
-        let what = "--max-supersteps does not apply to color: the number of supersteps depends on the budget; leave it out";
-        return Err(Error::Usage(what.into()));
+        let what = format!(
+            "--max-supersteps does not apply to {}: the number of supersteps depends on the budget; leave it out",
+            request.algorithm
+        );
+        return Err(Error::Usage(what));
     }
     let options = RunOptions { checkpoints: request.checkpoints.clone(), ..RunOptions::default() };
     let output = gather(&Coloring::<L>(PhantomData), graph, &options, resources)?;
-    let values = Values::unsigned(output.states, color::<L>, |_| Some(0)).without_nulls();
-    Finished::new(graph, "color", values, output.stats, "largest-log-degree-first")
+    let (column, values) = match wanted {
+        Wanted::Colors => ("color", Values::unsigned(output.states, color::<L>, |_| Some(0))),
+        Wanted::FirstColor => {
+            let member = |state: [L; 2]| color(state).map(|color| i64::from(color == 0));
+            ("member", Values::integers(output.states, member, |_| Some(1)))
+        }
+    };
+    let values = values.without_nulls();
+    Finished::new(graph, column, values, output.stats, "largest-log-degree-first")
 }

@@ -39,6 +39,8 @@ pub enum Accepts {
 pub struct Takes {
     /// Sources.
     pub source: bool,
+    /// Weights of sources.
+    pub source_weights: bool,
     /// A tolerance, with this default.
     pub tolerance: Option<f64>,
     /// A precision.
@@ -57,6 +59,7 @@ impl Takes {
     /// No shared options.
     pub const NOTHING: Self = Self {
         source: false,
+        source_weights: false,
         tolerance: None,
         precision: false,
         weights: false,

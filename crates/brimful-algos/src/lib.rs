@@ -1,25 +1,34 @@
 //! Algorithms, one file each, written against the engine's public traits; and their registry by
 //! name.
 
+pub mod betweenness;
 pub mod bfs;
+pub mod bipartite;
+pub mod closeness;
 mod clustering;
 pub mod color;
+mod communities;
 pub mod connected_components;
 pub mod count_paths;
 pub mod degrees;
 mod diameter;
+pub mod eigenvector;
 pub mod hits;
 pub mod info;
+pub mod katz;
 pub mod kcore;
 pub mod label_propagation;
 mod out_weights;
 pub mod pagerank;
+pub mod partition;
 pub mod planning;
 pub mod registry;
 mod request;
 pub mod scc;
 pub mod sources;
+mod spanning_forest;
 pub mod sssp;
+pub mod topological_order;
 
 /// Errors of runs on shards and on stores. Those on shards keep their types, see
 /// [`brimful_execution::Error`].

@@ -9,8 +9,8 @@
 //!   tolerance.
 //!
 //! *Personalised* (Page, Brin, Motwani and Winograd 1999, section 6; normalized only): 1/|V| is
-//! replaced by 1/k for each of k sources and by 0 for other vertices, so that both (1-d) and the
-//! mass of sinks go to the sources alone.
+//! replaced by 1/k for each of k sources, or by its share of the weights of all sources, and by 0
+//! for other vertices, so that both (1-d) and the mass of sinks go to the sources alone.
 //!
 //! State: the score, f64. Signal: score / out-degree (with weights: score / sum of outgoing
 //! weights, times the weight of the edge), f64, or f32 for `--precision f32`. Each f32 signal has a
@@ -54,6 +54,7 @@ pub(crate) const INFO: Info = Info {
     column: "pagerank",
     takes: Takes {
         source: true,
+        source_weights: true,
         tolerance: Some(TOLERANCE),
         precision: true,
         weights: true,
@@ -156,28 +157,44 @@ pub struct PageRank<S> {
 
 /// The start of a personalised rank.
 ///
-/// Vertices without edges share one state. If one of them is a source, that state is the state of a
-/// source; the result gives it to the sources alone, and the change is counted once for each such
-/// source.
+/// Vertices without edges share one state. If some of them are sources, that state is the one of a
+/// source with the mean of their weights; the result gives each of these its part of it, and the
+/// change is counted once for each such source.
 #[derive(Debug, Clone)]
 struct Personal {
     sources: Sources,
-    /// The share of each source in the whole.
+    /// The share of a source of weight 1 in the whole.
     share: f64,
     /// Vertices with edges.
     connected: u64,
+    /// The mean weight of sources without edges, 0 if there are none.
+    mean: f64,
     /// The fraction of the vertices without edges that are sources.
     isolated: f64,
 }
 
 impl Personal {
+    fn new(sources: Sources, graph: &Graph) -> Self {
+        let (connected, share) = (graph.connected(), 1.0 / sources.count() as f64);
+        let [_, weights] = sources.weights();
+        let mean = if sources.isolated() == 0 { 0.0 } else { weights / sources.isolated() as f64 };
+        let isolated = sources.isolated() as f64 / (graph.vertices() - connected).max(1) as f64;
+        Self { sources, share, connected, mean, isolated }
+    }
+
     /// The share of the whole that starts at a vertex.
     fn begins(&self, vertex: Vertex) -> f64 {
-        let is_source = match vertex.id < self.connected {
-            true => self.sources.contains(vertex.id),
-            false => self.sources.isolated() > 0,
+        let weight = match vertex.id < self.connected {
+            true => self.sources.weight(vertex.id),
+            false => self.mean,
         };
-        if is_source { self.share } else { 0.0 }
+        weight * self.share
+    }
+
+    /// The part of the vertex with this external offset, which has no edges, in their shared state.
+    fn part(&self, place: u64) -> f64 {
+        // Without a mean, the state is 0.
+        if self.mean == 0.0 { 0.0 } else { self.sources.isolated_weight(place) / self.mean }
     }
 }
 
@@ -216,10 +233,8 @@ impl<S: Precision> PageRank<S> {
     /// there. Normalized.
     #[must_use]
     pub fn from_sources(self, sources: Sources, graph: &Graph) -> Self {
-        let (connected, share) = (graph.connected(), 1.0 / sources.count() as f64);
-        let isolated = sources.isolated() as f64 / (graph.vertices() - connected).max(1) as f64;
-        let personal = Personal { sources, share, connected, isolated };
-        Self { variant: Variant::Normalized, personal: Some(personal), ..self }
+        let personal = Some(Personal::new(sources, graph));
+        Self { variant: Variant::Normalized, personal, ..self }
     }
 
     /// Multiplies signals by `scale`, a power of two; scores are the same bits.
@@ -390,10 +405,9 @@ fn run<S: Precision>(
     let isolated = if let Isolated::Same(score) = output.isolated { score } else { 0.0 };
     let alone = sources.as_ref().map_or(graph.vertices() - graph.connected(), Sources::isolated);
     let elsewhere = alone as f64 * isolated;
-    let own = move |place| match &sources {
-        Some(sources) if !sources.has_isolated(place) => 0.0,
-        _ => isolated,
-    };
+    let personal = program.personal;
+    let own =
+        move |place| personal.as_ref().map_or(1.0, |personal| personal.part(place)) * isolated;
     let whole = sum_of_scores(&output.states, |score: f64| score)? + elsewhere;
     // Asynchronous sweeps change the total mass, which is corrected only at the end.
     let expected = (variant == Variant::Normalized && !request.asynchronous).then_some(1.0);

@@ -10,14 +10,20 @@ pub use crate::info::{Accepts, Info, ParameterInfo, Takes};
 use crate::planning::{Planner, Subject};
 pub use crate::request::{Finished, Parameter, Request, StoreChoice};
 use crate::{
-    Error, Result, bfs, clustering, color, connected_components, count_paths, degrees, hits, kcore,
-    label_propagation, pagerank, scc, sources, sssp,
+    Error, Result, betweenness, bfs, bipartite, closeness, clustering, color, communities,
+    connected_components, count_paths, degrees, eigenvector, hits, katz, kcore, label_propagation,
+    pagerank, scc, sources, spanning_forest, sssp, topological_order,
 };
 
 /// All algorithms. A static, so that the crates which use it do not compile the programs again.
 pub static ALGORITHMS: &[Info] = &[
     pagerank::INFO,
     hits::INFO,
+    eigenvector::INFO,
+    katz::INFO,
+    betweenness::INFO,
+    closeness::CLOSENESS,
+    closeness::HARMONIC,
     connected_components::INFO,
     scc::INFO,
     kcore::INFO,
@@ -26,7 +32,13 @@ pub static ALGORITHMS: &[Info] = &[
     count_paths::INFO,
     degrees::INFO,
     label_propagation::INFO,
+    communities::LOUVAIN,
+    communities::LEIDEN,
     color::INFO,
+    color::INDEPENDENT,
+    bipartite::INFO,
+    topological_order::INFO,
+    spanning_forest::INFO,
     clustering::CLUSTERING,
     clustering::TRIANGLES,
 ];
@@ -89,6 +101,12 @@ fn find(request: &Request) -> Result<&'static Info> {
     }
     let given = [
         (!request.sources.is_empty(), info.takes.source, "source", "source"),
+        (
+            !request.source_weights.is_empty(),
+            info.takes.source_weights,
+            "weights of sources",
+            "source-weight",
+        ),
         (request.tolerance.is_some(), info.takes.tolerance.is_some(), "tolerance", "tolerance"),
         (request.narrow, info.takes.precision, "precision", "precision"),
         (request.weighted, info.takes.weights, "weights", "weighted"),
@@ -114,7 +132,10 @@ fn identity(request: &Request, info: &Info) -> Vec<(String, String)> {
         let given = request.parameters.get(parameter.name);
         item(parameter.name, given.map_or_else(|| parameter.default.into(), ToString::to_string))
     }));
-    items.extend(sources::identity(&request.sources).map(|sources| item("source", sources)));
+    items.extend(
+        sources::identity(&request.sources, &request.source_weights)
+            .map(|sources| item("source", sources)),
+    );
     let tolerance = info.takes.tolerance.map(|usual| request.tolerance.unwrap_or(usual));
     items.extend(tolerance.map(|tolerance| item("tolerance", tolerance.to_string())));
     items.push(item("precision", if request.narrow { "f32" } else { "f64" }.into()));

@@ -48,6 +48,8 @@ pub struct Request {
     pub parameters: BTreeMap<String, Parameter>,
     /// External ids of the sources, in any order; empty if there are none.
     pub sources: Vec<ExternalId>,
+    /// A weight of each source, in the same order; empty if all are alike.
+    pub source_weights: Vec<f64>,
     /// Use 32-bit signals.
     pub narrow: bool,
     /// Use edge weights.
@@ -174,7 +176,7 @@ impl Request {
             );
             return Err(Error::Usage(what));
         }
-        Sources::find(&self.sources, graph, job)
+        Sources::find(&self.sources, &self.source_weights, graph, job)
     }
 
     /// Runs `program` with the limits of the request.
@@ -219,6 +221,18 @@ impl Request {
             checkpoints: self.checkpoints.clone(),
             ..Default::default()
         }
+    }
+
+    /// Refuses a limit of supersteps, for an algorithm that has none.
+    pub(crate) fn refuse_max_supersteps(&self) -> Result<()> {
+        if self.max_supersteps.is_none() {
+            return Ok(());
+        }
+        let name = &self.algorithm;
+        let what = format!(
+            "{name} has no supersteps to limit; leave --max-supersteps out (Python: max_supersteps=)"
+        );
+        Err(Error::Usage(what))
     }
 
     /// Refuses negative weights, if the run uses weights.

@@ -1,7 +1,8 @@
 //! The sources: vertices at which a search, or a personalised rank, starts.
 //!
-//! Invariant: ids and offsets ascend, each once, so neither the order nor the repetition of sources
-//! in a request matters.
+//! Sources may have weights: the shares of a personalised rank that start there. Invariant: ids and
+//! offsets ascend, each once, so neither the order of sources in a request matters, nor, without
+//! weights, their repetition.
 
 use std::sync::Arc;
 
@@ -19,59 +20,121 @@ const LISTED: usize = 8;
 /// The sources of a run.
 #[derive(Debug, Clone)]
 pub struct Sources {
-    /// Internal ids of the sources with edges.
-    ids: Arc<[u64]>,
-    /// Offsets of the external ids of the sources without edges (see
+    /// Sources with edges, by internal id.
+    connected: Part,
+    /// Sources without edges, by the offset of the external id (see
     /// [`brimful_engine::Vertex::external`]).
-    isolated: Arc<[u64]>,
+    isolated: Part,
+}
+
+/// Some of the sources.
+#[derive(Debug, Clone)]
+struct Part {
+    ids: Arc<[u64]>,
+    /// The weight of each, relative to the mean of all sources; empty if all are alike.
+    weights: Arc<[f64]>,
+}
+
+impl Part {
+    fn new(mut named: Vec<(u64, f64)>, weighted: bool) -> Result<Self> {
+        named.sort_unstable_by_key(|(id, _)| *id);
+        let all = named.len();
+        named.dedup_by_key(|(id, _)| *id);
+        if weighted && named.len() < all {
+            let what =
+                "a source with a weight is named twice; name it once, with the sum of its weights";
+            return Err(Error::Usage(what.into()));
+        }
+        let weights =
+            if weighted { named.iter().map(|(_, weight)| *weight).collect() } else { [].into() };
+        Ok(Self { ids: named.into_iter().map(|(id, _)| id).collect(), weights })
+    }
+
+    /// The weight of a source, 0 of another vertex.
+    #[inline]
+    fn weight(&self, id: u64) -> f64 {
+        self.ids.binary_search(&id).map_or(0.0, |at| self.weights.get(at).copied().unwrap_or(1.0))
+    }
+
+    /// The sum of the weights.
+    fn weights(&self) -> f64 {
+        if self.weights.is_empty() { self.ids.len() as f64 } else { self.weights.iter().sum() }
+    }
 }
 
 impl Sources {
-    /// Finds the vertices with these external ids.
+    /// Finds the vertices with these external ids; each has a weight, or none has.
     ///
     /// # Errors
-    /// [`Error::Usage`] for more than [`MOST_SOURCES`]; [`brimful_graph::Error::NoSuchVertex`].
-    pub(crate) fn find(named: &[ExternalId], graph: &Graph, job: &Job) -> Result<Self> {
+    /// [`Error::Usage`] for more than [`MOST_SOURCES`], and for weights that are no shares;
+    /// [`brimful_graph::Error::NoSuchVertex`].
+    pub(crate) fn find(
+        named: &[ExternalId],
+        weights: &[f64],
+        graph: &Graph,
+        job: &Job,
+    ) -> Result<Self> {
         if named.len() > MOST_SOURCES {
             return Err(Error::Usage(format!(
                 "a run begins at {MOST_SOURCES} vertices at most; name fewer sources"
             )));
         }
+        let factor = factor(named.len(), weights)?;
         let smallest = graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);
-        let (mut ids, mut isolated) = (Vec::new(), Vec::new());
-        for source in named {
+        let (mut connected, mut isolated) = (Vec::new(), Vec::new());
+        for (at, source) in named.iter().enumerate() {
             job.check()?;
+            let weight = weights.get(at).map_or(1.0, |weight| weight * factor);
             let internal = graph.find_id(source)?;
             if internal < graph.connected() {
-                ids.push(internal);
+                connected.push((internal, weight));
                 continue;
             }
             let mut bits = [0];
             graph.external_ids(internal, &mut bits)?;
-            isolated.push(graph.id_type().order_key(bits[0]).wrapping_sub(smallest));
+            let place = graph.id_type().order_key(bits[0]).wrapping_sub(smallest);
+            isolated.push((place, weight));
         }
-        Ok(Self { ids: ascending(ids), isolated: ascending(isolated) })
+        let part = |named| Part::new(named, !weights.is_empty());
+        Ok(Self { connected: part(connected)?, isolated: part(isolated)? })
     }
 
     /// True if the vertex with this internal id, which has edges, is a source.
     #[inline]
     pub fn contains(&self, id: u64) -> bool {
-        self.ids.binary_search(&id).is_ok()
+        self.connected.ids.binary_search(&id).is_ok()
     }
 
     /// True if the vertex with this external offset, which has no edges, is a source.
     pub(crate) fn has_isolated(&self, place: u64) -> bool {
-        self.isolated.binary_search(&place).is_ok()
+        self.isolated.ids.binary_search(&place).is_ok()
+    }
+
+    /// The weight of the vertex with this internal id, which has edges: 0 if it is no source. The
+    /// mean weight of all sources is 1.
+    #[inline]
+    pub(crate) fn weight(&self, id: u64) -> f64 {
+        self.connected.weight(id)
+    }
+
+    /// The weight of the vertex with this external offset, which has no edges.
+    pub(crate) fn isolated_weight(&self, place: u64) -> f64 {
+        self.isolated.weight(place)
+    }
+
+    /// The sum of the weights of sources with edges, and of those without.
+    pub(crate) fn weights(&self) -> [f64; 2] {
+        [self.connected.weights(), self.isolated.weights()]
     }
 
     /// Number of sources with edges.
     pub fn connected(&self) -> u64 {
-        self.ids.len() as u64
+        self.connected.ids.len() as u64
     }
 
     /// Number of sources without edges.
     pub fn isolated(&self) -> u64 {
-        self.isolated.len() as u64
+        self.isolated.ids.len() as u64
     }
 
     /// Number of sources.
@@ -80,33 +143,60 @@ impl Sources {
     }
 }
 
+/// The factor that makes the mean of `weights` 1.
+fn factor(sources: usize, weights: &[f64]) -> Result<f64> {
+    if weights.is_empty() {
+        return Ok(1.0);
+    }
+    if weights.len() != sources {
+        let what = format!(
+            "{} weights are given for {sources} sources; give one for each source, or none",
+            weights.len()
+        );
+        return Err(Error::Usage(what));
+    }
+    if let Some(wrong) = weights.iter().find(|weight| !weight.is_finite() || **weight < 0.0) {
+        let what = format!("the weight of a source must be a number of at least 0, not {wrong}");
+        return Err(Error::Usage(what));
+    }
+    let factor = sources as f64 / weights.iter().sum::<f64>();
+    match factor.is_normal() {
+        true => Ok(factor),
+        false => Err(Error::Usage(
+            "the weights of the sources must add up to a number above 0; at least one must be greater".into(),
+        )),
+    }
+}
+
 /// A single source with edges.
 impl From<u64> for Sources {
     fn from(id: u64) -> Self {
-        Self { ids: [id].into(), isolated: [].into() }
+        [id].into_iter().collect()
     }
 }
 
 /// Sources with edges.
 impl FromIterator<u64> for Sources {
     fn from_iter<I: IntoIterator<Item = u64>>(ids: I) -> Self {
-        Self { ids: ascending(ids.into_iter().collect()), isolated: [].into() }
+        let mut ids: Vec<u64> = ids.into_iter().collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let part = |ids: Vec<u64>| Part { ids: ids.into(), weights: [].into() };
+        Self { connected: part(ids), isolated: part(Vec::new()) }
     }
 }
 
-fn ascending(mut numbers: Vec<u64>) -> Arc<[u64]> {
-    numbers.sort_unstable();
-    numbers.dedup();
-    numbers.into()
-}
-
-/// The identity of these sources, in any order; `None` if there are none.
-pub(crate) fn identity(named: &[ExternalId]) -> Option<String> {
+/// The identity of these sources with their weights, in any order; `None` if there are none.
+pub(crate) fn identity(named: &[ExternalId], weights: &[f64]) -> Option<String> {
     let mut texts: Vec<String> = named
         .iter()
-        .map(|source| match source {
-            ExternalId::Number(number) => number.to_string(),
-            ExternalId::Name(name) => format!("{name:?}"),
+        .enumerate()
+        .map(|(at, source)| {
+            let weight = weights.get(at).map_or_else(String::new, |weight| format!(" = {weight}"));
+            match source {
+                ExternalId::Number(number) => format!("{number}{weight}"),
+                ExternalId::Name(name) => format!("{name:?}{weight}"),
+            }
         })
         .collect();
     texts.sort_unstable();
@@ -133,17 +223,40 @@ mod tests {
     }
 
     #[test]
+    fn weights_are_shares() {
+        assert_eq!(factor(3, &[]).unwrap(), 1.0);
+        assert_eq!(factor(2, &[1.0, 3.0]).unwrap(), 0.5);
+        for (weights, says) in [
+            (&[1.0][..], "1 weights are given for 2 sources"),
+            (&[1.0, -1.0], "not -1"),
+            (&[1.0, f64::NAN], "not NaN"),
+            (&[0.0, 0.0], "above 0"),
+            (&[f64::MAX, f64::MAX], "add up to a number"),
+        ] {
+            let error = factor(2, weights).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
+        let error = Part::new(vec![(1, 1.0), (1, 2.0)], true).unwrap_err().to_string();
+        assert!(error.contains("named twice"), "{error}");
+        let part = Part::new(vec![(4, 0.5), (1, 1.5)], true).unwrap();
+        assert_eq!((part.weight(1), part.weight(4), part.weight(2)), (1.5, 0.5, 0.0));
+    }
+
+    #[test]
     fn the_identity_depends_on_the_set_alone() {
         let named = |ids: &[i128]| ids.iter().copied().map(ExternalId::from).collect::<Vec<_>>();
-        assert_eq!(identity(&[]), None);
-        assert_eq!(identity(&named(&[3])).as_deref(), Some("3"));
-        assert_eq!(identity(&named(&[7, 3, 7])).as_deref(), Some("3, 7"));
+        assert_eq!(identity(&[], &[]), None);
+        assert_eq!(identity(&named(&[3]), &[]).as_deref(), Some("3"));
+        assert_eq!(identity(&named(&[7, 3, 7]), &[]).as_deref(), Some("3, 7"));
         let name = |text: &str| ExternalId::Name(text.into());
-        assert_ne!(identity(&[name("a"), name("b")]), identity(&[name("a, b")]));
+        assert_ne!(identity(&[name("a"), name("b")], &[]), identity(&[name("a, b")], &[]));
         let many: Vec<i128> = (0..100).collect();
         let turned: Vec<i128> = (0..100).rev().collect();
-        assert_eq!(identity(&named(&many)), identity(&named(&turned)));
-        assert_ne!(identity(&named(&many)), identity(&named(&many[1..])));
-        assert!(identity(&named(&many)).unwrap().starts_with("100 vertices ("));
+        assert_eq!(identity(&named(&many), &[]), identity(&named(&turned), &[]));
+        assert_ne!(identity(&named(&many), &[]), identity(&named(&many[1..]), &[]));
+        let weighted = identity(&named(&[3, 7]), &[0.5, 2.0]);
+        assert_eq!(weighted.as_deref(), Some("3 = 0.5, 7 = 2"));
+        assert_eq!(weighted, identity(&named(&[7, 3]), &[2.0, 0.5]));
+        assert!(identity(&named(&many), &[]).unwrap().starts_with("100 vertices ("));
     }
 }

@@ -17,6 +17,7 @@ mod keyed;
 mod log;
 mod look;
 mod lookup;
+mod partition;
 mod plan;
 mod plugin;
 mod program;
@@ -52,6 +53,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run::algorithms, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
     module.add_function(wrap_pyfunction!(run::stores, module)?)?;
+    module.add_function(wrap_pyfunction!(partition::modularity, module)?)?;
+    module.add_function(wrap_pyfunction!(partition::conductance, module)?)?;
     module.add_function(wrap_pyfunction!(plugin::check_store, module)?)?;
     module.add_function(wrap_pyfunction!(plan::plan, module)?)?;
     module.add_function(wrap_pyfunction!(plan::plan_import, module)?)?;

@@ -53,6 +53,7 @@ pub(crate) fn algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         one.set_item("column", info.column)?;
         let takes = [
             (info.takes.source, "source"),
+            (info.takes.source_weights, "source-weight"),
             (info.takes.tolerance.is_some(), "tolerance"),
             (info.takes.precision, "precision"),
             (info.takes.weights, "weighted"),
@@ -264,7 +265,7 @@ fn superstep_figures(out: &Bound<'_, PyDict>, stats: &Stats) -> PyResult<()> {
 /// The result of a run: one value per vertex.
 #[pyclass(frozen, module = "brimful._native")]
 pub(crate) struct Result {
-    table: Arc<ResultTable>,
+    pub(crate) table: Arc<ResultTable>,
     lookup: Lookup,
     stats: Py<PyDict>,
     /// The folder of checkpoints that can be deleted once the result is safe.

@@ -91,6 +91,8 @@ def _reader(option: Option) -> tuple[str | None, Callable[[str], Any] | None]:
         return "N", integer(option.least, option.most)
     if option.kind is float:
         return ("N", count(option.most)) if option.whole else ("X", real(option.least))
+    if option.kind == Sequence[float]:
+        return "X", real(option.least)
     return None, None
 
 

@@ -1,13 +1,16 @@
 """The tables of options of runs, of forecasts and of programs in Python."""
 
 import os
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, TypedDict
 
+from brimful.errors import UsageError
 from brimful.options import checks
 from brimful.options.imports import IndexOptions
 from brimful.options.table import Option, ResourceOptions, WorkOptions, texts
 from brimful.per_vertex import Vertices, vertex_ids
 from brimful.sizes import checkpoint_interval
+from brimful.wording import shortened
 
 #: Synchronous supersteps, or sweeps that receive signals at once.
 Mode = Literal["sync", "async"]
@@ -35,6 +38,20 @@ def store_url(url: Any, name: str = "store") -> str | None:
     from brimful.stores.registry import check_url
 
     return check_url(str(url))
+
+
+def source_weights(weights: Any, name: str = "source_weight") -> list[float]:
+    """Return the weights of sources, or an empty list.
+
+    Raises:
+        UsageError: They are no sequence of numbers.
+    """
+    plain = weights.tolist() if hasattr(weights, "tolist") else weights
+    if plain is None:
+        return []
+    if isinstance(plain, (str, bytes)) or not isinstance(plain, Sequence):
+        raise UsageError(f"{name} must be a sequence of numbers, not {shortened(plain)}")
+    return [weight for one in plain if (weight := checks.real(one, name)) is not None]
 
 
 class StepOptions(TypedDict, total=False):
@@ -71,6 +88,17 @@ class RequestOptions(StepOptions, total=False):
             metavar="ID",
             repeated=True,
             check=lambda source, name: [] if source is None else vertex_ids(source),
+        ),
+    ]
+    source_weight: Annotated[
+        Sequence[float] | None,
+        Option(
+            "The share of each `source`, in the same order; they need not add up to 1. None: all "
+            "are alike.",
+            help="the share of a --source in a personalised rank, given once for each, in the same "
+            "order; they need not add up to 1 (default: all are alike)",
+            repeated=True,
+            check=source_weights,
         ),
     ]
     precision: Annotated[

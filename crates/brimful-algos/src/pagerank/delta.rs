@@ -17,8 +17,8 @@
 //! 2006) achieves that with the fewest signals: vertices with few arcs signal first. (With weights
 //! |E| is their sum.)
 //!
-//! *Normalized* scores y solve y = d P y + b u, where u is 1 for all vertices (with sources: for
-//! those, and 0 for the others), and b = ((1-d) + d * mass of sinks) / sum of u is a number. The
+//! *Normalized* scores y solve y = d P y + b u, where u is 1 for all vertices (with sources: their
+//! weight, of mean 1, and 0 for the others), and b = ((1-d) + d * mass of sinks) / sum of u is a number. The
 //! system is linear and d < 1, so y = (b / (1-d)) x where x = (1-d) u + d P x: **the normalized
 //! scores are the unnormalized ones divided by their sum**, for any b. They are computed in this
 //! way. With X the sum of x and E that of |x - s|, |s/sum(s) - x/X| <= 2 E / X. X is at least
@@ -81,8 +81,11 @@ impl<S: Precision> DeltaPageRank<S> {
         match (0.0..1.0).contains(&damping) {
             true => {
                 // If all sources are isolated, no score grows, whatever the mass.
-                let mass =
-                    sources.as_ref().map_or(connected, |sources| sources.connected().max(1)) as f64;
+                let mass = match sources.as_ref().map(Sources::weights) {
+                    None => connected as f64,
+                    Some([mass, _]) if mass > 0.0 => mass,
+                    Some(_) => 1.0,
+                };
                 Ok(Self { damping, sources, mass, scales: (1.0, 1.0), precision: PhantomData })
             }
             false => Err(format!(
@@ -91,9 +94,9 @@ impl<S: Precision> DeltaPageRank<S> {
         }
     }
 
-    /// 1 where scores start, else 0.
+    /// The weight with which the score of a vertex starts.
     fn begins(&self, vertex: Vertex) -> f64 {
-        f64::from(u8::from(self.sources.as_ref().is_none_or(|sources| sources.contains(vertex.id))))
+        self.sources.as_ref().map_or(1.0, |sources| sources.weight(vertex.id))
     }
 
     /// The share of each arc in `residual`; a sink has no arcs.
@@ -201,14 +204,13 @@ pub(crate) fn run_request<S: Precision>(
     let options = RunOptions { signal_threshold: Some(threshold), ..request.options(SUPERSTEPS) };
     let output = request.run_with(&program, options, graph, resources)?;
     // An isolated vertex keeps its starting score.
-    let alone = sources.as_ref().map_or(graph.vertices() - graph.connected(), Sources::isolated);
+    let without_edges = (graph.vertices() - graph.connected()) as f64;
+    let alone = sources.as_ref().map_or(without_edges, |sources| sources.weights()[1]);
     let sources = sources.clone();
-    let own = move |place: u64| match &sources {
-        Some(sources) if !sources.has_isolated(place) => 0.0,
-        _ => 1.0 - damping,
+    let own = move |place: u64| {
+        (1.0 - damping) * sources.as_ref().map_or(1.0, |sources| sources.isolated_weight(place))
     };
-    let sum =
-        sum_of_scores(&output.states, |rank: Rank| rank.score)? + alone as f64 * (1.0 - damping);
+    let sum = sum_of_scores(&output.states, |rank: Rank| rank.score)? + alone * (1.0 - damping);
     check_sum(graph, sum, None)?;
     let whole = if variant == Variant::Normalized { sum } else { 1.0 };
     let values = Values::floats(

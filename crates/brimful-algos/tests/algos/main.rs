@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
 
 mod algorithms;
+mod budgets;
 mod checkpoints;
 mod kernels;
 mod ranks;

@@ -67,7 +67,10 @@ impl Default for RunOptions {
 
 impl RunOptions {
     /// Calls `make` with the folder for scratch files.
-    pub(crate) fn in_scratch<T>(
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub fn in_scratch<T>(
         &self,
         graph: &Graph,
         make: impl Fn(&dyn Folder) -> brimful_store::Result<T>,

@@ -72,12 +72,10 @@ impl ResultTable {
     }
 
     /// Replaces `out` by the values of `count` vertices with edges, from internal id `start` on.
-    pub(crate) fn read_raw(
-        &self,
-        start: u64,
-        count: usize,
-        out: &mut Vec<Option<u64>>,
-    ) -> Result<()> {
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn read_raw(&self, start: u64, count: usize, out: &mut Vec<Option<u64>>) -> Result<()> {
         self.values.read(start as usize, count, out)?;
         if self.values.kind() == Kind::Vertex {
             out.iter_mut().flatten().for_each(|place| *place = self.id_at(*place));

@@ -8,18 +8,17 @@ from typing import Any
 import networkx as nx
 
 from brimful import algorithms
-from brimful.networkx.function import function, given
+from brimful.networkx.function import converged, function, given
 from brimful.networkx.operand import Operand, operand
-from brimful.result import Result
 
 
-def _uneven(call: Mapping[str, Any]) -> str | None:
-    """Refuse values of a personalization other than zero and one more."""
+def _personal(call: Mapping[str, Any]) -> str | None:
+    """Refuse negative values of a personalization, and too many."""
     from brimful._native import MOST_SOURCES
 
     values = [value for value in (call["personalization"] or {}).values() if value]
-    if len(set(values)) > 1 or any(value < 0 for value in values):
-        return "brimful shares the personalization evenly between nodes"
+    if any(value < 0 for value in values):
+        return "brimful takes values of at least 0 in a personalization"
     if len(values) > MOST_SOURCES:
         return f"brimful takes a personalization of up to {MOST_SOURCES} nodes"
     return None
@@ -35,7 +34,7 @@ def _scaled(call: Mapping[str, Any]) -> str | None:
 
 @function(
     _damping,
-    _uneven,
+    _personal,
     given("nstart", "brimful starts from equal ranks"),
     given("dangling", "brimful gives the rank of dangling nodes to the personalization"),
     reads="often",
@@ -64,16 +63,16 @@ def pagerank(
         max_supersteps=max_iter,
         weighted=graph.weighted(weight),
     )
-    return graph.values(_converged(ranks, max_iter))
+    return graph.values(converged(ranks, max_iter))
 
 
-def _sources(graph: Operand, personalization: Mapping[Any, float]) -> list[Any] | None:
-    """Return the vertices of a personalization; None where these are all."""
-    wanted = (node for node, value in personalization.items() if value)
-    sources = [graph.vertex(node) for node in wanted if node in graph]
+def _sources(graph: Operand, personalization: Mapping[Any, float]) -> dict[Any, float] | None:
+    """Return the shares of the vertices of a personalization; None where all have the same."""
+    wanted = ((node, value) for node, value in personalization.items() if value)
+    sources = {graph.vertex(node): value for node, value in wanted if node in graph}
     if not sources:
         raise ZeroDivisionError("the values of the personalization add up to 0")
-    return None if len(sources) == len(graph) else sources
+    return None if len(sources) == len(graph) and len(set(sources.values())) == 1 else sources
 
 
 @function(given("nstart", "brimful starts from equal scores"), _scaled, reads="often")
@@ -93,7 +92,7 @@ def hits(
     weighted = graph.weighted("weight")
     hubs, authorities = (
         graph.values(
-            _converged(
+            converged(
                 # A step computes authorities and hubs, a superstep one of them.
                 algorithms.hits(
                     graph.graph,
@@ -108,9 +107,3 @@ def hits(
         for values in ("hub", "authority")
     )
     return hubs, authorities
-
-
-def _converged(result: Result, max_iter: int) -> Result:
-    if not result.stats["converged"]:
-        raise nx.PowerIterationFailedConvergence(max_iter)
-    return result

@@ -1,5 +1,8 @@
 //! Results of programs compared with those of different algorithms.
 
+use brimful_algos::betweenness::AddEach;
+use brimful_algos::bipartite::Smallest;
+use brimful_algos::closeness::Union;
 use brimful_algos::registry::{Parameter, Request, run_request};
 use brimful_algos::scc::LeastAndCount;
 use brimful_engine::result::table::Column;
@@ -210,4 +213,8 @@ fn components_of_ids_at_both_ends_of_64_bits() {
 fn combiners_obey_their_laws() {
     check_laws::<LeastAndCount<u32>>(&[0, 1, 7, u32::MAX - 1]).unwrap();
     check_laws::<LeastAndCount<u64>>(&[0, 1, 7, u64::MAX - 1]).unwrap();
+    check_laws::<AddEach>(&[[0.0; 8], [0.5; 8], [-3.0, 1.0, 0.0, 2.0, 0.0, 8.0, 0.0, 1.0]])
+        .unwrap();
+    check_laws::<Smallest<u32>>(&[[0, 7], [3, 2], [u32::MAX, 1], [u32::MAX; 2]]).unwrap();
+    check_laws::<Union<4>>(&[[0; 4], [0, 3, 0, 1], [2, 1, 0, 0]]).unwrap();
 }

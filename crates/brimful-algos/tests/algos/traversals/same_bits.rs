@@ -1,6 +1,8 @@
 //! The same bits by both traversals, at any number of threads and budget.
 
 use brimful_algos::bfs::{Levels, Parents};
+use brimful_algos::bipartite::Parities;
+use brimful_algos::closeness::HyperBall;
 use brimful_algos::connected_components::propagation::ConnectedComponents;
 use brimful_algos::count_paths::ShortestPathCounts;
 use brimful_algos::kcore::CoreNumbers;
@@ -8,6 +10,7 @@ use brimful_algos::pagerank::delta::DeltaPageRank;
 use brimful_algos::scc::StrongComponents;
 use brimful_algos::sources::Sources;
 use brimful_algos::sssp::ShortestPaths;
+use brimful_algos::topological_order;
 use brimful_engine::result::stats::Traversal;
 use brimful_engine::{Program, Reason, RunOptions, TraversalMode, run};
 use brimful_graph::Graph;
@@ -83,6 +86,9 @@ fn traversals_threads_and_budgets_give_the_same_bits() {
         check_traversals(&StrongComponents::<u32>::new(), &case, false);
         check_traversals(&StrongComponents::<u64>::new(), &case, false);
         check_traversals(&CoreNumbers, &case, false);
+        check_traversals(&Parities::<u32>::new(), &case, false);
+        check_traversals(&topological_order::Levels, &case, false);
+        check_traversals(&HyperBall::<64>, &case, false);
         check_traversals(&DeltaPageRank::<f64>::new(0.85, None, connected).unwrap(), &case, true);
         check_traversals(
             &DeltaPageRank::<f32>::new(0.85, Some(sources), connected).unwrap(),

@@ -1,0 +1,307 @@
+//! Betweenness centrality, exact or from sampled sources.
+//!
+//! Returns for each vertex the sum over pairs of other vertices of the share of their shortest
+//! paths, along edges, that pass through it (`betweenness`, float64; Freeman 1977). Every edge has
+//! the length 1; parallel edges make paths of their own. *Normalized*, it is divided by the number
+//! of such pairs, (n-1)(n-2) for n vertices; *unnormalized*, by 1, or by 2 without directions, where
+//! each pair is met twice.
+//!
+//! Method (Brandes 2001): from a source, levels of a breadth-first search count shortest paths; then,
+//! from the last level back, each vertex v adds up its dependency, the sum over its successors w of
+//! `paths(v) / paths(w) * (1 + dependency(w))`. Eight sources at a time share a pass over the edges.
+//! *Sampled* from k of n sources (Brandes and Pich 2007), the sum is multiplied by n / k. With
+//! k = ln(2 n / p) / (2 e^2), all normalized values are within e of the exact ones at once, with a
+//! probability of at least 1 - p, by Hoeffding's inequality, for sources drawn by chance. Here they
+//! are the vertices with the least splitmix64 of the offset of the external id, so that a run repeats
+//! its result.
+//!
+//! Supersteps, all over all edges, along them and then against them: with M levels beyond the
+//! sources, 2 M + 1 for eight sources. State: for each of them level, number of paths, dependency,
+//! and the next signal, 224 bytes a vertex; signals 64 bytes twice; and a sum of 8, which the budget
+//! must hold. O(sources * |E| * M / 8).
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use brimful_engine::plan::extent::Extent;
+use brimful_engine::plan::forecast::{Forecast, Setting, Steps};
+use brimful_engine::plan::needs::Needs;
+use brimful_engine::result::stats::Traversal;
+use brimful_engine::supersteps::moved;
+use brimful_engine::{
+    Combiner, Globals, Greatest, Mode, Program, RunOptions, Stats, Values, Vertex,
+    run as run_program,
+};
+use brimful_graph::random::splitmix64;
+use brimful_graph::{Graph, Index};
+use brimful_store::scratch::ScratchArray;
+use brimful_store::{Budget, Resources};
+use bytemuck::{Pod, Zeroable};
+
+use crate::info::{Accepts, Info, ParameterInfo, Takes};
+use crate::out_weights::AT_ONCE;
+use crate::planning::Planner;
+use crate::request::{Finished, Request};
+use crate::{Error, Result};
+
+/// Sources of a run.
+const LANES: usize = 8;
+/// The level of a vertex that no path has reached.
+const UNREACHED: u32 = u32::MAX;
+
+/// The registry entry.
+pub(crate) const INFO: Info = Info {
+    name: "betweenness",
+    computes: "betweenness centrality: share of shortest paths through a vertex, exact or from sampled sources",
+    column: "betweenness",
+    takes: Takes::NOTHING,
+    parameters: &[
+        ParameterInfo {
+            name: "samples",
+            default: "none: all vertices",
+            meaning: "estimate from so many sources",
+            values: Accepts::Count,
+        },
+        ParameterInfo {
+            name: "variant",
+            default: "normalized",
+            meaning: "normalized: divided by the number of pairs of other vertices; unnormalized: not",
+            values: Accepts::Words(&["normalized", "unnormalized"]),
+        },
+    ],
+    run,
+    plan,
+};
+
+/// Shortest paths from each source to a vertex.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct Paths {
+    levels: [u32; LANES],
+    counts: [f64; LANES],
+    dependencies: [f64; LANES],
+    sends: [f64; LANES],
+}
+
+/// Sums of the signals from each source.
+#[derive(Debug, Clone, Copy)]
+pub struct AddEach;
+
+impl Combiner for AddEach {
+    type Signal = [f64; LANES];
+    type Sum = [f64; LANES];
+    const IDEMPOTENT: bool = false;
+    const IDENTITY: [f64; LANES] = [0.0; LANES];
+    const SILENCE: [f64; LANES] = [0.0; LANES];
+
+    #[inline]
+    fn combine(mut sum: [f64; LANES], signal: [f64; LANES]) -> [f64; LANES] {
+        sum.iter_mut().zip(signal).for_each(|(sum, signal)| *sum += signal);
+        sum
+    }
+
+    #[inline]
+    fn merge(earlier: [f64; LANES], later: [f64; LANES]) -> [f64; LANES] {
+        Self::combine(earlier, later)
+    }
+}
+
+/// Dependencies of up to eight sources.
+#[derive(Debug, Clone)]
+pub struct Dependencies {
+    /// Internal ids.
+    sources: Vec<u64>,
+}
+
+impl Dependencies {
+    /// Dependencies of these vertices with edges, at most eight.
+    pub fn new(sources: &[u64]) -> Self {
+        Self { sources: sources.iter().copied().take(LANES).collect() }
+    }
+}
+
+/// True while levels are counted: the last superstep has reached a new one.
+fn goes_forward(globals: &Globals<Greatest>) -> bool {
+    globals.aggregate.0 == globals.superstep as f64
+}
+
+impl Program for Dependencies {
+    type State = Paths;
+    type Combiner = AddEach;
+    /// The greatest level so far.
+    type Aggregate = Greatest;
+    const MODE: Mode = Mode::Full;
+
+    fn indexes(&self) -> &'static [Index] {
+        &[Index::In, Index::Reverse]
+    }
+
+    fn walks(&self, index: Index, globals: &Globals<Greatest>) -> bool {
+        index == if goes_forward(globals) { Index::In } else { Index::Reverse }
+    }
+
+    fn initial(&self, vertex: Vertex, _: &Globals<Greatest>) -> Paths {
+        let mut paths = Paths { levels: [UNREACHED; LANES], ..Paths::zeroed() };
+        for (lane, _) in self.sources.iter().enumerate().filter(|(_, id)| **id == vertex.id) {
+            (paths.levels[lane], paths.counts[lane], paths.sends[lane]) = (0, 1.0, 1.0);
+        }
+        paths
+    }
+
+    #[inline]
+    fn signal(&self, _: Vertex, paths: Paths) -> [f64; LANES] {
+        paths.sends
+    }
+
+    #[inline]
+    fn collect(
+        &self,
+        _: Vertex,
+        mut paths: Paths,
+        sum: [f64; LANES],
+        globals: &Globals<Greatest>,
+    ) -> Paths {
+        paths.sends = [0.0; LANES];
+        if goes_forward(globals) {
+            for (lane, sum) in sum.into_iter().enumerate() {
+                if paths.levels[lane] == UNREACHED && sum > 0.0 {
+                    paths.levels[lane] = globals.superstep as u32 + 1;
+                    (paths.counts[lane], paths.sends[lane]) = (sum, sum);
+                }
+            }
+            return paths;
+        }
+        // The last level begins, which receives nothing.
+        let level = (2 * globals.aggregate.0 as u64 + 1).saturating_sub(globals.superstep);
+        for (lane, sum) in sum.into_iter().enumerate() {
+            if u64::from(paths.levels[lane]) == level {
+                paths.dependencies[lane] = paths.counts[lane] * sum;
+                paths.sends[lane] = (1.0 + paths.dependencies[lane]) / paths.counts[lane];
+            }
+        }
+        paths
+    }
+
+    #[inline]
+    fn aggregate(&self, _: Vertex, _: Paths, new: Paths) -> Greatest {
+        let reached = new.levels.into_iter().filter(|level| *level != UNREACHED).max();
+        reached.map_or(Greatest(f64::NEG_INFINITY), |level| Greatest(f64::from(level)))
+    }
+
+    /// Sources, on level 0, add nothing to themselves.
+    fn converged(&self, globals: &Globals<Greatest>) -> bool {
+        globals.superstep as f64 > 2.0 * globals.aggregate.0
+    }
+}
+
+/// Bytes of the sums of all sources.
+fn sum_bytes(vertices: u64) -> u64 {
+    vertices * size_of::<f64>() as u64
+}
+
+fn plan(planner: &Planner<'_>) -> Result<Forecast> {
+    planner.request.refuse_max_supersteps()?;
+    let vertices = planner.of_scan(|setting| setting.extent.vertices);
+    let sources = planner.request.count("samples")?.unwrap_or(vertices).min(vertices);
+    // R-MAT graphs have about seven levels; each superstep walks one of two indexes.
+    let supersteps = 16 * sources.div_ceil(LANES as u64);
+    let steps = Steps::about(supersteps, supersteps as f64 / 2.0);
+    let (forecast, sums) = (planner.program(&Dependencies::new(&[]), steps)?, sum_bytes(vertices));
+    Ok(Forecast {
+        minimum_bytes: forecast.minimum_bytes + sums,
+        memory_bytes: forecast.memory_bytes + sums,
+        result_bytes: sums,
+        ..forecast
+    })
+}
+
+fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
+    const PURPOSE: &str = "to keep the sums of all sources";
+    request.refuse_max_supersteps()?;
+    let variant = request.choice("variant", &["normalized", "unnormalized"])?;
+    let (begin, workers, connected) = (Instant::now(), resources.workers(), graph.connected());
+    let samples = request.count("samples")?;
+    if samples == Some(0) {
+        return Err(Error::Usage(
+            "samples must be at least 1; leave it out for all vertices".into(),
+        ));
+    }
+    let (needs, sums) = (Needs::of(&Dependencies::new(&[])), sum_bytes(connected));
+    let extent = Extent::of(graph, needs.indexes, false);
+    let least = Setting::new(&extent, resources).least_of_program(&needs, false);
+    resources.budget.require(least + sums, PURPOSE)?;
+    let _memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
+    let before = moved(graph, resources);
+    let within = Resources::new(
+        Budget::new(resources.budget.limit() - sums, 0),
+        Arc::clone(&resources.job),
+        Some(workers),
+    )?;
+    let sources = sources(graph, samples.unwrap_or(connected).min(connected), resources)?;
+    // Vertices without edges are sources of no path.
+    let share = sources.len() as f64 / connected.max(1) as f64;
+    let (mut totals, mut edges) = (vec![0.0; connected as usize], 0);
+    for sources in sources.chunks(LANES) {
+        let program = Dependencies::new(sources);
+        let output = run_program(&program, graph, &RunOptions::default(), &within)?;
+        edges += output.stats.edges_visited;
+        add(&output.states, &mut totals)?;
+    }
+    if totals.iter().any(|total: &f64| !total.is_finite()) {
+        let what = "there are more shortest paths between two vertices than numbers hold, 1.8e308";
+        return Err(brimful_engine::Error::Program(what.into()).into());
+    }
+    let n = graph.vertices() as f64;
+    let pairs = match variant {
+        "normalized" => ((n - 1.0) * (n - 2.0)).max(1.0),
+        _ if graph.description().directed => 1.0,
+        _ => 2.0,
+    };
+    let whole = pairs * share;
+    let phases = vec![("search", begin.elapsed().as_secs_f64())];
+    let moved = moved(graph, resources) - before;
+    let stats = Stats::one_pass(Traversal::Dense, phases, edges, moved, workers);
+    let totals = ScratchArray::of(totals.into(), 1 << graph.description().interval_bits);
+    let values = Values::floats(totals, move |total: f64| Some(total / whole), |_| Some(0.0));
+    Finished::new(graph, "betweenness", values.without_nulls(), stats, variant)
+}
+
+/// Adds the dependencies of all sources.
+fn add(states: &ScratchArray<Paths>, totals: &mut [f64]) -> Result<()> {
+    let mut part = vec![Paths::zeroed(); AT_ONCE.min(states.len())];
+    for (at, totals) in totals.chunks_mut(AT_ONCE).enumerate() {
+        states.read(at * AT_ONCE, &mut part[..totals.len()])?;
+        for (total, paths) in totals.iter_mut().zip(&part) {
+            *total += paths.dependencies.iter().sum::<f64>();
+        }
+    }
+    Ok(())
+}
+
+/// The vertices with edges whose ids have the `count` least hashes, ascending.
+fn sources(graph: &Graph, count: u64, resources: &Resources) -> Result<Vec<u64>> {
+    let connected = graph.connected();
+    if count == connected {
+        return Ok((0..connected).collect());
+    }
+    let smallest = graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);
+    let mut least: BinaryHeap<(u64, Reverse<u64>)> = BinaryHeap::new();
+    let mut ids = Vec::new();
+    for start in (0..connected).step_by(AT_ONCE) {
+        resources.job.check()?;
+        ids.resize((AT_ONCE as u64).min(connected - start) as usize, 0);
+        graph.external_ids(start, &mut ids)?;
+        for (vertex, id) in (start..).zip(&ids) {
+            let place = graph.id_type().order_key(*id).wrapping_sub(smallest);
+            least.push((splitmix64(place), Reverse(vertex)));
+            if least.len() as u64 > count {
+                least.pop();
+            }
+        }
+    }
+    let mut sources: Vec<u64> = least.into_iter().map(|(_, Reverse(vertex))| vertex).collect();
+    sources.sort_unstable();
+    Ok(sources)
+}

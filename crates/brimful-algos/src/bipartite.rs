@@ -1,0 +1,128 @@
+//! Two-colouring of bipartite graphs.
+//!
+//! Returns for each vertex its side, 0 or 1, such that every edge joins both (`side`, int64): 0 for
+//! the smallest vertex of a component and all at an even distance from it. Null in a component with
+//! an odd cycle, which has no such sides; a self-loop is one. Direction is ignored. Exact.
+//!
+//! Method: label propagation of connected components, by the parity of walks. State: the smallest
+//! vertex that a walk with an even number of edges leads here from, and the one for odd numbers; as
+//! offsets of external ids, in 32 bits if they fit, else in 64. Signal: both, which change places
+//! along an edge. In a component with an odd cycle, walks of both kinds lead from its smallest
+//! vertex to all, and otherwise of one kind only. As many supersteps as the longest shortest walk of
+//! a kind has edges, at most twice the number of vertices, and one more; a superstep reads only
+//! segments with states that changed.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use brimful_engine::plan::forecast::Steps;
+use brimful_engine::{Combiner, Globals, Mode, Program, Values, Vertex};
+use brimful_graph::{Graph, Index};
+use brimful_store::Resources;
+
+use crate::Result;
+use crate::connected_components::propagation::Label;
+use crate::info::{Info, Takes};
+use crate::planning::fits_narrow;
+use crate::request::{Finished, Request};
+
+/// The registry entry.
+pub(crate) const INFO: Info = Info {
+    name: "bipartite",
+    computes: "sides of bipartite graphs: every edge joins both; null in components with an odd cycle",
+    column: "side",
+    takes: Takes { asynchronous: true, stores: true, checkpoints: true, ..Takes::NOTHING },
+    parameters: &[],
+    run: |request, graph, resources| {
+        let range =
+            graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
+        match fits_narrow(range) {
+            true => run::<u32>(request, graph, resources),
+            false => run::<u64>(request, graph, resources),
+        }
+    },
+    plan: |planner| {
+        // R-MAT of 2^20 vertices takes 8 supersteps with five passes over both indexes in total.
+        let steps = planner.spreading(Steps::about(8, 5.0))?;
+        match planner.has_narrow_places()? {
+            true => planner.program(&Parities::<u32>::new(), steps),
+            false => planner.program(&Parities::<u64>::new(), steps),
+        }
+    },
+};
+
+/// The smaller label of either parity.
+#[derive(Debug, Clone, Copy)]
+pub struct Smallest<L>(PhantomData<L>);
+
+impl<L: Label + 'static> Combiner for Smallest<L> {
+    type Signal = [L; 2];
+    type Sum = [L; 2];
+    const IDEMPOTENT: bool = true;
+    const IDENTITY: [L; 2] = [L::GREATEST; 2];
+    const SILENCE: [L; 2] = [L::GREATEST; 2];
+
+    #[inline]
+    fn combine([even, odd]: [L; 2], signal: [L; 2]) -> [L; 2] {
+        [even.min(signal[0]), odd.min(signal[1])]
+    }
+
+    #[inline]
+    fn merge(earlier: [L; 2], later: [L; 2]) -> [L; 2] {
+        Self::combine(earlier, later)
+    }
+}
+
+/// Walks by parity with labels of type `L`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Parities<L>(PhantomData<L>);
+
+impl<L: Label> Parities<L> {
+    /// The program.
+    pub fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+/// The side of a vertex; `None` in a component with an odd cycle.
+fn side<L: Label>([even, odd]: [L; 2]) -> Option<i64> {
+    (even != odd).then_some(i64::from(odd < even))
+}
+
+impl<L: Label + 'static> Program for Parities<L> {
+    /// The smallest vertex by a walk of even length, and by one of odd length.
+    type State = [L; 2];
+    type Combiner = Smallest<L>;
+    type Aggregate = ();
+    const MODE: Mode = Mode::Idempotent;
+    const ASYNCHRONOUS: bool = true;
+    const KEEPS_SILENCE: bool = true;
+    const NEEDS_EXTERNAL: bool = true;
+
+    fn indexes(&self) -> &'static [Index] {
+        &[Index::In, Index::Reverse]
+    }
+
+    fn initial(&self, vertex: Vertex, _: &Globals<()>) -> [L; 2] {
+        [L::new(vertex.external), L::GREATEST]
+    }
+
+    fn signal(&self, _: Vertex, [even, odd]: [L; 2]) -> [L; 2] {
+        [odd, even]
+    }
+
+    #[inline]
+    fn collect(&self, _: Vertex, state: [L; 2], sum: [L; 2], _: &Globals<()>) -> [L; 2] {
+        Smallest::combine(state, sum)
+    }
+}
+
+fn run<L: Label + 'static>(
+    request: &Request,
+    graph: &Arc<Graph>,
+    resources: &Resources,
+) -> Result<Finished> {
+    let output = request.run(&Parities::<L>::new(), u64::MAX, graph, resources)?;
+    let values = Values::integers(output.states, side::<L>, |_| Some(0));
+    Finished::new(graph, "side", values, output.stats, "parity")
+}

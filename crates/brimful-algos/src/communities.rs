@@ -1,0 +1,361 @@
+//! Communities of great modularity: Louvain and Leiden.
+//!
+//! Both return for each vertex its community, named by its smallest vertex (`label`, of the type of
+//! ids). Modularity (Newman and Girvan 2004, with the resolution g of Reichardt and Bornholdt 2006)
+//! is the sum over communities of `inside / 2m - g (strength / 2m)^2`: the weight of its arcs within,
+//! and the sum of the strengths of its vertices, over the weight 2m of all arcs. Direction is
+//! ignored: an edge has an arc in both directions; parallel edges add up; a self-loop has two arcs.
+//! Weights must not be negative. Vertices without edges are communities of their own.
+//!
+//! - `louvain` (Blondel, Guillaume, Lambiotte, Lefebvre 2008): vertices move, one after another, to
+//!   the community of a neighbour that adds the most to the modularity, until a sweep over all adds
+//!   no more than the tolerance; then communities become vertices, and the next level begins. Ends
+//!   when no vertex moves.
+//! - `leiden` (Traag, Waltman, van Eck 2019): between the two, each community is refined into
+//!   connected parts, which become the vertices of the next level and begin in the community that
+//!   they are part of. In the end communities are divided into their connected parts.
+//!
+//! Then another iteration begins with single vertices in the communities that were found, and goes
+//! up the hierarchy again, which corrects what the first has joined too early.
+//!
+//! Vertices move in a fixed order ([`lists::Order`]); the least community wins a tie; and refinement,
+//! which Traag et al. draw by chance, takes the best part. So results depend on the graph alone, and
+//! are the same bits at any budget and number of threads.
+//!
+//! Out of core: the lists of neighbours of a level are made by the external sorter, and lie in
+//! scratch, or in memory where they fit ([`lists`]). Sweeps read them in sequence. Beside them there
+//! are [`Method::vertex_bytes`] a vertex. Moves take one thread, which is what their order costs. A
+//! sweep is one pass over the lists, 12 bytes an arc; most graphs take 5 to 20 sweeps of the first
+//! level, and much smaller ones after it.
+
+mod lists;
+mod moving;
+mod refining;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use brimful_engine::plan::extent::Extent;
+use brimful_engine::plan::forecast::Forecast;
+use brimful_engine::result::stats::Traversal;
+use brimful_engine::supersteps::moved;
+use brimful_engine::{Stats, Values};
+use brimful_graph::{Graph, Index};
+use brimful_store::Resources;
+
+use crate::communities::lists::{Lists, Order, Room};
+use crate::communities::moving::{Level, Moves};
+use crate::connected_components::labels::{WINDOW, labels};
+use crate::connected_components::propagation::Label;
+use crate::info::{Accepts, Info, ParameterInfo, Takes};
+use crate::planning::{Planner, fits_narrow};
+use crate::request::{Finished, Request};
+use crate::{Error, Result};
+
+/// The default gain of modularity by a sweep below which a level ends.
+const TOLERANCE: f64 = 1e-7;
+
+/// The default number of iterations.
+const ITERATIONS: u64 = 2;
+
+const TAKES: Takes = Takes { tolerance: Some(TOLERANCE), weights: true, ..Takes::NOTHING };
+
+const PARAMETERS: &[ParameterInfo] = &[
+    ParameterInfo {
+        name: "resolution",
+        default: "1.0",
+        meaning: "above 1: more and smaller communities; below: fewer and larger ones",
+        values: Accepts::Number,
+    },
+    ParameterInfo {
+        name: "iterations",
+        default: "2",
+        meaning: "times to go up the hierarchy from single vertices; a later one improves the result",
+        values: Accepts::Count,
+    },
+    ParameterInfo {
+        name: "levels",
+        default: "none: all",
+        meaning: "the communities of the hierarchy after so many levels, of one iteration",
+        values: Accepts::Count,
+    },
+];
+
+/// The registry entry of Louvain's method.
+pub(crate) const LOUVAIN: Info = Info {
+    name: "louvain",
+    computes: "communities of great modularity, level by level; direction ignored (Louvain)",
+    column: "label",
+    takes: TAKES,
+    parameters: PARAMETERS,
+    run: |request, graph, resources| any(Method::Louvain, request, graph, resources),
+    plan: |planner| plan(Method::Louvain, planner),
+};
+
+/// The registry entry of Leiden's method.
+pub(crate) const LEIDEN: Info = Info {
+    name: "leiden",
+    computes: "communities of great modularity, each connected; direction ignored (Leiden)",
+    column: "label",
+    takes: TAKES,
+    parameters: PARAMETERS,
+    run: |request, graph, resources| any(Method::Leiden, request, graph, resources),
+    plan: |planner| plan(Method::Leiden, planner),
+};
+
+/// The method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Method {
+    Louvain,
+    Leiden,
+}
+
+impl Method {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Louvain => "louvain",
+            Self::Leiden => "leiden",
+        }
+    }
+
+    /// Bytes of memory for each vertex with edges, beside lists of neighbours: lengths of lists and
+    /// strengths of the graph, the current level and the next 36; communities of the level 4, their
+    /// sums 8, weights to them 12, marks 1; its vertices' numbers in the next level 4, twice while
+    /// they are made; and the vertex of the level that holds a vertex of the graph 4. Refining takes
+    /// facts about parts 17. Labels in the end take less.
+    fn vertex_bytes(self) -> u64 {
+        match self {
+            Self::Louvain => 73,
+            Self::Leiden => 90,
+        }
+    }
+
+    /// Bytes of memory beside lists of neighbours and those for reading the graph.
+    fn array_bytes(self, vertices: u64, workers: usize) -> u64 {
+        let windows = (workers * WINDOW * size_of::<u64>()) as u64;
+        vertices * self.vertex_bytes() + windows + lists::least_bytes(workers)
+    }
+}
+
+/// The choices of a request.
+struct Settings {
+    method: Method,
+    resolution: f64,
+    levels: u64,
+    iterations: u64,
+    tolerance: f64,
+    weighted: bool,
+}
+
+fn settings(method: Method, request: &Request) -> Result<Settings> {
+    let resolution = request.number("resolution", 1.0)?;
+    let tolerance = request.tolerance.unwrap_or(TOLERANCE);
+    for (name, number) in [("resolution", resolution), ("tolerance", tolerance)] {
+        if number.is_nan() || number < 0.0 {
+            return Err(Error::Usage(format!("{name} must be at least 0, not {number}")));
+        }
+    }
+    request.refuse_max_supersteps()?;
+    let (levels, iterations) = (request.count("levels")?, request.count("iterations")?);
+    if levels.is_some() && iterations.is_some_and(|iterations| iterations != 1) {
+        let what = "levels are those of one iteration; leave out levels or iterations";
+        return Err(Error::Usage(what.into()));
+    }
+    let iterations = if levels.is_some() { 1 } else { iterations.unwrap_or(ITERATIONS) };
+    let (levels, weighted) = (levels.unwrap_or(u64::MAX), request.weighted);
+    Ok(Settings { method, resolution, levels, iterations, tolerance, weighted })
+}
+
+/// Arcs of the lists of neighbours, at most.
+fn listed_arcs(arcs: u64, directed: bool) -> u64 {
+    if directed { 2 * arcs } else { arcs }
+}
+
+/// The number of sweeps is unknown until they are done.
+fn plan(method: Method, planner: &Planner<'_>) -> Result<Forecast> {
+    settings(method, planner.request)?;
+    let entries = lists::ENTRY_BYTES * listed_arcs(planner.arcs(), planner.is_directed());
+    let limit = planner.limit();
+    let forecast = planner.scans(1, |setting| {
+        let all = method.array_bytes(setting.extent.vertices, setting.workers);
+        (all, all, setting.extent.vertices * 8)
+    });
+    // Two levels at a time, and what they are sorted from.
+    let lists = lists::bytes_of_levels(entries);
+    let fits = forecast.minimum_bytes + lists <= limit;
+    Ok(Forecast {
+        memory_bytes: (forecast.minimum_bytes + lists).min(limit.max(forecast.minimum_bytes)),
+        scratch_bytes: if fits { 0 } else { lists },
+        moves: false,
+        timed: false,
+        ..forecast
+    })
+}
+
+fn any(
+    method: Method,
+    request: &Request,
+    graph: &Arc<Graph>,
+    resources: &Resources,
+) -> Result<Finished> {
+    let range =
+        graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
+    match fits_narrow(range) {
+        true => run::<u32>(method, request, graph, resources),
+        false => run::<u64>(method, request, graph, resources),
+    }
+}
+
+fn run<L: Label>(
+    method: Method,
+    request: &Request,
+    graph: &Arc<Graph>,
+    resources: &Resources,
+) -> Result<Finished> {
+    const PURPOSE: &str = "to find communities";
+    let settings = settings(method, request)?;
+    request.options(0).check_weights(graph)?;
+    request.refuse_negative_weights(graph, &resources.job)?;
+    if graph.connected() >= u64::from(u32::MAX) {
+        let what = format!("{} is for less than 2^32 vertices with edges", method.name());
+        return Err(Error::Usage(what));
+    }
+    let (begin, workers) = (Instant::now(), resources.workers());
+    let extent = Extent::of(graph, &[Index::In], settings.weighted);
+    let needed =
+        lists::reading_bytes(&extent, workers) + method.array_bytes(extent.vertices, workers);
+    resources.budget.require(needed, PURPOSE)?;
+    let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
+    let room = Room::new(memory.bytes() - needed, graph, resources);
+    let moved_before = moved(graph, resources);
+    let lists = Lists::of(graph, settings.weighted, &room)?;
+    let listed = begin.elapsed().as_secs_f64();
+    let (communities, edges) = communities(lists, &settings, &room)?;
+    let found = begin.elapsed().as_secs_f64();
+    let order = Order::of(graph);
+    let community = |vertex| communities[order.number(vertex) as usize];
+    let labels = labels::<L>(graph, &community, resources)?;
+    let phases = vec![
+        ("list", listed),
+        ("move", found - listed),
+        ("label", begin.elapsed().as_secs_f64() - found),
+    ];
+    let moved = moved(graph, resources) - moved_before;
+    let stats = Stats::one_pass(Traversal::Scan, phases, edges, moved, workers);
+    let values = Values::vertices(labels, |label: L| Some(label.into()), Some).without_nulls();
+    Finished::new(graph, "label", values, stats, method.name())
+}
+
+/// The community of each vertex of the lists, as a number below that of vertices; and the number of
+/// entries read.
+fn communities<'r>(
+    lists: Lists<'r>,
+    settings: &Settings,
+    room: &'r Room<'r>,
+) -> Result<(Vec<u32>, u64)> {
+    let base = Level::new(lists, room)?;
+    let whole = base.strength();
+    let mut community: Vec<u32> = (0..base.len() as u32).collect();
+    let mut edges = base.entries();
+    // Without weight all partitions are alike.
+    if whole > 0.0 {
+        let climb = Climb {
+            settings,
+            scale: settings.resolution / whole,
+            least: settings.tolerance * whole / 2.0,
+            room,
+        };
+        for _ in 0..settings.iterations {
+            let moves = climb.from(&base, &mut community)?;
+            edges += moves.entries;
+            if settings.method == Method::Leiden {
+                community = base.connected_parts(&community, room)?;
+                edges += base.entries();
+            }
+            if moves.count == 0 {
+                break;
+            }
+        }
+    }
+    Ok((community, edges))
+}
+
+/// One iteration: from the vertices of the graph up the hierarchy.
+struct Climb<'c, 'r> {
+    settings: &'c Settings,
+    /// The resolution over the weight of all arcs.
+    scale: f64,
+    /// The gain below which a level ends, in the unit of moves.
+    least: f64,
+    room: &'r Room<'r>,
+}
+
+impl<'r> Climb<'_, 'r> {
+    /// Improves the communities of the vertices of `base`.
+    fn from(&self, base: &Level<'r>, community: &mut Vec<u32>) -> Result<Moves> {
+        let Self { settings, scale, least, room } = *self;
+        // The vertex of the level that holds each vertex of the base.
+        let mut holders: Vec<u32> = (0..base.len() as u32).collect();
+        let (mut upper, mut done): (Option<Level<'r>>, u64) = (None, 0);
+        let mut all = Moves::default();
+        while done < settings.levels {
+            let level = upper.as_ref().unwrap_or(base);
+            room.job().begin(format!("level {}", done + 1), 0);
+            let moves = level.move_vertices(community, scale, least, room)?;
+            (all.count, all.entries) = (all.count + moves.count, all.entries + moves.entries);
+            done += 1;
+            // Communities that nothing moved to may still be joined at the next level.
+            let is_single = |community: &[u32]| (0..).zip(community).all(|(at, own)| at == *own);
+            if moves.count == 0 && is_single(community) {
+                break;
+            }
+            let mut parts = match settings.method {
+                Method::Louvain => community.clone(),
+                Method::Leiden => {
+                    all.entries += 2 * level.entries();
+                    level.refine(community, scale, room)?
+                }
+            };
+            let count = renumber(&mut parts);
+            if count == level.len() {
+                break;
+            }
+            all.entries += level.entries();
+            let next = level.contract(&parts, count, room)?;
+            *community = communities_of_parts(&parts, community, count);
+            holders.iter_mut().for_each(|holder| *holder = parts[*holder as usize]);
+            upper = Some(next);
+        }
+        holders.iter_mut().for_each(|holder| *holder = community[*holder as usize]);
+        *community = holders;
+        Ok(all)
+    }
+}
+
+/// The community in which each of `count` parts begins, named by the least of its parts.
+fn communities_of_parts(parts: &[u32], community: &[u32], count: usize) -> Vec<u32> {
+    let mut names = vec![u32::MAX; parts.len()];
+    for (part, own) in parts.iter().zip(community) {
+        let name = &mut names[*own as usize];
+        *name = (*part).min(*name);
+    }
+    let mut within = vec![0; count];
+    for (part, own) in parts.iter().zip(community) {
+        within[*part as usize] = names[*own as usize];
+    }
+    within
+}
+
+/// Replaces the numbers of parts by consecutive ones in the same order; returns how many there are.
+fn renumber(parts: &mut [u32]) -> usize {
+    let mut numbers = vec![0_u32; parts.len()];
+    parts.iter().for_each(|part| numbers[*part as usize] = 1);
+    let mut count = 0;
+    for number in &mut numbers {
+        let occurs = *number;
+        *number = count;
+        count += occurs;
+    }
+    parts.iter_mut().for_each(|part| *part = numbers[*part as usize]);
+    count as usize
+}

@@ -1,0 +1,359 @@
+//! Lists of the neighbours of each vertex with their weights, made by the external sorter; in memory
+//! where they fit, else in scratch.
+//!
+//! Invariant: an entry is there once for each neighbour, ascending, with the sum of its weights in
+//! ascending order; the lists are symmetric. Memory stays within the [`Room`].
+
+use std::cell::Cell;
+use std::ops::Range;
+
+use brimful_engine::RunOptions;
+use brimful_engine::plan::extent::Extent;
+use brimful_engine::traverse::scan::Scan;
+use brimful_graph::read::segment_reader::SegmentReader;
+use brimful_graph::{Graph, Index};
+use brimful_store::scratch::{ScratchArray, Windows};
+use brimful_store::sorter::{self, Record, SortWriter, Sorter};
+use brimful_store::{Error as StoreError, Job, Resources};
+use bytemuck::{Pod, Zeroable};
+
+use crate::{Error, Result};
+
+/// Entries read or written at once.
+const BATCH: usize = 1 << 16;
+
+/// Bytes of an entry of a list.
+pub(super) const ENTRY_BYTES: u64 = size_of::<Entry>() as u64;
+
+/// The least bytes for making and reading lists.
+pub(super) fn least_bytes(workers: usize) -> u64 {
+    sorter::minimum_bytes(workers, size_of::<Link>()) + 3 * BATCH as u64 * ENTRY_BYTES
+}
+
+/// Bytes for reading the edges of a graph.
+pub(super) fn reading_bytes(extent: &Extent, workers: usize) -> u64 {
+    Scan::minimum_bytes(extent, workers)
+}
+
+/// Bytes of lists with so many entries, of those of the next level, and of sorting them.
+pub(super) fn bytes_of_levels(entries: u64) -> u64 {
+    entries * (2 * ENTRY_BYTES + size_of::<Link>() as u64)
+}
+
+/// The numbers of the vertices of a graph in the lists, in the order in which they are visited: each
+/// of the next n numbers is about n / golden ratio further, modulo n. In the order of internal ids
+/// the vertices of most neighbours come first, and are joined before there is anything to join;
+/// communities of less modularity are the result.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Order {
+    vertices: u64,
+    /// Without a common divisor with the number of vertices, so that numbers are unique.
+    stride: u64,
+}
+
+impl Order {
+    pub(super) fn of(graph: &Graph) -> Self {
+        let vertices = graph.connected();
+        let golden = (vertices as f64 * 0.618_033_988_749_895) as u64;
+        let is_coprime = |stride: &u64| common_divisor(*stride, vertices) == 1;
+        Self { vertices, stride: (golden.max(1)..).find(is_coprime).unwrap_or(1) }
+    }
+
+    /// The number of a vertex.
+    #[inline]
+    pub(super) fn number(self, vertex: u32) -> u32 {
+        // Both are below 2^32.
+        (u64::from(vertex) * self.stride % self.vertices) as u32
+    }
+}
+
+fn common_divisor(one: u64, other: u64) -> u64 {
+    if other == 0 { one } else { common_divisor(other, one % other) }
+}
+
+/// A neighbour in a list.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C, packed(4))]
+struct Entry {
+    neighbour: u32,
+    weight: f64,
+}
+
+/// An entry that waits to be sorted: vertex, neighbour, and bits of the weight, which is not
+/// negative.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+struct Link {
+    vertex: u32,
+    neighbour: u32,
+    weight: u64,
+}
+
+impl Record for Link {
+    const RADIX_IS_WHOLE: bool = false;
+
+    fn radix(&self) -> u64 {
+        u64::from(self.vertex) << 32 | u64::from(self.neighbour)
+    }
+}
+
+/// The memory for lists, beyond the least; and where those that do not fit lie.
+pub(super) struct Room<'r> {
+    /// Bytes that no lists have taken.
+    bytes: Cell<u64>,
+    graph: &'r Graph,
+    resources: &'r Resources,
+}
+
+impl<'r> Room<'r> {
+    pub(super) fn new(bytes: u64, graph: &'r Graph, resources: &'r Resources) -> Self {
+        Self { bytes: Cell::new(bytes), graph, resources }
+    }
+
+    pub(super) fn job(&self) -> &'r Job {
+        &self.resources.job
+    }
+
+    /// Makes the lists of the links that `push` gives, at most `most`, of so many vertices.
+    fn sorted(
+        &self,
+        (vertices, most): (usize, u64),
+        push: impl FnOnce(&mut Links<'_, '_>) -> Result<()>,
+    ) -> Result<Lists<'_>> {
+        let (resources, job, left) = (self.resources, self.job(), self.bytes.get());
+        // In memory if that leaves a sort of half of the links there.
+        let is_resident = left >= most * (ENTRY_BYTES + size_of::<Link>() as u64 / 2);
+        let least = sorter::minimum_bytes(resources.workers(), size_of::<Link>());
+        let bytes = least + if is_resident { left - most * ENTRY_BYTES } else { left };
+        let options = RunOptions::default();
+        let sorter = options.in_scratch(self.graph, |folder| {
+            Sorter::<Link>::new(folder, bytes, resources.workers(), job)
+        })?;
+        let mut links = Links { writer: sorter.writer() };
+        push(&mut links)?;
+        links.writer.finish()?;
+        let len = sorter.len() as usize;
+        let entries = match is_resident {
+            true => ScratchArray::resident(len, BATCH),
+            false => options
+                .in_scratch(self.graph, |folder| ScratchArray::paged(len, BATCH, folder, job))?,
+        };
+        let taken = if is_resident { len as u64 * ENTRY_BYTES } else { 0 };
+        self.bytes.set(left - taken);
+        let taken = Taken { bytes: taken, from: &self.bytes };
+        let mut lists = Lists { entries, lengths: vec![0; vertices], _taken: taken };
+        let mut filling = Filling {
+            out: lists.entries.windows(),
+            lengths: &mut lists.lengths,
+            at: 0,
+            batch: Vec::with_capacity(BATCH),
+            last: None,
+        };
+        sorter.merge(&resources.pool, |links| {
+            job.check()?;
+            links.iter().try_for_each(|link| filling.push(*link))
+        })?;
+        filling.finish()?;
+        Ok(lists)
+    }
+}
+
+/// Takes the links of lists, in any order.
+pub(super) struct Links<'s, 'j> {
+    writer: SortWriter<'s, 'j, Link>,
+}
+
+impl Links<'_, '_> {
+    #[inline]
+    pub(super) fn push(&mut self, vertex: u32, neighbour: u32, weight: f64) -> Result<()> {
+        Ok(self.writer.push(Link { vertex, neighbour, weight: weight.to_bits() })?)
+    }
+}
+
+/// Writes lists from sorted links.
+struct Filling<'l> {
+    out: Windows<'l, Entry>,
+    lengths: &'l mut [u32],
+    /// Entries written.
+    at: usize,
+    batch: Vec<Entry>,
+    /// The vertex and the entry that the next link may add to.
+    last: Option<(u32, Entry)>,
+}
+
+impl Filling<'_> {
+    fn push(&mut self, link: Link) -> Result<(), StoreError> {
+        let weight = f64::from_bits(link.weight);
+        if let Some((vertex, entry)) = &mut self.last
+            && (*vertex, entry.neighbour) == (link.vertex, link.neighbour)
+        {
+            entry.weight += weight;
+            return Ok(());
+        }
+        self.end_entry()?;
+        self.last = Some((link.vertex, Entry { neighbour: link.neighbour, weight }));
+        Ok(())
+    }
+
+    fn end_entry(&mut self) -> Result<(), StoreError> {
+        let Some((vertex, entry)) = self.last.take() else { return Ok(()) };
+        self.lengths[vertex as usize] += 1;
+        self.batch.push(entry);
+        if self.batch.len() == BATCH { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<(), StoreError> {
+        self.out.write(self.at, &self.batch)?;
+        self.at += self.batch.len();
+        self.batch.clear();
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<(), StoreError> {
+        self.end_entry()?;
+        self.flush()
+    }
+}
+
+/// Memory of lists, which is free again after them.
+struct Taken<'r> {
+    bytes: u64,
+    from: &'r Cell<u64>,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        self.from.set(self.from.get() + self.bytes);
+    }
+}
+
+/// The neighbours of each vertex.
+pub(super) struct Lists<'r> {
+    entries: ScratchArray<Entry>,
+    /// Entries of each vertex.
+    lengths: Vec<u32>,
+    _taken: Taken<'r>,
+}
+
+impl<'r> Lists<'r> {
+    /// The lists of `graph`, with the links of an edge in both directions, and two of a self-loop.
+    pub(super) fn of(graph: &Graph, weighted: bool, room: &'r Room<'_>) -> Result<Self> {
+        let shards = graph
+            .shards(Index::In)
+            .ok_or_else(|| Error::Usage("the graph has no in-shards".into()))?;
+        let (vertices, directed) = (graph.connected() as usize, graph.description().directed);
+        let order = Order::of(graph);
+        room.job().begin("list", shards.edges());
+        let most = super::listed_arcs(shards.edges(), directed);
+        room.sorted((vertices, most), |links| {
+            let mut reader = SegmentReader::default().with_weights(weighted);
+            for (index, segment) in shards.segments().iter().enumerate() {
+                room.job().check()?;
+                let mut pushed = Ok(());
+                reader.for_each_edge(shards, index, |source, target, weight| {
+                    if pushed.is_err() {
+                        return;
+                    }
+                    let [source, target] =
+                        [source, target].map(|vertex| order.number(vertex as u32));
+                    pushed = match (source == target, directed) {
+                        (true, _) => links.push(source, target, 2.0 * weight),
+                        (false, false) => links.push(source, target, weight),
+                        (false, true) => links
+                            .push(source, target, weight)
+                            .and_then(|()| links.push(target, source, weight)),
+                    };
+                })?;
+                pushed?;
+                room.job().advance(u64::from(segment.edges));
+            }
+            Ok(())
+        })
+    }
+
+    /// The lists of `vertices` vertices that hold those of these lists, made from links that `push`
+    /// gives, at most as many as these have entries.
+    pub(super) fn next(
+        &self,
+        vertices: usize,
+        room: &'r Room<'_>,
+        push: impl FnOnce(&mut Links<'_, '_>) -> Result<()>,
+    ) -> Result<Self> {
+        room.sorted((vertices, self.entries()), push)
+    }
+
+    /// Number of vertices.
+    pub(super) fn len(&self) -> usize {
+        self.lengths.len()
+    }
+
+    /// Number of entries.
+    pub(super) fn entries(&self) -> u64 {
+        self.lengths.iter().map(|length| u64::from(*length)).sum()
+    }
+
+    /// Calls `each(vertex, list)` for all vertices, ascending.
+    pub(super) fn for_each(
+        &self,
+        job: &Job,
+        mut each: impl FnMut(usize, List<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let (mut buffer, mut vertex, mut start) = (Vec::new(), 0, 0);
+        while vertex < self.lengths.len() {
+            job.check()?;
+            // Whole lists, as many as fit; a longer one is read by itself, in batches.
+            let (mut end, mut last) = (start, vertex);
+            while let Some(length) = self.lengths.get(last)
+                && (end + *length as usize - start <= BATCH || last == vertex)
+            {
+                end += *length as usize;
+                last += 1;
+            }
+            let whole = match end - start <= BATCH {
+                true => Some(self.entries.slice(start..end, &mut buffer)?),
+                false => None,
+            };
+            for vertex in vertex..last {
+                let range = start..start + self.lengths[vertex] as usize;
+                let entries = whole.map(|whole| {
+                    let first = end - whole.len();
+                    &whole[range.start - first..range.end - first]
+                });
+                each(vertex, List { entries, range: range.clone(), all: &self.entries })?;
+                start = range.end;
+            }
+            vertex = last;
+        }
+        Ok(())
+    }
+}
+
+/// The neighbours of a vertex.
+pub(super) struct List<'l> {
+    /// `None` if there are too many to be in memory at once.
+    entries: Option<&'l [Entry]>,
+    range: Range<usize>,
+    all: &'l ScratchArray<Entry>,
+}
+
+impl List<'_> {
+    /// Calls `each(neighbour, weight)` for all neighbours, ascending.
+    #[inline]
+    pub(super) fn each(&self, mut each: impl FnMut(usize, f64)) -> Result<()> {
+        let mut pass = |entries: &[Entry]| {
+            for Entry { neighbour, weight } in entries.iter().copied() {
+                each(neighbour as usize, weight);
+            }
+        };
+        if let Some(entries) = self.entries {
+            pass(entries);
+            return Ok(());
+        }
+        let mut buffer = Vec::new();
+        for start in self.range.clone().step_by(BATCH) {
+            let end = self.range.end.min(start + BATCH);
+            pass(self.all.slice(start..end, &mut buffer)?);
+        }
+        Ok(())
+    }
+}

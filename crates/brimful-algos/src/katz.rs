@@ -1,0 +1,164 @@
+//! Katz centrality by power iteration.
+//!
+//! Returns for each vertex its entry in the solution of x = alpha A^T x + beta (`katz`, float64),
+//! where A is the matrix of arcs from rows to columns, with multiplicity or weights: the number of
+//! walks of any length that lead to the vertex, of which one of k edges counts alpha^k, times beta
+//! (Katz 1953; Newman 2010, section 7.3). *Normalized*, the squares of all entries sum to 1.
+//!
+//! Method, as NetworkX: the equation is applied until x changes by at most the tolerance a vertex,
+//! in L1, from 0. It converges if alpha is below 1 / the greatest eigenvalue of A, linearly in the
+//! product of both. State and signal: x, f64. One pass over the edges a superstep, O(|V| + |E|); 8
+//! bytes a vertex and two signals.
+
+use std::sync::Arc;
+
+use brimful_engine::plan::forecast::Steps;
+use brimful_engine::{Add, Globals, Isolated, Mode, Program, Sum, Values, Vertex};
+use brimful_graph::Graph;
+use brimful_store::Resources;
+
+use crate::info::{Accepts, Info, ParameterInfo, Takes};
+use crate::pagerank::sum_of_scores;
+use crate::request::{Finished, Request};
+use crate::{Error, Result};
+
+/// The default factor of an edge.
+const ALPHA: f64 = 0.1;
+/// The default entry of a vertex that no edge leads to.
+const BETA: f64 = 1.0;
+/// The default tolerance.
+const TOLERANCE: f64 = 1e-6;
+/// The default limit of supersteps.
+const SUPERSTEPS: u64 = 1000;
+
+/// The registry entry.
+pub(crate) const INFO: Info = Info {
+    name: "katz",
+    computes: "Katz centrality: number of walks to a vertex, one of k edges counting alpha^k",
+    column: "katz",
+    takes: Takes {
+        tolerance: Some(TOLERANCE),
+        weights: true,
+        stores: true,
+        checkpoints: true,
+        ..Takes::NOTHING
+    },
+    parameters: &[
+        ParameterInfo {
+            name: "alpha",
+            default: "0.1",
+            meaning: "factor of an edge, below 1 / the greatest eigenvalue",
+            values: Accepts::Number,
+        },
+        ParameterInfo {
+            name: "beta",
+            default: "1.0",
+            meaning: "value of a vertex by itself",
+            values: Accepts::Number,
+        },
+        ParameterInfo {
+            name: "variant",
+            default: "normalized",
+            meaning: "normalized: the squares sum to 1; unnormalized: weighted numbers of walks",
+            values: Accepts::Words(&["normalized", "unnormalized"]),
+        },
+    ],
+    run,
+    plan: |planner| {
+        let program = program(planner.request)?;
+        let most = planner.request.max_supersteps.unwrap_or(SUPERSTEPS);
+        // The eigenvalue is unknown; at half of its inverse, each superstep halves the change.
+        let supersteps = if program.tolerance > 0.0 { most.min(20) } else { most };
+        let guessed = program.tolerance > 0.0;
+        planner.program(&program, Steps { guessed, ..Steps::exactly(supersteps) })
+    },
+};
+
+/// Katz centrality.
+#[derive(Debug, Clone, Copy)]
+pub struct Katz {
+    alpha: f64,
+    beta: f64,
+    tolerance: f64,
+}
+
+impl Katz {
+    /// `tolerance` at least 0, where 0 disables early stopping.
+    ///
+    /// # Errors
+    /// A sentence, if it is out of range.
+    pub fn new(alpha: f64, beta: f64, tolerance: f64) -> Result<Self, String> {
+        match tolerance >= 0.0 {
+            true => Ok(Self { alpha, beta, tolerance }),
+            false => Err(format!("tolerance must be at least 0, not {tolerance}")),
+        }
+    }
+}
+
+impl Program for Katz {
+    type State = f64;
+    type Combiner = Add<f64>;
+    /// The L1 change.
+    type Aggregate = Sum;
+    const MODE: Mode = Mode::Full;
+
+    fn initial(&self, _: Vertex, _: &Globals<Sum>) -> f64 {
+        0.0
+    }
+
+    fn signal(&self, _: Vertex, entry: f64) -> f64 {
+        entry
+    }
+
+    #[inline]
+    fn along(&self, signal: f64, weight: f64) -> f64 {
+        signal * weight
+    }
+
+    #[inline]
+    fn collect(&self, _: Vertex, _: f64, sum: f64, _: &Globals<Sum>) -> f64 {
+        self.alpha * sum + self.beta
+    }
+
+    #[inline]
+    fn aggregate(&self, _: Vertex, old: f64, new: f64) -> Sum {
+        Sum((new - old).abs())
+    }
+
+    fn converged(&self, globals: &Globals<Sum>) -> bool {
+        let change = globals.aggregate.0 / globals.vertices as f64;
+        self.tolerance > 0.0 && globals.superstep > 0 && change <= self.tolerance
+    }
+}
+
+fn program(request: &Request) -> Result<Katz> {
+    let (alpha, beta) = (request.number("alpha", ALPHA)?, request.number("beta", BETA)?);
+    Katz::new(alpha, beta, request.tolerance.unwrap_or(TOLERANCE)).map_err(Error::Usage)
+}
+
+fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
+    let variant = request.choice("variant", &["normalized", "unnormalized"])?;
+    let program = program(request)?;
+    let output = request.run(&program, SUPERSTEPS, graph, resources)?;
+    // If there is no isolated vertex, this entry is unused.
+    let isolated = if let Isolated::Same(entry) = output.isolated { entry } else { 0.0 };
+    let alone = (graph.vertices() - graph.connected()) as f64;
+    let squares = sum_of_scores(&output.states, |entry: f64| entry * entry)?;
+    let norm = (squares + alone * isolated * isolated).sqrt();
+    if !norm.is_finite() {
+        let what = format!(
+            "the numbers of walks grow beyond all limits: alpha must be below 1 / the greatest eigenvalue of the graph, \
+             and {} is not; use a smaller one",
+            program.alpha
+        );
+        return Err(Error::Usage(what));
+    }
+    // With beta 0 all entries are 0.
+    let whole = if variant == "normalized" && norm > 0.0 { norm } else { 1.0 };
+    let values = Values::floats(
+        output.states,
+        move |entry: f64| Some(entry / whole),
+        move |_| Some(isolated / whole),
+    );
+    Finished::new(graph, "katz", values.without_nulls(), output.stats, variant)
+}

@@ -1,0 +1,84 @@
+//! Requests whose results are the same rows at any budget and number of threads.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use brimful_algos::registry::{Parameter, Request, run_request};
+use brimful_graph::Graph;
+use brimful_graph::build::import::{ImportOptions, Input, build_reverse, import};
+use brimful_graph::build::weights::Weights;
+use brimful_graph::generate::{Generator, Kind};
+use brimful_graph::ids::external::ExternalId;
+use brimful_graph::read::shards::Geometry;
+use brimful_store::Job;
+
+use crate::{resources, smallest, threads};
+
+const SMALL: Geometry =
+    Geometry { interval_bits: 5, window_edges: 200, segment_edges: 60, unit_bytes: 400 };
+
+fn graph(folder: &Path, undirected: bool) -> Arc<Graph> {
+    let generator = Generator::new(Kind::Rmat { scale: 9, edge_factor: 8 }, 7).unwrap();
+    let options =
+        ImportOptions { geometry: SMALL, undirected, weights: Weights::Hash, ..Default::default() };
+    let (path, resources) = (folder.join("g.brimful"), resources(2, 1 << 28));
+    import(Input::Numbered(&generator, generator.vertices()), &path, &options, &resources).unwrap();
+    let graph = Graph::open(&path, resources.job.traffic()).unwrap();
+    build_reverse(&graph, &resources).unwrap();
+    Arc::new(graph)
+}
+
+/// Requests of algorithms, each weighted if it may be.
+fn requests() -> Vec<Request> {
+    let request = |algorithm: &str, weighted| Request {
+        algorithm: algorithm.into(),
+        weighted,
+        ..Default::default()
+    };
+    let samples = [("samples".to_owned(), Parameter::Number(20.0))].into();
+    let walks = [("alpha".to_owned(), Parameter::Number(1e-4))].into();
+    vec![
+        request("eigenvector", true),
+        Request { parameters: walks, ..request("katz", true) },
+        Request { parameters: samples, ..request("betweenness", false) },
+        request("closeness", false),
+        request("harmonic", false),
+        request("bipartite", false),
+        request("maximal_independent_set", false),
+        request("louvain", false),
+        request("louvain", true),
+        request("leiden", true),
+        request("spanning_forest", true),
+        Request {
+            sources: [3, 9, 511].map(ExternalId::Number).into(),
+            source_weights: vec![2.0, 0.5, 1.0],
+            ..request("pagerank", true)
+        },
+    ]
+}
+
+#[test]
+fn rows_are_the_same_at_any_budget_and_number_of_threads() {
+    for undirected in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let graph = graph(folder.path(), undirected);
+        for request in requests() {
+            let rows = |threads, budget| {
+                let finished = run_request(&request, &graph, &resources(threads, budget))?;
+                let out = folder.path().join("rows.csv");
+                finished.table.write_csv(&out, true, &Job::new()).unwrap();
+                Ok::<_, brimful_algos::Error>(std::fs::read(out).unwrap())
+            };
+            let wanted = rows(1, 1 << 28).unwrap();
+            for threads in threads(1..=4) {
+                let needed = smallest(|budget| rows(threads, budget));
+                for budget in [needed, needed + 5000, needed + 50_000, 1 << 28] {
+                    assert!(
+                        rows(threads, budget).unwrap() == wanted,
+                        "{request:?}: {threads} threads, {budget} bytes"
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,213 @@
+"""Communities of great modularity in the Python API, and measures of a partition."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from brimful.algorithm_run import run_algorithm
+from brimful.errors import UsageError
+from brimful.graph import GraphLike
+from brimful.io.ingest import Resources
+from brimful.options import checks
+from brimful.options.described import RUN_ERRORS, described
+from brimful.options.runs import RUN
+from brimful.options.table import WorkOptions, checked, picked
+from brimful.reporting import shows_progress
+from brimful.result import Result
+from brimful.wording import shortened
+
+
+@described(RUN, *RUN_ERRORS)
+def louvain(
+    graph: GraphLike,
+    *,
+    resolution: float = 1.0,
+    iterations: int | None = None,
+    levels: int | None = None,
+    tolerance: float = 1e-7,
+    weighted: bool = False,
+    **options: Unpack[WorkOptions],
+) -> Result:
+    """Find communities of great modularity, level by level (Blondel et al. 2008).
+
+    Vertices move, one after another, to the community of a neighbour that adds the most to the
+    modularity; then communities become the vertices of the next level. Direction is ignored, and
+    parallel edges add up. The lists of neighbours are streamed from disk where they do not fit
+    `budget`, which must hold 73 bytes a vertex. The result has the same bits at any budget and
+    number of threads.
+
+    Args:
+        resolution: Above 1 there are more and smaller communities, below 1 fewer and larger ones.
+        iterations: Times to go up the hierarchy from single vertices; a later one begins with the
+            communities of the one before, and improves them. None: 2, or 1 with `levels`.
+        levels: The communities of the hierarchy after this many levels; None: all.
+        tolerance: A level ends when a sweep over its vertices adds at most this to the modularity.
+        weighted: Edges count by their weights, which must not be negative, in place of once each.
+
+    Returns:
+        A `Result` with the column `label`, the smallest vertex of the community, of the type of
+        `vertex`.
+
+    Raises:
+        InputError: `weighted`, and a weight is negative.
+
+    >>> import brimful as bf, pyarrow as pa
+    >>> pair = pa.table({"source": [0, 1, 2, 2, 3, 4, 5], "target": [1, 2, 0, 3, 4, 5, 3]})
+    >>> with bf.Graph.from_arrow(pair, undirected=True) as graph:
+    ...     bf.louvain(graph).to_arrow()["label"].to_pylist()
+    [0, 0, 0, 3, 3, 3]
+    """
+    return run_algorithm(
+        graph,
+        "louvain",
+        _choices(resolution, iterations, levels),
+        tolerance=tolerance,
+        weighted=weighted,
+        **options,
+    )
+
+
+@described(RUN, *RUN_ERRORS)
+def leiden(
+    graph: GraphLike,
+    *,
+    resolution: float = 1.0,
+    iterations: int | None = None,
+    levels: int | None = None,
+    tolerance: float = 1e-7,
+    weighted: bool = False,
+    **options: Unpack[WorkOptions],
+) -> Result:
+    """Find connected communities of great modularity (Traag, Waltman, van Eck 2019).
+
+    As `louvain`, but communities are refined into connected parts before these become the vertices
+    of the next level. `budget` must hold 90 bytes a vertex.
+
+    Args:
+        resolution: Above 1 there are more and smaller communities, below 1 fewer and larger ones.
+        iterations: Times to go up the hierarchy from single vertices; a later one begins with the
+            communities of the one before, and improves them. None: 2, or 1 with `levels`.
+        levels: The communities of the hierarchy after this many levels; None: all.
+        tolerance: A level ends when a sweep over its vertices adds at most this to the modularity.
+        weighted: Edges count by their weights, which must not be negative, in place of once each.
+
+    Returns:
+        A `Result` with the column `label`, the smallest vertex of the community, of the type of
+        `vertex`.
+
+    Raises:
+        InputError: `weighted`, and a weight is negative.
+
+    >>> import brimful as bf, pyarrow as pa
+    >>> pair = pa.table({"source": [0, 1, 2, 2, 3, 4, 5], "target": [1, 2, 0, 3, 4, 5, 3]})
+    >>> with bf.Graph.from_arrow(pair, undirected=True) as graph:
+    ...     bf.leiden(graph).to_arrow()["label"].to_pylist()
+    [0, 0, 0, 3, 3, 3]
+    """
+    return run_algorithm(
+        graph,
+        "leiden",
+        _choices(resolution, iterations, levels),
+        tolerance=tolerance,
+        weighted=weighted,
+        **options,
+    )
+
+
+def _choices(resolution: float, iterations: int | None, levels: int | None) -> dict[str, object]:
+    given = {"resolution": resolution, "iterations": iterations, "levels": levels}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+@shows_progress
+@described(RUN, "budget", "corrupt", "io")
+def modularity(
+    partition: Result,
+    *,
+    resolution: float = 1.0,
+    weighted: bool = False,
+    **options: Unpack[WorkOptions],
+) -> float:
+    """Return the modularity of a partition: the weight within communities beyond that of chance.
+
+    The sum over communities of inside / 2m - `resolution` * (strength / 2m) ** 2, with 2m the
+    weight of the arcs of all edges in both directions, inside that of those within the community,
+    and strength that of all of its vertices (Newman and Girvan 2004). Direction is ignored.
+
+    Args:
+        partition: The result of a run; vertices of one value are a community.
+        resolution: Factor of the weight by chance.
+        weighted: Edges count by their weights, which must not be negative, in place of once each.
+
+    Returns:
+        The modularity, below 1; 0 without edges.
+
+    Raises:
+        UsageError: The partition is no `Result`, or has vertices without a value.
+        InputError: `weighted`, and a weight is negative.
+
+    >>> import brimful as bf, pyarrow as pa
+    >>> pair = pa.table({"source": [0, 1, 2, 2, 3, 4, 5], "target": [1, 2, 0, 3, 4, 5, 3]})
+    >>> with bf.Graph.from_arrow(pair, undirected=True) as graph:
+    ...     round(bf.modularity(bf.louvain(graph)), 4)
+    0.3571
+    """
+    from brimful import _native
+
+    factor = checks.real(resolution, "resolution")
+    if factor is None or factor < 0:
+        raise UsageError(f"resolution must be at least 0, not {shortened(resolution)}")
+    return _native.modularity(partition_of(partition), factor, **_work(weighted, options))
+
+
+@shows_progress
+@described(RUN, "budget", "corrupt", "io")
+def conductance(
+    partition: Result,
+    *,
+    weighted: bool = False,
+    **options: Unpack[WorkOptions],
+) -> Result:
+    """Return for each vertex the conductance of its community: the share of arcs that leave it.
+
+    The weight of the arcs that leave a community over that of all arcs of its vertices, or of all
+    other vertices if that is less (Kannan, Vempala, Vetta 2004). Direction is ignored.
+
+    Args:
+        partition: The result of a run; vertices of one value are a community.
+        weighted: Edges count by their weights, which must not be negative, in place of once each.
+
+    Returns:
+        A `Result` with the column `conductance`: float64[n_vertices], from 0 to 1; null for a
+        community with no edges, or with all of them.
+
+    Raises:
+        UsageError: The partition is no `Result`, or has vertices without a value.
+        InputError: `weighted`, and a weight is negative.
+
+    >>> import brimful as bf, pyarrow as pa
+    >>> pair = pa.table({"source": [0, 1, 2, 2, 3, 4, 5], "target": [1, 2, 0, 3, 4, 5, 3]})
+    >>> with bf.Graph.from_arrow(pair, undirected=True) as graph:
+    ...     round(bf.conductance(bf.louvain(graph))[0], 4)
+    0.1429
+    """
+    from brimful import _native
+
+    return Result(_native.conductance(partition_of(partition), **_work(weighted, options)))
+
+
+def partition_of(partition: Result) -> Any:
+    """Return a partition as the native module takes it.
+
+    Raises:
+        UsageError: It is no result of a run.
+    """
+    if not isinstance(partition, Result):
+        raise UsageError(f"partition must be the result of a run, not {shortened(partition)}")
+    return partition.native
+
+
+def _work(weighted: bool, options: WorkOptions) -> dict[str, Any]:
+    chosen = checked(WorkOptions, options)
+    resources = Resources(**picked(WorkOptions, chosen))
+    return {"weighted": checks.flag(weighted, "weighted"), **vars(resources), "reserve_bytes": 0}
