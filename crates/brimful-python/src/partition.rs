@@ -11,7 +11,6 @@ use crate::run::{Figures, Result};
 /// The modularity of a partition.
 #[pyfunction]
 #[pyo3(signature = (partition, resolution, *, weighted, threads, budget, process_budget, reserve_bytes, progress))]
-#[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn modularity(
     py: Python<'_>,
     partition: &Bound<'_, Result>,
@@ -33,7 +32,6 @@ pub(crate) fn modularity(
 /// For each vertex the conductance of its community.
 #[pyfunction]
 #[pyo3(signature = (partition, *, weighted, threads, budget, process_budget, reserve_bytes, progress))]
-#[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn conductance(
     py: Python<'_>,
     partition: &Bound<'_, Result>,
