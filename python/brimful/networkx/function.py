@@ -10,7 +10,6 @@ import networkx as nx
 
 from brimful.networkx.operand import operand
 from brimful.networkx.views import view
-from brimful.result import Result
 
 #: Takes the arguments of a call by name; returns the reason why a function refuses them, or None.
 Refusal = Callable[[Mapping[str, Any]], str | None]
@@ -83,14 +82,3 @@ def require_node(graph: Any, node: Any, message: str) -> None:
     """
     if node not in graph:
         raise nx.NodeNotFound(message)
-
-
-def converged(result: Result, max_iter: int) -> Result:
-    """Return a result, if the run converged.
-
-    Raises:
-        PowerIterationFailedConvergence: It did not.
-    """
-    if not result.stats["converged"]:
-        raise nx.PowerIterationFailedConvergence(max_iter)
-    return result

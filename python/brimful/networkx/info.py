@@ -9,11 +9,6 @@ FUNCTIONS = {
     name: module
     for module, names in {
         "link_analysis": ("pagerank", "hits"),
-        "centrality": (
-            "betweenness_centrality",
-            "eigenvector_centrality",
-            "katz_centrality",
-        ),
         "components": (
             "connected_components",
             "is_connected",

@@ -8,8 +8,9 @@ from typing import Any
 import networkx as nx
 
 from brimful import algorithms
-from brimful.networkx.function import converged, function, given
+from brimful.networkx.function import function, given
 from brimful.networkx.operand import Operand, operand
+from brimful.result import Result
 
 
 def _personal(call: Mapping[str, Any]) -> str | None:
@@ -63,7 +64,7 @@ def pagerank(
         max_supersteps=max_iter,
         weighted=graph.weighted(weight),
     )
-    return graph.values(converged(ranks, max_iter))
+    return graph.values(_converged(ranks, max_iter))
 
 
 def _sources(graph: Operand, personalization: Mapping[Any, float]) -> dict[Any, float] | None:
@@ -92,7 +93,7 @@ def hits(
     weighted = graph.weighted("weight")
     hubs, authorities = (
         graph.values(
-            converged(
+            _converged(
                 # A step computes authorities and hubs, a superstep one of them.
                 algorithms.hits(
                     graph.graph,
@@ -107,3 +108,9 @@ def hits(
         for values in ("hub", "authority")
     )
     return hubs, authorities
+
+
+def _converged(result: Result, max_iter: int) -> Result:
+    if not result.stats["converged"]:
+        raise nx.PowerIterationFailedConvergence(max_iter)
+    return result
