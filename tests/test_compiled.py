@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import subprocess
@@ -406,6 +407,19 @@ def test_without_numba_the_error_has_the_command(
 ) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
     refused(graph, Ranks(), r'Numba is not installed. .*pip install "brimful\[numba\]"')
+
+
+def test_a_cache_that_cannot_be_written_stops_nothing(
+    graph: bf.Graph, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: Any
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("brimful.kernels.kept._write", full)
+    found = bf.run(graph, Distances(7), on="shards")
+    assert dict(found) == dict(bf.run(graph, Distances(7)))
+    assert "compiled code is not kept: [Errno 28] No space left on device" in caplog.text
 
 
 def test_names_are_no_numbers(tmp_path: Path) -> None:

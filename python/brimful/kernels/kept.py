@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -17,6 +16,7 @@ from typing import Any
 
 from brimful.errors import BrimfulError, UsageError
 from brimful.identity import text_of
+from brimful.io.output import new_file
 from brimful.kernels.numbers import Numbers
 
 #: Modules whose functions are those of Numba, which the version of Numba tells.
@@ -107,8 +107,10 @@ def _names(function: FunctionType) -> Iterator[str]:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file, whole or not at all."""
-    handle, name = tempfile.mkstemp(dir=path.parent)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(name, path)
+    """Write a file, whole or not at all.
+
+    Raises:
+        StoreIoError: The system refused.
+    """
+    with new_file(str(path), overwrite=True) as partial:
+        Path(partial).write_text(text, encoding="utf-8")

@@ -6,6 +6,7 @@ that this cannot promise is refused before the run, with the method, the line an
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,6 +31,7 @@ from brimful.result import Result
 if TYPE_CHECKING:
     from brimful.graph import Graph
     from brimful.kernels.arrays import ArrayKernel
+    from brimful.kernels.kept import Kept
     from brimful.pregel.program import Pregel
 
 
@@ -204,7 +206,18 @@ def _compiled(program: Program, parts: _Parts) -> tuple[Numbers, Any]:
     source = source_of(
         types, numbers, combiner=combiner, has_score=has_score, is_weighted=is_weighted
     )
-    code = compile_kernel(source, called, numbers, place, combiner=combiner, threshold=threshold)
-    if place is not None:
+
+    def build(place: Kept | None) -> Any:
+        how: Any = {"combiner": combiner, "threshold": threshold}
+        return compile_kernel(source, called, numbers, place, **how)
+
+    if place is None:
+        return numbers, build(None)
+    try:
+        code = build(place)
         place.keep(numbers)
+    except OSError as error:
+        # A full disk, say: a cache saves time, and nothing else depends on it.
+        logging.getLogger("brimful").warning("compiled code is not kept: %s", error)
+        code = build(None)
     return numbers, code
