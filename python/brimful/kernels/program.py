@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from brimful.errors import ProgramError
 from brimful.identity import identity_of
-from brimful.kernels.interface import ABI_VERSION
+from brimful.kernels.interface import ABI_VERSION, CONTEXT, VERTEX
 from brimful.kernels.methods import (
     Unfit,
     check_class,
@@ -197,11 +197,11 @@ def _compiled(program: Program, parts: _Parts) -> tuple[Numbers, Any]:
     # Their values are passed to the code, their types are a part of it.
     types = {name: isinstance(value, float) for name, value in parts.parameters.items()}
     functions: Iterable[FunctionType] = methods.values()
-    place = kept(functions, TEMPLATE, combiner, along, is_weighted, threshold, types)
+    interface = (ABI_VERSION, CONTEXT, VERTEX, TEMPLATE)
+    place = kept(functions, *interface, combiner, along, is_weighted, threshold, types)
     called = Methods(methods, parts.parameters, is_sum=combiner == "sum")
-    numbers = None if place is None else place.numbers()
-    if numbers is None:
-        numbers = called.numbers(along)
+    known = None if place is None else place.numbers()
+    numbers = called.numbers(along) if known is None else known
     has_score = "signal_score" in methods
     source = source_of(
         types, numbers, combiner=combiner, has_score=has_score, is_weighted=is_weighted
@@ -215,7 +215,8 @@ def _compiled(program: Program, parts: _Parts) -> tuple[Numbers, Any]:
         return numbers, build(None)
     try:
         code = build(place)
-        place.keep(numbers)
+        if known is None:
+            place.keep(numbers)
     except OSError as error:
         # A full disk, say: a cache saves time, and nothing else depends on it.
         logging.getLogger("brimful").warning("compiled code is not kept: %s", error)
