@@ -238,7 +238,7 @@ def interpreted(
     adapter = beside = None
     if isinstance(program, Pregel):
         adapter = PregelAdapter(program, known.vertices)
-        adapter.check(chosen["mode"], saving=saving)
+        adapter.check(chosen["mode"])
         beside = _beside(adapter, checked_dumps(name, dumps), loads) if saving else None
         called = noted.follow(adapter)
     else:

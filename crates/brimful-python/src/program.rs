@@ -2,9 +2,11 @@
 //!
 //! - `value`: states and signals, alive or as bytes; `record`: the records of vertices with them.
 //! - `calls`: the calls of the program's methods; `purity`: checks that they change no object.
+//! - `beside`: what checkpoints hold beside vertices.
 //! - `ids`: external ids of vertices, also of those that the program creates; `kept`: vertices
 //!   between runs.
 
+mod beside;
 mod calls;
 mod ids;
 pub(crate) mod kept;
@@ -38,6 +40,7 @@ use crate::plugin::with_store;
 use crate::request::{Store, checkpoint_options, where_to_go_on};
 use crate::run::store_figures;
 use crate::vertex::Vertex;
+use beside::Beside;
 pub(crate) use calls::Seen;
 use calls::{Program, with_vertex};
 use ids::Ids;
@@ -233,16 +236,9 @@ fn run(
         Some(next) => Python::attach(|py| next.bind(py).call1((number,))?.is_truthy())
             .map_err(|error| Error::Internal(error.to_string())),
     };
-    let refused = |error: PyErr| Error::Usage(error.to_string());
-    let beside = || match &settings.beside {
-        None => Ok(String::new()),
-        Some((save, _)) => Python::attach(|py| save.bind(py).call0()?.extract()).map_err(refused),
-    };
-    if let (Some((_, restore)), Some(checkpoints)) = (&settings.beside, &checkpoints)
-        && !checkpoints.beside().is_empty()
-    {
-        Python::attach(|py| restore.bind(py).call1((checkpoints.beside(),)).map(drop))
-            .map_err(refused)?;
+    let beside = Beside { calls: settings.beside.as_ref(), ids: Arc::clone(&ids) };
+    if let Some(checkpoints) = &checkpoints {
+        beside.restore(checkpoints.beside())?;
     }
     // Without supersteps, a vertex counts one each time it collects.
     let most_collects = DEFAULT_MAX_SUPERSTEPS * graph.vertices().max(1);
@@ -255,7 +251,7 @@ fn run(
             is_endless = is_limited && figures.vertices_collected > most_collects;
             superstep.store(number, Ordering::Relaxed);
             if let Some(checkpoints) = &mut checkpoints {
-                execution.checkpoint(checkpoints, &mut records(), beside)?;
+                execution.checkpoint(checkpoints, &mut records(), || beside.save())?;
             }
             Ok(is_endless || (execution.is_due() && number < most && !goes_on(number)?))
         })

@@ -58,19 +58,14 @@ class PregelAdapter(Program):
         #: The method between supersteps that raised an exception, and the exception.
         self.failed: tuple[str, Exception] | None = None
 
-    def check(self, mode: str, *, saving: bool) -> None:
+    def check(self, mode: str) -> None:
         """Check the options of the run.
 
         Raises:
-            UsageError: `mode` is "async", or the run makes checkpoints of what is not in them.
+            UsageError: `mode` is "async".
         """
         if mode != "sync":
             raise UsageError("Pregel counts supersteps; leave out mode='async'")
-        if saving and self._shared.mutates:
-            raise UsageError(
-                "checkpoints do not hold vertices that the program creates; leave out "
-                "checkpoint_every= and resume="
-            )
 
     @property
     def has_beside(self) -> bool:

@@ -125,6 +125,12 @@ impl Ids {
         Ok(created.add(key, self.bits.len() as u64).map_err(Failure::from)?)
     }
 
+    /// Adds the ids of vertices that an earlier run created, by rank.
+    pub(super) fn restore(&self, known: Vec<Key>) -> Result<(), Error> {
+        let mut created = self.created();
+        known.into_iter().try_for_each(|key| created.add(key, self.bits.len() as u64).map(drop))
+    }
+
     /// The ids of created vertices, by rank.
     pub(super) fn known(&self) -> Vec<Key> {
         self.created().ids.clone()

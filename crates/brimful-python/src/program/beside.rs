@@ -1,0 +1,60 @@
+//! What checkpoints of a program hold beside the vertices: ids of vertices that messages created,
+//! and a text of the Python side (aggregators, master and worker context of Pregel).
+
+use std::sync::Arc;
+
+use brimful::execution::Error;
+use pyo3::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::ids::{Ids, Key};
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Saved {
+    created: Vec<Key>,
+    text: String,
+}
+
+/// Saves and restores it.
+pub(super) struct Beside<'s> {
+    /// The calls that return and take the text, if the program has one.
+    pub(super) calls: Option<&'s (Py<PyAny>, Py<PyAny>)>,
+    pub(super) ids: Arc<Ids>,
+}
+
+impl Beside<'_> {
+    /// What a checkpoint holds; empty if there is nothing.
+    pub(super) fn save(&self) -> Result<String, Error> {
+        let text = match self.calls {
+            None => String::new(),
+            Some((save, _)) => Python::attach(|py| save.bind(py).call0()?.extract())
+                .map_err(|error: PyErr| Error::Usage(error.to_string()))?,
+        };
+        let created = self.ids.known();
+        if text.is_empty() && created.is_empty() {
+            return Ok(String::new());
+        }
+        serde_json::to_string(&Saved { created, text }).map_err(internal)
+    }
+
+    /// Takes what [`Beside::save`] returned.
+    pub(super) fn restore(&self, saved: &str) -> Result<(), Error> {
+        if saved.is_empty() {
+            return Ok(());
+        }
+        let Saved { created, text } = serde_json::from_str(saved).map_err(internal)?;
+        self.ids.restore(created)?;
+        match self.calls {
+            Some((_, restore)) if !text.is_empty() => {
+                Python::attach(|py| restore.bind(py).call1((text,)).map(drop))
+                    .map_err(|error| Error::Usage(error.to_string()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn internal(error: serde_json::Error) -> Error {
+    Error::Internal(error.to_string())
+}
