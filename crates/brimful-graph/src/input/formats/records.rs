@@ -274,7 +274,7 @@ impl Records {
                 return Err(work.unfinished(begin, "a quote that closes the field"));
             };
             let taken = spans.and_then(|spans| match self.words {
-                IdWords::Names => self.push_names(&buffer, spans, is_text, out),
+                IdWords::Names => self.push_names((bytes, &buffer), spans, is_text, out),
                 _ => self.push_ids(&buffer, spans, out),
             });
             match taken {
@@ -336,7 +336,7 @@ impl Records {
 
     fn push_names(
         &self,
-        buffer: &[u8],
+        (bytes, buffer): (&[u8], &[u8]),
         spans: [FieldSpan; 3],
         is_text: bool,
         out: &mut Output,
@@ -345,6 +345,10 @@ impl Records {
         let name = |span: FieldSpan| {
             let name = buffer.get(span.begin..span.end).unwrap_or_default();
             match name.len() {
+                // Without quotes it is a missing value, as other programs write it.
+                0 if bytes.get(span.at) != Some(&b'"') => {
+                    Err(Flaw { at: span.at, reason: Reason::Missing })
+                }
                 LONGEST_NAME.. if name.len() > LONGEST_NAME => {
                     Err(Flaw { at: span.at, reason: Reason::TooLong })
                 }
@@ -376,6 +380,7 @@ impl Records {
     pub(super) fn expected(&self, reason: Reason) -> String {
         match reason {
             Reason::Columns => format!("{} columns, as the first line has", self.roles.width),
+            Reason::Missing => "a vertex id (an empty one is written in quotes)".into(),
             Reason::NotAnId if self.words != IdWords::Names => {
                 "an integer vertex id (text is taken as it is with --ids string)".into()
             }
@@ -412,7 +417,7 @@ fn id(buffer: &[u8], span: FieldSpan) -> Result<Id, Flaw> {
 mod tests {
     use super::*;
     use crate::input::formats::TextFormat;
-    use crate::input::formats::parse::parse_text;
+    use crate::input::formats::parse::{parse_names, parse_text};
     use crate::input::formats::parser::OnError;
 
     /// The edges of `text`, for any cut into chunks.
@@ -437,6 +442,22 @@ mod tests {
         let marked = "\u{feff}source|target|x\n1|2|\u{feff}\n3|4|\n".to_owned()
             + &"5|6|\u{feff}y\n".repeat(40);
         assert_eq!(parse(&marked).len(), 42);
+    }
+
+    #[test]
+    fn an_id_of_nothing_is_missing_and_one_in_quotes_is_empty() {
+        let read = |text: &str, on_error| {
+            parse_names(TextFormat::Delimited(None), text.as_bytes(), 64, on_error)
+        };
+        let (ends, _) = read("source,target\n\"\",b\na,\"\"\n", OnError::Fail).unwrap();
+        assert_eq!(ends, ["", "b", "a", ""]);
+        for row in ["a,", ",b", ","] {
+            let text = format!("source,target\na,b\n{row}\n");
+            let refused = read(&text, OnError::Fail).unwrap_err().to_string();
+            assert!(refused.contains(":3:") && refused.contains("in quotes"), "{refused}");
+            let (ends, _) = read(&text, OnError::Skip).unwrap();
+            assert_eq!(ends, ["a", "b"]);
+        }
     }
 
     #[test]
