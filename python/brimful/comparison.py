@@ -174,10 +174,9 @@ class _Side:
 
     def take(self, count: int) -> _Rows:
         """Return the first rows that wait; the others stay, or the next batch comes."""
-        taken = self.waiting.at(slice(count)) if self.waiting is not None else None
-        assert taken is not None
-        rest = self.waiting.at(slice(count, None)) if self.waiting is not None else None
-        self.waiting = rest if rest is not None and len(rest.vertices) else self._next()
+        assert self.waiting is not None
+        taken, rest = self.waiting.at(slice(count)), self.waiting.at(slice(count, None))
+        self.waiting = rest if len(rest.vertices) else self._next()
         return taken
 
     def drop(self) -> None:

@@ -135,15 +135,15 @@ def _resources(options: WorkOptions, caller: str, other: str) -> Resources:
     return Resources(**picked(WorkOptions, checked(WorkOptions, options, caller, (other,))))
 
 
-def census_of(graph: Graph, resources: Resources) -> Census:
-    """Count the degrees and components of a graph."""
+def census_of(graph: Graph, resources: Resources, reserve_bytes: int = 0) -> Census:
+    """Count the degrees and components of a graph; a part of the budget is for what follows."""
     from brimful.report import facts
 
-    components = _run(graph, "connected_components", {}, resources)
+    components = _run(graph, "connected_components", {}, resources, reserve_bytes)
     return facts.Census(
-        _degree_counts(graph, resources),
+        _degree_counts(graph, resources, reserve_bytes),
         facts.component_sizes(components, facts.limit_of(resources.on(graph))),
-        _degrees(graph, "out", resources).top(facts.TOP_ROWS),
+        _degrees(graph, "out", resources, reserve_bytes).top(facts.TOP_ROWS),
     )
 
 
@@ -160,21 +160,23 @@ def small_figure(graph: Graph) -> str:
     )
 
 
-def _degree_counts(graph: Graph, resources: Resources) -> dict[str, dict[int, int]]:
+def _degree_counts(
+    graph: Graph, resources: Resources, reserve_bytes: int = 0
+) -> dict[str, dict[int, int]]:
     """Return how many vertices have each degree, by direction, the outgoing ones first."""
     from brimful.report import facts
 
     directions = ("out", "in") if graph.directed else ("out",)
     return {
         f"{direction}_degrees" if graph.directed else "degrees": facts.degree_counts(
-            _degrees(graph, direction, resources)
+            _degrees(graph, direction, resources, reserve_bytes)
         )
         for direction in directions
     }
 
 
-def _degrees(graph: Graph, direction: str, resources: Resources) -> Result:
-    return _run(graph, "degrees", {"direction": direction}, resources)
+def _degrees(graph: Graph, direction: str, resources: Resources, reserve_bytes: int) -> Result:
+    return _run(graph, "degrees", {"direction": direction}, resources, reserve_bytes)
 
 
 def shortest_path(
@@ -222,7 +224,12 @@ def _weighted_path(
 
 
 def _run(
-    graph: Graph, algorithm: str, params: dict[str, object], resources: Resources, **options: Any
+    graph: Graph,
+    algorithm: str,
+    params: dict[str, object],
+    resources: Resources,
+    reserve_bytes: int = 0,
+    **options: Any,
 ) -> Result:
     wanted = asked(algorithm, params, checked(AskedOptions, options))
-    return computed(graph.native, wanted, resources.on(graph))
+    return computed(graph.native, wanted, resources.on(graph), reserve_bytes=reserve_bytes)

@@ -23,22 +23,16 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Generic, Never, SupportsIndex, TypeVar, cast
 
 from brimful.errors import NotFoundError, UsageError
-from brimful.io.ingest import Resources
-from brimful.options.described import EXPORT, described
-from brimful.sizes import Budget, parse_budget
+from brimful.options.described import described
+from brimful.shown import Shown
 from brimful.tables.convert_out import require
 from brimful.wording import printable, shortened
 
 if TYPE_CHECKING:
-    import duckdb
     import numpy
     import pandas
     import polars
     import pyarrow
-    from matplotlib.axes import Axes
-
-    from brimful.graph import Graph
-    from brimful.report.html import Report
 
 V = TypeVar("V")
 D = TypeVar("D")
@@ -48,16 +42,6 @@ Vertices = int | str | Iterable[int | str]
 #: Rows that `repr` shows, and a notebook.
 _SHOWN_ROWS = 5
 _SHOWN_HTML_ROWS = 10
-#: A notebook draws the distribution of so many rows, which takes a moment.
-_DRAWN_ROWS = 1_000_000
-#: Parameters of joins.
-_JOIN = {
-    "table": "The path of a .parquet, .csv, .tsv or .arrow file, or an object with "
-    "`__arrow_c_stream__`: a data frame, an Arrow table or a relation of DuckDB.",
-    "on": "The column of `table` that holds vertex ids, each once.",
-    "budget": 'Memory of the join, in bytes or as "500M"; None: three quarters of the available '
-    "memory.",
-}
 #: Longer values are shortened where rows are shown.
 _SHOWN_CHARACTERS = 60
 
@@ -113,7 +97,7 @@ def _no_such_vertex(vertex: object) -> NotFoundError:
     )
 
 
-class PerVertex(ABC, Generic[V]):
+class PerVertex(Shown, ABC, Generic[V]):
     """A value for every vertex: a mapping from vertices to values that cannot be changed.
 
     Iteration yields the vertices in ascending order; `in`, `get`, `keys`, `values`, `items` and
@@ -204,154 +188,6 @@ class PerVertex(ABC, Generic[V]):
         """
         frame: polars.DataFrame = require("polars", "to_polars").DataFrame(self.to_arrow())
         return frame
-
-    @described({}, "corrupt", "io")
-    def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> Any:
-        """Return both columns as a relation of DuckDB, which streams them at each query.
-
-        Args:
-            connection: The connection of the relation; None: DuckDB's default connection.
-
-        Returns:
-            A `duckdb.DuckDBPyRelation` with the columns `vertex` and the name in `column`.
-
-        Raises:
-            MissingPackageError: DuckDB is not installed.
-
-        >>> import brimful as bf, duckdb, pyarrow as pa
-        >>> with bf.Graph.from_arrow(pa.table({"source": [0, 0], "target": [1, 2]})) as graph:
-        ...     degrees = bf.degrees(graph)
-        >>> with duckdb.connect() as connection:
-        ...     degrees.to_duckdb(connection).aggregate("sum(degree)").fetchall()
-        [(2,)]
-        """
-        package = require("duckdb", "to_duckdb")
-        return (package if connection is None else connection).from_arrow(self)
-
-    @described({}, "corrupt", "io")
-    def report(self, *, graph: Graph | None = None, around: Iterable[int | str] = ()) -> Report:
-        """Return a report with figures of the run and of the values, which a notebook shows.
-
-        Seconds per superstep, where the time went, the distribution of the values and the largest
-        ones. `brimful run --report` adds memory over time, and bytes and frontier per superstep.
-
-        Args:
-            graph: The graph, for drawings of neighborhoods; None: no drawings.
-            around: Vertices whose neighborhoods are drawn; none: the two with the largest values.
-
-        Returns:
-            A `Report`; its `write` makes a file that needs no network.
-
-        Raises:
-            MissingPackageError: Matplotlib or Jinja is not installed: `brimful[report]`.
-            NotFoundError: The graph has no vertex of `around` (also a `KeyError`).
-
-        >>> import brimful as bf, pyarrow as pa
-        >>> with bf.Graph.from_arrow(pa.table({"source": [0, 0], "target": [1, 2]})) as graph:
-        ...     "Distribution of pagerank" in bf.pagerank(graph).report(graph=graph).html
-        True
-        """
-        from brimful.report.html import of_result
-
-        return of_result(self, graph=graph, around=list(around))
-
-    @described({}, "corrupt", "io")
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the distribution of the values.
-
-        Args:
-            ax: Axes to draw on; None: new ones of `matplotlib.pyplot`.
-
-        Returns:
-            The `matplotlib.axes.Axes`.
-
-        Raises:
-            MissingPackageError: Matplotlib is not installed: `brimful[report]`.
-            UsageError: The values are no numbers, or no vertex has one.
-
-        >>> import brimful as bf, pyarrow as pa
-        >>> from matplotlib.figure import Figure
-        >>> with bf.Graph.from_arrow(pa.table({"source": [0, 0], "target": [1, 2]})) as graph:
-        ...     bf.degrees(graph).plot(Figure().subplots()).get_xlabel()
-        'degree'
-        """
-        from brimful.report import facts, figures
-
-        found = facts.distribution(self)
-        if found is None:
-            raise UsageError(f"the column {self.column} has no numbers to draw")
-        return figures.plot_distribution(figures.axes(ax), found, self.column)
-
-    @described(_JOIN, "corrupt", "io")
-    def join(self, table: object, *, on: str = "vertex", budget: Budget = None) -> pyarrow.Table:
-        """Return the rows beside the columns of another table, a copy in memory.
-
-        Every vertex is in it once, with nulls where the table has no row. Rows of the table without
-        a vertex are left out, and counted on the logger `brimful`. DuckDB joins, on disk where
-        `budget` is too small.
-
-        Returns:
-            A `pyarrow.Table` with the columns of the result and those of `table` but `on`, by
-            ascending vertex.
-
-        Raises:
-            MissingPackageError: DuckDB is not installed.
-            NotFoundError: There is no file at the path.
-            UsageError: The table has no column `on`, its type is not that of the vertices, or it
-                has a column of the result.
-            InputError: An id occurs twice, or the table cannot be read.
-            BudgetError: The budget is too small.
-
-        >>> import brimful as bf, pyarrow as pa
-        >>> names = pa.table({"id": [1, 0, 7], "name": ["bob", "ann", "zoe"]})
-        >>> with bf.Graph.from_arrow(pa.table({"source": [0, 0], "target": [1, 2]})) as graph:
-        ...     bf.degrees(graph).join(names, on="id").to_pylist()[1:]
-        [{'vertex': 1, 'degree': 0, 'name': 'bob'}, {'vertex': 2, 'degree': 0, 'name': None}]
-        """
-        from brimful.tables.joining import Join, JoinTally
-
-        wanted, tally = Join(table, on), JoinTally()
-        with wanted.reader(self, Resources(budget=parse_budget(budget)), tally) as reader:
-            joined = reader.read_all()
-        _warn(tally.sentences(wanted.name))
-        return joined
-
-    @described(_JOIN | EXPORT, "corrupt", "io")
-    def write_joined(
-        self,
-        path: str | os.PathLike[str],
-        table: object,
-        *,
-        on: str = "vertex",
-        overwrite: bool = False,
-        budget: Budget = None,
-    ) -> None:
-        """Write what `join` returns to a file, streamed, whole or not at all.
-
-        Args:
-            path: File to write: .parquet, .csv or .arrow.
-
-        Raises:
-            MissingPackageError: DuckDB is not installed.
-            NotFoundError: There is no table at the path.
-            UsageError: As `join`, the suffix is unknown, or the file exists and `overwrite` is
-                false.
-            InputError: An id occurs twice, or the table cannot be read.
-            BudgetError: The budget is too small.
-
-        >>> import brimful as bf, os, pathlib, pyarrow as pa, tempfile
-        >>> path = os.path.join(tempfile.mkdtemp(), "named.csv")
-        >>> names = pa.table({"id": [1, 0], "name": ["bob", "ann"]})
-        >>> with bf.Graph.from_arrow(pa.table({"source": [0], "target": [1]})) as graph:
-        ...     bf.degrees(graph).write_joined(path, names, on="id")
-        >>> pathlib.Path(path).read_text().split()
-        ['vertex,degree,name', '0,1,"ann"', '1,0,"bob"']
-        """
-        from brimful.tables.joining import Join, write_joined
-
-        wanted, resources = Join(table, on), Resources(budget=parse_budget(budget))
-        tally = write_joined(self, os.fspath(path), wanted, resources, overwrite=overwrite)
-        _warn(tally.sentences(wanted.name))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> numpy.ndarray[Any, Any]:
         """Return the rows as objects[n_vertices, 2]; `to_arrow` takes a tenth of the memory."""
@@ -490,17 +326,6 @@ class PerVertex(ABC, Generic[V]):
             + self._small_figure()
         )
 
-    def _small_figure(self) -> str:
-        from brimful.report import facts, figures
-
-        found = facts.distribution(self) if len(self) <= _DRAWN_ROWS else None
-        if found is None:
-            return ""
-        return figures.small(
-            f"Distribution of {html.escape(self.column)}",
-            lambda ax, colours: figures.plot_distribution(ax, found, self.column, colours),
-        )
-
     def _first(self, count: int) -> Iterator[tuple[Any, V]]:
         return islice(iter(self.items()), count)
 
@@ -525,14 +350,6 @@ class _Values(ValuesView[V]):
 
     def __contains__(self, value: object) -> bool:
         return any(found is value or found == value for found in self)
-
-
-def _warn(sentences: list[str]) -> None:
-    """Tell the user of the library, through logging, what was left out."""
-    import logging
-
-    for sentence in sentences:
-        logging.getLogger("brimful").warning(sentence)
 
 
 def _short(value: object) -> str:

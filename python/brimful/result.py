@@ -175,8 +175,12 @@ def computed(
     wanted: Mapping[str, Any],
     resources: Resources,
     checkpoints: Mapping[str, Any] | None = None,
+    reserve_bytes: int = 0,
 ) -> Result:
-    """Run an algorithm on a graph: a request of `catalog.asked`, with checked options."""
+    """Run an algorithm on a graph: a request of `catalog.asked`, with checked options.
+
+    `reserve_bytes` of the budget are for what follows.
+    """
     from brimful import _native
 
     with opened(wanted["store"]):
@@ -185,7 +189,7 @@ def computed(
             dict(wanted),
             **(checked(CheckpointOptions, {}) if checkpoints is None else checkpoints),
             **vars(resources),
-            reserve_bytes=0,
+            reserve_bytes=reserve_bytes,
         )
     result.discard_checkpoints()
     return Result(result)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from brimful.cli import options as shared
 from brimful.cli.arguments import integer, real
-from brimful.options.table import ResourceOptions
 
 if TYPE_CHECKING:
     from brimful.comparison import Comparison
@@ -46,7 +45,12 @@ def add_to(verbs: shared.Verbs) -> None:
         default=10,
         help="number of differences to print (default: 10)",
     )
-    shared.add_options(parser, ResourceOptions, "budget")
+    parser.add_argument(
+        "--budget",
+        metavar="SIZE",
+        help="memory for the correlation of ranks, 80 bytes a vertex (default: three quarters of "
+        "the available memory)",
+    )
     shared.add_reporting(parser)
 
 

@@ -74,7 +74,7 @@ def act(options: argparse.Namespace) -> None:
             from brimful.looks import census_of
             from brimful.report import html as report_html
 
-            census = census_of(Graph(native), given)
+            census = census_of(Graph(native), given, report_html.REPORT_RESERVE_BYTES)
             figures |= {"census": census.figures()} if options.plots else {}
             if options.html is not None:
                 made = report_html.of_graph(

@@ -42,7 +42,9 @@ _STYLE = {
     "xtick.color": _INK,
     "ytick.color": _INK,
 }
-_EXTRA = "a figure"
+_PURPOSE = "a figure"
+#: Counts whose largest is so many times their median are shown on a logarithmic axis.
+_STEEP = 20
 #: Vertices whose names are drawn are shortened to this.
 _NAME_CHARACTERS = 16
 
@@ -55,7 +57,7 @@ def axes(given: Axes | None) -> Axes:
     """
     if given is not None:
         return given
-    _, made = require("matplotlib.pyplot", _EXTRA).subplots()
+    _, made = require("matplotlib.pyplot", _PURPOSE).subplots()
     found: Axes = made
     return found
 
@@ -66,7 +68,7 @@ def svg(name: str, draw: Callable[[Axes, Sequence[str]], object], *, small: bool
     Raises:
         MissingPackageError: Matplotlib is not installed.
     """
-    figures, matplotlib = require("matplotlib.figure", _EXTRA), require("matplotlib", _EXTRA)
+    figures, matplotlib = require("matplotlib.figure", _PURPOSE), require("matplotlib", _PURPOSE)
     with matplotlib.rc_context(_STYLE | {"svg.hashsalt": name}):
         figure = figures.Figure(figsize=(3.2, 1.8) if small else (4.8, 2.9), layout="constrained")
         draw(figure.subplots(), (_FIRST, _SECOND))
@@ -111,7 +113,8 @@ def plot_distribution(
         ax.stairs(found.counts, found.edges, fill=True, color=colours[0])
     if found.logarithmic:
         ax.set_xscale("log")
-    if max(found.counts) > 20 * max(sorted(found.counts)[len(found.counts) // 2], 1):
+    # Else most of the bars could not be seen.
+    if max(found.counts) > _STEEP * max(sorted(found.counts)[len(found.counts) // 2], 1):
         ax.set_yscale("log")
     ax.set_xlabel(label)
     ax.set_ylabel("vertices")

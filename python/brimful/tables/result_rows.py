@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: Rows of a batch; few batches and one file are read ahead.
 _BATCH_ROWS = 65_536
-_READ_AHEAD = {"batch_readahead": 2, "fragment_readahead": 1}
+_READ_AHEAD = {"batch_readahead": 2, "fragment_readahead": 1, "use_threads": False}
 
 
 def open_rows(path: str) -> pyarrow.dataset.Dataset:
