@@ -75,8 +75,10 @@ class Graph(Conversions, Looks):
     >>> with bf.Graph.from_arrow(table, budget="200M") as graph:
     ...     graph.vertices, graph.edges, graph.arcs, list(graph), 3 in graph
     ...     graph.directed, graph.weighted, graph.budget >> 20, graph.path.endswith(".brimful")
+    ...     graph.is_temporary
     (3, 3, 3, [0, 1, 2], False)
     (True, False, 200, True)
+    True
     """
 
     def __init__(

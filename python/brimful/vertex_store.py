@@ -80,8 +80,10 @@ class VertexStore(States):
     ...     dict(store.run(Hops()))
     ...     store.add_edge(1, 3)
     ...     dict(store.run(Hops(), start="kept")), store.edges(1)
+    ...     store.column, store.stats["signals"], store.trace
     {1: 0, 2: 1, 3: 2}
     ({1: 0, 2: 1, 3: 1}, [(2, 1.0), (3, 1.0)])
+    ('state', 2, None)
     """
 
     def __init__(
