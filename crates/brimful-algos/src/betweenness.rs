@@ -165,19 +165,19 @@ impl Program for Dependencies {
     ) -> Paths {
         paths.sends = [0.0; LANES];
         if goes_forward(globals) {
-            for lane in 0..LANES {
-                if paths.levels[lane] == UNREACHED && sum[lane] > 0.0 {
+            for (lane, count) in sum.into_iter().enumerate() {
+                if paths.levels[lane] == UNREACHED && count > 0.0 {
                     paths.levels[lane] = globals.superstep as u32 + 1;
-                    (paths.counts[lane], paths.sends[lane]) = (sum[lane], sum[lane]);
+                    (paths.counts[lane], paths.sends[lane]) = (count, count);
                 }
             }
             return paths;
         }
         // The last level begins, which receives nothing.
         let level = (2 * globals.aggregate.0 as u64 + 1).saturating_sub(globals.superstep);
-        for lane in 0..LANES {
+        for (lane, sum) in sum.into_iter().enumerate() {
             if u64::from(paths.levels[lane]) == level {
-                paths.dependencies[lane] = paths.counts[lane] * sum[lane];
+                paths.dependencies[lane] = paths.counts[lane] * sum;
                 paths.sends[lane] = (1.0 + paths.dependencies[lane]) / paths.counts[lane];
             }
         }
