@@ -345,6 +345,8 @@ def test_levels_before_a_cycle() -> None:
         assert values(limited) == {0: 0, 1: None, 2: None}
         with pytest.raises(bf.InputError, match=r"vertex [12] is on one"):
             bf.topological_order(graph)
+    with graph_of([(0, 1), (1, 2), (0, 2)]) as graph:
+        assert values(bf.topological_order(graph, store="bytes")) == {0: 0, 1: 1, 2: 2}
 
 
 @few

@@ -32,7 +32,6 @@ RUNS: list[tuple[str, dict[str, Any]]] = [
     ("scc", {"method": "coloring"}),
     ("kcore", {}),
     ("bipartite", {}),
-    ("topological_order", {"max_supersteps": 1}),
     ("bfs", {"source": True}),
     ("bfs", {"source": True, "values": "parent"}),
     ("sssp", {"source": True}),
@@ -251,7 +250,8 @@ def test_programs_of_whole_neighbourhoods_take_no_store(rmat: Path, algorithm: s
 def test_algorithms_say_that_they_take_a_store() -> None:
     listed = succeed("algorithms", "--json").figures["algorithms"]
     taking = {each["name"] for each in listed if "store" in each["takes"]}
-    assert taking == {algorithm for algorithm, _ in RUNS}
+    # The graph here has cycles: tests/test_differential.py has one without.
+    assert taking == {algorithm for algorithm, _ in RUNS} | {"topological_order"}
 
 
 def test_components_by_union_find_are_not_for_stores(graph: bf.Graph) -> None:

@@ -165,10 +165,10 @@ impl Program for Dependencies {
     ) -> Paths {
         paths.sends = [0.0; LANES];
         if goes_forward(globals) {
-            for (lane, sum) in sum.into_iter().enumerate() {
-                if paths.levels[lane] == UNREACHED && sum > 0.0 {
+            for (lane, count) in sum.into_iter().enumerate() {
+                if paths.levels[lane] == UNREACHED && count > 0.0 {
                     paths.levels[lane] = globals.superstep as u32 + 1;
-                    (paths.counts[lane], paths.sends[lane]) = (sum, sum);
+                    (paths.counts[lane], paths.sends[lane]) = (count, count);
                 }
             }
             return paths;
