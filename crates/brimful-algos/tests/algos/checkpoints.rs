@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brimful_algos::registry::{Finished, Parameter, Request, StoreChoice, run_request};
+use brimful_algos::registry::{ALGORITHMS, Finished, Parameter, Request, StoreChoice, run_request};
 use brimful_algos::{Error, Result};
 use brimful_engine::checkpoint::{CheckpointOptions, Every, newest_superstep};
 
@@ -67,7 +67,7 @@ fn requests() -> Vec<Request> {
         Request { source_weights: vec![2.0, 0.5], ..sourced(pagerank.clone()) },
         request("hits", &[]),
         request("eigenvector", &[]),
-        request("katz", &[]),
+        request("katz", &[("alpha", "1e-3")]),
         request("harmonic", &[]),
         components.clone(),
         Request { asynchronous: true, ..components },
@@ -213,8 +213,10 @@ fn a_run_in_a_store_goes_on_too() {
     let temporary = tempfile::tempdir().unwrap();
     let graph =
         graph(&temporary.path().join("g.brimful"), Kind::Rmat { scale: 8, edge_factor: 3 }, 5);
-    let takes_stores =
-        |request: &Request| !request.asynchronous && request.algorithm != "label_propagation";
+    let takes_stores = |request: &Request| {
+        let info = ALGORITHMS.iter().find(|info| info.name == request.algorithm).unwrap();
+        info.takes.stores && !request.asynchronous
+    };
     for (place, request) in requests().into_iter().filter(takes_stores).enumerate() {
         for (kind, store) in ["memory", "bytes", "file:"].into_iter().enumerate() {
             let mut folders =
