@@ -161,7 +161,6 @@ def test_serializers(graph: bf.Graph, serializer: str, compression: str) -> None
         assert found.stats["serializer"] == chosen
 
 
-@pytest.mark.parametrize("lists", ["memory", "disk"])
 @pytest.mark.parametrize("store", ["memory", "bytes", "file"])
 def test_partitioners_find_the_same(graph: bf.Graph, store: str, tmp_path: Path) -> None:
     url = f"file:{tmp_path}/one,{tmp_path}/two" if store == "file" else store
@@ -173,6 +172,7 @@ def test_partitioners_find_the_same(graph: bf.Graph, store: str, tmp_path: Path)
         assert found.stats["partitioner"] == partitioner
 
 
+@pytest.mark.parametrize("lists", ["memory", "disk"])
 @pytest.mark.parametrize("cache", ["lru:20", "score:20"])
 def test_caches_and_lists(graph: bf.Graph, cache: str, lists: str) -> None:
     for algorithm, options in (("pagerank", {}), ("sssp", {"source": True})):
