@@ -17,7 +17,7 @@ use brimful::graph::Graph as Inner;
 use brimful::graph::ids::external::ExternalId;
 use brimful::store::external::TemporaryFolder;
 use brimful::store::{Budget, Resources};
-use brimful::vertices::{Edges, Loan, Vertex as Stored, VertexStore as _};
+use brimful::vertices::{Edges, Field as _, Loan, Vertex as Stored, VertexStore as _};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use serde::{Deserialize, Serialize};
@@ -417,6 +417,28 @@ impl Opened {
         Ok(out)
     }
 
+    /// The number of vertices that a reader announces at a time.
+    fn lookahead(&mut self) -> Result<usize, Error> {
+        let ahead = self.partitions()?.stores().map(|store| store.lookahead()).max();
+        Ok(ahead.filter(|ahead| *ahead > 0).unwrap_or(usize::MAX))
+    }
+
+    /// Announces the vertices that are lent next.
+    fn announce(&mut self, ranks: &[u64]) -> Result<(), Error> {
+        let partitions = self.partitions()?;
+        let mut keys = vec![Vec::new(); partitions.stores().count()];
+        for rank in ranks {
+            let mut key = Vec::new();
+            rank.write(&mut key);
+            keys[partitions.partition(*rank)].push(key);
+        }
+        for (store, keys) in partitions.stores().zip(&keys) {
+            let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+            store.prefetch(&keys)?;
+        }
+        Ok(())
+    }
+
     /// The state of the vertex of a rank.
     pub(super) fn state(&mut self, rank: u64) -> Result<Option<Value>, Error> {
         self.with(rank, |vertex| vertex.state.clone())
@@ -689,8 +711,14 @@ pub(super) fn rows_of(
     count: usize,
 ) -> Result<Vec<(u64, Value)>, Error> {
     let ranks: Vec<u64> = opened.order()?.iter().skip(start).take(count).copied().collect();
-    let state = |rank| Ok(opened.state(rank)?.map(|state| (rank, state)));
-    ranks.into_iter().map(state).filter_map(Result::transpose).collect()
+    let mut rows = Vec::with_capacity(ranks.len());
+    for part in ranks.chunks(opened.lookahead()?) {
+        opened.announce(part)?;
+        for rank in part {
+            rows.extend(opened.state(*rank)?.map(|state| (*rank, state)));
+        }
+    }
+    Ok(rows)
 }
 
 /// Rows as pairs of Python objects.
