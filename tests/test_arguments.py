@@ -249,7 +249,8 @@ def test_wrong_arguments_of_algorithms(
 ) -> None:
     function = FUNCTIONS[name]
     needed = [1] if "source" in algorithms()[name]["takes"] and name != "pagerank" else []
-    function(graph, *needed)
+    if name != "topological_order":  # The graph has a cycle.
+        function(graph, *needed)
     monkeypatch.chdir(tmp_path)
     for keyword in keywords_of(function):
         for value in WRONG_VALUES:

@@ -54,7 +54,6 @@ ALGORITHMS = {
     "scc": ["--max-supersteps", 20],
     "kcore": ["--max-supersteps", 20],
     "bipartite": ["--max-supersteps", 4],
-    "topological_order": ["--max-supersteps", 4],
     "spanning_forest": [],
     "bfs": ["--source", 0],
     "sssp": ["--source", 0],

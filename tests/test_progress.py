@@ -44,9 +44,11 @@ def test_a_terminal_has_one_line_that_is_wiped(monkeypatch: pytest.MonkeyPatch) 
         now[0] = 2.0
         progress.update("write out.csv", 0, 0, 0.0)
     first, second, third = terminal.drawn()
-    assert re.fullmatch(r"sort  25 %\|\S+ *\| 6 s left, 12.5/s, memory [\d.]+M of 200M", first)
-    assert re.fullmatch(r"write shards  50 %\|.+\| 10 s left, 500k/s, memory .+M of 200M", second)
-    assert re.fullmatch(r"write out.csv memory .+M of 200M", third)
+    assert re.fullmatch(r"sort  25 %\|\S+ *\| 6 s left, 12.5/s, memory [\d.]+[MG] of 200M", first)
+    assert re.fullmatch(
+        r"write shards  50 %\|.+\| 10 s left, 500k/s, memory .+[MG] of 200M", second
+    )
+    assert re.fullmatch(r"write out.csv memory .+[MG] of 200M", third)
     assert terminal.getvalue().endswith(" \r") and "\n" not in terminal.getvalue()
 
 

@@ -40,7 +40,6 @@ ALGORITHMS = {
     "color": [],
     "maximal_independent_set": [],
     "bipartite": [],
-    "topological_order": ["--max-supersteps", 4],
     "spanning_forest": [],
     "triangles": [],
     "clustering": [],

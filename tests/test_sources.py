@@ -125,7 +125,7 @@ def test_wrong_sources_are_refused(votes: bf.Graph) -> None:
         with pytest.raises(bf.UsageError, match="at least one vertex"):
             bf.pagerank(votes, source=empty)
     with pytest.raises(bf.UsageError, match="not a mapping"):
-        bf.pagerank(votes, source={3: 0.5, 30: 0.5})
+        bf.bfs(votes, {3: 0.5, 30: 0.5})  # type: ignore[arg-type]
     with pytest.raises(bf.UsageError, match="65536 vertices at most"):
         bf.bfs(votes, range(100_000))
 
