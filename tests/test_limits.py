@@ -101,6 +101,7 @@ def test_an_algorithm_keeps_a_small_limit(graph: Path, algorithm: str) -> None:
 @pytest.mark.slow
 def test_label_propagation_in_python_keeps_a_hard_limit(graph: Path) -> None:
     """The interpreter is part of the budget; the lists of neighbours must not leave free memory."""
+    succeed("index", graph, "reverse", "--quiet")
     program = (
         f"import brimful as bf; bf.label_propagation({str(graph)!r}, budget='100M', threads=2)"
     )
