@@ -139,6 +139,23 @@ def test_a_vertex_collects_again_when_an_edge_to_it_is_gone(url: str, tmp_path: 
         assert store.run(InSum(), start="kept")[3] == [9.0]
 
 
+def test_removals_are_known_after_the_store_was_closed(url: str, tmp_path: Path) -> None:
+    graph = graph_at(tmp_path, {"source": [0, 1, 2, 0], "target": [3, 3, 3, 4]})
+    with bf.VertexStore.create(url, graph) as store:
+        store.run(InSum())
+    with bf.VertexStore.open(url) as store:
+        store.remove_edges(2, 3)
+    with bf.VertexStore.open(url) as store:
+        assert store[3] == [3.0]
+    with bf.VertexStore.open(url) as store:
+        store.remove_edges(0, 4)
+        # A vertex that is gone has nothing to collect.
+        store.remove_vertex(4)
+        assert store.run(InSum(), start="kept")[3] == [2.0]
+    with bf.VertexStore.open(url) as store:
+        assert dict(store) == {0: [1.0], 1: [1.0], 2: [1.0], 3: [2.0]}
+
+
 def test_changed_states_stay_and_signal(url: str, tmp_path: Path) -> None:
     graph = graph_at(tmp_path)
     with bf.VertexStore.create(url, graph) as store:

@@ -309,6 +309,9 @@ class VertexStore(States):
     ) -> None:
         """Add a vertex.
 
+        Sources of edges that lead to it already signal to it when they change, or in a run with
+        `start` "initial".
+
         Args:
             vertex: Id of the vertex, of the kind of the others.
             state: Its state.

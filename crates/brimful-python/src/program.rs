@@ -298,6 +298,7 @@ fn run(
             execution.sync()?;
             let partitions = execution.partition_edges().len();
             drop(execution);
+            location.finished(&ids)?;
             let own = (Arc::clone(&ids), Arc::clone(&values));
             let shared = location.leave((graph, store, partitions), own, resources)?;
             let generation = locked(&shared).generation;

@@ -1,0 +1,198 @@
+//! `KeptVertexStore`: vertices that stay in a folder, for Python.
+
+use std::sync::Arc;
+
+use brimful::execution::kept::KeptStore;
+use brimful::execution::{Error, Start};
+use brimful::graph::Graph as Inner;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use super::location::Location;
+use super::opened::{Opened, rows_of};
+use super::{Keeping, Shared, listed, locked, missing, path_of, shared};
+use crate::call::{Limits, with_resources};
+use crate::errors::Failure;
+use crate::graph::{Graph, Stream};
+use crate::program::ids::Ids;
+use crate::program::value::{MemoryWatch, Values};
+use crate::request::Store;
+use crate::vertex::Vertex;
+
+/// Vertices that stay in a folder.
+#[pyclass(frozen, module = "brimful._native")]
+pub(crate) struct KeptVertexStore {
+    shared: Shared,
+    graph: Arc<Inner>,
+}
+
+impl KeptVertexStore {
+    /// Calls `work` with the vertices, without the interpreter's lock.
+    fn on<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Opened) -> Result<T, Error> + Send,
+    ) -> PyResult<T> {
+        Ok(py.detach(|| work(&mut locked(&self.shared))).map_err(Failure::from)?)
+    }
+
+    fn ids(&self) -> (Arc<Ids>, Arc<Values>) {
+        let opened = locked(&self.shared);
+        (Arc::clone(&opened.ids), Arc::clone(&opened.values))
+    }
+
+    fn rank(&self, vertex: Vertex, creates: bool) -> PyResult<u64> {
+        self.ids().0.rank(&vertex.into(), creates)
+    }
+}
+
+#[pymethods]
+impl KeptVertexStore {
+    /// The graph, serializer and weights of a kept store; `None` if there is none.
+    #[staticmethod]
+    fn describe<'py>(py: Python<'py>, url: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let found = KeptStore::read(url, &brimful::vertices::Schemes::default());
+        let Some(found) = found.map_err(Failure::from)? else { return Ok(None) };
+        let out = PyDict::new(py);
+        out.set_item("graph", found.graph.display().to_string())?;
+        for (name, value) in found.properties() {
+            out.set_item(name, value)?;
+        }
+        Ok(Some(out))
+    }
+
+    #[staticmethod]
+    #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
+    fn open(
+        py: Python<'_>,
+        graph: &Bound<'_, Graph>,
+        store: Store,
+        dumps: Py<PyAny>,
+        loads: Py<PyAny>,
+        keeps_numbers: bool,
+        serializer: &str,
+        weighted: bool,
+        budget: Option<u64>,
+        process_budget: bool,
+    ) -> PyResult<Self> {
+        let inner = Arc::clone(&graph.get().inner);
+        let choice = store
+            .choice()?
+            .ok_or_else(|| Failure::from(Error::Usage("a store needs a URL".into())))?;
+        let limits = Limits { threads: Some(1), budget, process_budget, reserve_bytes: 0 };
+        let keeping = Keeping { serializer: serializer.to_owned(), start: Start::Continue };
+        let path = path_of(&choice.url, &choice).map_err(Failure::from)?;
+        let shared = match path.and_then(|path| shared(&path)) {
+            Some(shared) => shared,
+            None => with_resources(py, None, limits, |resources| {
+                let location = Location::new(&choice, &inner, (Some(&keeping), weighted))?;
+                let memory = MemoryWatch::new(&resources.budget, process_budget);
+                let values = Values::new((dumps, loads), (false, keeps_numbers), memory);
+                let ids = Arc::new(Ids::new(&inner, location.created(), resources)?);
+                let count = location.vertices().map_or(1, |kept| kept.edges.len());
+                Ok(location.leave((&inner, &choice, count), (ids, Arc::new(values)), resources)?)
+            })?,
+        };
+        Ok(Self { shared, graph: inner })
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        self.on(py, |opened| Ok(opened.len()? as usize))
+    }
+
+    fn state<'py>(&self, py: Python<'py>, vertex: Vertex) -> PyResult<Bound<'py, PyAny>> {
+        let rank = self.rank(vertex.clone(), false)?;
+        let state = self.on(py, |opened| opened.state(rank))?;
+        let state = state.ok_or_else(|| missing(&vertex.into()))?;
+        self.ids().1.object(py, &state)
+    }
+
+    fn set_state(&self, py: Python<'_>, vertex: Vertex, state: Bound<'_, PyAny>) -> PyResult<()> {
+        let rank = self.rank(vertex.clone(), false)?;
+        let state = self.ids().1.state(state)?;
+        let done = self.on(py, |opened| {
+            opened.change()?;
+            opened.with(rank, |vertex| vertex.state = state)
+        })?;
+        done.ok_or_else(|| missing(&vertex.into()))
+    }
+
+    /// Pairs of the target and the weight of each edge of a vertex.
+    fn edges<'py>(&self, py: Python<'py>, vertex: Vertex) -> PyResult<Bound<'py, PyList>> {
+        let rank = self.rank(vertex.clone(), false)?;
+        let edges = self.on(py, |opened| opened.with(rank, |vertex| vertex.edges().clone()))?;
+        let edges = edges.ok_or_else(|| missing(&vertex.into()))?;
+        let (ids, out) = (self.ids().0, PyList::empty(py));
+        for edge in edges.iter() {
+            out.append((ids.get(py, *edge.target)?, *edge.data))?;
+        }
+        Ok(out)
+    }
+
+    /// Adds a vertex; false if it exists.
+    fn add_vertex(
+        &self,
+        py: Python<'_>,
+        vertex: Vertex,
+        state: Bound<'_, PyAny>,
+        edges: Vec<(Vertex, f64)>,
+    ) -> PyResult<bool> {
+        let state = self.ids().1.state(state)?;
+        let rank = self.rank(vertex, true)?;
+        let edges = self.ranked(edges)?;
+        self.on(py, |opened| opened.insert(rank, state, edges.into_iter().collect()))
+    }
+
+    /// Removes a vertex and its edges; false if there is none.
+    fn remove_vertex(&self, py: Python<'_>, vertex: Vertex) -> PyResult<bool> {
+        let rank = self.rank(vertex, false)?;
+        self.on(py, |opened| opened.remove(rank))
+    }
+
+    fn add_edges(&self, py: Python<'_>, source: Vertex, edges: Vec<(Vertex, f64)>) -> PyResult<()> {
+        let rank = self.rank(source.clone(), false)?;
+        let edges = self.ranked(edges)?;
+        match self.on(py, |opened| opened.extend(rank, &edges))? {
+            true => Ok(()),
+            false => Err(missing(&source.into())),
+        }
+    }
+
+    /// Removes the edges between two vertices; returns their number.
+    fn remove_edges(&self, py: Python<'_>, source: Vertex, target: Vertex) -> PyResult<usize> {
+        let (source, target) = (self.rank(source, false)?, self.rank(target, false)?);
+        self.on(py, |opened| opened.disconnect(source, target))
+    }
+
+    fn rows<'py>(
+        &self,
+        py: Python<'py>,
+        start: usize,
+        count: usize,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let found = self.on(py, |opened| rows_of(opened, start, count))?;
+        let (ids, values) = self.ids();
+        listed(py, &ids, &values, found)
+    }
+
+    fn vertex_stream(&self) -> Stream {
+        Stream::of_vertices(&self.graph)
+    }
+
+    /// Makes all changes durable.
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        self.on(py, Opened::sync)
+    }
+
+    /// Makes all changes durable, and ends the use of the store.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.on(py, Opened::close)
+    }
+}
+
+impl KeptVertexStore {
+    /// Edges by rank. A target may be missing, and may be added later.
+    fn ranked(&self, edges: Vec<(Vertex, f64)>) -> PyResult<Vec<(u64, f64)>> {
+        edges.into_iter().map(|(target, weight)| Ok((self.rank(target, true)?, weight))).collect()
+    }
+}

@@ -1,0 +1,187 @@
+//! Where the vertices of a run lie, and what the manifest of a kept store says meanwhile.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use brimful::algos::registry::StoreChoice;
+use brimful::execution::from_graph::of_one_run;
+use brimful::execution::kept::{Condition, KeptStore};
+use brimful::execution::{Error, KeptVertices, Start};
+use brimful::graph::Graph as Inner;
+use brimful::store::Resources;
+use brimful::store::external::TemporaryFolder;
+
+use super::opened::{Opened, Usage};
+use super::{
+    Keeping, Notes, Shared, locked, not_whole, notes_of, path_of, properties, share, shared,
+    written,
+};
+use crate::program::ids::{Ids, Key};
+use crate::program::value::Values;
+
+/// Where the vertices of a run lie.
+pub(in super::super) struct Location {
+    pub(in super::super) url: String,
+    /// The folders of one run.
+    folders: Vec<TemporaryFolder>,
+    kept: Option<KeptStore>,
+    start: Start,
+    /// The vertices of the kept store, if they are open.
+    shared: Option<Shared>,
+    notes: Notes,
+}
+
+impl Location {
+    /// A place for the vertices of a run, kept or not.
+    pub(in super::super) fn new(
+        choice: &StoreChoice,
+        graph: &Arc<Inner>,
+        (keeping, weighted): (Option<&Keeping>, bool),
+    ) -> Result<Self, Error> {
+        let Some(keeping) = keeping else {
+            let (url, folders) = of_one_run(&choice.url, &choice.schemes)?;
+            let (start, notes) = (Start::Again, Notes::default());
+            return Ok(Self { url, folders, kept: None, start, shared: None, notes });
+        };
+        let shared = path_of(&choice.url, choice)?.and_then(|path| shared(&path));
+        let kept = match &shared {
+            Some(shared) => locked(shared).lend()?,
+            None => None,
+        };
+        let properties = properties(&keeping.serializer, weighted);
+        let kept = match kept {
+            Some(kept) => kept,
+            None => KeptStore::open(&choice.url, &choice.schemes, graph, &properties)?,
+        };
+        let notes = notes_of(&kept)?;
+        let (folders, start) = (Vec::new(), keeping.start);
+        let own = Self { url: choice.url.clone(), folders, kept: Some(kept), start, shared, notes };
+        own.check(graph, &properties)
+    }
+
+    fn check(self, graph: &Inner, properties: &[(&str, String)]) -> Result<Self, Error> {
+        let Some(kept) = &self.kept else { return Ok(self) };
+        kept.check(graph, properties)?;
+        let condition = kept.description().condition;
+        if self.start == Start::Continue && condition != Condition::Whole {
+            return Err(Error::Usage(match condition {
+                Condition::Loading => {
+                    "the store has no states to continue from; run a program with start=\"initial\" first".into()
+                }
+                _ => not_whole(),
+            }));
+        }
+        Ok(self)
+    }
+
+    /// The vertices that are there.
+    pub(in super::super) fn vertices(&self) -> Option<KeptVertices<'_>> {
+        let kept = self.kept.as_ref()?;
+        Some(KeptVertices { edges: &kept.description().edges, start: self.start })
+    }
+
+    /// The ids of created vertices.
+    pub(in super::super) fn created(&self) -> Vec<Key> {
+        self.notes.created.clone()
+    }
+
+    /// Vertices that are to collect first.
+    pub(in super::super) fn touched(&self) -> impl Iterator<Item = u64> {
+        let is_continued = self.start == Start::Continue;
+        self.notes.touched.iter().copied().filter(move |_| is_continued)
+    }
+
+    /// Notes that the states of the vertices which are there begin to change.
+    pub(in super::super) fn begin(&mut self) -> Result<(), Error> {
+        match &mut self.kept {
+            Some(kept) if !kept.description().edges.is_empty() => {
+                kept.update(|now| now.condition = Condition::Running)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes that all vertices are loaded.
+    pub(in super::super) fn loaded(&mut self, edges: &[u64]) -> Result<(), Error> {
+        match &mut self.kept {
+            Some(kept) if kept.description().condition == Condition::Loading => {
+                kept.update(|now| {
+                    now.condition = Condition::Running;
+                    now.edges = edges.to_vec();
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes that the run ended in the middle, with its changes on disk.
+    pub(in super::super) fn stopped(&mut self) -> Result<(), Error> {
+        match &mut self.kept {
+            Some(kept) if kept.description().condition == Condition::Running => {
+                kept.update(|now| now.condition = Condition::Stopped)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes that the run ended, with its changes on disk.
+    pub(in super::super) fn finished(&mut self, ids: &Ids) -> Result<(), Error> {
+        self.notes = Notes { created: ids.known(), touched: BTreeSet::new() };
+        let notes = written(&self.notes)?;
+        match &mut self.kept {
+            Some(kept) => kept.update(|now| {
+                now.condition = Condition::Whole;
+                now.notes = notes;
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// The vertices between runs, which are durable, for results and for later runs.
+    pub(in super::super) fn leave(
+        mut self,
+        (graph, choice, partitions): (&Arc<Inner>, &StoreChoice, usize),
+        (ids, values): (Arc<Ids>, Arc<Values>),
+        resources: &Resources,
+    ) -> Result<Shared, Error> {
+        let mut opened = Opened {
+            partitions: None,
+            kept: self.kept.take(),
+            notes: self.notes.clone(),
+            url: self.url.clone(),
+            choice: choice.clone(),
+            count: partitions,
+            graph: Arc::clone(graph),
+            ids,
+            values,
+            order: None,
+            generation: 0,
+            budget: Arc::clone(&resources.budget),
+            usage: Usage::Shared,
+        };
+        if let Some(shared) = self.shared.take() {
+            let mut before = locked(&shared);
+            let generation = before.generation + 1;
+            *before = Opened { generation, ..opened };
+            drop(before);
+            return Ok(shared);
+        }
+        if opened.kept.is_some() {
+            return Ok(share(path_of(&self.url, choice)?, opened));
+        }
+        // Open files stay readable without names, and nothing is left behind after a kill.
+        opened.partitions()?;
+        self.folders.clear();
+        Ok(share(None, opened))
+    }
+}
+
+/// Gives a kept store back to those who share it, after a run that failed.
+impl Drop for Location {
+    fn drop(&mut self) {
+        if let (Some(kept), Some(shared)) = (self.kept.take(), &self.shared) {
+            let mut opened = locked(shared);
+            (opened.kept, opened.usage) = (Some(kept), Usage::Shared);
+        }
+    }
+}

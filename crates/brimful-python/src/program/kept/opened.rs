@@ -1,0 +1,279 @@
+//! Vertices between two runs, read and changed one at a time.
+
+use std::sync::Arc;
+
+use brimful::algos::registry::StoreChoice;
+use brimful::execution::from_graph::{Partitions, StoreOptions};
+use brimful::execution::kept::{Condition, KeptStore};
+use brimful::execution::{Error, KeptVertices, Partitioning, Start};
+use brimful::graph::Graph as Inner;
+use brimful::store::{Budget, Resources};
+use brimful::vertices::{Edges, Field as _, Loan, Vertex as Stored, VertexStore as _};
+
+use super::{Notes, ProgramVertex, not_whole, written};
+use crate::program::ids::Ids;
+use crate::program::record::Records;
+use crate::program::value::{Value, Values};
+
+/// Vertices between runs.
+pub(in super::super) struct Opened {
+    /// Closed during a run.
+    pub(super) partitions: Option<Partitions<ProgramVertex>>,
+    /// `None` for the vertices of one run, and during a run.
+    pub(super) kept: Option<KeptStore>,
+    pub(super) notes: Notes,
+    pub(super) url: String,
+    pub(super) choice: StoreChoice,
+    pub(super) count: usize,
+    pub(super) graph: Arc<Inner>,
+    pub(super) ids: Arc<Ids>,
+    pub(super) values: Arc<Values>,
+    /// The ranks of all vertices in the order of external ids, if they were asked for.
+    pub(super) order: Option<Vec<u64>>,
+    pub(in super::super) generation: u64,
+    pub(super) budget: Arc<Budget>,
+    pub(super) usage: Usage,
+}
+
+/// Who uses the vertices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Usage {
+    /// Their readers.
+    Shared,
+    /// A run.
+    Lent,
+    /// Nobody any more.
+    Closed,
+}
+
+/// Memory of a store between runs.
+const MEMORY_BYTES: u64 = 32 << 20;
+
+impl Opened {
+    pub(super) fn partitions(&mut self) -> Result<&mut Partitions<ProgramVertex>, Error> {
+        self.check_usage()?;
+        if self.partitions.is_none() {
+            if let Some(kept) = &self.kept
+                && kept.description().condition != Condition::Whole
+            {
+                return Err(Error::Usage(not_whole()));
+            }
+            let bytes = MEMORY_BYTES.min(self.budget.limit());
+            let job = Arc::new(brimful::store::Job::new());
+            let resources = Resources::new(Budget::new(bytes, 0), job, Some(1))?;
+            let edges = vec![1; self.count];
+            let stores = StoreOptions {
+                store: &self.url,
+                schemes: &self.choice.schemes,
+                cache: None,
+                partitioning: Partitioning::default(),
+                kept: Some(KeptVertices { edges: &edges, start: Start::Continue }),
+            };
+            let records = || Ok(Box::new(Records(Arc::clone(&self.values))) as _);
+            let opened =
+                Partitions::open((&stores, self.count), &self.graph, &records, &resources)?;
+            self.partitions = Some(opened);
+        }
+        self.partitions.as_mut().ok_or_else(|| Error::Internal("no partitions are open".into()))
+    }
+
+    fn check_usage(&self) -> Result<(), Error> {
+        Err(Error::Usage(match self.usage {
+            Usage::Shared => return Ok(()),
+            Usage::Lent => {
+                "a run has the vertices of this store; they can be used again when it ends".into()
+            }
+            Usage::Closed => "the store is closed; open it again".into(),
+        }))
+    }
+
+    /// Ends the use of the vertices, by all who share them.
+    pub(super) fn close(&mut self) -> Result<(), Error> {
+        if self.usage == Usage::Closed {
+            return Ok(());
+        }
+        self.check_usage()?;
+        self.sync()?;
+        (self.partitions, self.kept, self.usage) = (None, None, Usage::Closed);
+        Ok(())
+    }
+
+    /// Gives the store to a run.
+    pub(in super::super) fn lend(&mut self) -> Result<Option<KeptStore>, Error> {
+        self.check_usage()?;
+        self.sync()?;
+        self.partitions = None;
+        self.usage = Usage::Lent;
+        Ok(self.kept.take())
+    }
+
+    /// Notes that the vertices change.
+    pub(super) fn change(&mut self) -> Result<(), Error> {
+        self.partitions()?;
+        self.generation += 1;
+        match &mut self.kept {
+            Some(kept) if kept.description().condition == Condition::Whole => {
+                kept.update(|now| now.condition = Condition::Running)
+            }
+            Some(_) => Ok(()),
+            None => Err(Error::Usage(
+                "the vertices are those of one run; they cannot be changed".into(),
+            )),
+        }
+    }
+
+    /// Makes all changes durable.
+    pub(super) fn sync(&mut self) -> Result<(), Error> {
+        let Some(partitions) = &mut self.partitions else { return Ok(()) };
+        for store in partitions.stores() {
+            store.sync()?;
+        }
+        self.notes.created = self.ids.known();
+        let notes = written(&self.notes)?;
+        match &mut self.kept {
+            Some(kept) if kept.description().condition == Condition::Running => {
+                kept.update(|now| {
+                    now.condition = Condition::Whole;
+                    now.notes = notes;
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(in super::super) fn len(&mut self) -> Result<u64, Error> {
+        Ok(self.partitions()?.stores().map(|store| store.len()).sum())
+    }
+
+    /// Lends the vertex of a rank; `None` if it does not exist.
+    pub(super) fn with<T>(
+        &mut self,
+        rank: u64,
+        work: impl FnOnce(&mut Loan<'_, ProgramVertex>) -> T,
+    ) -> Result<Option<T>, Error> {
+        let (mut work, mut out) = (Some(work), None);
+        self.partitions()?.store(rank)?.lend(&rank, &mut |vertex| {
+            out = work.take().map(|work| work(vertex));
+            Ok(())
+        })?;
+        Ok(out)
+    }
+
+    /// The number of vertices that a reader announces at a time.
+    fn lookahead(&mut self) -> Result<usize, Error> {
+        let ahead = self.partitions()?.stores().map(|store| store.lookahead()).max();
+        Ok(ahead.filter(|ahead| *ahead > 0).unwrap_or(usize::MAX))
+    }
+
+    /// Announces the vertices that are lent next.
+    fn announce(&mut self, ranks: &[u64]) -> Result<(), Error> {
+        let partitions = self.partitions()?;
+        let mut keys = vec![Vec::new(); partitions.stores().count()];
+        for rank in ranks {
+            let mut key = Vec::new();
+            rank.write(&mut key);
+            keys[partitions.partition(*rank)].push(key);
+        }
+        for (store, keys) in partitions.stores().zip(&keys) {
+            let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+            store.prefetch(&keys)?;
+        }
+        Ok(())
+    }
+
+    /// The state of the vertex of a rank.
+    pub(in super::super) fn state(&mut self, rank: u64) -> Result<Option<Value>, Error> {
+        self.with(rank, |vertex| vertex.state.clone())
+    }
+
+    /// The ranks of all vertices, in the order of external ids.
+    fn order(&mut self) -> Result<&[u64], Error> {
+        if self.order.is_none() {
+            let mut exists = vec![false; self.ids.count() as usize];
+            for store in self.partitions()?.stores() {
+                store.for_each(&mut |vertex| {
+                    if let Some(exists) = exists.get_mut(*vertex.id() as usize) {
+                        *exists = true;
+                    }
+                    Ok(())
+                })?;
+            }
+            let mut order = self.ids.order().map_err(|error| Error::Internal(error.to_string()))?;
+            order.retain(|rank| exists[*rank as usize]);
+            self.order = Some(order);
+        }
+        Ok(self.order.as_deref().unwrap_or_default())
+    }
+
+    pub(super) fn insert(
+        &mut self,
+        rank: u64,
+        state: Value,
+        edges: Edges<u64, f64>,
+    ) -> Result<bool, Error> {
+        self.change()?;
+        self.order = None;
+        Ok(self.partitions()?.store(rank)?.insert(Stored::new(rank, state, edges))?)
+    }
+
+    pub(super) fn remove(&mut self, rank: u64) -> Result<bool, Error> {
+        self.change()?;
+        self.order = None;
+        let targets = self.with(rank, |vertex| vertex.edges().targets().to_vec())?;
+        for target in targets.unwrap_or_default() {
+            self.forget(rank, target)?;
+        }
+        Ok(self.partitions()?.store(rank)?.remove(&rank)?)
+    }
+
+    /// Adds edges to the vertex of a rank; false if it does not exist.
+    pub(super) fn extend(&mut self, rank: u64, edges: &[(u64, f64)]) -> Result<bool, Error> {
+        self.change()?;
+        let done = self.with(rank, |vertex| {
+            edges.iter().for_each(|(target, weight)| vertex.edges_mut().push(*target, *weight));
+        })?;
+        Ok(done.is_some())
+    }
+
+    /// Removes all edges between two vertices; returns their number.
+    pub(super) fn disconnect(&mut self, rank: u64, target: u64) -> Result<usize, Error> {
+        self.change()?;
+        let gone = self.with(rank, |vertex| {
+            let before = vertex.edges().len();
+            if vertex.edges().targets().contains(&target) {
+                vertex.edges_mut().retain(|edge| *edge.target != target);
+            }
+            before - vertex.edges().len()
+        })?;
+        let gone = gone.unwrap_or(0);
+        if gone > 0 {
+            self.forget(rank, target)?;
+        }
+        Ok(gone)
+    }
+
+    /// Lets `target` forget the signals of `source`, and collect again in the next run.
+    fn forget(&mut self, source: u64, target: u64) -> Result<(), Error> {
+        if self.with(target, |vertex| vertex.forget_source(&source))?.is_some() {
+            self.notes.touched.insert(target);
+        }
+        Ok(())
+    }
+}
+
+/// Ranks and states from position `start` on, in the order of ids.
+pub(in super::super) fn rows_of(
+    opened: &mut Opened,
+    start: usize,
+    count: usize,
+) -> Result<Vec<(u64, Value)>, Error> {
+    let ranks: Vec<u64> = opened.order()?.iter().skip(start).take(count).copied().collect();
+    let mut rows = Vec::with_capacity(ranks.len());
+    for part in ranks.chunks(opened.lookahead()?) {
+        opened.announce(part)?;
+        for rank in part {
+            rows.extend(opened.state(*rank)?.map(|state| (*rank, state)));
+        }
+    }
+    Ok(rows)
+}
