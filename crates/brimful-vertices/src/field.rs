@@ -1,7 +1,8 @@
 //! Values as portable bytes: ids, signals, and the parts of records of the compact serializer.
 //!
-//! Integers take 7 bits a byte, low bits first; signed ones are zigzag-folded, so that small ones
-//! stay short. Floats and the elements of arrays are little-endian. Invariant: reading never takes
+//! Integers take 7 bits a byte; signed ones are zigzag-folded, so that small ones stay short. The
+//! bytes of unsigned integers sort as these do, so that what is merged by its bytes is in the order
+//! of the ids. Lengths and differences are written low bits first. Floats and the elements of arrays are little-endian. Invariant: reading never takes
 //! more memory than the bytes justify, and each value has exactly one encoding.
 
 mod packed;
@@ -139,6 +140,57 @@ fn read_long_varint(input: &mut &[u8]) -> Option<u64> {
     }
 }
 
+/// Bits of the largest number of so many bytes in [`write_ordered`]; nine bytes hold all.
+const BITS_A_BYTE: u32 = 7;
+const MOST_FOLLOWING: u32 = 8;
+
+/// Appends `number` so that bytes sort as numbers do: the first byte begins with a 1 for each byte
+/// that follows, high bits first.
+#[inline]
+fn write_ordered(number: u64, out: &mut Vec<u8>) {
+    let bits = (u64::BITS - number.leading_zeros()).max(1);
+    let following = ((bits - 1) / BITS_A_BYTE).min(MOST_FOLLOWING);
+    let bytes = number.to_be_bytes();
+    if following == MOST_FOLLOWING {
+        out.push(u8::MAX);
+        out.extend_from_slice(&bytes);
+        return;
+    }
+    let marks = !(u8::MAX >> following);
+    let (_, written) = bytes.split_at(MOST_FOLLOWING as usize - following as usize - 1);
+    let first = out.len();
+    out.extend_from_slice(written);
+    if let Some(first) = out.get_mut(first) {
+        *first |= marks;
+    }
+}
+
+/// Reads a number of [`write_ordered`]; `None` if it is truncated or longer than necessary.
+#[inline]
+fn read_ordered(input: &mut &[u8]) -> Option<u64> {
+    let (number, rest) = match **input {
+        [a @ 0..0x80, ref rest @ ..] => (u64::from(a), rest),
+        [a @ 0x80..0xc0, b, ref rest @ ..] => (u64::from(a & 0x3f) << 8 | u64::from(b), rest),
+        _ => return read_long_ordered(input),
+    };
+    let is_shortest = input.len() == rest.len() + 1 || number >> BITS_A_BYTE > 0;
+    *input = rest;
+    is_shortest.then_some(number)
+}
+
+/// [`read_ordered`] for any length.
+fn read_long_ordered(input: &mut &[u8]) -> Option<u64> {
+    let (first, _) = input.split_first()?;
+    let following = first.leading_ones();
+    let taken = take(input, following as usize + 1)?;
+    // The marks go, and the bits after them stay.
+    let start = u64::from(first & u8::MAX.checked_shr(following + 1).unwrap_or(0));
+    let rest = taken.get(1..)?;
+    let number = rest.iter().fold(start, |number, byte| number << 8 | u64::from(*byte));
+    let is_shortest = following == 0 || number >> (following * BITS_A_BYTE) > 0;
+    is_shortest.then_some(number)
+}
+
 fn fold(number: i64) -> u64 {
     (number.wrapping_shl(1) ^ (number >> 63)) as u64
 }
@@ -156,7 +208,7 @@ pub fn take<'a>(input: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
 }
 
 macro_rules! integers {
-    ($($number:ty, $to:expr, $from:expr);+) => {$(
+    ($($number:ty, $write:ident, $read:ident, $to:expr, $from:expr);+) => {$(
         impl Field for $number {
             fn write_list(values: &[Self], out: &mut Vec<u8>) {
                 packed::write_integers(values, out);
@@ -166,11 +218,11 @@ macro_rules! integers {
             }
             #[inline]
             fn write(&self, out: &mut Vec<u8>) {
-                write_varint($to(*self), out);
+                $write($to(*self), out);
             }
             #[inline]
             fn read(input: &mut &[u8]) -> Option<Self> {
-                Self::try_from($from(read_varint(input)?)).ok()
+                Self::try_from($from($read(input)?)).ok()
             }
             #[inline]
             fn write_after(&self, previous: &Self, out: &mut Vec<u8>) {
@@ -186,11 +238,11 @@ macro_rules! integers {
     )+};
 }
 integers!(
-    u16, u64::from, |n: u64| n;
-    u32, u64::from, |n: u64| n;
-    u64, |n: u64| n, |n: u64| n;
-    i32, |n: i32| fold(n.into()), unfold;
-    i64, fold, unfold
+    u16, write_ordered, read_ordered, u64::from, |n: u64| n;
+    u32, write_ordered, read_ordered, u64::from, |n: u64| n;
+    u64, write_ordered, read_ordered, |n: u64| n, |n: u64| n;
+    i32, write_varint, read_varint, |n: i32| fold(n.into()), unfold;
+    i64, write_varint, read_varint, fold, unfold
 );
 
 macro_rules! fixed {
@@ -350,9 +402,22 @@ mod tests {
 
     #[test]
     fn numbers_of_every_length_come_back() {
-        let numbers: Vec<u64> =
+        let mut numbers: Vec<u64> =
             (0..64).flat_map(|bit| [(1 << bit) - 1, 1 << bit, (1 << bit) + 1]).collect();
         round_trip(&numbers);
+        let written = |number: &u64| {
+            let mut bytes = Vec::new();
+            number.write(&mut bytes);
+            bytes
+        };
+        numbers.sort_unstable();
+        assert!(numbers.iter().map(written).is_sorted());
+        for following in 1..=8 {
+            let mut bytes = vec![!u8::MAX.checked_shr(following).unwrap_or(0)];
+            bytes.resize(following as usize + 1, 0);
+            bytes[1] = u8::from(following < 8);
+            assert_eq!(u64::read(&mut bytes.as_slice()), None, "longer than necessary");
+        }
         for bit in (0..64).step_by(7) {
             let mut bytes = Vec::new();
             write_varint(1 << bit, &mut bytes);
@@ -370,7 +435,7 @@ mod tests {
         (1_u64 << 60).write_after(&((1 << 60) + 3), &mut bytes);
         assert_eq!(bytes, [5]);
         assert_eq!(u64::read(&mut [0x80, 0].as_slice()), None, "a number longer than it need be");
-        assert_eq!(u64::read(&mut [0xff; 11].as_slice()), None, "more than 64 bits");
+        assert_eq!(read_varint(&mut [0xff; 11].as_slice()), None, "more than 64 bits");
         assert_eq!(
             u32::read(&mut [0xff, 0xff, 0xff, 0xff, 0x7f].as_slice()),
             None,

@@ -124,10 +124,11 @@ impl<P: VertexProgram> CombineBuffer<P> {
         Some(signal)
     }
 
-    /// Takes out all signals.
+    /// Takes out all signals by ascending ids: vertices in a store lie in this order.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = SignalTo<P>> {
         self.places.clear(self.entries.iter().map(|(id, _)| id));
         (self.len, self.heap_bytes) = (0, 0);
+        self.entries.sort_unstable_by(|(left, _), (right, _)| left.cmp(right));
         self.entries.drain(..).filter_map(|(id, signal)| Some((id, signal?)))
     }
 }

@@ -14,7 +14,7 @@ use crate::error::{Error, Failure, Result, catch};
 use crate::lists::combine_buffer::{CombineBuffer, SignalTo};
 use crate::lists::id_set::read_id;
 use crate::lists::memory_table::{HashedKey, WARMED};
-use crate::lists::message_table::MessageTable;
+use crate::lists::message_table::{MINIMUM_BYTES, MessageTable};
 use crate::lists::spill::SpillFile;
 use crate::program::{Delivery, VertexProgram};
 
@@ -184,12 +184,16 @@ fn combine_messages<P: VertexProgram>(
 
 impl<P: VertexProgram> Mailbox<P> {
     /// A mailbox that takes up to `bytes` of memory, at least [`crate::lists::MINIMUM_BYTES`], and
-    /// spills to `file`. A quarter is for the combine buffer if signals are combined; an eighth
-    /// stays free for signals that grow in it.
+    /// spills to `file`. An eighth stays free for signals that grow. If signals are combined, the
+    /// table has a quarter, at least [`crate::lists::MINIMUM_BYTES`], and the combine buffer the
+    /// rest: a vertex takes half as much memory there, and one that finds its signal there spills
+    /// nothing.
     pub fn new(bytes: u64, delivery: Delivery, file: &Arc<SpillFile>) -> Self {
-        let buffer = if delivery == Delivery::Combined { bytes / 4 } else { 0 };
+        let (is_combined, bytes) = (delivery == Delivery::Combined, bytes - bytes / 8);
+        let table = if is_combined { (bytes / 4).max(MINIMUM_BYTES) } else { bytes };
+        let buffer = bytes.saturating_sub(table);
         Self {
-            table: MessageTable::new(bytes - bytes / 8 - buffer, file),
+            table: MessageTable::new(table, file),
             buffer: CombineBuffer::new(usize::try_from(buffer).unwrap_or(usize::MAX)),
             batch: Vec::new(),
             key: Vec::new(),
