@@ -14,7 +14,7 @@ PARALLEL := --numprocesses=2 --dist=loadfile
 # One interpreter for cargo and maturin, so that neither rebuilds what the other built.
 export PYO3_PYTHON := $(BIN)/python
 
-.PHONY: help demo test test-servers test-networkx check build lint rust-test python-test layers bench docs miri loom nightly advisories clean
+.PHONY: help demo test test-servers test-networkx check build lint rust-test python-test layers bench docs wheels miri loom nightly advisories clean
 .DEFAULT_GOAL := help
 
 help:
@@ -25,6 +25,7 @@ help:
 	@echo "make check              the quick part of it, for the everyday loop"
 	@echo "make bench              benchmarks of this machine (about 10 GB of disk)"
 	@echo "make docs               the site: dist/site/index.html, searched without network"
+	@echo "make wheels             wheels for Linux on x86-64 and aarch64, and the source distribution"
 	@echo "make nightly            loom, kills and failures by the hundred, hard limits on large graphs (hours)"
 	@echo "make miri, make loom    undefined behaviour, and orders of threads (miri: a nightly toolchain)"
 	@echo "make advisories         published vulnerabilities of the dependencies (network)"
@@ -107,6 +108,19 @@ docs: $(VENV)/.dev build
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/docs.txt
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --config-file site/mkdocs.yml
 	@echo "dist/site/index.html"
+
+# For C libraries from glibc 2.28 on; zig links, and compiles the C of dependencies.
+WHEELS := dist/wheels
+wheels: build
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/wheels.txt
+	rm -rf $(WHEELS)
+	for machine in x86_64 aarch64; do \
+	    PATH="$(BIN):$$PATH" $(BIN)/maturin build --release --locked --zig \
+	        --target $$machine-unknown-linux-gnu --compatibility manylinux_2_28 \
+	        --interpreter python3.11 --target-dir target/wheels --out $(WHEELS) || exit 1; \
+	done
+	$(BIN)/maturin sdist --out $(WHEELS)
+	$(BIN)/python tests/check_wheels.py $(WHEELS)
 
 # The codecs under Miri; needs a nightly toolchain with the component `miri`.
 miri:

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 
 /// The version of the manifest.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// The condition of the vertices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
