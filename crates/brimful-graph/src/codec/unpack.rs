@@ -73,6 +73,10 @@ impl Unpack {
 
     /// The forms that this processor supports, slowest first.
     pub fn available() -> Vec<Self> {
+        #[cfg_attr(
+            any(not(target_arch = "x86_64"), miri),
+            expect(unused_mut, reason = "other forms are for x86-64")
+        )]
         let mut forms = vec![Self::SCALAR];
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         {
