@@ -6,4 +6,5 @@ pub mod look;
 pub mod records;
 pub mod shards;
 pub mod sizes;
+pub mod tables;
 pub mod weights;

@@ -11,5 +11,6 @@ pub mod name_cursor;
 mod names;
 pub mod segment_reader;
 pub mod shards;
+pub mod tables;
 pub mod verify;
 pub mod weight_range;

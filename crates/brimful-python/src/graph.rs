@@ -1,6 +1,7 @@
 //! `Graph`.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,6 +12,7 @@ use brimful::graph::export::{self, Compression, EdgeReader, ExportOptions, Forma
 use brimful::graph::ids::external::IdType;
 use brimful::graph::read::matrix::Matrix;
 use brimful::graph::read::name_cursor::NameCursor;
+use brimful::graph::read::tables::TableName;
 use brimful::graph::read::verify;
 use brimful::store::Traffic;
 use pyo3::prelude::*;
@@ -37,7 +39,7 @@ fn open(path: PathBuf) -> Result<Graph, Failure> {
 impl Graph {
     #[staticmethod]
     #[pyo3(name = "open")]
-    fn open_path(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+    pub(crate) fn open_path(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         Ok(py.detach(|| open(path))?)
     }
 
@@ -99,6 +101,13 @@ impl Graph {
     #[getter]
     fn origin(&self) -> Option<String> {
         self.inner.description().origin.clone()
+    }
+
+    /// The path of the table `name`, if the graph has it.
+    fn table_path(&self, name: &str) -> PyResult<Option<OsString>> {
+        let name = TableName::from_name(name).map_err(Failure::from)?;
+        let table = self.inner.description().tables.get(&name);
+        Ok(table.map(|table| self.inner.path().join(table.file_name()).into()))
     }
 
     #[getter]

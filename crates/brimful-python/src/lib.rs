@@ -25,6 +25,7 @@ mod raised;
 mod request;
 mod run;
 mod sorting;
+mod tables;
 mod temporary;
 mod vertex;
 
@@ -85,6 +86,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<keyed::DiskMap>()?;
     module.add_class::<keyed::DiskLists>()?;
     module.add_class::<sorting::Sorter>()?;
+    module.add_class::<tables::NewTable>()?;
     module.add_class::<temporary::TemporaryFolder>()?;
     module.add_class::<temporary::PartialFile>()?;
     Ok(())

@@ -44,6 +44,7 @@ pub mod sealed;
 pub mod sequence;
 pub mod sorter;
 pub mod traffic;
+pub mod whole;
 
 pub use budget::{Budget, Reservation};
 pub use device::{Device, DiskFolder, Folder};

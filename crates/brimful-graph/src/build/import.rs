@@ -333,6 +333,7 @@ impl Import<'_> {
             forward: Some(layers(Index::In, forward)),
             reverse: reverse.map(|reverse| layers(Index::Reverse, reverse)),
             seals: BTreeMap::new(),
+            tables: BTreeMap::new(),
             columns: seen.columns.clone(),
             origin: self.options.origin.clone(),
         }

@@ -7,10 +7,14 @@ use serde::{Deserialize, Serialize};
 use crate::ids::external::IdType;
 use crate::input::columns::Columns;
 use crate::order::choice::OrderName;
+use crate::read::tables::{Table, TableName};
 use crate::read::weight_range::WeightRange;
 
-/// The graph format that this program writes. Formats before 2 have no seals.
-pub const FORMAT: u32 = 2;
+/// The newest graph format that this program reads. Formats before 2 have no seals, those before 3
+/// no tables. A graph without tables is written as format 2, which older programs read.
+pub const FORMAT: u32 = 3;
+/// The format of a graph without tables.
+const WITHOUT_TABLES: u32 = 2;
 
 /// The payload of a manifest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,12 +59,22 @@ pub struct Description {
     /// of another graph.
     #[serde(default)]
     pub seals: BTreeMap<String, u64>,
+    /// The tables of the graph. Absent without any.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tables: BTreeMap<TableName, Table>,
     /// The input columns from which the edges were read; `None` if the format defines them, and in
     /// older graphs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<Columns>,
     /// A text that the caller of the import stores for later use.
     pub origin: Option<String>,
+}
+
+impl Description {
+    /// The format in which this is written.
+    pub fn written_format(&self) -> u32 {
+        if self.tables.is_empty() { WITHOUT_TABLES } else { FORMAT }
+    }
 }
 
 /// The most arcs of one vertex, with multiplicity.

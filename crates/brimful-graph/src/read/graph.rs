@@ -111,15 +111,22 @@ impl Graph {
     /// # Errors
     /// Corruption and newer versions, with the file.
     pub fn open_folder(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<Self> {
-        Self::open_files(folder, traffic).map_err(|error| match error {
-            // `current` and the manifest name these files, so a missing file is corruption.
-            Error::Store(StoreError::Io { path, source, .. })
-                if source.kind() == std::io::ErrorKind::NotFound =>
-            {
-                StoreError::corrupt(path, 0, "the file is missing").into()
-            }
-            error => error,
-        })
+        loop {
+            let current = manifest::current(folder, traffic).ok();
+            return match Self::open_files(folder, traffic) {
+                Err(Error::Store(StoreError::Io { path, source, .. }))
+                    if source.kind() == std::io::ErrorKind::NotFound =>
+                {
+                    // A change of the graph sweeps the files of the manifest before.
+                    if manifest::current(folder, traffic).ok() != current {
+                        continue;
+                    }
+                    // `current` and the manifest name these files, so a missing file is corruption.
+                    Err(StoreError::corrupt(path, 0, "the file is missing").into())
+                }
+                opened => opened,
+            };
+        }
     }
 
     fn open_files(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<Self> {
@@ -172,6 +179,9 @@ impl Graph {
             }
             Ok(Some(Arc::new(shards)))
         };
+        for table in description.tables.values() {
+            table.check(folder, traffic)?;
+        }
         let forward = open(&description.forward)?;
         let reverse = open(&description.reverse)?.map_or_else(OnceLock::new, OnceLock::from);
         Ok(Self {
@@ -198,7 +208,7 @@ impl Graph {
         description: &mut Description,
         traffic: &Arc<Traffic>,
     ) -> Result<()> {
-        description.format = FORMAT;
+        description.format = description.written_format();
         description.seals = Self::of_files(folder, description.clone(), traffic)?.seals().collect();
         let payload =
             serde_json::to_vec_pretty(&description).map_err(|e| Error::Usage(e.to_string()))?;
@@ -485,7 +495,7 @@ impl Graph {
         for file in self.sealed_files() {
             sum += file.len()?;
         }
-        Ok(sum)
+        Ok(sum + self.description.tables.values().map(|table| table.bytes).sum::<u64>())
     }
 }
 
@@ -528,6 +538,7 @@ fn parse_description(path: &Path, number: u64, payload: &[u8]) -> Result<Descrip
         && lists.max().is_none_or(|longest| longest <= description.arcs)
         && layers(&description.forward)
         && layers(&description.reverse)
+        && description.tables.values().all(|table| is_name(&table.name))
         && description.forward.is_some();
     if !sane {
         return Err(broken("the manifest has impossible values".into()).into());

@@ -37,6 +37,11 @@ pub fn verify(graph: &Graph, job: &Job) -> Result<Verified> {
         found.files += 1;
         found.bytes += file.len()?;
     }
+    for table in graph.description().tables.values() {
+        table.verify(graph.folder(), job, graph.traffic())?;
+        found.files += 1;
+        found.bytes += table.bytes;
+    }
     verify_ids(graph, job)?;
     if let Some(names) = graph.names() {
         names.verify(job)?;

@@ -1,0 +1,103 @@
+//! Gives a graph a table, or another one in the place of its present one.
+//!
+//! Another library writes the file. Invariant: a new manifest publishes the table when it is
+//! complete and durable; until then, and after a crash before, the graph is unchanged.
+
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use brimful_store::external::FolderLock;
+use brimful_store::whole::Whole;
+use brimful_store::{Error as StoreError, Job, manifest};
+
+use crate::error::{Error, Result};
+use crate::read::graph::Graph;
+use crate::read::tables::{Table, TableName, file_name};
+
+/// A table that is being written; nobody else changes the graph meanwhile.
+#[derive(Debug)]
+pub struct NewTable {
+    /// The graph as it was when the lock was taken.
+    graph: Graph,
+    table: TableName,
+    number: u64,
+    published: bool,
+    /// Dropped last.
+    _lock: FolderLock,
+}
+
+impl NewTable {
+    /// Waits until no other process changes `graph`, and removes what a killed one left.
+    ///
+    /// # Errors
+    /// [`Error::Replaced`] if the graph was removed or replaced; a store error if it is not
+    /// writable.
+    pub fn begin(graph: &Graph, table: TableName, job: &Job) -> Result<Self> {
+        let lock = FolderLock::wait(graph.path(), job).map_err(|error| match error {
+            error if error.is_missing() => Error::Replaced { path: graph.path().into() },
+            error => error.into(),
+        })?;
+        let graph = graph.opened_again()?;
+        sweep(&graph, table)?;
+        let number = graph.manifest_number() + 1;
+        Ok(Self { graph, table, number, published: false, _lock: lock })
+    }
+
+    /// The graph, with the tables that it has on disk.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// The path of the file to write.
+    pub fn path(&self) -> PathBuf {
+        self.graph.path().join(file_name(&self.name()))
+    }
+
+    fn name(&self) -> String {
+        format!("{}-{}", self.table.name(), self.number)
+    }
+
+    /// Publishes the file, whose last `footer_bytes` bytes are its footer.
+    ///
+    /// # Errors
+    /// Those of reading and writing files; the graph is then unchanged.
+    pub fn publish(mut self, footer_bytes: u64, job: &Job) -> Result<()> {
+        let (folder, traffic) = (self.graph.folder(), self.graph.traffic());
+        let whole = Whole::seal(folder, &file_name(&self.name()), footer_bytes, job, traffic)?;
+        folder.sync().map_err(|e| StoreError::io(folder.path(), "sync", e))?;
+        let mut description = self.graph.description().clone();
+        description.tables.insert(self.table, Table::new(self.name(), whole));
+        Graph::publish(folder, self.number, &mut description, traffic)?;
+        manifest::sweep(folder, self.number)?;
+        self.published = true;
+        sweep(&self.graph.opened_again()?, self.table)
+    }
+}
+
+impl Drop for NewTable {
+    fn drop(&mut self) {
+        if !self.published {
+            // What cannot be removed now is swept before the next table is written.
+            let _ = self.graph.folder().remove(&file_name(&self.name()));
+        }
+    }
+}
+
+/// Removes the files of `table` that the manifest of `graph` does not name.
+fn sweep(graph: &Graph, table: TableName) -> Result<()> {
+    let (folder, prefix) = (graph.folder(), format!("{}-", table.name()));
+    let kept = graph.description().tables.get(&table).map(Table::file_name);
+    let names = folder.list().map_err(|e| StoreError::io(folder.path(), "list", e))?;
+    let left = |name: &&String| {
+        name.starts_with(&prefix) && name.ends_with(".parquet") && Some(*name) != kept.as_ref()
+    };
+    for name in names.iter().filter(left) {
+        match folder.remove(name) {
+            Err(e) if e.kind() != ErrorKind::NotFound => {
+                return Err(StoreError::io(folder.path().join(name), "remove", e).into());
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
