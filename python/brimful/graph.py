@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
+from brimful.building import build, column_sentences
 from brimful.errors import NotFoundError, UsageError
 from brimful.io.formats import (
     GRAPH_SUFFIX,
@@ -44,6 +45,7 @@ from brimful.reporting import shows_progress
 from brimful.sizes import Budget, format_bytes, parse_budget
 from brimful.tables import convert_in
 from brimful.tables.convert_out import Conversions
+from brimful.vertex_columns import VertexColumns
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -57,7 +59,7 @@ if TYPE_CHECKING:
 Direction = Literal["out", "in"]
 
 
-class Graph(Conversions, Looks):
+class Graph(VertexColumns, Conversions, Looks):
     """A graph in a `.brimful` directory; its edges stay on disk.
 
     Made by `brimful.read`, `Graph.open` or one of `Graph.from_*`; `to_*` copy it into memory.
@@ -336,6 +338,11 @@ class Graph(Conversions, Looks):
         if self._native is None:
             raise UsageError(f"the graph {self._path} is closed; open it again")
         return self._native
+
+    def _open_again(self) -> None:
+        from brimful import _native
+
+        self._native = _native.Graph.open(self.native.path)
 
     @overload
     def neighbors(self, vertex: int | str, *, weights: Literal[False] = False) -> list[Any]: ...
@@ -752,8 +759,8 @@ def read(
             graph; a pattern such as `part-*.txt`; a URL such as `s3://bucket/edges.txt.gz`; one
             of documents, such as `mongodb://host/database/collection`, whose fields `source` and
             `target` name; an object with `__arrow_c_stream__`; or a graph of NetworkX, igraph or
-            SciPy, with the defaults of `from_networkx` and its like. All but the first two go to a
-            temporary directory unless `path` is given.
+            SciPy, with the defaults of `from_networkx` and its like. All but the first two, and
+            files with `vertex_columns`, go to a temporary directory unless `path` is given.
 
     Returns:
         The graph. `Graph.info()` has the columns taken and counts the edges left out.
@@ -776,6 +783,7 @@ def read(
     if (
         isinstance(source_data, (str, os.PathLike))
         and chosen["path"] is None
+        and chosen["vertex_columns"] is None
         and not is_pattern(source_data)
         and not is_remote(source_data)
     ):
@@ -919,7 +927,8 @@ def _make(
     out, temporary = _new_place(chosen["path"])
     done = False
     try:
-        for sentence in left_out_sentences(work(out, wanted, resources)):
+        figures = build(out, lambda place: work(place, wanted, resources), chosen, resources)
+        for sentence in [*left_out_sentences(figures), *column_sentences(figures)]:
             _warn(sentence)
         graph = Graph(_native.Graph.open(out), budget=resources.budget, temporary=temporary)
         done = True

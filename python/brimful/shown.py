@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from brimful.errors import UsageError
@@ -12,6 +12,7 @@ from brimful.io.ingest import Resources
 from brimful.options.described import EXPORT, described
 from brimful.sizes import Budget, parse_budget
 from brimful.tables.convert_out import require
+from brimful.vertex_columns import VertexColumns
 
 if TYPE_CHECKING:
     import duckdb
@@ -21,12 +22,15 @@ if TYPE_CHECKING:
     from brimful.graph import Graph
     from brimful.per_vertex import PerVertex
     from brimful.report.html import Report
+    from brimful.tables.joining import Columns
 
 #: Parameters of joins.
 _JOIN = {
     "table": "The path of a .parquet, .csv, .tsv or .arrow file, or an object with "
-    "`__arrow_c_stream__`: a data frame, an Arrow table or a relation of DuckDB.",
-    "on": "The column of `table` that holds vertex ids, each once.",
+    "`__arrow_c_stream__`: a data frame, an Arrow table or a relation of DuckDB. The graph of the "
+    "result for the columns that are kept with its vertices; that takes no DuckDB.",
+    "on": "The column of `table` that holds vertex ids, each once; of no use with a graph.",
+    "columns": 'Names of the columns to take, a sequence or "age,name"; None: all.',
     "budget": 'Memory of the join, in bytes or as "500M"; None: three quarters of the available '
     "memory.",
 }
@@ -118,7 +122,14 @@ class Shown:
         return figures.plot_distribution(figures.axes(ax), found, self._mapping().column)
 
     @described(_JOIN, "corrupt", "io")
-    def join(self, table: object, *, on: str = "vertex", budget: Budget = None) -> pyarrow.Table:
+    def join(
+        self,
+        table: object,
+        *,
+        on: str = "vertex",
+        columns: str | Sequence[str] | None = None,
+        budget: Budget = None,
+    ) -> pyarrow.Table:
         """Return the rows beside the columns of another table, a copy in memory.
 
         Every vertex is in it once, with nulls where the table has no row. Rows of the table without
@@ -143,9 +154,9 @@ class Shown:
         ...     bf.degrees(graph).join(names, on="id").to_pylist()[1:]
         [{'vertex': 1, 'degree': 0, 'name': 'bob'}, {'vertex': 2, 'degree': 0, 'name': None}]
         """
-        from brimful.tables.joining import Join, JoinTally
+        from brimful.tables.joining import JoinTally
 
-        wanted, tally = Join(table, on), JoinTally()
+        wanted, tally = _columns(table, on, columns), JoinTally()
         with wanted.reader(self, Resources(budget=parse_budget(budget)), tally) as reader:
             joined = reader.read_all()
         _warn(tally.sentences(wanted.name))
@@ -158,6 +169,7 @@ class Shown:
         table: object,
         *,
         on: str = "vertex",
+        columns: str | Sequence[str] | None = None,
         overwrite: bool = False,
         budget: Budget = None,
     ) -> None:
@@ -182,9 +194,9 @@ class Shown:
         >>> pathlib.Path(path).read_text().split()
         ['vertex,degree,name', '0,1,"ann"', '1,0,"bob"']
         """
-        from brimful.tables.joining import Join, write_joined
+        from brimful.tables.joining import write_joined
 
-        wanted, resources = Join(table, on), Resources(budget=parse_budget(budget))
+        wanted, resources = _columns(table, on, columns), Resources(budget=parse_budget(budget))
         tally = write_joined(self, os.fspath(path), wanted, resources, overwrite=overwrite)
         _warn(tally.sentences(wanted.name))
 
@@ -199,6 +211,17 @@ class Shown:
             f"Distribution of {html.escape(rows.column)}",
             lambda ax, colours: figures.plot_distribution(ax, found, rows.column, colours),
         )
+
+
+def _columns(table: object, on: str, names: str | Sequence[str] | None) -> Columns:
+    """Return the columns to join: of a table, or of the vertices of a graph."""
+    from brimful.tables.columns import GraphColumns, parse_names
+    from brimful.tables.joining import Join
+
+    chosen = None if names is None else parse_names(names)
+    if isinstance(table, VertexColumns):
+        return GraphColumns(table.native, chosen)
+    return Join(table, on, chosen)
 
 
 def _warn(sentences: list[str]) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from brimful.cli import (
     algorithms_verb,
+    columns_verb,
     compare_verb,
     completion_verb,
     export_verb,
@@ -53,6 +54,7 @@ _VERBS = (
     info_verb,
     verify_verb,
     index_verb,
+    columns_verb,
     export_verb,
     top_verb,
     compare_verb,

@@ -8,6 +8,7 @@ import os
 from dataclasses import asdict
 from typing import Any
 
+from brimful.building import build, column_sentences
 from brimful.cli import options as shared
 from brimful.cli.forecasts import announced, held, is_small_import
 from brimful.cli.progress import ProgressLine, format_seconds
@@ -24,7 +25,7 @@ from brimful.io.ingest import (
     shared_format,
 )
 from brimful.io.source import fingerprint
-from brimful.options.imports import ImportOptions, import_options
+from brimful.options.imports import ImportOptions, VertexColumnOptions, import_options
 from brimful.options.table import ResourceOptions
 from brimful.sizes import format_bytes
 
@@ -39,6 +40,7 @@ def add_to(verbs: shared.Verbs) -> None:
         examples=(
             "brimful import edges.txt.gz web.brimful --budget 500M",
             "brimful import follows.csv web.brimful --source follower --target followee",
+            "brimful import follows.csv web.brimful --vertex-columns people.parquet --on id",
             "zcat edges.gz | brimful import - web.brimful",
         ),
     )
@@ -51,6 +53,7 @@ def add_to(verbs: shared.Verbs) -> None:
     )
     parser.add_argument("out", metavar="OUT.brimful", help="the graph directory to make")
     shared.add_options(parser, ImportOptions)
+    shared.add_options(parser, VertexColumnOptions)
     shared.add_options(parser, ResourceOptions)
     shared.add_reporting(parser)
 
@@ -83,12 +86,17 @@ def act(options: argparse.Namespace) -> None:
             )
         if foreseen:
             require_disk(options.out, foreseen)
-        figures = import_paths(inputs, options.out, wanted, given, origin=origin)
+        figures = build(
+            options.out,
+            lambda place: import_paths(inputs, place, wanted, given, origin=origin),
+            shared.chosen(options, VertexColumnOptions),
+            given,
+        )
         figures["forecast"] = foreseen
         if foreseen and not small:
             disk = figures["scratch_bytes"] + figures["bytes_on_disk"]
             progress.say(held(foreseen, figures["peak_rss_bytes"], disk))
-        for sentence in left_out_sentences(figures):
+        for sentence in [*left_out_sentences(figures), *column_sentences(figures)]:
             progress.warn(sentence)
     report(options, figures)
 

@@ -21,13 +21,13 @@ from brimful.io.redaction import redacted_word
 from brimful.options.runs import CheckpointOptions
 from brimful.options.table import ResourceOptions
 from brimful.result import Result
-from brimful.tables.edge_table import shrink_arrow_pools
+from brimful.tables.edge_table import ARROW_RESERVE_BYTES, shrink_arrow_pools
 
 if TYPE_CHECKING:
     from brimful import _native
     from brimful.cli.recorder import Recorder
     from brimful.io.ingest import Resources
-    from brimful.tables.joining import Join
+    from brimful.tables.joining import Columns, Join
 
     #: What records memory, and what returns the events of supersteps.
     Recorded = tuple[Recorder, Callable[[], list[dict[str, Any]]]]
@@ -69,6 +69,13 @@ def add_to(verbs: shared.Verbs) -> None:
         metavar="COL",
         help="the column of TABLE that holds vertex ids, each once (default: vertex)",
     )
+    parser.add_argument(
+        "--with",
+        dest="columns",
+        metavar="COLUMNS",
+        help="write these columns beside the result, as age,name: those of the table of --join, or "
+        "of the vertices of the graph (see brimful columns)",
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
     parser.add_argument(
         "--report",
@@ -106,7 +113,7 @@ def act(options: argparse.Namespace) -> None:
 
 def _run(
     options: argparse.Namespace,
-    join: Join | None,
+    join: Columns | None,
     recorded: Recorded | None,
 ) -> None:
     from brimful import _native
@@ -114,10 +121,11 @@ def _run(
     checkpoints = shared.chosen(options, CheckpointOptions)
     saving = checkpoints["checkpoint_every"] is not None or checkpoints["resume"]
     reserve_bytes = 0 if options.output is None else reserve_of_result(options.output)
-    if join is not None:
+    joins = join is not None or options.columns is not None
+    if joins:
         from brimful.tables.joining import JOIN_RESERVE_BYTES, write_joined
 
-        reserve_bytes = JOIN_RESERVE_BYTES
+        reserve_bytes = ARROW_RESERVE_BYTES if join is None else JOIN_RESERVE_BYTES
     if recorded is not None:
         from brimful.report.html import REPORT_RESERVE_BYTES
 
@@ -128,6 +136,10 @@ def _run(
             given = replace(given, progress=recorded[0].beside(progress.update))
         graph = shared.open_named_graph(options, given, progress)
         request = asked(options, options.algorithm, sources_of(options, graph))
+        if joins and join is None:
+            from brimful.tables.columns import GraphColumns, parse_names
+
+            join = GraphColumns(graph, parse_names(options.columns))
         if join is not None:
             join.check(None, texts=graph.id_type == "string")
         figures = _forecast(graph, request, given, reserve_bytes, checkpoints=saving)
@@ -212,15 +224,19 @@ def _join(options: argparse.Namespace) -> Join | None:
     Raises:
         UsageError: There is no file to write it to, or --on without --join.
     """
+    joins = options.join is not None or options.columns is not None
+    if joins and (options.output is None or is_database(options.output)):
+        said = "--join" if options.join is not None else "--with"
+        raise UsageError(f"{said} applies to a file that is written; name one with -o OUT.parquet")
     if options.join is None:
         if options.on is not None:
             raise UsageError("--on names a column of the table of --join; give --join TABLE")
         return None
-    if options.output is None or is_database(options.output):
-        raise UsageError("--join applies to a file that is written; name one with -o OUT.parquet")
+    from brimful.tables.columns import parse_names
     from brimful.tables.joining import Join
 
-    return Join(options.join, options.on or "vertex")
+    names = None if options.columns is None else parse_names(options.columns)
+    return Join(options.join, options.on or "vertex", names)
 
 
 def _forecast(

@@ -205,23 +205,35 @@ def write_arrow(stream: object, path: str, format_name: str) -> None:
     import pyarrow as pa
 
     source = pa.RecordBatchReader.from_stream(stream)
-    schema, groups = source.schema, _grouped(native_batches(source))
+    schema, batches = source.schema, native_batches(source)
     if format_name == "parquet":
-        import pyarrow.parquet as pq
-
         # Ids and scores hardly repeat: a dictionary costs memory and gains nothing.
-        with (
-            pa.OSFile(os.fsencode(path), "wb") as sink,
-            pq.ParquetWriter(sink, schema, use_dictionary=False) as writer,
-        ):
-            for group in groups:
-                table = pa.Table.from_batches(group, schema)
-                writer.write_table(table, max(table.num_rows, 1))
+        write_parquet(schema, batches, path, use_dictionary=False)
         return
     with pa.OSFile(os.fsencode(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
-        for group in groups:
+        for group in _grouped(batches):
             for batch in group:
                 writer.write_batch(batch)
+
+
+def write_parquet(schema: Any, batches: Iterator[Any], path: str, **settings: Any) -> int:
+    """Write batches to a Parquet file in row groups of bounded size; return their rows.
+
+    `settings` are those of `pyarrow.parquet.ParquetWriter`.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = 0
+    with (
+        pa.OSFile(os.fsencode(path), "wb") as sink,
+        pq.ParquetWriter(sink, schema, **settings) as writer,
+    ):
+        for group in _grouped(batches):
+            table = pa.Table.from_batches(group, schema)
+            writer.write_table(table, max(table.num_rows, 1))
+            rows += table.num_rows
+    return rows
 
 
 def _grouped(batches: Iterator[Any]) -> Iterator[list[Any]]:
@@ -269,11 +281,18 @@ def new_file(path: str, *, overwrite: bool) -> Iterator[str]:
     from brimful import _native
 
     with _native.PartialFile(path, overwrite=overwrite) as partial:
-        try:
+        with writing_to(path):
             yield partial.path
-        except BrimfulError:
-            raise
-        except OSError as error:
-            reason = error.strerror or " ".join(str(error).split())
-            raise StoreIoError(f"cannot write {path}: {reason}", error.errno) from None
         partial.publish()
+
+
+@contextlib.contextmanager
+def writing_to(path: str) -> Iterator[None]:
+    """Turn what the system refuses while `path` is written into a `StoreIoError`."""
+    try:
+        yield
+    except BrimfulError:
+        raise
+    except OSError as error:
+        reason = error.strerror or " ".join(str(error).split())
+        raise StoreIoError(f"cannot write {path}: {reason}", error.errno) from None

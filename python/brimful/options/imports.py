@@ -21,6 +21,8 @@ SelfLoops = Literal["keep", "drop"]
 Duplicates = Literal["keep", "drop", "sum", "min"]
 #: How ids are read.
 Ids = Literal["auto", "int", "string"]
+#: Treatment of rows of a table of columns that have no vertex.
+Unmatched = Literal["skip", "fail"]
 #: A column, by name or by number from 1.
 Column = str | int | None
 
@@ -220,7 +222,67 @@ class ImportOptions(FormatOptions, TextOptions, ColumnOptions, EdgeOptions, tota
     """How an input becomes a graph: everything that changes the graph's bytes."""
 
 
-class NewGraphOptions(WorkOptions, total=False):
+def _table(table: Any, name: str) -> Any:
+    is_path = isinstance(table, (str, os.PathLike))
+    if table is None or is_path or hasattr(table, "__arrow_c_stream__"):
+        return table
+    raise UsageError(
+        f"{name} must be the path of a table or an object with __arrow_c_stream__, not "
+        f"{type(table).__name__}"
+    )
+
+
+class TableOfColumnsOptions(TypedDict, total=False):
+    """How rows of a table become columns of vertices."""
+
+    on: Annotated[
+        str,
+        Option(
+            "The column of the table that holds vertex ids, each once.",
+            metavar="COL",
+            default="vertex",
+        ),
+    ]
+    unmatched: Annotated[
+        Unmatched,
+        Option(
+            'Rows of the table without a vertex: "skip" (default) leaves them out, counts and '
+            'reports them; "fail" ends the work.',
+            default="skip",
+        ),
+    ]
+
+
+class ColumnVerbOptions(TableOfColumnsOptions, total=False):
+    """How columns are added to a graph that exists."""
+
+    replace: Annotated[
+        bool,
+        Option("Columns take the place of those with the same names.", default=False),
+    ]
+
+
+class AddedColumnsOptions(ColumnVerbOptions, WorkOptions, total=False):
+    """What adding columns to a graph takes."""
+
+
+class VertexColumnOptions(TableOfColumnsOptions, total=False):
+    """The columns of the vertices of a new graph."""
+
+    vertex_columns: Annotated[
+        object | None,
+        Option(
+            "A table whose columns are kept with the vertices: the path of a .parquet, .csv, .tsv "
+            "or .arrow file, or an object with `__arrow_c_stream__`; None: no columns.",
+            help="keep the columns of a .parquet, .csv, .tsv or .arrow file with the vertices; "
+            "needs DuckDB (pip install 'brimful[duckdb]')",
+            metavar="TABLE",
+            check=_table,
+        ),
+    ]
+
+
+class NewGraphOptions(WorkOptions, VertexColumnOptions, total=False):
     """Where a new graph lies, and what its import may use."""
 
     path: Annotated[

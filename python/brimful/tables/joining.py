@@ -10,15 +10,18 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Generator, Iterator
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from brimful.errors import BudgetError, InputError, NotFoundError, StoreIoError, UsageError
 from brimful.io.output import write_table
 from brimful.memory import resident_bytes
 from brimful.tables.convert_out import require
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES
+from brimful.wording import did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow
@@ -49,20 +52,36 @@ class JoinTally:
     vertices_without_row: int = 0
     rows_without_vertex: int = 0
 
-    def sentences(self, table: str) -> list[str]:
-        """Return the sentence about rows that were left out."""
+    def sentences(self, table: str, of: str = "the result") -> list[str]:
+        """Return the sentence about rows of `table` that were left out."""
         rows = self.rows_without_vertex
         if not rows:
             return []
         are = "row is" if rows == 1 else "rows are"
-        return [f"{rows:,} {are} left out of {table}, as the result has no such vertex"]
+        return [f"{rows:,} {are} left out of {table}, as {of} has no such vertex"]
+
+
+class Columns(Protocol):
+    """Columns that are joined to the rows of a result: of a table, or of the graph itself."""
+
+    name: str
+
+    def check(self, column: str | None, *, texts: bool) -> None:
+        """Refuse columns that do not fit a result with this value column."""
+
+    def reader(
+        self, result: Any, resources: Resources, tally: JoinTally
+    ) -> AbstractContextManager[pyarrow.RecordBatchReader]:
+        """Give the joined rows."""
 
 
 class Join:
     """A table whose columns are joined to results."""
 
-    def __init__(self, table: object, on: str) -> None:
+    def __init__(self, table: object, on: str, columns: Sequence[str] | None = None) -> None:
         """Take a table: the path of a file, or any object with `__arrow_c_stream__`.
+
+        `columns` names those to take; None: all.
 
         Raises:
             MissingPackageError: DuckDB is not installed.
@@ -70,10 +89,11 @@ class Join:
             NotFoundError: There is no such file.
         """
         self._duckdb = require("duckdb", "a join")
-        self._table, self._on = table, on
-        self.name = "the table"
+        self._table, self._on, self._columns = table, on, columns
+        #: The types of the columns, where the table itself says them.
+        self._types: pyarrow.Schema | None = None
+        self.name = table_name(table)
         if isinstance(table, (str, os.PathLike)):
-            self.name = os.fspath(table)
             if not os.path.isfile(self.name):
                 raise NotFoundError(f"there is no table at {self.name}; check the path")
             suffix = os.path.splitext(self.name.lower())[1]
@@ -103,11 +123,12 @@ class Join:
 
     @contextlib.contextmanager
     def reader(
-        self, result: Any, resources: Resources, tally: JoinTally
+        self, result: Any, resources: Resources, tally: JoinTally, *, keep_types: bool = False
     ) -> Iterator[pyarrow.RecordBatchReader]:
         """Give the joined rows as a reader of batches; `result` is an Arrow stream.
 
-        `tally` is complete when the rows are read.
+        `tally` is complete when the rows are read. With `keep_types` a column whose type a join
+        would change is refused.
 
         Raises:
             UsageError, InputError: As `check`; or an id occurs twice, when its rows are read.
@@ -125,12 +146,15 @@ class Join:
                 lacking,
             )
         rows = pa.RecordBatchReader.from_stream(result)
-        vertex, column = rows.schema.names[:2]
+        vertex, column = rows.schema.names[0], rows.schema.names[-1]
         with self._connected(memory, resources.threads) as connection:
             self._check(connection, column, pa.types.is_string(rows.schema.field(0).type))
             connection.register("result", rows)
+            taken = f"added.* EXCLUDE ({_name(self._on)})"
+            if self._columns is not None:
+                taken = ", ".join(f"added.{_name(name)}" for name in self._columns)
             query = (
-                f"SELECT result.*, added.* EXCLUDE ({_name(self._on)}), "
+                f"SELECT result.*, {taken}, "
                 f"added.{_name(self._on)} IS NOT NULL AS {_name(_MATCHED)} FROM result "
                 f"FULL JOIN added ON result.{_name(vertex)} = added.{_name(self._on)} "
                 f"ORDER BY result.{_name(vertex)} NULLS LAST"
@@ -139,7 +163,9 @@ class Join:
                 relation = connection.sql(query)
                 joined = relation.to_arrow_reader(_BATCH_ROWS)
             schema = pa.schema(list(joined.schema)[:-1])
-            batches = self._batches(joined, tally)
+            if keep_types and self._types is not None:
+                schema = kept_types(self.name, self._types, schema)
+            batches = self._batches(joined, schema, tally)
             try:
                 yield pa.RecordBatchReader.from_batches(schema, batches)
             finally:
@@ -147,7 +173,9 @@ class Join:
                 batches.close()
                 del relation, joined
 
-    def _batches(self, joined: Any, tally: JoinTally) -> Generator[Any, None, None]:
+    def _batches(
+        self, joined: Any, schema: pyarrow.Schema, tally: JoinTally
+    ) -> Generator[Any, None, None]:
         import pyarrow.compute as pc
 
         last = None
@@ -164,13 +192,32 @@ class Join:
                 if count and ids[0] == last:
                     same = 0
                 if same >= 0:
-                    raise InputError(
-                        f"the column {self._on} of {self.name} has {ids[same].as_py()} more than "
-                        "once; join a table with one row for each vertex"
-                    )
+                    self._refuse_twice(ids[same])
                 last = ids[count - 1] if count else last
                 if count:
-                    yield rows.select(list(range(batch.num_columns - 1)))
+                    yield rows.select(list(range(batch.num_columns - 1))).cast(schema)
+
+    def _refuse_twice(self, id_: pyarrow.Scalar) -> NoReturn:
+        """Refuse an id that occurs twice, and name its rows where the table can be read again."""
+        rows = self._rows_of(id_)
+        where = f" (rows {' and '.join(f'{row:,}' for row in rows)})" if rows else ""
+        raise InputError(
+            f"the column {self._on} of {self.name} has {id_.as_py()} more than once{where}; join "
+            "a table with one row for each vertex"
+        )
+
+    def _rows_of(self, id_: pyarrow.Scalar) -> list[int]:
+        """Return the first two rows of an id, counted from 1; none of a stream that was read."""
+        if hasattr(self._table, "read_next_batch"):
+            return []
+        with self._connected(_LEAST_BYTES, 1) as connection, self._errors():
+            connection.execute("SET preserve_insertion_order = true")
+            found = connection.execute(
+                "SELECT row FROM (SELECT row_number() OVER () AS row, "
+                f"{_name(self._on)} AS id FROM added) WHERE id = ? ORDER BY row LIMIT 2",
+                [id_.as_py()],
+            ).fetchall()
+        return [row for (row,) in found]
 
     @contextlib.contextmanager
     def _connected(self, memory: int, threads: int | None) -> Iterator[Any]:
@@ -197,14 +244,22 @@ class Join:
                     import pyarrow as pa
 
                     # DuckDB would refuse a relation of another connection.
-                    connection.register("added", pa.RecordBatchReader.from_stream(self._table))
+                    reader = pa.RecordBatchReader.from_stream(self._table)
+                    self._types = reader.schema
+                    connection.register("added", reader)
                 else:
                     suffix = os.path.splitext(self.name.lower())[1]
                     if suffix == ".arrow":
                         import pyarrow.dataset as ds
 
-                        connection.register("added", ds.dataset(self.name, format="ipc"))
+                        rows = ds.dataset(self.name, format="ipc")
+                        self._types = rows.schema
+                        connection.register("added", rows)
                     else:
+                        if suffix == ".parquet":
+                            import pyarrow.parquet as pq
+
+                            self._types = pq.read_schema(self.name)
                         # All rows of a CSV file say of which types its columns are.
                         more = ", sample_size=-1" if suffix != ".parquet" else ""
                         path = self.name.replace("'", "''")
@@ -229,8 +284,21 @@ class Join:
                 f"the vertices of the result are {expected}, and the column {self._on} of "
                 f"{self.name} is {kind}; convert the column"
             )
+        for name in self._columns or ():
+            if name not in kinds or name == self._on:
+                raise UsageError(
+                    f"{self.name} has no column {name} to take (found: {', '.join(kinds)})"
+                    + did_you_mean(name, list(kinds))
+                )
         own = {"vertex", (column or "vertex").lower()}
-        for name in kinds:
+        # SQL does not tell capital letters from small ones, and renames the second of two columns.
+        names = kinds if self._types is None else self._types.names
+        if twice := [name for name, count in Counter(map(str.lower, names)).items() if count > 1]:
+            raise UsageError(
+                f"{self.name} has more than one column {twice[0]}, in capital or small letters; "
+                "rename one of them"
+            )
+        for name in kinds if self._columns is None else self._columns:
             if name != self._on and name.lower() in own:
                 raise UsageError(
                     f"both the result and {self.name} have a column {name}; rename that of the "
@@ -256,7 +324,7 @@ class Join:
 
 
 def write_joined(
-    result: Any, path: str, join: Join, resources: Resources, *, overwrite: bool
+    result: Any, path: str, join: Columns, resources: Resources, *, overwrite: bool
 ) -> JoinTally:
     """Write a result with the columns of a table to a .parquet, .csv or .arrow file.
 
@@ -267,6 +335,58 @@ def write_joined(
     with join.reader(result, resources, tally) as reader:
         write_table(lambda: reader, path, overwrite=overwrite)
     return tally
+
+
+def table_name(table: object) -> str:
+    """Return what messages call a table: its path, or `the table`."""
+    return os.fspath(table) if isinstance(table, (str, os.PathLike)) else "the table"
+
+
+def kept_types(table: str, before: pyarrow.Schema, after: pyarrow.Schema) -> pyarrow.Schema:
+    """Return the columns of `after` with the types that those of their name had `before`.
+
+    Categories become their values, and strings one kind of strings.
+
+    Raises:
+        InputError: A join would change a type, and with it values.
+    """
+    import pyarrow as pa
+
+    fields = []
+    for field in after:
+        if field.name in before.names:
+            was = plain_type(before.field(field.name).type)
+            if _without_zone(was) != _without_zone(plain_type(field.type)):
+                raise InputError(
+                    f"the column {field.name} of {table} has the type {was}, of which a join "
+                    f"makes {field.type}; convert the column, or leave it out"
+                )
+            field = field.with_type(was)
+        fields.append(field)
+    return pa.schema(fields)
+
+
+def _without_zone(kind: pyarrow.DataType) -> pyarrow.DataType:
+    """Return a type in which all time zones are one: a moment is the same in each."""
+    import pyarrow as pa
+
+    is_zoned = pa.types.is_timestamp(kind) and kind.tz is not None
+    return pa.timestamp(kind.unit, "UTC") if is_zoned else kind
+
+
+def plain_type(kind: pyarrow.DataType) -> pyarrow.DataType:
+    """Return the type of the values of a column, whatever their layout in memory."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        return plain_type(kind.value_type)
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
+        return pa.binary()
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(plain_type(kind.value_type))
+    return kind
 
 
 def _memory_left(resources: Resources) -> int:

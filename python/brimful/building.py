@@ -1,0 +1,94 @@
+"""A new graph with the columns of its vertices: whole under its name, or not there.
+
+Invariant: an import and its columns are made in a hidden folder beside the output, which the next
+import removes if this process is killed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from brimful.errors import StoreIoError, UsageError
+from brimful.io.ingest import Resources
+from brimful.options.imports import VertexColumnOptions
+from brimful.options.table import picked
+
+#: How the hidden folder begins.
+_HIDDEN = ".brimful-import-"
+
+
+def build(
+    out: str,
+    work: Callable[[str], dict[str, Any]],
+    chosen: Mapping[str, Any],
+    resources: Resources,
+) -> dict[str, Any]:
+    """Make a graph by `work`, which takes its path, and give its vertices columns.
+
+    `chosen` has checked `VertexColumnOptions`. Returns the figures of the import, in which
+    `vertex_columns` are those of the join: None without columns.
+
+    Raises:
+        UsageError, InputError, BudgetError, StoreIoError: As the import and `add_vertex_columns`;
+            then nothing is left at `out`.
+    """
+    wanted = picked(VertexColumnOptions, chosen)
+    table = wanted["vertex_columns"]
+    if table is None:
+        return {**work(out), "vertex_columns": None}
+    from brimful import _native
+    from brimful.tables.columns import add_vertex_columns
+    from brimful.tables.joining import Join
+
+    # A table that cannot be joined is refused before the edges are read.
+    name = Join(table, wanted["on"]).name
+    begin = time.monotonic()
+    parent = os.path.dirname(os.path.abspath(out))
+    if not os.path.isdir(parent):
+        raise StoreIoError(f"cannot create {out}: there is no folder {parent}; create it first", 2)
+    folder = _native.TemporaryFolder(parent, _HIDDEN)
+    try:
+        place = os.path.join(folder.path, os.path.basename(os.path.abspath(out)))
+        figures = work(place)
+        graph = _native.Graph.open(place)
+        tally = add_vertex_columns(
+            graph, table, wanted["on"], resources, unmatched=wanted["unmatched"]
+        )
+        figures["bytes_on_disk"] = _native.Graph.open(place).bytes_on_disk
+        _publish(place, out, parent)
+    finally:
+        folder.close()
+    figures["vertex_columns"] = asdict(tally) | {"table": name}
+    figures["seconds"] = time.monotonic() - begin
+    figures["peak_rss_bytes"] = _native.peak_rss_bytes()
+    return figures
+
+
+def column_sentences(figures: Mapping[str, Any]) -> list[str]:
+    """Return the sentence about rows of a table of columns that were left out."""
+    from brimful.tables.joining import JoinTally
+
+    found = figures["vertex_columns"]
+    if found is None:
+        return []
+    counts = {name: count for name, count in found.items() if name != "table"}
+    return JoinTally(**counts).sentences(found["table"], "the graph")
+
+
+def _publish(place: str, out: str, parent: str) -> None:
+    """Give a complete graph its name, durably."""
+    if os.path.lexists(out):
+        raise UsageError(f"{out} already exists; remove it or choose another name")
+    try:
+        os.rename(place, out)
+        descriptor = os.open(parent, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise StoreIoError(f"cannot create {out}: {error.strerror}", error.errno) from None

@@ -1,0 +1,77 @@
+"""`brimful columns GRAPH [TABLE]`: keep columns with the vertices of a graph, or list them."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+
+from brimful.cli import options as shared
+from brimful.cli.progress import ProgressLine
+from brimful.errors import UsageError
+from brimful.options.imports import ColumnVerbOptions
+from brimful.options.table import ResourceOptions
+
+
+def add_to(verbs: shared.Verbs) -> None:
+    """Add the verb."""
+    parser = shared.add_verb(
+        verbs,
+        "columns",
+        "Keep the columns of a table with the vertices of a graph; without a table, list those "
+        "that it has. Vertices that the table lacks get empty cells.",
+        act,
+        examples=(
+            "brimful columns web.brimful pages.parquet --on url",
+            "brimful columns web.brimful",
+        ),
+    )
+    parser.add_argument("graph", metavar="GRAPH", help="a graph directory or an input file")
+    parser.add_argument(
+        "table",
+        metavar="TABLE",
+        nargs="?",
+        help="a .parquet, .csv, .tsv or .arrow file; needs DuckDB (pip install 'brimful[duckdb]')",
+    )
+    shared.add_options(parser, ColumnVerbOptions)
+    shared.add_options(parser, ResourceOptions)
+    shared.add_reporting(parser)
+
+
+def act(options: argparse.Namespace) -> None:
+    """Add the columns if there is a table, then print those of the graph."""
+    from brimful import _native
+    from brimful.tables.columns import add_vertex_columns, schema_of
+    from brimful.tables.edge_table import shrink_arrow_pools
+
+    chosen = shared.chosen(options, ColumnVerbOptions)
+    if options.table is None and chosen != shared.chosen(argparse.Namespace(), ColumnVerbOptions):
+        raise UsageError("--on, --unmatched and --replace apply to a table; name one")
+    with ProgressLine(quiet=options.quiet) as progress:
+        given = shared.resources(options, progress)
+        graph = shared.open_named_graph(options, given, progress)
+        shrink_arrow_pools()
+        figures: dict[str, object] = {}
+        if options.table is not None:
+            tally = add_vertex_columns(
+                graph,
+                options.table,
+                chosen["on"],
+                given,
+                unmatched=chosen["unmatched"],
+                replace=chosen["replace"],
+            )
+            graph = _native.Graph.open(graph.path)
+            figures = asdict(tally)
+            for sentence in tally.sentences(options.table, "the graph"):
+                progress.warn(sentence)
+    columns = {field.name: str(field.type) for field in schema_of(graph)}
+    peak = _native.peak_rss_bytes()
+    if options.json:
+        shared.print_json(
+            {"columns": columns} | figures | {"peak_rss_bytes": peak, "budget_bytes": given.budget}
+        )
+    elif not options.quiet:
+        listed = ", ".join(f"{name} ({kind})" for name, kind in columns.items())
+        shared.show(f"{options.graph} has columns of vertices: {listed or 'none'}")
+        if options.table is not None:
+            shared.show(f"  {shared.peak_memory(peak, given.budget)}")

@@ -1,0 +1,337 @@
+"""The columns of a graph's vertices, kept in its directory and read beside its vertices.
+
+The file has a row for each vertex, by ascending id, and no ids: whatever else comes by ascending id
+is read in step with it. Invariant: rows are never in memory as a whole; columns appear complete or
+not at all.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from brimful.errors import CorruptError, InputError, NotFoundError, StoreIoError, UsageError
+from brimful.io.output import native_batches, write_parquet, writing_to
+from brimful.tables.joining import Join, JoinTally
+from brimful.wording import did_you_mean
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from brimful import _native
+    from brimful.io.ingest import Resources
+
+#: The table of columns of vertices, as the native module names it.
+VERTICES = "vertices"
+_BATCH_ROWS = 65_536
+#: A Parquet file ends with the length of its footer and a magic word, of 4 bytes each.
+_END_BYTES = 8
+
+
+def parse_names(names: str | Sequence[str]) -> list[str]:
+    """Return the names of columns from `age,name` or a sequence.
+
+    Raises:
+        UsageError: There is no name, or one twice.
+    """
+    listed = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+    if not listed or not all(isinstance(name, str) and name for name in listed):
+        raise UsageError(f"expected names of columns, found {names!r}")
+    for name in listed:
+        if listed.count(name) > 1:
+            raise UsageError(f"the column {name} is named twice")
+    return listed
+
+
+def schema_of(graph: _native.Graph, table: str = VERTICES) -> pyarrow.Schema:
+    """Return the names and types of the columns in a table of a graph; none without a table.
+
+    Raises:
+        NotFoundError: Another process has replaced the table.
+    """
+    import pyarrow as pa
+
+    if graph.table_path(table) is None:
+        return pa.schema([])
+    with _opened(graph, table) as file:
+        return _schema_of_file(file)
+
+
+def chosen_columns(
+    graph: _native.Graph, names: Sequence[str] | None, table: str = VERTICES
+) -> pyarrow.Schema:
+    """Return the columns with some names, in their order; None: all.
+
+    Raises:
+        UsageError: The graph has no such column.
+    """
+    import pyarrow as pa
+
+    known = schema_of(graph, table)
+    if names is None:
+        return known
+    for name in names:
+        if name not in known.names:
+            found = f"found: {', '.join(known.names)}" if known.names else "it has no columns"
+            raise UsageError(
+                f"{graph.path} has no column {name} of {table} ({found})"
+                + did_you_mean(name, known.names)
+            )
+    return pa.schema([known.field(name) for name in names])
+
+
+def column_batches(
+    graph: _native.Graph, names: Sequence[str], table: str = VERTICES
+) -> Iterator[pyarrow.RecordBatch]:
+    """Yield batches of columns, in the order of the table's rows.
+
+    Raises:
+        CorruptError: A page fails its checksum.
+        NotFoundError: Another process has replaced the table.
+        StoreIoError: The file cannot be read.
+    """
+    import pyarrow as pa
+
+    with _opened(graph, table) as file:
+        whole = _schema_of_file(file)
+        schema = pa.schema([whole.field(name) for name in names])
+        for batch in file.iter_batches(_BATCH_ROWS, columns=list(names), use_threads=False):
+            yield batch.select(list(names)).cast(schema)
+
+
+def _schema_of_file(file: Any) -> pyarrow.Schema:
+    """Return the columns as they were written: Parquet itself knows no seconds, for example.
+
+    pyarrow notes them under this key, as all who write Parquet from Arrow.
+    """
+    import pyarrow as pa
+
+    noted = base64.b64decode(file.metadata.metadata[b"ARROW:schema"])
+    # What else Parquet and pandas noted are not the user's.
+    return pa.ipc.read_schema(pa.py_buffer(noted)).remove_metadata()
+
+
+@contextlib.contextmanager
+def _opened(graph: _native.Graph, table: str) -> Iterator[Any]:
+    """Give the Parquet file of a table."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = graph.table_path(table)
+    assert path is not None, "the table exists"
+    try:
+        with pa.OSFile(path, "rb") as raw:
+            yield pq.ParquetFile(
+                raw, pre_buffer=False, buffer_size=1 << 20, page_checksum_verification=True
+            )
+    except FileNotFoundError:
+        raise NotFoundError(
+            f"the columns of {graph.path} were replaced meanwhile; open the graph again"
+        ) from None
+    except (pa.ArrowException, OSError) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        if isinstance(error, OSError) and error.errno is not None:
+            raise StoreIoError(f"cannot read {path}: {error.strerror}", error.errno) from None
+        raise CorruptError(
+            f"{path} is corrupt: {reason}; restore it from a copy, or add the columns again"
+        ) from None
+
+
+def in_step(*streams: Iterator[pyarrow.RecordBatch]) -> Iterator[tuple[Any, ...]]:
+    """Yield batches of several streams, in each tuple of the same rows.
+
+    Raises:
+        CorruptError: The streams have different numbers of rows.
+    """
+    held: list[Any] = [None] * len(streams)
+    while True:
+        for at, stream in enumerate(streams):
+            while held[at] is None or held[at].num_rows == 0:
+                held[at] = next(stream, None)
+                if held[at] is None:
+                    break
+        ended = [batch is None for batch in held]
+        if all(ended):
+            return
+        if any(ended):
+            raise CorruptError(
+                "the columns have not one row for each vertex; add them to the graph again"
+            )
+        rows = min(batch.num_rows for batch in held)
+        yield tuple(batch.slice(0, rows) for batch in held)
+        held = [batch.slice(rows) for batch in held]
+
+
+def vertex_batches(graph: _native.Graph) -> Iterator[pyarrow.RecordBatch]:
+    """Yield batches of the column `vertex`, ascending."""
+    import pyarrow as pa
+
+    return native_batches(pa.RecordBatchReader.from_stream(graph.vertex_stream()))
+
+
+def vertex_rows(
+    graph: _native.Graph, names: Sequence[str] | None = None
+) -> pyarrow.RecordBatchReader:
+    """Return a reader of the vertices with the columns of some names; None: all.
+
+    Raises:
+        UsageError: The graph has no such column.
+    """
+    import pyarrow as pa
+
+    columns = chosen_columns(graph, names)
+    id_field = pa.RecordBatchReader.from_stream(graph.vertex_stream()).schema.field(0)
+    schema = pa.schema([id_field, *columns])
+
+    def batches() -> Iterator[pyarrow.RecordBatch]:
+        if not columns.names:
+            yield from vertex_batches(graph)
+            return
+        for ids, rows in in_step(vertex_batches(graph), column_batches(graph, columns.names)):
+            yield pa.RecordBatch.from_arrays([*ids.columns, *rows.columns], schema=schema)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+class GraphColumns:
+    """Columns of a graph's vertices in place of a `Join`: read in step, without a table."""
+
+    def __init__(self, graph: _native.Graph, names: Sequence[str] | None) -> None:
+        """Take columns by their names; None: all.
+
+        Raises:
+            UsageError: The graph has no such column.
+        """
+        self._graph = graph
+        self._columns = chosen_columns(graph, names)
+        self.name = graph.path
+
+    def check(self, column: str | None, *, texts: bool) -> None:
+        """Refuse columns of which one has the name of the result's; None: not known yet."""
+        if column in self._columns.names:
+            raise UsageError(
+                f"both the result and {self.name} have a column {column}; leave it out"
+            )
+
+    @contextlib.contextmanager
+    def reader(
+        self, result: Any, resources: Resources, tally: JoinTally
+    ) -> Iterator[pyarrow.RecordBatchReader]:
+        """Give the rows of a result of this graph beside the columns.
+
+        Raises:
+            UsageError: The result is not of this graph, or has a column of this name.
+        """
+        import pyarrow as pa
+
+        rows = pa.RecordBatchReader.from_stream(result)
+        self.check(rows.schema.names[-1], texts=False)
+        schema = pa.schema([*rows.schema, *self._columns])
+        names = self._columns.names
+
+        def batches() -> Iterator[pyarrow.RecordBatch]:
+            streams = [native_batches(rows), vertex_batches(self._graph)]
+            if names:
+                streams.append(column_batches(self._graph, names))
+            for row, vertex, *columns in in_step(*streams):
+                if not row.column(0).equals(vertex.column(0)):
+                    raise UsageError(f"the result is not of the graph {self.name}; name its graph")
+                arrays = [*row.columns, *(array for batch in columns for array in batch.columns)]
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+        yield pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def add_vertex_columns(
+    graph: _native.Graph,
+    table: object,
+    on: str,
+    resources: Resources,
+    *,
+    unmatched: str = "skip",
+    replace: bool = False,
+) -> JoinTally:
+    """Give the vertices of a graph the columns of a table, joined by its column `on`.
+
+    With `replace` they take the place of columns with the same names. With `unmatched` "fail" a row
+    without a vertex is an error.
+
+    Raises:
+        MissingPackageError: DuckDB is not installed.
+        UsageError: As `Join`; or the table has no other column, or one that the graph has.
+        InputError: An id occurs twice, the table cannot be read, or a row has no vertex.
+        BudgetError: The budget is too small.
+        StoreIoError: The graph cannot be written to.
+    """
+    import pyarrow as pa
+
+    from brimful import _native
+
+    join, tally = Join(table, on), JoinTally()
+    with _native.NewTable(graph, VERTICES) as new:
+        latest = new.graph()
+        before = schema_of(latest)
+        with join.reader(latest.vertex_stream(), resources, tally, keep_types=True) as reader:
+            added = reader.schema.remove(0)
+            _refuse_names(join.name, added.names, [] if replace else before.names, latest.path)
+            kept = [name for name in before.names if name not in added.names]
+            schema = pa.schema([*(before.field(name) for name in kept), *added])
+
+            def batches() -> Iterator[pyarrow.RecordBatch]:
+                if not kept:
+                    yield from (batch.select(added.names) for batch in reader)
+                    return
+                for own, row in in_step(column_batches(latest, kept), iter(reader)):
+                    arrays = [*own.columns, *row.columns[1:]]
+                    yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+            write_columns(new, schema, batches(), latest.vertices)
+        if unmatched == "fail" and tally.rows_without_vertex:
+            raise InputError(
+                f"{tally.rows_without_vertex:,} rows of {join.name} have no vertex in the graph; "
+                "leave them out of the table, or say unmatched='skip' (--unmatched skip)"
+            )
+        new.publish(footer_bytes(new.path))
+    return tally
+
+
+def write_columns(
+    new: _native.NewTable, schema: Any, batches: Iterator[Any], expected_rows: int
+) -> None:
+    """Write the file of a table, and check that it has as many rows as it should.
+
+    Raises:
+        InputError: It has another number of rows.
+        StoreIoError: The file cannot be written.
+    """
+    with writing_to(new.path):
+        rows = write_parquet(
+            schema, batches, new.path, compression="zstd", write_page_checksum=True
+        )
+    if rows != expected_rows:
+        raise InputError(
+            f"expected {expected_rows:,} rows of columns, found {rows:,}; check the table"
+        )
+
+
+def footer_bytes(path: str) -> int:
+    """Return the length of the footer of a Parquet file, with what follows it."""
+    import pyarrow as pa
+
+    with pa.OSFile(path, "rb") as file:
+        file.seek(file.size() - _END_BYTES)
+        return int.from_bytes(file.read(_END_BYTES)[:4], "little") + _END_BYTES
+
+
+def _refuse_names(table: str, added: Sequence[str], taken: Sequence[str], path: str) -> None:
+    """Refuse to add no column, or one that the graph has."""
+    if not added:
+        raise UsageError(f"{table} has no column beside that of the ids; there is nothing to add")
+    for name in added:
+        if name in taken:
+            raise UsageError(
+                f"{path} has a column {name} of vertices; say replace=True (--replace), or rename "
+                "the column of the table"
+            )

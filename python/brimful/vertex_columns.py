@@ -1,0 +1,127 @@
+"""The columns of a graph's vertices in the Python API."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Unpack, cast
+
+from brimful.io.ingest import Resources
+from brimful.options.described import described
+from brimful.options.imports import AddedColumnsOptions
+from brimful.options.table import WorkOptions, checked, picked, texts
+from brimful.reporting import shows_progress
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from brimful import _native
+    from brimful.graph import Graph
+
+
+class VertexColumns:
+    """Columns of the vertices of a `Graph`."""
+
+    @property
+    def native(self) -> _native.Graph:
+        """The native graph."""
+        raise NotImplementedError
+
+    def _open_again(self) -> None:
+        """Open the graph in its present state on disk."""
+        raise NotImplementedError
+
+    @property
+    def vertex_columns(self) -> pyarrow.Schema:
+        """Names and types of the columns kept with the vertices, a `pyarrow.Schema`.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> with bf.Graph.from_arrow(pa.table({"source": [0], "target": [1]})) as graph:
+        ...     graph.vertex_columns.names
+        []
+        """
+        from brimful.tables.columns import schema_of
+
+        return schema_of(self.native)
+
+    @described({}, "closed graph", "io")
+    def vertex_rows(self, columns: str | Sequence[str] | None = None) -> pyarrow.RecordBatchReader:
+        """Return the vertices beside their columns, streamed in batches of 65,536 rows.
+
+        polars, DuckDB and pyarrow read it as it is; `read_all` makes a table in memory.
+
+        Args:
+            columns: Names of columns, a sequence or "age,name"; None: all.
+
+        Returns:
+            A `pyarrow.RecordBatchReader` with the column `vertex` and the named ones, by ascending
+            vertex.
+
+        Raises:
+            UsageError: The graph has no such column.
+            NotFoundError: Another process has replaced the columns since the graph was opened.
+            CorruptError: A page fails its checksum, when it is read.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> people = pa.table({"id": [1, 0], "age": [41, 35]})
+        >>> edges = pa.table({"source": [0, 1], "target": [1, 2]})
+        >>> with bf.Graph.from_arrow(edges, vertex_columns=people, on="id") as graph:
+        ...     graph.vertex_rows().read_all().to_pylist()[1:]
+        [{'vertex': 1, 'age': 41}, {'vertex': 2, 'age': None}]
+        """
+        from brimful.tables.columns import parse_names, vertex_rows
+
+        return vertex_rows(self.native, None if columns is None else parse_names(columns))
+
+    @shows_progress
+    @described(texts(AddedColumnsOptions), "closed graph", "budget", "io")
+    def add_vertex_columns(
+        self, table: object, **options: Unpack[AddedColumnsOptions]
+    ) -> dict[str, int]:
+        """Keep the columns of a table with the vertices; they stay in the graph directory.
+
+        Vertices that the table lacks get nulls. Types stay: a column whose type would change is
+        refused; categories become their values. DuckDB joins, on disk where the budget is too
+        small. On failure the graph is as it was.
+
+        Args:
+            table: The path of a .parquet, .csv, .tsv or .arrow file, or an object with
+                `__arrow_c_stream__`: a data frame, an Arrow table or a relation of DuckDB.
+
+        Returns:
+            The numbers `vertices_without_row` and `rows_without_vertex`.
+
+        Raises:
+            MissingPackageError: DuckDB is not installed.
+            NotFoundError: There is no table at the path.
+            UsageError: The table lacks the column `on`, its ids are of another type than vertices,
+                or the graph has a column of this name and `replace` is false.
+            InputError: An id occurs twice (the message names the rows), the table cannot be read,
+                or a row has no vertex and `unmatched` is "fail".
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> with bf.Graph.from_arrow(pa.table({"source": [0, 1], "target": [1, 2]})) as graph:
+        ...     graph.add_vertex_columns(pa.table({"id": [1, 0], "age": [41, 35]}), on="id")
+        ...     graph.vertex_columns.names
+        {'vertices_without_row': 1, 'rows_without_vertex': 0}
+        ['age']
+        """
+        import logging
+
+        from brimful.tables.columns import add_vertex_columns
+        from brimful.tables.joining import table_name
+
+        chosen = checked(AddedColumnsOptions, options, "add_vertex_columns")
+        given = Resources(**picked(WorkOptions, chosen)).on(cast("Graph", self))
+        tally = add_vertex_columns(
+            self.native,
+            table,
+            chosen["on"],
+            given,
+            unmatched=chosen["unmatched"],
+            replace=chosen["replace"],
+        )
+        self._open_again()
+        for sentence in tally.sentences(table_name(table), "the graph"):
+            logging.getLogger("brimful").warning(sentence)
+        return asdict(tally)

@@ -1,0 +1,367 @@
+"""Columns kept with the vertices of a graph: import, later, in results, checked and swept."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import logging
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import brimful as bf
+from brimful import _native
+from command import BUDGET, CORRUPT, INPUT, USAGE, refuse, succeed
+
+EDGES = pa.table({"source": [5, 9, 5], "target": [9, 7, 2]})
+PEOPLE = pa.table(
+    {
+        "id": [9, 2, 40, 7],
+        "name": ["zoe", "ann", "none", None],
+        "age": pa.array([33, 31, 1, 35], pa.int8()),
+    }
+)
+ROWS = [
+    {"vertex": 2, "name": "ann", "age": 31},
+    {"vertex": 5, "name": None, "age": None},
+    {"vertex": 7, "name": None, "age": 35},
+    {"vertex": 9, "name": "zoe", "age": 33},
+]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    place = tmp_path / "people.brimful"
+    bf.Graph.from_arrow(EDGES, path=place, vertex_columns=PEOPLE, on="id").close()
+    return place
+
+
+def files(path: Path) -> list[str]:
+    return sorted(one.name for one in path.iterdir() if one.name != "lock")
+
+
+def written(folder: Path, kind: str) -> Path:
+    """Write the people to a file of one kind."""
+    path = folder / f"people.{kind}"
+    if kind == "parquet":
+        pq.write_table(PEOPLE, path)
+    elif kind == "arrow":
+        with pa.ipc.new_file(path, PEOPLE.schema) as writer:
+            writer.write_table(PEOPLE)
+    else:
+        options = pyarrow.csv.WriteOptions(delimiter="\t" if kind == "tsv" else ",")
+        pyarrow.csv.write_csv(PEOPLE, path, options)
+    return path
+
+
+def test_columns_are_in_the_order_of_vertices(path: Path) -> None:
+    with bf.Graph.open(path) as graph:
+        assert graph.vertex_columns == pa.schema({"name": pa.string(), "age": pa.int8()})
+        assert graph.vertex_rows().read_all().to_pylist() == ROWS
+        assert graph.vertex_rows("age").schema.names == ["vertex", "age"]
+        assert graph.vertex_rows(["age", "name"]).schema.names == ["vertex", "age", "name"]
+        graph.verify()
+
+
+def test_a_graph_without_columns_has_vertices_alone() -> None:
+    with bf.Graph.from_arrow(EDGES) as graph:
+        assert graph.vertex_columns.names == []
+        assert graph.vertex_rows().read_all().to_pydict() == {"vertex": [2, 5, 7, 9]}
+        assert graph.info()["format"] == 2
+        with pytest.raises(bf.UsageError, match="has no column age of vertices"):
+            graph.vertex_rows("age")
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "tsv", "arrow"])
+def test_the_command_line_imports_columns_from_files(tmp_path: Path, kind: str) -> None:
+    pq.write_table(EDGES, tmp_path / "edges.parquet")
+    people = written(tmp_path, kind)
+    shown = succeed(
+        *("import", tmp_path / "edges.parquet", tmp_path / "g.brimful", "--json"),
+        *("--vertex-columns", people, "--on", "id", "--budget", "400M"),
+    )
+    figures = json.loads(shown.out.splitlines()[-1])
+    assert figures["vertex_columns"] == {
+        "vertices_without_row": 1,
+        "rows_without_vertex": 1,
+        "table": str(people),
+    }
+    assert f"1 row is left out of {people}, as the graph has no such vertex" in shown.err
+    with bf.Graph.open(tmp_path / "g.brimful") as graph:
+        rows = graph.vertex_rows().read_all().to_pylist()
+        assert rows == ROWS or kind in ("csv", "tsv")
+        assert [row["age"] for row in rows] == [row["age"] for row in ROWS]
+        assert figures["bytes_on_disk"] == graph.info()["bytes_on_disk"]
+    assert not [one for one in tmp_path.iterdir() if one.name.startswith(".")]
+
+
+def test_nothing_is_left_of_an_import_whose_columns_fail(tmp_path: Path) -> None:
+    twice = pa.table({"vertex": [9, 5, 9], "age": [1, 2, 3]})
+    with pytest.raises(bf.InputError, match=r"9 more than once \(rows 1 and 3\)"):
+        bf.Graph.from_arrow(EDGES, path=tmp_path / "g.brimful", vertex_columns=twice)
+    with pytest.raises(bf.InputError, match="1 rows of the table have no vertex"):
+        bf.Graph.from_arrow(
+            *(EDGES,),
+            path=tmp_path / "g.brimful",
+            vertex_columns=PEOPLE,
+            on="id",
+            unmatched="fail",
+        )
+    with pytest.raises(bf.NotFoundError, match="no table at"):
+        bf.Graph.from_arrow(EDGES, path=tmp_path / "g.brimful", vertex_columns="none.parquet")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_id_that_occurs_twice_is_named_with_its_rows(tmp_path: Path) -> None:
+    rows = {"vertex": [5, *range(100_000, 200_000), 5], "age": [1] * 100_002}
+    pq.write_table(pa.table(rows), tmp_path / "twice.parquet")
+    with bf.Graph.from_arrow(EDGES) as graph:
+        with pytest.raises(bf.InputError, match=r"5 more than once \(rows 1 and 100,002\)"):
+            graph.add_vertex_columns(tmp_path / "twice.parquet")
+        with pytest.raises(bf.InputError, match="5 more than once; join"):
+            graph.add_vertex_columns(pa.table(rows).to_reader())
+        assert graph.vertex_columns.names == []
+
+
+def test_columns_are_added_later_beside_others(path: Path, caplog: Any) -> None:
+    with bf.Graph.open(path) as graph, bf.Graph.open(path) as other:
+        before = graph.info()["bytes_on_disk"]
+        more = pa.table({"vertex": [2, 1], "city": ["Rome", "Oslo"]})
+        with caplog.at_level(logging.WARNING, logger="brimful"):
+            counts = graph.add_vertex_columns(more)
+        assert counts == {"vertices_without_row": 3, "rows_without_vertex": 1}
+        assert "1 row is left out of the table" in caplog.text
+        rows = graph.vertex_rows().read_all().to_pylist()
+        assert rows[0] == {**ROWS[0], "city": "Rome"}
+        assert [{**row, "city": None} for row in ROWS[1:]] == rows[1:]
+        assert graph.info()["bytes_on_disk"] > before
+        with pytest.raises(bf.NotFoundError, match="replaced meanwhile; open the graph again"):
+            other.vertex_rows("name").read_all()
+    assert [name for name in files(path) if "." in name and name[0] == "v"] == [
+        "vertices-3.parquet"
+    ]
+
+
+def test_columns_of_the_same_name_are_replaced_only_if_told(path: Path) -> None:
+    ages = pa.table({"vertex": [5], "age": [50]})
+    with bf.Graph.open(path) as graph:
+        with pytest.raises(bf.UsageError, match="has a column age of vertices"):
+            graph.add_vertex_columns(ages)
+        graph.add_vertex_columns(ages, replace=True)
+        assert graph.vertex_rows("age").read_all()["age"].to_pylist() == [None, 50, None, None]
+        assert graph.vertex_columns.field("age").type == pa.int64()
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ({"vertex": ["5"], "age": [1]}, "the vertices of the result are integers"),
+        ({"vertex": [5]}, "no column beside that of the ids"),
+        ({"id": [5], "age": [1]}, "has no column vertex"),
+        ({"vertex": [5], "age": [1], "Age": [2]}, "more than one column age"),
+        ({"vertex": [5], "since": [datetime.timedelta(1)]}, "column since of the table has the ty"),
+    ],
+)
+def test_tables_that_do_not_fit_are_refused(table: dict[str, Any], says: str) -> None:
+    with bf.Graph.from_arrow(EDGES) as graph:
+        with pytest.raises((bf.UsageError, bf.InputError), match=says):
+            graph.add_vertex_columns(pa.table(table))
+        assert graph.vertex_columns.names == []
+
+
+def test_types_stay(tmp_path: Path) -> None:
+    moment = datetime.datetime(2026, 11, 25, 4, 5, 6, 7)
+    columns = {
+        "bool": pa.array([True, None]),
+        "u64": pa.array([2**64 - 1, 0], pa.uint64()),
+        "i16": pa.array([-5, None], pa.int16()),
+        "f32": pa.array([0.1, float("nan")], pa.float32()),
+        "date": pa.array([moment.date(), None]),
+        "seconds": pa.array([moment.replace(microsecond=0), None], pa.timestamp("s")),
+        "nanos": pa.array([1_700_000_000_123_456_789, None], pa.timestamp("ns")),
+        "zoned": pa.array([moment, None], pa.timestamp("us", "UTC")),
+        "decimal": pa.array([Decimal("1.25"), None], pa.decimal128(9, 2)),
+        "bytes": pa.array([b"\0\xff", None]),
+        "list": pa.array([[1, None], None], pa.list_(pa.int32())),
+        "struct": pa.array([{"a": 1, "b": "x"}, None]),
+        "text": pa.array(["é", ""], pa.large_string()),
+        "category": pa.array(["a", "b"]).dictionary_encode(),
+    }
+    with bf.Graph.from_arrow(
+        pa.table({"source": [1], "target": [2]}), path=tmp_path / "g.brimful"
+    ) as graph:
+        graph.add_vertex_columns(pa.table({"vertex": [1, 2], **columns}))
+    with bf.Graph.open(tmp_path / "g.brimful") as graph:
+        table = graph.vertex_rows().read_all()
+    for name, column in columns.items():
+        kept = pa.string() if name in ("text", "category") else column.type
+        assert table[name].type == kept, name
+        expected = pa.chunked_array([column]).cast(kept)
+        assert str(table[name].to_pylist()) == str(expected.to_pylist()), name
+
+
+@given(st.data())
+@settings(max_examples=25, deadline=None)
+def test_any_table_comes_back(data: st.DataObject) -> None:
+    ids = data.draw(st.sampled_from([st.integers(-(2**63), 2**63 - 1), st.text(max_size=3)]))
+    edges = data.draw(st.lists(st.tuples(ids, ids), min_size=1, max_size=8))
+    values = st.one_of(st.none(), st.floats(allow_nan=False), st.integers(0, 9).map(float))
+    rows = data.draw(st.dictionaries(ids, st.tuples(values, st.none() | st.text()), max_size=8))
+    kind = pa.string() if isinstance(edges[0][0], str) else pa.int64()
+    table = pa.table(
+        {
+            "key": pa.array(list(rows), kind),
+            "x": pa.array([x for x, _ in rows.values()], pa.float64()),
+            "word": pa.array([word for _, word in rows.values()], pa.string()),
+        }
+    )
+    sources, targets = zip(*edges, strict=True)
+    made = pa.table({"source": pa.array(sources, kind), "target": pa.array(targets, kind)})
+    with bf.Graph.from_arrow(made, vertex_columns=table, on="key") as graph:
+        found = graph.vertex_rows().read_all().to_pylist()
+        vertices = list(graph)
+    assert found == [
+        {
+            "vertex": vertex,
+            "x": rows.get(vertex, (None, None))[0],
+            "word": rows.get(vertex, (None, None))[1],
+        }
+        for vertex in vertices
+    ]
+
+
+def test_results_take_columns_along(path: Path, tmp_path: Path) -> None:
+    with bf.Graph.open(path) as graph:
+        degrees = bf.degrees(graph)
+        joined = degrees.join(graph, columns="name")
+        assert joined.column_names == ["vertex", "degree", "name"]
+        assert joined["name"].to_pylist() == [row["name"] for row in ROWS]
+        assert degrees.join(graph).column_names == ["vertex", "degree", "name", "age"]
+        degrees.write_joined(tmp_path / "out.csv", graph, columns=["age"])
+        assert (tmp_path / "out.csv").read_text().split() == [
+            *("vertex,degree,age", "2,0,31", "5,2,", "7,0,35", "9,1,33")
+        ]
+        with (
+            bf.Graph.from_arrow(pa.table({"source": [1, 2], "target": [3, 4]})) as other,
+            pytest.raises(bf.UsageError, match="the result is not of the graph"),
+        ):
+            bf.degrees(other).join(graph)
+        graph.add_vertex_columns(pa.table({"vertex": [2], "degree": [1]}))
+        with pytest.raises(bf.UsageError, match=r"both the result and .* have a column degree"):
+            degrees.join(graph)
+
+
+def test_the_command_line_writes_columns_beside_results(path: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.parquet"
+    succeed("run", "degrees", path, "--with", "age,name", "-o", out, "--budget", "300M")
+    assert pq.read_table(out).to_pylist()[0] == {"vertex": 2, "degree": 0, "age": 31, "name": "ann"}
+    pq.write_table(PEOPLE, tmp_path / "people.parquet")
+    succeed(
+        *("run", "degrees", path, "--with", "name", "-o", out, "--overwrite"),
+        *("--join", tmp_path / "people.parquet", "--on", "id", "--quiet"),
+    )
+    assert pq.read_table(out).column_names == ["vertex", "degree", "name"]
+    assert "has no column nam of vertices (found: name, age); did you mean 'name'?" in refuse(
+        USAGE, "run", "degrees", path, "--with", "nam", "-o", tmp_path / "new.parquet"
+    )
+    assert "--with applies to a file" in refuse(USAGE, "run", "degrees", path, "--with", "name")
+
+
+def test_the_verb_columns_adds_and_lists(path: Path, tmp_path: Path) -> None:
+    assert "columns of vertices: name (string), age (int8)" in succeed("columns", path).out
+    (tmp_path / "more.csv").write_text("vertex,city\n5,Rome\n")
+    shown = succeed("columns", path, tmp_path / "more.csv", "--json", "--budget", "400M")
+    figures = json.loads(shown.out.splitlines()[-1])
+    assert figures["columns"] == {"name": "string", "age": "int8", "city": "string"}
+    assert (figures["vertices_without_row"], figures["rows_without_vertex"]) == (3, 0)
+    assert figures["peak_rss_bytes"] <= figures["budget_bytes"]
+    assert "has a column city" in refuse(USAGE, "columns", path, tmp_path / "more.csv")
+    assert "name one" in refuse(USAGE, "columns", path, "--on", "id")
+    (tmp_path / "strange.csv").write_text("vertex,age\n77,1\n")
+    refused = ("columns", path, tmp_path / "strange.csv", "--replace", "--unmatched", "fail")
+    assert "have no vertex in the graph" in refuse(INPUT, *refused)
+
+
+def test_a_changed_byte_is_noticed(path: Path) -> None:
+    (file,) = path.glob("vertices-*.parquet")
+    content = file.read_bytes()
+    footer = int.from_bytes(content[-8:-4], "little") + 8
+    for at in range(0, len(content), 37):
+        changed = bytearray(content)
+        changed[at] ^= 0x10
+        file.write_bytes(changed)
+        assert "vertices-2.parquet" in refuse(CORRUPT, "verify", path) if at % 5 == 0 else True
+        if at >= len(content) - footer:
+            with pytest.raises(bf.CorruptError, match="the end of the file fails its checksum"):
+                bf.Graph.open(path)
+            continue
+        with bf.Graph.open(path) as graph, pytest.raises(bf.CorruptError):
+            graph.verify()
+    file.write_bytes(content[:-1])
+    with pytest.raises(bf.CorruptError, match=r"expected .* bytes"):
+        bf.Graph.open(path)
+    file.unlink()
+    with pytest.raises(bf.CorruptError, match="the file is missing"):
+        bf.Graph.open(path)
+
+
+def test_damage_is_noticed_while_columns_are_read(path: Path) -> None:
+    (file,) = path.glob("vertices-*.parquet")
+    changed = bytearray(file.read_bytes())
+    changed[40] ^= 1
+    file.write_bytes(changed)
+    with bf.Graph.open(path) as graph, pytest.raises(bf.CorruptError, match=r"vertices-2\.parquet"):
+        graph.vertex_rows().read_all()
+
+
+def test_what_a_killed_process_left_is_swept(path: Path) -> None:
+    left = path / "vertices-9.parquet"
+    left.write_bytes(b"half")
+    with bf.Graph.open(path) as graph:
+        with pytest.raises(bf.UsageError):
+            graph.add_vertex_columns(pa.table({"vertex": [2]}))
+        assert not left.exists()
+    assert files(path).count("manifest-2") == 1
+
+
+def test_an_index_keeps_the_columns(path: Path) -> None:
+    succeed("index", path, "reverse")
+    with bf.Graph.open(path) as graph:
+        assert graph.vertex_rows().read_all().to_pylist() == ROWS
+        assert graph.in_neighbors(9) == [5]
+        assert graph.info()["format"] == 3
+
+
+def test_the_smallest_budget_is_named_and_works(tmp_path: Path, path: Path) -> None:
+    count = 200_000
+    ids = [(7919 * n) % count for n in range(count)]
+    texts = [f"a name of some length {n:>40}" for n in ids]
+    pq.write_table(pa.table({"vertex": ids, "text": texts}), tmp_path / "texts.parquet")
+    table = pa.table({"source": range(count), "target": ids})
+    bf.Graph.from_arrow(table, path=tmp_path / "big.brimful").close()
+    words = ("columns", tmp_path / "big.brimful", tmp_path / "texts.parquet")
+    said = refuse(BUDGET, *words, "--budget", "150M")
+    assert "too small for a join" in said
+    shown = succeed(*words, "--budget", "400M", "--json")
+    figures = json.loads(shown.out.splitlines()[-1])
+    assert figures["peak_rss_bytes"] <= 400 << 20
+    with bf.Graph.open(tmp_path / "big.brimful") as graph:
+        for batch in graph.vertex_rows("text"):
+            assert batch["text"][0].as_py() == f"a name of some length {batch['vertex'][0]!s:>40}"
+
+
+def test_a_new_table_needs_an_open_one(path: Path) -> None:
+    graph = _native.Graph.open(str(path))
+    with _native.NewTable(graph, "vertices") as new:
+        new.close()
+        with pytest.raises(bf.UsageError, match="begin it again"):
+            new.publish(8)
+    with pytest.raises(bf.UsageError, match="there is no table"):
+        _native.NewTable(graph, "faces")
