@@ -6,9 +6,10 @@ import removes if this process is killed.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -47,21 +48,16 @@ def build(
     # A table that cannot be joined is refused before the edges are read.
     name = Join(table, wanted["on"]).name
     begin = time.monotonic()
-    parent = os.path.dirname(os.path.abspath(out))
-    if not os.path.isdir(parent):
-        raise StoreIoError(f"cannot create {out}: there is no folder {parent}; create it first", 2)
-    folder = _native.TemporaryFolder(parent, _HIDDEN)
-    try:
-        place = os.path.join(folder.path, os.path.basename(os.path.abspath(out)))
+    with whole_graph(out) as place:
         figures = work(place)
-        graph = _native.Graph.open(place)
         tally = add_vertex_columns(
-            graph, table, wanted["on"], resources, unmatched=wanted["unmatched"]
+            _native.Graph.open(place),
+            table,
+            wanted["on"],
+            resources,
+            unmatched=wanted["unmatched"],
         )
         figures["bytes_on_disk"] = _native.Graph.open(place).bytes_on_disk
-        _publish(place, out, parent)
-    finally:
-        folder.close()
     figures["vertex_columns"] = asdict(tally) | {"table": name}
     figures["seconds"] = time.monotonic() - begin
     figures["peak_rss_bytes"] = _native.peak_rss_bytes()
@@ -79,10 +75,37 @@ def column_sentences(figures: Mapping[str, Any]) -> list[str]:
     return JoinTally(**counts).sentences(found["table"], "the graph")
 
 
-def _publish(place: str, out: str, parent: str) -> None:
-    """Give a complete graph its name, durably."""
+@contextlib.contextmanager
+def whole_graph(out: str) -> Iterator[str]:
+    """Give a hidden path for a new graph; after the block it appears at `out`, durable.
+
+    Raises:
+        UsageError: Something is at `out`.
+        StoreIoError: The graph cannot be made there.
+    """
+    from brimful import _native
+
+    _refuse_existing(out)
+    parent = os.path.dirname(os.path.abspath(out))
+    if not os.path.isdir(parent):
+        raise StoreIoError(f"cannot create {out}: there is no folder {parent}; create it first", 2)
+    folder = _native.TemporaryFolder(parent, _HIDDEN)
+    try:
+        place = os.path.join(folder.path, os.path.basename(os.path.abspath(out)))
+        yield place
+        _refuse_existing(out)
+        _rename(place, out, parent)
+    finally:
+        folder.close()
+
+
+def _refuse_existing(out: str) -> None:
     if os.path.lexists(out):
         raise UsageError(f"{out} already exists; remove it or choose another name")
+
+
+def _rename(place: str, out: str, parent: str) -> None:
+    """Give a complete graph its name, durably."""
     try:
         os.rename(place, out)
         descriptor = os.open(parent, os.O_RDONLY)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from brimful.building import build, column_sentences
+from brimful.derivations import Derivations
 from brimful.errors import NotFoundError, UsageError
 from brimful.io.formats import (
     GRAPH_SUFFIX,
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
 Direction = Literal["out", "in"]
 
 
-class Graph(VertexColumns, Conversions, Looks):
+class Graph(VertexColumns, Derivations, Conversions, Looks):
     """A graph in a `.brimful` directory; its edges stay on disk.
 
     Made by `brimful.read`, `Graph.open` or one of `Graph.from_*`; `to_*` copy it into memory.
@@ -338,6 +339,9 @@ class Graph(VertexColumns, Conversions, Looks):
         if self._native is None:
             raise UsageError(f"the graph {self._path} is closed; open it again")
         return self._native
+
+    def _made(self, work: Callable[[str], dict[str, Any]], path: Any, budget: int | None) -> Graph:
+        return _made(work, path, budget)
 
     def _open_again(self) -> None:
         from brimful import _native
@@ -919,18 +923,34 @@ def _new_place(
 def _make(
     work: Callable[[str, ImportOptions, Resources], dict[str, Any]], chosen: Mapping[str, Any]
 ) -> Graph:
-    """Run an import and open its graph; a failure leaves no temporary directory."""
-    from brimful import _native
-
+    """Run an import and open its graph."""
     wanted = import_options(**picked(ImportOptions, chosen))
     resources = Resources(**picked(WorkOptions, chosen))
-    out, temporary = _new_place(chosen["path"])
+    return _made(
+        lambda out: build(out, lambda place: work(place, wanted, resources), chosen, resources),
+        chosen["path"],
+        resources.budget,
+    )
+
+
+def _made(
+    work: Callable[[str], dict[str, Any]],
+    path: str | os.PathLike[str] | None,
+    budget: int | None,
+) -> Graph:
+    """Return the graph that `work` makes at a path; None: in a temporary directory.
+
+    A failure leaves no temporary directory.
+    """
+    from brimful import _native
+
+    out, temporary = _new_place(path)
     done = False
     try:
-        figures = build(out, lambda place: work(place, wanted, resources), chosen, resources)
+        figures = work(out)
         for sentence in [*left_out_sentences(figures), *column_sentences(figures)]:
             _warn(sentence)
-        graph = Graph(_native.Graph.open(out), budget=resources.budget, temporary=temporary)
+        graph = Graph(_native.Graph.open(out), budget=budget, temporary=temporary)
         done = True
     finally:
         if not done and temporary is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from brimful.cli.forecasts import SLOW_MACHINE, announced, held, is_small_run
 from brimful.cli.log import command_of
 from brimful.cli.progress import ProgressLine, format_seconds, said_to
 from brimful.cli.request import add_around, add_request, around_of, asked, refuse_around, sources_of
+from brimful.cli.where import Where, WhereOptions
 from brimful.documents import is_database
 from brimful.errors import UsageError
 from brimful.io.output import check_output, reserve_of_result, write_result
@@ -51,6 +53,7 @@ def add_to(verbs: shared.Verbs) -> None:
     parser.add_argument("algorithm", metavar="ALGORITHM", help="see brimful algorithms")
     parser.add_argument("graph", metavar="GRAPH", help="a graph directory or an input file")
     add_request(parser)
+    shared.add_options(parser, WhereOptions)
     shared.add_options(parser, CheckpointOptions)
     parser.add_argument(
         *("-o", "--output"),
@@ -120,6 +123,11 @@ def _run(
 
     checkpoints = shared.chosen(options, CheckpointOptions)
     saving = checkpoints["checkpoint_every"] is not None or checkpoints["resume"]
+    if saving and (options.where or options.where_edges):
+        raise UsageError(
+            "a run on a part of a graph has no checkpoints, as the part goes with it; make the "
+            "part a graph with 'brimful derive'"
+        )
     reserve_bytes = 0 if options.output is None else reserve_of_result(options.output)
     joins = join is not None or options.columns is not None
     if joins:
@@ -130,11 +138,17 @@ def _run(
         from brimful.report.html import REPORT_RESERVE_BYTES
 
         reserve_bytes += REPORT_RESERVE_BYTES
-    with ProgressLine(quiet=options.quiet) as progress, said_to(progress):
+    with (
+        contextlib.ExitStack() as stack,
+        ProgressLine(quiet=options.quiet) as progress,
+        said_to(progress),
+    ):
         given = shared.resources(options, progress)
         if recorded is not None:
             given = replace(given, progress=recorded[0].beside(progress.update))
         graph = shared.open_named_graph(options, given, progress)
+        where = Where(graph, shared.chosen(options, WhereOptions))
+        graph = stack.enter_context(where.part(given))
         request = asked(options, options.algorithm, sources_of(options, graph))
         if joins and join is None:
             from brimful.tables.columns import GraphColumns, parse_names
@@ -173,6 +187,7 @@ def _run(
         stats["peak_rss_bytes"] = _native.peak_rss_bytes()
         stats["output"] = options.output if written is None else written.name
         stats["documents"] = None if written is None else written.figures()
+        stats["where"] = where.figures
         stats["join"] = None if join is None else asdict(tally)
         for sentence in tally.sentences(join.name) if join is not None else []:
             progress.warn(sentence)
@@ -190,6 +205,8 @@ def _run(
             _report(options, Result(result), stats, graph, around, recorded)
     if not options.json and not options.quiet:
         shared.show(summary(options.graph, stats))
+        for sentence in where.sentences():
+            shared.show(f"  {sentence}")
     if options.top is not None:
         rows = (row for some in result.top(options.top) for row in some)
         shared.show_rows(("vertex", result.column), rows)

@@ -282,8 +282,8 @@ class VertexColumnOptions(TableOfColumnsOptions, total=False):
     ]
 
 
-class NewGraphOptions(WorkOptions, VertexColumnOptions, total=False):
-    """Where a new graph lies, and what its import may use."""
+class NewPlaceOptions(WorkOptions, total=False):
+    """Where a new graph lies, and what making it may use."""
 
     path: Annotated[
         str | os.PathLike[str] | None,
@@ -293,6 +293,10 @@ class NewGraphOptions(WorkOptions, VertexColumnOptions, total=False):
             check=checks.path,
         ),
     ]
+
+
+class NewGraphOptions(NewPlaceOptions, VertexColumnOptions, total=False):
+    """What every import takes."""
 
 
 class ReadOptions(ImportOptions, NewGraphOptions, total=False):

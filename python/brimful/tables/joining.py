@@ -33,11 +33,11 @@ _LOADED_BYTES = 96 << 20
 #: The share of the rest that it manages: pages that it decodes and rows on their way are beside.
 _MANAGED = 0.75
 #: The least memory in which DuckDB joins and sorts.
-_LEAST_BYTES = 96 << 20
+LEAST_JOIN_BYTES = 96 << 20
 #: What a thread of DuckDB holds while it joins and sorts.
 _THREAD_BYTES = 64 << 20
-#: What a run leaves free for a join that follows.
-JOIN_RESERVE_BYTES = ARROW_RESERVE_BYTES + _LOADED_BYTES + int(_LEAST_BYTES / _MANAGED)
+#: What a run leaves free for a join that follows, or an import for one beside it.
+JOIN_RESERVE_BYTES = ARROW_RESERVE_BYTES + _LOADED_BYTES + int(LEAST_JOIN_BYTES / _MANAGED)
 #: Rows of a batch of the outcome: few, as they may be long.
 _BATCH_ROWS = 8192
 #: Functions of DuckDB that read a file, by suffix.
@@ -88,7 +88,7 @@ class Join:
             UsageError: `table` is no table, or of an unknown format.
             NotFoundError: There is no such file.
         """
-        self._duckdb = require("duckdb", "a join")
+        require("duckdb", "a join")
         self._table, self._on, self._columns = table, on, columns
         #: The types of the columns, where the table itself says them.
         self._types: pyarrow.Schema | None = None
@@ -118,7 +118,7 @@ class Join:
                 or has a column of the result.
             InputError: The table cannot be read.
         """
-        with self._connected(_LEAST_BYTES, 1) as connection:
+        with self._connected(LEAST_JOIN_BYTES, 1) as connection:
             self._check(connection, column, texts)
 
     @contextlib.contextmanager
@@ -138,8 +138,8 @@ class Join:
         import pyarrow as pa
 
         memory = _memory_left(resources)
-        if memory < _LEAST_BYTES:
-            lacking = int((_LEAST_BYTES - memory) / _MANAGED)
+        if memory < LEAST_JOIN_BYTES:
+            lacking = int((LEAST_JOIN_BYTES - memory) / _MANAGED)
             raise BudgetError(
                 "the memory budget is too small for a join; give "
                 f"{-(-lacking // (1 << 20))}M more, or join the result afterwards",
@@ -150,14 +150,14 @@ class Join:
         with self._connected(memory, resources.threads) as connection:
             self._check(connection, column, pa.types.is_string(rows.schema.field(0).type))
             connection.register("result", rows)
-            taken = f"added.* EXCLUDE ({_name(self._on)})"
+            taken = f"added.* EXCLUDE ({sql_name(self._on)})"
             if self._columns is not None:
-                taken = ", ".join(f"added.{_name(name)}" for name in self._columns)
+                taken = ", ".join(f"added.{sql_name(name)}" for name in self._columns)
             query = (
                 f"SELECT result.*, {taken}, "
-                f"added.{_name(self._on)} IS NOT NULL AS {_name(_MATCHED)} FROM result "
-                f"FULL JOIN added ON result.{_name(vertex)} = added.{_name(self._on)} "
-                f"ORDER BY result.{_name(vertex)} NULLS LAST"
+                f"added.{sql_name(self._on)} IS NOT NULL AS {sql_name(_MATCHED)} FROM result "
+                f"FULL JOIN added ON result.{sql_name(vertex)} = added.{sql_name(self._on)} "
+                f"ORDER BY result.{sql_name(vertex)} NULLS LAST"
             )
             with self._errors():
                 relation = connection.sql(query)
@@ -210,11 +210,11 @@ class Join:
         """Return the first two rows of an id, counted from 1; none of a stream that was read."""
         if hasattr(self._table, "read_next_batch"):
             return []
-        with self._connected(_LEAST_BYTES, 1) as connection, self._errors():
+        with self._connected(LEAST_JOIN_BYTES, 1) as connection, self._errors():
             connection.execute("SET preserve_insertion_order = true")
             found = connection.execute(
                 "SELECT row FROM (SELECT row_number() OVER () AS row, "
-                f"{_name(self._on)} AS id FROM added) WHERE id = ? ORDER BY row LIMIT 2",
+                f"{sql_name(self._on)} AS id FROM added) WHERE id = ? ORDER BY row LIMIT 2",
                 [id_.as_py()],
             ).fetchall()
         return [row for (row,) in found]
@@ -222,23 +222,7 @@ class Join:
     @contextlib.contextmanager
     def _connected(self, memory: int, threads: int | None) -> Iterator[Any]:
         """Give a connection with a memory limit and the table as the view `added`."""
-        from brimful import _native
-
-        with contextlib.ExitStack() as stack:
-            folder = _native.TemporaryFolder(tempfile.gettempdir(), ".brimful-join-")
-            stack.callback(folder.close)
-            most = max(memory // _THREAD_BYTES, 1)
-            settings = {
-                "memory_limit": f"{memory}B",
-                "temp_directory": folder.path,
-                "threads": str(min(threads or os.cpu_count() or 1, most)),
-                # The outcome is sorted.
-                "preserve_insertion_order": "false",
-            }
-            connection = self._duckdb.connect(config=settings)
-            stack.callback(connection.close)
-            # It would print one on standard output.
-            connection.execute("SET enable_progress_bar = false")
+        with connected(memory, threads) as connection:
             with self._errors():
                 if not isinstance(self._table, (str, os.PathLike)):
                     import pyarrow as pa
@@ -248,25 +232,27 @@ class Join:
                     self._types = reader.schema
                     connection.register("added", reader)
                 else:
-                    suffix = os.path.splitext(self.name.lower())[1]
-                    if suffix == ".arrow":
-                        import pyarrow.dataset as ds
-
-                        rows = ds.dataset(self.name, format="ipc")
-                        self._types = rows.schema
-                        connection.register("added", rows)
-                    else:
-                        if suffix == ".parquet":
-                            import pyarrow.parquet as pq
-
-                            self._types = pq.read_schema(self.name)
-                        # All rows of a CSV file say of which types its columns are.
-                        more = ", sample_size=-1" if suffix != ".parquet" else ""
-                        path = self.name.replace("'", "''")
-                        connection.execute(
-                            f"CREATE VIEW added AS FROM {_READERS[suffix]}('{path}'{more})"
-                        )
+                    self._view(connection)
             yield connection
+
+    def _view(self, connection: Any) -> None:
+        """Make the view `added` of a file."""
+        suffix = os.path.splitext(self.name.lower())[1]
+        if suffix == ".arrow":
+            import pyarrow.dataset as ds
+
+            rows = ds.dataset(self.name, format="ipc")
+            self._types = rows.schema
+            connection.register("added", rows)
+            return
+        if suffix == ".parquet":
+            import pyarrow.parquet as pq
+
+            self._types = pq.read_schema(self.name)
+        # All rows of a CSV file say of which types its columns are.
+        more = ", sample_size=-1" if suffix != ".parquet" else ""
+        path = self.name.replace("'", "''")
+        connection.execute(f"CREATE VIEW added AS FROM {_READERS[suffix]}('{path}'{more})")
 
     def _check(self, connection: Any, column: str | None, texts: bool) -> None:
         with self._errors():
@@ -305,22 +291,55 @@ class Join:
                     "table"
                 )
 
-    @contextlib.contextmanager
-    def _errors(self) -> Iterator[None]:
-        """Turn the errors of DuckDB and of Arrow into brimful's."""
-        import pyarrow as pa
+    def _errors(self) -> AbstractContextManager[None]:
+        return join_errors(self.name)
 
-        try:
-            yield
-        except (self._duckdb.Error, pa.ArrowException) as error:
-            text = " ".join(str(error).split())
-            if "No space left" in text:
-                raise StoreIoError(f"a join needs more disk than there is: {text}") from None
-            if isinstance(error, self._duckdb.OutOfMemoryException) or "Out of Memory" in text:
-                raise BudgetError(
-                    f"the memory budget is too small to join {self.name}; give a larger one"
-                ) from None
-            raise InputError(f"{self.name} cannot be joined: {text}") from None
+
+@contextlib.contextmanager
+def connected(memory: int, threads: int | None) -> Iterator[Any]:
+    """Give a connection of DuckDB with a memory limit, which spills to a folder of its own.
+
+    Raises:
+        MissingPackageError: DuckDB is not installed.
+    """
+    from brimful import _native
+
+    duckdb = require("duckdb", "a join")
+    with contextlib.ExitStack() as stack:
+        folder = _native.TemporaryFolder(tempfile.gettempdir(), ".brimful-join-")
+        stack.callback(folder.close)
+        most = max(memory // _THREAD_BYTES, 1)
+        settings = {
+            "memory_limit": f"{memory}B",
+            "temp_directory": folder.path,
+            "threads": str(min(threads or os.cpu_count() or 1, most)),
+            # The outcome is sorted.
+            "preserve_insertion_order": "false",
+        }
+        connection = duckdb.connect(config=settings)
+        stack.callback(connection.close)
+        # It would print one on standard output.
+        connection.execute("SET enable_progress_bar = false")
+        yield connection
+
+
+@contextlib.contextmanager
+def join_errors(name: str) -> Iterator[None]:
+    """Turn the errors of DuckDB and of Arrow into brimful's, about the table `name`."""
+    import duckdb
+    import pyarrow as pa
+
+    try:
+        yield
+    except (duckdb.Error, pa.ArrowException) as error:
+        text = " ".join(str(error).split())
+        if "No space left" in text:
+            raise StoreIoError(f"a join needs more disk than there is: {text}") from None
+        if isinstance(error, duckdb.OutOfMemoryException) or "Out of Memory" in text:
+            raise BudgetError(
+                f"the memory budget is too small to join {name}; give a larger one"
+            ) from None
+        raise InputError(f"{name} cannot be joined: {text}") from None
 
 
 def write_joined(
@@ -401,6 +420,6 @@ def _memory_left(resources: Resources) -> int:
     return int(limit * _MANAGED)
 
 
-def _name(column: str) -> str:
+def sql_name(column: str) -> str:
     """Return the name of a column as an identifier of SQL."""
     return '"' + column.replace('"', '""') + '"'

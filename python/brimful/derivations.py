@@ -1,0 +1,229 @@
+"""Graphs made from a graph in the Python API: filtered, turned round, contracted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Unpack, cast
+
+from brimful.errors import UsageError
+from brimful.io.ingest import Resources
+from brimful.options.derivations import DERIVED, DerivedOptions, MergedOptions, conditions
+from brimful.options.described import LOOK_UP, described
+from brimful.options.imports import PolicyOptions, SelfLoops
+from brimful.options.table import WorkOptions, checked, picked
+from brimful.reporting import shows_progress
+
+if TYPE_CHECKING:
+    from brimful.graph import Graph
+
+#: Errors of all of them.
+_ERRORS = ("usage", "closed graph", "budget", "corrupt", "io")
+
+
+class Derivations:
+    """Graphs made from a `Graph`, streamed; ids, weights, direction and columns stay.
+
+    The new graph is in a temporary directory, or at `path`, where it appears complete or not at
+    all. Vertices without an edge stay too.
+    """
+
+    def _made(self, work: Callable[[str], dict[str, Any]], path: Any, budget: int | None) -> Graph:
+        """Return the graph that `work` makes at `path`; None: in a temporary directory."""
+        raise NotImplementedError
+
+    def _derived(
+        self, chosen: Mapping[str, Any], policies: Mapping[str, Any], **wanted: Any
+    ) -> Graph:
+        from brimful.tables.derived import Derivation, derive, derive_options
+
+        graph = cast("Graph", self)
+        resources = Resources(**picked(WorkOptions, chosen)).on(graph)
+        options = derive_options(**policies, index=chosen["index"])
+        native, derivation = graph.native, Derivation(**wanted)
+        return self._made(
+            lambda place: derive(native, place, derivation, options, resources),
+            chosen["path"],
+            resources.budget,
+        )
+
+    @shows_progress
+    @described(DERIVED, *_ERRORS)
+    def filter(
+        self,
+        *,
+        vertices: object | None = None,
+        edges: object | None = None,
+        **options: Unpack[DerivedOptions],
+    ) -> Graph:
+        """Make a graph of the vertices and the edges that meet conditions.
+
+        A condition has the words of Python: `== != < <= > >=`, `in (1, 2)`, `is None`, `+ - * /`,
+        `and`, `or`, `not`, and `column('a name')` for a name that is no word. Texts are compared
+        with dates as such. A null meets no condition but `is None`.
+
+        Returns:
+            The graph.
+
+        Raises:
+            MissingPackageError: `vertices` is given and DuckDB is not installed.
+            InputError: No vertex is left.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> years = pa.table({"vertex": [0, 1, 2], "year": [2019, 2020, 2021]})
+        >>> edges = pa.table({"source": [0, 1, 2], "target": [1, 2, 1], "weight": [1, 2, 3]})
+        >>> with bf.Graph.from_arrow(edges, vertex_columns=years) as graph:
+        ...     with graph.filter(vertices="year >= 2020", edges="weight > 2") as recent:
+        ...         list(recent), recent.neighbors(2), recent.vertex_columns.names
+        ([1, 2], [1], ['year'])
+        """
+        chosen = checked(DerivedOptions, options, "filter", ("vertices", "edges"))
+        wanted = conditions(vertices=vertices, edges=edges)
+        return self._derived(chosen, {}, **wanted)
+
+    @shows_progress
+    @described(DERIVED | {"vertices": LOOK_UP["vertices"]}, *_ERRORS)
+    def subgraph(self, vertices: object, **options: Unpack[DerivedOptions]) -> Graph:
+        """Make a graph of some vertices and the edges between them.
+
+        Ids that the graph lacks are left out, as in NetworkX. The ids are in memory.
+
+        Returns:
+            The graph.
+
+        Raises:
+            MissingPackageError: DuckDB is not installed.
+            InputError: No vertex is left.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> with bf.Graph.from_arrow(pa.table({"source": [0, 1], "target": [1, 2]})) as graph:
+        ...     with graph.subgraph([0, 1]) as part:
+        ...         list(part), part.edges
+        ([0, 1], 1)
+        """
+        chosen = checked(DerivedOptions, options, "subgraph", ("vertices",))
+        return self._derived(chosen, {}, ids=_array(vertices))
+
+    @shows_progress
+    @described(DERIVED | LOOK_UP, "vertex", *_ERRORS)
+    def ego(self, vertex: int | str, hops: int = 1, **options: Unpack[DerivedOptions]) -> Graph:
+        """Make a graph of the vertices that some edges lead to from a vertex, and of their edges.
+
+        The ids of these vertices are in memory.
+
+        Args:
+            hops: The number of edges along which they are reached, at most.
+
+        Returns:
+            The graph.
+
+        Raises:
+            MissingPackageError: DuckDB is not installed.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> with bf.Graph.from_arrow(pa.table({"source": [0, 1, 2], "target": [1, 2, 3]})) as graph:
+        ...     with graph.ego(0, 2) as near:
+        ...         list(near)
+        [0, 1, 2]
+        """
+        from brimful.tables.derived import within
+
+        chosen = checked(DerivedOptions, options, "ego", ("vertex", "hops"))
+        if isinstance(hops, bool) or not isinstance(hops, int) or hops < 0:
+            raise UsageError(f"hops must be a whole number from 0, not {hops!r}")
+        found = within(cast("Graph", self), [vertex], hops)
+        return self._derived(chosen, {}, ids=found)
+
+    @shows_progress
+    @described(DERIVED, *_ERRORS)
+    def reverse(self, **options: Unpack[DerivedOptions]) -> Graph:
+        """Make a graph whose edges lead the other way.
+
+        Returns:
+            The graph.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> with bf.Graph.from_arrow(pa.table({"source": [0], "target": [1]})) as graph:
+        ...     with graph.reverse() as turned:
+        ...         turned.neighbors(1)
+        [0]
+        """
+        return self._derived(checked(DerivedOptions, options, "reverse"), {}, reverse=True)
+
+    @shows_progress
+    @described(DERIVED, *_ERRORS)
+    def undirected(self, **options: Unpack[MergedOptions]) -> Graph:
+        """Make a graph whose edges have no direction.
+
+        Edges that lead both ways become two parallel ones, unless `duplicates` says otherwise.
+
+        Returns:
+            The graph.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> with bf.Graph.from_arrow(pa.table({"source": [0, 1], "target": [1, 0]})) as graph:
+        ...     with graph.undirected(duplicates="drop") as plain:
+        ...         plain.edges, plain.neighbors(1)
+        (1, [0])
+        """
+        chosen = checked(MergedOptions, options, "undirected")
+        return self._derived(chosen, picked(PolicyOptions, chosen), undirected=True)
+
+    @shows_progress
+    @described(DERIVED, *_ERRORS)
+    def contract(
+        self,
+        labels: object,
+        *,
+        self_loops: SelfLoops = "keep",
+        **options: Unpack[DerivedOptions],
+    ) -> Graph:
+        """Make a graph of labels, such as communities: vertices with one label become one.
+
+        Parallel edges become one edge, whose weight is the sum of their weights; without weights,
+        their number. Edges within a label are self-loops. Vertices without a label are left out.
+        Columns of vertices are not taken over.
+
+        Args:
+            labels: A result of this graph, or a table of the column `vertex` and one of integers
+                or strings: any object with `__arrow_c_stream__`.
+            self_loops: "keep" (default) edges within a label, or "drop" them.
+
+        Returns:
+            The graph.
+
+        Raises:
+            MissingPackageError: DuckDB is not installed.
+            InputError: A vertex has two labels, or none has one.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> table = pa.table({"source": [0, 1, 2, 3], "target": [1, 0, 3, 1]})
+        >>> parts = pa.table({"vertex": [0, 1, 2, 3], "part": ["a", "a", "b", "b"]})
+        >>> with bf.Graph.from_arrow(table) as graph, graph.contract(parts) as small:
+        ...     list(small), small.neighbors("a", weights=True), small.neighbors("b", weights=True)
+        (['a', 'b'], (['a'], [2.0]), (['a', 'b'], [1.0, 1.0]))
+        """
+        chosen = checked(DerivedOptions, options, "contract", ("labels", "self_loops"))
+        if not hasattr(labels, "__arrow_c_stream__"):
+            raise UsageError(
+                "labels must be a result or a table with __arrow_c_stream__, not "
+                f"{type(labels).__name__}"
+            )
+        policies = {"duplicates": "sum", "self_loops": self_loops}
+        return self._derived(chosen, policies, contract=labels)
+
+
+def _array(vertices: Any) -> Any:
+    """Return ids as an Arrow array.
+
+    Raises:
+        UsageError: They are no ids.
+    """
+    import pyarrow as pa
+
+    try:
+        if hasattr(vertices, "__arrow_c_stream__"):
+            return pa.chunked_array(vertices).combine_chunks()
+        return pa.array(vertices)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        reason = " ".join(str(error).split())
+        raise UsageError(f"vertices must be all 64-bit integers or all strings: {reason}") from None

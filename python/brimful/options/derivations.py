@@ -1,0 +1,96 @@
+"""The table of options of graphs that are made from graphs."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, TypedDict
+
+from brimful.errors import UsageError
+from brimful.options.imports import IndexOptions, NewPlaceOptions, PolicyOptions
+from brimful.options.table import Option, checked, texts
+
+
+def _condition(condition: Any, name: str) -> Any:
+    """Return a condition; an expression of pyarrow is looked at when there are columns."""
+    if condition is None or isinstance(condition, str) or hasattr(condition, "is_valid"):
+        return condition
+    raise UsageError(
+        f'{name} must be a condition such as "year >= 2020" or an expression of pyarrow.compute, '
+        f"not {type(condition).__name__}"
+    )
+
+
+class ConditionOptions(TypedDict, total=False):
+    """Conditions on vertices and edges."""
+
+    vertices: Annotated[
+        object | None,
+        Option(
+            'Keep the vertices that meet a condition on `vertex` and their columns, such as "year '
+            ">= 2020 and kind in ('a', 'b')\", or an expression of `pyarrow.compute`; edges of "
+            "others go with them. None: keep all.",
+            help='keep the vertices that meet a condition on their columns, such as "year >= 2020 '
+            "and kind == 'a'\"; edges of others go with them; needs DuckDB (pip install "
+            "'brimful[duckdb]')",
+            metavar="CONDITION",
+            check=_condition,
+        ),
+    ]
+    edges: Annotated[
+        object | None,
+        Option(
+            "Keep the edges that meet a condition on `source`, `target` and `weight`; all vertices "
+            "stay. None: keep all.",
+            help="keep the edges that meet a condition on source, target and weight, such as "
+            '"weight > 2"; all vertices stay',
+            metavar="CONDITION",
+            check=_condition,
+        ),
+    ]
+
+
+class DerivedOptions(IndexOptions, NewPlaceOptions, total=False):
+    """Where a graph that is made from a graph lies, and what making it may use."""
+
+
+class MergedOptions(PolicyOptions, DerivedOptions, total=False):
+    """What making a graph whose edges may become parallel takes."""
+
+
+class DeriveVerbOptions(ConditionOptions, total=False):
+    """How a graph is made from a graph, on the command line."""
+
+    around: Annotated[
+        Sequence[str] | None,
+        Option(
+            "Keep the vertices that some edges lead to from this one; may be given several times.",
+            metavar="ID",
+            repeated=True,
+            check=lambda ids, name: ids,
+        ),
+    ]
+    hops: Annotated[
+        int | None,
+        Option("The most edges from the vertices of `around`; None: 1.", metavar="N"),
+    ]
+    reverse: Annotated[bool, Option("Turn edges round.", default=False)]
+    undirected: Annotated[bool, Option("Forget the directions of edges.", default=False)]
+    contract: Annotated[
+        str | None,
+        Option(
+            "Make the vertices with one value in a result, or in a table of the column `vertex` "
+            "and another, one vertex; weights of parallel edges are added up, or edges counted.",
+            metavar="RESULT",
+        ),
+    ]
+
+
+def conditions(**given: object) -> dict[str, Any]:
+    """Return conditions that were checked.
+
+    Raises:
+        UsageError: One is neither a text nor an expression of pyarrow.
+    """
+    return dict(checked(ConditionOptions, given, "conditions"))
+
+
+#: Sentences for docstrings.
+DERIVED = texts(ConditionOptions) | texts(MergedOptions)

@@ -1,0 +1,416 @@
+"""Graphs made of the edges of another graph: filtered, turned round, contracted.
+
+Edges stream from one graph into the import of the other; vertices follow them as rows without a
+target, so that those without edges stay. Invariant: what is kept of vertices and edges is never in
+memory as a whole, but for ids that the caller had in memory.
+"""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from brimful.building import whole_graph
+from brimful.errors import BrimfulError, BudgetError, InputError, UsageError
+from brimful.io.ingest import Resources, import_table
+from brimful.io.output import native_batches
+from brimful.options.imports import ImportOptions, PolicyOptions, import_options
+from brimful.options.table import picked
+from brimful.tables.columns import (
+    VERTICES,
+    footer_bytes,
+    schema_of,
+    vertex_rows,
+    write_columns,
+)
+from brimful.tables.edge_table import (
+    ARROW_RESERVE_BYTES,
+    EdgeTable,
+    column_ids,
+    guarded,
+    shrink_arrow_pools,
+)
+from brimful.tables.expressions import Condition
+from brimful.tables.joining import (
+    JOIN_RESERVE_BYTES,
+    LEAST_JOIN_BYTES,
+    connected,
+    join_errors,
+    plain_type,
+    sql_name,
+)
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from brimful import _native
+    from brimful.graph import Graph
+
+#: Rows of a batch of joined edges.
+_BATCH_ROWS = 65_536
+#: The share of a budget that joins may take.
+_JOINED_SHARE = 4
+
+#: Vertices with columns of some names, each time from the first.
+Vertices = Callable[[Sequence[str]], Iterator[Any]]
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """What a graph is made of, and in which order: each field applies to what the one before left.
+
+    Attributes:
+        ids: Vertices to keep, an Arrow array; None: all.
+        vertices: Condition on the vertices to keep; edges of others go with them.
+        edges: Condition on the edges to keep; vertices stay.
+        reverse: Turn edges round.
+        undirected: Forget directions.
+        contract: A table with the column `vertex` and one of labels, which become the vertices.
+    """
+
+    ids: Any = None
+    vertices: str | Any = None
+    edges: str | Any = None
+    reverse: bool = False
+    undirected: bool = False
+    contract: Any = None
+
+
+def derive(
+    graph: _native.Graph,
+    out: str,
+    wanted: Derivation,
+    options: ImportOptions,
+    resources: Resources,
+) -> dict[str, Any]:
+    """Make the graph `out` of another one; return the figures of its import.
+
+    Columns of the vertices stay, but for `contract`. `options` has policies and indexes.
+
+    Raises:
+        UsageError: A condition is none, or names what is not there; `out` exists.
+        InputError: No vertex is left, or `contract` has no labels.
+        MissingPackageError: Vertices are left out or contracted, and DuckDB is not installed.
+        BudgetError, CorruptError, StoreIoError: As an import.
+    """
+    import pyarrow as pa
+
+    from brimful import _native
+
+    vertices = _kept_vertices(graph, wanted)
+    edges = _edges(graph, wanted.edges)
+    if next(vertices([]), None) is None:
+        raise InputError(f"no vertex is left of {graph.path}; check ids and conditions")
+    joins = wanted.contract is not None or wanted.ids is not None or wanted.vertices is not None
+    given, memory, reserve = _shares(resources, joins=joins)
+    if resources.process_budget:
+        shrink_arrow_pools()
+    with contextlib.ExitStack() as stack:
+        if wanted.contract is not None:
+            opened = _contracted(edges, vertices, wanted.contract, memory, resources)
+            edges, labels = stack.enter_context(opened)
+        elif joins:
+            edges = stack.enter_context(_between(edges, vertices, graph, memory, resources))
+        else:
+            labels = None
+        if wanted.contract is None:
+            labels = _id_batches(vertices, edges.schema.field(0).type)
+        table = _edge_table(graph.path, edges, labels, wanted.reverse, reserve)
+        place = stack.enter_context(whole_graph(out))
+        undirected = wanted.undirected or not graph.directed
+        chosen: Any = {**options, "undirected": undirected}
+        with table:
+            figures = import_table(table, place, chosen, given)
+        names = schema_of(graph).names
+        if names and wanted.contract is None:
+            made = _native.Graph.open(place)
+            with _native.NewTable(made, VERTICES) as new:
+                schema = pa.schema(list(schema_of(graph)))
+                rows = (batch.select(names) for batch in vertices(names))
+                write_columns(new, schema, rows, made.vertices)
+                new.publish(footer_bytes(new.path))
+            figures["bytes_on_disk"] = _native.Graph.open(place).bytes_on_disk
+    figures["peak_rss_bytes"] = _native.peak_rss_bytes()
+    figures["vertex_columns"] = None
+    return figures
+
+
+def within(graph: Graph, vertices: Sequence[int | str], hops: int) -> pyarrow.Array:
+    """Return the vertices to which at most some edges lead from others, and these, in memory.
+
+    Raises:
+        NotFoundError: The graph has no such vertex.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for vertex in vertices:
+        graph.degree(vertex)
+    kind = vertex_rows(graph.native).schema.field(0).type
+    found = latest = pc.unique(pa.array(vertices, kind))
+    for _ in range(hops):
+        reached = pc.unique(graph.neighbors_many(latest)["target"].combine_chunks().cast(kind))
+        latest = reached.filter(pc.invert(pc.is_in(reached, value_set=found)))
+        if len(latest) == 0:
+            break
+        found = pa.concat_arrays([found, latest])
+    return found
+
+
+def derive_options(**given: Any) -> ImportOptions:
+    """Return the options of the import of a derived graph."""
+    return import_options(**picked(PolicyOptions, given), index=given["index"])
+
+
+def _shares(resources: Resources, *, joins: bool) -> tuple[Resources, int, int]:
+    """Return what the import may use, the memory of joins beside it, and the reserve of both."""
+    from brimful import _native
+
+    if not joins:
+        return resources, 0, ARROW_RESERVE_BYTES
+    limit = resources.budget
+    if limit is None:
+        limit = _native.auto_budget_bytes()
+    memory = max(LEAST_JOIN_BYTES, limit // _JOINED_SHARE)
+    if not resources.process_budget:
+        if limit <= memory:
+            least = 2 * LEAST_JOIN_BYTES
+            raise BudgetError(
+                f"the memory budget is too small for joins beside an import; give {least >> 20}M",
+                least,
+            )
+        return dataclasses.replace(resources, budget=limit - memory), memory, 0
+    return resources, memory, JOIN_RESERVE_BYTES + memory - LEAST_JOIN_BYTES
+
+
+def _kept_vertices(graph: _native.Graph, wanted: Derivation) -> Vertices:
+    """Return what yields the vertices that stay, ascending, with columns of some names."""
+    import pyarrow as pa
+
+    schema = vertex_rows(graph).schema
+    condition = None if wanted.vertices is None else Condition(wanted.vertices, schema)
+    ids = None if wanted.ids is None else _sorted_ids(wanted.ids, schema.field(0).type)
+
+    def batches(names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        needed = set(names) | (set() if condition is None else condition.columns)
+        read = [name for name in schema.names[1:] if name in needed]
+        for batch in native_batches(vertex_rows(graph, read)):
+            rows = batch if ids is None else _those_in(batch, ids)
+            if condition is not None:
+                rows = condition.rows(rows)
+            if rows.num_rows:
+                yield rows.select(["vertex", *names])
+
+    return batches
+
+
+def _sorted_ids(ids: pyarrow.Array, kind: pyarrow.DataType) -> pyarrow.Array:
+    """Return ids ascending, as the type of the vertices.
+
+    Raises:
+        UsageError: They are of another type.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(ids, pa.ChunkedArray):
+        ids = ids.combine_chunks()
+    try:
+        if pa.types.is_string(kind) == pa.types.is_integer(ids.type) and len(ids):
+            raise pa.ArrowInvalid(f"they are {ids.type}")
+        found = pc.unique(ids.cast(kind).drop_null())
+    except pa.ArrowException as error:
+        raise UsageError(f"the ids are no vertices of type {kind}: {error}") from None
+    return found.take(pc.sort_indices(found))
+
+
+def _those_in(batch: pyarrow.RecordBatch, ids: pyarrow.Array) -> pyarrow.RecordBatch:
+    """Return the rows whose vertices are in sorted `ids`: a look at the part that may be."""
+    import pyarrow.compute as pc
+
+    vertices = batch.column(0)
+    ends = vertices[0].as_py(), vertices[len(vertices) - 1].as_py()
+    first = bisect.bisect_left(ids, ends[0], key=lambda id_: id_.as_py())
+    last = bisect.bisect_right(ids, ends[1], key=lambda id_: id_.as_py())
+    return batch.filter(pc.is_in(vertices, value_set=ids.slice(first, last - first)))
+
+
+def _edges(graph: _native.Graph, condition: Any) -> pyarrow.RecordBatchReader:
+    """Return a reader of the edges that meet a condition; None: all."""
+    import pyarrow as pa
+
+    stream = graph.edge_stream(declared=False, budget=None, process_budget=False, reserve_bytes=0)
+    reader = pa.RecordBatchReader.from_stream(stream)
+    batches = native_batches(reader)
+    if condition is not None:
+        test = Condition(condition, reader.schema)
+        batches = (rows for batch in batches if (rows := test.rows(batch)).num_rows)
+    return pa.RecordBatchReader.from_batches(reader.schema, batches)
+
+
+def _id_batches(vertices: Vertices, kind: pyarrow.DataType) -> pyarrow.RecordBatchReader:
+    """Return a reader of the vertices that stay."""
+    import pyarrow as pa
+
+    schema = pa.schema([pa.field("vertex", kind, nullable=False)])
+    return pa.RecordBatchReader.from_batches(schema, vertices([]))
+
+
+@contextlib.contextmanager
+def _between(
+    edges: pyarrow.RecordBatchReader,
+    vertices: Vertices,
+    graph: _native.Graph,
+    memory: int,
+    resources: Resources,
+) -> Iterator[pyarrow.RecordBatchReader]:
+    """Give the edges both ends of which stay."""
+    kind, failures = edges.schema.field(0).type, list[BrimfulError]()
+    with connected(memory, resources.threads) as connection:
+        connection.register("edges", _noted(edges, failures))
+        connection.register("vertices", _noted(_id_batches(vertices, kind), failures))
+        with _source_errors(graph.path, failures):
+            connection.execute("CREATE TEMP TABLE kept AS FROM vertices")
+        relation = connection.sql(
+            "SELECT edges.* FROM edges SEMI JOIN kept AS a ON source = a.vertex "
+            "SEMI JOIN kept AS b ON target = b.vertex"
+        )
+        yield _joined(relation, graph.path, failures)
+        # A relation that outlives the connection would be reported as leaked.
+        del relation
+
+
+@contextlib.contextmanager
+def _contracted(
+    edges: pyarrow.RecordBatchReader,
+    vertices: Vertices,
+    contract: Any,
+    memory: int,
+    resources: Resources,
+) -> Iterator[tuple[pyarrow.RecordBatchReader, pyarrow.RecordBatchReader]]:
+    """Give the edges between the labels of their ends, and the labels of the vertices that stay."""
+    import pyarrow as pa
+
+    labelled = pa.RecordBatchReader.from_stream(contract)
+    names = labelled.schema.names
+    if len(names) < 2 or names[0] != "vertex":
+        raise UsageError(
+            "labels are a result, or a table of the column vertex and one of labels; found the "
+            f"columns {', '.join(names) or 'none'}"
+        )
+    label = labelled.schema.field(1)
+    if not (pa.types.is_integer(label.type) or pa.types.is_string(plain_type(label.type))):
+        raise UsageError(
+            f"the labels {label.name} have the type {label.type}, and vertices are integers or "
+            "strings; convert the column"
+        )
+    failures, name = list[BrimfulError](), "the labels"
+    kind = edges.schema.field(0).type
+    with connected(memory, resources.threads) as connection, connection.cursor() as listed:
+        connection.register("edges", _noted(edges, failures))
+        connection.register("vertices", _noted(_id_batches(vertices, kind), failures))
+        connection.register("labelled", labelled)
+        with _source_errors(name, failures):
+            connection.execute(
+                f"CREATE TABLE labels AS SELECT vertex, {sql_name(label.name)} AS label FROM "
+                "labelled SEMI JOIN vertices USING (vertex) "
+                f"WHERE {sql_name(label.name)} IS NOT NULL"
+            )
+            twice = connection.execute(
+                "SELECT vertex FROM labels GROUP BY vertex HAVING count(*) > 1 LIMIT 1"
+            ).fetchall()
+            some = connection.execute("SELECT 1 FROM labels LIMIT 1").fetchall()
+        if twice:
+            raise InputError(f"the labels have vertex {twice[0][0]} more than once")
+        if not some:
+            raise InputError("no vertex has a label; check the ids of the labels")
+        weight = ", weight" if "weight" in edges.schema.names else ""
+        joined = connection.sql(
+            f"SELECT a.label AS source, b.label AS target{weight} FROM edges "
+            "JOIN labels AS a ON source = a.vertex JOIN labels AS b ON target = b.vertex"
+        )
+        names_left = listed.sql("SELECT DISTINCT label FROM labels")
+        yield _joined(joined, name, failures), _joined(names_left, name, failures)
+        # A relation that outlives the connection would be reported as leaked.
+        del joined, names_left
+
+
+def _joined(relation: Any, name: str, failures: list[BrimfulError]) -> pyarrow.RecordBatchReader:
+    """Return a reader of a relation; DuckDB hands on only the text of an error of its sources."""
+    import pyarrow as pa
+
+    with join_errors(name):
+        reader = relation.to_arrow_reader(_BATCH_ROWS)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        with _source_errors(name, failures):
+            yield from reader
+
+    return pa.RecordBatchReader.from_batches(reader.schema, batches())
+
+
+@contextlib.contextmanager
+def _source_errors(name: str, failures: list[BrimfulError]) -> Iterator[None]:
+    """Raise the error of a source that was noted in place of what DuckDB made of it."""
+    try:
+        with join_errors(name):
+            yield
+    except BrimfulError:
+        if failures:
+            raise failures[0] from None
+        raise
+
+
+def _noted(
+    reader: pyarrow.RecordBatchReader, failures: list[BrimfulError]
+) -> pyarrow.RecordBatchReader:
+    """Return a source of DuckDB whose own errors are noted."""
+    import pyarrow as pa
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        try:
+            yield from reader
+        except BrimfulError as error:
+            failures.append(error)
+            raise
+
+    return pa.RecordBatchReader.from_batches(reader.schema, batches())
+
+
+def _edge_table(
+    name: str,
+    edges: pyarrow.RecordBatchReader,
+    vertices: pyarrow.RecordBatchReader,
+    reverse: bool,
+    reserve: int,
+) -> EdgeTable:
+    """Return edges, and then vertices as rows without a target, as an edge table."""
+    import pyarrow as pa
+
+    kind = edges.schema.field(0).type
+    fields = [pa.field("source", kind), pa.field("target", kind)]
+    weighted = "weight" in edges.schema.names
+    if weighted:
+        fields.append(pa.field("weight", pa.float64()))
+    schema = pa.schema(fields)
+    ends = ["target", "source"] if reverse else ["source", "target"]
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in native_batches(edges):
+            arrays = [batch.column(end) for end in ends]
+            if weighted:
+                arrays.append(batch.column("weight"))
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+        for batch in native_batches(vertices):
+            nulls = [pa.nulls(batch.num_rows, field.type) for field in fields[1:]]
+            yield pa.RecordBatch.from_arrays([batch.column(0), *nulls], schema=schema)
+
+    table = EdgeTable(name, "source", "target", "weight" if weighted else None, None, reserve)
+    table.ids = column_ids(name, schema, "auto")
+    table.vertex_rows = True
+    table.reader = guarded(table, schema, batches())
+    return table

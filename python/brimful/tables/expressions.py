@@ -1,0 +1,224 @@
+"""Conditions on columns, such as "year >= 2020 and kind in ('a', 'b')", as expressions of Arrow.
+
+The words are those of Python, whose parser reads them; nothing is run. Invariant: only the nodes
+below become expressions, and a condition is tried on no rows before it meets any.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from brimful.errors import InputError, UsageError
+from brimful.wording import did_you_mean, shortened
+
+if TYPE_CHECKING:
+    import pyarrow
+
+#: Longer conditions are no conditions that a person wrote.
+_MOST_CHARACTERS = 10_000
+_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+_OPERATIONS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+_GRAMMAR = (
+    "a condition compares columns (== != < <= > >=), tests them (in (1, 2), is None, is not None), "
+    "computes (+ - * /) and joins tests (and, or, not)"
+)
+
+
+class Condition:
+    """A condition on rows with some columns."""
+
+    def __init__(self, text: str | Any, schema: pyarrow.Schema) -> None:
+        """Take a text, or an expression of `pyarrow.compute`, about columns of `schema`.
+
+        Raises:
+            UsageError: It is no condition, names a column that is not there, or compares what
+                cannot be compared.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        self.text = str(text)
+        #: The columns that it needs.
+        self.columns = set(schema.names)
+        if isinstance(text, str):
+            reader = _Reader(text, schema)
+            self.expression, self.columns = _parsed(text, reader), reader.columns
+        elif isinstance(text, pc.Expression):
+            self.expression = text
+        else:
+            raise UsageError(
+                "a condition is a text or an expression of pyarrow.compute, not "
+                f"{type(text).__name__}"
+            )
+        try:
+            schema.empty_table().filter(self.expression)
+        except (pa.ArrowException, TypeError) as error:
+            reason = " ".join(str(error).split())
+            raise UsageError(
+                f"the condition {shortened(self.text)} does not fit the columns "
+                f"{', '.join(f'{field.name} ({field.type})' for field in schema)}: {reason}"
+            ) from None
+
+    def rows(self, batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+        """Return the rows of a batch that meet the condition; a null meets none.
+
+        Raises:
+            InputError: A value cannot be computed, such as a sum that is too large.
+        """
+        import pyarrow as pa
+
+        try:
+            found = pa.Table.from_batches([batch]).filter(self.expression).combine_chunks()
+        except pa.ArrowException as error:
+            reason = " ".join(str(error).split())
+            raise InputError(f"the condition {shortened(self.text)} fails: {reason}") from None
+        batches = found.to_batches()
+        return batches[0] if batches else batch.slice(0, 0)
+
+
+def _parsed(text: str, reader: _Reader) -> Any:
+    try:
+        if len(text) > _MOST_CHARACTERS:
+            raise UsageError(f"the condition is longer than {_MOST_CHARACTERS:,} characters")
+        tree = ast.parse(text.strip(), mode="eval")
+        return reader.read(tree.body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(
+            f"{shortened(text)!r} is no condition such as \"year >= 2020 and kind == 'a'\": "
+            f"{_GRAMMAR}"
+        ) from None
+
+
+class _Reader:
+    """Turns the nodes of a syntax tree into expressions."""
+
+    def __init__(self, text: str, schema: pyarrow.Schema) -> None:
+        self._text, self._schema = text, schema
+        #: The columns that were named so far.
+        self.columns: set[str] = set()
+
+    def read(self, node: ast.expr, kind: Any = None) -> Any:
+        """Return the expression of a node; a text that is compared with `kind` becomes one."""
+        import pyarrow.compute as pc
+
+        match node:
+            case ast.BoolOp(op, values):
+                join = operator.and_ if isinstance(op, ast.And) else operator.or_
+                return reduce(join, (self.read(value) for value in values))
+            case ast.UnaryOp(ast.Not(), operand):
+                return ~self.read(operand)
+            case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as number)):
+                return pc.scalar(-number)
+            case ast.BinOp(left, op, right) if type(op) in _OPERATIONS:
+                ends = self.read(left), self.read(right)
+                if isinstance(op, ast.Div):
+                    # Arrow would divide integers without a remainder.
+                    ends = ends[0].cast("float64"), ends[1].cast("float64")
+                return _OPERATIONS[type(op)](*ends)
+            case ast.Compare(left, ops, comparators):
+                pairs = zip([left, *comparators], ops, comparators, strict=False)
+                return reduce(operator.and_, (self._compare(*pair) for pair in pairs))
+            case ast.Constant(bool() | int() | float() | str() as value):
+                return pc.scalar(self._literal(value, kind))
+            case ast.Name() | ast.Call():
+                return pc.field(self._column(node))
+        raise self._unknown(node)
+
+    def _compare(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> Any:
+        import pyarrow as pa
+
+        if isinstance(op, (ast.Is, ast.IsNot)):
+            if not (isinstance(right, ast.Constant) and right.value is None):
+                raise self._unknown(right)
+            value = self.read(left)
+            return value.is_null() if isinstance(op, ast.Is) else value.is_valid()
+        if isinstance(op, (ast.In, ast.NotIn)):
+            if not isinstance(right, (ast.Tuple, ast.List, ast.Set)):
+                raise self._unknown(right)
+            kind = self._type(left)
+            listed = [self._listed(one, kind) for one in right.elts]
+            try:
+                values = pa.array(listed, kind)
+            except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+                raise UsageError(
+                    f"the list in the condition {shortened(self._text)} does not fit the type "
+                    f"{kind} of the column: {error}"
+                ) from None
+            found = self.read(left).isin(values)
+            # A null is in no list, and not outside of one either.
+            valid = self.read(left).is_valid()
+            return (found if isinstance(op, ast.In) else ~found) & valid
+        if type(op) not in _COMPARISONS:
+            raise self._unknown(left)
+        kinds = self._type(right), self._type(left)
+        return _COMPARISONS[type(op)](self.read(left, kinds[0]), self.read(right, kinds[1]))
+
+    def _listed(self, node: ast.expr, kind: Any) -> Any:
+        match node:
+            case ast.Constant(bool() | int() | float() | str() as value):
+                literal = self._literal(value, kind)
+                return literal.as_py() if hasattr(literal, "as_py") else literal
+            case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as number)):
+                return -number
+        raise self._unknown(node)
+
+    def _literal(self, value: Any, kind: Any) -> Any:
+        """Return a literal; a text that is compared with a time or a decimal number is one."""
+        import pyarrow as pa
+
+        if not isinstance(value, str) or kind is None:
+            return value
+        if not (pa.types.is_temporal(kind) or pa.types.is_decimal(kind)):
+            return value
+        try:
+            return pa.scalar(value).cast(kind)
+        except pa.ArrowException:
+            raise UsageError(
+                f"{value!r} in the condition {shortened(self._text)} is no {kind}"
+            ) from None
+
+    def _type(self, node: ast.expr) -> Any:
+        """Return the type of a column; None for anything else."""
+        if isinstance(node, (ast.Name, ast.Call)):
+            return self._schema.field(self._column(node)).type
+        return None
+
+    def _column(self, node: ast.expr) -> str:
+        match node:
+            case ast.Name(name):
+                column = name
+            case ast.Call(ast.Name("column"), [ast.Constant(str() as name)], []):
+                column = name
+            case _:
+                raise self._unknown(node)
+        if column not in self._schema.names:
+            raise UsageError(
+                f"there is no column {column} (found: {', '.join(self._schema.names)})"
+                + did_you_mean(column, self._schema.names)
+            )
+        self.columns.add(column)
+        return column
+
+    def _unknown(self, node: ast.expr) -> UsageError:
+        part = ast.get_source_segment(self._text.strip(), node) or type(node).__name__
+        return UsageError(
+            f"{shortened(part)!r} cannot be in the condition {shortened(self._text)}: {_GRAMMAR}"
+        )

@@ -1,0 +1,311 @@
+"""Graphs made from graphs: filtered (beside pandas), turned round, contracted; `run --where`."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import brimful as bf
+from brimful.tables.expressions import Condition
+from command import INPUT, USAGE, refuse, succeed
+
+EDGES = pa.table(
+    {
+        "source": ["a", "b", "c", "a", "e"],
+        "target": ["b", "c", "a", "c", "e"],
+        "weight": [1.0, 2.0, 3.0, 4.0, 5.0],
+    }
+)
+PAGES = pa.table(
+    {
+        "vertex": ["a", "b", "c", "e"],
+        "year": [2019, 2020, None, 2021],
+        "kind": ["x", "y", "x", None],
+    }
+)
+
+
+def rows(graph: bf.Graph) -> list[tuple[Any, ...]]:
+    """Return the edges of a graph, sorted."""
+    return sorted(zip(*graph.to_arrow().to_pydict().values(), strict=True))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    place = tmp_path / "pages.brimful"
+    bf.Graph.from_arrow(EDGES, path=place, vertex_columns=PAGES).close()
+    return place
+
+
+@pytest.mark.parametrize(
+    ("condition", "vertices"),
+    [
+        ("year >= 2020", ["b", "e"]),
+        ("2019 < year < 2021", ["b"]),
+        ("year is None or kind == 'y'", ["b", "c"]),
+        ("kind in ('x', 'z') and not year == 2020", ["a"]),
+        ("kind not in ['x']", ["b"]),
+        ("kind is not None", ["a", "b", "c"]),
+        ("(year - 2000) * 2 / 4 == 9.5", ["a"]),
+        ("vertex != 'a' and -1 < year", ["b", "e"]),
+        ("column('year') == 2021", ["e"]),
+        (pc.field("year") >= 2020, ["b", "e"]),
+    ],
+)
+def test_vertices_that_meet_a_condition_stay(
+    path: Path, condition: Any, vertices: list[str]
+) -> None:
+    with bf.Graph.open(path) as graph, graph.filter(vertices=condition) as part:
+        assert list(part) == vertices
+        kept = [edge for edge in rows(graph) if edge[0] in vertices and edge[1] in vertices]
+        assert rows(part) == kept
+        wanted = [row for row in PAGES.to_pylist() if row["vertex"] in vertices]
+        assert part.vertex_rows().read_all().to_pylist() == wanted
+        assert part.directed and part.weighted
+        part.verify()
+
+
+@pytest.mark.parametrize(
+    ("condition", "says"),
+    [
+        ("yaer > 3", r"no column yaer \(found: vertex, year, kind\); did you mean 'year'"),
+        ("year = 3", "is no condition"),
+        ("year > 3 AND kind == 'x'", "is no condition"),
+        ("year", "does not fit the columns"),
+        ("kind > 3", "does not fit the columns"),
+        ("__import__('os').system('true')", "cannot be in the condition"),
+        ("[year for year in (1, 2)]", "cannot be in the condition"),
+        ("year == (lambda: 3)()", "cannot be in the condition"),
+        ("year in kind", "cannot be in the condition"),
+        ("year is 3", "cannot be in the condition"),
+        ("year in (1, 'x')", "does not fit the type"),
+        ("year.real == 1", "cannot be in the condition"),
+        ("(" * 300 + "year" + ")" * 300, "is no condition"),
+        ("not " * 3000 + "year", "longer than|is no condition"),
+        ("", "is no condition"),
+        ("year > \0", "is no condition"),
+        (3, "must be a condition"),
+        (["year > 3"], "must be a condition"),
+    ],
+)
+def test_what_is_no_condition_is_refused(path: Path, condition: Any, says: str) -> None:
+    with bf.Graph.open(path) as graph, pytest.raises(bf.UsageError, match=says):
+        graph.filter(vertices=condition)
+
+
+def test_texts_are_compared_with_times_and_decimal_numbers() -> None:
+    schema = pa.schema(
+        {"day": pa.date32(), "at": pa.timestamp("us"), "cost": pa.decimal128(9, 2), "a b": "bool"}
+    )
+    batch = pa.RecordBatch.from_pylist(
+        [{"day": pd.Timestamp("2026-01-02").date(), "at": pd.Timestamp("2026-01-02T03:04:05")}],
+        schema=schema,
+    )
+    assert Condition("day >= '2026-01-02' and at < '2026-01-03'", schema).rows(batch).num_rows == 1
+    assert Condition("day in ('2026-01-03',) or cost > '1.5'", schema).rows(batch).num_rows == 0
+    assert Condition("column('a b') or day == '2026-01-02'", schema).rows(batch).num_rows == 1
+    with pytest.raises(bf.UsageError, match=r"'soon' in the condition .* is no date32"):
+        Condition("day > 'soon'", schema)
+
+
+def test_edges_that_meet_a_condition_stay_with_all_vertices(path: Path) -> None:
+    with bf.Graph.open(path) as graph:
+        with graph.filter(edges="weight > 2 and source != target") as part:
+            assert list(part) == list(graph)
+            assert rows(part) == [("a", "c", 4.0), ("c", "a", 3.0)]
+            assert part.vertex_columns == graph.vertex_columns
+        with graph.filter(edges="weight > 9") as none:
+            assert (none.vertices, none.edges) == (4, 0)
+        with pytest.raises(bf.InputError, match="no vertex is left"):
+            graph.filter(vertices="year > 3000")
+
+
+@given(st.data())
+@settings(max_examples=25, deadline=None)
+def test_filters_are_those_of_pandas(data: st.DataObject) -> None:
+    count = data.draw(st.integers(1, 12))
+    ids = st.integers(-count, count)
+    edges = pd.DataFrame(
+        data.draw(st.lists(st.tuples(ids, ids, st.integers(-3, 3)), min_size=1, max_size=30)),
+        columns=["source", "target", "weight"],
+    )
+    years = data.draw(
+        st.dictionaries(ids, st.none() | st.integers(2018, 2022), min_size=1, max_size=12)
+    )
+    table = pa.table(
+        {
+            "vertex": pa.array(list(years), pa.int64()),
+            "year": pa.array(list(years.values()), pa.int64()),
+        }
+    )
+    undirected, least = data.draw(st.booleans()), data.draw(st.integers(2017, 2022))
+    lightest = data.draw(st.integers(-3, 3))
+    source = pa.Table.from_pandas(edges, preserve_index=False)
+    with bf.Graph.from_arrow(source, vertex_columns=table, undirected=undirected) as graph:
+        present = sorted(set(edges["source"]) | set(edges["target"]))
+        kept = [one for one in present if (years.get(one) or -math.inf) >= least]
+        condition = dict(vertices=f"year >= {least}", edges=f"weight >= {lightest}")
+        if not kept:
+            with pytest.raises(bf.InputError):
+                graph.filter(**condition)
+            return
+        left = edges[
+            edges["source"].isin(kept) & edges["target"].isin(kept) & (edges["weight"] >= lightest)
+        ]
+        with graph.filter(**condition) as part:
+            assert list(part) == kept
+            assert part.directed != undirected
+            assert part.edges == len(left)
+            ends = [tuple(sorted(edge[:2])) if undirected else edge[:2] for edge in rows(part)]
+            wanted = left[["source", "target"]].itertuples(index=False, name=None)
+            assert sorted(ends) == sorted(
+                tuple(sorted(edge)) if undirected else edge for edge in wanted
+            )
+            assert part.vertex_rows("year").read_all()["year"].to_pylist() == [
+                years[one] for one in kept
+            ]
+
+
+def test_subgraphs_are_those_of_networkx(path: Path) -> None:
+    with bf.Graph.open(path) as graph:
+        plain = graph.to_networkx()
+        for ids in (["a", "c", "nobody"], pa.array(["c", "a"]), pd.Series(["e"])):
+            with graph.subgraph(ids) as part:
+                wanted = plain.subgraph(pd.Series(ids))
+                assert list(part) == sorted(wanted)
+                assert rows(part) == sorted(wanted.edges(data="weight"))
+        for vertex, hops in (("a", 0), ("b", 1), ("b", 2), ("e", 5)):
+            with graph.ego(vertex, hops) as near:
+                assert list(near) == sorted(nx.ego_graph(plain, vertex, hops, distance=None))
+        with pytest.raises(bf.NotFoundError):
+            graph.ego("z")
+        with pytest.raises(bf.UsageError, match="hops must be"):
+            graph.ego("a", -1)
+        with pytest.raises(bf.UsageError, match="the ids are no vertices of type string"):
+            graph.subgraph([1, 2])
+        with pytest.raises(bf.InputError, match="no vertex is left"):
+            graph.subgraph([])
+
+
+def test_edges_are_turned_round_and_lose_their_direction(path: Path, tmp_path: Path) -> None:
+    with bf.Graph.open(path) as graph:
+        with graph.reverse(path=tmp_path / "turned.brimful") as turned:
+            assert rows(turned) == sorted((b, a, w) for a, b, w in rows(graph))
+            assert turned.vertex_rows().read_all() == graph.vertex_rows().read_all()
+        with graph.undirected() as plain:
+            assert (plain.directed, plain.edges) == (False, 5)
+            assert plain.neighbors("a") == ["b", "c", "c"]
+        with graph.undirected(duplicates="sum", self_loops="drop") as plain:
+            assert plain.neighbors("a", weights=True) == (["b", "c"], [1.0, 7.0])
+            assert plain.neighbors("e") == []
+        with pytest.raises(bf.UsageError, match="already exists"):
+            graph.reverse(path=tmp_path / "turned.brimful")
+
+
+def test_ids_keep_their_type() -> None:
+    for kind in (pa.int32(), pa.uint32(), pa.uint64(), pa.int64(), pa.string()):
+        ends = pa.array([1, 3]).cast(kind)
+        with bf.Graph.from_arrow(pa.table({"source": ends, "target": ends[::-1]})) as graph:
+            for part in (graph.reverse(), graph.filter(vertices="vertex == vertex")):
+                assert part.info()["id_type"] == graph.info()["id_type"], kind
+                assert rows(part) == rows(graph)
+                part.close()
+
+
+def test_groups_become_vertices(path: Path) -> None:
+    with bf.Graph.open(path) as graph:
+        with graph.contract(bf.connected_components(graph)) as small:
+            assert rows(small) == [("a", "a", 10.0), ("e", "e", 5.0)]
+        with graph.contract(bf.connected_components(graph), self_loops="drop") as small:
+            assert (list(small), small.edges) == (["a", "e"], 0)
+        groups = pa.table({"vertex": ["a", "b", "c"], "group": [1, 1, 2]})
+        with graph.contract(groups) as small:
+            assert rows(small) == [(1, 1, 1.0), (1, 2, 6.0), (2, 1, 3.0)]
+        twice = pa.table({"vertex": ["a", "a"], "group": [1, 2]})
+        with pytest.raises(bf.InputError, match="have vertex a more than once"):
+            graph.contract(twice)
+        with pytest.raises(bf.UsageError, match="vertices are integers or strings"):
+            graph.contract(bf.pagerank(graph))
+        with pytest.raises(bf.UsageError, match="found the columns x"):
+            graph.contract(pa.table({"x": [1]}))
+    with (
+        bf.Graph.from_arrow(pa.table({"source": [1, 2, 3], "target": [2, 3, 1]})) as plain,
+        plain.contract(pa.table({"vertex": [1, 2, 3], "group": ["x", "x", "y"]})) as small,
+    ):
+        assert rows(small) == [("x", "x", 1.0), ("x", "y", 1.0), ("y", "x", 1.0)]
+
+
+def test_the_command_line_derives(path: Path, tmp_path: Path) -> None:
+    out = tmp_path / "part.brimful"
+    words = ("derive", path, out, "--vertices", "year is not None", "--edges", "weight < 5")
+    figures = succeed(*words, "--reverse", "--json", "--budget", "400M").figures
+    assert (figures["vertices"], figures["edges"]) == (3, 1)
+    assert figures["peak_rss_bytes"] <= 400 << 20
+    with bf.Graph.open(out) as part:
+        assert rows(part) == [("b", "a", 1.0)]
+        assert part.vertex_columns.names == ["year", "kind"]
+    assert "already exists" in refuse(USAGE, *words)
+    near = tmp_path / "near.brimful"
+    shown = succeed("derive", path, near, "--around", "b", "--hops", 1).out
+    assert "near.brimful: 2 vertices, 1 edges, directed" in shown
+    groups = tmp_path / "groups.brimful"
+    pq.write_table(
+        pa.table({"vertex": ["a", "b", "c"], "group": [1, 1, 2]}), tmp_path / "groups.parquet"
+    )
+    succeed("derive", path, groups, "--contract", tmp_path / "groups.parquet", "--quiet")
+    with bf.Graph.open(groups) as small:
+        assert rows(small) == [(1, 1, 1.0), (1, 2, 6.0), (2, 1, 3.0)]
+    new = tmp_path / "new.brimful"
+    assert "nothing says what to make" in refuse(USAGE, "derive", path, new)
+    assert "name one" in refuse(USAGE, "derive", path, new, "--hops", 2)
+    assert "leave --duplicates out" in refuse(
+        *(USAGE, "derive", path, new, "--contract", "x.parquet", "--duplicates", "drop")
+    )
+    assert "no vertex is left" in refuse(INPUT, "derive", path, new, "--vertices", "year > 3000")
+    assert not new.exists()
+    assert not [one for one in tmp_path.iterdir() if one.name.startswith(".")]
+
+
+def test_a_run_is_on_the_part_that_meets_conditions(path: Path, tmp_path: Path) -> None:
+    out = tmp_path / "degrees.csv"
+    words = ("run", "degrees", path, "--where", "kind == 'x'", "--where-edges", "weight > 3")
+    shown = succeed(*words, "-o", out, "--with", "year").out
+    assert "where kind == 'x' and edges weight > 3: 2 of 4 vertices, 1 of 5 edges" in shown
+    assert out.read_text().split() == ["vertex,degree,year", '"a",1,2019', '"c",0,']
+    figures = json.loads(succeed(*words, "--json").out.splitlines()[-1])
+    assert figures["where"] == {
+        "where": "kind == 'x'",
+        "where_edges": "weight > 3",
+        "vertices": 2,
+        "edges": 1,
+    }
+    assert "has no checkpoints" in refuse(USAGE, *words, "--checkpoint-every", 1)
+    assert "no column knd" in refuse(USAGE, "run", "degrees", path, "--where", "knd == 1")
+
+
+def test_the_smallest_budget_of_a_filter_works(tmp_path: Path) -> None:
+    count = 300_000
+    ids = pa.array(range(count))
+    far = pa.array([(7919 * n) % count for n in range(count)])
+    columns = pa.table({"vertex": ids, "half": pa.array([n % 2 for n in range(count)])})
+    place = tmp_path / "big.brimful"
+    table = pa.table({"source": ids, "target": far})
+    bf.Graph.from_arrow(table, path=place, vertex_columns=columns).close()
+    words = ("derive", place, tmp_path / "half.brimful", "--vertices", "half == 0")
+    refused = refuse(4, *words, "--budget", "100M")
+    least = refused.split("smallest that works is ")[1].split(";")[0]
+    figures = succeed(*words, "--budget", least, "--json").figures
+    assert figures["vertices"] == count // 2
+    assert figures["edges"] == sum(n % 2 == 0 and end.as_py() % 2 == 0 for n, end in enumerate(far))
+    assert figures["peak_rss_bytes"] <= int(least[:-1]) << 20
