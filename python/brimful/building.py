@@ -27,38 +27,46 @@ def build(
     work: Callable[[str], dict[str, Any]],
     chosen: Mapping[str, Any],
     resources: Resources,
+    inputs: object = None,
 ) -> dict[str, Any]:
-    """Make a graph by `work`, which takes its path, and give its vertices columns.
+    """Make a graph by `work`, which takes its path, and give its vertices and edges columns.
 
-    `chosen` has checked `VertexColumnOptions`. Returns the figures of the import, in which
-    `vertex_columns` are those of the join: None without columns.
+    `chosen` has checked `VertexColumnOptions`, and `EdgeColumnOptions` where there may be some:
+    of `inputs`, the paths or the table that `work` reads. Returns the figures of the import, in
+    which `vertex_columns` are those of the join: None without columns.
 
     Raises:
-        UsageError, InputError, BudgetError, StoreIoError: As the import and `add_vertex_columns`;
-            then nothing is left at `out`.
+        UsageError, InputError, BudgetError, StoreIoError: As the import, `add_vertex_columns` and
+            `add_edge_columns`; then nothing is left at `out`.
     """
     wanted = picked(VertexColumnOptions, chosen)
-    table = wanted["vertex_columns"]
-    if table is None:
+    table, names = wanted["vertex_columns"], chosen.get("edge_columns")
+    if table is None and names is None:
         return {**work(out), "vertex_columns": None}
     from brimful import _native
     from brimful.tables.columns import add_vertex_columns
-    from brimful.tables.joining import Join
+    from brimful.tables.edge_columns import add_edge_columns, check_edge_columns
+    from brimful.tables.joining import Join, table_name
 
-    # A table that cannot be joined is refused before the edges are read.
-    name = Join(table, wanted["on"]).name
+    # What cannot be joined or kept is refused before the edges are read.
+    if table is not None:
+        Join(table, wanted["on"])
+    if names is not None:
+        check_edge_columns(inputs, names, chosen)
     begin = time.monotonic()
     with whole_graph(out) as place:
-        figures = work(place)
-        tally = add_vertex_columns(
-            _native.Graph.open(place),
-            table,
-            wanted["on"],
-            resources,
-            unmatched=wanted["unmatched"],
-        )
+        figures = work(place) | {"vertex_columns": None}
+        graph = _native.Graph.open(place)
+        if names is not None:
+            add_edge_columns(graph, inputs, names, figures["columns"], chosen, resources)
+            ignored = figures["columns"]["ignored"]
+            figures["columns"]["ignored"] = [name for name in ignored if name not in names]
+            figures["columns"]["edge_columns"] = names
+        if table is not None:
+            given = {"unmatched": wanted["unmatched"]}
+            tally = add_vertex_columns(graph, table, wanted["on"], resources, **given)
+            figures["vertex_columns"] = asdict(tally) | {"table": table_name(table)}
         figures["bytes_on_disk"] = _native.Graph.open(place).bytes_on_disk
-    figures["vertex_columns"] = asdict(tally) | {"table": name}
     figures["seconds"] = time.monotonic() - begin
     figures["peak_rss_bytes"] = _native.peak_rss_bytes()
     return figures

@@ -29,6 +29,7 @@ from brimful.io.ingest import (
 from brimful.io.output import native_batches, write_graph
 from brimful.io.remote import is_remote
 from brimful.io.source import open_graph
+from brimful.kept_columns import KeptColumns
 from brimful.looks import Looks, small_figure
 from brimful.options.described import EXPORT, LOOK_UP, described
 from brimful.options.exports import ExportOptions
@@ -46,7 +47,6 @@ from brimful.reporting import shows_progress
 from brimful.sizes import Budget, format_bytes, parse_budget
 from brimful.tables import convert_in
 from brimful.tables.convert_out import Conversions
-from brimful.vertex_columns import VertexColumns
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 Direction = Literal["out", "in"]
 
 
-class Graph(VertexColumns, Derivations, Conversions, Looks):
+class Graph(KeptColumns, Derivations, Conversions, Looks):
     """A graph in a `.brimful` directory; its edges stay on disk.
 
     Made by `brimful.read`, `Graph.open` or one of `Graph.from_*`; `to_*` copy it into memory.
@@ -169,7 +169,7 @@ class Graph(VertexColumns, Derivations, Conversions, Looks):
         (([3], [2.5]), 'from')
         """
         chosen = checked(TableOptions, options, "from_arrow")
-        return _make(lambda *given: import_arrow(table, *given), chosen)
+        return _make(lambda *given: import_arrow(table, *given), chosen, table)
 
     #: A `pandas.DataFrame` (2.2 or newer) and a `polars.DataFrame` are tables like others.
     from_pandas = from_arrow
@@ -764,7 +764,7 @@ def read(
             of documents, such as `mongodb://host/database/collection`, whose fields `source` and
             `target` name; an object with `__arrow_c_stream__`; or a graph of NetworkX, igraph or
             SciPy, with the defaults of `from_networkx` and its like. All but the first two, and
-            files with `vertex_columns`, go to a temporary directory unless `path` is given.
+            files with columns to keep, go to a temporary directory unless `path` is given.
 
     Returns:
         The graph. `Graph.info()` has the columns taken and counts the edges left out.
@@ -788,6 +788,7 @@ def read(
         isinstance(source_data, (str, os.PathLike))
         and chosen["path"] is None
         and chosen["vertex_columns"] is None
+        and chosen["edge_columns"] is None
         and not is_pattern(source_data)
         and not is_remote(source_data)
     ):
@@ -796,7 +797,7 @@ def read(
         native = open_graph(os.fspath(source_data), wanted, resources, _warn)
         return Graph(native, budget=resources.budget)
     if hasattr(source_data, "__arrow_c_stream__"):
-        return _make(lambda *given: import_arrow(source_data, *given), chosen)
+        return _make(lambda *given: import_arrow(source_data, *given), chosen, source_data)
     weight = chosen["weight"]
     edges = convert_in.of(
         source_data, None if weight is None else str(weight), chosen["undirected"]
@@ -817,7 +818,7 @@ def read(
     if not paths:
         raise UsageError("the list of files is empty; name at least one")
     paths = expand_globs(paths)
-    return _make(lambda *given: import_paths(paths, *given), chosen)
+    return _make(lambda *given: import_paths(paths, *given), chosen, paths)
 
 
 def _reopen(path: str, budget: int | None) -> Graph:
@@ -921,16 +922,18 @@ def _new_place(
 
 
 def _make(
-    work: Callable[[str, ImportOptions, Resources], dict[str, Any]], chosen: Mapping[str, Any]
+    work: Callable[[str, ImportOptions, Resources], dict[str, Any]],
+    chosen: Mapping[str, Any],
+    inputs: object = None,
 ) -> Graph:
-    """Run an import and open its graph."""
+    """Run an import of `inputs` and open its graph."""
     wanted = import_options(**picked(ImportOptions, chosen))
     resources = Resources(**picked(WorkOptions, chosen))
-    return _made(
-        lambda out: build(out, lambda place: work(place, wanted, resources), chosen, resources),
-        chosen["path"],
-        resources.budget,
-    )
+
+    def made(out: str) -> dict[str, Any]:
+        return build(out, lambda place: work(place, wanted, resources), chosen, resources, inputs)
+
+    return _made(made, chosen["path"], resources.budget)
 
 
 def _made(

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from brimful.errors import UsageError
 from brimful.io.ingest import Resources
+from brimful.kept_columns import KeptColumns
 from brimful.options.described import EXPORT, described
 from brimful.sizes import Budget, parse_budget
 from brimful.tables.convert_out import require
-from brimful.vertex_columns import VertexColumns
 
 if TYPE_CHECKING:
     import duckdb
@@ -219,7 +219,7 @@ def _columns(table: object, on: str, names: str | Sequence[str] | None) -> Colum
     from brimful.tables.joining import Join
 
     chosen = None if names is None else parse_names(names)
-    if isinstance(table, VertexColumns):
+    if isinstance(table, KeptColumns):
         return GraphColumns(table.native, chosen)
     return Join(table, on, chosen)
 

@@ -41,6 +41,7 @@ def act(options: argparse.Namespace) -> None:
     """Add the columns if there is a table, then print those of the graph."""
     from brimful import _native
     from brimful.tables.columns import add_vertex_columns, schema_of
+    from brimful.tables.edge_columns import edge_columns
     from brimful.tables.edge_table import shrink_arrow_pools
 
     chosen = shared.chosen(options, ColumnVerbOptions)
@@ -65,13 +66,17 @@ def act(options: argparse.Namespace) -> None:
             for sentence in tally.sentences(options.table, "the graph"):
                 progress.warn(sentence)
     columns = {field.name: str(field.type) for field in schema_of(graph)}
+    of_edges = {field.name: str(field.type) for field in edge_columns(graph)}
     peak = _native.peak_rss_bytes()
     if options.json:
         shared.print_json(
-            {"columns": columns} | figures | {"peak_rss_bytes": peak, "budget_bytes": given.budget}
+            {"columns": columns, "edge_columns": of_edges}
+            | figures
+            | {"peak_rss_bytes": peak, "budget_bytes": given.budget}
         )
     elif not options.quiet:
-        listed = ", ".join(f"{name} ({kind})" for name, kind in columns.items())
-        shared.show(f"{options.graph} has columns of vertices: {listed or 'none'}")
+        for about, found in (("vertices", columns), ("edges", of_edges)):
+            listed = ", ".join(f"{name} ({kind})" for name, kind in found.items())
+            shared.show(f"{options.graph} has columns of {about}: {listed or 'none'}")
         if options.table is not None:
             shared.show(f"  {shared.peak_memory(peak, given.budget)}")

@@ -25,7 +25,12 @@ from brimful.io.ingest import (
     shared_format,
 )
 from brimful.io.source import fingerprint
-from brimful.options.imports import ImportOptions, VertexColumnOptions, import_options
+from brimful.options.imports import (
+    EdgeColumnOptions,
+    ImportOptions,
+    VertexColumnOptions,
+    import_options,
+)
 from brimful.options.table import ResourceOptions
 from brimful.sizes import format_bytes
 
@@ -54,6 +59,7 @@ def add_to(verbs: shared.Verbs) -> None:
     parser.add_argument("out", metavar="OUT.brimful", help="the graph directory to make")
     shared.add_options(parser, ImportOptions)
     shared.add_options(parser, VertexColumnOptions)
+    shared.add_options(parser, EdgeColumnOptions)
     shared.add_options(parser, ResourceOptions)
     shared.add_reporting(parser)
 
@@ -89,8 +95,13 @@ def act(options: argparse.Namespace) -> None:
         figures = build(
             options.out,
             lambda place: import_paths(inputs, place, wanted, given, origin=origin),
-            shared.chosen(options, VertexColumnOptions),
+            {
+                **wanted,
+                **shared.chosen(options, VertexColumnOptions),
+                **shared.chosen(options, EdgeColumnOptions),
+            },
             given,
+            inputs,
         )
         figures["forecast"] = foreseen
         if foreseen and not small:

@@ -292,6 +292,8 @@ def columns_sentence(columns: dict[str, Any] | None) -> str | None:
     parts = [f"source {columns['source']}", f"target {columns['target']}"]
     if columns["weight"] is not None:
         parts.append(f"weight {columns['weight']}")
+    if "edge_columns" in columns:
+        parts.append("kept with edges " + ", ".join(columns["edge_columns"]))
     ignored = columns["ignored"]
     if ignored:
         more = (

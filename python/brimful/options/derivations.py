@@ -37,10 +37,10 @@ class ConditionOptions(TypedDict, total=False):
     edges: Annotated[
         object | None,
         Option(
-            "Keep the edges that meet a condition on `source`, `target` and `weight`; all vertices "
-            "stay. None: keep all.",
-            help="keep the edges that meet a condition on source, target and weight, such as "
-            '"weight > 2"; all vertices stay',
+            "Keep the edges that meet a condition on `source`, `target`, `weight` and their "
+            "columns; all vertices stay. None: keep all.",
+            help="keep the edges that meet a condition on source, target, weight and their "
+            'columns, such as "weight > 2"; all vertices stay',
             metavar="CONDITION",
             check=_condition,
         ),

@@ -282,6 +282,35 @@ class VertexColumnOptions(TableOfColumnsOptions, total=False):
     ]
 
 
+def _names(names: Any, name: str) -> Any:
+    if names is None:
+        return None
+    listed = names.split(",") if isinstance(names, str) else names
+    if not isinstance(listed, (list, tuple)) or not all(isinstance(one, str) for one in listed):
+        raise UsageError(f"{name} must be names of columns, not {shortened(names)}")
+    cleaned = [one.strip() for one in listed]
+    if not cleaned or not all(cleaned) or len(set(cleaned)) < len(cleaned):
+        raise UsageError(f"{name} must be names of columns, each once, not {shortened(names)}")
+    return cleaned
+
+
+class EdgeColumnOptions(TypedDict, total=False):
+    """The columns of the edges of a new graph."""
+
+    edge_columns: Annotated[
+        str | Sequence[str] | None,
+        Option(
+            'Names of further columns of the input that are kept with the edges, such as "year,'
+            'kind" or a sequence: of .parquet, .arrow, .csv or .tsv files with a header, or of a '
+            "table; None: none.",
+            help="keep these columns of a .parquet, .arrow, .csv or .tsv input with the edges, "
+            "such as amount,year; needs DuckDB (pip install 'brimful[duckdb]')",
+            metavar="NAMES",
+            check=_names,
+        ),
+    ]
+
+
 class NewPlaceOptions(WorkOptions, total=False):
     """Where a new graph lies, and what making it may use."""
 
@@ -299,11 +328,11 @@ class NewGraphOptions(NewPlaceOptions, VertexColumnOptions, total=False):
     """What every import takes."""
 
 
-class ReadOptions(ImportOptions, NewGraphOptions, total=False):
+class ReadOptions(ImportOptions, EdgeColumnOptions, NewGraphOptions, total=False):
     """What an import of anything takes."""
 
 
-class TableOptions(ColumnOptions, EdgeOptions, NewGraphOptions, total=False):
+class TableOptions(ColumnOptions, EdgeOptions, EdgeColumnOptions, NewGraphOptions, total=False):
     """What an import of a table in memory takes."""
 
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: The table of columns of vertices, as the native module names it.
 VERTICES = "vertices"
+#: How files of columns are written: their pages have checksums.
+WRITTEN: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
 _BATCH_ROWS = 65_536
 #: A Parquet file ends with the length of its footer and a magic word, of 4 bytes each.
 _END_BYTES = 8
@@ -307,9 +309,7 @@ def write_columns(
         StoreIoError: The file cannot be written.
     """
     with writing_to(new.path):
-        rows = write_parquet(
-            schema, batches, new.path, compression="zstd", write_page_checksum=True
-        )
+        rows = write_parquet(schema, batches, new.path, **WRITTEN)
     if rows != expected_rows:
         raise InputError(
             f"expected {expected_rows:,} rows of columns, found {rows:,}; check the table"

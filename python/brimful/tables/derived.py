@@ -10,6 +10,7 @@ from __future__ import annotations
 import bisect
 import contextlib
 import dataclasses
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,13 @@ from brimful.tables.columns import (
     schema_of,
     vertex_rows,
     write_columns,
+)
+from brimful.tables.edge_columns import (
+    EDGES,
+    edge_columns,
+    edge_rows,
+    staged_edges,
+    write_sorted,
 )
 from brimful.tables.edge_table import (
     ARROW_RESERVE_BYTES,
@@ -89,7 +97,8 @@ def derive(
 ) -> dict[str, Any]:
     """Make the graph `out` of another one; return the figures of its import.
 
-    Columns of the vertices stay, but for `contract`. `options` has policies and indexes.
+    Columns stay, but for `contract`, and those of edges where edges are merged. `options` has
+    policies and indexes.
 
     Raises:
         UsageError: A condition is none, or names what is not there; `out` exists.
@@ -97,43 +106,52 @@ def derive(
         MissingPackageError: Vertices are left out or contracted, and DuckDB is not installed.
         BudgetError, CorruptError, StoreIoError: As an import.
     """
-    import pyarrow as pa
-
     from brimful import _native
 
     vertices = _kept_vertices(graph, wanted)
-    edges = _edges(graph, wanted.edges)
+    # Edges that become one have no columns of their own.
+    merges = wanted.contract is not None or options["duplicates"] != "keep"
+    columns = [] if merges else edge_columns(graph).names
+    edges = _edges(graph, wanted.edges, columns)
     if next(vertices([]), None) is None:
         raise InputError(f"no vertex is left of {graph.path}; check ids and conditions")
-    joins = wanted.contract is not None or wanted.ids is not None or wanted.vertices is not None
+    parts = wanted.ids is not None or wanted.vertices is not None
+    joins = wanted.contract is not None or parts or bool(columns)
     given, memory, reserve = _shares(resources, joins=joins)
     if resources.process_budget:
         shrink_arrow_pools()
+    ends = ["target", "source"] if wanted.reverse else ["source", "target"]
+    labels = _id_batches(vertices, edges.schema.field(0).type)
     with contextlib.ExitStack() as stack:
+        place = stack.enter_context(whole_graph(out))
         if wanted.contract is not None:
             opened = _contracted(edges, vertices, wanted.contract, memory, resources)
             edges, labels = stack.enter_context(opened)
-        elif joins:
+        elif parts:
             edges = stack.enter_context(_between(edges, vertices, graph, memory, resources))
-        else:
-            labels = None
-        if wanted.contract is None:
-            labels = _id_batches(vertices, edges.schema.field(0).type)
-        table = _edge_table(graph.path, edges, labels, wanted.reverse, reserve)
-        place = stack.enter_context(whole_graph(out))
+        staged = os.path.join(os.path.dirname(place), "edges.parquet")
+        if columns:
+            loops = options["self_loops"] == "keep"
+            _stage(edges, ends, columns, graph, staged, memory, resources, loops=loops)
+            edges, ends = staged_edges(staged, graph), ["source", "target"]
+        table = _edge_table(graph.path, edges, labels, ends, reserve)
         undirected = wanted.undirected or not graph.directed
         chosen: Any = {**options, "undirected": undirected}
         with table:
             figures = import_table(table, place, chosen, given)
+        made = _native.Graph.open(place)
+        if columns:
+            with _native.NewTable(made, EDGES) as new:
+                os.rename(staged, new.path)
+                new.publish(footer_bytes(new.path))
         names = schema_of(graph).names
         if names and wanted.contract is None:
-            made = _native.Graph.open(place)
             with _native.NewTable(made, VERTICES) as new:
-                schema = pa.schema(list(schema_of(graph)))
+                schema = schema_of(graph)
                 rows = (batch.select(names) for batch in vertices(names))
                 write_columns(new, schema, rows, made.vertices)
                 new.publish(footer_bytes(new.path))
-            figures["bytes_on_disk"] = _native.Graph.open(place).bytes_on_disk
+        figures["bytes_on_disk"] = _native.Graph.open(place).bytes_on_disk
     figures["peak_rss_bytes"] = _native.peak_rss_bytes()
     figures["vertex_columns"] = None
     return figures
@@ -239,17 +257,44 @@ def _those_in(batch: pyarrow.RecordBatch, ids: pyarrow.Array) -> pyarrow.RecordB
     return batch.filter(pc.is_in(vertices, value_set=ids.slice(first, last - first)))
 
 
-def _edges(graph: _native.Graph, condition: Any) -> pyarrow.RecordBatchReader:
-    """Return a reader of the edges that meet a condition; None: all."""
+def _edges(
+    graph: _native.Graph, condition: Any, columns: Sequence[str]
+) -> pyarrow.RecordBatchReader:
+    """Return a reader of the edges that meet a condition, with columns; None: all edges."""
     import pyarrow as pa
 
-    stream = graph.edge_stream(declared=False, budget=None, process_budget=False, reserve_bytes=0)
-    reader = pa.RecordBatchReader.from_stream(stream)
-    batches = native_batches(reader)
-    if condition is not None:
-        test = Condition(condition, reader.schema)
-        batches = (rows for batch in batches if (rows := test.rows(batch)).num_rows)
+    if condition is None:
+        return edge_rows(graph, columns)
+    whole = edge_rows(graph).schema
+    test = Condition(condition, whole)
+    needed = [name for name in whole.names if name in columns or name in test.columns]
+    reader = edge_rows(graph, needed)
+    batches = (rows for batch in reader if (rows := test.rows(batch)).num_rows)
     return pa.RecordBatchReader.from_batches(reader.schema, batches)
+
+
+def _stage(
+    edges: pyarrow.RecordBatchReader,
+    ends: Sequence[str],
+    columns: Sequence[str],
+    graph: _native.Graph,
+    path: str,
+    memory: int,
+    resources: Resources,
+    *,
+    loops: bool,
+) -> None:
+    """Write edges with their columns, sorted, to the file that will be the table of the graph."""
+    failures = list[BrimfulError]()
+    own = [f"{end} AS {name}" for end, name in zip(ends, ("source", "target"), strict=True)]
+    own += ["weight"] if graph.weighted else []
+    chosen = ", ".join([*own, *map(sql_name, columns)])
+    without = "" if loops else " WHERE source <> target"
+    with connected(memory, resources.threads) as connection:
+        connection.register("edges", _noted(edges, failures))
+        with _source_errors(graph.path, failures):
+            query = f"SELECT * FROM (SELECT {chosen} FROM edges){without}"
+            write_sorted(connection, query, graph, columns, edges.schema, graph.path, path)
 
 
 def _id_batches(vertices: Vertices, kind: pyarrow.DataType) -> pyarrow.RecordBatchReader:
@@ -385,7 +430,7 @@ def _edge_table(
     name: str,
     edges: pyarrow.RecordBatchReader,
     vertices: pyarrow.RecordBatchReader,
-    reverse: bool,
+    ends: Sequence[str],
     reserve: int,
 ) -> EdgeTable:
     """Return edges, and then vertices as rows without a target, as an edge table."""
@@ -397,7 +442,6 @@ def _edge_table(
     if weighted:
         fields.append(pa.field("weight", pa.float64()))
     schema = pa.schema(fields)
-    ends = ["target", "source"] if reverse else ["source", "target"]
 
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in native_batches(edges):

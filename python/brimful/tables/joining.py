@@ -137,14 +137,7 @@ class Join:
         """
         import pyarrow as pa
 
-        memory = _memory_left(resources)
-        if memory < LEAST_JOIN_BYTES:
-            lacking = int((LEAST_JOIN_BYTES - memory) / _MANAGED)
-            raise BudgetError(
-                "the memory budget is too small for a join; give "
-                f"{-(-lacking // (1 << 20))}M more, or join the result afterwards",
-                lacking,
-            )
+        memory = join_memory(resources)
         rows = pa.RecordBatchReader.from_stream(result)
         vertex, column = rows.schema.names[0], rows.schema.names[-1]
         with self._connected(memory, resources.threads) as connection:
@@ -408,8 +401,12 @@ def plain_type(kind: pyarrow.DataType) -> pyarrow.DataType:
     return kind
 
 
-def _memory_left(resources: Resources) -> int:
-    """Return what DuckDB may take beside itself."""
+def join_memory(resources: Resources) -> int:
+    """Return what DuckDB may take beside itself.
+
+    Raises:
+        BudgetError: It is too little.
+    """
     from brimful import _native
 
     limit = resources.budget
@@ -417,7 +414,15 @@ def _memory_left(resources: Resources) -> int:
         limit = _native.auto_budget_bytes()
     if resources.process_budget:
         limit -= resident_bytes() + _LOADED_BYTES
-    return int(limit * _MANAGED)
+    memory = int(limit * _MANAGED)
+    if memory < LEAST_JOIN_BYTES:
+        lacking = int((LEAST_JOIN_BYTES - memory) / _MANAGED)
+        raise BudgetError(
+            "the memory budget is too small for a join; give "
+            f"{-(-lacking // (1 << 20))}M more, or join the result afterwards",
+            lacking,
+        )
+    return memory
 
 
 def sql_name(column: str) -> str:

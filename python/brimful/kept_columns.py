@@ -1,4 +1,4 @@
-"""The columns of a graph's vertices in the Python API."""
+"""The columns of a graph's vertices and edges in the Python API."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from brimful.graph import Graph
 
 
-class VertexColumns:
-    """Columns of the vertices of a `Graph`."""
+class KeptColumns:
+    """Columns of the vertices and the edges of a `Graph`."""
 
     @property
     def native(self) -> _native.Graph:
@@ -43,6 +43,50 @@ class VertexColumns:
         from brimful.tables.columns import schema_of
 
         return schema_of(self.native)
+
+    @property
+    def edge_columns(self) -> pyarrow.Schema:
+        """Names and types of the columns kept with the edges, a `pyarrow.Schema`.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> trades = pa.table({"source": [0], "target": [1], "year": [2020]})
+        >>> with bf.Graph.from_arrow(trades, edge_columns="year") as graph:
+        ...     graph.edge_columns.names
+        ['year']
+        """
+        from brimful.tables.edge_columns import edge_columns
+
+        return edge_columns(self.native)
+
+    @described({}, "closed graph", "io")
+    def edge_rows(self, columns: str | Sequence[str] | None = None) -> pyarrow.RecordBatchReader:
+        """Return the edges beside their columns, streamed in batches of 65,536 rows.
+
+        Where the graph has columns of edges, edges are sorted by source and target, and an
+        undirected one is as it was written; else they are those of `to_arrow`.
+
+        Args:
+            columns: Names of columns, a sequence or "amount,year"; None: all.
+
+        Returns:
+            A `pyarrow.RecordBatchReader` with the columns `source`, `target`, `weight` if there are
+            weights, and the named ones.
+
+        Raises:
+            UsageError: The graph has no such column.
+            NotFoundError: Another process has replaced the columns since the graph was opened.
+            CorruptError: A page fails its checksum, when it is read.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> trades = pa.table({"source": [1, 0], "target": [0, 1], "year": [2021, 2020]})
+        >>> with bf.Graph.from_arrow(trades, edge_columns=["year"]) as graph:
+        ...     graph.edge_rows().read_all().to_pylist()
+        [{'source': 0, 'target': 1, 'year': 2020}, {'source': 1, 'target': 0, 'year': 2021}]
+        """
+        from brimful.tables.columns import parse_names
+        from brimful.tables.edge_columns import edge_rows
+
+        return edge_rows(self.native, None if columns is None else parse_names(columns))
 
     @described({}, "closed graph", "io")
     def vertex_rows(self, columns: str | Sequence[str] | None = None) -> pyarrow.RecordBatchReader:

@@ -1,0 +1,238 @@
+"""The columns of a graph's edges: a table of the edges, sorted by their ends, in its directory.
+
+The packed order of edges does not say which row of the input an edge was, so the table has the ends
+and the weight of each edge too. Invariant: it has one row for each edge of the graph.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from brimful.errors import InputError, UsageError
+from brimful.io.formats import input_format
+from brimful.io.ingest import Resources
+from brimful.io.output import native_batches, write_parquet, writing_to
+from brimful.io.remote import is_remote
+from brimful.tables.columns import (
+    WRITTEN,
+    chosen_columns,
+    column_batches,
+    footer_bytes,
+    schema_of,
+)
+from brimful.tables.joining import connected, join_errors, join_memory, kept_types, sql_name
+from brimful.wording import did_you_mean
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from brimful import _native
+
+#: The table of columns of edges, as the native module names it.
+EDGES = "edges"
+#: The columns of every edge.
+ENDS = ("source", "target", "weight")
+#: Formats of files that are read a second time for their columns.
+_FORMATS = ("parquet", "arrow", "csv", "tsv")
+_BATCH_ROWS = 65_536
+
+
+def edge_columns(graph: _native.Graph) -> pyarrow.Schema:
+    """Return names and types of the columns that are kept with the edges."""
+    import pyarrow as pa
+
+    return pa.schema([field for field in schema_of(graph, EDGES) if field.name not in ENDS])
+
+
+def edge_rows(
+    graph: _native.Graph, names: Sequence[str] | None = None
+) -> pyarrow.RecordBatchReader:
+    """Return a reader of the edges with the columns of some names; None: all.
+
+    Edges are sorted by source and target where the graph has columns of edges, else in no order.
+
+    Raises:
+        UsageError: The graph has no such column.
+    """
+    import pyarrow as pa
+
+    stream = graph.edge_stream(declared=False, budget=None, process_budget=False, reserve_bytes=0)
+    reader = pa.RecordBatchReader.from_stream(stream)
+    chosen = edge_columns(graph).names if names is None else list(names)
+    own = reader.schema.names
+    columns = chosen_columns(graph, [name for name in chosen if name not in own], EDGES)
+    if graph.table_path(EDGES) is None:
+        return pa.RecordBatchReader.from_batches(reader.schema, native_batches(reader))
+    schema = pa.schema([*reader.schema, *columns])
+    batches = (batch.cast(schema) for batch in column_batches(graph, schema.names, EDGES))
+    return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+def check_edge_columns(inputs: object, names: Sequence[str], options: Mapping[str, Any]) -> None:
+    """Refuse inputs whose columns cannot be kept with edges, before any work.
+
+    Raises:
+        UsageError: They cannot be read again, are of another format, or edges would be merged or
+            get other weights.
+    """
+    if options["duplicates"] != "keep":
+        raise UsageError(
+            "edges that are merged have no columns of their own; leave --duplicates or "
+            "--edge-columns out"
+        )
+    if options["weights"] != "input":
+        raise UsageError(
+            "--weights hash makes weights that are in no column; leave it or --edge-columns out"
+        )
+    if isinstance(inputs, list):
+        for path in inputs:
+            known = not is_remote(path) and os.path.isfile(path)
+            if not known or input_format(path, options.get("format")) not in _FORMATS:
+                raise UsageError(
+                    f"columns of edges are read from .parquet, .arrow, .csv and .tsv files, and "
+                    f"{path} is none; convert it, or leave --edge-columns out"
+                )
+    elif not hasattr(inputs, "__arrow_c_stream__") or hasattr(inputs, "read_next_batch"):
+        raise UsageError(
+            "columns of edges need an input that can be read twice, such as a table or a file, not "
+            f"{type(inputs).__name__}"
+        )
+    for name in names:
+        if name in ENDS:
+            raise UsageError(f"a column of edges cannot be named {name}; rename it")
+
+
+def add_edge_columns(
+    graph: _native.Graph,
+    inputs: object,
+    names: Sequence[str],
+    columns: Mapping[str, Any],
+    options: Mapping[str, Any],
+    resources: Resources,
+) -> None:
+    """Keep columns of the input with the edges of a new graph that was made of it.
+
+    `columns` are those that the import took.
+
+    Raises:
+        UsageError: The input has no such column.
+        InputError: It cannot be read again, or has other edges than the graph.
+        BudgetError, StoreIoError: The table cannot be sorted or written.
+    """
+    from brimful import _native
+
+    name = inputs[0] if isinstance(inputs, list) else "the table"
+    ends = [columns[end] for end in ENDS if columns[end] is not None]
+    with (
+        _native.NewTable(graph, EDGES) as new,
+        connected(join_memory(resources), resources.threads) as connection,
+    ):
+        with join_errors(name):
+            types = _view(connection, inputs, columns, graph.id_type, options)
+        present = [row[0] for row in connection.execute("DESCRIBE input").fetchall()]
+        for column in [*ends, *names]:
+            if column not in present:
+                raise UsageError(
+                    f"{name} has no column {column} (found: {', '.join(present)})"
+                    + did_you_mean(column, present)
+                )
+        taken = [
+            f"{sql_name(column)} AS {end}"
+            if end != "weight"
+            else f"{sql_name(column)}::DOUBLE AS weight"
+            for end, column in zip(ENDS, ends, strict=False)
+        ]
+        no_loops = " AND source <> target" if options["self_loops"] == "drop" else ""
+        query = (
+            f"SELECT * FROM (SELECT {', '.join([*taken, *map(sql_name, names)])} FROM input) "
+            f"WHERE source IS NOT NULL AND target IS NOT NULL{no_loops}"
+        )
+        rows = write_sorted(connection, query, graph, names, types, name, new.path)
+        if rows != graph.edges:
+            raise InputError(
+                f"{name} gives {rows:,} edges with columns, and the graph has {graph.edges:,}; "
+                "leave out what is no edge, or leave --edge-columns out"
+            )
+        new.publish(footer_bytes(new.path))
+
+
+def write_sorted(
+    connection: Any,
+    query: str,
+    graph: _native.Graph,
+    names: Sequence[str],
+    types: pyarrow.Schema | None,
+    name: str,
+    path: str,
+) -> int:
+    """Write the rows of a query sorted by all columns; return their number.
+
+    `types` are those of the columns before, if they are known.
+    """
+    import pyarrow as pa
+
+    stream = graph.edge_stream(declared=False, budget=None, process_budget=False, reserve_bytes=0)
+    ends = pa.RecordBatchReader.from_stream(stream).schema
+    with join_errors(name):
+        relation = connection.sql(f"{query} ORDER BY ALL")
+        reader = relation.to_arrow_reader(_BATCH_ROWS)
+        found = reader.schema if types is None else kept_types(name, types, reader.schema)
+        schema = pa.schema([*ends, *(found.field(column) for column in names)])
+
+        batches = (batch.cast(schema) for batch in reader)
+        with writing_to(path):
+            rows = write_parquet(schema, batches, path, **WRITTEN)
+        # A relation that outlives the connection would be reported as leaked.
+        del relation, reader, batches
+    return rows
+
+
+def staged_edges(path: str, graph: _native.Graph) -> pyarrow.RecordBatchReader:
+    """Return a reader of the ends and weights of edges that `write_sorted` wrote."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    stream = graph.edge_stream(declared=False, budget=None, process_budget=False, reserve_bytes=0)
+    schema = pa.RecordBatchReader.from_stream(stream).schema
+
+    def batches() -> Iterator[Any]:
+        with pa.OSFile(path, "rb") as raw:
+            file = pq.ParquetFile(raw, pre_buffer=False, buffer_size=1 << 20)
+            for batch in file.iter_batches(_BATCH_ROWS, columns=schema.names, use_threads=False):
+                yield batch.select(schema.names).cast(schema)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _view(
+    connection: Any,
+    inputs: Any,
+    columns: Mapping[str, Any],
+    id_type: str,
+    options: Mapping[str, Any],
+) -> pyarrow.Schema | None:
+    """Make the view `input`; return the types of its columns, None where text does not say."""
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    if not isinstance(inputs, list):
+        reader = pa.RecordBatchReader.from_stream(inputs)
+        connection.register("input", reader)
+        schema: pyarrow.Schema = reader.schema
+        return schema
+    kind = input_format(inputs[0], options.get("format"))
+    if kind in ("parquet", "arrow"):
+        rows = ds.dataset(inputs, format="ipc" if kind == "arrow" else kind)
+        connection.register("input", rows)
+        return rows.schema
+    if not columns["header"]:
+        raise UsageError("columns of edges are named by a header, and the input has none")
+    ids = "VARCHAR" if id_type == "string" else "BIGINT"
+    types = {columns[end]: ids for end in ("source", "target")}
+    # All rows say of which types the other columns are.
+    connection.read_csv(
+        inputs, header=True, sep=columns["delimiter"], dtype=types, sample_size=-1
+    ).create_view("input")
+    return None

@@ -1,0 +1,206 @@
+"""Columns kept with the edges of a graph: import, conditions, graphs from graphs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import brimful as bf
+from command import INPUT, USAGE, refuse, succeed
+
+TRADES = pa.table(
+    {
+        "source": [7, 2, 7, 2, 5],
+        "target": [2, 7, 2, 5, 5],
+        "weight": [1.5, 2.5, 0.5, 4.5, 5.5],
+        "year": pa.array([2020, 2021, 2022, None, 2024], pa.int16()),
+        "kind": ["b", "a", "a", "c", None],
+        "note": ["n1", "n2", "n3", "n4", "n5"],
+    }
+)
+
+
+def sorted_rows(table: pa.Table) -> list[tuple[Any, ...]]:
+    """Return the rows of a table, sorted by their first three columns."""
+    found = zip(*table.to_pydict().values(), strict=True)
+    return sorted(found, key=lambda row: row[:3])
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    place = tmp_path / "trades.brimful"
+    bf.Graph.from_arrow(TRADES, path=place, edge_columns="year,kind").close()
+    return place
+
+
+def test_columns_of_edges_are_kept_by_source_and_target(path: Path) -> None:
+    with bf.Graph.open(path) as graph:
+        assert graph.edge_columns == pa.schema({"year": pa.int16(), "kind": pa.string()})
+        whole = graph.edge_rows().read_all()
+        expected = TRADES.select(["source", "target", "weight", "year", "kind"])
+        rows = list(zip(*whole.to_pydict().values(), strict=True))
+        assert rows == sorted_rows(expected)
+        assert graph.edge_rows("kind").schema.names == ["source", "target", "weight", "kind"]
+        with pytest.raises(bf.UsageError, match="has no column note of edges"):
+            graph.edge_rows("note")
+        graph.verify()
+    (file,) = path.glob("edges-*.parquet")
+    content = bytearray(file.read_bytes())
+    content[60] ^= 1
+    file.write_bytes(content)
+    with bf.Graph.open(path) as graph, pytest.raises(bf.CorruptError, match="edges-2"):
+        graph.edge_rows().read_all()
+
+
+def test_a_graph_without_columns_has_its_edges() -> None:
+    with bf.Graph.from_arrow(TRADES, source="source", target="target") as graph:
+        assert graph.edge_columns.names == []
+        assert sorted_rows(graph.edge_rows().read_all()) == sorted_rows(
+            TRADES.select(["source", "target", "weight"])
+        )
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "tsv", "arrow"])
+def test_the_command_line_keeps_columns_of_files(tmp_path: Path, kind: str) -> None:
+    parts = [TRADES.slice(0, 2), TRADES.slice(2)]
+    for at, part in enumerate(parts):
+        place = tmp_path / f"part-{at}.{kind}"
+        if kind == "parquet":
+            pq.write_table(part, place)
+        elif kind == "arrow":
+            with pa.ipc.new_file(place, part.schema) as writer:
+                writer.write_table(part)
+        else:
+            options = pyarrow.csv.WriteOptions(delimiter="\t" if kind == "tsv" else ",")
+            pyarrow.csv.write_csv(part, place, options)
+    shown = succeed(
+        *("import", tmp_path / f"part-0.{kind}", tmp_path / f"part-1.{kind}"),
+        *(tmp_path / "g.brimful", "--edge-columns", "year,kind", "--budget", "400M"),
+        *("--weight", "weight"),
+    )
+    assert "kept with edges year, kind; ignored note" in shown.out
+    with bf.Graph.open(tmp_path / "g.brimful") as graph:
+        names = ["source", "target", "weight", "year"]
+        assert sorted_rows(graph.edge_rows("year").read_all()) == sorted_rows(TRADES.select(names))
+        assert graph.edge_rows().read_all().num_rows == 5
+    assert "columns of vertices: none" in succeed("columns", tmp_path / "g.brimful").out
+    assert "columns of edges: year" in succeed("columns", tmp_path / "g.brimful").out
+
+
+def test_strings_that_look_like_numbers_stay_strings(tmp_path: Path) -> None:
+    (tmp_path / "trades.csv").write_text("a,b,year\n007,x,1\n7,x,2\n")
+    with bf.read(
+        tmp_path / "trades.csv", source="a", target="b", edge_columns="year", ids="string"
+    ) as graph:
+        assert graph.edge_rows().read_all().to_pydict() == {
+            "source": ["007", "7"],
+            "target": ["x", "x"],
+            "year": [1, 2],
+        }
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"edge_columns": "yaer"}, "has no column yaer .*did you mean 'year'"),
+        ({"edge_columns": "year", "duplicates": "drop"}, "merged have no columns"),
+        ({"edge_columns": "year", "weights": "hash"}, "makes weights that are in no column"),
+        ({"edge_columns": "weight"}, "cannot be named weight"),
+        ({"edge_columns": "year,year"}, "each once"),
+        ({"edge_columns": ""}, "each once"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused(tmp_path: Path, options: dict[str, Any], says: str) -> None:
+    with pytest.raises(bf.UsageError, match=says):
+        bf.Graph.from_arrow(TRADES, path=tmp_path / "g.brimful", **options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_inputs_that_cannot_be_read_again_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(bf.UsageError, match="read twice"):
+        bf.Graph.from_arrow(TRADES.to_reader(), edge_columns="year")
+    (tmp_path / "e.txt").write_text("1 2\n")
+    refused = ("import", tmp_path / "e.txt", tmp_path / "g.brimful", "--edge-columns", "x")
+    assert "and " + str(tmp_path / "e.txt") + " is none" in refuse(USAGE, *refused)
+    (tmp_path / "e.csv").write_text("source,target,x\n1,2,1\n3,four,2\n")
+    refused = ("import", tmp_path / "e.csv", tmp_path / "g.brimful", "--edge-columns", "x")
+    said = refuse(INPUT, *refused, "--on-error", "skip", "--quiet")
+    assert "cannot be joined" in said or "and the graph has 1" in said
+    assert not (tmp_path / "g.brimful").exists()
+
+
+def test_loops_that_are_dropped_take_their_columns_with_them() -> None:
+    with bf.Graph.from_arrow(TRADES, edge_columns="note", self_loops="drop") as graph:
+        assert graph.edges == 4
+        assert graph.edge_rows("note").read_all()["note"].to_pylist() == ["n4", "n2", "n3", "n1"]
+
+
+@pytest.mark.parametrize("undirected", [False, True])
+def test_graphs_from_graphs_keep_columns_of_edges(undirected: bool) -> None:
+    with bf.Graph.from_arrow(TRADES, edge_columns="year,kind", undirected=undirected) as graph:
+        with graph.filter(edges="year >= 2021 and kind == 'a'") as part:
+            assert part.edge_rows().read_all()["year"].to_pylist() == [2021, 2022]
+            assert part.edges == 2 and part.directed != undirected
+            with part.reverse() as turned:
+                assert turned.edge_rows().read_all().to_pylist() == [
+                    {"source": 2, "target": 7, "weight": 0.5, "year": 2022, "kind": "a"},
+                    {"source": 7, "target": 2, "weight": 2.5, "year": 2021, "kind": "a"},
+                ]
+                turned.verify()
+        with graph.filter(vertices="vertex != 7") as part:
+            assert part.edge_rows().read_all()["kind"].to_pylist() == ["c", None]
+        with graph.undirected(self_loops="drop") as plain:
+            assert sorted(plain.edge_rows("year").read_all()["weight"].to_pylist()) == [
+                *(0.5, 1.5, 2.5, 4.5)
+            ]
+            assert plain.edges == 4
+        with graph.undirected(duplicates="sum") as merged:
+            assert merged.edge_columns.names == []
+        with graph.contract(pa.table({"vertex": [2, 5, 7], "part": [0, 0, 1]})) as small:
+            assert small.edge_columns.names == []
+        with pytest.raises(bf.UsageError, match="no column note"):
+            graph.filter(edges="note == 'n1'")
+
+
+@given(st.data())
+@settings(max_examples=20, deadline=None)
+def test_filters_by_columns_of_edges_are_those_of_pandas(data: st.DataObject) -> None:
+    ids = st.integers(-4, 4)
+    values = st.none() | st.integers(-5, 5)
+    edges = pd.DataFrame(
+        data.draw(st.lists(st.tuples(ids, ids, values), min_size=1, max_size=20)),
+        columns=["source", "target", "amount"],
+    ).astype({"amount": "Int64"})
+    least, kept = data.draw(st.integers(-6, 6)), data.draw(st.integers(-4, 4))
+    table = pa.Table.from_pandas(edges, preserve_index=False)
+    present = set(edges["source"]) | set(edges["target"])
+    with bf.Graph.from_arrow(table, source=1, target=2, edge_columns="amount") as graph:
+        assert sorted_rows(graph.edge_rows().read_all().select([0, 1])) == sorted(
+            edges[["source", "target"]].itertuples(index=False, name=None)
+        )
+        if not any(one >= kept for one in present):
+            return
+        left = edges[
+            (edges["amount"] >= least).fillna(False)
+            & (edges["source"] >= kept)
+            & (edges["target"] >= kept)
+        ]
+        condition = dict(edges=f"amount >= {least}", vertices=f"vertex >= {kept}")
+        with graph.filter(**condition) as part:
+            assert part.edges == len(left)
+            assert sorted_rows(part.edge_rows().read_all()) == sorted(
+                left.itertuples(index=False, name=None)
+            )
+
+
+def test_a_run_on_edges_by_their_columns(path: Path) -> None:
+    shown = succeed("run", "degrees", path, "--where-edges", "year > 2020", "--top", 1).out
+    assert "where year > 2020: 3 of 3 vertices, 3 of 5 edges" in shown
