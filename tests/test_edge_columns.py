@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -204,3 +205,55 @@ def test_filters_by_columns_of_edges_are_those_of_pandas(data: st.DataObject) ->
 def test_a_run_on_edges_by_their_columns(path: Path) -> None:
     shown = succeed("run", "degrees", path, "--where-edges", "year > 2020", "--top", 1).out
     assert "where year > 2020: 3 of 3 vertices, 3 of 5 edges" in shown
+
+
+@given(st.data())
+@settings(max_examples=12, deadline=None)
+def test_exports_are_imported_with_the_same_columns(data: st.DataObject) -> None:
+    ids = st.text(max_size=2)
+    years = st.none() | st.integers(2018, 2022)
+    rows = data.draw(st.lists(st.tuples(ids, ids, years), min_size=1, max_size=6))
+    alone = data.draw(st.lists(ids, max_size=3))
+    suffix = data.draw(st.sampled_from([".parquet", ".arrow"]))
+    sources, targets, values = zip(*rows, strict=True)
+    table = pa.table(
+        {
+            "source": pa.array(sources, pa.string()),
+            "target": pa.array(targets, pa.string()),
+            "year": pa.array(values, pa.int16()),
+        }
+    )
+    names = sorted({*sources, *targets})
+    people = pa.table({"vertex": pa.array(names), "age": pa.array(range(len(names)), pa.int8())})
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        with bf.Graph.from_arrow(table, edge_columns="year", vertex_columns=people) as whole:
+            # A part has vertices without edges.
+            graph = whole.filter(edges=f"not source in {tuple(alone)!r}" if alone else "1 == 1")
+        with graph:
+            graph.export(place / f"edges{suffix}", columns="year")
+            pq.write_table(graph.vertex_rows().read_all(), place / "people.parquet")
+            with bf.read(
+                place / f"edges{suffix}",
+                edge_columns="year",
+                vertex_columns=place / "people.parquet",
+            ) as again:
+                assert list(again) == list(graph)
+                assert again.edge_rows().read_all() == graph.edge_rows().read_all()
+                assert again.vertex_rows().read_all() == graph.vertex_rows().read_all()
+
+
+def test_columns_are_exported_to_files_that_hold_them(path: Path, tmp_path: Path) -> None:
+    succeed("export", path, tmp_path / "out.parquet", "--columns", "year", "--quiet")
+    found = pq.read_table(tmp_path / "out.parquet")
+    assert found.column_names == ["source", "target", "weight", "year"]
+    said = refuse(USAGE, "export", path, tmp_path / "out.txt", "--columns", "year")
+    assert "apply to parquet and arrow only" in said or "applies to parquet and arrow" in said
+    assert "no column note" in refuse(
+        *(USAGE, "export", path, tmp_path / "no.parquet", "--columns", "note")
+    )
+    with bf.Graph.open(path) as graph:
+        graph.add_vertex_columns(pa.table({"vertex": [2], "name": ["ann"]}))
+    succeed("columns", path, "-o", tmp_path / "people.csv", "--quiet")
+    assert (tmp_path / "people.csv").read_text().split() == ["vertex,name", '2,"ann"', "5,", "7,"]
+    assert "already exists" in refuse(USAGE, "columns", path, "-o", tmp_path / "people.csv")

@@ -365,3 +365,43 @@ def test_a_new_table_needs_an_open_one(path: Path) -> None:
             new.publish(8)
     with pytest.raises(bf.UsageError, match="there is no table"):
         _native.NewTable(graph, "faces")
+
+
+def test_values_are_looked_up_by_id(path: Path) -> None:
+    with bf.Graph.open(path) as graph:
+        names = graph.vertex_values("name")
+        assert dict(names) == {row["vertex"]: row["name"] for row in ROWS}
+        assert 9 in names and 8 not in names and "9" not in names
+        with pytest.raises(bf.NotFoundError, match="no vertex 8"):
+            names[8]
+        with pytest.raises(bf.UsageError, match="no column city"):
+            graph.vertex_values("city")
+    ids = ["b", "é", "a"]
+    with bf.Graph.from_arrow(
+        pa.table({"source": ids, "target": ids}),
+        vertex_columns=pa.table({"vertex": ids, "n": [1, 2, 3]}),
+    ) as graph:
+        assert dict(graph.vertex_values("n")) == {"a": 3, "b": 1, "é": 2}
+        assert 7 not in graph.vertex_values("n")
+
+
+def test_programs_see_columns(path: Path) -> None:
+    class Oldest(bf.Program):
+        delivery, combiner = "combined", "max"
+
+        def __init__(self, ages: Any) -> None:
+            self.ages = ages
+
+        def initial_state(self, vertex: Any) -> Any:
+            return self.ages[vertex.id] or 0
+
+        def signal(self, source: Any, target: Any, weight: float) -> Any:
+            return source.state
+
+        def collect(self, vertex: Any, signals: list[Any]) -> Any:
+            return max([vertex.state, *signals])
+
+    with bf.Graph.open(path) as graph:
+        ages = graph.vertex_values("age")
+        for store in ("memory", "bytes"):
+            assert dict(bf.run(graph, Oldest(ages), store=store)) == {2: 31, 5: 0, 7: 35, 9: 33}

@@ -639,6 +639,8 @@ class Graph(KeptColumns, Derivations, Conversions, Looks):
         ...     graph.export(path)
         1
         """
+        from brimful.tables.edge_columns import declared_rows
+
         name = os.fspath(path)
         chosen = checked(ExportOptions, options, "export", ("budget", "progress"))
         exported = write_graph(
@@ -647,6 +649,7 @@ class Graph(KeptColumns, Derivations, Conversions, Looks):
             export_format(name, chosen["format"]),
             Resources(None, parse_budget(budget), progress=progress),
             chosen,
+            declared_rows,
         )
         for sentence in exported.warnings(name):
             _warn(sentence)

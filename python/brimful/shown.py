@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from brimful.errors import UsageError
 from brimful.io.ingest import Resources
 from brimful.kept_columns import KeptColumns
+from brimful.options.checks import column_names
 from brimful.options.described import EXPORT, described
 from brimful.sizes import Budget, parse_budget
 from brimful.tables.convert_out import require
@@ -215,10 +216,10 @@ class Shown:
 
 def _columns(table: object, on: str, names: str | Sequence[str] | None) -> Columns:
     """Return the columns to join: of a table, or of the vertices of a graph."""
-    from brimful.tables.columns import GraphColumns, parse_names
+    from brimful.tables.columns import GraphColumns
     from brimful.tables.joining import Join
 
-    chosen = None if names is None else parse_names(names)
+    chosen = column_names(names)
     if isinstance(table, KeptColumns):
         return GraphColumns(table.native, chosen)
     return Join(table, on, chosen)

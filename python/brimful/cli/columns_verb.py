@@ -1,4 +1,4 @@
-"""`brimful columns GRAPH [TABLE]`: keep columns with the vertices of a graph, or list them."""
+"""`brimful columns GRAPH [TABLE]`: keep columns with the vertices of a graph, list, write them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import asdict
 from brimful.cli import options as shared
 from brimful.cli.progress import ProgressLine
 from brimful.errors import UsageError
+from brimful.io.output import check_output, write_table
 from brimful.options.imports import ColumnVerbOptions
 from brimful.options.table import ResourceOptions
 
@@ -18,11 +19,11 @@ def add_to(verbs: shared.Verbs) -> None:
         verbs,
         "columns",
         "Keep the columns of a table with the vertices of a graph; without a table, list those "
-        "that it has. Vertices that the table lacks get empty cells.",
+        "that it has, or write them to a file. Vertices that the table lacks get empty cells.",
         act,
         examples=(
             "brimful columns web.brimful pages.parquet --on url",
-            "brimful columns web.brimful",
+            "brimful columns web.brimful -o pages.csv",
         ),
     )
     parser.add_argument("graph", metavar="GRAPH", help="a graph directory or an input file")
@@ -33,6 +34,12 @@ def add_to(verbs: shared.Verbs) -> None:
         help="a .parquet, .csv, .tsv or .arrow file; needs DuckDB (pip install 'brimful[duckdb]')",
     )
     shared.add_options(parser, ColumnVerbOptions)
+    parser.add_argument(
+        *("-o", "--output"),
+        metavar="OUT",
+        help="write the vertices with their columns to a .parquet, .csv or .arrow file",
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
     shared.add_options(parser, ResourceOptions)
     shared.add_reporting(parser)
 
@@ -40,13 +47,15 @@ def add_to(verbs: shared.Verbs) -> None:
 def act(options: argparse.Namespace) -> None:
     """Add the columns if there is a table, then print those of the graph."""
     from brimful import _native
-    from brimful.tables.columns import add_vertex_columns, schema_of
+    from brimful.tables.columns import add_vertex_columns, schema_of, vertex_rows
     from brimful.tables.edge_columns import edge_columns
     from brimful.tables.edge_table import shrink_arrow_pools
 
     chosen = shared.chosen(options, ColumnVerbOptions)
     if options.table is None and chosen != shared.chosen(argparse.Namespace(), ColumnVerbOptions):
         raise UsageError("--on, --unmatched and --replace apply to a table; name one")
+    if options.output is not None:
+        check_output(options.output, overwrite=options.overwrite)
     with ProgressLine(quiet=options.quiet) as progress:
         given = shared.resources(options, progress)
         graph = shared.open_named_graph(options, given, progress)
@@ -65,6 +74,8 @@ def act(options: argparse.Namespace) -> None:
             figures = asdict(tally)
             for sentence in tally.sentences(options.table, "the graph"):
                 progress.warn(sentence)
+        if options.output is not None:
+            write_table(lambda: vertex_rows(graph), options.output, overwrite=options.overwrite)
     columns = {field.name: str(field.type) for field in schema_of(graph)}
     of_edges = {field.name: str(field.type) for field in edge_columns(graph)}
     peak = _native.peak_rss_bytes()

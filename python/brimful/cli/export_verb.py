@@ -41,6 +41,7 @@ def act(options: argparse.Namespace) -> None:
     chosen = shared.chosen(options, ExportOptions)
     format_name = export_format(options.out, chosen["format"])
     from brimful import _native
+    from brimful.tables.edge_columns import declared_rows
 
     began = time.monotonic()
     with ProgressLine(quiet=options.quiet) as progress:
@@ -51,6 +52,7 @@ def act(options: argparse.Namespace) -> None:
             format_name,
             given,
             chosen,
+            declared_rows,
         )
         for sentence in exported.warnings(options.out):
             progress.warn(sentence)

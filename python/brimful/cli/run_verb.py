@@ -20,6 +20,7 @@ from brimful.documents import is_database
 from brimful.errors import UsageError
 from brimful.io.output import check_output, reserve_of_result, write_result
 from brimful.io.redaction import redacted_word
+from brimful.options.checks import column_names
 from brimful.options.runs import CheckpointOptions
 from brimful.options.table import ResourceOptions
 from brimful.result import Result
@@ -151,9 +152,9 @@ def _run(
         graph = stack.enter_context(where.part(given))
         request = asked(options, options.algorithm, sources_of(options, graph))
         if joins and join is None:
-            from brimful.tables.columns import GraphColumns, parse_names
+            from brimful.tables.columns import GraphColumns
 
-            join = GraphColumns(graph, parse_names(options.columns))
+            join = GraphColumns(graph, column_names(options.columns, "--with"))
         if join is not None:
             join.check(None, texts=graph.id_type == "string")
         figures = _forecast(graph, request, given, reserve_bytes, checkpoints=saving)
@@ -249,10 +250,9 @@ def _join(options: argparse.Namespace) -> Join | None:
         if options.on is not None:
             raise UsageError("--on names a column of the table of --join; give --join TABLE")
         return None
-    from brimful.tables.columns import parse_names
     from brimful.tables.joining import Join
 
-    names = None if options.columns is None else parse_names(options.columns)
+    names = column_names(options.columns, "--with")
     return Join(options.join, options.on or "vertex", names)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,9 @@ from brimful.tables.edge_table import ARROW_RESERVE_BYTES, shrink_arrow_pools
 if TYPE_CHECKING:
     from brimful import _native
     from brimful.documents.results import Written
+
+#: Takes a graph, names of columns of its edges and the rows of an export, to which it adds them.
+WithColumns = Callable[["_native.Graph", Sequence[str], object], object]
 
 #: A row group or batch ends with the batch that makes it this large, by rows or by bytes.
 _GROUP_ROWS = 1 << 18
@@ -154,10 +157,12 @@ def write_graph(
     format_name: ExportFormat,
     resources: Resources,
     options: Mapping[str, Any],
+    with_columns: WithColumns,
 ) -> Exported:
     """Write the graph that `open_graph` returns to `path`, with checked `ExportOptions`.
 
-    The output is checked before the graph is opened, which may import it.
+    The output is checked before the graph is opened, which may import it. `with_columns` is
+    `tables.edge_columns.declared_rows`.
 
     Raises:
         UsageError: The format cannot hold the graph (the sentence names one that can) and `lossy`
@@ -169,6 +174,11 @@ def write_graph(
     if renumber and format_name not in ("mtx", "metis"):
         raise UsageError(
             f"--renumber applies to mtx and metis only; leave it out for {format_name}"
+        )
+    columns = options["columns"]
+    if columns is not None and format_name not in ("parquet", "arrow"):
+        raise UsageError(
+            f"--columns applies to parquet and arrow only; leave it out for {format_name}"
         )
     outputs = graphalytics_files(path) if format_name == "graphalytics" else (path,)
     for output in outputs:
@@ -183,8 +193,11 @@ def write_graph(
             reserve_bytes=ARROW_RESERVE_BYTES,
         )
         shrink_arrow_pools()
+        written: object = stream
+        if columns is not None:
+            written = with_columns(graph, columns, stream)
         with new_file(path, overwrite=overwrite) as partial:
-            write_arrow(stream, partial, format_name)
+            write_arrow(written, partial, format_name)
         return Exported(graph.edges)
     edges, lost = graph.export_text(
         path,

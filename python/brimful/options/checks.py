@@ -107,3 +107,20 @@ def path(value: object, name: str) -> str | None:
         if isinstance(found, str) and "\0" not in found:
             return found
     raise UsageError(f"{name} must be a path, not {shortened(value)}")
+
+
+def column_names(names: Any, name: str = "columns") -> list[str] | None:
+    """Return names of columns from "age,year" or a sequence; None: none.
+
+    Raises:
+        UsageError: They are no names, or one is there twice.
+    """
+    if names is None:
+        return None
+    listed = names.split(",") if isinstance(names, str) else names
+    if not isinstance(listed, (list, tuple)) or not all(isinstance(one, str) for one in listed):
+        raise UsageError(f"{name} must be names of columns, not {shortened(names)}")
+    cleaned = [one.strip() for one in listed]
+    if not cleaned or not all(cleaned) or len(set(cleaned)) < len(cleaned):
+        raise UsageError(f"{name} must be names of columns, each once, not {shortened(names)}")
+    return cleaned

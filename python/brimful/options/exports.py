@@ -1,8 +1,10 @@
 """The table of options of exports."""
 
+from collections.abc import Sequence
 from typing import Annotated, TypedDict
 
 from brimful.io.formats import ExportFormat
+from brimful.options.checks import column_names
 from brimful.options.table import Option
 
 
@@ -32,6 +34,16 @@ class ExportOptions(TypedDict, total=False):
             help="csv, u32pairs: leave out direction, vertices without edges and weights, and say "
             "so",
             default=False,
+        ),
+    ]
+    columns: Annotated[
+        str | Sequence[str] | None,
+        Option(
+            'Names of columns of edges to write too, a sequence or "amount,year": `parquet` and '
+            "`arrow`. None: none.",
+            help="parquet, arrow: write these columns of the edges too, such as amount,year",
+            metavar="NAMES",
+            check=column_names,
         ),
     ]
     overwrite: Annotated[bool, Option("Replace the file if it exists.", default=False)]

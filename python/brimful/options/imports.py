@@ -282,18 +282,6 @@ class VertexColumnOptions(TableOfColumnsOptions, total=False):
     ]
 
 
-def _names(names: Any, name: str) -> Any:
-    if names is None:
-        return None
-    listed = names.split(",") if isinstance(names, str) else names
-    if not isinstance(listed, (list, tuple)) or not all(isinstance(one, str) for one in listed):
-        raise UsageError(f"{name} must be names of columns, not {shortened(names)}")
-    cleaned = [one.strip() for one in listed]
-    if not cleaned or not all(cleaned) or len(set(cleaned)) < len(cleaned):
-        raise UsageError(f"{name} must be names of columns, each once, not {shortened(names)}")
-    return cleaned
-
-
 class EdgeColumnOptions(TypedDict, total=False):
     """The columns of the edges of a new graph."""
 
@@ -306,7 +294,7 @@ class EdgeColumnOptions(TypedDict, total=False):
             help="keep these columns of a .parquet, .arrow, .csv or .tsv input with the edges, "
             "such as amount,year; needs DuckDB (pip install 'brimful[duckdb]')",
             metavar="NAMES",
-            check=_names,
+            check=checks.column_names,
         ),
     ]
 

@@ -32,21 +32,6 @@ _BATCH_ROWS = 65_536
 _END_BYTES = 8
 
 
-def parse_names(names: str | Sequence[str]) -> list[str]:
-    """Return the names of columns from `age,name` or a sequence.
-
-    Raises:
-        UsageError: There is no name, or one twice.
-    """
-    listed = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
-    if not listed or not all(isinstance(name, str) and name for name in listed):
-        raise UsageError(f"expected names of columns, found {names!r}")
-    for name in listed:
-        if listed.count(name) > 1:
-            raise UsageError(f"the column {name} is named twice")
-    return listed
-
-
 def schema_of(graph: _native.Graph, table: str = VERTICES) -> pyarrow.Schema:
     """Return the names and types of the columns in a table of a graph; none without a table.
 

@@ -70,6 +70,34 @@ def edge_rows(
     return pa.RecordBatchReader.from_batches(schema, batches)
 
 
+def declared_rows(
+    graph: _native.Graph, names: Sequence[str], stream: object
+) -> pyarrow.RecordBatchReader:
+    """Return a reader of the rows of an export, `stream`, with columns of the edges.
+
+    Rows without a target, which are vertices without edges, come last and have no columns.
+
+    Raises:
+        UsageError: The graph has no such column.
+    """
+    import pyarrow as pa
+
+    declared = pa.RecordBatchReader.from_stream(stream)
+    edges = edge_rows(graph, names)
+    added = [edges.schema.field(name) for name in names]
+    schema = pa.schema([*declared.schema, *added], declared.schema.metadata)
+
+    def batches() -> Iterator[Any]:
+        for batch in edges:
+            yield batch.select(schema.names).cast(schema)
+        for batch in native_batches(declared):
+            vertices = batch.filter(batch.column("target").is_null())
+            nulls = [pa.nulls(vertices.num_rows, field.type) for field in added]
+            yield pa.RecordBatch.from_arrays([*vertices.columns, *nulls], schema=schema)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
 def check_edge_columns(inputs: object, names: Sequence[str], options: Mapping[str, Any]) -> None:
     """Refuse inputs whose columns cannot be kept with edges, before any work.
 
