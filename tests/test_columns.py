@@ -326,8 +326,6 @@ def text_of(write: object) -> bytes:
 
 
 FOREIGN = {
-    "GraphML": text_of(nx.write_graphml),
-    "GEXF": text_of(nx.write_gexf),
     "GML": text_of(nx.write_gml),
     "Pajek": text_of(nx.write_pajek),
     "DGS": b'DGS004\n"g" 0 0\nan 1\nan 2\nae 12 1 > 2\n',
@@ -361,7 +359,7 @@ def test_foreign_formats_are_named(tmp_path: Path, name: str, suffix: str) -> No
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize("name", ["GraphML", "GEXF", "GML", "Pajek", "JSON of nodes and links"])
+@pytest.mark.parametrize("name", ["GML", "Pajek", "JSON of nodes and links"])
 def test_the_conversion_that_is_named_works(tmp_path: Path, name: str) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(FOREIGN[name])

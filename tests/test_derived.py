@@ -56,6 +56,8 @@ def path(tmp_path: Path) -> Path:
         ("year is None or kind == 'y'", ["b", "c"]),
         ("kind in ('x', 'z') and not year == 2020", ["a"]),
         ("kind not in ['x']", ["b"]),
+        ("not kind in ['x']", ["b"]),
+        ("not (year > 2019)", ["a"]),
         ("kind is not None", ["a", "b", "c"]),
         ("(year - 2000) * 2 / 4 == 9.5", ["a"]),
         ("vertex != 'a' and -1 < year", ["b", "e"]),

@@ -204,7 +204,7 @@ def test_filters_by_columns_of_edges_are_those_of_pandas(data: st.DataObject) ->
 
 def test_a_run_on_edges_by_their_columns(path: Path) -> None:
     shown = succeed("run", "degrees", path, "--where-edges", "year > 2020", "--top", 1).out
-    assert "where year > 2020: 3 of 3 vertices, 3 of 5 edges" in shown
+    assert "where edges year > 2020: 3 of 3 vertices, 3 of 5 edges" in shown
 
 
 @given(st.data())

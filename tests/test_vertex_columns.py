@@ -405,3 +405,15 @@ def test_programs_see_columns(path: Path) -> None:
         ages = graph.vertex_values("age")
         for store in ("memory", "bytes"):
             assert dict(bf.run(graph, Oldest(ages), store=store)) == {2: 31, 5: 0, 7: 35, 9: 33}
+
+
+def test_an_input_that_changed_does_not_lose_columns(tmp_path: Path) -> None:
+    edges = tmp_path / "edges.txt"
+    edges.write_text("1 2\n")
+    with bf.read(edges) as graph:
+        graph.add_vertex_columns(pa.table({"vertex": [1], "age": [3]}))
+    with bf.read(edges) as graph:
+        assert graph.vertex_columns.names == ["age"]
+    edges.write_text("1 2\n2 3\n")
+    with pytest.raises(bf.InputError, match=r"would lose the columns of .*edges\.txt\.brimful"):
+        bf.read(edges)

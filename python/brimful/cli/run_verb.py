@@ -15,12 +15,13 @@ from brimful.cli.forecasts import SLOW_MACHINE, announced, held, is_small_run
 from brimful.cli.log import command_of
 from brimful.cli.progress import ProgressLine, format_seconds, said_to
 from brimful.cli.request import add_around, add_request, around_of, asked, refuse_around, sources_of
-from brimful.cli.where import Where, WhereOptions
+from brimful.cli.where import Where
 from brimful.documents import is_database
 from brimful.errors import UsageError
 from brimful.io.output import check_output, reserve_of_result, write_result
 from brimful.io.redaction import redacted_word
 from brimful.options.checks import column_names
+from brimful.options.derivations import WhereOptions
 from brimful.options.runs import CheckpointOptions
 from brimful.options.table import ResourceOptions
 from brimful.result import Result

@@ -6,37 +6,13 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from brimful.io.formats import GRAPH_SUFFIX
-from brimful.options.table import Option
 
 if TYPE_CHECKING:
     from brimful import _native
     from brimful.io.ingest import Resources
-
-
-class WhereOptions(TypedDict, total=False):
-    """The part of a graph that a run is on."""
-
-    where: Annotated[
-        str | None,
-        Option(
-            "Run on the vertices that meet a condition, and the edges between them: see `vertices` "
-            "of derive.",
-            help="run on the vertices that meet a condition on their columns, and the edges "
-            "between them, as 'brimful derive --vertices': a temporary graph",
-            metavar="CONDITION",
-        ),
-    ]
-    where_edges: Annotated[
-        str | None,
-        Option(
-            "Run on the edges that meet a condition: see `edges` of derive.",
-            help="run on the edges that meet a condition, as 'brimful derive --edges'",
-            metavar="CONDITION",
-        ),
-    ]
 
 
 class Where:
@@ -75,9 +51,11 @@ class Where:
         """Return what the part is, for a summary."""
         if self.figures is None:
             return []
-        conditions = [self._chosen[name] for name in ("where", "where_edges")]
+        where, where_edges = self._chosen["where"], self._chosen["where_edges"]
+        conditions = [where] if where else []
+        conditions += [f"edges {where_edges}"] if where_edges else []
         return [
-            f"where {' and edges '.join(text for text in conditions if text)}: "
+            f"where {' and '.join(conditions)}: "
             f"{self.figures['vertices']:,} of {self._graph.vertices:,} vertices, "
             f"{self.figures['edges']:,} of {self._graph.edges:,} edges"
         ]

@@ -21,6 +21,8 @@ InputFormat = Literal[
     "tsv",
     "parquet",
     "arrow",
+    "graphml",
+    "gexf",
     "mtx",
     "metis",
     "dimacs",
@@ -33,7 +35,7 @@ InputFormat = Literal[
     "webgraph",
 ]
 #: Formats whose rows are read through pyarrow; `documents` are those of a database.
-TABLE_FORMATS = ("parquet", "arrow", "documents")
+TABLE_FORMATS = ("parquet", "arrow", "graphml", "gexf", "documents")
 #: Formats of text whose columns the user may choose; `auto` may turn out to be one.
 COLUMN_FORMATS = ("auto", "edgelist", "csv", "tsv", "graphalytics")
 #: Formats that `export` writes.
@@ -63,6 +65,8 @@ _INPUT_SUFFIXES: dict[str, str] = {
     ".arrows": "arrow",
     ".feather": "arrow",
     ".ipc": "arrow",
+    ".graphml": "graphml",
+    ".gexf": "gexf",
     ".u32": "u32pairs",
     ".bin": "u32pairs",
     ".u32pairs": "u32pairs",

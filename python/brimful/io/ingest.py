@@ -223,8 +223,14 @@ def _import_tables(
             return open_documents(path, columns, *choice, skipped, stopped)
         if format_name == "arrow":
             return open_arrow(path, columns, ids=options["ids"])
+        if format_name in ("graphml", "gexf"):
+            from brimful.tables.graph_xml import GraphXml
+
+            return GraphXml(path).table(columns, options["ids"])
         return open_parquet(path, columns, ids=options["ids"], stopped=stopped)
 
+    if format_name in ("graphml", "gexf") and len(paths) > 1:
+        raise UsageError(f"a graph in the format {format_name} is one file; import others apart")
     opened = open_table(paths[0]) if len(paths) == 1 else chain_tables(paths, open_table)
     with opened as table:
         table.stopped = stopped
@@ -252,6 +258,9 @@ def import_table(
     """
     from brimful import _native
 
+    edges = picked(EdgeOptions, options) | {"ids": table.ids}
+    if edges["undirected"] is None:
+        edges["undirected"] = table.undirected
     figures = _native.import_stream(
         table,
         out,
@@ -260,7 +269,7 @@ def import_table(
         target=table.target,
         weight=table.weight,
         ignored=table.ignored,
-        **(picked(EdgeOptions, options) | {"ids": table.ids}),
+        **edges,
         isolated=list(isolated),  # type: ignore[arg-type]
         vertex_rows=table.vertex_rows,
         **vars(resources),

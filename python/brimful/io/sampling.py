@@ -60,6 +60,8 @@ def sizes_of_inputs(paths: list[str], options: ImportOptions) -> Found | None:
     if any(path == "-" or is_remote(path) or not os.path.isfile(path) for path in paths):
         return None
     name = shared_format(paths, options)
+    if name in ("graphml", "gexf"):
+        return None
     seen = _look(paths, name, options)
     if seen is None:
         return None

@@ -172,11 +172,28 @@ def _import_kept(
     if difference is None:
         return
     is_new = not os.path.lexists(kept)
+    if not is_new:
+        _refuse_columns(path, kept)
     notify(f"importing {path} " + (f"as {kept}" if is_new else f"again: {difference}"))
     origin = json.dumps(wanted, sort_keys=True)
     figures = import_paths([path], kept, options, resources, origin=origin, replace=not is_new)
     for sentence in left_out_sentences(figures):
         notify(sentence)
+
+
+def _refuse_columns(path: str, kept: str) -> None:
+    """Refuse to import again what would lose columns that were added to the graph.
+
+    Raises:
+        InputError: The graph has columns of vertices.
+    """
+    from brimful import _native
+
+    if _native.Graph.open(kept).table_path("vertices") is not None:
+        raise InputError(
+            f"{path} has changed, and an import would lose the columns of {kept}; import it by "
+            f"name ('brimful import {path} NAME.brimful --vertex-columns ...'), or remove {kept}"
+        )
 
 
 def _difference(kept: str, wanted: dict[str, object]) -> str | None:

@@ -83,6 +83,29 @@ class DeriveVerbOptions(ConditionOptions, total=False):
     ]
 
 
+class WhereOptions(TypedDict, total=False):
+    """The part of a graph that a run is on."""
+
+    where: Annotated[
+        str | None,
+        Option(
+            "Run on the vertices that meet a condition, and the edges between them: see `vertices` "
+            "of derive.",
+            help="run on the vertices that meet a condition on their columns, and the edges "
+            "between them, as 'brimful derive --vertices': a temporary graph",
+            metavar="CONDITION",
+        ),
+    ]
+    where_edges: Annotated[
+        str | None,
+        Option(
+            "Run on the edges that meet a condition: see `edges` of derive.",
+            help="run on the edges that meet a condition, as 'brimful derive --edges'",
+            metavar="CONDITION",
+        ),
+    ]
+
+
 def conditions(**given: object) -> dict[str, Any]:
     """Return conditions that were checked.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -109,7 +110,7 @@ def _opened(graph: _native.Graph, table: str) -> Iterator[Any]:
     path = graph.table_path(table)
     assert path is not None, "the table exists"
     try:
-        with pa.OSFile(path, "rb") as raw:
+        with pa.OSFile(os.fsencode(path), "rb") as raw:
             yield pq.ParquetFile(
                 raw, pre_buffer=False, buffer_size=1 << 20, page_checksum_verification=True
             )
@@ -214,7 +215,8 @@ class GraphColumns:
         import pyarrow as pa
 
         rows = pa.RecordBatchReader.from_stream(result)
-        self.check(rows.schema.names[-1], texts=False)
+        for name in rows.schema.names[1:]:
+            self.check(name, texts=False)
         schema = pa.schema([*rows.schema, *self._columns])
         names = self._columns.names
 
@@ -305,7 +307,7 @@ def footer_bytes(path: str) -> int:
     """Return the length of the footer of a Parquet file, with what follows it."""
     import pyarrow as pa
 
-    with pa.OSFile(path, "rb") as file:
+    with pa.OSFile(os.fsencode(path), "rb") as file:
         file.seek(file.size() - _END_BYTES)
         return int.from_bytes(file.read(_END_BYTES)[:4], "little") + _END_BYTES
 

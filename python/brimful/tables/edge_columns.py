@@ -22,6 +22,7 @@ from brimful.tables.columns import (
     footer_bytes,
     schema_of,
 )
+from brimful.tables.graph_xml import GraphXml
 from brimful.tables.joining import connected, join_errors, join_memory, kept_types, sql_name
 from brimful.wording import did_you_mean
 
@@ -35,7 +36,7 @@ EDGES = "edges"
 #: The columns of every edge.
 ENDS = ("source", "target", "weight")
 #: Formats of files that are read a second time for their columns.
-_FORMATS = ("parquet", "arrow", "csv", "tsv")
+_FORMATS = ("parquet", "arrow", "csv", "tsv", "graphml", "gexf")
 _BATCH_ROWS = 65_536
 
 
@@ -119,8 +120,8 @@ def check_edge_columns(inputs: object, names: Sequence[str], options: Mapping[st
             known = not is_remote(path) and os.path.isfile(path)
             if not known or input_format(path, options.get("format")) not in _FORMATS:
                 raise UsageError(
-                    f"columns of edges are read from .parquet, .arrow, .csv and .tsv files, and "
-                    f"{path} is none; convert it, or leave --edge-columns out"
+                    f"columns of edges are read from .parquet, .arrow, .csv, .tsv, .graphml and "
+                    f".gexf files, and {path} is none; convert it, or leave --edge-columns out"
                 )
     elif not hasattr(inputs, "__arrow_c_stream__") or hasattr(inputs, "read_next_batch"):
         raise UsageError(
@@ -226,7 +227,7 @@ def staged_edges(path: str, graph: _native.Graph) -> pyarrow.RecordBatchReader:
     schema = pa.RecordBatchReader.from_stream(stream).schema
 
     def batches() -> Iterator[Any]:
-        with pa.OSFile(path, "rb") as raw:
+        with pa.OSFile(os.fsencode(path), "rb") as raw:
             file = pq.ParquetFile(raw, pre_buffer=False, buffer_size=1 << 20)
             for batch in file.iter_batches(_BATCH_ROWS, columns=schema.names, use_threads=False):
                 yield batch.select(schema.names).cast(schema)
@@ -251,6 +252,10 @@ def _view(
         schema: pyarrow.Schema = reader.schema
         return schema
     kind = input_format(inputs[0], options.get("format"))
+    if kind in ("graphml", "gexf"):
+        reader = GraphXml(inputs[0]).edges()
+        connection.register("input", reader)
+        return reader.schema
     if kind in ("parquet", "arrow"):
         rows = ds.dataset(inputs, format="ipc" if kind == "arrow" else kind)
         connection.register("input", rows)

@@ -51,6 +51,8 @@ class EdgeTable:
     ids: str = "int"
     #: True if a row without a target is a vertex.
     vertex_rows: bool = False
+    #: Whether edges have no direction, if the table says so.
+    undirected: bool | None = None
     resources: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     #: Ends a read from a store.
     stopped: threading.Event = field(default_factory=threading.Event)

@@ -144,6 +144,7 @@ class _Reader:
 
     def _compare(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> Any:
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         if isinstance(op, (ast.Is, ast.IsNot)):
             if not (isinstance(right, ast.Constant) and right.value is None):
@@ -162,10 +163,10 @@ class _Reader:
                     f"the list in the condition {shortened(self._text)} does not fit the type "
                     f"{kind} of the column: {error}"
                 ) from None
-            found = self.read(left).isin(values)
+            value = self.read(left)
             # A null is in no list, and not outside of one either.
-            valid = self.read(left).is_valid()
-            return (found if isinstance(op, ast.In) else ~found) & valid
+            found = pc.if_else(value.is_valid(), value.isin(values), pa.scalar(None, pa.bool_()))
+            return found if isinstance(op, ast.In) else ~found
         if type(op) not in _COMPARISONS:
             raise self._unknown(left)
         kinds = self._type(right), self._type(left)

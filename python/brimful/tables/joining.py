@@ -97,7 +97,7 @@ class Join:
             if not os.path.isfile(self.name):
                 raise NotFoundError(f"there is no table at {self.name}; check the path")
             suffix = os.path.splitext(self.name.lower())[1]
-            if suffix not in (*_READERS, ".arrow"):
+            if suffix not in (*_READERS, ".arrow", ".graphml", ".gexf"):
                 raise UsageError(
                     f"a table to join is .parquet, .csv, .tsv or .arrow, and {self.name} ends in "
                     "none of them"
@@ -119,7 +119,7 @@ class Join:
             InputError: The table cannot be read.
         """
         with self._connected(LEAST_JOIN_BYTES, 1) as connection:
-            self._check(connection, column, texts)
+            self._check(connection, [] if column is None else [column], texts)
 
     @contextlib.contextmanager
     def reader(
@@ -139,9 +139,9 @@ class Join:
 
         memory = join_memory(resources)
         rows = pa.RecordBatchReader.from_stream(result)
-        vertex, column = rows.schema.names[0], rows.schema.names[-1]
+        vertex, *own = rows.schema.names
         with self._connected(memory, resources.threads) as connection:
-            self._check(connection, column, pa.types.is_string(rows.schema.field(0).type))
+            self._check(connection, own, pa.types.is_string(rows.schema.field(0).type))
             connection.register("result", rows)
             taken = f"added.* EXCLUDE ({sql_name(self._on)})"
             if self._columns is not None:
@@ -231,6 +231,13 @@ class Join:
     def _view(self, connection: Any) -> None:
         """Make the view `added` of a file."""
         suffix = os.path.splitext(self.name.lower())[1]
+        if suffix in (".graphml", ".gexf"):
+            from brimful.tables.graph_xml import GraphXml
+
+            nodes = GraphXml(self.name).nodes()
+            self._types = nodes.schema
+            connection.register("added", nodes)
+            return
         if suffix == ".arrow":
             import pyarrow.dataset as ds
 
@@ -247,7 +254,7 @@ class Join:
         path = self.name.replace("'", "''")
         connection.execute(f"CREATE VIEW added AS FROM {_READERS[suffix]}('{path}'{more})")
 
-    def _check(self, connection: Any, column: str | None, texts: bool) -> None:
+    def _check(self, connection: Any, own: Sequence[str], texts: bool) -> None:
         with self._errors():
             described = connection.execute("DESCRIBE added").fetchall()
         kinds = {str(name): str(kind) for name, kind, *_ in described}
@@ -269,7 +276,7 @@ class Join:
                     f"{self.name} has no column {name} to take (found: {', '.join(kinds)})"
                     + did_you_mean(name, list(kinds))
                 )
-        own = {"vertex", (column or "vertex").lower()}
+        taken = {"vertex", *map(str.lower, own)}
         # SQL does not tell capital letters from small ones, and renames the second of two columns.
         names = kinds if self._types is None else self._types.names
         if twice := [name for name, count in Counter(map(str.lower, names)).items() if count > 1]:
@@ -278,7 +285,7 @@ class Join:
                 "rename one of them"
             )
         for name in kinds if self._columns is None else self._columns:
-            if name != self._on and name.lower() in own:
+            if name != self._on and name.lower() in taken:
                 raise UsageError(
                     f"both the result and {self.name} have a column {name}; rename that of the "
                     "table"

@@ -68,8 +68,8 @@ impl NewTable {
         let mut description = self.graph.description().clone();
         description.tables.insert(self.table, Table::new(self.name(), whole));
         Graph::publish(folder, self.number, &mut description, traffic)?;
-        manifest::sweep(folder, self.number)?;
         self.published = true;
+        manifest::sweep(folder, self.number)?;
         sweep(&self.graph.opened_again()?, self.table)
     }
 }
@@ -77,8 +77,9 @@ impl NewTable {
 impl Drop for NewTable {
     fn drop(&mut self) {
         if !self.published {
+            // A manifest may name the file even if its publication failed, so that is looked up.
             // What cannot be removed now is swept before the next table is written.
-            let _ = self.graph.folder().remove(&file_name(&self.name()));
+            let _ = self.graph.opened_again().and_then(|latest| sweep(&latest, self.table));
         }
     }
 }

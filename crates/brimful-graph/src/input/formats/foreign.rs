@@ -14,13 +14,19 @@ pub struct Foreign {
     pub name: &'static str,
     /// Advice; `IN` stands for the file, `OUT` for its name without suffix.
     advice: &'static str,
+    /// True if the format is read, though not here: the name of the file says another one.
+    is_read: bool,
 }
 
 /// Bytes at the beginning that are examined.
 const LOOKED_AT: usize = 4096;
 
 const fn foreign(name: &'static str, advice: &'static str) -> Foreign {
-    Foreign { name, advice }
+    Foreign { name, advice, is_read: false }
+}
+
+const fn misnamed(name: &'static str, advice: &'static str) -> Foreign {
+    Foreign { name, advice, is_read: true }
 }
 
 /// Binary formats, by their first bytes.
@@ -128,16 +134,8 @@ const NPZ: Foreign = foreign(
 );
 const ZIP: Foreign = foreign("a zip archive", "unpack it and import the files in it");
 const TAR: Foreign = foreign("a tar archive", "unpack it and import the files in it");
-const GRAPHML: Foreign = foreign(
-    "GraphML",
-    "convert it with python -c \"import brimful, networkx; \
-     brimful.Graph.from_networkx(networkx.read_graphml('IN'), path='OUT.brimful')\"",
-);
-const GEXF: Foreign = foreign(
-    "GEXF",
-    "convert it with python -c \"import brimful, networkx; \
-     brimful.Graph.from_networkx(networkx.read_gexf('IN'), path='OUT.brimful')\"",
-);
+const GRAPHML: Foreign = misnamed("GraphML", "read it with --format graphml");
+const GEXF: Foreign = misnamed("GEXF", "read it with --format gexf");
 const GML: Foreign = foreign(
     "GML",
     "convert it with python -c \"import brimful, networkx; \
@@ -323,7 +321,8 @@ pub fn sentence(path: &Path, start: &[u8]) -> Option<String> {
     let known = of(start)?;
     let (shown, out) = names(path, known.advice);
     let advice = known.advice.replace("IN", "\u{1}").replace("OUT", &out).replace('\u{1}', &shown);
-    Some(format!("this is {}, which brimful does not read; {advice}", known.name))
+    let lacking = if known.is_read { "" } else { ", which brimful does not read" };
+    Some(format!("this is {}{lacking}; {advice}", known.name))
 }
 
 /// The names that advice has for IN and OUT. Commands are copied into a shell: they neither write

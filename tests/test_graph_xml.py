@@ -1,0 +1,164 @@
+"""GraphML and GEXF as inputs: edges, direction, nodes, attributes; memory; broken files."""
+
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import igraph
+import networkx as nx
+import pytest
+
+import brimful as bf
+from brimful.tables.graph_xml import GraphXml
+from command import INPUT, USAGE, refuse, succeed
+
+WRITERS: dict[str, Callable[..., None]] = {"graphml": nx.write_graphml, "gexf": nx.write_gexf}
+
+
+def example(directed: bool) -> nx.Graph:
+    """Return a graph with attributes of several types and a node without edges."""
+    graph = nx.DiGraph() if directed else nx.Graph()
+    graph.add_node("a", age=41, name="Ann & <co>", score=0.5, member=True)
+    graph.add_node("b", age=35, name="é", score=2.5, member=False)
+    graph.add_node("c d", name="", age=1, score=1.0, member=True)
+    graph.add_node("alone", name="z", age=2, score=1.0, member=True)
+    graph.add_edge("a", "b", weight=2.5, year=2020, kind="x")
+    graph.add_edge("b", "c d", weight=0.5, year=2021, kind="y")
+    graph.add_edge("a", "a", weight=1.0, year=2022, kind="y")
+    return graph
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_graphs_of_networkx_are_read(
+    tmp_path: Path, kind: str, directed: bool, ending: str
+) -> None:
+    graph = example(directed)
+    path = tmp_path / f"g.{kind}"
+    WRITERS[kind](graph, path)
+    if ending:
+        path = tmp_path / f"g.{kind}.gz"
+        path.write_bytes(gzip.compress((tmp_path / f"g.{kind}").read_bytes()))
+    with bf.read(path, path=tmp_path / "g.brimful") as made:
+        assert list(made) == sorted(graph)
+        assert made.directed == directed and made.weighted
+        assert made.edges == 3
+        assert made.neighbors("a", weights=True)[0] == ["a", "b"]
+        assert made.neighbors("a", weights=True)[1] == [1.0, 2.5]
+        assert made.info()["id_type"] == "string"
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_attributes_become_columns(tmp_path: Path, kind: str) -> None:
+    graph, path = example(True), tmp_path / f"g.{kind}"
+    WRITERS[kind](graph, path)
+    out = tmp_path / "g.brimful"
+    shown = succeed(
+        *("import", path, out, "--vertex-columns", path, "--on", "id"),
+        *("--edge-columns", "year,kind", "--budget", "400M"),
+    ).out
+    assert "kept with edges year, kind" in shown
+    with bf.Graph.open(out) as made:
+        rows = made.vertex_rows("age,name,score,member").read_all().to_pylist()
+        assert {row.pop("vertex"): row for row in rows} == {
+            node: dict(values) for node, values in graph.nodes(data=True)
+        }
+        assert {
+            (row["source"], row["target"]): (row["weight"], row["year"], row["kind"])
+            for row in made.edge_rows().read_all().to_pylist()
+        } == {
+            (source, target): (values["weight"], values["year"], values["kind"])
+            for source, target, values in graph.edges(data=True)
+        }
+
+
+def test_graphs_of_igraph_are_read(tmp_path: Path) -> None:
+    graph = igraph.Graph.Ring(5, directed=True)
+    graph.vs["age"] = [1.5, 2, 3, 4, 5]
+    graph.write_graphml(str(tmp_path / "ring.graphml"))
+    with bf.read(
+        tmp_path / "ring.graphml", vertex_columns=tmp_path / "ring.graphml", on="id"
+    ) as made:
+        assert (made.vertices, made.edges, made.weighted) == (5, 5, False)
+        assert made.vertex_values("age")["n0"] == 1.5
+
+
+def test_ids_may_be_read_as_integers(tmp_path: Path) -> None:
+    nx.write_graphml(nx.path_graph(4), tmp_path / "path.graphml")
+    with bf.read(tmp_path / "path.graphml", ids="int", path=tmp_path / "p.brimful") as made:
+        assert list(made) == [0, 1, 2, 3] and made.neighbors(1) == [0, 2]
+
+
+GRAPHML = '<graphml><graph edgedefault="directed">{}</graph></graphml>'
+GEXF = '<gexf><graph defaultedgetype="directed"><nodes/><edges>{}</edges></graph></gexf>'
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (GRAPHML.format('<edge source="a" target="b"/>')[:-3], "is broken XML"),
+        (GRAPHML.format('<edge source="a"/>'), "a <edge> without source and target"),
+        (GRAPHML.format("<node/>"), "a <node> without id"),
+        (GRAPHML.format('<edge source="a" target="b" directed="false"/>'), "of both kinds"),
+        (GEXF.format('<edge source="a" target="b" type="undirected"/>'), "of both kinds"),
+        (GRAPHML.format('<node id="a"><graph/></node>'), "graphs within a graph"),
+        (GRAPHML.format("<hyperedge/>"), "has hyperedges"),
+        (GRAPHML.format('<node id="a"><data key="d0">1</data></node>'), "that is not declared"),
+        ("<html/>", "neither GraphML nor GEXF"),
+        ("<graphml/>", "has no graph"),
+        ("", "is broken XML"),
+    ],
+)
+def test_what_is_no_graph_is_refused(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / ("g.gexf" if "gexf" in text else "g.graphml")
+    path.write_text(text)
+    assert says in refuse(INPUT, "import", path, tmp_path / "g.brimful", "--quiet")
+
+
+def test_values_of_another_type_are_refused(tmp_path: Path) -> None:
+    key = '<graphml><key id="d" for="node" attr.name="age" attr.type="{}"/>'
+    rest = '<graph edgedefault="directed"><node id="a"><data key="d">{}</data></node></graph>'
+    for kind, value in (("int", "x"), ("boolean", "maybe"), ("int", "99999999999"), ("double", "")):
+        path = tmp_path / "g.graphml"
+        path.write_text(f"{key.format(kind)}{rest.format(value)}</graphml>")
+        with pytest.raises(bf.InputError, match="has a value"):
+            GraphXml(str(path)).nodes().read_all()
+
+
+def test_the_choice_of_columns_is_that_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "g.graphml"
+    nx.write_graphml(example(True), path)
+    out = tmp_path / "g.brimful"
+    assert "says itself" in refuse(USAGE, "import", path, out, "--source", "a")
+    assert "no numbers kind" in refuse(USAGE, "import", path, out, "--weight", "kind")
+    with bf.read(path, weight="year", path=out) as made:
+        assert made.neighbors("a", weights=True)[1] == [2022.0, 2020.0]
+
+
+def test_files_of_another_name_are_known_by_their_content(tmp_path: Path) -> None:
+    path = tmp_path / "g.txt"
+    nx.write_graphml(example(True), path)
+    assert "this is GraphML; read it with --format graphml" in refuse(
+        *(INPUT, "import", path, tmp_path / "g.brimful")
+    )
+    succeed("import", path, tmp_path / "g.brimful", "--format", "graphml", "--quiet")
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    peaks = []
+    for count in (20_000, 80_000):
+        path = tmp_path / f"{count}.graphml"
+        nodes = "".join(f'<node id="n{at}"/>' for at in range(count))
+        edges = "".join(f'<edge source="n{at}" target="n0"/>' for at in range(count))
+        path.write_text(GRAPHML.format(nodes + edges))
+        file: Any = GraphXml(str(path))
+        tracemalloc.start()
+        assert sum(batch.num_rows for batch in file.edges()) == count
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.5 * peaks[0]
