@@ -13,6 +13,7 @@ from pathlib import Path
 import igraph
 import networkx as nx
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -338,6 +339,64 @@ def test_spanning_forest(case: Case, data: st.DataObject) -> None:
             assert set(parts) == set(map(frozenset, nx.connected_components(theirs)))
             if weighted:
                 assert sum(lightest[frozenset(edge)] for edge in edges) == least
+
+
+def undirected(case: Case) -> nx.MultiGraph:
+    """Return a graph with an edge of its own for each edge, whatever its direction."""
+    graph = nx.MultiGraph(case.edges)
+    graph.add_nodes_from(case.vertices)
+    return graph
+
+
+@few
+@given(case=cases())
+def test_bridges_and_articulation_points(case: Case) -> None:
+    theirs = undirected(case)
+    points = set(nx.articulation_points(nx.Graph(theirs)))
+    # NetworkX ignores the edges that are parallel to one of a simple graph.
+    known = {tuple(sorted(edge)) for edge in nx.bridges(nx.Graph(theirs))}
+    single = {edge for edge in known if theirs.number_of_edges(*edge) == 1}
+    with case.graph() as graph:
+        assert list(bf.bridges(graph)) == sorted(single)
+        found = values(bf.articulation_points(graph))
+        assert found == {vertex: int(vertex in points) for vertex in case.vertices}
+
+
+@few
+@given(case=cases())
+def test_ktruss(case: Case) -> None:
+    theirs = nx.Graph(case.edges)
+    theirs.remove_edges_from(list(nx.selfloop_edges(theirs)))
+    numbers: dict[Edge, int] = {}
+    level = 2
+    while (truss := nx.k_truss(theirs, level)).number_of_edges():
+        numbers |= {(min(edge), max(edge)): level for edge in truss.edges}
+        level += 1
+    with case.graph() as graph:
+        rows = list(bf.ktruss(graph))
+    assert rows == sorted((*edge, number) for edge, number in numbers.items())
+
+
+@pytest.mark.parametrize("name", ["wiki-Vote.txt.gz", "astro-ph.graph.gz", "email-enron.jlg"])
+def test_blocks_and_trusses_of_real_graphs(name: str, data: Path, tmp_path: Path) -> None:
+    path = tmp_path / "g.brimful"
+    succeed("import", data / name, path, "--undirected", "--quiet")
+    with bf.Graph.open(path) as graph:
+        graph.export(tmp_path / "edges.parquet")
+        edges = pq.read_table(tmp_path / "edges.parquet")
+        ends = zip(*(edges[name].to_pylist() for name in ("source", "target")), strict=True)
+        theirs = nx.Graph([edge for edge in ends if edge[1] is not None])
+        theirs.remove_edges_from(list(nx.selfloop_edges(theirs)))
+        assert set(bf.bridges(graph)) == {tuple(sorted(edge)) for edge in nx.bridges(theirs)}
+        points = bf.articulation_points(graph)
+        assert {vertex for vertex, is_one in points.items() if is_one} == set(
+            nx.articulation_points(theirs)
+        )
+        numbers = {(one, other): truss for one, other, truss in bf.ktruss(graph)}
+    assert len(numbers) == theirs.number_of_edges()
+    for level in (3, 4, 7, max(numbers.values())):
+        truss = {edge for edge, number in numbers.items() if number >= level}
+        assert truss == {tuple(sorted(edge)) for edge in nx.k_truss(theirs, level).edges}
 
 
 def test_levels_before_a_cycle() -> None:

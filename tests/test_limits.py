@@ -55,6 +55,8 @@ ALGORITHMS = {
     "kcore": ["--max-supersteps", 20],
     "bipartite": ["--max-supersteps", 4],
     "spanning_forest": [],
+    "bridges": [],
+    "articulation_points": [],
     "bfs": ["--source", 0],
     "sssp": ["--source", 0],
     "count_paths": ["--source", 0],

@@ -41,6 +41,10 @@ ALGORITHMS = {
     "maximal_independent_set": [],
     "bipartite": [],
     "spanning_forest": [],
+    "bridges": [],
+    "articulation_points": [],
+    "similarity": ["--k", 1],
+    "ktruss": [],
     "triangles": [],
     "clustering": [],
 }

@@ -60,10 +60,15 @@ if TYPE_CHECKING:
     from brimful.program import Program, States, Vertex
     from brimful.report.html import Report
     from brimful.result import Result
+    from brimful.rows import Rows
     from brimful.running import run
     from brimful.saved import SavedResult
+    from brimful.similarities import similarity
     from brimful.structures import (
+        articulation_points,
         bipartite,
+        bridges,
+        ktruss,
         maximal_independent_set,
         spanning_forest,
         topological_order,
@@ -98,6 +103,7 @@ __all__ = [
     "RecordIdError",
     "Report",
     "Result",
+    "Rows",
     "SavedResult",
     "SpillingDict",
     "States",
@@ -109,9 +115,11 @@ __all__ = [
     "VertexStore",
     "WorkerContext",
     "__version__",
+    "articulation_points",
     "betweenness",
     "bfs",
     "bipartite",
+    "bridges",
     "closeness",
     "clustering",
     "color",
@@ -125,6 +133,7 @@ __all__ = [
     "hits",
     "katz",
     "kcore",
+    "ktruss",
     "label_propagation",
     "leiden",
     "louvain",
@@ -135,6 +144,7 @@ __all__ = [
     "read",
     "run",
     "scc",
+    "similarity",
     "sort",
     "spanning_forest",
     "sssp",
@@ -168,6 +178,7 @@ _HOMES = {
     "RecordIdError": "brimful.errors",
     "Report": "brimful.report.html",
     "Result": "brimful.result",
+    "Rows": "brimful.rows",
     "SavedResult": "brimful.saved",
     "SpillingDict": "brimful.containers.spilling",
     "States": "brimful.program",
@@ -178,9 +189,11 @@ _HOMES = {
     "VertexData": "brimful.pregel.changes",
     "VertexStore": "brimful.vertex_store",
     "WorkerContext": "brimful.pregel.master",
+    "articulation_points": "brimful.structures",
     "betweenness": "brimful.centralities",
     "bfs": "brimful.algorithms",
     "bipartite": "brimful.structures",
+    "bridges": "brimful.structures",
     "closeness": "brimful.centralities",
     "clustering": "brimful.algorithms",
     "color": "brimful.algorithms",
@@ -194,6 +207,7 @@ _HOMES = {
     "hits": "brimful.algorithms",
     "katz": "brimful.centralities",
     "kcore": "brimful.algorithms",
+    "ktruss": "brimful.structures",
     "label_propagation": "brimful.algorithms",
     "leiden": "brimful.communities",
     "louvain": "brimful.communities",
@@ -204,6 +218,7 @@ _HOMES = {
     "read": "brimful.graph",
     "run": "brimful.running",
     "scc": "brimful.algorithms",
+    "similarity": "brimful.similarities",
     "sort": "brimful.containers.sorting",
     "spanning_forest": "brimful.structures",
     "sssp": "brimful.algorithms",

@@ -40,7 +40,7 @@ use brimful_store::scratch::ScratchArray;
 use brimful_store::{Budget, Resources};
 use bytemuck::{Pod, Zeroable};
 
-use crate::info::{Accepts, Info, ParameterInfo, Takes};
+use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
 use crate::out_weights::AT_ONCE;
 use crate::planning::Planner;
 use crate::request::{Finished, Request};
@@ -71,7 +71,7 @@ pub(crate) const INFO: Info = Info {
             values: Accepts::Words(&["normalized", "unnormalized"]),
         },
     ],
-    run,
+    run: Run::Vertices(run),
     plan,
 };
 

@@ -23,6 +23,7 @@ mod plugin;
 mod program;
 mod raised;
 mod request;
+mod rows;
 mod run;
 mod sorting;
 mod temporary;
@@ -52,6 +53,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(log::log_end, module)?)?;
     module.add_function(wrap_pyfunction!(run::algorithms, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
+    module.add_function(wrap_pyfunction!(rows::run_rows, module)?)?;
     module.add_function(wrap_pyfunction!(run::stores, module)?)?;
     module.add_function(wrap_pyfunction!(partition::modularity, module)?)?;
     module.add_function(wrap_pyfunction!(partition::conductance, module)?)?;
@@ -74,6 +76,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<lookup::NeighborStream>()?;
     module.add_class::<run::Result>()?;
     module.add_class::<run::TopRows>()?;
+    module.add_class::<rows::Rows>()?;
     module.add_class::<program::Seen>()?;
     module.add_class::<program::States>()?;
     module.add_class::<program::kept::KeptVertexStore>()?;
