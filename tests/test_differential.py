@@ -444,6 +444,37 @@ def test_betweenness(case: Case) -> None:
     assert whole == pytest.approx({v: value / each for v, value in theirs.items()}, abs=1e-9)
 
 
+@few
+@given(case=cases())
+def test_edge_betweenness(case: Case) -> None:
+    edges = {tuple(sorted(edge)) if case.undirected else edge for edge in case.edges}
+    simple = Case(sorted((edge[0], edge[1]) for edge in edges), case.declared, case.undirected)
+    theirs = (nx.Graph if case.undirected else nx.DiGraph)(simple.networkx())
+
+    def by_ends(found: dict[Edge, float]) -> dict[Edge, float]:
+        ordered = {(min(e), max(e)) if case.undirected else e: at for e, at in found.items()}
+        return {edge: value for edge, value in ordered.items() if edge[0] != edge[1]}
+
+    with simple.graph() as graph:
+        rows = list(bf.edge_betweenness(graph))
+        whole = list(bf.edge_betweenness(graph, variant="unnormalized"))
+        sampled = list(bf.edge_betweenness(graph, samples=len(case.vertices)))
+    expected = by_ends(nx.edge_betweenness_centrality(theirs))
+    assert {(a, b): value for a, b, value in rows} == pytest.approx(expected, abs=1e-12)
+    assert [row[:2] for row in rows] == sorted(expected) and sampled == rows
+    expected = by_ends(nx.edge_betweenness_centrality(theirs, normalized=False))
+    assert {(a, b): value for a, b, value in whole} == pytest.approx(expected, abs=1e-9)
+
+
+def test_edge_betweenness_of_parallel_edges_adds_up() -> None:
+    # Of three paths from 0 to 2, two take the double edge.
+    with graph_of([(0, 1), (0, 1), (1, 2), (0, 3), (3, 2), (2, 2)]) as graph:
+        rows = list(bf.edge_betweenness(graph, variant="unnormalized"))
+    expected = [(0, 1, 1 + 2 / 3), (0, 3, 1 + 1 / 3), (1, 2, 1 + 2 / 3), (3, 2, 1 + 1 / 3)]
+    assert [row[:2] for row in rows] == [row[:2] for row in expected]
+    assert [row[2] for row in rows] == pytest.approx([row[2] for row in expected])
+
+
 def test_sampled_betweenness_is_near(data: Path, tmp_path: Path) -> None:
     path = tmp_path / "g.brimful"
     succeed("import", data / "wiki-Vote.txt.gz", path, "--quiet")

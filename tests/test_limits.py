@@ -57,6 +57,8 @@ ALGORITHMS = {
     "spanning_forest": [],
     "bridges": [],
     "articulation_points": [],
+    "random_walks": ["--walks", 1, "--length", 4],
+    "eccentricity": ["--source", 0],
     "bfs": ["--source", 0],
     "sssp": ["--source", 0],
     "count_paths": ["--source", 0],

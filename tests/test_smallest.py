@@ -25,6 +25,7 @@ ALGORITHMS = {
     "eigenvector": ["--max-supersteps", 2],
     "katz": ["--max-supersteps", 2],
     "betweenness": ["--samples", 1],
+    "edge_betweenness": ["--samples", 1],
     "closeness": ["--max-supersteps", 2],
     "harmonic": ["--max-supersteps", 2],
     "connected_components": [],
@@ -45,6 +46,10 @@ ALGORITHMS = {
     "articulation_points": [],
     "similarity": ["--k", 1],
     "ktruss": [],
+    "random_walks": ["--walks", 1, "--length", 3],
+    "distances": ["--source", "hub"],
+    "eccentricity": ["--source", "hub"],
+    "diameter": ["--source", "hub"],
     "triangles": [],
     "clustering": [],
 }

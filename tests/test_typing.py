@@ -44,7 +44,10 @@ def analyse(graph: bf.Graph) -> list[bf.Result]:
         bf.kcore, bf.label_propagation, bf.leiden, bf.louvain, bf.maximal_independent_set,
         bf.pagerank, bf.scc, bf.spanning_forest, bf.topological_order, bf.triangles,
     ]
-    tables: list[Callable[[bf.Graph], bf.Rows]] = [bf.bridges, bf.ktruss, bf.similarity]
+    tables: list[Callable[[bf.Graph], bf.Rows]] = [
+        bf.bridges, bf.diameter, bf.edge_betweenness, bf.ktruss, bf.random_walks, bf.similarity,
+    ]
+    print(bf.distances(graph, 1).columns, bf.eccentricity(graph, [1]).columns)
     print([one(graph).columns for one in tables])
     by_source: list[Callable[[bf.Graph, int], bf.Result]] = [bf.bfs, bf.count_paths, bf.sssp]
     print(bf.modularity(bf.louvain(graph)), bf.conductance(bf.leiden(graph)).column)

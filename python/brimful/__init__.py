@@ -28,7 +28,14 @@ if TYPE_CHECKING:
         sssp,
         triangles,
     )
-    from brimful.centralities import betweenness, closeness, eigenvector, harmonic, katz
+    from brimful.centralities import (
+        betweenness,
+        closeness,
+        edge_betweenness,
+        eigenvector,
+        harmonic,
+        katz,
+    )
     from brimful.communities import conductance, leiden, louvain, modularity
     from brimful.comparison import Comparison, compare
     from brimful.containers.bags import Bag
@@ -63,6 +70,7 @@ if TYPE_CHECKING:
     from brimful.rows import Rows
     from brimful.running import run
     from brimful.saved import SavedResult
+    from brimful.searches import diameter, distances, eccentricity
     from brimful.similarities import similarity
     from brimful.structures import (
         articulation_points,
@@ -74,6 +82,7 @@ if TYPE_CHECKING:
         topological_order,
     )
     from brimful.vertex_store import VertexStore
+    from brimful.walks import random_walks
 
     __version__: str
 
@@ -128,6 +137,10 @@ __all__ = [
     "connected_components",
     "count_paths",
     "degrees",
+    "diameter",
+    "distances",
+    "eccentricity",
+    "edge_betweenness",
     "eigenvector",
     "harmonic",
     "hits",
@@ -141,6 +154,7 @@ __all__ = [
     "modularity",
     "pagerank",
     "plan",
+    "random_walks",
     "read",
     "run",
     "scc",
@@ -202,6 +216,10 @@ _HOMES = {
     "connected_components": "brimful.algorithms",
     "count_paths": "brimful.algorithms",
     "degrees": "brimful.algorithms",
+    "diameter": "brimful.searches",
+    "distances": "brimful.searches",
+    "eccentricity": "brimful.searches",
+    "edge_betweenness": "brimful.centralities",
     "eigenvector": "brimful.centralities",
     "harmonic": "brimful.centralities",
     "hits": "brimful.algorithms",
@@ -215,6 +233,7 @@ _HOMES = {
     "modularity": "brimful.communities",
     "pagerank": "brimful.algorithms",
     "plan": "brimful.planning",
+    "random_walks": "brimful.walks",
     "read": "brimful.graph",
     "run": "brimful.running",
     "scc": "brimful.algorithms",

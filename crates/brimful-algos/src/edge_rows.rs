@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use brimful_engine::result::table::Kind;
 use brimful_engine::{RowColumn, RowTable, RowWriter, RunOptions};
 use brimful_graph::Graph;
 use brimful_store::Resources;
@@ -16,6 +17,12 @@ use crate::{Error, Result};
 struct EdgeRow {
     ends: [u64; 2],
     value: u64,
+}
+
+impl EdgeRow {
+    fn words(&self) -> [u64; 3] {
+        [self.ends[0], self.ends[1], self.value]
+    }
 }
 
 impl Record for EdgeRow {
@@ -35,7 +42,8 @@ pub(crate) fn least_bytes(workers: usize) -> u64 {
 }
 
 /// The rows that `each` pushes, sorted in `bytes` of memory, at least [`least_bytes`]. Columns are
-/// the ends, and the value if there is a third one.
+/// the ends, and the value if there is a third one; floats of the same ends add up, in ascending
+/// order of their bits.
 pub(crate) fn edge_rows(
     graph: &Arc<Graph>,
     columns: &'static [RowColumn],
@@ -53,13 +61,28 @@ pub(crate) fn edge_rows(
     writer.finish()?;
     let mut rows = RowWriter::new(graph, columns, RowWriter::MINIMUM_BYTES + spare, job);
     job.begin("sort rows", sorter.len());
+    let adds_up = columns.get(2).is_some_and(|(_, kind)| *kind == Kind::Float);
+    let mut last: Option<EdgeRow> = None;
     sorter.merge(&resources.pool, |records| {
         job.check()?;
-        for EdgeRow { ends: [source, target], value } in records {
-            rows.push(&[*source, *target, *value][..columns.len()])?;
+        for record in records {
+            match &mut last {
+                Some(last) if last.ends == record.ends && adds_up => {
+                    let sum = f64::from_bits(last.value) + f64::from_bits(record.value);
+                    last.value = sum.to_bits();
+                }
+                _ => {
+                    if let Some(last) = last.replace(*record) {
+                        rows.push(&last.words()[..columns.len()])?;
+                    }
+                }
+            }
         }
         job.advance(records.len() as u64);
         Ok::<(), Error>(())
     })?;
+    if let Some(last) = last {
+        rows.push(&last.words()[..columns.len()])?;
+    }
     Ok(rows.finish()?)
 }

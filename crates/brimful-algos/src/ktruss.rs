@@ -19,13 +19,14 @@ use brimful_engine::plan::forecast::Forecast;
 use brimful_engine::result::stats::Traversal;
 use brimful_engine::result::table::Kind;
 use brimful_engine::supersteps::moved;
+use brimful_engine::traverse::scan::Scan;
 use brimful_engine::{RowColumn, Stats};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
 use crate::edge_rows::{self, edge_rows};
 use crate::info::{Info, Run, Takes};
-use crate::neighbour_lists::{NeighbourLists, common, most_entries};
+use crate::neighbour_lists::{Listed, NeighbourLists, common};
 use crate::places::{place_bytes, places};
 use crate::planning::Planner;
 use crate::request::{FinishedRows, Request};
@@ -61,7 +62,7 @@ fn array_bytes(vertices: u64, entries: u64, workers: usize) -> u64 {
 /// The time depends on triangles that are not counted before.
 fn plan(planner: &Planner<'_>) -> Result<Forecast> {
     planner.request.refuse_max_supersteps()?;
-    let entries = most_entries(planner.arcs(), planner.is_directed());
+    let entries = Listed::Symmetric.most_entries(planner.arcs(), planner.is_directed());
     let forecast = planner.scans(1, |setting| {
         let bytes = array_bytes(setting.extent.vertices, entries, setting.workers);
         (bytes, bytes, entries / 2 * 24)
@@ -74,18 +75,18 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     request.refuse_max_supersteps()?;
     let (begin, workers) = (Instant::now(), resources.workers());
     let (arcs, directed) = (graph.description().arcs, graph.description().directed);
-    let entries = most_entries(arcs, directed);
+    let entries = Listed::Symmetric.most_entries(arcs, directed);
     if entries / 2 >= u64::from(u32::MAX) {
         return Err(Error::Usage("truss numbers are for less than 2^32 edges".into()));
     }
     let extent = Extent::of(graph, &[Index::In], false);
-    let reading = brimful_engine::traverse::scan::Scan::minimum_bytes(&extent, workers);
+    let reading = Scan::minimum_bytes(&extent, workers);
     let needed = reading + array_bytes(extent.vertices, entries, workers);
     resources.budget.require(needed, PURPOSE)?;
     let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
     let before = moved(graph, resources);
     let left = memory.bytes() - NeighbourLists::least_bytes(&extent, workers);
-    let lists = NeighbourLists::of(graph, left, resources)?;
+    let lists = NeighbourLists::of(graph, Listed::Symmetric, left, resources)?;
     let listed = begin.elapsed().as_secs_f64();
     let (ends, truss) = Peeling::new(lists, resources)?.peel(resources)?;
     let peeled = begin.elapsed().as_secs_f64();

@@ -12,8 +12,8 @@ use crate::planning::{Planner, Subject};
 pub use crate::request::{Finished, FinishedRows, Pairs, Parameter, Request, StoreChoice};
 use crate::{
     Error, Result, betweenness, bfs, bipartite, blocks, closeness, clustering, color, communities,
-    connected_components, count_paths, degrees, eigenvector, hits, katz, kcore, ktruss,
-    label_propagation, pagerank, scc, similarity, sources, spanning_forest, sssp,
+    connected_components, count_paths, degrees, distances, eigenvector, hits, katz, kcore, ktruss,
+    label_propagation, pagerank, random_walks, scc, similarity, sources, spanning_forest, sssp,
     topological_order,
 };
 
@@ -36,6 +36,7 @@ pub static FAMILIES: &[Family] = &[
             eigenvector::INFO,
             katz::INFO,
             betweenness::INFO,
+            betweenness::edges::INFO,
             closeness::CLOSENESS,
             closeness::HARMONIC,
             degrees::INFO,
@@ -51,7 +52,17 @@ pub static FAMILIES: &[Family] = &[
             communities::LEIDEN,
         ],
     },
-    Family { name: "paths", algorithms: &[bfs::INFO, sssp::INFO, count_paths::INFO] },
+    Family {
+        name: "paths",
+        algorithms: &[
+            bfs::INFO,
+            sssp::INFO,
+            count_paths::INFO,
+            distances::DISTANCES,
+            distances::ECCENTRICITY,
+            distances::diameter::INFO,
+        ],
+    },
     Family {
         name: "structure",
         algorithms: &[
@@ -69,6 +80,7 @@ pub static FAMILIES: &[Family] = &[
         ],
     },
     Family { name: "similarity", algorithms: &[similarity::INFO] },
+    Family { name: "samples and embeddings", algorithms: &[random_walks::INFO] },
 ];
 
 /// All algorithms.

@@ -197,15 +197,21 @@ impl Request {
         }
     }
 
+    /// Refuses a request without sources, for an algorithm that begins at some.
+    pub(crate) fn require_sources(&self) -> Result<()> {
+        if !self.sources.is_empty() {
+            return Ok(());
+        }
+        let name = &self.algorithm;
+        let what = format!(
+            "{name} needs a vertex to begin with; name it with --source ID (Python: source=)"
+        );
+        Err(Error::Usage(what))
+    }
+
     /// The sources of the request.
     pub(crate) fn sources(&self, graph: &Graph, job: &Job) -> Result<Sources> {
-        if self.sources.is_empty() {
-            let name = &self.algorithm;
-            let what = format!(
-                "{name} needs a vertex to begin with; name it with --source ID (Python: source=)"
-            );
-            return Err(Error::Usage(what));
-        }
+        self.require_sources()?;
         Sources::find(&self.sources, &self.source_weights, graph, job)
     }
 

@@ -41,7 +41,7 @@ use brimful_graph::{Graph, Index};
 use brimful_store::{Job, Resources};
 
 use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
-use crate::neighbour_lists::{NeighbourLists, common, forecast_bytes, most_entries};
+use crate::neighbour_lists::{Listed, NeighbourLists, common};
 use crate::places::{place_bytes, places};
 use crate::planning::Planner;
 use crate::request::{FinishedRows, Pairs, Request};
@@ -208,7 +208,7 @@ fn longest_list(graph: &Graph) -> u64 {
 fn plan(planner: &Planner<'_>) -> Result<Forecast> {
     let request = planner.request;
     settings(request)?;
-    let entries = most_entries(planner.arcs(), planner.is_directed());
+    let entries = Listed::Symmetric.most_entries(planner.arcs(), planner.is_directed());
     let forecast = planner.scans(1, |setting| {
         let (vertices, workers) = (setting.extent.vertices, setting.workers);
         let longest = planner.of_graph(longest_list, vertices);
@@ -217,8 +217,8 @@ fn plan(planner: &Planner<'_>) -> Result<Forecast> {
             + array_bytes(vertices, longest, finding, workers);
         (all, all, 0)
     });
-    let (memory, scratch) =
-        forecast_bytes(entries, planner.limit().saturating_sub(forecast.minimum_bytes));
+    let (memory, scratch) = Listed::Symmetric
+        .forecast_bytes(entries, planner.limit().saturating_sub(forecast.minimum_bytes));
     Ok(Forecast {
         memory_bytes: forecast.minimum_bytes + memory,
         scratch_bytes: scratch,
@@ -251,7 +251,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
     let before = moved(graph, resources);
     let left = memory.bytes() - needed;
-    let lists = NeighbourLists::of(graph, left, resources)?;
+    let lists = NeighbourLists::of(graph, Listed::Symmetric, left, resources)?;
     let listed = begin.elapsed().as_secs_f64();
     let for_rows = RowWriter::MINIMUM_BYTES + left.saturating_sub(lists.resident_bytes());
     let edges = lists.entries();

@@ -74,6 +74,10 @@ fn requests_of_rows() -> Vec<Request> {
         request("similarity", &[("measure", word("adamic_adar"))]),
         request("bridges", &[]),
         request("ktruss", &[]),
+        request("edge_betweenness", &[("samples", Parameter::Number(20.0))]),
+        request("random_walks", &[("length", Parameter::Number(9.0))]),
+        Request { weighted: true, ..request("random_walks", &[("p", Parameter::Number(0.25))]) },
+        Request { sources: (0..70).map(ExternalId::Number).collect(), ..request("distances", &[]) },
     ]
 }
 
