@@ -13,6 +13,7 @@ from pathlib import Path
 import igraph
 import networkx as nx
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -340,6 +341,64 @@ def test_spanning_forest(case: Case, data: st.DataObject) -> None:
                 assert sum(lightest[frozenset(edge)] for edge in edges) == least
 
 
+def undirected(case: Case) -> nx.MultiGraph:
+    """Return a graph with an edge of its own for each edge, whatever its direction."""
+    graph = nx.MultiGraph(case.edges)
+    graph.add_nodes_from(case.vertices)
+    return graph
+
+
+@few
+@given(case=cases())
+def test_bridges_and_articulation_points(case: Case) -> None:
+    theirs = undirected(case)
+    points = set(nx.articulation_points(nx.Graph(theirs)))
+    # NetworkX ignores the edges that are parallel to one of a simple graph.
+    known = {tuple(sorted(edge)) for edge in nx.bridges(nx.Graph(theirs))}
+    single = {edge for edge in known if theirs.number_of_edges(*edge) == 1}
+    with case.graph() as graph:
+        assert list(bf.bridges(graph)) == sorted(single)
+        found = values(bf.articulation_points(graph))
+        assert found == {vertex: int(vertex in points) for vertex in case.vertices}
+
+
+@few
+@given(case=cases())
+def test_ktruss(case: Case) -> None:
+    theirs = nx.Graph(case.edges)
+    theirs.remove_edges_from(list(nx.selfloop_edges(theirs)))
+    numbers: dict[Edge, int] = {}
+    level = 2
+    while (truss := nx.k_truss(theirs, level)).number_of_edges():
+        numbers |= {(min(edge), max(edge)): level for edge in truss.edges}
+        level += 1
+    with case.graph() as graph:
+        rows = list(bf.ktruss(graph))
+    assert rows == sorted((*edge, number) for edge, number in numbers.items())
+
+
+@pytest.mark.parametrize("name", ["wiki-Vote.txt.gz", "astro-ph.graph.gz", "email-enron.jlg"])
+def test_blocks_and_trusses_of_real_graphs(name: str, data: Path, tmp_path: Path) -> None:
+    path = tmp_path / "g.brimful"
+    succeed("import", data / name, path, "--undirected", "--quiet")
+    with bf.Graph.open(path) as graph:
+        graph.export(tmp_path / "edges.parquet")
+        edges = pq.read_table(tmp_path / "edges.parquet")
+        ends = zip(*(edges[name].to_pylist() for name in ("source", "target")), strict=True)
+        theirs = nx.Graph([edge for edge in ends if edge[1] is not None])
+        theirs.remove_edges_from(list(nx.selfloop_edges(theirs)))
+        assert set(bf.bridges(graph)) == {tuple(sorted(edge)) for edge in nx.bridges(theirs)}
+        points = bf.articulation_points(graph)
+        assert {vertex for vertex, is_one in points.items() if is_one} == set(
+            nx.articulation_points(theirs)
+        )
+        numbers = {(one, other): truss for one, other, truss in bf.ktruss(graph)}
+    assert len(numbers) == theirs.number_of_edges()
+    for level in (3, 4, 7, max(numbers.values())):
+        truss = {edge for edge, number in numbers.items() if number >= level}
+        assert truss == {tuple(sorted(edge)) for edge in nx.k_truss(theirs, level).edges}
+
+
 def test_levels_before_a_cycle() -> None:
     with graph_of([(0, 1), (1, 2), (2, 1)]) as graph:
         limited = bf.topological_order(graph, max_supersteps=1)
@@ -383,6 +442,37 @@ def test_betweenness(case: Case) -> None:
     theirs = nx.betweenness_centrality(arcs, normalized=False)
     each = 2 if case.undirected else 1
     assert whole == pytest.approx({v: value / each for v, value in theirs.items()}, abs=1e-9)
+
+
+@few
+@given(case=cases())
+def test_edge_betweenness(case: Case) -> None:
+    edges = {tuple(sorted(edge)) if case.undirected else edge for edge in case.edges}
+    simple = Case(sorted((edge[0], edge[1]) for edge in edges), case.declared, case.undirected)
+    theirs = (nx.Graph if case.undirected else nx.DiGraph)(simple.networkx())
+
+    def by_ends(found: dict[Edge, float]) -> dict[Edge, float]:
+        ordered = {(min(e), max(e)) if case.undirected else e: at for e, at in found.items()}
+        return {edge: value for edge, value in ordered.items() if edge[0] != edge[1]}
+
+    with simple.graph() as graph:
+        rows = list(bf.edge_betweenness(graph))
+        whole = list(bf.edge_betweenness(graph, variant="unnormalized"))
+        sampled = list(bf.edge_betweenness(graph, samples=len(case.vertices)))
+    expected = by_ends(nx.edge_betweenness_centrality(theirs))
+    assert {(a, b): value for a, b, value in rows} == pytest.approx(expected, abs=1e-12)
+    assert [row[:2] for row in rows] == sorted(expected) and sampled == rows
+    expected = by_ends(nx.edge_betweenness_centrality(theirs, normalized=False))
+    assert {(a, b): value for a, b, value in whole} == pytest.approx(expected, abs=1e-9)
+
+
+def test_edge_betweenness_of_parallel_edges_adds_up() -> None:
+    # Of three paths from 0 to 2, two take the double edge.
+    with graph_of([(0, 1), (0, 1), (1, 2), (0, 3), (3, 2), (2, 2)]) as graph:
+        rows = list(bf.edge_betweenness(graph, variant="unnormalized"))
+    expected = [(0, 1, 1 + 2 / 3), (0, 3, 1 + 1 / 3), (1, 2, 1 + 2 / 3), (3, 2, 1 + 1 / 3)]
+    assert [row[:2] for row in rows] == [row[:2] for row in expected]
+    assert [row[2] for row in rows] == pytest.approx([row[2] for row in expected])
 
 
 def test_sampled_betweenness_is_near(data: Path, tmp_path: Path) -> None:

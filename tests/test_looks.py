@@ -319,6 +319,49 @@ def test_paths_are_as_short_as_those_of_networkx(undirected: bool, weighted: boo
             assert own == pytest.approx(best)
 
 
+@pytest.mark.parametrize("undirected", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_shortest_paths_are_those_of_networkx(undirected: bool, weighted: bool) -> None:
+    random = np.random.default_rng(5)
+    ends = random.integers(0, 14, (34, 2))
+    weights = random.choice([0.0, 0.25, 0.5, 3.0], len(ends))
+    table = pa.table({"source": ends[:, 0], "target": ends[:, 1], "weight": weights})
+    edges: Any = nx.Graph() if undirected else nx.DiGraph()
+    for (source, target), weight in zip(ends.tolist(), weights.tolist(), strict=True):
+        known = edges.get_edge_data(source, target, {"weight": weight})["weight"]
+        edges.add_edge(source, target, weight=min(weight, known))
+    key = "weight" if weighted else None
+    with bf.Graph.from_arrow(table, undirected=undirected) as graph:
+        for source, target in itertools.product(list(graph)[::2], list(graph)[::4]):
+            found = graph.shortest_paths(source, target, 12, weighted=weighted)
+            try:
+                theirs = nx.shortest_simple_paths(edges, source, target, weight=key)
+                best = [
+                    nx.path_weight(edges, path, "weight") if weighted else len(path) - 1
+                    for path in itertools.islice(theirs, 12)
+                ]
+            except nx.NetworkXNoPath:
+                best = []
+            assert [length for length, _ in found] == best
+            assert len({tuple(path) for _, path in found}) == len(found)
+            for length, path in found:
+                assert (path[0], path[-1]) == (source, target) and len(set(path)) == len(path)
+                assert length == (
+                    nx.path_weight(edges, path, "weight") if weighted else len(path) - 1
+                )
+
+
+def test_several_paths_on_the_command_line(tmp_path: Path) -> None:
+    roads = write_edges(tmp_path / "roads.txt", [(1, 2), (2, 4), (1, 3), (3, 4), (1, 4)])
+    shown = succeed("path", roads, 1, 4, "--k", 9, "--quiet").out.splitlines()
+    assert shown[:2] == ["length\tpath", "1\t1 4"]
+    assert set(shown[2:]) == {"2\t1 2 4", "2\t1 3 4"}
+    found = succeed("path", roads, 1, 4, "--k", 1, "--json", "--quiet").figures
+    assert found == {"source": 1, "target": 4, "paths": [{"length": 1, "path": [1, 4]}]}
+    assert succeed("path", roads, 4, 1, "--k", 2, "--quiet").out == "no path leads from 4 to 1\n"
+    assert "from 1 to" in refuse(USAGE, "path", roads, 1, 4, "--k", 0)
+
+
 def test_a_path_needs_weights_to_be_weighted(rmat: Path) -> None:
     assert "weights" in refuse(USAGE, "path", rmat, 0, 1, "--weighted")
 

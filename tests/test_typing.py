@@ -39,11 +39,16 @@ def analyse(graph: bf.Graph) -> list[bf.Result]:
     forecast: bf.Forecast = bf.plan(graph, "pagerank", budget="500M")
     assert forecast.fits, bf.__version__.upper()
     by_graph: list[Callable[[bf.Graph], bf.Result]] = [
-        bf.betweenness, bf.bipartite, bf.closeness, bf.clustering, bf.color,
+        bf.articulation_points, bf.betweenness, bf.bipartite, bf.closeness, bf.clustering, bf.color,
         bf.connected_components, bf.degrees, bf.eigenvector, bf.harmonic, bf.hits, bf.katz,
         bf.kcore, bf.label_propagation, bf.leiden, bf.louvain, bf.maximal_independent_set,
         bf.pagerank, bf.scc, bf.spanning_forest, bf.topological_order, bf.triangles,
     ]
+    tables: list[Callable[[bf.Graph], bf.Rows]] = [
+        bf.bridges, bf.diameter, bf.edge_betweenness, bf.ktruss, bf.random_walks, bf.similarity,
+    ]
+    print(bf.distances(graph, 1).columns, bf.eccentricity(graph, [1]).columns)
+    print([one(graph).columns for one in tables])
     by_source: list[Callable[[bf.Graph, int], bf.Result]] = [bf.bfs, bf.count_paths, bf.sssp]
     print(bf.modularity(bf.louvain(graph)), bf.conductance(bf.leiden(graph)).column)
     return [one(graph) for one in by_graph] + [one(graph, 7) for one in by_source]

@@ -28,7 +28,14 @@ if TYPE_CHECKING:
         sssp,
         triangles,
     )
-    from brimful.centralities import betweenness, closeness, eigenvector, harmonic, katz
+    from brimful.centralities import (
+        betweenness,
+        closeness,
+        edge_betweenness,
+        eigenvector,
+        harmonic,
+        katz,
+    )
     from brimful.communities import conductance, leiden, louvain, modularity
     from brimful.comparison import Comparison, compare
     from brimful.containers.bags import Bag
@@ -60,15 +67,22 @@ if TYPE_CHECKING:
     from brimful.program import Program, States, Vertex
     from brimful.report.html import Report
     from brimful.result import Result
+    from brimful.rows import Rows
     from brimful.running import run
     from brimful.saved import SavedResult
+    from brimful.searches import diameter, distances, eccentricity
+    from brimful.similarities import similarity
     from brimful.structures import (
+        articulation_points,
         bipartite,
+        bridges,
+        ktruss,
         maximal_independent_set,
         spanning_forest,
         topological_order,
     )
     from brimful.vertex_store import VertexStore
+    from brimful.walks import random_walks
 
     __version__: str
 
@@ -98,6 +112,7 @@ __all__ = [
     "RecordIdError",
     "Report",
     "Result",
+    "Rows",
     "SavedResult",
     "SpillingDict",
     "States",
@@ -109,9 +124,11 @@ __all__ = [
     "VertexStore",
     "WorkerContext",
     "__version__",
+    "articulation_points",
     "betweenness",
     "bfs",
     "bipartite",
+    "bridges",
     "closeness",
     "clustering",
     "color",
@@ -120,11 +137,16 @@ __all__ = [
     "connected_components",
     "count_paths",
     "degrees",
+    "diameter",
+    "distances",
+    "eccentricity",
+    "edge_betweenness",
     "eigenvector",
     "harmonic",
     "hits",
     "katz",
     "kcore",
+    "ktruss",
     "label_propagation",
     "leiden",
     "louvain",
@@ -132,9 +154,11 @@ __all__ = [
     "modularity",
     "pagerank",
     "plan",
+    "random_walks",
     "read",
     "run",
     "scc",
+    "similarity",
     "sort",
     "spanning_forest",
     "sssp",
@@ -168,6 +192,7 @@ _HOMES = {
     "RecordIdError": "brimful.errors",
     "Report": "brimful.report.html",
     "Result": "brimful.result",
+    "Rows": "brimful.rows",
     "SavedResult": "brimful.saved",
     "SpillingDict": "brimful.containers.spilling",
     "States": "brimful.program",
@@ -178,9 +203,11 @@ _HOMES = {
     "VertexData": "brimful.pregel.changes",
     "VertexStore": "brimful.vertex_store",
     "WorkerContext": "brimful.pregel.master",
+    "articulation_points": "brimful.structures",
     "betweenness": "brimful.centralities",
     "bfs": "brimful.algorithms",
     "bipartite": "brimful.structures",
+    "bridges": "brimful.structures",
     "closeness": "brimful.centralities",
     "clustering": "brimful.algorithms",
     "color": "brimful.algorithms",
@@ -189,11 +216,16 @@ _HOMES = {
     "connected_components": "brimful.algorithms",
     "count_paths": "brimful.algorithms",
     "degrees": "brimful.algorithms",
+    "diameter": "brimful.searches",
+    "distances": "brimful.searches",
+    "eccentricity": "brimful.searches",
+    "edge_betweenness": "brimful.centralities",
     "eigenvector": "brimful.centralities",
     "harmonic": "brimful.centralities",
     "hits": "brimful.algorithms",
     "katz": "brimful.centralities",
     "kcore": "brimful.algorithms",
+    "ktruss": "brimful.structures",
     "label_propagation": "brimful.algorithms",
     "leiden": "brimful.communities",
     "louvain": "brimful.communities",
@@ -201,9 +233,11 @@ _HOMES = {
     "modularity": "brimful.communities",
     "pagerank": "brimful.algorithms",
     "plan": "brimful.planning",
+    "random_walks": "brimful.walks",
     "read": "brimful.graph",
     "run": "brimful.running",
     "scc": "brimful.algorithms",
+    "similarity": "brimful.similarities",
     "sort": "brimful.containers.sorting",
     "spanning_forest": "brimful.structures",
     "sssp": "brimful.algorithms",

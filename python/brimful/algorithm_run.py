@@ -12,6 +12,7 @@ from brimful.options.runs import AlgorithmOptions, CheckpointOptions
 from brimful.options.table import WorkOptions, checked, picked
 from brimful.reporting import shows_progress
 from brimful.result import Result, computed
+from brimful.rows import Rows, computed_rows
 
 
 @shows_progress
@@ -26,9 +27,32 @@ def run_algorithm(
     Raises:
         UsageError: It does not take one of them.
     """
-    own = [str(one["name"]) for one in algorithms()[algorithm]["parameters"]]
-    options = checked(AlgorithmOptions, given, algorithm, own)
+    options = _checked(algorithm, given)
     wanted = asked(algorithm, params, options)
     resources = Resources(**picked(WorkOptions, options))
     known = as_graph(graph, resources)
     return computed(known.native, wanted, resources.on(known), picked(CheckpointOptions, options))
+
+
+@shows_progress
+def run_rows(
+    graph: GraphLike,
+    algorithm: str,
+    params: Mapping[str, object],
+    **given: Unpack[AlgorithmOptions],
+) -> Rows:
+    """Run an algorithm whose result is a table of rows, likewise.
+
+    Raises:
+        UsageError: It does not take one of the options.
+    """
+    options = _checked(algorithm, given)
+    wanted = asked(algorithm, params, options)
+    resources = Resources(**picked(WorkOptions, options))
+    known = as_graph(graph, resources)
+    return Rows(computed_rows(known.native, wanted, resources.on(known)))
+
+
+def _checked(algorithm: str, given: AlgorithmOptions) -> AlgorithmOptions:
+    own = [str(one["name"]) for one in algorithms()[algorithm]["parameters"]]
+    return checked(AlgorithmOptions, given, algorithm, own)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Literal, Unpack
 
-from brimful.algorithm_run import run_algorithm
+from brimful.algorithm_run import run_algorithm, run_rows
 from brimful.graph import GraphLike
 from brimful.options.described import RUN_ERRORS, described
 from brimful.options.runs import RUN, ResumableOptions, RunOptions
 from brimful.options.table import WorkOptions
 from brimful.result import Result
+from brimful.rows import Rows
 
 
 @described(RUN, *RUN_ERRORS)
@@ -214,3 +215,36 @@ def betweenness(
         {"variant": variant} | ({} if samples is None else {"samples": samples}),
         **options,
     )
+
+
+@described(RUN, *RUN_ERRORS)
+def edge_betweenness(
+    graph: GraphLike,
+    *,
+    samples: int | None = None,
+    variant: Literal["normalized", "unnormalized"] = "normalized",
+    **options: Unpack[WorkOptions],
+) -> Rows:
+    """Compute betweenness centrality of edges: the share of shortest paths along an edge.
+
+    The sum over pairs of vertices of the share of their shortest paths that pass through the edge
+    (Girvan and Newman 2002; Brandes 2008). Parallel edges make paths of their own, and add up; a
+    self-loop is on no shortest path. `budget` must hold 8 bytes an arc.
+
+    Args:
+        samples: Estimate from this many sources, as `betweenness`; None: all vertices, exact.
+        variant: "normalized" divides by the number of pairs of vertices, as NetworkX;
+            "unnormalized" does not, but counts a pair without direction once.
+
+    Returns:
+        `Rows` with the columns `source`, `target` and `betweenness` (float64), ascending; an edge
+        without direction has the smaller id first.
+
+    >>> import brimful as bf, pyarrow as pa
+    >>> path = pa.table({"source": [0, 1], "target": [1, 2]})
+    >>> with bf.Graph.from_arrow(path, undirected=True) as graph:
+    ...     list(bf.edge_betweenness(graph, variant="unnormalized"))
+    [(0, 1, 2.0), (1, 2, 2.0)]
+    """
+    own = {"variant": variant} | ({} if samples is None else {"samples": samples})
+    return run_rows(graph, "edge_betweenness", own, **options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from brimful.catalog import asked
@@ -13,6 +14,7 @@ from brimful.options.table import WorkOptions, checked, picked, texts
 from brimful.per_vertex import vertex_id
 from brimful.reporting import shows_progress
 from brimful.result import computed
+from brimful.sizes import MOST, parse_count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,6 +72,44 @@ class Looks:
         """
         resources = _resources(options, "shortest_path", "weighted")
         return shortest_path(cast("Graph", self), source, target, weighted, resources)
+
+    @shows_progress
+    @described(_LOOK, "vertex", "closed graph", "budget", "corrupt", "io")
+    def shortest_paths(
+        self,
+        source: int | str,
+        target: int | str,
+        k: int = 10,
+        *,
+        weighted: bool = False,
+        **options: Unpack[WorkOptions],
+    ) -> list[tuple[float, list[Any]]]:
+        """Return the `k` shortest paths along edges that visit no vertex twice (Yen 1971).
+
+        One run of `bfs` or `sssp` bounds the searches, which look up the edges to vertices near the
+        paths. A directed graph needs its reverse index, see `in_neighbors`. Parallel edges make one
+        path, of the least weight.
+
+        Args:
+            k: Number of paths, at most.
+            weighted: The length of a path is the sum of its weights in place of its edges.
+
+        Returns:
+            Pairs of a length and the vertices from `source` to `target`, shortest first; fewer than
+            `k` if there are no more.
+
+        Raises:
+            UsageError: `weighted`, and the graph has no weights; or `k` is no whole number.
+            InputError: `weighted`, and a weight is negative.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> table = pa.table({"source": [1, 2, 1], "target": [2, 3, 3]})
+        >>> with bf.Graph.from_arrow(table) as graph:
+        ...     graph.shortest_paths(1, 3)
+        [(1, [1, 3]), (2, [1, 2, 3])]
+        """
+        resources = _resources(options, "shortest_paths", "weighted")
+        return shortest_paths(cast("Graph", self), source, target, k, weighted, resources)
 
     @shows_progress
     @described(texts(WorkOptions), "closed graph", "budget", "corrupt", "io")
@@ -197,6 +237,28 @@ def shortest_path(
             return None
         path.append(parent)
     return path[::-1]
+
+
+def shortest_paths(
+    graph: Graph,
+    source: int | str,
+    target: int | str,
+    k: int,
+    weighted: bool,
+    resources: Resources,
+) -> list[tuple[float, list[Any]]]:
+    """Return the k shortest paths between two vertices, as `Graph.shortest_paths` does."""
+    from brimful.simple_paths import shortest_simple_paths
+
+    count = parse_count(k, "k", 1, MOST)
+    begin, end = vertex_id(source), vertex_id(target)
+    for vertex in (begin, end):
+        # An unknown vertex is an error before the run.
+        graph.degree(vertex)
+    algorithm = "sssp" if weighted else "bfs"
+    distances = _run(graph, algorithm, {}, resources, source=[begin], weighted=weighted)
+    paths = shortest_simple_paths(graph, distances, begin, end, weighted=weighted)
+    return list(islice(paths, count))
 
 
 def _weighted_path(

@@ -1,15 +1,16 @@
-"""Structures of graphs in the Python API: sides, orders, sets, forests; each a `Result`."""
+"""Structures of graphs in the Python API: sides, orders, sets, forests, blocks and trusses."""
 
 from __future__ import annotations
 
 from typing import Unpack
 
-from brimful.algorithm_run import run_algorithm
+from brimful.algorithm_run import run_algorithm, run_rows
 from brimful.graph import GraphLike
 from brimful.options.described import RUN_ERRORS, described
 from brimful.options.runs import RUN, Mode, ResumableOptions, RunOptions
 from brimful.options.table import WorkOptions
 from brimful.result import Result
+from brimful.rows import Rows
 
 
 @described(RUN, *RUN_ERRORS)
@@ -114,3 +115,62 @@ def spanning_forest(
     [(0, 1), (0, 2)]
     """
     return run_algorithm(graph, "spanning_forest", {}, weighted=weighted, **options)
+
+
+@described(RUN, *RUN_ERRORS)
+def bridges(graph: GraphLike, **options: Unpack[WorkOptions]) -> Rows:
+    """Find the bridges: the edges without which a component falls apart (Tarjan, Vishkin 1985).
+
+    Direction and self-loops are ignored. Of parallel edges, two arcs in opposite directions among
+    them, none is a bridge. `budget` must hold 29 bytes a vertex; edges are streamed.
+
+    Returns:
+        `Rows` with the columns `source` and `target`, the smaller id first, ascending.
+
+    >>> import brimful as bf, pyarrow as pa
+    >>> table = pa.table({"source": [0, 1, 2, 2, 4], "target": [1, 2, 0, 3, 3]})
+    >>> with bf.Graph.from_arrow(table) as graph:
+    ...     list(bf.bridges(graph))
+    [(2, 3), (3, 4)]
+    """
+    return run_rows(graph, "bridges", {}, **options)
+
+
+@described(RUN, *RUN_ERRORS)
+def articulation_points(graph: GraphLike, **options: Unpack[WorkOptions]) -> Result:
+    """Find the articulation points: the vertices without which a component falls apart.
+
+    Direction is ignored (Tarjan, Vishkin 1985). `budget` must hold 29 bytes a vertex; edges are
+    streamed.
+
+    Returns:
+        A `Result` with the column `member`: int64[n_vertices], 1 for an articulation point, else 0.
+
+    >>> import brimful as bf, pyarrow as pa
+    >>> table = pa.table({"source": [0, 1, 2, 2, 4], "target": [1, 2, 0, 3, 3]})
+    >>> with bf.Graph.from_arrow(table) as graph:
+    ...     bf.articulation_points(graph).to_arrow()["member"].to_pylist()
+    [0, 0, 1, 1, 0]
+    """
+    return run_algorithm(graph, "articulation_points", {}, **options)
+
+
+@described(RUN, *RUN_ERRORS)
+def ktruss(graph: GraphLike, **options: Unpack[WorkOptions]) -> Rows:
+    """Compute the truss number of every edge (Cohen 2008; Wang, Cheng 2012).
+
+    The greatest k such that the edge is part of a subgraph whose edges are each in at least k - 2
+    triangles of it. The edges of numbers from k on are NetworkX's `k_truss(graph, k)`. Direction,
+    parallel edges and self-loops are ignored. `budget` must hold 16 bytes a vertex and 36 an edge.
+
+    Returns:
+        `Rows` with the columns `source` and `target`, the smaller id first, ascending, and `truss`
+        (int64), at least 2.
+
+    >>> import brimful as bf, pyarrow as pa
+    >>> table = pa.table({"source": [0, 1, 2, 2], "target": [1, 2, 0, 3]})
+    >>> with bf.Graph.from_arrow(table) as graph:
+    ...     list(bf.ktruss(graph))
+    [(0, 1, 3), (0, 2, 3), (1, 2, 3), (2, 3, 2)]
+    """
+    return run_rows(graph, "ktruss", {}, **options)

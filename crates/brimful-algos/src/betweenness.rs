@@ -20,6 +20,8 @@
 //! and the next signal, 224 bytes a vertex; signals 64 bytes twice; and a sum of 8, which the budget
 //! must hold. O(sources * |E| * M / 8).
 
+pub(crate) mod edges;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -40,7 +42,7 @@ use brimful_store::scratch::ScratchArray;
 use brimful_store::{Budget, Resources};
 use bytemuck::{Pod, Zeroable};
 
-use crate::info::{Accepts, Info, ParameterInfo, Takes};
+use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
 use crate::out_weights::AT_ONCE;
 use crate::planning::Planner;
 use crate::request::{Finished, Request};
@@ -51,27 +53,29 @@ const LANES: usize = 8;
 /// The level of a vertex that no path has reached.
 const UNREACHED: u32 = u32::MAX;
 
+const PARAMETERS: &[ParameterInfo] = &[
+    ParameterInfo {
+        name: "samples",
+        default: "none: all vertices",
+        meaning: "estimate from so many sources",
+        values: Accepts::Count,
+    },
+    ParameterInfo {
+        name: "variant",
+        default: "normalized",
+        meaning: "normalized: divided by the number of pairs of vertices; unnormalized: not",
+        values: Accepts::Words(&["normalized", "unnormalized"]),
+    },
+];
+
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "betweenness",
     computes: "betweenness centrality: share of shortest paths through a vertex, exact or from sampled sources",
     column: "betweenness",
     takes: Takes::NOTHING,
-    parameters: &[
-        ParameterInfo {
-            name: "samples",
-            default: "none: all vertices",
-            meaning: "estimate from so many sources",
-            values: Accepts::Count,
-        },
-        ParameterInfo {
-            name: "variant",
-            default: "normalized",
-            meaning: "normalized: divided by the number of pairs of other vertices; unnormalized: not",
-            values: Accepts::Words(&["normalized", "unnormalized"]),
-        },
-    ],
-    run,
+    parameters: PARAMETERS,
+    run: Run::Vertices(run),
     plan,
 };
 
@@ -202,22 +206,44 @@ fn sum_bytes(vertices: u64) -> u64 {
 }
 
 fn plan(planner: &Planner<'_>) -> Result<Forecast> {
+    let own = planner.of_scan(|setting| sum_bytes(setting.extent.vertices));
+    Ok(Forecast { result_bytes: own, ..plan_sources(planner, own)? })
+}
+
+/// The forecast of searches from all sources beside `own` bytes.
+fn plan_sources(planner: &Planner<'_>, own: u64) -> Result<Forecast> {
     planner.request.refuse_max_supersteps()?;
     let vertices = planner.of_scan(|setting| setting.extent.vertices);
     let sources = planner.request.count("samples")?.unwrap_or(vertices).min(vertices);
     // R-MAT graphs have about seven levels; each superstep walks one of two indexes.
     let supersteps = 16 * sources.div_ceil(LANES as u64);
     let steps = Steps::about(supersteps, supersteps as f64 / 2.0);
-    let (forecast, sums) = (planner.program(&Dependencies::new(&[]), steps)?, sum_bytes(vertices));
+    let forecast = planner.program(&Dependencies::new(&[]), steps)?;
     Ok(Forecast {
-        minimum_bytes: forecast.minimum_bytes + sums,
-        memory_bytes: forecast.memory_bytes + sums,
-        result_bytes: sums,
+        minimum_bytes: forecast.minimum_bytes + own,
+        memory_bytes: forecast.memory_bytes + own,
+        result_bytes: 0,
         ..forecast
     })
 }
 
-fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
+/// A finished pass over all sources.
+struct Passed {
+    /// The number of sources over that of vertices with edges: others begin no path.
+    share: f64,
+    variant: &'static str,
+    stats: Stats,
+}
+
+/// Passes the states of every run of up to eight sources to `add`, which has `own` bytes of the
+/// budget.
+fn for_all_sources(
+    request: &Request,
+    graph: &Graph,
+    resources: &Resources,
+    own: u64,
+    mut add: impl FnMut(&ScratchArray<Paths>) -> Result<()>,
+) -> Result<Passed> {
     const PURPOSE: &str = "to keep the sums of all sources";
     request.refuse_max_supersteps()?;
     let variant = request.choice("variant", &["normalized", "unnormalized"])?;
@@ -228,44 +254,56 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
             "samples must be at least 1; leave it out for all vertices".into(),
         ));
     }
-    let (needs, sums) = (Needs::of(&Dependencies::new(&[])), sum_bytes(connected));
+    let needs = Needs::of(&Dependencies::new(&[]));
     let extent = Extent::of(graph, needs.indexes, false);
     let least = Setting::new(&extent, resources).least_of_program(&needs, false);
-    resources.budget.require(least + sums, PURPOSE)?;
+    resources.budget.require(least + own, PURPOSE)?;
     let _memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
     let before = moved(graph, resources);
     let within = Resources::new(
-        Budget::new(resources.budget.limit() - sums, 0),
+        Budget::new(resources.budget.limit() - own, 0),
         Arc::clone(&resources.job),
         Some(workers),
     )?;
     let sources = sources(graph, samples.unwrap_or(connected).min(connected), resources)?;
-    // Vertices without edges are sources of no path.
-    let share = sources.len() as f64 / connected.max(1) as f64;
-    let (mut totals, mut edges) = (vec![0.0; connected as usize], 0);
+    let mut edges = 0;
     for sources in sources.chunks(LANES) {
         let program = Dependencies::new(sources);
         let output = run_program(&program, graph, &RunOptions::default(), &within)?;
         edges += output.stats.edges_visited;
-        add(&output.states, &mut totals)?;
+        add(&output.states)?;
     }
-    if totals.iter().any(|total: &f64| !total.is_finite()) {
-        let what = "there are more shortest paths between two vertices than numbers hold, 1.8e308";
-        return Err(brimful_engine::Error::Program(what.into()).into());
+    let phases = vec![("search", begin.elapsed().as_secs_f64())];
+    let moved = moved(graph, resources) - before;
+    let stats = Stats::one_pass(Traversal::Dense, phases, edges, moved, workers);
+    Ok(Passed { share: sources.len() as f64 / connected.max(1) as f64, variant, stats })
+}
+
+/// Refuses sums of more paths than numbers hold.
+fn check_finite(totals: &[f64]) -> Result<()> {
+    if totals.iter().all(|total| total.is_finite()) {
+        return Ok(());
     }
+    let what = "there are more shortest paths between two vertices than numbers hold, 1.8e308";
+    Err(brimful_engine::Error::Program(what.into()).into())
+}
+
+fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
+    let mut totals = vec![0.0; graph.connected() as usize];
+    let own = sum_bytes(graph.connected());
+    let passed =
+        for_all_sources(request, graph, resources, own, |states| add(states, &mut totals))?;
+    check_finite(&totals)?;
     let n = graph.vertices() as f64;
-    let pairs = match variant {
+    let pairs = match passed.variant {
         "normalized" => ((n - 1.0) * (n - 2.0)).max(1.0),
         _ if graph.description().directed => 1.0,
         _ => 2.0,
     };
-    let whole = pairs * share;
-    let phases = vec![("search", begin.elapsed().as_secs_f64())];
-    let moved = moved(graph, resources) - before;
-    let stats = Stats::one_pass(Traversal::Dense, phases, edges, moved, workers);
+    let whole = pairs * passed.share;
     let totals = ScratchArray::of(totals.into(), 1 << graph.description().interval_bits);
     let values = Values::floats(totals, move |total: f64| Some(total / whole), |_| Some(0.0));
-    Finished::new(graph, "betweenness", values.without_nulls(), stats, variant)
+    Finished::new(graph, "betweenness", values.without_nulls(), passed.stats, passed.variant)
 }
 
 /// Adds the dependencies of all sources.

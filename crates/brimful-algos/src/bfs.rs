@@ -14,7 +14,7 @@ use brimful_graph::Graph;
 use brimful_store::Resources;
 use bytemuck::{Pod, Zeroable};
 
-use crate::info::{Accepts, Info, ParameterInfo, Takes};
+use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
 use crate::request::{Finished, Request};
 use crate::sources::Sources;
 use crate::sssp::ShortestPaths;
@@ -38,7 +38,7 @@ pub(crate) const INFO: Info = Info {
         meaning: "distance, or parent: the smallest neighbour one level nearer",
         values: Accepts::Words(&["distance", "parent"]),
     }],
-    run,
+    run: Run::Vertices(run),
     // A search of R-MAT graphs of 2^20 vertices takes 8 supersteps with three passes over the edges
     // in total.
     plan: |planner| {

@@ -22,7 +22,7 @@ use brimful_store::Resources;
 
 use crate::Result;
 use crate::connected_components::propagation::Label;
-use crate::info::{Info, Takes};
+use crate::info::{Info, Run, Takes};
 use crate::planning::fits_narrow;
 use crate::request::{Finished, Request};
 
@@ -33,14 +33,14 @@ pub(crate) const INFO: Info = Info {
     column: "side",
     takes: Takes { asynchronous: true, stores: true, checkpoints: true, ..Takes::NOTHING },
     parameters: &[],
-    run: |request, graph, resources| {
+    run: Run::Vertices(|request, graph, resources| {
         let range =
             graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
         match fits_narrow(range) {
             true => run::<u32>(request, graph, resources),
             false => run::<u64>(request, graph, resources),
         }
-    },
+    }),
     plan: |planner| {
         // R-MAT of 2^20 vertices takes 8 supersteps with five passes over both indexes in total.
         let steps = planner.spreading(Steps::about(8, 5.0))?;

@@ -31,7 +31,7 @@ use brimful_graph::random::splitmix64;
 use brimful_store::Resources;
 use bytemuck::{Pod, Zeroable};
 
-use crate::info::{Accepts, Info, ParameterInfo, Takes};
+use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
 use crate::planning::Planner;
 use crate::request::{Finished, Request};
 use crate::{Error, Result};
@@ -55,10 +55,10 @@ pub(crate) const CLOSENESS: Info = Info {
     column: "closeness",
     takes: TAKES,
     parameters: PARAMETERS,
-    run: |request, graph, resources| {
+    run: Run::Vertices(|request, graph, resources| {
         let others = graph.vertices().saturating_sub(1) as f64;
-        by_bits(request, Run { graph, resources, score: move |sums| closeness(sums, others) })
-    },
+        by_bits(request, Scored { graph, resources, score: move |sums| closeness(sums, others) })
+    }),
     plan: |planner| by_bits(planner.request, planner),
 };
 
@@ -69,9 +69,9 @@ pub(crate) const HARMONIC: Info = Info {
     column: "harmonic",
     takes: TAKES,
     parameters: PARAMETERS,
-    run: |request, graph, resources| {
-        by_bits(request, Run { graph, resources, score: |sums: Sums| sums.inverses })
-    },
+    run: Run::Vertices(|request, graph, resources| {
+        by_bits(request, Scored { graph, resources, score: |sums: Sums| sums.inverses })
+    }),
     plan: |planner| by_bits(planner.request, planner),
 };
 
@@ -243,13 +243,13 @@ impl WithRegisters for &Planner<'_> {
 }
 
 /// A run, with the score of a vertex.
-struct Run<'r, F> {
+struct Scored<'r, F> {
     graph: &'r Arc<Graph>,
     resources: &'r Resources,
     score: F,
 }
 
-impl<F: Fn(Sums) -> f64 + Send + Sync + 'static> WithRegisters for Run<'_, F> {
+impl<F: Fn(Sums) -> f64 + Send + Sync + 'static> WithRegisters for Scored<'_, F> {
     type Output = Finished;
 
     fn with<const M: usize>(self, request: &Request) -> Result<Finished> {

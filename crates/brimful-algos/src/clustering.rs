@@ -27,7 +27,7 @@ use brimful_store::huge::{HugeArray, advise_spare};
 use brimful_store::scratch::ScratchArray;
 use bytemuck::{Pod, Zeroable};
 
-use crate::info::{Info, Takes};
+use crate::info::{Info, Run, Takes};
 use crate::planning::Planner;
 use crate::request::{Finished, Request};
 use crate::{Error, Result};
@@ -39,13 +39,13 @@ pub(crate) const TRIANGLES: Info = Info {
     column: "triangles",
     takes: Takes::NOTHING,
     parameters: &[],
-    run: |request, graph, resources| {
+    run: Run::Vertices(|request, graph, resources| {
         let (counts, stats) = count(request, graph, resources)?;
         let values =
             Values::integers(counts, |c: Counts| i64::try_from(c.triangles).ok(), |_| Some(0))
                 .without_nulls();
         Finished::new(graph, "triangles", values, stats, "forward")
-    },
+    }),
     plan,
 };
 
@@ -56,12 +56,12 @@ pub(crate) const CLUSTERING: Info = Info {
     column: "coefficient",
     takes: Takes::NOTHING,
     parameters: &[],
-    run: |request, graph, resources| {
+    run: Run::Vertices(|request, graph, resources| {
         let (counts, stats) = count(request, graph, resources)?;
         let values = Values::floats(counts, |c: Counts| Some(c.coefficient()), |_| Some(0.0))
             .without_nulls();
         Finished::new(graph, "coefficient", values, stats, "forward")
-    },
+    }),
     plan,
 };
 

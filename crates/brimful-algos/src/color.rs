@@ -33,7 +33,7 @@ use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
 use crate::connected_components::propagation::Label;
-use crate::info::{Info, Takes};
+use crate::info::{Info, Run, Takes};
 use crate::planning::{Planner, fits_narrow};
 use crate::request::{Finished, Request};
 use crate::{Error, Result};
@@ -45,7 +45,7 @@ pub(crate) const INFO: Info = Info {
     column: "color",
     takes: Takes { checkpoints: true, ..Takes::NOTHING },
     parameters: &[],
-    run: |request, graph, resources| any(Wanted::Colors, request, graph, resources),
+    run: Run::Vertices(|request, graph, resources| any(Wanted::Colors, request, graph, resources)),
     plan,
 };
 
@@ -56,7 +56,9 @@ pub(crate) const INDEPENDENT: Info = Info {
     column: "member",
     takes: Takes { checkpoints: true, ..Takes::NOTHING },
     parameters: &[],
-    run: |request, graph, resources| any(Wanted::FirstColor, request, graph, resources),
+    run: Run::Vertices(|request, graph, resources| {
+        any(Wanted::FirstColor, request, graph, resources)
+    }),
     plan,
 };
 

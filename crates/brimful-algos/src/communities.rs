@@ -47,7 +47,7 @@ use crate::communities::lists::{Lists, Order, Room};
 use crate::communities::moving::{Level, Moves};
 use crate::connected_components::labels::{WINDOW, labels};
 use crate::connected_components::propagation::Label;
-use crate::info::{Accepts, Info, ParameterInfo, Takes};
+use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
 use crate::planning::{Planner, fits_narrow};
 use crate::request::{Finished, Request};
 use crate::{Error, Result};
@@ -88,7 +88,7 @@ pub(crate) const LOUVAIN: Info = Info {
     column: "label",
     takes: TAKES,
     parameters: PARAMETERS,
-    run: |request, graph, resources| any(Method::Louvain, request, graph, resources),
+    run: Run::Vertices(|request, graph, resources| any(Method::Louvain, request, graph, resources)),
     plan: |planner| plan(Method::Louvain, planner),
 };
 
@@ -99,7 +99,7 @@ pub(crate) const LEIDEN: Info = Info {
     column: "label",
     takes: TAKES,
     parameters: PARAMETERS,
-    run: |request, graph, resources| any(Method::Leiden, request, graph, resources),
+    run: Run::Vertices(|request, graph, resources| any(Method::Leiden, request, graph, resources)),
     plan: |planner| plan(Method::Leiden, planner),
 };
 

@@ -16,7 +16,7 @@ use brimful_engine::{Stats, Values};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
-use crate::info::{Accepts, Info, ParameterInfo, Takes};
+use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
 use crate::planning::{InMemory, Planner, fits_narrow, require_either};
 use crate::request::{Finished, Request};
 use crate::{Error, Result};
@@ -35,7 +35,7 @@ pub(crate) const INFO: Info = Info {
         meaning: "union_find: one pass, arrays in memory; propagation: any budget; auto: union_find if it fits",
         values: Accepts::Words(&["auto", "union_find", "propagation"]),
     }],
-    run: find,
+    run: Run::Vertices(find),
     plan: plan_any,
 };
 

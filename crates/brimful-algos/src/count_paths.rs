@@ -13,7 +13,7 @@ use brimful_engine::{Add, Count, Globals, Mode, Output, Program, Values, Vertex}
 use brimful_graph::Graph;
 use brimful_store::Resources;
 
-use crate::info::{Accepts, Info, ParameterInfo, Takes};
+use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
 use crate::request::{Finished, Request};
 use crate::sources::Sources;
 use crate::{Error, Result};
@@ -30,7 +30,7 @@ pub(crate) const INFO: Info = Info {
         meaning: "count walks of so many edges",
         values: Accepts::Count,
     }],
-    run,
+    run: Run::Vertices(run),
     plan: |planner| match planner.request.count("length")? {
         Some(length) => planner.program(&WalkCounts { sources: 0.into() }, Steps::exactly(length)),
         None => planner.program(

@@ -12,7 +12,7 @@ use brimful_graph::Graph;
 use brimful_store::Resources;
 
 use crate::Result;
-use crate::info::{Accepts, Info, ParameterInfo, Takes};
+use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
 use crate::request::{Finished, Request};
 
 /// The registry entry.
@@ -27,7 +27,7 @@ pub(crate) const INFO: Info = Info {
         meaning: "which arcs of a vertex count",
         values: Accepts::Words(&["out", "in", "both"]),
     }],
-    run,
+    run: Run::Vertices(run),
     plan: |planner| {
         let (_, program, supersteps) = chosen(planner.request)?;
         planner.program(&program, Steps::exactly(supersteps))

@@ -21,7 +21,7 @@ use brimful_graph::Graph;
 use brimful_store::Resources;
 use bytemuck::{Pod, Zeroable};
 
-use crate::info::{Info, Takes};
+use crate::info::{Info, Run, Takes};
 use crate::pagerank::{check_sum, sum_of_scores};
 use crate::request::{Finished, Request};
 use crate::{Error, Result};
@@ -44,7 +44,7 @@ pub(crate) const INFO: Info = Info {
         ..Takes::NOTHING
     },
     parameters: &[],
-    run,
+    run: Run::Vertices(run),
     plan: |planner| {
         let program = program(planner.request)?;
         let most = planner.request.max_supersteps.unwrap_or(SUPERSTEPS);

@@ -23,7 +23,7 @@ use brimful_store::Resources;
 use bytemuck::{Pod, Zeroable};
 
 use crate::Result;
-use crate::info::{Accepts, Info, ParameterInfo, Takes};
+use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
 use crate::pagerank::{check_sum, sum_of_scores};
 use crate::request::{Finished, Request};
 
@@ -50,7 +50,7 @@ pub(crate) const INFO: Info = Info {
         meaning: "which of the two scores is the result",
         values: Accepts::Words(&["authority", "hub"]),
     }],
-    run,
+    run: Run::Vertices(run),
     plan: |planner| {
         let tolerance = planner.request.tolerance.unwrap_or(TOLERANCE);
         let program = HubsAndAuthorities::new(tolerance).map_err(brimful_engine::Error::Usage)?;

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use brimful_engine::RowColumn;
 use brimful_engine::plan::forecast::Forecast;
 use brimful_graph::Graph;
 use brimful_store::Resources;
 
 use crate::Result;
 use crate::planning::Planner;
-use crate::request::{Finished, Request};
+use crate::request::{Finished, FinishedRows, Request};
 
 /// A parameter of an algorithm.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +42,8 @@ pub struct Takes {
     pub source: bool,
     /// Weights of sources.
     pub source_weights: bool,
+    /// A table of pairs of vertices.
+    pub pairs: bool,
     /// A tolerance, with this default.
     pub tolerance: Option<f64>,
     /// A precision.
@@ -60,6 +63,7 @@ impl Takes {
     pub const NOTHING: Self = Self {
         source: false,
         source_weights: false,
+        pairs: false,
         tolerance: None,
         precision: false,
         weights: false,
@@ -67,6 +71,15 @@ impl Takes {
         stores: false,
         checkpoints: false,
     };
+}
+
+/// How an algorithm runs, which is also what its result is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Run {
+    /// A value for each vertex.
+    Vertices(fn(&Request, &Arc<Graph>, &Resources) -> Result<Finished>),
+    /// Rows with these columns.
+    Rows(&'static [RowColumn], fn(&Request, &Arc<Graph>, &Resources) -> Result<FinishedRows>),
 }
 
 /// The description of an algorithm.
@@ -83,7 +96,22 @@ pub struct Info {
     /// Its own parameters.
     pub parameters: &'static [ParameterInfo],
     /// Runs the algorithm.
-    pub(crate) run: fn(&Request, &Arc<Graph>, &Resources) -> Result<Finished>,
+    pub(crate) run: Run,
     /// Forecasts a run.
     pub(crate) plan: fn(&Planner<'_>) -> Result<Forecast>,
+}
+
+impl Info {
+    /// The columns of its result.
+    pub fn columns(&self) -> Vec<&'static str> {
+        match self.run {
+            Run::Vertices(_) => vec!["vertex", self.column],
+            Run::Rows(columns, _) => columns.iter().map(|(name, _)| *name).collect(),
+        }
+    }
+
+    /// True if its result is a table of rows, in place of a value for each vertex.
+    pub fn has_rows(&self) -> bool {
+        matches!(self.run, Run::Rows(..))
+    }
 }

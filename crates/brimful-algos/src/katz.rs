@@ -17,7 +17,7 @@ use brimful_engine::{Add, Globals, Isolated, Mode, Program, Sum, Values, Vertex}
 use brimful_graph::Graph;
 use brimful_store::Resources;
 
-use crate::info::{Accepts, Info, ParameterInfo, Takes};
+use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
 use crate::pagerank::sum_of_scores;
 use crate::request::{Finished, Request};
 use crate::{Error, Result};
@@ -63,7 +63,7 @@ pub(crate) const INFO: Info = Info {
             values: Accepts::Words(&["normalized", "unnormalized"]),
         },
     ],
-    run,
+    run: Run::Vertices(run),
     plan: |planner| {
         let program = program(planner.request)?;
         let most = planner.request.max_supersteps.unwrap_or(SUPERSTEPS);

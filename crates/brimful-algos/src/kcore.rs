@@ -23,7 +23,7 @@ use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
 use crate::Result;
-use crate::info::{Info, Takes};
+use crate::info::{Info, Run, Takes};
 use crate::request::{Finished, Request};
 
 /// The registry entry.
@@ -33,7 +33,7 @@ pub(crate) const INFO: Info = Info {
     column: "core",
     takes: Takes { stores: true, checkpoints: true, ..Takes::NOTHING },
     parameters: &[],
-    run,
+    run: Run::Vertices(run),
     // R-MAT of 2^20 vertices, edge factor 16: 657 supersteps with 34 passes over both indexes in
     // total.
     plan: |planner| planner.program(&CoreNumbers, Steps::about(657, 34.0)),

@@ -17,7 +17,7 @@ use brimful_store::Resources;
 
 use crate::Result;
 use crate::connected_components::propagation::Label;
-use crate::info::{Info, Takes};
+use crate::info::{Info, Run, Takes};
 use crate::planning::fits_narrow;
 use crate::request::{Finished, Request};
 
@@ -31,14 +31,14 @@ pub(crate) const INFO: Info = Info {
     column: "label",
     takes: Takes { checkpoints: true, ..Takes::NOTHING },
     parameters: &[],
-    run: |request, graph, resources| {
+    run: Run::Vertices(|request, graph, resources| {
         let range =
             graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
         match fits_narrow(range) {
             true => run::<u32>(request, graph, resources),
             false => run::<u64>(request, graph, resources),
         }
-    },
+    }),
     plan: |planner| {
         let steps = Steps::exactly(planner.request.max_supersteps.unwrap_or(SUPERSTEPS));
         match planner.has_narrow_places()? {

@@ -30,7 +30,7 @@ use brimful_store::Resources;
 use brimful_store::scratch::ScratchArray;
 use bytemuck::Pod;
 
-use crate::info::{Accepts, Info, ParameterInfo, Takes};
+use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
 use crate::out_weights::{self, AT_ONCE, Exponents};
 use crate::planning::{Planner, supersteps_of_a_power};
 use crate::request::{Finished, Request};
@@ -55,6 +55,7 @@ pub(crate) const INFO: Info = Info {
     takes: Takes {
         source: true,
         source_weights: true,
+        pairs: false,
         tolerance: Some(TOLERANCE),
         precision: true,
         weights: true,
@@ -82,10 +83,10 @@ pub(crate) const INFO: Info = Info {
             values: Accepts::Words(&["power", "delta"]),
         },
     ],
-    run: |request, graph, resources| match request.narrow {
+    run: Run::Vertices(|request, graph, resources| match request.narrow {
         true => run::<f32>(request, graph, resources),
         false => run::<f64>(request, graph, resources),
-    },
+    }),
     plan: |planner| match planner.request.narrow {
         true => plan::<f32>(planner),
         false => plan::<f64>(planner),

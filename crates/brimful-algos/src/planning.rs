@@ -216,6 +216,14 @@ impl<'p> Planner<'p> {
         }
     }
 
+    /// What `known` says of a graph on disk; `other` of one that is not built.
+    pub(crate) fn of_graph<T>(&self, known: impl FnOnce(&Graph) -> T, other: T) -> T {
+        match self.subject {
+            Subject::Graph(graph) => known(graph),
+            Subject::Sizes(_) => other,
+        }
+    }
+
     fn extent(&self, indexes: &[Index]) -> Extent {
         match self.subject {
             Subject::Graph(graph) => Extent::of(graph, indexes, self.request.weighted),

@@ -6,59 +6,133 @@ use brimful_engine::plan::forecast::Forecast;
 use brimful_graph::Graph;
 use brimful_store::Resources;
 
+use crate::info::Run;
 pub use crate::info::{Accepts, Info, ParameterInfo, Takes};
 use crate::planning::{Planner, Subject};
-pub use crate::request::{Finished, Parameter, Request, StoreChoice};
+pub use crate::request::{Finished, FinishedRows, Pairs, Parameter, Request, StoreChoice};
 use crate::{
-    Error, Result, betweenness, bfs, bipartite, closeness, clustering, color, communities,
-    connected_components, count_paths, degrees, eigenvector, hits, katz, kcore, label_propagation,
-    pagerank, scc, sources, spanning_forest, sssp, topological_order,
+    Error, Result, betweenness, bfs, bipartite, blocks, closeness, clustering, color, communities,
+    connected_components, count_paths, degrees, distances, eigenvector, hits, katz, kcore, ktruss,
+    label_propagation, pagerank, random_walks, scc, similarity, sources, spanning_forest, sssp,
+    topological_order,
 };
 
+/// Algorithms of one purpose.
+#[derive(Debug, Clone, Copy)]
+pub struct Family {
+    /// Its name.
+    pub name: &'static str,
+    /// Its algorithms.
+    pub algorithms: &'static [Info],
+}
+
 /// All algorithms. A static, so that the crates which use it do not compile the programs again.
-pub static ALGORITHMS: &[Info] = &[
-    pagerank::INFO,
-    hits::INFO,
-    eigenvector::INFO,
-    katz::INFO,
-    betweenness::INFO,
-    closeness::CLOSENESS,
-    closeness::HARMONIC,
-    connected_components::INFO,
-    scc::INFO,
-    kcore::INFO,
-    bfs::INFO,
-    sssp::INFO,
-    count_paths::INFO,
-    degrees::INFO,
-    label_propagation::INFO,
-    communities::LOUVAIN,
-    communities::LEIDEN,
-    color::INFO,
-    color::INDEPENDENT,
-    bipartite::INFO,
-    topological_order::INFO,
-    spanning_forest::INFO,
-    clustering::CLUSTERING,
-    clustering::TRIANGLES,
+pub static FAMILIES: &[Family] = &[
+    Family {
+        name: "centrality",
+        algorithms: &[
+            pagerank::INFO,
+            hits::INFO,
+            eigenvector::INFO,
+            katz::INFO,
+            betweenness::INFO,
+            betweenness::edges::INFO,
+            closeness::CLOSENESS,
+            closeness::HARMONIC,
+            degrees::INFO,
+        ],
+    },
+    Family {
+        name: "components and communities",
+        algorithms: &[
+            connected_components::INFO,
+            scc::INFO,
+            label_propagation::INFO,
+            communities::LOUVAIN,
+            communities::LEIDEN,
+        ],
+    },
+    Family {
+        name: "paths",
+        algorithms: &[
+            bfs::INFO,
+            sssp::INFO,
+            count_paths::INFO,
+            distances::DISTANCES,
+            distances::ECCENTRICITY,
+            distances::diameter::INFO,
+        ],
+    },
+    Family {
+        name: "structure",
+        algorithms: &[
+            kcore::INFO,
+            ktruss::INFO,
+            clustering::CLUSTERING,
+            clustering::TRIANGLES,
+            color::INFO,
+            color::INDEPENDENT,
+            bipartite::INFO,
+            topological_order::INFO,
+            spanning_forest::INFO,
+            blocks::BRIDGES,
+            blocks::ARTICULATION,
+        ],
+    },
+    Family { name: "similarity", algorithms: &[similarity::INFO] },
+    Family { name: "samples and embeddings", algorithms: &[random_walks::INFO] },
 ];
 
-/// Runs the requested algorithm.
+/// All algorithms.
+pub fn algorithms() -> impl Iterator<Item = &'static Info> {
+    FAMILIES.iter().flat_map(|family| family.algorithms)
+}
+
+/// Runs the requested algorithm, which gives each vertex a value.
 ///
 /// # Errors
-/// [`Error::Usage`] for an unknown algorithm or parameter, before any work; else as
-/// [`brimful_engine::run()`].
+/// [`Error::Usage`] for an unknown algorithm or parameter, and for one with rows, before any work;
+/// else as [`brimful_engine::run()`].
 pub fn run_request(
     request: &Request,
     graph: &Arc<Graph>,
     resources: &Resources,
 ) -> Result<Finished> {
     let info = find(request)?;
+    let Run::Vertices(run) = info.run else {
+        let what = format!("{} gives rows, not a value for each vertex", info.name);
+        return Err(Error::Usage(what));
+    };
+    logged(run(&identified(request, info), graph, resources)?)
+}
+
+/// Runs the requested algorithm, whose result is a table of rows.
+///
+/// # Errors
+/// As [`run_request`], for one with a value for each vertex.
+pub fn run_rows_request(
+    request: &Request,
+    graph: &Arc<Graph>,
+    resources: &Resources,
+) -> Result<FinishedRows> {
+    let info = find(request)?;
+    let Run::Rows(_, run) = info.run else {
+        let what = format!("{} gives a value for each vertex, not rows", info.name);
+        return Err(Error::Usage(what));
+    };
+    logged(run(&identified(request, info), graph, resources)?)
+}
+
+/// The request, with the identity of its checkpoints.
+fn identified(request: &Request, info: &Info) -> Request {
     let (identity, mut request) = (identity(request, info), request.clone());
     if let Some(checkpoints) = &mut request.checkpoints {
         checkpoints.identity = identity;
     }
-    let finished = (info.run)(&request, graph, resources)?;
+    request
+}
+
+fn logged<T>(finished: Finished<T>) -> Result<Finished<T>> {
     finished.stats.log();
     Ok(finished)
 }
@@ -80,8 +154,8 @@ pub fn plan_request(
 
 /// The requested algorithm, if it supports the options of the request.
 fn find(request: &Request) -> Result<&'static Info> {
-    let info = ALGORITHMS.iter().find(|info| info.name == request.algorithm).ok_or_else(|| {
-        let names: Vec<&str> = ALGORITHMS.iter().map(|info| info.name).collect();
+    let info = algorithms().find(|info| info.name == request.algorithm).ok_or_else(|| {
+        let names: Vec<&str> = algorithms().map(|info| info.name).collect();
         Error::Usage(format!(
             "there is no algorithm {:?}; choose from: {}",
             request.algorithm,
@@ -107,6 +181,7 @@ fn find(request: &Request) -> Result<&'static Info> {
             "weights of sources",
             "source-weight",
         ),
+        (request.pairs.is_some(), info.takes.pairs, "pairs", "pairs"),
         (request.tolerance.is_some(), info.takes.tolerance.is_some(), "tolerance", "tolerance"),
         (request.narrow, info.takes.precision, "precision", "precision"),
         (request.weighted, info.takes.weights, "weights", "weighted"),

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use brimful_engine::checkpoint::CheckpointOptions;
-use brimful_engine::{self as engine, Output, Program, ResultTable, RunOptions, Values};
+use brimful_engine::{self as engine, Output, Program, ResultTable, RowTable, RunOptions, Values};
 use brimful_execution::from_graph::StoreOptions;
 use brimful_execution::numeric::{self, NumericOptions};
 use brimful_execution::{self as execution, ListLocation, Partitioning, RunMode, Scheduler};
 use brimful_graph::Graph;
+use brimful_graph::build::import::EdgeStream;
 use brimful_graph::codec::WeightType;
 use brimful_graph::ids::external::ExternalId;
 use brimful_store::{Job, Resources};
@@ -50,6 +51,8 @@ pub struct Request {
     pub sources: Vec<ExternalId>,
     /// A weight of each source, in the same order; empty if all are alike.
     pub source_weights: Vec<f64>,
+    /// Pairs of vertices, if there are any.
+    pub pairs: Option<Pairs>,
     /// Use 32-bit signals.
     pub narrow: bool,
     /// Use edge weights.
@@ -64,6 +67,30 @@ pub struct Request {
     pub max_supersteps: Option<u64>,
     /// Checkpoint and resume options; their identity is computed.
     pub checkpoints: Option<CheckpointOptions>,
+}
+
+/// A table of pairs of vertices, read once; clones share it.
+#[derive(Clone, Default)]
+pub struct Pairs(Option<Arc<Mutex<dyn EdgeStream>>>);
+
+impl Pairs {
+    /// The pairs that are the edges of a stream. Without one, of [`Pairs::default`], they are those
+    /// of a forecast, which does not read them.
+    pub fn new(stream: impl EdgeStream + 'static) -> Self {
+        Self(Some(Arc::new(Mutex::new(stream))))
+    }
+
+    /// The stream, for one user at a time.
+    pub(crate) fn stream(&self) -> Option<MutexGuard<'_, dyn EdgeStream + 'static>> {
+        let stream = self.0.as_ref()?;
+        Some(stream.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl fmt::Debug for Pairs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Pairs").finish_non_exhaustive()
+    }
 }
 
 /// A store of vertices, and its options.
@@ -117,14 +144,17 @@ impl StoreChoice {
 
 /// A finished run.
 #[derive(Debug)]
-pub struct Finished {
+pub struct Finished<T = ResultTable> {
     /// The result.
-    pub table: ResultTable,
+    pub table: T,
     /// Figures.
     pub stats: engine::Stats,
     /// The variant of the algorithm that ran.
     pub variant: &'static str,
 }
+
+/// A finished run with a table of rows.
+pub type FinishedRows = Finished<RowTable>;
 
 impl Request {
     /// The number `name`, or `default`.
@@ -167,15 +197,21 @@ impl Request {
         }
     }
 
+    /// Refuses a request without sources, for an algorithm that begins at some.
+    pub(crate) fn require_sources(&self) -> Result<()> {
+        if !self.sources.is_empty() {
+            return Ok(());
+        }
+        let name = &self.algorithm;
+        let what = format!(
+            "{name} needs a vertex to begin with; name it with --source ID (Python: source=)"
+        );
+        Err(Error::Usage(what))
+    }
+
     /// The sources of the request.
     pub(crate) fn sources(&self, graph: &Graph, job: &Job) -> Result<Sources> {
-        if self.sources.is_empty() {
-            let name = &self.algorithm;
-            let what = format!(
-                "{name} needs a vertex to begin with; name it with --source ID (Python: source=)"
-            );
-            return Err(Error::Usage(what));
-        }
+        self.require_sources()?;
         Sources::find(&self.sources, &self.source_weights, graph, job)
     }
 

@@ -48,7 +48,7 @@ use brimful_store::Resources;
 
 use crate::connected_components;
 use crate::connected_components::propagation::Label;
-use crate::info::{Accepts, Info, ParameterInfo, Takes};
+use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
 use crate::planning::{InMemory, Planner, fits_narrow, require_either};
 use crate::request::{Finished, Request};
 use crate::{Error, Result};
@@ -65,7 +65,7 @@ pub(crate) const INFO: Info = Info {
         meaning: "search: depth-first, edges in memory; coloring: any budget; auto: search if it fits",
         values: Accepts::Words(&["auto", "search", "coloring"]),
     }],
-    run: |request, graph, resources| {
+    run: Run::Vertices(|request, graph, resources| {
         if is_undirected(request, graph.description().directed)? {
             return connected_components::find(request, graph, resources);
         }
@@ -75,7 +75,7 @@ pub(crate) const INFO: Info = Info {
             true => run::<u32>(request, graph, resources),
             false => run::<u64>(request, graph, resources),
         }
-    },
+    }),
     plan: |planner| {
         if is_undirected(planner.request, planner.is_directed())? {
             return connected_components::plan_any(planner);

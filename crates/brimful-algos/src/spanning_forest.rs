@@ -27,8 +27,8 @@ use brimful_store::sorter::{self, Record, Sorter};
 use brimful_store::{Error as StoreError, Resources};
 use bytemuck::{Pod, Zeroable};
 
-use crate::info::{Info, Takes};
-use crate::out_weights::AT_ONCE;
+use crate::info::{Info, Run, Takes};
+use crate::places::places;
 use crate::planning::Planner;
 use crate::request::{Finished, Request};
 use crate::{Error, Result};
@@ -40,7 +40,7 @@ pub(crate) const INFO: Info = Info {
     column: "parent",
     takes: Takes { weights: true, ..Takes::NOTHING },
     parameters: &[],
-    run,
+    run: Run::Vertices(run),
     plan,
 };
 
@@ -108,7 +108,8 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let before = moved(graph, resources);
     let forest = forest(graph, request.weighted, memory.bytes() - needed + least, resources)?;
     let joined = begin.elapsed().as_secs_f64();
-    let parents = parents(&forest, graph.connected() as usize);
+    let Rooted { parents, order } = Rooted::new(&forest, graph.connected() as usize);
+    drop(order);
     drop(forest);
     let offsets = offsets_of(graph, &parents, resources)?;
     let phases = vec![("join", joined), ("root", begin.elapsed().as_secs_f64() - joined)];
@@ -177,56 +178,60 @@ pub(crate) fn root(trees: &mut [u32], mut vertex: u32) -> u32 {
     vertex
 }
 
-/// The parent of each vertex in the forest of these edges; the root of a tree is its least vertex.
-fn parents(forest: &[[u32; 2]], vertices: usize) -> Vec<u32> {
-    // An entry holds first the number of edges of a vertex, then the position of its first, and in
-    // the end that of the next vertex.
-    let mut starts = vec![0_u32; vertices + 1];
-    forest.iter().flatten().for_each(|end| starts[*end as usize] += 1);
-    let mut total = 0;
-    for start in &mut starts {
-        total += std::mem::replace(start, total);
-    }
-    let mut neighbours = vec![0_u32; total as usize];
-    for &[one, other] in forest {
-        for (from, to) in [(one, other), (other, one)] {
-            let place = &mut starts[from as usize];
-            neighbours[*place as usize] = to;
-            *place += 1;
+/// A forest whose trees have roots: in each the least vertex.
+pub(crate) struct Rooted {
+    /// The parent of each vertex; a root is its own.
+    pub(crate) parents: Vec<u32>,
+    /// All vertices, each after its parent.
+    pub(crate) order: Vec<u32>,
+}
+
+impl Rooted {
+    /// The forest of these edges.
+    pub(crate) fn new(forest: &[[u32; 2]], vertices: usize) -> Self {
+        // An entry holds first the number of edges of a vertex, then the position of its first, and
+        // in the end that of the next vertex.
+        let mut starts = vec![0_u32; vertices + 1];
+        forest.iter().flatten().for_each(|end| starts[*end as usize] += 1);
+        let mut total = 0;
+        for start in &mut starts {
+            total += std::mem::replace(start, total);
         }
-    }
-    starts.rotate_right(1);
-    starts[0] = 0;
-    let (mut parents, mut queue) = (vec![u32::MAX; vertices], Vec::with_capacity(vertices));
-    let mut next = 0;
-    for start in 0..vertices as u32 {
-        if parents[start as usize] == u32::MAX {
-            parents[start as usize] = start;
-            queue.push(start);
+        let mut neighbours = vec![0_u32; total as usize];
+        for &[one, other] in forest {
+            for (from, to) in [(one, other), (other, one)] {
+                let place = &mut starts[from as usize];
+                neighbours[*place as usize] = to;
+                *place += 1;
+            }
         }
-        while let Some(&vertex) = queue.get(next) {
-            next += 1;
-            let range = starts[vertex as usize] as usize..starts[vertex as usize + 1] as usize;
-            for &neighbour in &neighbours[range] {
-                if parents[neighbour as usize] == u32::MAX {
-                    parents[neighbour as usize] = vertex;
-                    queue.push(neighbour);
+        starts.rotate_right(1);
+        starts[0] = 0;
+        let (mut parents, mut order) = (vec![u32::MAX; vertices], Vec::with_capacity(vertices));
+        let mut next = 0;
+        for start in 0..vertices as u32 {
+            if parents[start as usize] == u32::MAX {
+                parents[start as usize] = start;
+                order.push(start);
+            }
+            while let Some(&vertex) = order.get(next) {
+                next += 1;
+                let range = starts[vertex as usize] as usize..starts[vertex as usize + 1] as usize;
+                for &neighbour in &neighbours[range] {
+                    if parents[neighbour as usize] == u32::MAX {
+                        parents[neighbour as usize] = vertex;
+                        order.push(neighbour);
+                    }
                 }
             }
         }
+        Self { parents, order }
     }
-    parents
 }
 
 /// The offsets of the external ids of these vertices.
 fn offsets_of(graph: &Graph, ids: &[u32], resources: &Resources) -> Result<ScratchArray<u64>> {
-    let smallest = graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);
-    let mut places = vec![0_u64; ids.len()];
-    for (at, part) in places.chunks_mut(AT_ONCE).enumerate() {
-        resources.job.check()?;
-        graph.external_ids((at * AT_ONCE) as u64, part)?;
-        part.iter_mut().for_each(|id| *id = graph.id_type().order_key(*id).wrapping_sub(smallest));
-    }
+    let places = places(graph, &resources.job)?;
     let offsets: Vec<u64> = ids.iter().map(|id| places[*id as usize]).collect();
     Ok(ScratchArray::of(offsets.into(), 1 << graph.description().interval_bits))
 }

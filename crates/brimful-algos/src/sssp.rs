@@ -18,7 +18,7 @@ use brimful_store::Resources;
 use brimful_store::scratch::ScratchArray;
 
 use crate::Result;
-use crate::info::{Info, Takes};
+use crate::info::{Info, Run, Takes};
 use crate::out_weights::AT_ONCE;
 use crate::request::{Finished, Request, shown};
 use crate::sources::Sources;
@@ -37,7 +37,7 @@ pub(crate) const INFO: Info = Info {
         ..Takes::NOTHING
     },
     parameters: &[],
-    run,
+    run: Run::Vertices(run),
     // Twice the steps of a search by edges, if weights differ.
     plan: |planner| {
         let steps =

@@ -20,7 +20,7 @@ use brimful_store::Resources;
 use brimful_store::scratch::ScratchArray;
 
 use crate::Result;
-use crate::info::{Info, Takes};
+use crate::info::{Info, Run, Takes};
 use crate::out_weights::AT_ONCE;
 use crate::request::{Finished, Request, shown};
 
@@ -31,7 +31,7 @@ pub(crate) const INFO: Info = Info {
     column: "level",
     takes: Takes { stores: true, checkpoints: true, ..Takes::NOTHING },
     parameters: &[],
-    run,
+    run: Run::Vertices(run),
     // The number of levels is unknown.
     plan: |planner| planner.program(&Levels, planner.spreading(Steps::about(30, 3.0))?),
 };

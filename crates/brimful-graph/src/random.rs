@@ -26,22 +26,24 @@ pub(crate) fn permute(x: u64, bits: u32) -> u64 {
 const UNIT: f64 = 1.0 / (1_u64 << 53) as f64;
 
 /// SplitMix64.
-pub(crate) struct Random(u64);
+#[derive(Debug, Clone)]
+pub struct Random(u64);
 
 impl Random {
     /// The random numbers of unit `unit` under `seed`.
-    pub(crate) fn of(seed: u64, unit: u64) -> Self {
+    pub fn of(seed: u64, unit: u64) -> Self {
         Self(mix(seed ^ 0x6272_696D_6675_6C00).wrapping_add(mix(unit.wrapping_add(GOLDEN))))
     }
 
     /// The next 64 bits.
-    pub(crate) fn next(&mut self) -> u64 {
+    #[expect(clippy::should_implement_trait, reason = "it has no end")]
+    pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(GOLDEN);
         mix(self.0)
     }
 
     /// A number below `bound`; the bias is below bound / 2^64.
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+    pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 
@@ -50,9 +52,14 @@ impl Random {
         ((self.next() >> 11) + 1) as f64 * UNIT
     }
 
+    /// A number in [0, 1).
+    pub fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 * UNIT
+    }
+
     /// True with probability `probability`.
-    pub(crate) fn happens(&mut self, probability: f64) -> bool {
-        ((self.next() >> 11) as f64) * UNIT < probability
+    pub fn happens(&mut self, probability: f64) -> bool {
+        self.unit() < probability
     }
 
     /// A standard normal number (Box and Muller 1958).

@@ -11,7 +11,7 @@ use arrow_array::{
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use brimful::engine::result::table::{BATCH_ROWS, Column, Kind};
-use brimful::engine::{ResultTable, Rows};
+use brimful::engine::{ResultTable, RowTable, Rows};
 use brimful::graph::Graph;
 use brimful::graph::edges::EdgeBatch;
 use brimful::graph::export::EdgeReader;
@@ -133,74 +133,135 @@ fn external(error: impl Into<brimful::execution::Error>) -> ArrowError {
     ArrowError::ExternalError(labelled(error).into())
 }
 
-/// The rows of a result.
-pub(crate) struct ResultReader {
-    rows: Rows<Arc<ResultTable>>,
+/// Columns of a result as record batches, which hold as many rows as the limit on names allows.
+struct Columns {
     graph: Arc<Graph>,
     names: NameCursor,
     schema: SchemaRef,
-    /// Rows that were read, and the number of them that were returned.
-    vertices: Vec<Option<u64>>,
-    column: Column,
+    /// Columns that were read, and the number of their rows that were returned.
+    columns: Vec<Column>,
     row: usize,
+}
+
+impl Columns {
+    /// No rows of columns with these names, kinds, and whether they may have nulls.
+    fn new(graph: &Arc<Graph>, columns: &[(&str, Kind, bool)]) -> Self {
+        let field = |&(name, kind, nullable): &(&str, Kind, bool)| {
+            let data_type = match kind {
+                Kind::Float => DataType::Float64,
+                Kind::Integer => DataType::Int64,
+                Kind::Unsigned => DataType::UInt64,
+                Kind::Vertex => id_data_type(graph.id_type()),
+            };
+            Field::new(name, data_type, nullable)
+        };
+        let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
+        let (graph, names) = (Arc::clone(graph), NameCursor::default());
+        Self { graph, names, schema, columns: Vec::new(), row: 0 }
+    }
+
+    /// The next rows of those that were read, which `next` reads when there are none.
+    fn next(
+        &mut self,
+        next: impl FnOnce() -> Result<Vec<Column>, ArrowError>,
+    ) -> Result<Option<RecordBatch>, ArrowError> {
+        if self.row == self.columns.first().map_or(0, Column::len) {
+            (self.columns, self.row) = (next()?, 0);
+        }
+        let left = self.columns.first().map_or(0, Column::len) - self.row;
+        if left == 0 {
+            return Ok(None);
+        }
+        let ids: Vec<&[Option<u64>]> = self
+            .columns
+            .iter()
+            .filter_map(|column| match column {
+                Column::Ids(ids) => Some(&ids[self.row..]),
+                _ => None,
+            })
+            .collect();
+        let (rows, ids) = match ids.is_empty() {
+            true => (left, Vec::new()),
+            false => id_arrays(&self.graph, self.graph.id_type(), &mut self.names, &ids)?,
+        };
+        let (part, mut ids) = (self.row..self.row + rows, ids.into_iter());
+        let array = |column: &Column| -> Option<ArrayRef> {
+            Some(match column {
+                Column::Float(values) => {
+                    Arc::new(Float64Array::from(values[part.clone()].to_vec()))
+                }
+                Column::Integer(values) => {
+                    Arc::new(Int64Array::from(values[part.clone()].to_vec()))
+                }
+                Column::Unsigned(values) => {
+                    Arc::new(UInt64Array::from(values[part.clone()].to_vec()))
+                }
+                Column::Ids(_) => ids.next()?,
+            })
+        };
+        let arrays = self.columns.iter().filter_map(array).collect();
+        self.row += rows;
+        RecordBatch::try_new(Arc::clone(&self.schema), arrays).map(Some)
+    }
+}
+
+/// The values of vertices.
+pub(crate) struct ResultReader {
+    rows: Rows<Arc<ResultTable>>,
+    columns: Columns,
 }
 
 impl ResultReader {
     pub(crate) fn new(table: Arc<ResultTable>) -> Self {
-        let id_type = table.graph().id_type();
-        let data_type = match table.values().kind() {
-            Kind::Float => DataType::Float64,
-            Kind::Integer => DataType::Int64,
-            Kind::Unsigned => DataType::UInt64,
-            Kind::Vertex => id_data_type(id_type),
-        };
-        let value = Field::new(table.name(), data_type, table.values().is_nullable());
-        let schema = Arc::new(Schema::new(vec![id_field("vertex", id_type), value]));
-        let graph = Arc::clone(table.graph());
-        let (names, vertices, column) =
-            (NameCursor::default(), Vec::new(), Column::Ids(Vec::new()));
-        Self { rows: Rows::new(table), graph, names, schema, vertices, column, row: 0 }
+        let value = (table.name(), table.values().kind(), table.values().is_nullable());
+        let columns = Columns::new(table.graph(), &[("vertex", Kind::Vertex, false), value]);
+        Self { rows: Rows::new(table), columns }
     }
 }
 
 impl Batches for ResultReader {
     fn read(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
-        if self.row == self.vertices.len() {
-            let Some((vertices, column)) = self.rows.next_batch(BATCH_ROWS).map_err(external)?
-            else {
-                return Ok(None);
-            };
-            (self.vertices, self.column, self.row) = (present(&vertices), column, 0);
-        }
-        let vertices = &self.vertices[self.row..];
-        let (rows, mut arrays) = match &self.column {
-            Column::Ids(ids) => id_arrays(
-                &self.graph,
-                self.graph.id_type(),
-                &mut self.names,
-                &[vertices, &ids[self.row..]],
-            )?,
-            _ => id_arrays(&self.graph, self.graph.id_type(), &mut self.names, &[vertices])?,
-        };
-        let part = self.row..self.row + rows;
-        self.row += rows;
-        match &self.column {
-            Column::Float(values) => {
-                arrays.push(Arc::new(Float64Array::from(values[part].to_vec())))
-            }
-            Column::Integer(values) => {
-                arrays.push(Arc::new(Int64Array::from(values[part].to_vec())))
-            }
-            Column::Unsigned(values) => {
-                arrays.push(Arc::new(UInt64Array::from(values[part].to_vec())))
-            }
-            Column::Ids(_) => {}
-        }
-        RecordBatch::try_new(Arc::clone(&self.schema), arrays).map(Some)
+        let rows = &mut self.rows;
+        self.columns.next(|| {
+            let read = rows.next_batch(BATCH_ROWS).map_err(external)?;
+            let columns = |(ids, column): (Vec<u64>, _)| vec![Column::Ids(present(&ids)), column];
+            Ok(read.map(columns).unwrap_or_default())
+        })
     }
 
     fn schema(&self) -> &SchemaRef {
-        &self.schema
+        &self.columns.schema
+    }
+}
+
+/// The rows of a table.
+pub(crate) struct RowReader {
+    table: Arc<RowTable>,
+    row: u64,
+    columns: Columns,
+}
+
+impl RowReader {
+    pub(crate) fn new(table: Arc<RowTable>) -> Self {
+        let known: Vec<_> =
+            table.columns().iter().map(|(name, kind)| (*name, *kind, false)).collect();
+        let columns = Columns::new(table.graph(), &known);
+        Self { table, row: 0, columns }
+    }
+}
+
+impl Batches for RowReader {
+    fn read(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+        let (table, row) = (&self.table, &mut self.row);
+        self.columns.next(|| {
+            let columns = table.read(*row, BATCH_ROWS).map_err(external)?;
+            *row += columns.first().map_or(0, Column::len) as u64;
+            Ok(columns)
+        })
+    }
+
+    fn schema(&self) -> &SchemaRef {
+        &self.columns.schema
     }
 }
 

@@ -23,6 +23,7 @@ mod plugin;
 mod program;
 mod raised;
 mod request;
+mod rows;
 mod run;
 mod sorting;
 mod tables;
@@ -53,6 +54,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(log::log_end, module)?)?;
     module.add_function(wrap_pyfunction!(run::algorithms, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
+    module.add_function(wrap_pyfunction!(rows::run_rows, module)?)?;
     module.add_function(wrap_pyfunction!(run::stores, module)?)?;
     module.add_function(wrap_pyfunction!(partition::modularity, module)?)?;
     module.add_function(wrap_pyfunction!(partition::conductance, module)?)?;
@@ -75,6 +77,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<lookup::NeighborStream>()?;
     module.add_class::<run::Result>()?;
     module.add_class::<run::TopRows>()?;
+    module.add_class::<rows::Rows>()?;
     module.add_class::<program::Seen>()?;
     module.add_class::<program::States>()?;
     module.add_class::<program::kept::KeptVertexStore>()?;

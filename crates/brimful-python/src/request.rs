@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use brimful::algos::registry::{Parameter, Request, StoreChoice};
+use brimful::algos::registry::{Pairs, Parameter, Request, StoreChoice};
 use brimful::engine::Error as EngineError;
 use brimful::engine::checkpoint::{self, CheckpointOptions, Every};
 use brimful::graph::ids::external::ExternalId;
@@ -23,6 +23,7 @@ pub(crate) struct Asked<'py> {
     pub(crate) params: Bound<'py, PyDict>,
     pub(crate) source: Vec<Vertex>,
     pub(crate) source_weight: Vec<f64>,
+    pub(crate) pairs: Option<Bound<'py, PyAny>>,
     pub(crate) precision: String,
     pub(crate) mode: String,
     pub(crate) tolerance: Option<f64>,
@@ -46,6 +47,8 @@ pub(crate) fn request(asked: &Asked<'_>) -> PyResult<Request> {
         parameters: parameters(&asked.params)?,
         sources: asked.source.iter().cloned().map(ExternalId::from).collect(),
         source_weights: asked.source_weight.clone(),
+        // A run sets the table that it reads.
+        pairs: asked.pairs.as_ref().map(|_| Pairs::default()),
         narrow: chosen(&asked.precision, "f64", "f32", "precision")?,
         weighted: asked.weighted,
         asynchronous: chosen(&asked.mode, "sync", "async", "mode")?,

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use brimful::algos::planning::Subject;
-use brimful::algos::registry::{ALGORITHMS, Accepts, Finished, Request, run_request};
+use brimful::algos::registry::{Accepts, FAMILIES, Finished, Request, run_request};
 use brimful::engine::checkpoint::{self};
 use brimful::engine::result::stats::Traversal;
 use brimful::engine::result::table::{Top, Value};
 use brimful::engine::{ResultTable, Stats};
 use brimful::execution::{self, ListLocation, SuperstepFigures};
+use brimful::graph::Graph as Inner;
 use brimful::graph::read::lookup::Lookup;
 use brimful::store::memory::peak_resident_bytes;
 use brimful::vertices::Schemes;
@@ -31,7 +32,10 @@ use crate::vertex::{Shown, Vertex};
 #[pyfunction]
 pub(crate) fn algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let out = PyList::empty(py);
-    for info in ALGORITHMS {
+    let families = FAMILIES.iter();
+    for (family, info) in
+        families.flat_map(|own| own.algorithms.iter().map(|info| (own.name, info)))
+    {
         let parameters = PyList::empty(py);
         for parameter in info.parameters {
             let one = PyDict::new(py);
@@ -49,11 +53,15 @@ pub(crate) fn algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         }
         let one = PyDict::new(py);
         one.set_item("name", info.name)?;
+        one.set_item("family", family)?;
         one.set_item("computes", info.computes)?;
         one.set_item("column", info.column)?;
+        one.set_item("columns", info.columns())?;
+        one.set_item("rows", info.has_rows())?;
         let takes = [
             (info.takes.source, "source"),
             (info.takes.source_weights, "source-weight"),
+            (info.takes.pairs, "pairs"),
             (info.takes.tolerance.is_some(), "tolerance"),
             (info.takes.precision, "precision"),
             (info.takes.weights, "weighted"),
@@ -134,9 +142,7 @@ impl Result {
         figures: &Figures<'_>,
         folder: Option<PathBuf>,
     ) -> PyResult<Self> {
-        let Figures { request, precision, limits, scratch } = *figures;
-        let stats = stats(py, request, &finished, precision, limits)?;
-        stats.set_item("scratch_bytes", scratch)?;
+        let stats = stats(py, figures, &finished, finished.table.graph())?;
         let checkpoints = folder.filter(|_| finished.stats.converged());
         let lookup = Lookup::new(Arc::clone(finished.table.graph()));
         let table = Arc::new(finished.table);
@@ -144,15 +150,15 @@ impl Result {
     }
 }
 
-fn stats<'py>(
+/// The figures of a finished run.
+pub(crate) fn stats<'py, T>(
     py: Python<'py>,
-    request: &Request,
-    finished: &Finished,
-    precision: &str,
-    limits: Limits,
+    figures: &Figures<'_>,
+    finished: &Finished<T>,
+    graph: &Inner,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let (stats, graph, out) =
-        (&finished.stats, finished.table.graph().description(), PyDict::new(py));
+    let Figures { request, precision, limits, scratch } = *figures;
+    let (stats, graph, out) = (&finished.stats, graph.description(), PyDict::new(py));
     out.set_item("algorithm", &request.algorithm)?;
     out.set_item("variant", finished.variant)?;
     out.set_item("precision", precision)?;
@@ -175,6 +181,7 @@ fn stats<'py>(
     out.set_item("signals", stats.signals)?;
     out.set_item("edge_visits", stats.edges_visited)?;
     out.set_item("resumed_from", stats.resumed_from)?;
+    out.set_item("scratch_bytes", scratch)?;
     Ok(out)
 }
 
@@ -272,7 +279,7 @@ pub(crate) struct Result {
     checkpoints: Option<PathBuf>,
 }
 
-fn to_python<'py>(
+pub(crate) fn to_python<'py>(
     py: Python<'py>,
     value: Value,
     shown: &mut Shown<'_>,

@@ -15,7 +15,7 @@ def add_to(verbs: shared.Verbs) -> None:
     parser = shared.add_verb(
         verbs,
         "algorithms",
-        "List the algorithms, their options and parameters.",
+        "List the algorithms by family, their options and parameters.",
         act,
         examples=(
             "brimful algorithms",
@@ -42,9 +42,17 @@ def act(options: argparse.Namespace) -> None:
     if options.json:
         shared.print_json({"algorithms": algorithms})
         return
+    family = None
     for algorithm in algorithms:
+        if algorithm["family"] != family:
+            family = algorithm["family"]
+            shared.show(f"# {family}")
         shared.show(f"{algorithm['name']}\n  {algorithm['computes']}")
-        shared.show(f"  column {algorithm['column']}")
+        shared.show(
+            f"  columns {', '.join(algorithm['columns'])}"
+            if algorithm["rows"]
+            else f"  column {algorithm['column']}"
+        )
         if algorithm["takes"]:
             shared.show("  takes " + ", ".join(f"--{option}" for option in algorithm["takes"]))
         for parameter in algorithm["parameters"]:

@@ -1,10 +1,12 @@
-"""`brimful path GRAPH A B`: a shortest path."""
+"""`brimful path GRAPH A B`: a shortest path, or several."""
 
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from brimful.cli import options as shared
+from brimful.cli.arguments import integer
 from brimful.cli.progress import ProgressLine, said_to
 from brimful.cli.request import vertex_of
 from brimful.options.table import ResourceOptions
@@ -20,6 +22,7 @@ def add_to(verbs: shared.Verbs) -> None:
         examples=(
             "brimful path web.brimful 17 4711",
             "brimful path roads.brimful 17 4711 --weighted --json",
+            "brimful path roads.brimful 17 4711 --weighted --k 3",
         ),
     )
     parser.add_argument("graph", metavar="GRAPH", help="a graph directory or an input file")
@@ -31,6 +34,13 @@ def add_to(verbs: shared.Verbs) -> None:
         help="the length of a path is the sum of its weights; a directed graph needs its reverse "
         "index, which is built if it is missing, and stays",
     )
+    parser.add_argument(
+        "--k",
+        metavar="N",
+        type=integer(1),
+        help="the N shortest paths that visit no vertex twice, a path with its length on each "
+        "line; a directed graph needs its reverse index, likewise",
+    )
     shared.add_options(parser, ResourceOptions)
     shared.add_reporting(parser)
 
@@ -38,18 +48,37 @@ def add_to(verbs: shared.Verbs) -> None:
 def act(options: argparse.Namespace) -> None:
     """Search, then print."""
     from brimful.graph import Graph
-    from brimful.looks import shortest_path
+    from brimful.looks import shortest_path, shortest_paths
 
     with ProgressLine(quiet=options.quiet) as progress, said_to(progress):
         given = shared.resources(options, progress)
         native = shared.open_named_graph(options, given, progress)
         ends = vertex_of(options.a, native, "A"), vertex_of(options.b, native, "B")
         graph = Graph(native, budget=given.budget)
-        path = shortest_path(graph, *ends, options.weighted, given)
-    if options.json:
+        if options.k is not None:
+            paths = shortest_paths(graph, *ends, options.k, options.weighted, given)
+        else:
+            path = shortest_path(graph, *ends, options.weighted, given)
+    if options.k is not None:
+        _show(paths, ends, as_json=options.json)
+    elif options.json:
         edges = None if path is None else len(path) - 1
         shared.print_json({"source": ends[0], "target": ends[1], "edges": edges, "path": path})
     elif path is None:
         shared.show(f"no path leads from {ends[0]} to {ends[1]}")
     else:
         shared.show_rows(("vertex",), ((vertex,) for vertex in path))
+
+
+def _show(
+    paths: list[tuple[float, list[Any]]], ends: tuple[int | str, int | str], *, as_json: bool
+) -> None:
+    """Print several paths."""
+    if as_json:
+        found = [{"length": length, "path": path} for length, path in paths]
+        shared.print_json({"source": ends[0], "target": ends[1], "paths": found})
+    elif paths:
+        rows = ((length, " ".join(map(str, path))) for length, path in paths)
+        shared.show_rows(("length", "path"), rows)
+    else:
+        shared.show(f"no path leads from {ends[0]} to {ends[1]}")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from brimful.catalog import opened
+from brimful.catalog import algorithms, opened
 from brimful.cli import options as shared
 from brimful.cli.arguments import integer
 from brimful.cli.forecasts import SLOW_MACHINE, announced, held, is_small_run
@@ -25,6 +25,7 @@ from brimful.options.derivations import WhereOptions
 from brimful.options.runs import CheckpointOptions
 from brimful.options.table import ResourceOptions
 from brimful.result import Result
+from brimful.rows import computed_rows, refuse_documents
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES, shrink_arrow_pools
 
 if TYPE_CHECKING:
@@ -98,6 +99,8 @@ def act(options: argparse.Namespace) -> None:
     """Check the outputs, run, write, report."""
     # Unknown algorithms are refused before a graph is opened, or imported.
     asked(options, options.algorithm)
+    if algorithms()[options.algorithm]["rows"]:
+        _refuse_for_rows(options)
     join = _join(options)
     if options.output is not None:
         # The suffix decides what else the budget holds.
@@ -166,14 +169,18 @@ def _run(
             progress.expect(figures["supersteps"], about=figures["supersteps_guessed"])
         around = around_of(options, graph)
         before, written = graph.bytes_on_disk, None
-        with opened(request["store"]):
-            result = _native.run(
-                graph,
-                request,
-                **checkpoints,
-                **vars(given),
-                reserve_bytes=reserve_bytes,
-            )
+        result: _native.Result | _native.Rows
+        if algorithms()[options.algorithm]["rows"]:
+            result = computed_rows(graph, request, given, reserve_bytes)
+        else:
+            with opened(request["store"]):
+                result = _native.run(
+                    graph,
+                    request,
+                    **checkpoints,
+                    **vars(given),
+                    reserve_bytes=reserve_bytes,
+                )
         if options.output is not None:
             progress.update(f"write {redacted_word(options.output)}", 0, 0, 0.0)
             if reserve_bytes:
@@ -184,7 +191,8 @@ def _run(
                 tally = write_joined(
                     result, options.output, join, given, overwrite=options.overwrite
                 )
-        result.discard_checkpoints()
+        if isinstance(result, _native.Result):
+            result.discard_checkpoints()
         stats = result.stats
         stats["peak_rss_bytes"] = _native.peak_rss_bytes()
         stats["output"] = options.output if written is None else written.name
@@ -202,7 +210,7 @@ def _run(
                 disk += stats["store_figures"]["disk_bytes"]
             progress.say(held(stats["forecast"], stats["peak_rss_bytes"], disk))
         stats["report"] = options.report
-        if recorded is not None:
+        if recorded is not None and isinstance(result, _native.Result):
             progress.update(f"write {redacted_word(options.report)}", 0, 0, 0.0)
             _report(options, Result(result), stats, graph, around, recorded)
     if not options.json and not options.quiet:
@@ -210,10 +218,44 @@ def _run(
         for sentence in where.sentences():
             shared.show(f"  {sentence}")
     if options.top is not None:
-        rows = (row for some in result.top(options.top) for row in some)
-        shared.show_rows(("vertex", result.column), rows)
+        _show_top(result, options.top)
     if options.json:
         shared.print_json(stats)
+
+
+def _refuse_for_rows(options: argparse.Namespace) -> None:
+    """Refuse options that apply to a value for each vertex.
+
+    Raises:
+        UsageError: One is given.
+    """
+    given = {
+        "--join": options.join,
+        "--with": options.columns,
+        "--report": options.report,
+        "--store": options.store,
+        "--checkpoint-every": options.checkpoint_every,
+        "--resume": options.resume or None,
+    }
+    for flag, value in given.items():
+        if value is not None:
+            raise UsageError(
+                f"{options.algorithm} gives a table of rows, and {flag} applies to a value for "
+                f"each vertex; leave {flag} out"
+            )
+    if options.output is not None:
+        refuse_documents(options.output)
+
+
+def _show_top(result: _native.Result | _native.Rows, count: int) -> None:
+    """Print the rows of the largest values."""
+    from brimful import _native
+
+    if isinstance(result, _native.Rows):
+        shared.show_rows(result.columns, result.top(count))
+    else:
+        rows = (row for some in result.top(count) for row in some)
+        shared.show_rows(("vertex", result.column), rows)
 
 
 def _report(
@@ -282,9 +324,10 @@ def _forecast(
 def summary(graph: str, stats: dict[str, Any]) -> str:
     """Return the lines that describe a run."""
     supersteps = stats["supersteps"]
+    rows = f", {stats['rows']:,} rows" if "rows" in stats else ""
     lines = [
         f"{stats['algorithm']} of {graph}: {stats['vertices']:,} vertices, "
-        f"{stats['edges']:,} edges",
+        f"{stats['edges']:,} edges{rows}",
         f"  {supersteps} superstep{'' if supersteps == 1 else 's'} in "
         f"{format_seconds(stats['seconds'])}, "
         f"{stats['reason']}",

@@ -85,8 +85,10 @@ def reserve_of_result(path: str) -> int:
     return 0 if not is_database(path) and result_format(path) == "csv" else ARROW_RESERVE_BYTES
 
 
-def write_result(result: _native.Result, path: str, *, overwrite: bool) -> Written | None:
-    """Write the columns `vertex` and the value's to a .parquet, .csv or .arrow file.
+def write_result(
+    result: _native.Result | _native.Rows, path: str, *, overwrite: bool
+) -> Written | None:
+    """Write the columns of a result to a .parquet, .csv or .arrow file.
 
     Parquet and Arrow are written batch by batch through pyarrow, CSV natively. The URL of documents
     names their field; what was written there is returned.

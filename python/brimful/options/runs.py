@@ -54,6 +54,22 @@ def source_weights(weights: Any, name: str = "source_weight") -> list[float]:
     return [weight for one in plain if (weight := checks.real(one, name)) is not None]
 
 
+def check_pairs(pairs: Any, name: str = "pairs") -> Any:
+    """Return a table of pairs as it is, or None.
+
+    Raises:
+        UsageError: It is no path, and has no Arrow stream.
+    """
+    if pairs is None or isinstance(pairs, (str, os.PathLike)):
+        return pairs
+    if not hasattr(pairs, "__arrow_c_stream__"):
+        raise UsageError(
+            f"{name} must be the path of a file or a table with __arrow_c_stream__, not "
+            f"{shortened(pairs)}"
+        )
+    return pairs
+
+
 class StepOptions(TypedDict, total=False):
     """How signals travel."""
 
@@ -99,6 +115,16 @@ class RequestOptions(StepOptions, total=False):
             "order; they need not add up to 1 (default: all are alike)",
             repeated=True,
             check=source_weights,
+        ),
+    ]
+    pairs: Annotated[
+        object | None,
+        Option(
+            "The pairs of vertices, in two columns: the path of a .parquet, .csv, .tsv or .arrow "
+            "file, or an object with `__arrow_c_stream__`; None: partners of each vertex.",
+            help="a .parquet, .csv, .tsv or .arrow file of pairs of vertices, in two columns",
+            metavar="FILE",
+            check=check_pairs,
         ),
     ]
     precision: Annotated[

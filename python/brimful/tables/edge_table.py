@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from brimful.errors import BrimfulError, InputError, UsageError
 from brimful.io.reader_errors import reader_errors
 from brimful.options.imports import EdgeColumns
+from brimful.wording import printable
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -60,6 +61,16 @@ class EdgeTable:
     def stop(self) -> None:
         """End a read that another thread waits for; the native side calls it on Ctrl-C."""
         self.stopped.set()
+
+    def native_pairs(self) -> dict[str, Any]:
+        """Return the table as the native module takes pairs of vertices."""
+        return {
+            "stream": self,
+            "name": printable(self.name),
+            "source": self.source,
+            "target": self.target,
+            "ids": self.ids,
+        }
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the PyCapsule of the stream; it can be taken once."""

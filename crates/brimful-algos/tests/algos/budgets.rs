@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use brimful_algos::registry::{Parameter, Request, run_request};
+use brimful_algos::registry::{Parameter, Request, run_request, run_rows_request};
 use brimful_graph::Graph;
 use brimful_graph::build::import::{ImportOptions, Input, build_reverse, import};
 use brimful_graph::build::weights::Weights;
@@ -49,6 +49,7 @@ fn requests() -> Vec<Request> {
         request("louvain", true),
         request("leiden", true),
         request("spanning_forest", true),
+        request("articulation_points", false),
         Request {
             sources: [3, 9, 511].map(ExternalId::Number).into(),
             source_weights: vec![2.0, 0.5, 1.0],
@@ -57,8 +58,58 @@ fn requests() -> Vec<Request> {
     ]
 }
 
+/// Requests of algorithms whose result is a table of rows.
+fn requests_of_rows() -> Vec<Request> {
+    let request = |algorithm: &str, parameters: &[(&str, Parameter)]| Request {
+        algorithm: algorithm.into(),
+        parameters: parameters
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), value.clone()))
+            .collect(),
+        ..Default::default()
+    };
+    let word = |word: &str| Parameter::Word(word.into());
+    vec![
+        request("similarity", &[("k", Parameter::Number(3.0))]),
+        request("similarity", &[("measure", word("adamic_adar"))]),
+        request("bridges", &[]),
+        request("ktruss", &[]),
+        request("edge_betweenness", &[("samples", Parameter::Number(20.0))]),
+        request("random_walks", &[("length", Parameter::Number(9.0))]),
+        Request { weighted: true, ..request("random_walks", &[("p", Parameter::Number(0.25))]) },
+        Request { sources: (0..70).map(ExternalId::Number).collect(), ..request("distances", &[]) },
+    ]
+}
+
 #[test]
-fn rows_are_the_same_at_any_budget_and_number_of_threads() {
+fn tables_are_the_same_at_any_budget_and_number_of_threads() {
+    for undirected in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let graph = graph(folder.path(), undirected);
+        for request in requests_of_rows() {
+            let rows = |threads, budget| {
+                let finished = run_rows_request(&request, &graph, &resources(threads, budget))?;
+                let out = folder.path().join("rows.csv");
+                finished.table.write_csv(&out, true, &Job::new()).unwrap();
+                Ok::<_, brimful_algos::Error>(std::fs::read(out).unwrap())
+            };
+            let wanted = rows(1, 1 << 28).unwrap();
+            assert!(wanted.len() > 100, "{request:?} has few rows");
+            for threads in threads(1..=4) {
+                let needed = smallest(|budget| rows(threads, budget));
+                for budget in [needed, needed + 50_000, needed + 500_000, 1 << 28] {
+                    assert!(
+                        rows(threads, budget).unwrap() == wanted,
+                        "{request:?}: {threads} threads, {budget} bytes"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn values_are_the_same_at_any_budget_and_number_of_threads() {
     for undirected in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let graph = graph(folder.path(), undirected);

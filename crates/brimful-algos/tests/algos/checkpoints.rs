@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brimful_algos::registry::{ALGORITHMS, Finished, Parameter, Request, StoreChoice, run_request};
+use brimful_algos::registry::{Finished, Parameter, Request, StoreChoice, algorithms, run_request};
 use brimful_algos::{Error, Result};
 use brimful_engine::checkpoint::{CheckpointOptions, Every, newest_superstep};
 
@@ -214,7 +214,7 @@ fn a_run_in_a_store_goes_on_too() {
     let graph =
         graph(&temporary.path().join("g.brimful"), Kind::Rmat { scale: 8, edge_factor: 3 }, 5);
     let takes_stores = |request: &Request| {
-        let info = ALGORITHMS.iter().find(|info| info.name == request.algorithm).unwrap();
+        let info = algorithms().find(|info| info.name == request.algorithm).unwrap();
         info.takes.stores && !request.asynchronous
     };
     for (place, request) in requests().into_iter().filter(takes_stores).enumerate() {

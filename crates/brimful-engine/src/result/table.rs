@@ -4,18 +4,15 @@ pub(crate) mod rows;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::fmt::Write as _;
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
 use brimful_graph::Graph;
-use brimful_graph::input::text::push_csv;
-use brimful_graph::read::name_cursor::{Labels, NameCursor};
 use brimful_store::Job;
-use brimful_store::external::OutputFile;
 
 use crate::error::Result;
+use crate::result::csv::CsvFile;
 pub use crate::result::values::{Column, Kind, Value, Values};
 use rows::Rows;
 
@@ -103,36 +100,16 @@ impl ResultTable {
     }
 
     pub(crate) fn column(&self, raw: Vec<Option<u64>>) -> Column {
-        match self.values.kind() {
-            Kind::Float => {
-                Column::Float(raw.into_iter().map(|raw| raw.map(f64::from_bits)).collect())
-            }
-            Kind::Integer => {
-                Column::Integer(raw.into_iter().map(|raw| raw.map(u64::cast_signed)).collect())
-            }
-            Kind::Unsigned => Column::Unsigned(raw),
-            Kind::Vertex => Column::Ids(raw),
-        }
+        Column::new(self.values.kind(), raw)
     }
 
     fn named(&self, raw: Option<u64>) -> Value {
-        let Some(raw) = raw else { return Value::Null };
-        match self.values.kind() {
-            Kind::Float => Value::Float(f64::from_bits(raw)),
-            Kind::Integer => Value::Integer(raw.cast_signed().into()),
-            Kind::Unsigned => Value::Integer(raw.into()),
-            Kind::Vertex => Value::Id(self.graph.id_type().number(raw)),
-        }
+        raw.map_or(Value::Null, |raw| self.values.kind().value(raw, self.graph.id_type()))
     }
 
     /// A number with the same order as the value.
     fn order_key(&self, raw: u64) -> u64 {
-        match self.values.kind() {
-            Kind::Float => order_key(f64::from_bits(raw)),
-            Kind::Integer => raw ^ 1 << 63,
-            Kind::Unsigned => raw,
-            Kind::Vertex => self.graph.id_type().order_key(raw),
-        }
+        self.values.kind().order_key(raw, self.graph.id_type())
     }
 
     /// The value of one vertex, given by its external id.
@@ -203,111 +180,17 @@ impl ResultTable {
         }
     }
 
-    /// Writes `vertex,<name>` and a line per vertex. Floats are written so that reading them gives
-    /// the same bits; a missing value is an empty field.
+    /// Writes `vertex,<name>` and a line per vertex, as [`CsvFile`] does.
     pub fn write_csv(&self, path: &Path, overwrite: bool, job: &Job) -> Result<()> {
-        let mut out = OutputFile::create(path, overwrite)?;
-        out.write(format!("vertex,{}\n", self.name).as_bytes())?;
+        let mut out = CsvFile::create(path, overwrite, &["vertex", self.name], &self.graph)?;
         job.begin("write result", self.len());
-        let mut text = String::new();
         let mut rows = self.rows();
-        let mut names = NameCursor::default();
         while let Some((vertices, column)) = rows.next_batch(BATCH_ROWS)? {
-            let vertices: Vec<Option<u64>> = vertices.into_iter().map(Some).collect();
-            let mut start = 0;
-            while start < vertices.len() {
-                job.check()?;
-                text.clear();
-                let named = match &column {
-                    Column::Ids(values) => &values[start..],
-                    _ => &[],
-                };
-                let ends = [&vertices[start..], named];
-                let ends = if named.is_empty() { &ends[..1] } else { &ends[..] };
-                let (rows, ids) = IdTexts::rows(&self.graph, &mut names, ends)?;
-                let part = start..start + rows;
-                let (Some(vertices), named) = (ids.first(), ids.get(1)) else { break };
-                match &column {
-                    Column::Float(values) => {
-                        write_rows(&mut text, vertices, &values[part], |out, _, value| {
-                            write!(out, "{value:?}")
-                        });
-                    }
-                    Column::Integer(values) => {
-                        write_rows(&mut text, vertices, &values[part], |out, _, value| {
-                            write!(out, "{value}")
-                        });
-                    }
-                    Column::Unsigned(values) => {
-                        write_rows(&mut text, vertices, &values[part], |out, _, value| {
-                            write!(out, "{value}")
-                        });
-                    }
-                    Column::Ids(values) => {
-                        write_rows(&mut text, vertices, &values[part], |out, at, _| {
-                            named.map_or(Ok(()), |named| named.write(out, at))
-                        });
-                    }
-                }
-                out.write(text.as_bytes())?;
-                job.advance(rows as u64);
-                start += rows;
-            }
+            let vertices = Column::Ids(vertices.into_iter().map(Some).collect());
+            out.write(&[vertices, column], job)?;
         }
-        Ok(out.finish()?)
+        out.finish()
     }
-}
-
-/// Ids to write.
-enum IdTexts {
-    Numbers(Vec<i128>),
-    Names(Labels),
-}
-
-impl IdTexts {
-    /// The ids of the first rows of `columns`, and the number of rows.
-    fn rows(
-        graph: &Graph,
-        names: &mut NameCursor,
-        columns: &[&[Option<u64>]],
-    ) -> Result<(usize, Vec<Self>)> {
-        if graph.longest_name().is_some() {
-            let (rows, labels) = names.rows(graph, columns)?;
-            return Ok((rows, labels.into_iter().map(Self::Names).collect()));
-        }
-        // A missing id is not written.
-        let number = |id: &Option<u64>| id.map_or(0, |id| graph.id_type().number(id));
-        let numbers = columns.iter().map(|ids| Self::Numbers(ids.iter().map(number).collect()));
-        Ok((columns.first().map_or(0, |ids| ids.len()), numbers.collect()))
-    }
-
-    fn write(&self, text: &mut String, at: usize) -> std::fmt::Result {
-        match self {
-            Self::Numbers(numbers) => {
-                numbers.get(at).map_or(Ok(()), |number| write!(text, "{number}"))
-            }
-            Self::Names(labels) => {
-                push_csv(labels.get(at), text);
-                Ok(())
-            }
-        }
-    }
-}
-
-/// Writes rows; `write` receives the number of a row and its value.
-fn write_rows<T: Copy>(
-    text: &mut String,
-    ids: &IdTexts,
-    values: &[Option<T>],
-    write: impl Fn(&mut String, usize, T) -> std::fmt::Result,
-) {
-    // Writing to a string cannot fail.
-    let _ = values.iter().enumerate().try_for_each(|(at, value)| {
-        ids.write(text, at)?;
-        text.write_char(',')?;
-        value.map_or(Ok(()), |value| write(text, at, value))?;
-        text.write_char('\n')
-    });
 }
 
 /// Order key of a value, and order key of its vertex's id: ties go to the smaller id.
@@ -379,10 +262,4 @@ impl Best {
         self.rows.len() < self.count
             || self.rows.peek().is_some_and(|Reverse(worst)| key >= worst.0)
     }
-}
-
-/// A number with the same order as the float (IEEE 754 total order).
-fn order_key(value: f64) -> u64 {
-    let bits = value.to_bits();
-    if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
 }

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use brimful_graph::ids::external::IdType;
 use brimful_store::scratch::ScratchArray;
 use bytemuck::Pod;
 
@@ -21,6 +22,30 @@ pub enum Kind {
     Unsigned,
     /// Vertices.
     Vertex,
+}
+
+impl Kind {
+    /// The value with these bits; a vertex is the bits of its external id.
+    pub fn value(self, raw: u64, id_type: IdType) -> Value {
+        match self {
+            Self::Float => Value::Float(f64::from_bits(raw)),
+            Self::Integer => Value::Integer(raw.cast_signed().into()),
+            Self::Unsigned => Value::Integer(raw.into()),
+            Self::Vertex => Value::Id(id_type.number(raw)),
+        }
+    }
+
+    /// A number with the same order as the value with these bits; floats in the total order of
+    /// IEEE 754.
+    pub fn order_key(self, raw: u64, id_type: IdType) -> u64 {
+        match self {
+            Self::Float if raw >> 63 == 1 => !raw,
+            Self::Float => raw | 1 << 63,
+            Self::Integer => raw ^ 1 << 63,
+            Self::Unsigned => raw,
+            Self::Vertex => id_type.order_key(raw),
+        }
+    }
 }
 
 /// The value of a vertex without edges, by the offset of its external id.
@@ -164,6 +189,20 @@ pub enum Column {
 }
 
 impl Column {
+    /// The column of raw values of a kind; vertices are the bits of external ids.
+    pub fn new(kind: Kind, raw: Vec<Option<u64>>) -> Self {
+        match kind {
+            Kind::Float => {
+                Self::Float(raw.into_iter().map(|raw| raw.map(f64::from_bits)).collect())
+            }
+            Kind::Integer => {
+                Self::Integer(raw.into_iter().map(|raw| raw.map(u64::cast_signed)).collect())
+            }
+            Kind::Unsigned => Self::Unsigned(raw),
+            Kind::Vertex => Self::Ids(raw),
+        }
+    }
+
     /// Number of rows.
     pub fn len(&self) -> usize {
         match self {

@@ -21,7 +21,7 @@ pub enum IdType {
 }
 
 /// An external id in the user's notation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ExternalId {
     /// An integer.
     Number(i128),

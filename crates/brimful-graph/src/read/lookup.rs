@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::edges::EdgeBatch;
 use crate::error::{Error, Result};
-use crate::ids::ascending::AscendingFile;
+use crate::ids::ascending::{AscendingFile, BLOCK_NUMBERS};
 use crate::ids::external::ExternalId;
 use crate::read::graph::{Graph, Index};
 use crate::read::name_cursor::{Labels, NameCursor};
@@ -96,6 +96,13 @@ impl Lookup {
         Self { graph, forward, reverse, arrays, names: Mutex::default() }
     }
 
+    /// The most memory of finding vertices of `graph` alone, in bytes.
+    pub fn finding_bytes(graph: &Graph) -> u64 {
+        let ids = graph.vertices().next_multiple_of(BLOCK_NUMBERS as u64) * 8;
+        let names = graph.longest_name().map_or(0, |_| NameCursor::MEMORY_BYTES);
+        ids.min(Self::MEMORY_BYTES - 2 * Self::INDEX_BYTES) + names
+    }
+
     /// The graph.
     pub fn graph(&self) -> &Arc<Graph> {
         &self.graph
@@ -106,13 +113,22 @@ impl Lookup {
     /// # Errors
     /// [`Error::NoSuchVertex`], also if the graph's ids are of the other kind.
     pub fn find(&self, id: &ExternalId) -> Result<u64> {
+        Ok(self.locate(id)?.0)
+    }
+
+    /// The internal id of the vertex with external id `id`, and the bits of that.
+    ///
+    /// # Errors
+    /// As [`Lookup::find`].
+    pub fn locate(&self, id: &ExternalId) -> Result<(u64, u64)> {
         let bits = match (id, self.graph.names()) {
             (ExternalId::Number(number), None) => self.graph.id_type().bits(*number),
             (ExternalId::Name(name), Some(file)) => self.names().find(file, name)?,
             _ => None,
         };
         let found = bits.map_or(Ok(None), |bits| self.find_bits(bits))?;
-        found.ok_or_else(|| Error::NoSuchVertex { vertex: id.to_string() })
+        let missing = || Error::NoSuchVertex { vertex: id.to_string() };
+        found.zip(bits).ok_or_else(missing)
     }
 
     fn find_bits(&self, bits: u64) -> Result<Option<u64>> {

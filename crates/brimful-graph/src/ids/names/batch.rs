@@ -56,7 +56,7 @@ impl NameBatch {
 
     /// All names, in order.
     #[inline]
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.ends.len()).map(|at| self.name(at))
     }
 

@@ -1,0 +1,163 @@
+//! Betweenness centrality of edges, exact or from sampled sources.
+//!
+//! Returns a row for each edge (`source`, `target`, `betweenness`: float64): the sum over pairs of
+//! vertices of the share of their shortest paths that pass through it (Girvan and Newman 2002). An
+//! edge without direction has a row with the smaller id first; parallel edges add up. *Normalized*, it
+//! is divided by the number of pairs, n (n-1); *unnormalized*, by 1, or by 2 without directions.
+//!
+//! Method: the runs of [`crate::betweenness`] (Brandes 2008, "On variants"): an arc from v to w on the
+//! next level adds `paths(v) / paths(w) * (1 + dependency(w))`, in one pass over the edges after each
+//! run of eight sources. Memory beside that of runs: 8 bytes an arc and a vertex, and the states of an
+//! interval of targets, 16 MiB; rows are sorted in any budget. Self-loops are on no shortest path.
+
+use std::sync::Arc;
+
+use brimful_engine::RowColumn;
+use brimful_engine::plan::forecast::Forecast;
+use brimful_engine::result::table::Kind;
+use brimful_graph::read::segment_reader::SegmentReader;
+use brimful_graph::{Graph, Index};
+use brimful_store::Resources;
+use brimful_store::scratch::ScratchArray;
+use bytemuck::Zeroable;
+
+use crate::betweenness::{
+    LANES, PARAMETERS, Paths, UNREACHED, check_finite, for_all_sources, plan_sources,
+};
+use crate::edge_rows::{self, edge_rows};
+use crate::info::{Info, Run, Takes};
+use crate::places::{place_bytes, places};
+use crate::planning::Planner;
+use crate::request::{FinishedRows, Request};
+use crate::{Error, Result};
+
+/// Sources whose states are in memory at once, and the targets of an interval.
+const SOURCES: usize = 1 << 10;
+const TARGETS: u64 = 1 << 16;
+
+const COLUMNS: &[RowColumn] =
+    &[("source", Kind::Vertex), ("target", Kind::Vertex), ("betweenness", Kind::Float)];
+
+/// The registry entry.
+pub(crate) const INFO: Info = Info {
+    name: "edge_betweenness",
+    computes: "betweenness centrality of edges: share of shortest paths along an edge, exact or from sampled sources",
+    column: "betweenness",
+    takes: Takes::NOTHING,
+    parameters: PARAMETERS,
+    run: Run::Rows(COLUMNS, run),
+    plan: |planner: &Planner<'_>| -> Result<Forecast> {
+        let (vertices, workers) =
+            planner.of_scan(|setting| (setting.extent.vertices, setting.workers));
+        plan_sources(planner, own_bytes(vertices, planner.arcs(), workers))
+    },
+};
+
+/// Bytes beside those of runs.
+fn own_bytes(vertices: u64, arcs: u64, workers: usize) -> u64 {
+    let states = (TARGETS.min(vertices) + SOURCES as u64) * size_of::<Paths>() as u64;
+    arcs * size_of::<f64>() as u64
+        + place_bytes(vertices)
+        + states
+        + edge_rows::least_bytes(workers)
+}
+
+fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<FinishedRows> {
+    let (vertices, workers) = (graph.connected(), resources.workers());
+    let own = own_bytes(vertices, graph.description().arcs, workers);
+    let mut totals = vec![0.0; graph.description().arcs as usize];
+    let passed = for_all_sources(request, graph, resources, own, |states| {
+        add(graph, states, &mut totals, resources)
+    })?;
+    check_finite(&totals)?;
+    let n = graph.vertices() as f64;
+    let directed = graph.description().directed;
+    let pairs = match passed.variant {
+        "normalized" => (n * (n - 1.0)).max(1.0),
+        _ if directed => 1.0,
+        _ => 2.0,
+    };
+    let whole = pairs * passed.share;
+    let places = places(graph, &resources.job)?;
+    let table = edge_rows(graph, COLUMNS, edge_rows::least_bytes(workers), resources, |push| {
+        for_each_arc(graph, resources, |at, source, target| {
+            let [one, other] = [source, target].map(|end| places[end as usize]);
+            let ends = match directed {
+                true => [one, other],
+                false => [one.min(other), one.max(other)],
+            };
+            push(ends, (totals[at] / whole).to_bits())
+        })
+    })?;
+    Ok(FinishedRows { table, stats: passed.stats, variant: passed.variant })
+}
+
+/// Calls `each` with the number of every arc that is no self-loop, and its ends.
+fn for_each_arc(
+    graph: &Graph,
+    resources: &Resources,
+    mut each: impl FnMut(usize, u64, u64) -> Result<()>,
+) -> Result<()> {
+    let shards =
+        graph.shards(Index::In).ok_or_else(|| Error::Usage("the graph has no in-shards".into()))?;
+    let (mut reader, mut at) = (SegmentReader::default(), 0);
+    for index in 0..shards.segments().len() {
+        resources.job.check()?;
+        let mut done = Ok(());
+        reader.for_each_edge(shards, index, |source, target, _| {
+            if source != target && done.is_ok() {
+                done = each(at, source, target);
+            }
+            at += 1;
+        })?;
+        done?;
+    }
+    Ok(())
+}
+
+/// Consecutive states, in memory.
+struct Held {
+    start: u64,
+    states: Vec<Paths>,
+    most: usize,
+}
+
+impl Held {
+    fn new(most: usize) -> Self {
+        Self { start: 0, states: Vec::new(), most }
+    }
+
+    /// The state of a vertex; reads it with those around it if it is not here.
+    #[inline]
+    fn of(&mut self, vertex: u64, all: &ScratchArray<Paths>) -> Result<&Paths> {
+        if !(self.start..self.start + self.states.len() as u64).contains(&vertex) {
+            self.start = vertex - vertex % self.most as u64;
+            let count = (all.len() - self.start as usize).min(self.most);
+            self.states.resize(count, Paths::zeroed());
+            all.read(self.start as usize, &mut self.states)?;
+        }
+        Ok(&self.states[(vertex - self.start) as usize])
+    }
+}
+
+/// Adds what arcs take of the dependencies of a run.
+fn add(
+    graph: &Graph,
+    states: &ScratchArray<Paths>,
+    totals: &mut [f64],
+    resources: &Resources,
+) -> Result<()> {
+    let targets = 1 << graph.description().interval_bits;
+    let (mut sources, mut targets) = (Held::new(SOURCES), Held::new(targets));
+    for_each_arc(graph, resources, |at, source, target| {
+        let (from, to) = (sources.of(source, states)?, targets.of(target, states)?);
+        for lane in 0..LANES {
+            let level = from.levels[lane];
+            if level != UNREACHED && to.levels[lane] == level + 1 {
+                let share = from.counts[lane] / to.counts[lane];
+                totals[at] += share * (1.0 + to.dependencies[lane]);
+            }
+        }
+        Ok(())
+    })
+}

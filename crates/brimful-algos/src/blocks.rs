@@ -1,0 +1,311 @@
+//! Bridges and articulation points.
+//!
+//! `bridges` returns a row for each edge without which its component falls apart (`source`,
+//! `target`, the smaller id first), ascending. `articulation_points` returns for each vertex 1 if
+//! its component falls apart without it, else 0 (`member`, int64). Direction and self-loops are
+//! ignored. Of parallel edges, two arcs in opposite directions among them, none is a bridge. Exact.
+//!
+//! Method (Tarjan and Vishkin 1985): a spanning forest by union-find, any one, whose vertices are
+//! numbered so that the subtree of a vertex is an interval. With the least and the greatest number
+//! that other edges reach from each subtree, an edge to a parent is a bridge if none leaves the
+//! subtree. Edges to parents are in one block if an edge joins subtrees of which neither contains
+//! the other, or leads from below a vertex past its parent; a vertex is an articulation point if
+//! edges of two blocks meet there.
+//!
+//! Two passes over the edges in one thread, in any order, so out of core. Memory: 29 bytes a vertex
+//! with edges, which the budget must hold.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use brimful_engine::plan::extent::Extent;
+use brimful_engine::plan::forecast::Forecast;
+use brimful_engine::result::stats::Traversal;
+use brimful_engine::result::table::Kind;
+use brimful_engine::supersteps::moved;
+use brimful_engine::traverse::scan::Scan;
+use brimful_engine::{RowColumn, Stats, Values};
+use brimful_graph::read::segment_reader::SegmentReader;
+use brimful_graph::{Graph, Index};
+use brimful_store::scratch::ScratchArray;
+use brimful_store::{Job, Resources};
+
+use crate::edge_rows::{self, edge_rows};
+use crate::info::{Info, Run, Takes};
+use crate::places::places;
+use crate::planning::Planner;
+use crate::request::{Finished, FinishedRows, Request};
+use crate::spanning_forest::{Rooted, root};
+use crate::{Error, Result};
+
+/// Bytes for each vertex with edges: edges of the forest 8, their lists 12, parents 4, the queue 4,
+/// and a mark 1. Intervals, what they reach and blocks take 24 later, and rows 24.
+const VERTEX_BYTES: u64 = 29;
+
+const COLUMNS: &[RowColumn] = &[("source", Kind::Vertex), ("target", Kind::Vertex)];
+
+/// The registry entry of bridges.
+pub(crate) const BRIDGES: Info = Info {
+    name: "bridges",
+    computes: "bridges: edges without which a component falls apart; direction ignored",
+    column: "target",
+    takes: Takes::NOTHING,
+    parameters: &[],
+    run: Run::Rows(COLUMNS, bridges),
+    plan,
+};
+
+/// The registry entry of articulation points.
+pub(crate) const ARTICULATION: Info = Info {
+    name: "articulation_points",
+    computes: "articulation points: 1 for a vertex without which a component falls apart, else 0; direction ignored",
+    column: "member",
+    takes: Takes::NOTHING,
+    parameters: &[],
+    run: Run::Vertices(articulation_points),
+    plan,
+};
+
+fn array_bytes(vertices: u64, workers: usize) -> u64 {
+    vertices * VERTEX_BYTES + edge_rows::least_bytes(workers)
+}
+
+fn plan(planner: &Planner<'_>) -> Result<Forecast> {
+    planner.request.refuse_max_supersteps()?;
+    let forecast = planner.scans(2, |setting| {
+        let bytes = array_bytes(setting.extent.vertices, setting.workers);
+        (bytes, bytes, setting.extent.vertices)
+    });
+    Ok(Forecast { moves: false, timed: false, ..forecast })
+}
+
+/// A spanning forest, by numbers in preorder, and what its subtrees reach.
+struct Forest {
+    /// The number of each vertex.
+    numbers: Vec<u32>,
+    /// The rest is by number. A root is its own parent.
+    parents: Vec<u32>,
+    sizes: Vec<u32>,
+    least: Vec<u32>,
+    greatest: Vec<u32>,
+    /// Union-find of the edges to parents.
+    blocks: Vec<u32>,
+}
+
+impl Forest {
+    /// The forest of a graph, and what other edges reach.
+    fn of(graph: &Graph, resources: &Resources) -> Result<Self> {
+        let job = &resources.job;
+        let mut trees: Vec<u32> = (0..graph.connected() as u32).collect();
+        let mut edges = Vec::with_capacity(trees.len());
+        for_each_edge(graph, "join", job, |one, other| {
+            let ends = [one, other];
+            let [one, other] = ends.map(|end| root(&mut trees, end));
+            if one != other {
+                trees[one.max(other) as usize] = one.min(other);
+                edges.push(ends);
+            }
+        })?;
+        drop(trees);
+        let rooted = Rooted::new(&edges, graph.connected() as usize);
+        drop(edges);
+        let mut forest = Self::numbered(&rooted);
+        drop(rooted);
+        let mut is_tree_edge_seen = vec![false; forest.numbers.len()];
+        for_each_edge(graph, "reach", job, |one, other| {
+            let ends = [one, other].map(|end| forest.numbers[end as usize]);
+            let (low, high) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
+            let seen = &mut is_tree_edge_seen[high as usize];
+            if forest.parents[high as usize] == low && !std::mem::replace(seen, true) {
+                return;
+            }
+            forest.reach(low, high);
+        })?;
+        forest.close();
+        Ok(forest)
+    }
+
+    /// Numbers the vertices so that a subtree is an interval that begins at its root.
+    fn numbered(rooted: &Rooted) -> Self {
+        let vertices = rooted.parents.len();
+        let mut below = vec![1_u32; vertices];
+        for &vertex in rooted.order.iter().rev() {
+            let parent = rooted.parents[vertex as usize];
+            if parent != vertex {
+                below[parent as usize] += below[vertex as usize];
+            }
+        }
+        // Parents come first in the order; the next number of a vertex is that of its next child.
+        let (mut numbers, mut next, mut roots) = (vec![0_u32; vertices], vec![0_u32; vertices], 0);
+        for &vertex in &rooted.order {
+            let parent = rooted.parents[vertex as usize];
+            let place = if parent == vertex { &mut roots } else { &mut next[parent as usize] };
+            let number = *place;
+            *place += below[vertex as usize];
+            numbers[vertex as usize] = number;
+            next[vertex as usize] = number + 1;
+        }
+        drop(next);
+        let (mut parents, mut sizes) = (vec![0_u32; vertices], vec![0_u32; vertices]);
+        for (vertex, number) in numbers.iter().enumerate() {
+            parents[*number as usize] = numbers[rooted.parents[vertex] as usize];
+            sizes[*number as usize] = below[vertex];
+        }
+        drop(below);
+        let own: Vec<u32> = (0..vertices as u32).collect();
+        Self { numbers, parents, sizes, least: own.clone(), greatest: own.clone(), blocks: own }
+    }
+
+    /// Notes an edge that is not in the forest, between two numbers, the smaller one first.
+    fn reach(&mut self, low: u32, high: u32) {
+        let least = &mut self.least[high as usize];
+        *least = low.min(*least);
+        let greatest = &mut self.greatest[low as usize];
+        *greatest = high.max(*greatest);
+        if high - low >= self.sizes[low as usize] {
+            self.join(low, high);
+        }
+    }
+
+    /// Extends what vertices reach to their subtrees, and joins edges to parents that are in one
+    /// block.
+    fn close(&mut self) {
+        // Children come after their parents.
+        for vertex in (0..self.parents.len()).rev() {
+            let parent = self.parents[vertex] as usize;
+            self.least[parent] = self.least[parent].min(self.least[vertex]);
+            self.greatest[parent] = self.greatest[parent].max(self.greatest[vertex]);
+        }
+        for vertex in 0..self.parents.len() as u32 {
+            let parent = self.parents[vertex as usize];
+            let is_child = parent != vertex && self.parents[parent as usize] != parent;
+            if is_child && self.leaves(vertex, parent) {
+                self.join(vertex, parent);
+            }
+        }
+    }
+
+    /// True if an edge leads from the subtree of `vertex` out of that of `around`.
+    fn leaves(&self, vertex: u32, around: u32) -> bool {
+        let end = around + self.sizes[around as usize];
+        self.least[vertex as usize] < around || self.greatest[vertex as usize] >= end
+    }
+
+    fn join(&mut self, one: u32, other: u32) {
+        let [one, other] = [one, other].map(|vertex| root(&mut self.blocks, vertex));
+        self.blocks[one.max(other) as usize] = one.min(other);
+    }
+
+    /// The numbers of the lower ends of bridges.
+    fn bridges(&self) -> impl Iterator<Item = u32> + use<'_> {
+        let is_bridge = |vertex: &u32| {
+            self.parents[*vertex as usize] != *vertex && !self.leaves(*vertex, *vertex)
+        };
+        (0..self.parents.len() as u32).filter(is_bridge)
+    }
+
+    /// For each number 1 if two blocks meet there, else 0.
+    fn articulation(&mut self) -> Vec<u8> {
+        let mut members = vec![0_u8; self.parents.len()];
+        for vertex in 0..self.parents.len() as u32 {
+            let parent = self.parents[vertex as usize];
+            if parent == vertex {
+                continue;
+            }
+            // A root has no edge to a parent; its first child follows it.
+            let is_root = self.parents[parent as usize] == parent;
+            let other = if is_root { parent + 1 } else { parent };
+            if root(&mut self.blocks, vertex) != root(&mut self.blocks, other) {
+                members[parent as usize] = 1;
+            }
+        }
+        members
+    }
+}
+
+/// Calls `each` with the ends of every edge, whatever its direction; self-loops are left out.
+fn for_each_edge(
+    graph: &Graph,
+    phase: &str,
+    job: &Job,
+    mut each: impl FnMut(u32, u32),
+) -> Result<()> {
+    let shards =
+        graph.shards(Index::In).ok_or_else(|| Error::Usage("the graph has no in-shards".into()))?;
+    let (directed, mut reader) = (graph.description().directed, SegmentReader::default());
+    job.begin(phase, shards.edges());
+    for (index, segment) in shards.segments().iter().enumerate() {
+        job.check()?;
+        reader.for_each_edge(shards, index, |source, target, _| {
+            // An edge without direction is stored as two arcs.
+            if source < target || directed && source != target {
+                each(source as u32, target as u32);
+            }
+        })?;
+        job.advance(u64::from(segment.edges));
+    }
+    Ok(())
+}
+
+/// What `take` makes of the forest of a graph and the bytes of memory for rows, with its figures.
+fn with_forest<T>(
+    request: &Request,
+    graph: &Arc<Graph>,
+    resources: &Resources,
+    take: impl FnOnce(Forest, u64) -> Result<T>,
+) -> Result<(T, Stats)> {
+    const PURPOSE: &str = "to find blocks";
+    request.refuse_max_supersteps()?;
+    if graph.connected() >= 1 << 31 {
+        let what = format!("{} is for less than 2^31 vertices with edges", request.algorithm);
+        return Err(Error::Usage(what));
+    }
+    let (begin, workers) = (Instant::now(), resources.workers());
+    let extent = Extent::of(graph, &[Index::In], false);
+    let needed = Scan::minimum_bytes(&extent, workers) + array_bytes(extent.vertices, workers);
+    resources.budget.require(needed, PURPOSE)?;
+    let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
+    let before = moved(graph, resources);
+    let forest = Forest::of(graph, resources)?;
+    let found = begin.elapsed().as_secs_f64();
+    let taken = take(forest, memory.bytes() - needed + edge_rows::least_bytes(workers))?;
+    let phases = vec![("find", found), ("list", begin.elapsed().as_secs_f64() - found)];
+    let (arcs, moved) = (2 * graph.description().arcs, moved(graph, resources) - before);
+    Ok((taken, Stats::one_pass(Traversal::Scan, phases, arcs, moved, workers)))
+}
+
+fn bridges(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<FinishedRows> {
+    let (table, stats) = with_forest(request, graph, resources, |forest, bytes| {
+        let mut ends: Vec<[u32; 2]> =
+            forest.bridges().map(|vertex| [vertex, forest.parents[vertex as usize]]).collect();
+        let mut vertices = vec![0_u32; forest.numbers.len()];
+        for (vertex, number) in (0..).zip(&forest.numbers) {
+            vertices[*number as usize] = vertex;
+        }
+        drop(forest);
+        ends.iter_mut().flatten().for_each(|end| *end = vertices[*end as usize]);
+        drop(vertices);
+        let places = places(graph, &resources.job)?;
+        edge_rows(graph, COLUMNS, bytes, resources, |push| {
+            ends.iter().try_for_each(|ends| {
+                let [one, other] = ends.map(|end| places[end as usize]);
+                push([one.min(other), one.max(other)], 0)
+            })
+        })
+    })?;
+    Ok(FinishedRows { table, stats, variant: "tarjan-vishkin" })
+}
+
+fn articulation_points(
+    request: &Request,
+    graph: &Arc<Graph>,
+    resources: &Resources,
+) -> Result<Finished> {
+    let (members, stats) = with_forest(request, graph, resources, |mut forest, _| {
+        let members = forest.articulation();
+        Ok(forest.numbers.iter().map(|number| members[*number as usize]).collect::<Vec<u8>>())
+    })?;
+    let members = ScratchArray::of(members.into(), 1 << graph.description().interval_bits);
+    let values = Values::integers(members, |member: u8| Some(member.into()), |_| Some(0));
+    Finished::new(graph, "member", values.without_nulls(), stats, "tarjan-vishkin")
+}

@@ -1,0 +1,332 @@
+//! Distances from many sources at once, and eccentricities. Every edge has the length 1.
+//!
+//! - `distances` returns a row for each source and each vertex that paths along edges lead to from it
+//!   (`source`, `target`, and `distance`: int64), ascending.
+//! - `eccentricity` returns a row for each source, ascending: the greatest of these distances, and the
+//!   number of other vertices that are reached (`source`, `eccentricity` and `reached`: int64).
+//!
+//! Both are exact. Method: sixty-four breadth-first searches share each superstep, a bit of a word
+//! for each (Then et al. 2014, "The More the Merrier").
+//!
+//! State: the searches that have reached a vertex, and its level in each, 136 bytes a vertex, paged in
+//! smaller budgets; signals of 8 bytes. As many supersteps as the greatest distance has edges for each
+//! sixty-four sources. `distances` holds 8 bytes a vertex in memory, and sorts rows in any budget.
+
+pub(crate) mod diameter;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use brimful_engine::plan::extent::Extent;
+use brimful_engine::plan::forecast::{Forecast, Setting, Steps};
+use brimful_engine::plan::needs::Needs;
+use brimful_engine::result::stats::Traversal;
+use brimful_engine::result::table::Kind;
+use brimful_engine::supersteps::moved;
+use brimful_engine::{
+    Globals, Mode, Or, Program, RowColumn, RowWriter, RunOptions, Stats, Vertex, run as run_program,
+};
+use brimful_graph::{Graph, Index};
+use brimful_store::scratch::ScratchArray;
+use brimful_store::{Budget, Resources};
+use bytemuck::{Pod, Zeroable};
+
+use crate::Result;
+use crate::edge_rows::{self, edge_rows};
+use crate::info::{Info, Run, Takes};
+use crate::out_weights::AT_ONCE;
+use crate::places::{place_bytes, places};
+use crate::planning::Planner;
+use crate::request::{FinishedRows, Request};
+
+const PURPOSE: &str = "to search from many vertices";
+/// Searches at a time.
+const LANES: usize = 64;
+/// The level of a vertex that a search has not reached, and one more than the greatest level.
+const UNREACHED: u16 = u16::MAX;
+
+/// The index of searches along edges.
+const ALONG: &[Index] = &[Index::In];
+
+const DISTANCES_COLUMNS: &[RowColumn] =
+    &[("source", Kind::Vertex), ("target", Kind::Vertex), ("distance", Kind::Integer)];
+const ECCENTRICITY_COLUMNS: &[RowColumn] =
+    &[("source", Kind::Vertex), ("eccentricity", Kind::Integer), ("reached", Kind::Integer)];
+
+/// The registry entry of distances.
+pub(crate) const DISTANCES: Info = Info {
+    name: "distances",
+    computes: "distances from each of several sources, by 64 searches at a time",
+    column: "distance",
+    takes: Takes { source: true, ..Takes::NOTHING },
+    parameters: &[],
+    run: Run::Rows(DISTANCES_COLUMNS, distances),
+    plan: |planner| plan(planner, ALONG, place_bytes),
+};
+
+/// The registry entry of eccentricities.
+pub(crate) const ECCENTRICITY: Info = Info {
+    name: "eccentricity",
+    computes: "greatest distance from each of several sources, and the number of vertices reached",
+    column: "reached",
+    takes: Takes { source: true, ..Takes::NOTHING },
+    parameters: &[],
+    run: Run::Rows(ECCENTRICITY_COLUMNS, eccentricity),
+    plan: |planner| plan(planner, ALONG, |_| 0),
+};
+
+/// The searches that have reached a vertex, and its level in each.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct Reached {
+    seen: u64,
+    levels: [u16; LANES],
+}
+
+impl Reached {
+    /// The level in a search, if it has come here.
+    #[inline]
+    fn level(&self, lane: usize) -> Option<u16> {
+        (self.levels[lane] != UNREACHED).then_some(self.levels[lane])
+    }
+}
+
+/// Up to sixty-four breadth-first searches.
+#[derive(Debug, Clone)]
+pub struct Searches {
+    /// Internal ids.
+    sources: Vec<u64>,
+    /// The indexes of all searches of the algorithm.
+    ways: &'static [Index],
+    /// The one of this search: [`Index::In`] along edges, [`Index::Reverse`] against them.
+    way: Index,
+}
+
+impl Program for Searches {
+    type State = Reached;
+    type Combiner = Or;
+    type Aggregate = ();
+    const MODE: Mode = Mode::Idempotent;
+    const KEEPS_SILENCE: bool = true;
+
+    fn indexes(&self) -> &'static [Index] {
+        self.ways
+    }
+
+    fn walks(&self, index: Index, _: &Globals<()>) -> bool {
+        index == self.way
+    }
+
+    fn initial(&self, vertex: Vertex, _: &Globals<()>) -> Reached {
+        let mut reached = Reached { seen: 0, levels: [UNREACHED; LANES] };
+        for (lane, _) in self.sources.iter().enumerate().filter(|(_, id)| **id == vertex.id) {
+            reached.seen |= 1 << lane;
+            reached.levels[lane] = 0;
+        }
+        reached
+    }
+
+    fn signal(&self, _: Vertex, reached: Reached) -> u64 {
+        reached.seen
+    }
+
+    #[inline]
+    fn collect(&self, _: Vertex, mut reached: Reached, sum: u64, globals: &Globals<()>) -> Reached {
+        let mut fresh = sum & !reached.seen;
+        reached.seen |= fresh;
+        while fresh != 0 {
+            reached.levels[fresh.trailing_zeros() as usize] = globals.superstep as u16 + 1;
+            fresh &= fresh - 1;
+        }
+        reached
+    }
+}
+
+/// Runs of searches, in memory beside some arrays.
+struct Searching<'s> {
+    graph: &'s Graph,
+    within: Resources,
+    ways: &'static [Index],
+    /// Edges visited.
+    edges: u64,
+}
+
+impl<'s> Searching<'s> {
+    /// Runs over these indexes that leave `held` bytes of the budget to others.
+    fn new(
+        graph: &'s Graph,
+        ways: &'static [Index],
+        held: u64,
+        resources: &Resources,
+    ) -> Result<Self> {
+        let limit = resources.budget.limit() - held;
+        let (job, workers) = (Arc::clone(&resources.job), resources.workers());
+        let within = Resources::new(Budget::new(limit, 0), job, Some(workers))?;
+        Ok(Self { graph, within, ways, edges: 0 })
+    }
+
+    /// The states after searches from these vertices, at most sixty-four.
+    fn run(&mut self, sources: &[u64], way: Index) -> Result<ScratchArray<Reached>> {
+        let program = Searches { sources: sources.to_vec(), ways: self.ways, way };
+        let most = u64::from(UNREACHED) - 1;
+        let options = RunOptions { max_supersteps: most, ..Default::default() };
+        let output = run_program(&program, self.graph, &options, &self.within)?;
+        self.edges += output.stats.edges_visited;
+        if output.stats.supersteps >= most {
+            let what = format!("distances are counted up to {most} edges, and a path is longer");
+            return Err(brimful_engine::Error::Program(what).into());
+        }
+        Ok(output.states)
+    }
+}
+
+/// Calls `each` with every vertex and its state, ascending.
+fn for_each(states: &ScratchArray<Reached>, mut each: impl FnMut(u64, &Reached)) -> Result<()> {
+    let mut buffer = Vec::new();
+    for start in (0..states.len()).step_by(AT_ONCE) {
+        let end = states.len().min(start + AT_ONCE);
+        for (vertex, reached) in (start as u64..).zip(states.slice(start..end, &mut buffer)?) {
+            each(vertex, reached);
+        }
+    }
+    Ok(())
+}
+
+fn plan(planner: &Planner<'_>, ways: &'static [Index], arrays: fn(u64) -> u64) -> Result<Forecast> {
+    planner.request.refuse_max_supersteps()?;
+    let (vertices, workers) = planner.of_scan(|setting| (setting.extent.vertices, setting.workers));
+    let batches = planner.request.sources.len().div_ceil(LANES).max(1) as u64;
+    let steps = planner.spreading(Steps::about(8 * batches, 4.0 * batches as f64))?;
+    let forecast =
+        planner.program(&Searches { sources: Vec::new(), ways, way: Index::In }, steps)?;
+    let own = arrays(vertices) + edge_rows::least_bytes(workers);
+    Ok(Forecast {
+        minimum_bytes: forecast.minimum_bytes + own,
+        memory_bytes: forecast.memory_bytes + own,
+        timed: false,
+        ..forecast
+    })
+}
+
+/// The sources of a request: internal ids of those with edges, and offsets of external ids.
+fn sources_of(request: &Request, graph: &Graph) -> Result<Vec<(u64, u64)>> {
+    let smallest = graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);
+    let of = |source| -> Result<(u64, u64)> {
+        let (vertex, mut bits) = (graph.find_id(source)?, [0]);
+        graph.external_ids(vertex, &mut bits)?;
+        Ok((vertex, graph.id_type().order_key(bits[0]).wrapping_sub(smallest)))
+    };
+    let mut found = request.sources.iter().map(of).collect::<Result<Vec<_>>>()?;
+    found.sort_unstable_by_key(|(_, place)| *place);
+    found.dedup();
+    Ok(found)
+}
+
+/// What is left of the budget beside the least of a run of searches and `own` bytes.
+fn spare_bytes(
+    graph: &Graph,
+    ways: &'static [Index],
+    own: u64,
+    resources: &Resources,
+) -> Result<u64> {
+    let needs = Needs::of(&Searches { sources: Vec::new(), ways, way: Index::In });
+    let extent = Extent::of(graph, ways, false);
+    let least = Setting::new(&extent, resources).least_of_program(&needs, false);
+    resources.budget.require(least + own, PURPOSE)?;
+    Ok(resources.budget.limit() - least - own)
+}
+
+fn distances(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<FinishedRows> {
+    let began = Began::new(request, graph, resources)?;
+    let (vertices, workers) = (graph.connected(), resources.workers());
+    let least_rows = edge_rows::least_bytes(workers);
+    let own = place_bytes(vertices) + least_rows;
+    let for_rows = spare_bytes(graph, ALONG, own, resources)? / 2;
+    let sources = sources_of(request, graph)?;
+    let _memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
+    let places = places(graph, &resources.job)?;
+    let mut searching = Searching::new(graph, ALONG, own + for_rows, resources)?;
+    let (inside, alone): (Vec<_>, Vec<_>) =
+        sources.into_iter().partition(|(vertex, _)| *vertex < vertices);
+    let table = edge_rows(graph, DISTANCES_COLUMNS, least_rows + for_rows, resources, |push| {
+        alone.iter().try_for_each(|(_, place)| push([*place; 2], 0))?;
+        for some in inside.chunks(LANES) {
+            let ids: Vec<u64> = some.iter().map(|(vertex, _)| *vertex).collect();
+            let states = searching.run(&ids, Index::In)?;
+            let mut pushed = Ok(());
+            for_each(&states, |vertex, reached| {
+                for (lane, (_, source)) in some.iter().enumerate() {
+                    if let (Some(level), Ok(())) = (reached.level(lane), &pushed) {
+                        pushed = push([*source, places[vertex as usize]], level.into());
+                    }
+                }
+            })?;
+            pushed?;
+        }
+        Ok(())
+    })?;
+    Ok(FinishedRows { table, stats: began.stats(searching.edges), variant: "64 searches" })
+}
+
+fn eccentricity(
+    request: &Request,
+    graph: &Arc<Graph>,
+    resources: &Resources,
+) -> Result<FinishedRows> {
+    let began = Began::new(request, graph, resources)?;
+    let own = edge_rows::least_bytes(resources.workers());
+    spare_bytes(graph, ALONG, own, resources)?;
+    let sources = sources_of(request, graph)?;
+    let _memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
+    let mut searching = Searching::new(graph, ALONG, own, resources)?;
+    let bytes = RowWriter::MINIMUM_BYTES;
+    let mut rows = RowWriter::new(graph, ECCENTRICITY_COLUMNS, bytes, &resources.job);
+    for some in sources.chunks(LANES) {
+        let inside = |vertex: u64| vertex < graph.connected();
+        let ids: Vec<u64> = some.iter().map(|(vertex, _)| *vertex).collect();
+        let mut found = vec![(0_u16, 0_u64); some.len()];
+        if ids.iter().any(|vertex| inside(*vertex)) {
+            for_each(&searching.run(&ids, Index::In)?, |_, reached| {
+                for (lane, (most, count)) in found.iter_mut().enumerate() {
+                    if let Some(level) = reached.level(lane) {
+                        (*most, *count) = (level.max(*most), *count + u64::from(level > 0));
+                    }
+                }
+            })?;
+        }
+        for ((_, place), (most, count)) in some.iter().zip(found) {
+            rows.push(&[*place, most.into(), count])?;
+        }
+    }
+    let (table, stats) = (rows.finish()?, began.stats(searching.edges));
+    Ok(FinishedRows { table, stats, variant: "64 searches" })
+}
+
+/// The beginning of a run.
+struct Began<'r> {
+    at: Instant,
+    moved: brimful_store::Moved,
+    graph: &'r Graph,
+    resources: &'r Resources,
+}
+
+impl<'r> Began<'r> {
+    /// A run that may be without sources.
+    fn of(request: &Request, graph: &'r Graph, resources: &'r Resources) -> Result<Self> {
+        request.refuse_max_supersteps()?;
+        Ok(Self { at: Instant::now(), moved: moved(graph, resources), graph, resources })
+    }
+
+    /// A run from sources.
+    fn new(request: &Request, graph: &'r Graph, resources: &'r Resources) -> Result<Self> {
+        request.require_sources()?;
+        Self::of(request, graph, resources)
+    }
+
+    /// The figures of the run, which has visited so many edges.
+    fn stats(&self, edges: u64) -> Stats {
+        let phases = vec![("search", self.at.elapsed().as_secs_f64())];
+        let moved = moved(self.graph, self.resources) - self.moved;
+        Stats::one_pass(Traversal::Dense, phases, edges, moved, self.resources.workers())
+    }
+}

@@ -1,0 +1,402 @@
+//! Random walks along edges: uniform, by weights, and node2vec's.
+//!
+//! Returns rows (`walk` and `step`: int64, `vertex`): `walks` walks from each vertex, by ascending
+//! vertex, each of at most `length` vertices, the first of which is step 0. A walk ends early where no
+//! edge leads on. Each arc is taken with equal probability, parallel ones each, or in proportion to
+//! its weight, which must not be negative. With p or q other than 1, an arc to x from a vertex that
+//! was reached from t counts 1 / p if x is t, 1 if an arc leads from t to x, and else 1 / q times
+//! (Grover and Leskovec 2016, "node2vec").
+//!
+//! The random numbers of a step depend on the seed, the walk and the step alone, so walks are the same
+//! at any budget and number of threads.
+//!
+//! Method: lists of neighbours by the external sorter, in memory where they fit, else in scratch. As
+//! many walkers as the budget holds take a step together, in the order of the vertices where they
+//! are, so that lists are read in sequence. Steps of node2vec are drawn by rejection (Yang et al. 2019,
+//! "KnightKing"), with a search of the list of t; where that takes long, from all shares. Memory: 16 bytes a vertex, three lists for each
+//! thread, and the walks of 4,096 walkers; rows beyond the budget lie in scratch.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use brimful_engine::plan::extent::Extent;
+use brimful_engine::plan::forecast::Forecast;
+use brimful_engine::result::stats::Traversal;
+use brimful_engine::result::table::Kind;
+use brimful_engine::supersteps::moved;
+use brimful_engine::{RowColumn, RowWriter, Stats};
+use brimful_graph::random::Random;
+use brimful_graph::read::external_order::{self, ExternalOrder};
+use brimful_graph::{Graph, Index};
+use brimful_store::Resources;
+
+use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
+use crate::neighbour_lists::{Listed, NeighbourLists};
+use crate::places::{place_bytes, places};
+use crate::planning::Planner;
+use crate::request::{FinishedRows, Request};
+use crate::{Error, Result};
+
+/// Walks of each vertex, and vertices of a walk, without another choice: node2vec's.
+const WALKS: u64 = 10;
+const LENGTH: u64 = 80;
+/// The least number of walkers at a time, and the most.
+const LEAST_WALKERS: u64 = 1 << 12;
+const MOST_WALKERS: u64 = 1 << 24;
+/// Rejected trials after which a step is drawn from the shares of all arcs.
+const TRIALS: usize = 32;
+/// Walkers that a thread takes at a time.
+const CLAIM: usize = 1 << 10;
+/// The vertex of a walk that has ended.
+const ENDED: u32 = u32::MAX;
+
+const COLUMNS: &[RowColumn] =
+    &[("walk", Kind::Integer), ("step", Kind::Integer), ("vertex", Kind::Vertex)];
+
+/// The registry entry.
+pub(crate) const INFO: Info = Info {
+    name: "random_walks",
+    computes: "random walks from each vertex: uniform, by weights, or node2vec's with p and q",
+    column: "vertex",
+    takes: Takes { weights: true, ..Takes::NOTHING },
+    parameters: &[
+        ParameterInfo {
+            name: "walks",
+            default: "10",
+            meaning: "walks from each vertex",
+            values: Accepts::Count,
+        },
+        ParameterInfo {
+            name: "length",
+            default: "80",
+            meaning: "vertices of a walk, at most",
+            values: Accepts::Count,
+        },
+        ParameterInfo {
+            name: "p",
+            default: "1.0",
+            meaning: "node2vec: below 1, walks turn back more often",
+            values: Accepts::Number,
+        },
+        ParameterInfo {
+            name: "q",
+            default: "1.0",
+            meaning: "node2vec: below 1, walks go farther away",
+            values: Accepts::Number,
+        },
+        ParameterInfo {
+            name: "seed",
+            default: "0",
+            meaning: "another seed gives other walks",
+            values: Accepts::Count,
+        },
+    ],
+    run: Run::Rows(COLUMNS, run),
+    plan,
+};
+
+/// The choices of a request.
+struct Settings {
+    walks: u64,
+    length: u64,
+    p: f64,
+    q: f64,
+    seed: u64,
+    weighted: bool,
+}
+
+impl Settings {
+    fn of(request: &Request) -> Result<Self> {
+        request.refuse_max_supersteps()?;
+        let counts = [("walks", WALKS), ("length", LENGTH)];
+        let [walks, length] = counts.map(|(name, usual)| {
+            let count = request.count(name)?.unwrap_or(usual);
+            match (1..=1 << 31).contains(&count) {
+                true => Ok(count),
+                false => Err(Error::Usage(format!("{name} must be from 1 to 2^31, not {count}"))),
+            }
+        });
+        let [p, q] = ["p", "q"].map(|name| match request.number(name, 1.0)? {
+            number if number > 0.0 && number.is_finite() => Ok(number),
+            number => Err(Error::Usage(format!("{name} must be above 0, not {number}"))),
+        });
+        let (walks, length, p, q) = (walks?, length?, p?, q?);
+        let seed = request.count("seed")?.unwrap_or(0);
+        Ok(Self { walks, length, p, q, seed, weighted: request.weighted })
+    }
+
+    fn listed(&self) -> Listed {
+        if self.weighted { Listed::Weighted } else { Listed::Outgoing }
+    }
+
+    /// Bytes for each walker: its walk, its number and its vertex twice, and the next one.
+    fn walker_bytes(&self) -> u64 {
+        4 * self.length + 32
+    }
+
+    /// Bytes beside those of making lists, the longest of which has so many entries.
+    fn array_bytes(&self, vertices: u64, longest: u64, workers: usize) -> u64 {
+        // The list of the vertex and of the one before, weights, and sums of weights and of shares.
+        let lists = longest * (4 + 4 + 8 + 8 + 8);
+        place_bytes(vertices)
+            + workers as u64 * lists
+            + LEAST_WALKERS * self.walker_bytes()
+            + external_order::MEMORY_BYTES
+            + RowWriter::MINIMUM_BYTES
+    }
+}
+
+/// The most arcs that leave a vertex.
+fn longest_list(graph: &Graph) -> u64 {
+    let lists = graph.description().longest_lists;
+    lists.map_or(graph.description().arcs, |lists| lists.outgoing)
+}
+
+/// The time depends on how lists are read.
+fn plan(planner: &Planner<'_>) -> Result<Forecast> {
+    let settings = Settings::of(planner.request)?;
+    let arcs = planner.arcs();
+    let forecast = planner.scans(1, |setting| {
+        let (vertices, workers) = (setting.extent.vertices, setting.workers);
+        let longest = planner.of_graph(longest_list, vertices);
+        let bytes = NeighbourLists::array_bytes(vertices, workers)
+            + settings.array_bytes(vertices, longest, workers);
+        (bytes, bytes, 0)
+    });
+    let left = planner.limit().saturating_sub(forecast.minimum_bytes);
+    let (memory, lists) = settings.listed().forecast_bytes(arcs, left);
+    let rows =
+        planner.of_scan(|setting| setting.extent.vertices) * settings.walks * settings.length;
+    Ok(Forecast {
+        memory_bytes: forecast.minimum_bytes + memory,
+        scratch_bytes: lists + (rows * 24).saturating_sub(left),
+        moves: false,
+        timed: false,
+        ..forecast
+    })
+}
+
+fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<FinishedRows> {
+    const PURPOSE: &str = "to walk along edges";
+    let settings = Settings::of(request)?;
+    request.options(0).check_weights(graph)?;
+    request.refuse_negative_weights(graph, &resources.job)?;
+    let (begin, workers) = (Instant::now(), resources.workers());
+    let extent = Extent::of(graph, &[Index::In], request.weighted);
+    let arrays = settings.array_bytes(extent.vertices, longest_list(graph), workers);
+    let needed = NeighbourLists::least_bytes(&extent, workers) + arrays;
+    resources.budget.require(needed, PURPOSE)?;
+    let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
+    let before = moved(graph, resources);
+    let spare = memory.bytes() - needed;
+    let lists = NeighbourLists::of(graph, settings.listed(), spare, resources)?;
+    let listed = begin.elapsed().as_secs_f64();
+    // Half of what lists leave is for walkers, and half for rows.
+    let spare = spare.saturating_sub(lists.resident_bytes()) / 2;
+    let more = (spare / settings.walker_bytes()).min(MOST_WALKERS);
+    let (walkers, edges) = ((LEAST_WALKERS + more) as usize, lists.entries());
+    let places = places(graph, &resources.job)?;
+    let rows_bytes = RowWriter::MINIMUM_BYTES + spare;
+    let mut rows = RowWriter::new(graph, COLUMNS, rows_bytes, &resources.job);
+    let walking = Walking { lists: &lists, settings: &settings, resources };
+    let mut starts = Starts::new(graph, settings.walks)?;
+    resources.job.begin("walk", graph.vertices() * settings.walks);
+    let mut first = 0;
+    while let Some(batch) = starts.next_batch(walkers)? {
+        let inside = batch.iter().map(|start| start.vertex.unwrap_or(ENDED)).collect();
+        let walks = walking.walk(inside, first)?;
+        for (number, (start, walk)) in
+            (first..).zip(batch.iter().zip(walks.chunks(settings.length as usize)))
+        {
+            rows.push(&[number, 0, start.place])?;
+            let vertices = walk.iter().skip(1).take_while(|vertex| **vertex != ENDED);
+            for (step, vertex) in (1..).zip(vertices) {
+                rows.push(&[number, step, places[*vertex as usize]])?;
+            }
+        }
+        first += batch.len() as u64;
+        resources.job.advance(batch.len() as u64);
+    }
+    let phases = vec![("list", listed), ("walk", begin.elapsed().as_secs_f64() - listed)];
+    let moved = moved(graph, resources) - before;
+    let stats = Stats::one_pass(Traversal::Scan, phases, edges, moved, workers);
+    let variant = match (settings.p, settings.q) {
+        (1.0, 1.0) => "first-order",
+        _ => "node2vec",
+    };
+    Ok(FinishedRows { table: rows.finish()?, stats, variant })
+}
+
+/// The first vertex of a walk.
+#[derive(Clone, Copy)]
+struct Start {
+    /// `None` for a vertex without edges.
+    vertex: Option<u32>,
+    /// The offset of its external id.
+    place: u64,
+}
+
+/// The first vertices of all walks, by ascending id.
+struct Starts {
+    order: ExternalOrder<Arc<Graph>>,
+    graph: Arc<Graph>,
+    smallest: u64,
+    walks: u64,
+    /// The vertex that the last batch ended with, and its walks that are left.
+    rest: Option<(Start, u64)>,
+}
+
+impl Starts {
+    fn new(graph: &Arc<Graph>, walks: u64) -> Result<Self> {
+        let smallest = graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);
+        let order = ExternalOrder::new(Arc::clone(graph));
+        Ok(Self { order, graph: Arc::clone(graph), smallest, walks, rest: None })
+    }
+
+    /// The next first vertices, at most `most`; `None` at the end.
+    fn next_batch(&mut self, most: usize) -> Result<Option<Vec<Start>>> {
+        let mut batch = Vec::new();
+        while batch.len() < most {
+            let (start, left) = match self.rest.take() {
+                Some(rest) => rest,
+                None => {
+                    let (mut vertices, mut ids) = (Vec::new(), Vec::new());
+                    self.order.next_batch(1, &mut vertices, &mut ids)?;
+                    let (Some(&vertex), Some(&id)) = (vertices.first(), ids.first()) else { break };
+                    let key = self.graph.id_type().order_key(id);
+                    let inside = vertex < self.graph.connected();
+                    let vertex = inside.then_some(vertex as u32);
+                    (Start { vertex, place: key.wrapping_sub(self.smallest) }, self.walks)
+                }
+            };
+            let now = left.min((most - batch.len()) as u64);
+            batch.extend(std::iter::repeat_n(start, now as usize));
+            self.rest = (left > now).then_some((start, left - now));
+        }
+        Ok((!batch.is_empty()).then_some(batch))
+    }
+}
+
+/// What steps need.
+struct Walking<'w> {
+    lists: &'w NeighbourLists,
+    settings: &'w Settings,
+    resources: &'w Resources,
+}
+
+impl Walking<'_> {
+    /// The vertices of walks from `starts`, walk by walk; the first has the number `first`.
+    fn walk(&self, starts: Vec<u32>, first: u64) -> Result<Vec<u32>> {
+        let length = self.settings.length as usize;
+        let mut walks = vec![ENDED; starts.len() * length];
+        for (walk, start) in walks.chunks_mut(length).zip(&starts) {
+            walk[0] = *start;
+        }
+        let mut order: Vec<u32> = (0..starts.len() as u32).collect();
+        drop(starts);
+        for step in 1..length {
+            let at = |walker: u32| walks[walker as usize * length + step - 1];
+            order.retain(|walker| at(*walker) != ENDED);
+            if order.is_empty() {
+                break;
+            }
+            order.sort_unstable_by_key(|walker| (at(*walker), *walker));
+            let claims: Vec<&[u32]> = order.chunks(CLAIM).collect();
+            let next = self.resources.share(
+                claims.len(),
+                |claim, walker: &mut Walker| -> Result<Vec<u32>> {
+                    let next = |number: &u32| {
+                        let walk = &walks[*number as usize * length..][..step];
+                        let counter = (first + u64::from(*number)) * length as u64 + step as u64;
+                        walker.next(self, walk, Random::of(self.settings.seed, counter))
+                    };
+                    claims[claim].iter().map(next).collect()
+                },
+            )?;
+            for (walker, next) in order.iter().zip(next.into_iter().flatten()) {
+                walks[*walker as usize * length + step] = next;
+            }
+        }
+        Ok(walks)
+    }
+}
+
+/// The lists that a thread has in memory.
+#[derive(Default)]
+struct Walker {
+    /// The vertex that `list` belongs to, if lists are on disk.
+    held: Option<u32>,
+    list: Vec<u32>,
+    weights: Vec<f64>,
+    before: Vec<u32>,
+    /// The vertex that `sums` belongs to, and the sums of the weights of its arcs up to each.
+    summed: Option<u32>,
+    sums: Vec<f64>,
+}
+
+impl Walker {
+    /// The vertex after those of a walk, [`ENDED`] if no edge leads on.
+    fn next(&mut self, walking: &Walking<'_>, walk: &[u32], mut random: Random) -> Result<u32> {
+        let (lists, settings) = (walking.lists, walking.settings);
+        let vertex = walk[walk.len() - 1];
+        if settings.weighted && self.summed != Some(vertex) {
+            self.sums.clear();
+            let mut sum = 0.0;
+            self.sums.extend(lists.weights_of(vertex, &mut self.weights)?.iter().map(|weight| {
+                sum += weight;
+                sum
+            }));
+            self.summed = Some(vertex);
+        }
+        // Walkers at the same vertex follow each other.
+        let list = match self.held == Some(vertex) && !lists.is_resident() {
+            true => &self.list[..],
+            false => lists.of_vertex(vertex, &mut self.list)?,
+        };
+        self.held = Some(vertex);
+        let whole = if settings.weighted { self.sums.last().copied().unwrap_or(0.0) } else { 1.0 };
+        if list.is_empty() || whole == 0.0 {
+            return Ok(ENDED);
+        }
+        let sums = &self.sums;
+        let draw = |random: &mut Random| match settings.weighted {
+            false => list[random.below(list.len() as u64) as usize],
+            true => list[drawn(sums, random)],
+        };
+        let (1.., true) = (walk.len() - 1, settings.p != 1.0 || settings.q != 1.0) else {
+            return Ok(draw(&mut random));
+        };
+        let previous = walk[walk.len() - 2];
+        let [back, near, far] = [settings.p.recip(), 1.0, settings.q.recip()];
+        let (most, surely) = (back.max(near).max(far), near.min(far));
+        let before = lists.of_vertex(previous, &mut self.before)?;
+        let counts = |next: u32| match next == previous {
+            true => back,
+            false if before.binary_search(&next).is_ok() => near,
+            false => far,
+        };
+        for _ in 0..TRIALS {
+            let (next, bound) = (draw(&mut random), random.unit() * most);
+            // Only in between a search is needed.
+            if next != previous && bound < surely || bound < counts(next) {
+                return Ok(next);
+            }
+        }
+        let (mut sum, mut last) = (0.0, 0.0);
+        let shares = list.iter().enumerate().map(|(at, next)| {
+            let before = std::mem::replace(&mut last, sums.get(at).copied().unwrap_or(0.0));
+            let weight = if settings.weighted { last - before } else { 1.0 };
+            sum += weight * counts(*next);
+            sum
+        });
+        let shares: Vec<f64> = shares.collect();
+        Ok(list[drawn(&shares, &mut random)])
+    }
+}
+
+/// The place of a random number among sums of shares up to each.
+fn drawn(sums: &[f64], random: &mut Random) -> usize {
+    let drawn = random.unit() * sums.last().copied().unwrap_or(0.0);
+    // Rounding may reach the last sum itself.
+    sums.partition_point(|sum| *sum <= drawn).min(sums.len() - 1)
+}

@@ -1,0 +1,489 @@
+//! Similarity of two vertices by their common neighbours.
+//!
+//! Returns rows (`source`, `target`, `score`: float64) for given pairs, in their order, or for each
+//! vertex and the `k` other vertices of the greatest scores above 0, largest first, by ascending
+//! vertex. With the sets of neighbours N(u) and N(v), and their common ones w other than u and v:
+//! - `jaccard`: the number of w over that of the union of N(u) and N(v), 0 without neighbours
+//!   (Jaccard 1901);
+//! - `adamic_adar`: the sum of 1 / ln(degree(w)) (Adamic and Adar 2003);
+//! - `common_neighbors`: the number of w;
+//! - `overlap`: the number of w over the smaller of |N(u)| and |N(v)| (Simpson 1943);
+//! - `resource_allocation`: the sum of 1 / degree(w) (Zhou, Lu, Zhang 2009).
+//!
+//! Direction and parallel edges are ignored; a self-loop makes a vertex its own neighbour, and adds
+//! two to its degree: all as in NetworkX. Exact. Ties of partners are decided by the order of
+//! internal ids, which the import fixes. A vertex paired with itself has an infinite `adamic_adar`
+//! if one of its neighbours has no other.
+//!
+//! Method: lists of neighbours by the external sorter, in memory where they fit, else in scratch
+//! ([`crate::neighbour_lists`]). Pairs stream in batches; each takes one merge of two lists, or
+//! searches of the longer for each of the shorter. Partners add up in an array of all vertices for
+//! each thread. Memory: 8 bytes a vertex and, for partners, 8 more and 12 for each thread; rows
+//! beyond the budget lie in scratch. Time: O(|E| log |E|), and for partners the sum over vertices of
+//! the square of their degree.
+
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use brimful_engine::plan::extent::Extent;
+use brimful_engine::plan::forecast::Forecast;
+use brimful_engine::result::stats::Traversal;
+use brimful_engine::result::table::Kind;
+use brimful_engine::supersteps::moved;
+use brimful_engine::{RowColumn, RowWriter, Stats};
+use brimful_graph::edges::{BATCH_EDGES, EdgeBatch};
+use brimful_graph::ids::external::ExternalId;
+use brimful_graph::ids::names::NameBatch;
+use brimful_graph::read::external_order::{self, ExternalOrder};
+use brimful_graph::read::lookup::Lookup;
+use brimful_graph::{Graph, Index};
+use brimful_store::{Job, Resources};
+
+use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
+use crate::neighbour_lists::{Listed, NeighbourLists, common};
+use crate::places::{place_bytes, places};
+use crate::planning::Planner;
+use crate::request::{FinishedRows, Pairs, Request};
+use crate::{Error, Result};
+
+/// Partners of a vertex without another choice.
+const PARTNERS: u64 = 10;
+/// Pairs that a thread takes at a time.
+const CLAIM: usize = 1 << 10;
+/// Vertices whose partners are in memory together, and those that a thread takes at a time.
+const VERTICES: usize = 1 << 12;
+const VERTEX_CLAIM: usize = 1 << 4;
+/// Bytes of a batch of pairs: ends twice, order, scores, and the ends' ids.
+const BATCH_BYTES: u64 = BATCH_EDGES as u64 * (2 * 16 + 4 + 8 + 2 * 64);
+
+const COLUMNS: &[RowColumn] =
+    &[("source", Kind::Vertex), ("target", Kind::Vertex), ("score", Kind::Float)];
+
+/// The registry entry.
+pub(crate) const INFO: Info = Info {
+    name: "similarity",
+    computes: "similarity by common neighbours: of given pairs, or of each vertex and its most similar partners",
+    column: "score",
+    takes: Takes { pairs: true, ..Takes::NOTHING },
+    parameters: &[
+        ParameterInfo {
+            name: "measure",
+            default: "jaccard",
+            meaning: "how common neighbours count",
+            values: Accepts::Words(MEASURES),
+        },
+        ParameterInfo {
+            name: "k",
+            default: "10",
+            meaning: "partners of each vertex, without pairs",
+            values: Accepts::Count,
+        },
+    ],
+    run: Run::Rows(COLUMNS, run),
+    plan,
+};
+
+const MEASURES: &[&str] =
+    &["jaccard", "adamic_adar", "common_neighbors", "overlap", "resource_allocation"];
+
+/// How common neighbours count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Measure {
+    Jaccard,
+    AdamicAdar,
+    CommonNeighbours,
+    Overlap,
+    ResourceAllocation,
+}
+
+impl Measure {
+    fn of(request: &Request) -> Result<Self> {
+        Ok(match request.choice("measure", MEASURES)? {
+            "adamic_adar" => Self::AdamicAdar,
+            "common_neighbors" => Self::CommonNeighbours,
+            "overlap" => Self::Overlap,
+            "resource_allocation" => Self::ResourceAllocation,
+            _ => Self::Jaccard,
+        })
+    }
+
+    /// The share of a common neighbour with this degree.
+    #[inline]
+    fn share(self, degree: usize) -> f64 {
+        match self {
+            Self::Jaccard | Self::CommonNeighbours | Self::Overlap => 1.0,
+            Self::AdamicAdar => (degree as f64).ln().recip(),
+            Self::ResourceAllocation => (degree as f64).recip(),
+        }
+    }
+
+    /// The score of a sum of shares, of two vertices with so many neighbours, `both` of them the
+    /// same, themselves included.
+    #[inline]
+    fn score(self, sum: f64, counts: [usize; 2], both: usize) -> f64 {
+        let of = match self {
+            Self::Jaccard => counts[0] + counts[1] - both,
+            Self::Overlap => counts[0].min(counts[1]),
+            _ => return sum,
+        };
+        if of == 0 { 0.0 } else { sum / of as f64 }
+    }
+}
+
+/// The lists of a graph, with a measure.
+struct Similarity {
+    lists: NeighbourLists,
+    measure: Measure,
+    /// A bit for each vertex: it has a self-loop.
+    loops: Vec<u64>,
+}
+
+impl Similarity {
+    fn new(lists: NeighbourLists, measure: Measure, resources: &Resources) -> Result<Self> {
+        let words = lists.len().div_ceil(64);
+        resources.job.begin("find self-loops", words as u64);
+        let loops = resources.share(words, |word, buffer: &mut Vec<u32>| -> Result<u64> {
+            let mut bits = 0;
+            for vertex in word * 64..lists.len().min((word + 1) * 64) {
+                let vertex = vertex as u32;
+                let is_loop = lists.of_vertex(vertex, buffer)?.binary_search(&vertex).is_ok();
+                bits |= u64::from(is_loop) << (vertex % 64);
+            }
+            resources.job.advance(1);
+            Ok(bits)
+        })?;
+        Ok(Self { lists, measure, loops })
+    }
+
+    #[inline]
+    fn has_loop(&self, vertex: u32) -> bool {
+        self.loops[vertex as usize / 64] >> (vertex % 64) & 1 == 1
+    }
+
+    #[inline]
+    fn share(&self, vertex: u32) -> f64 {
+        self.measure.share(self.lists.count(vertex) + usize::from(self.has_loop(vertex)))
+    }
+
+    /// The score of a pair of vertices with edges.
+    fn score(&self, one: u32, other: u32, buffers: &mut [Vec<u32>; 2]) -> Result<f64> {
+        let [first, second] = buffers;
+        let one_list = self.lists.of_vertex(one, first)?;
+        let other_list = self.lists.of_vertex(other, second)?;
+        let (mut sum, mut both) = (0.0, 0);
+        common(one_list, other_list, |at, _| {
+            let vertex = one_list[at];
+            both += 1;
+            if vertex != one && vertex != other {
+                sum += self.share(vertex);
+            }
+        });
+        Ok(self.measure.score(sum, [one_list.len(), other_list.len()], both))
+    }
+}
+
+/// Bytes of memory beside those of making lists; `finding` takes so many for pairs.
+fn array_bytes(vertices: u64, longest: u64, finding: Option<u64>, workers: usize) -> u64 {
+    // Two lists for each thread.
+    let buffers = workers as u64 * 2 * longest * size_of::<u32>() as u64;
+    let own = match finding {
+        Some(finding) => BATCH_BYTES + finding,
+        None => {
+            place_bytes(vertices) + workers as u64 * vertices * 12 + external_order::MEMORY_BYTES
+        }
+    };
+    vertices.div_ceil(8) + buffers + own + RowWriter::MINIMUM_BYTES
+}
+
+/// The most neighbours of a vertex.
+fn longest_list(graph: &Graph) -> u64 {
+    let lists = graph.description().longest_lists;
+    // The lists of the other direction are unknown.
+    let known = lists.filter(|_| !graph.description().directed).map(|lists| lists.outgoing);
+    known.map_or(graph.connected(), |longest| longest.min(graph.connected()))
+}
+
+/// The time of scores depends on lists that are not read before.
+fn plan(planner: &Planner<'_>) -> Result<Forecast> {
+    let request = planner.request;
+    settings(request)?;
+    let entries = Listed::Symmetric.most_entries(planner.arcs(), planner.is_directed());
+    let forecast = planner.scans(1, |setting| {
+        let (vertices, workers) = (setting.extent.vertices, setting.workers);
+        let longest = planner.of_graph(longest_list, vertices);
+        let finding = request.pairs.as_ref().map(|_| planner.of_graph(finding_bytes, 0));
+        let all = NeighbourLists::array_bytes(vertices, workers)
+            + array_bytes(vertices, longest, finding, workers);
+        (all, all, 0)
+    });
+    let (memory, scratch) = Listed::Symmetric
+        .forecast_bytes(entries, planner.limit().saturating_sub(forecast.minimum_bytes));
+    Ok(Forecast {
+        memory_bytes: forecast.minimum_bytes + memory,
+        scratch_bytes: scratch,
+        moves: false,
+        timed: false,
+        ..forecast
+    })
+}
+
+fn settings(request: &Request) -> Result<(Measure, u64)> {
+    request.refuse_max_supersteps()?;
+    let k = request.count("k")?;
+    if request.pairs.is_some() && k.is_some() {
+        let what =
+            "k counts the partners of each vertex, and pairs name them; leave out k or pairs";
+        return Err(Error::Usage(what.into()));
+    }
+    Ok((Measure::of(request)?, k.unwrap_or(PARTNERS)))
+}
+
+fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<FinishedRows> {
+    const PURPOSE: &str = "to compare neighbours";
+    let (measure, k) = settings(request)?;
+    let (begin, workers) = (Instant::now(), resources.workers());
+    let extent = Extent::of(graph, &[Index::In], false);
+    let finding = request.pairs.as_ref().map(|_| finding_bytes(graph));
+    let needed = NeighbourLists::least_bytes(&extent, workers)
+        + array_bytes(extent.vertices, longest_list(graph), finding, workers);
+    resources.budget.require(needed, PURPOSE)?;
+    let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
+    let before = moved(graph, resources);
+    let left = memory.bytes() - needed;
+    let lists = NeighbourLists::of(graph, Listed::Symmetric, left, resources)?;
+    let listed = begin.elapsed().as_secs_f64();
+    let for_rows = RowWriter::MINIMUM_BYTES + left.saturating_sub(lists.resident_bytes());
+    let edges = lists.entries();
+    let similarity = Similarity::new(lists, measure, resources)?;
+    let mut rows = RowWriter::new(graph, COLUMNS, for_rows, &resources.job);
+    match &request.pairs {
+        Some(pairs) => of_pairs(&similarity, pairs, graph, &mut rows, resources)?,
+        None => partners(&similarity, k as usize, graph, &mut rows, resources)?,
+    }
+    let phases = vec![("list", listed), ("compare", begin.elapsed().as_secs_f64() - listed)];
+    let moved = moved(graph, resources) - before;
+    let stats = Stats::one_pass(Traversal::Scan, phases, edges, moved, workers);
+    Ok(FinishedRows { table: rows.finish()?, stats, variant: request.choice("measure", MEASURES)? })
+}
+
+/// Bytes for finding the vertices of pairs.
+fn finding_bytes(graph: &Graph) -> u64 {
+    Lookup::finding_bytes(graph) + graph.longest_name().map_or(0, |_| NameBatch::MEMORY_BYTES)
+}
+
+/// An end of a pair: the internal id, and the offset of the external id.
+type End = (u64, u64);
+
+/// Adds a row for each pair.
+fn of_pairs(
+    similarity: &Similarity,
+    pairs: &Pairs,
+    graph: &Arc<Graph>,
+    rows: &mut RowWriter<'_>,
+    resources: &Resources,
+) -> Result<()> {
+    let Some(mut stream) = pairs.stream() else { return Ok(()) };
+    let lookup = Lookup::new(Arc::clone(graph));
+    let (mut batch, mut names) = (EdgeBatch::default(), NameBatch::default());
+    let connected = graph.connected();
+    resources.job.begin("compare", 0);
+    loop {
+        let ids: Vec<ExternalId> = if stream.has_names() {
+            if !stream.next_names(&mut names)? {
+                break;
+            }
+            let name = |name: &[u8]| ExternalId::Name(String::from_utf8_lossy(name).into_owned());
+            names.iter().map(name).collect()
+        } else {
+            if !stream.next(&mut batch)? {
+                break;
+            }
+            let (ends, id_type) = (batch.sources.iter().zip(&batch.targets), stream.id_type()?);
+            ends.flat_map(|(source, target)| [*source, *target])
+                .map(|bits| ExternalId::Number(id_type.number(bits)))
+                .collect()
+        };
+        let ends = located(ids, &lookup, &resources.job)?;
+        let pairs: Vec<[End; 2]> = ends.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect();
+        let mut order: Vec<u32> = (0..pairs.len() as u32).collect();
+        order.sort_unstable_by_key(|at| pairs[*at as usize].map(|(vertex, _)| vertex));
+        let chunks: Vec<&[u32]> = order.chunks(CLAIM).collect();
+        let scores = resources.share(
+            chunks.len(),
+            |chunk, buffers: &mut [Vec<u32>; 2]| -> Result<Vec<f64>> {
+                let score = |at: &u32| {
+                    let [one, other] = pairs[*at as usize].map(|(vertex, _)| vertex);
+                    // Vertices without edges have no neighbours.
+                    match one.max(other) < connected {
+                        true => similarity.score(one as u32, other as u32, buffers),
+                        false => Ok(0.0),
+                    }
+                };
+                chunks[chunk].iter().map(score).collect()
+            },
+        )?;
+        let mut by_pair = vec![0.0; pairs.len()];
+        for (at, score) in order.iter().zip(scores.into_iter().flatten()) {
+            by_pair[*at as usize] = score;
+        }
+        for ([(_, source), (_, target)], score) in pairs.iter().zip(by_pair) {
+            rows.push(&[*source, *target, score.to_bits()])?;
+        }
+        resources.job.advance(pairs.len() as u64);
+    }
+    Ok(())
+}
+
+/// The vertices with these ids, which are looked up in their order, so that a block of ids is read
+/// once.
+fn located(ids: Vec<ExternalId>, lookup: &Lookup, job: &Job) -> Result<Vec<End>> {
+    let graph = lookup.graph();
+    let smallest = graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);
+    let mut order: Vec<u32> = (0..ids.len() as u32).collect();
+    order.sort_unstable_by(|one, other| ids[*one as usize].cmp(&ids[*other as usize]));
+    let (mut ends, mut last) = (vec![(0, 0); ids.len()], None);
+    for (count, at) in order.into_iter().enumerate() {
+        if count % CLAIM == 0 {
+            job.check()?;
+        }
+        let id = &ids[at as usize];
+        let end = match last {
+            Some((known, end)) if known == id => end,
+            _ => {
+                let (vertex, bits) = lookup.locate(id)?;
+                (vertex, graph.id_type().order_key(bits).wrapping_sub(smallest))
+            }
+        };
+        (ends[at as usize], last) = (end, Some((id, end)));
+    }
+    Ok(ends)
+}
+
+/// Adds rows for the `k` best partners of each vertex.
+fn partners(
+    similarity: &Similarity,
+    k: usize,
+    graph: &Arc<Graph>,
+    rows: &mut RowWriter<'_>,
+    resources: &Resources,
+) -> Result<()> {
+    let (places, connected) = (places(graph, &resources.job)?, graph.connected());
+    let mut order = ExternalOrder::new(Arc::clone(graph));
+    resources.job.begin("compare", connected);
+    loop {
+        let (mut vertices, mut ids) = (Vec::new(), Vec::new());
+        order.next_batch(VERTICES, &mut vertices, &mut ids)?;
+        if vertices.is_empty() {
+            return Ok(());
+        }
+        vertices.retain(|vertex| *vertex < connected);
+        let claims: Vec<&[u64]> = vertices.chunks(VERTEX_CLAIM).collect();
+        let found = resources.share(
+            claims.len(),
+            |claim, search: &mut Search| -> Result<Vec<(u32, Vec<Partner>)>> {
+                let of = |vertex: &u64| {
+                    let vertex = *vertex as u32;
+                    Ok((vertex, search.partners(similarity, vertex, k)?))
+                };
+                let found = claims[claim].iter().map(of).collect();
+                resources.job.advance(claims[claim].len() as u64);
+                found
+            },
+        )?;
+        for (vertex, partners) in found.into_iter().flatten() {
+            for partner in partners {
+                let ends = [vertex, partner.vertex].map(|end| places[end as usize]);
+                rows.push(&[ends[0], ends[1], partner.score.to_bits()])?;
+            }
+        }
+    }
+}
+
+/// A partner; the worst is the greatest.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Partner {
+    score: f64,
+    vertex: u32,
+}
+
+impl Eq for Partner {}
+
+impl PartialOrd for Partner {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Partner {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        other.score.total_cmp(&self.score).then(self.vertex.cmp(&other.vertex))
+    }
+}
+
+/// The working memory of a thread.
+#[derive(Default)]
+struct Search {
+    /// The sum of shares of each vertex, and the vertices whose sum is not 0.
+    sums: Vec<f64>,
+    seen: Vec<u32>,
+    own: Vec<u32>,
+    buffer: Vec<u32>,
+}
+
+impl Search {
+    /// The `k` best partners of a vertex, best first.
+    fn partners(&mut self, of: &Similarity, vertex: u32, k: usize) -> Result<Vec<Partner>> {
+        let Self { sums, seen, own, buffer } = self;
+        sums.resize(of.lists.len(), 0.0);
+        let own = of.lists.of_vertex(vertex, own)?;
+        for &between in own.iter().filter(|between| **between != vertex) {
+            let share = of.share(between);
+            // Ascending, so that sums are those of a pair.
+            for &other in of.lists.of_vertex(between, buffer)? {
+                if other != vertex && other != between {
+                    let sum = &mut sums[other as usize];
+                    if *sum == 0.0 {
+                        seen.push(other);
+                    }
+                    *sum += share;
+                }
+            }
+        }
+        let mut best = BinaryHeap::with_capacity(k.min(seen.len()) + 1);
+        for other in seen.drain(..) {
+            let sum = std::mem::take(&mut sums[other as usize]);
+            let counts = [of.lists.count(vertex), of.lists.count(other)];
+            let both = match of.measure {
+                Measure::Jaccard => {
+                    let loops = [vertex, other].map(|end| usize::from(of.has_loop(end)));
+                    let among = loops != [0; 2] && own.binary_search(&other).is_ok();
+                    sum as usize + if among { loops[0] + loops[1] } else { 0 }
+                }
+                _ => 0,
+            };
+            let partner = Partner { score: of.measure.score(sum, counts, both), vertex: other };
+            if best.len() < k || best.peek().is_some_and(|worst| partner < *worst) {
+                best.push(partner);
+            }
+            if best.len() > k {
+                best.pop();
+            }
+        }
+        Ok(best.into_sorted_vec())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_partner_comes_first() {
+        let partner = |score, vertex| Partner { score, vertex };
+        let heap: BinaryHeap<Partner> =
+            [partner(0.5, 2), partner(1.0, 7), partner(0.5, 1)].into_iter().collect();
+        let sorted: Vec<u32> = heap.into_sorted_vec().iter().map(|one| one.vertex).collect();
+        assert_eq!(sorted, [7, 1, 2]);
+    }
+}

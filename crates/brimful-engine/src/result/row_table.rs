@@ -1,0 +1,241 @@
+//! A result of rows in an order of their own: pairs of vertices with a score, edges with a number,
+//! the steps of walks.
+//!
+//! A row has a word of 64 bits for each column: the bits of a float or of an integer, or the offset
+//! of a vertex (see [`crate::Vertex::external`]). Invariant: rows lie in memory up to the limit of
+//! their writer, and in scratch beyond it.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::path::Path;
+use std::sync::Arc;
+
+use brimful_graph::Graph;
+use brimful_store::Job;
+use brimful_store::scratch::ScratchArray;
+
+use crate::error::Result;
+use crate::plan::options::RunOptions;
+use crate::result::csv::CsvFile;
+use crate::result::table::{BATCH_ROWS, Column, Kind, Value};
+
+/// Name and kind of a column.
+pub type RowColumn = (&'static str, Kind);
+
+/// Words of a part of the rows in memory.
+const PART: usize = 1 << 16;
+/// Words that a file of scratch may hold.
+const MOST_WORDS: usize = 1 << 58;
+
+/// Collects rows, in their order.
+#[derive(Debug)]
+pub struct RowWriter<'r> {
+    graph: &'r Arc<Graph>,
+    columns: &'static [RowColumn],
+    job: &'r Job,
+    /// Most parts in memory.
+    most: usize,
+    /// Whole parts, and one that grows.
+    parts: Vec<Vec<u64>>,
+    part: Vec<u64>,
+    /// Words before those in memory.
+    spilled: Option<ScratchArray<u64>>,
+    words: usize,
+}
+
+impl<'r> RowWriter<'r> {
+    /// The least bytes of a writer.
+    pub const MINIMUM_BYTES: u64 = 2 * 8 * PART as u64;
+
+    /// A writer that holds rows in about `bytes` of memory, at least
+    /// [`RowWriter::MINIMUM_BYTES`].
+    pub fn new(
+        graph: &'r Arc<Graph>,
+        columns: &'static [RowColumn],
+        bytes: u64,
+        job: &'r Job,
+    ) -> Self {
+        let most = (bytes / (8 * PART as u64)).saturating_sub(1) as usize;
+        let (parts, part) = (Vec::new(), Vec::with_capacity(PART));
+        Self { graph, columns, job, most: most.max(1), parts, part, spilled: None, words: 0 }
+    }
+
+    /// Adds a row: a word for each column.
+    #[inline]
+    pub fn push(&mut self, row: &[u64]) -> Result<()> {
+        debug_assert_eq!(row.len(), self.columns.len());
+        for word in row {
+            if self.part.len() == PART {
+                self.next_part()?;
+            }
+            self.part.push(*word);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn next_part(&mut self) -> Result<()> {
+        if self.spilled.is_none() && self.parts.len() < self.most {
+            self.words += self.part.len();
+            self.parts.push(std::mem::replace(&mut self.part, Vec::with_capacity(PART)));
+            return Ok(());
+        }
+        self.spill()
+    }
+
+    /// Writes what is in memory to scratch.
+    fn spill(&mut self) -> Result<()> {
+        let mut file = match self.spilled.take() {
+            Some(file) => file,
+            None => {
+                self.words = 0;
+                RunOptions::default().in_scratch(self.graph, |folder| {
+                    ScratchArray::paged(MOST_WORDS, PART, folder, self.job)
+                })?
+            }
+        };
+        for part in self.parts.drain(..).chain([std::mem::take(&mut self.part)]) {
+            file.windows().write(self.words, &part)?;
+            self.words += part.len();
+        }
+        self.part = Vec::with_capacity(PART);
+        self.spilled = Some(file);
+        Ok(())
+    }
+
+    /// The table of all rows.
+    pub fn finish(mut self) -> Result<RowTable> {
+        if self.spilled.is_some() {
+            self.spill()?;
+        } else {
+            self.words += self.part.len();
+            self.parts.push(std::mem::take(&mut self.part));
+        }
+        let smallest_key = self.graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);
+        Ok(RowTable {
+            graph: Arc::clone(self.graph),
+            columns: self.columns,
+            parts: self.parts,
+            spilled: self.spilled,
+            rows: (self.words / self.columns.len().max(1)) as u64,
+            smallest_key,
+        })
+    }
+}
+
+/// A table of rows.
+#[derive(Debug)]
+pub struct RowTable {
+    graph: Arc<Graph>,
+    columns: &'static [RowColumn],
+    parts: Vec<Vec<u64>>,
+    spilled: Option<ScratchArray<u64>>,
+    rows: u64,
+    smallest_key: u64,
+}
+
+impl RowTable {
+    /// The graph.
+    pub fn graph(&self) -> &Arc<Graph> {
+        &self.graph
+    }
+
+    /// The columns.
+    pub fn columns(&self) -> &'static [RowColumn] {
+        self.columns
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> u64 {
+        self.rows
+    }
+
+    /// True if there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// The words of `rows` rows from row `start` on, with the bits of external ids for vertices.
+    fn words(&self, start: u64, rows: usize) -> Result<Vec<u64>> {
+        let width = self.columns.len();
+        let (first, count) = (start as usize * width, rows * width);
+        let mut words = Vec::with_capacity(count);
+        if let Some(file) = &self.spilled {
+            words.resize(count, 0);
+            file.read(first, &mut words)?;
+        }
+        while words.len() < count {
+            let at = first + words.len();
+            let part = &self.parts[at / PART][at % PART..];
+            words.extend(part.iter().take(count - words.len()));
+        }
+        let id_type = self.graph.id_type();
+        for (at, (_, kind)) in self.columns.iter().enumerate() {
+            if *kind == Kind::Vertex {
+                let key = |word: u64| self.smallest_key.wrapping_add(word);
+                let own = words.iter_mut().skip(at).step_by(width);
+                own.for_each(|word| *word = id_type.from_order_key(key(*word)));
+            }
+        }
+        Ok(words)
+    }
+
+    /// The columns of at most `most` rows from row `start` on.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn read(&self, start: u64, most: usize) -> Result<Vec<Column>> {
+        let rows = self.rows.saturating_sub(start).min(most as u64) as usize;
+        let words = self.words(start, rows)?;
+        let column = |(at, (_, kind)): (usize, &RowColumn)| {
+            let own = words.iter().skip(at).step_by(self.columns.len());
+            Column::new(*kind, own.copied().map(Some).collect())
+        };
+        Ok(self.columns.iter().enumerate().map(column).collect())
+    }
+
+    /// The `count` rows with the largest values of the last column, largest first, ties in their
+    /// order. Memory: 32 bytes for each.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn top(&self, count: usize) -> Result<Vec<Vec<Value>>> {
+        let (width, id_type) = (self.columns.len(), self.graph.id_type());
+        let mut best: BinaryHeap<Reverse<(u64, Reverse<u64>)>> = BinaryHeap::new();
+        for start in (0..self.rows).step_by(BATCH_ROWS) {
+            let rows = (self.rows - start).min(BATCH_ROWS as u64);
+            let words = self.words(start, rows as usize)?;
+            for (row, words) in (start..).zip(words.chunks(width)) {
+                let last = self.columns.iter().zip(words).next_back();
+                let key = last.map_or(0, |((_, kind), word)| kind.order_key(*word, id_type));
+                let is_better = best.peek().is_none_or(|Reverse((worst, _))| key > *worst);
+                if best.len() < count || is_better {
+                    best.push(Reverse((key, Reverse(row))));
+                }
+                if best.len() > count {
+                    best.pop();
+                }
+            }
+        }
+        let values = |Reverse((_, Reverse(row)))| -> Result<Vec<Value>> {
+            let words = self.words(row, 1)?;
+            let named = self.columns.iter().zip(words);
+            Ok(named.map(|((_, kind), word)| kind.value(word, id_type)).collect())
+        };
+        best.into_sorted_vec().into_iter().map(values).collect()
+    }
+
+    /// Writes the columns as CSV.
+    ///
+    /// # Errors
+    /// Those of reading and of writing; an existing file unless `overwrite`.
+    pub fn write_csv(&self, path: &Path, overwrite: bool, job: &Job) -> Result<()> {
+        let names: Vec<&str> = self.columns.iter().map(|(name, _)| *name).collect();
+        let mut out = CsvFile::create(path, overwrite, &names, &self.graph)?;
+        job.begin("write result", self.rows);
+        for start in (0..self.rows).step_by(BATCH_ROWS) {
+            out.write(&self.read(start, BATCH_ROWS)?, job)?;
+        }
+        out.finish()
+    }
+}

@@ -1,0 +1,259 @@
+"""A computed table: rows in an order of their own, such as pairs of vertices or edges."""
+
+from __future__ import annotations
+
+import html
+import operator
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Never
+
+from brimful.documents import is_database
+from brimful.errors import UsageError
+from brimful.io.output import native_batches, write_result
+from brimful.options.described import EXPORT, described
+from brimful.tables.convert_out import require
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+    from brimful import _native
+    from brimful.io.ingest import Resources
+    from brimful.tables.edge_table import EdgeTable
+
+#: Rows that `repr` shows, and a notebook.
+_SHOWN_ROWS = 5
+_SHOWN_HTML_ROWS = 10
+
+
+class Rows:
+    """The rows that an algorithm returned, where a vertex may be in any number of rows.
+
+    Iteration yields tuples, in batches of 65,536 rows, so a loop takes a few MB, whatever the size.
+    `polars.DataFrame(rows)`, DuckDB and pyarrow read the columns through `__arrow_c_stream__`.
+    `stats` has the fields of `brimful run --json`.
+
+    >>> import brimful as bf, pyarrow as pa
+    >>> table = pa.table({"source": [0, 1, 2], "target": [1, 2, 3]})
+    >>> with bf.Graph.from_arrow(table) as graph:
+    ...     rows = bf.similarity(graph, k=1)
+    >>> rows.columns, len(rows), list(rows)[0], rows.stats["algorithm"]
+    (['source', 'target', 'score'], 4, (0, 2, 0.5), 'similarity')
+    """
+
+    def __init__(self, native: _native.Rows) -> None:
+        """Wrap native rows; made by the algorithms, not by users."""
+        self._native = native
+        self._output: str | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return self._native.columns
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """Fields of `brimful run --json`: counts, seconds, bytes, peak memory, and `rows`."""
+        return {**self._native.stats, "output": self._output}
+
+    @described({}, "corrupt", "io")
+    def top(self, n: int = 10) -> list[tuple[Any, ...]]:
+        """Return the rows with the largest values in the last column.
+
+        Args:
+            n: Number of rows.
+
+        Returns:
+            Tuples, largest value first, ties in the order of rows.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> table = pa.table({"source": [0, 1, 2], "target": [1, 2, 3]})
+        >>> with bf.Graph.from_arrow(table) as graph:
+        ...     bf.similarity(graph, measure="common_neighbors").top(1)
+        [(0, 2, 1.0)]
+        """
+        return self._native.top(min(max(0, operator.index(n)), len(self)))
+
+    @described({}, "corrupt", "io")
+    def to_arrow(self) -> pyarrow.Table:
+        """Return the columns as a `pyarrow.Table`, a copy in memory.
+
+        Returns:
+            The columns of `columns`.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> table = pa.table({"source": [0, 1], "target": [1, 2]})
+        >>> with bf.Graph.from_arrow(table) as graph:
+        ...     bf.similarity(graph).to_arrow().to_pydict()
+        {'source': [0, 2], 'target': [2, 0], 'score': [1.0, 1.0]}
+        """
+        import pyarrow as pa
+
+        source = pa.RecordBatchReader.from_stream(self._native)
+        return pa.Table.from_batches(native_batches(source), source.schema)
+
+    @described({}, "corrupt", "io")
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the columns as a `pandas.DataFrame`, a copy.
+
+        Returns:
+            The columns of `columns`.
+
+        Raises:
+            MissingPackageError: Pandas is not installed.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> table = pa.table({"source": [0, 1], "target": [1, 2]})
+        >>> with bf.Graph.from_arrow(table) as graph:
+        ...     bf.similarity(graph).to_pandas()["score"].tolist()
+        [1.0, 1.0]
+        """
+        require("pandas", "to_pandas")
+        frame: pandas.DataFrame = self.to_arrow().to_pandas()
+        return frame
+
+    @described({}, "corrupt", "io")
+    def to_polars(self) -> polars.DataFrame:
+        """Return the columns as a `polars.DataFrame`, a copy.
+
+        Returns:
+            The columns of `columns`.
+
+        Raises:
+            MissingPackageError: Polars is not installed.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> table = pa.table({"source": [0, 1], "target": [1, 2]})
+        >>> with bf.Graph.from_arrow(table) as graph:
+        ...     bf.similarity(graph).to_polars().rows()
+        [(0, 2, 1.0), (2, 0, 1.0)]
+        """
+        frame: polars.DataFrame = require("polars", "to_polars").DataFrame(self.to_arrow())
+        return frame
+
+    @described(EXPORT, "corrupt", "io")
+    def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the columns to a file, streamed, whole or not at all.
+
+        Args:
+            path: File to write: .parquet, .csv or .arrow.
+
+        Raises:
+            UsageError: The suffix is unknown, or the file exists and `overwrite` is false.
+
+        >>> import brimful as bf, os, pathlib, pyarrow as pa, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "similar.csv")
+        >>> table = pa.table({"source": [0, 1], "target": [1, 2]})
+        >>> with bf.Graph.from_arrow(table) as graph:
+        ...     bf.similarity(graph).write(path)
+        >>> pathlib.Path(path).read_text().split()
+        ['source,target,score', '0,2,1.0', '2,0,1.0']
+        """
+        name = os.fspath(path)
+        refuse_documents(name)
+        write_result(self._native, name, overwrite=overwrite)
+        self._output = name
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self._native)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        """Iterate over the rows, streamed."""
+        import pyarrow as pa
+
+        for batch in native_batches(pa.RecordBatchReader.from_stream(self._native)):
+            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the Arrow stream capsule of the columns; may be called any number of times."""
+        return self._native.__arrow_c_stream__(requested_schema)
+
+    def __reduce__(self) -> Never:
+        """Refuse to be pickled.
+
+        Raises:
+            UsageError: Always.
+        """
+        raise UsageError(
+            "Rows cannot be pickled, as they may be larger than memory; pickle their to_arrow(), "
+            "or write() them to a file"
+        )
+
+    def __repr__(self) -> str:
+        """Return the shape and the first rows."""
+        rows = [tuple(self.columns), *islice(self, _SHOWN_ROWS)]
+        lines = ["  " + "  ".join(map(str, row)) for row in rows]
+        more = ["  ..."] if len(self) > _SHOWN_ROWS else []
+        return "\n".join([f"<{self._headline()}>", *lines, *more])
+
+    def _repr_html_(self) -> str:
+        """Return the shape and the first rows as an HTML table, for notebooks."""
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(str(value))}</td>" for value in row) + "</tr>"
+            for row in islice(self, _SHOWN_HTML_ROWS)
+        )
+        return (
+            f"<p>{html.escape(self._headline())}</p><table><thead><tr>{head}</tr></thead>"
+            f"<tbody>{rows}</tbody></table>"
+        )
+
+    def _headline(self) -> str:
+        stats = self._native.stats
+        return f"brimful.Rows {stats['algorithm']}: {len(self):,} rows, {stats['seconds']:.3g} s"
+
+
+def refuse_documents(path: str) -> None:
+    """Refuse documents as the output of rows.
+
+    Raises:
+        UsageError: The path is the URL of a database.
+    """
+    if is_database(path):
+        raise UsageError(
+            "documents take a value for each vertex, and the result is a table of rows; name a "
+            ".parquet, .csv or .arrow file"
+        )
+
+
+def computed_rows(
+    graph: _native.Graph,
+    wanted: Mapping[str, Any],
+    resources: Resources,
+    reserve_bytes: int = 0,
+) -> _native.Rows:
+    """Run an algorithm whose result is rows: a request of `catalog.asked`, with checked options.
+
+    `reserve_bytes` of the budget are for what follows.
+
+    Raises:
+        UsageError, NotFoundError, InputError, BudgetError, CorruptError, StoreIoError: As `run`.
+    """
+    from brimful import _native
+
+    with _opened(wanted["pairs"], graph, resources) as pairs:
+        return _native.run_rows(
+            graph,
+            dict(wanted),
+            pairs=None if pairs is None else pairs.native_pairs(),
+            **vars(resources),
+            reserve_bytes=reserve_bytes + (0 if pairs is None else pairs.reserve_bytes),
+        )
+
+
+def _opened(
+    pairs: object, graph: _native.Graph, resources: Resources
+) -> AbstractContextManager[EdgeTable | None]:
+    if pairs is None:
+        return nullcontext()
+    from brimful.tables.edge_table import shrink_arrow_pools
+    from brimful.tables.pairs import open_pairs
+
+    if resources.process_budget:
+        shrink_arrow_pools()
+    return open_pairs(pairs, graph)

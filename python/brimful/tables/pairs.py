@@ -1,0 +1,63 @@
+"""Tables of pairs of vertices, opened as edge tables: streamed, and never whole in memory."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from brimful.errors import NotFoundError, UsageError
+from brimful.io.reader_errors import reader_errors
+from brimful.options.imports import columns_of, import_options
+from brimful.tables.arrow import open_arrow
+from brimful.tables.edge_table import ARROW_RESERVE_BYTES, EdgeTable, open_stream
+from brimful.tables.parquet import open_parquet
+
+if TYPE_CHECKING:
+    from brimful import _native
+
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_BLOCK_BYTES = 1 << 20
+
+
+def open_pairs(pairs: object, graph: _native.Graph) -> EdgeTable:
+    """Open the pairs of a run on `graph`: the path of a file, or an object with Arrow's stream.
+
+    The columns of the two vertices are found by the rule of docs/formats.md.
+
+    Raises:
+        UsageError: The format is unknown, or the columns are in doubt.
+        NotFoundError: There is no file at the path.
+        InputError: The content is not of the format, or the columns hold no ids.
+        StoreIoError: The file cannot be read.
+    """
+    ids = "string" if graph.id_type == "string" else "int"
+    wanted = columns_of(import_options())
+    if not isinstance(pairs, (str, os.PathLike)):
+        return open_stream(pairs, wanted, name="the pairs", ids=ids)
+    path = os.fspath(pairs)
+    if not os.path.isfile(path):
+        raise NotFoundError(f"there is no table of pairs at {path}; check the path")
+    suffix = os.path.splitext(path.lower())[1]
+    if suffix == ".parquet":
+        return open_parquet(path, wanted, ids=ids)
+    if suffix == ".arrow":
+        return open_arrow(path, wanted, ids=ids)
+    if suffix not in _DELIMITERS:
+        raise UsageError(
+            f"a table of pairs is .parquet, .csv, .tsv or .arrow, and {path} ends in none of them"
+        )
+    table = open_stream(_text(path, _DELIMITERS[suffix]), wanted, name=path, ids=ids)
+    table.reserve_bytes = ARROW_RESERVE_BYTES
+    return table
+
+
+def _text(path: str, delimiter: str) -> Any:
+    """Return a reader of the batches of a file of text with a header."""
+    from pyarrow import csv
+
+    with reader_errors(path):
+        return csv.open_csv(
+            path,
+            read_options=csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
+            parse_options=csv.ParseOptions(delimiter=delimiter),
+        )
