@@ -29,6 +29,7 @@ __all__ = [
     "RecordBag",
     "RecordBox",
     "Result",
+    "Rows",
     "Sorter",
     "States",
     "TemporaryFolder",
@@ -56,6 +57,7 @@ __all__ = [
     "run",
     "run_kernel",
     "run_program",
+    "run_rows",
     "stores",
 ]
 

@@ -19,6 +19,9 @@ from brimful.options.table import picked
 from brimful.sizes import MOST
 from brimful.wording import did_you_mean, shortened, unknown
 
+#: The command that lists all algorithms.
+LIST_COMMAND = "brimful algorithms"
+
 
 @cache
 def algorithms() -> dict[str, dict[str, Any]]:
@@ -77,7 +80,7 @@ def check_parameters(algorithm: str, params: Mapping[str, object]) -> None:
     """
     if not isinstance(algorithm, str) or algorithm not in algorithms():
         algorithm = shortened(algorithm)
-        raise UsageError(unknown("algorithm", algorithm, algorithms()))
+        raise UsageError(unknown("algorithm", algorithm, algorithms(), LIST_COMMAND))
     known = {str(one["name"]): one for one in algorithms()[algorithm]["parameters"]}
     for name, value in params.items():
         if not isinstance(name, str) or name not in known:

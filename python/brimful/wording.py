@@ -20,10 +20,14 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"; did you mean '{simple[close[0]]}'?" if close else ""
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> str:
-    """Return `there is no format 'cvs'; did you mean 'csv'? (known: csv, ...)`."""
+def unknown(kind: str, name: str, known: Iterable[str], listed_by: str | None = None) -> str:
+    """Return `there is no format 'cvs'; did you mean 'csv'? (known: csv, ...)`.
+
+    A command that lists many names is in their place.
+    """
     names = list(known)
-    return f"there is no {kind} '{name}'{did_you_mean(name, names)} (known: {', '.join(names)})"
+    listed = f"known: {', '.join(names)}" if listed_by is None else f"'{listed_by}' lists all"
+    return f"there is no {kind} '{name}'{did_you_mean(name, names)} ({listed})"
 
 
 def either(words: Sequence[str]) -> str:

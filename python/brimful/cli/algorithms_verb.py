@@ -32,12 +32,13 @@ def add_to(verbs: shared.Verbs) -> None:
 
 def act(options: argparse.Namespace) -> None:
     """Print each algorithm: its result, its value column, its options and parameters."""
+    from brimful.catalog import LIST_COMMAND
     from brimful.catalog import algorithms as known
 
     algorithms = list(known().values())
     if options.name is not None:
         if options.name not in known():
-            raise UsageError(unknown("algorithm", options.name, known()))
+            raise UsageError(unknown("algorithm", options.name, known(), LIST_COMMAND))
         algorithms = [known()[options.name]]
     if options.json:
         shared.print_json({"algorithms": algorithms})
