@@ -180,7 +180,7 @@ impl ResultTable {
         }
     }
 
-    /// Writes `vertex,<name>` and a line per vertex, as [`CsvFile`] does.
+    /// Writes `vertex,<name>` and a line per vertex.
     pub fn write_csv(&self, path: &Path, overwrite: bool, job: &Job) -> Result<()> {
         let mut out = CsvFile::create(path, overwrite, &["vertex", self.name], &self.graph)?;
         job.begin("write result", self.len());
