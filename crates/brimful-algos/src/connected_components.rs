@@ -83,10 +83,13 @@ fn union_find_wanted(request: &Request) -> Result<InMemory> {
         let what = "union_find has no supersteps to limit; leave --max-supersteps out (Python: max_supersteps=)";
         return Err(Error::Usage(what.into()));
     }
-    let swept = request.asynchronous || request.store.is_some() || request.checkpoints.is_some();
+    let swept = request.asynchronous
+        || request.store.is_some()
+        || request.checkpoints.is_some()
+        || request.share.is_some();
     if method == "union_find" && swept {
         let what =
-            "union_find has no asynchronous mode, no store and no checkpoints; propagation has";
+            "union_find has no asynchronous mode, store, checkpoints or cluster; propagation has";
         return Err(Error::Usage(what.into()));
     }
     Ok(match method {

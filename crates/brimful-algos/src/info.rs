@@ -52,7 +52,7 @@ pub struct Takes {
     pub weights: bool,
     /// Asynchronous runs: signals are received within the same sweep.
     pub asynchronous: bool,
-    /// Vertices in a store.
+    /// Vertices in a store, or divided among the workers of a cluster: a single program on shards.
     pub stores: bool,
     /// Checkpoints; the algorithm has supersteps.
     pub checkpoints: bool,

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use brimful_engine::checkpoint::CheckpointOptions;
+use brimful_engine::run::Share;
 use brimful_engine::{self as engine, Output, Program, ResultTable, RowTable, RunOptions, Values};
 use brimful_execution::from_graph::StoreOptions;
 use brimful_execution::numeric::{self, NumericOptions};
@@ -67,6 +68,8 @@ pub struct Request {
     pub max_supersteps: Option<u64>,
     /// Checkpoint and resume options; their identity is computed.
     pub checkpoints: Option<CheckpointOptions>,
+    /// The share of this process, if several make the run; `None`: it makes the whole run.
+    pub share: Option<Share>,
 }
 
 /// A table of pairs of vertices, read once; clones share it.
@@ -227,6 +230,10 @@ impl Request {
     }
 
     /// Runs `program` on shards, or on the store of the request.
+    ///
+    /// # Errors
+    /// [`Error::ShareDone`] after the whole run in one of several processes, unless this process is
+    /// the observer: it has the states of its own vertices only.
     pub(crate) fn run_with<P: Program>(
         &self,
         program: &P,
@@ -235,7 +242,11 @@ impl Request {
         resources: &Resources,
     ) -> Result<Output<P>> {
         let Some(store) = &self.store else {
-            return Ok(engine::run(program, graph, &options, resources)?);
+            let output = engine::run(program, graph, &options, resources)?;
+            return match &options.share {
+                Some(share) if !share.observes() => Err(Error::ShareDone(Box::new(output.stats))),
+                _ => Ok(output),
+            };
         };
         let options = NumericOptions {
             stores: store.options(),
@@ -255,6 +266,7 @@ impl Request {
             // A store has a separate asynchronous mode.
             asynchronous: self.asynchronous && self.store.is_none(),
             checkpoints: self.checkpoints.clone(),
+            share: self.share.clone(),
             ..Default::default()
         }
     }

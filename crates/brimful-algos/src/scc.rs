@@ -92,9 +92,10 @@ fn search_wanted(request: &Request) -> Result<InMemory> {
     let method = request.choice("method", &["auto", "search", "coloring"])?;
     let in_supersteps = request.max_supersteps.is_some()
         || request.store.is_some()
-        || request.checkpoints.is_some();
+        || request.checkpoints.is_some()
+        || request.share.is_some();
     if method == "search" && in_supersteps {
-        let what = "the method search has no supersteps to limit, no store and no checkpoints; use the method coloring";
+        let what = "the method search has no supersteps to limit, store, checkpoints or cluster; use the method coloring";
         return Err(Error::Usage(what.into()));
     }
     Ok(match method {

@@ -136,7 +136,8 @@ pub struct Checkpointer<'a> {
 }
 
 impl<'a> Checkpointer<'a> {
-    /// Opens the folder. `own` is the caller's part of the identity.
+    /// Opens the folder. `own` is the caller's part of the identity. If `writes` is false, another
+    /// process of the same run holds the folder and writes the checkpoints.
     ///
     /// # Errors
     /// [`ErrorKind::Input`] if the run is to resume and the newest checkpoint is of another graph,
@@ -146,9 +147,13 @@ impl<'a> Checkpointer<'a> {
         graph: &Graph,
         own: &[(&str, String)],
         resources: &'a Resources,
+        writes: bool,
     ) -> Result<Self> {
-        let checkpoints =
-            Checkpoints::open(&options.folder, options.keep, resources.job.traffic())?;
+        let traffic = resources.job.traffic();
+        let checkpoints = match writes {
+            true => Checkpoints::open(&options.folder, options.keep, traffic)?,
+            false => Checkpoints::open_to_read(&options.folder, traffic)?,
+        };
         let mut identity = vec![
             (GRAPH.to_owned(), format!("{:016x}", graph.fingerprint())),
             ("version of brimful".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
@@ -157,7 +162,9 @@ impl<'a> Checkpointer<'a> {
         identity.extend(own.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
         let opened =
             Self { options, resources, checkpoints, identity, last: Instant::now(), seconds: 0.0 };
-        opened.look()?;
+        if writes {
+            opened.look()?;
+        }
         Ok(opened)
     }
 

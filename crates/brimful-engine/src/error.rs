@@ -18,6 +18,9 @@ pub enum Error {
     /// An invalid program or parameter.
     #[error("{0}")]
     Usage(String),
+    /// Another process of the run that is lost or failed.
+    #[error("{0}")]
+    Exchange(Box<dyn std::error::Error + Send + Sync>),
     /// A program that failed.
     #[error("{0}")]
     Program(String),
@@ -44,6 +47,7 @@ impl Error {
             Self::Graph(error) => error.kind(),
             Self::Store(error) => error.kind(),
             Self::Usage(_) => ErrorKind::Usage,
+            Self::Exchange(_) => ErrorKind::Io,
             Self::Program(_) | Self::Kernel { .. } => ErrorKind::Program,
         }
     }

@@ -10,6 +10,7 @@ pub(crate) mod asynchronous;
 mod checkpoint;
 mod context;
 mod dense;
+mod share;
 mod sparse;
 pub(crate) mod unpacked;
 mod windowed;
@@ -43,6 +44,8 @@ use crate::vertex::turn::Turn;
 use asynchronous::Asynchronous;
 pub use checkpoint::identity;
 use context::RunContext;
+use share::Division;
+pub use share::{Exchange, Received, Share, Told};
 use unpacked::Unpacked;
 
 /// The states at the end of a run of `P`, and its figures.
@@ -74,12 +77,17 @@ pub fn run<P: Program>(
     options.check_weights(graph)?;
     options.check::<P>()?;
     // The smallest budget of all stages, including a missing index, is checked before the first.
-    let (needs, extent) =
-        (Needs::of(program), Extent::of(graph, program.indexes(), options.weighted));
+    let (needs, extent) = (
+        Needs::of(program).of_share(options.share.is_some()),
+        Extent::of(graph, program.indexes(), options.weighted),
+    );
     let setting = Setting::new(&extent, resources);
     resources.budget.require(setting.least_of_program(&needs, options.asynchronous), PURPOSE)?;
-    let open = |chosen| Checkpointer::open(chosen, graph, &identity::<P>(options), resources);
+    let (own, writes) =
+        (identity::<P>(options), options.share.as_ref().is_none_or(Share::observes));
+    let open = |chosen| Checkpointer::open(chosen, graph, &own, resources, writes);
     let mut checkpointer = options.checkpoints.as_ref().map(open).transpose()?;
+    options.check_index(graph, program.indexes())?;
     let index_seconds = build_missing(graph, program.indexes(), resources)?;
     let shards: Vec<Arc<ShardFile>> =
         present(graph, program.indexes()).into_iter().map(Arc::clone).collect();
@@ -105,6 +113,7 @@ pub fn run<P: Program>(
         || moved(graph, resources),
         |run| checkpointer.as_mut().map_or(Ok(false), |own| run.checkpoint(own)),
     )?;
+    run.gather(false)?;
     let checkpoints = checkpointer.map(Checkpointer::finish).transpose()?;
     let seconds = begin.elapsed().as_secs_f64();
     let mut phases = vec![
@@ -148,6 +157,8 @@ struct ShardRun<'a, P: Program> {
     globals: Globals<P::Aggregate>,
     asynchronous: Option<Asynchronous>,
     swept: Swept,
+    /// The counts at the last exchange with other processes.
+    swept_before: Swept,
     /// Edges that the last superstep visited.
     last_visits: u64,
     durations: Durations,
@@ -159,7 +170,9 @@ struct ShardRun<'a, P: Program> {
 
 impl<'a, P: Program> ShardRun<'a, P> {
     fn new(context: RunContext<'a, P>) -> Result<Self> {
-        let RunContext { graph, options, plan, resources, files, schedule, .. } = &context;
+        let RunContext {
+            graph, options, plan, resources, files, schedule, owned, division, ..
+        } = &context;
         let vertices = graph.connected() as usize;
         let spilled_sums =
             match plan.source_window {
@@ -168,10 +181,15 @@ impl<'a, P: Program> ShardRun<'a, P> {
                 })?),
                 None => None,
             };
-        let sparse = match plan.sparse && options.traversal != TraversalMode::Dense {
-            true => {
-                Some(Sparse::load(files, schedule.intervals, vertices as u64, resources.workers())?)
-            }
+        let may_be_sparse = plan.sparse && options.traversal != TraversalMode::Dense;
+        let sparse = match may_be_sparse && !(division.as_ref()).is_some_and(Division::observes) {
+            true => Some(Sparse::load(
+                files,
+                schedule.intervals,
+                owned,
+                vertices as u64,
+                resources.workers(),
+            )?),
             false => None,
         };
         let interval_bits = graph.description().interval_bits;
@@ -194,6 +212,7 @@ impl<'a, P: Program> ShardRun<'a, P> {
                 .asynchronous
                 .then(|| Asynchronous::new(files, schedule, vertices, interval_bits)),
             swept: Swept::default(),
+            swept_before: Swept::default(),
             last_visits: 0,
             durations: Durations::default(),
             sparse,
@@ -253,7 +272,7 @@ impl<P: Program> Supersteps for ShardRun<'_, P> {
             Traversal::Dense
         };
         self.last_visits = self.swept.edges - visits_before;
-        Ok(traversal)
+        Ok(if self.context.division.is_some() { Traversal::Cluster } else { traversal })
     }
 
     fn converged(&mut self) -> bool {

@@ -53,7 +53,7 @@ impl<'c> RunCheckpoints<'c> {
         let way = if is_synchronous { "sync" } else { "async" };
         let own = [own, &[("vertices in a store", way.to_owned())]].concat();
         Ok(Self {
-            checkpointer: Checkpointer::open(options, graph, &own, resources)?,
+            checkpointer: Checkpointer::open(options, graph, &own, resources, true)?,
             number: (!is_synchronous).then_some(0),
             max_supersteps: if is_synchronous { max_supersteps } else { u64::MAX },
             resumed_from: None,

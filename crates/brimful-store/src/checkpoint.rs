@@ -41,6 +41,8 @@ pub struct Checkpoints {
     own: Vec<u64>,
     next: u64,
     publishing: Option<JoinHandle<Result<()>>>,
+    /// This value only reads the folder.
+    reads_only: bool,
 }
 
 impl std::fmt::Debug for Checkpoints {
@@ -84,6 +86,28 @@ impl Checkpoints {
             found: found.into_iter().collect(),
             own: Vec::new(),
             publishing: None,
+            reads_only: false,
+        })
+    }
+
+    /// Opens the checkpoints in the folder `path` only to read them, while another process of the
+    /// same run holds the folder and may write others. A missing folder has none.
+    pub fn open_to_read(path: &Path, traffic: &Arc<Traffic>) -> Result<Self> {
+        let folder = DiskFolder::new(path);
+        let found = match path.is_dir() {
+            true => complete(&folder, traffic)?.into_iter().collect(),
+            false => Vec::new(),
+        };
+        Ok(Self {
+            folder: Arc::new(folder),
+            lock: None,
+            traffic: Arc::clone(traffic),
+            keep: 1,
+            found,
+            own: Vec::new(),
+            next: 0,
+            publishing: None,
+            reads_only: true,
         })
     }
 
@@ -165,6 +189,9 @@ impl Checkpoints {
 
 impl Drop for Checkpoints {
     fn drop(&mut self) {
+        if self.reads_only {
+            return;
+        }
         if let Some(thread) = self.publishing.take() {
             // The lock must outlive the thread. Only a failed run gets here, and its previous
             // checkpoint stays.

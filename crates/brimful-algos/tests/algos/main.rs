@@ -7,6 +7,7 @@
 mod algorithms;
 mod budgets;
 mod checkpoints;
+mod cluster;
 mod kernels;
 mod ranks;
 mod traversals;

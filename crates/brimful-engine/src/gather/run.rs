@@ -56,8 +56,9 @@ pub fn gather<G: Gather>(
     let extent = Extent::of(graph, program.indexes(), options.weighted);
     let least = Setting::new(&extent, resources).least_of_lists(&GatherNeeds::of(program));
     resources.budget.require(least, PURPOSE)?;
-    let open =
-        |chosen| Checkpointer::open(chosen, graph, &checkpoint::identity::<G>(options), resources);
+    let open = |chosen| {
+        Checkpointer::open(chosen, graph, &checkpoint::identity::<G>(options), resources, true)
+    };
     let mut checkpointer = options.checkpoints.as_ref().map(open).transpose()?;
     let index_seconds = build_missing(graph, program.indexes(), resources)?;
     let (begin, before) = (Instant::now(), moved(graph, resources));

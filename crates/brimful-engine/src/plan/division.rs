@@ -80,7 +80,8 @@ impl Least {
         let windowed = tables + with_sums(SUMS_PER_WORKER_IF_KEPT) + window * needs.signal;
         Self {
             resident,
-            windowed: Some(windowed).filter(|bytes| *bytes < resident && !asynchronous),
+            windowed: Some(windowed)
+                .filter(|bytes| *bytes < resident && !asynchronous && !needs.shared),
         }
     }
 }
@@ -149,7 +150,8 @@ impl Plan {
             && plan.source_window.is_none()
             && (plan.degrees_resident || !needs.degrees);
         let unpacked = Self::unpacked_bytes(needs, extent).filter(|bytes| *bytes <= budget.limit());
-        if let Some(bytes) = unpacked.filter(|_| has_vertices) {
+        // Unpacked edges are those into all intervals.
+        if let Some(bytes) = unpacked.filter(|_| has_vertices && !needs.shared) {
             plan.unpacked = true;
             plan.total_bytes = plan.total_bytes.max(bytes);
         }

@@ -385,6 +385,7 @@ mod tests {
             full: true,
             ordered: false,
             commutes: false,
+            shared: false,
             indexes: &[Index::In],
         };
         let real = Extent::of(&graph, needs.indexes, false);
@@ -429,6 +430,7 @@ mod tests {
             full: false,
             ordered: false,
             commutes: false,
+            shared: false,
             indexes: &[Index::In],
         };
         let extent = Extent::of(&graph, needs.indexes, false);

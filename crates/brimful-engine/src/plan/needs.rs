@@ -34,6 +34,8 @@ pub struct Needs {
     pub ordered: bool,
     /// Sums are the same in any order of signals ([`Combiner::COMMUTES`]).
     pub commutes: bool,
+    /// The run is divided among processes, which keep the signals of all vertices in memory.
+    pub shared: bool,
     /// Indexes that are walked.
     pub indexes: &'static [Index],
 }
@@ -52,8 +54,15 @@ impl Needs {
             full: P::MODE == Mode::Full,
             ordered: P::ORDERED,
             commutes: P::Combiner::COMMUTES,
+            shared: false,
             indexes: program.indexes(),
         }
+    }
+
+    /// The needs in a run that is divided among processes, if it is `shared`.
+    #[must_use]
+    pub fn of_share(self, shared: bool) -> Self {
+        Self { shared, ..self }
     }
 
     /// The number of indexes that `program` walks in the first superstep on so many vertices.

@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-use brimful_graph::Graph;
+use brimful_graph::{Graph, Index};
 use brimful_store::scratch::ScratchArray;
 use brimful_store::{DiskFolder, Folder, Resources};
 use bytemuck::Pod;
 
-use crate::checkpoint::CheckpointOptions;
+use crate::checkpoint::{CheckpointOptions, Every};
 use crate::error::{Error, Result};
+use crate::run::Share;
 use crate::vertex::combiner::Combiner;
 use crate::vertex::program::{Mode, Program};
 
@@ -46,6 +47,8 @@ pub struct RunOptions {
     pub scratch: Option<PathBuf>,
     /// Checkpoint and resume options; `None`: no checkpoints.
     pub checkpoints: Option<CheckpointOptions>,
+    /// The share of this process, if several make the run; `None`: it makes the whole run.
+    pub share: Option<Share>,
 }
 
 impl Default for RunOptions {
@@ -61,6 +64,7 @@ impl Default for RunOptions {
             weighted: false,
             scratch: None,
             checkpoints: None,
+            share: None,
         }
     }
 }
@@ -115,6 +119,18 @@ impl RunOptions {
         Ok(())
     }
 
+    /// Refuses to build a missing index in one of several processes: the observer builds it before
+    /// the others begin.
+    pub(crate) fn check_index(&self, graph: &Graph, indexes: &[Index]) -> Result<()> {
+        let owns = self.share.as_ref().is_some_and(|share| share.index.is_some());
+        if owns && indexes.iter().any(|index| graph.shards(*index).is_none()) {
+            let what = "a worker finds no reverse index here; make it with 'brimful index GRAPH reverse' in a folder that all \
+                        nodes share";
+            return Err(brimful_graph::Error::input(graph.path(), what).into());
+        }
+        Ok(())
+    }
+
     /// Refuses options that a program over neighbour lists does not support; `settles` is its
     /// [`crate::Gather::SETTLES`].
     pub(crate) fn check_gather(&self, settles: bool) -> Result<()> {
@@ -160,6 +176,24 @@ impl RunOptions {
         }
         if self.asynchronous && (!P::ASYNCHRONOUS || P::MODE == Mode::Delta) {
             let what = "this program needs synchronous supersteps; use --mode sync";
+            return Err(Error::Usage(what.into()));
+        }
+        let by_time = |options: &CheckpointOptions| matches!(options.every, Some(Every::Time(_)));
+        if self.share.is_some() && self.max_seconds.is_some() {
+            // The clocks of the processes differ, and so would their decisions.
+            return Err(Error::Usage(
+                "a run on a cluster ends by supersteps, not by seconds".into(),
+            ));
+        }
+        if self.share.is_some() && self.asynchronous {
+            return Err(Error::Usage(
+                "a run on a cluster needs synchronous supersteps; use --mode sync (Python: mode=)"
+                    .into(),
+            ));
+        }
+        if self.share.is_some() && self.checkpoints.as_ref().is_some_and(by_time) {
+            let what = "a run on a cluster makes checkpoints by the superstep, not by the second; use --checkpoint-every K \
+                        (Python: checkpoint_every=)";
             return Err(Error::Usage(what.into()));
         }
         if P::MODE == Mode::Full && given.iter().any(Option::is_some) {

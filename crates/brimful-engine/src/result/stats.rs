@@ -60,11 +60,13 @@ pub enum Traversal {
     Scan,
     /// Depth-first search, for the whole run.
     Search,
+    /// Divided among processes.
+    Cluster,
 }
 
 impl Traversal {
     /// All traversals.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Dense,
         Self::Windows,
         Self::Sparse,
@@ -75,6 +77,7 @@ impl Traversal {
         Self::Store,
         Self::Scan,
         Self::Search,
+        Self::Cluster,
     ];
 
     /// The name of the traversal.
@@ -90,6 +93,7 @@ impl Traversal {
             Self::Store => "store",
             Self::Scan => "scan",
             Self::Search => "search",
+            Self::Cluster => "cluster",
         }
     }
 }
@@ -291,7 +295,7 @@ mod tests {
         assert_eq!((least, greatest, durations.first().len()), (0.0, 3.0, 1000));
         assert!((median / 2.5e-3 - 1.0).abs() < 0.03, "{median}");
         let counts = Traversal::ALL.map(|traversal| durations.count(traversal));
-        assert_eq!(counts, [3, 0, 5000, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(counts, [3, 0, 5000, 0, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(durations.last_traversal(), Some(Traversal::Sparse));
         assert!(Traversal::ALL.iter().enumerate().all(|(at, traversal)| *traversal as usize == at));
     }

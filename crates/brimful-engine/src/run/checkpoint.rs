@@ -66,6 +66,11 @@ impl<P: Program> ShardRun<'_, P> {
         if !checkpointer.is_due(self.globals.superstep) {
             return Ok(false);
         }
+        // With several processes, the observer alone writes.
+        self.gather(!self.signals_follow())?;
+        if self.context.division.as_ref().is_some_and(|division| !division.observes()) {
+            return Ok(true);
+        }
         let mut aggregate = Vec::new();
         self.globals.aggregate.save(&mut aggregate);
         let saved_state = CheckpointState {
@@ -152,6 +157,7 @@ impl<P: Program> ShardRun<'_, P> {
         self.globals.aggregate = P::Aggregate::restore(&mut words).ok_or_else(misfit)?;
         (self.globals.superstep, self.globals.round) = (saved_state.superstep, saved_state.round);
         self.swept = Swept { signals: saved_state.signals, edges: saved_state.edges };
+        self.swept_before = self.swept;
         self.last_visits = saved_state.last_visits;
         self.durations = saved_state.durations;
         match (&mut self.asynchronous, saved_state.asynchronous) {

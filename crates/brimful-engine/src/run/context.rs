@@ -1,6 +1,7 @@
 //! The context of a run: its constants, and the sweeps and collectors that supersteps make from
 //! them.
 
+use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -29,6 +30,8 @@ use crate::vertex::program::{
 };
 use crate::vertex::turn::{Partial, Thresholds, Turn};
 
+use super::share::Division;
+
 /// Degrees read at once.
 const DEGREES_AT_ONCE: usize = 1 << 16;
 
@@ -43,6 +46,10 @@ pub(super) struct RunContext<'a, P: Program> {
     memory: Reservation,
     pub(super) files: Vec<Resident>,
     pub(super) schedule: Schedule,
+    /// The intervals of this process; all, unless several processes make the run.
+    pub(super) owned: Range<usize>,
+    /// The division among several processes.
+    pub(super) division: Option<Division<'a>>,
     read_pool: ReadPool,
     /// `Degrees::Unused` until they are loaded.
     pub(super) degrees: Degrees,
@@ -51,7 +58,7 @@ pub(super) struct RunContext<'a, P: Program> {
     pub(super) free: FreeSums<SumOf<P>>,
 }
 
-/// The partial results of collecting, by interval.
+/// The partial results of collecting, by interval of this process.
 pub(super) type Partials<A> = Vec<Mutex<Partial<A>>>;
 
 impl<'a, P: Program> RunContext<'a, P> {
@@ -63,14 +70,17 @@ impl<'a, P: Program> RunContext<'a, P> {
         shards: Vec<Arc<ShardFile>>,
     ) -> Result<Self> {
         let (workers, budget) = (resources.workers(), &resources.budget);
-        let needs = Needs::of(program);
+        let needs = Needs::of(program).of_share(options.share.is_some());
         let borrowed: Vec<&Arc<ShardFile>> = shards.iter().collect();
         let extent = Extent::of_shards(graph, &borrowed, options.weighted);
         let plan = Plan::new(&needs, &extent, options.asynchronous, workers, budget)?;
         plan.log();
         let memory = budget.reserve(plan.total_bytes, PURPOSE)?;
-        let files = Resident::spread(shards, options.weighted, plan.pinned_bytes);
         let interval_bits = graph.description().interval_bits;
+        let intervals = graph.intervals() as usize;
+        let division = options.share.as_ref().map(|share| Division::new(share, graph, &borrowed));
+        let owned = division.as_ref().map_or(0..intervals, Division::owned);
+        let files = Resident::spread(shards, options.weighted, plan.pinned_bytes, &owned);
         Ok(Self {
             program,
             graph,
@@ -78,7 +88,9 @@ impl<'a, P: Program> RunContext<'a, P> {
             resources,
             plan,
             memory,
-            schedule: Schedule::new(&files, graph.intervals() as usize, interval_bits),
+            schedule: Schedule::new(&files, intervals, &owned, interval_bits),
+            owned,
+            division,
             files,
             read_pool: ReadPool::new(2 * workers.clamp(1, 4))?,
             degrees: Degrees::Unused,
@@ -199,9 +211,9 @@ impl<'a, P: Program> RunContext<'a, P> {
         (P::MODE != Mode::Full).then(|| Frontier::empty_map(self.graph.connected() as usize))
     }
 
-    /// Empty partial results of every interval.
+    /// Empty partial results of every interval of this process.
     pub(super) fn empty_partials(&self) -> Partials<P::Aggregate> {
-        (0..self.schedule.intervals).map(|_| Mutex::default()).collect()
+        (0..self.owned.len()).map(|_| Mutex::default()).collect()
     }
 
     /// The scratch buffers of each worker.
@@ -220,7 +232,8 @@ impl<'a, P: Program> RunContext<'a, P> {
         sweep.collect(|worker, interval, sums| {
             let mut buffers = buffers[worker].lock().unwrap_or_else(PoisonError::into_inner);
             let partial = collector.interval(interval, Turn::Collect(sums), &mut buffers)?;
-            *partials[interval].lock().unwrap_or_else(PoisonError::into_inner) = partial;
+            let at = interval - self.owned.start;
+            *partials[at].lock().unwrap_or_else(PoisonError::into_inner) = partial;
             Ok(())
         })
     }

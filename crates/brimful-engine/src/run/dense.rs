@@ -27,19 +27,19 @@ impl<P: Program> ShardRun<'_, P> {
             smallest_key,
             ..context.collector(arrays, activity.as_deref(), &self.finished, self.globals)
         };
-        let partials =
-            context.resources.share(context.schedule.intervals, |interval, buffers| {
-                let partial = collector.interval(interval, turn, buffers);
-                context.resources.job.advance(1);
-                partial
-            })?;
+        let first = context.owned.start;
+        let partials = context.resources.share(context.owned.len(), |index, buffers| {
+            let partial = collector.interval(first + index, turn, buffers);
+            context.resources.job.advance(1);
+            partial
+        })?;
         drop(collector);
-        if P::MODE != Mode::Full {
-            self.finished = partials.iter().map(|partial: &Partial<_>| partial.open == 0).collect();
-        }
         // In a full program isolated vertices take their first turn, in others none.
         let isolated = self.evolve_isolated()?;
-        self.end_superstep(partials, activity, isolated)?;
+        let partials = self.end_superstep(partials, activity, isolated)?;
+        if P::MODE != Mode::Full {
+            self.finished = partials.iter().map(|partial| partial.open == 0).collect();
+        }
         self.everybody_spoke();
         Ok(())
     }
@@ -66,7 +66,7 @@ impl<P: Program> ShardRun<'_, P> {
         drop(collector);
         let isolated = self.evolve_isolated()?;
         self.globals.superstep += 1;
-        self.end_superstep(unlock(partials), activity, isolated)?;
+        self.end_superstep(unlock(partials).collect(), activity, isolated)?;
         Ok(true)
     }
 
@@ -82,19 +82,24 @@ impl<P: Program> ShardRun<'_, P> {
         )
     }
 
-    /// Merges the intervals in order, then the isolated vertices, and publishes the new signals.
+    /// Publishes the new signals, and merges the intervals in order, then the isolated vertices.
+    /// `partials` are those of this process; returns those of all intervals.
     pub(super) fn end_superstep(
         &mut self,
-        partials: impl IntoIterator<Item = Partial<P::Aggregate>>,
+        partials: Vec<Partial<P::Aggregate>>,
         activity: Option<Vec<AtomicBool>>,
         isolated: P::Aggregate,
-    ) -> Result<()> {
-        self.conclude(partials, activity, isolated);
-        if self.spilled_sums.is_some() {
-            // The only array of signals is `next`; windows are read from it when they are due.
-            return Ok(());
+    ) -> Result<Vec<Partial<P::Aggregate>>> {
+        if self.context.division.is_some() {
+            self.publish_own()?;
+        } else if self.spilled_sums.is_none() {
+            self.next.publish_into(&mut self.signals)?;
         }
-        Ok(self.next.publish_into(&mut self.signals)?)
+        // Else the only array of signals is `next`; windows are read from it when they are due.
+        let own = self.context.owned.clone().zip(partials).collect();
+        let turned = self.exchange(own, activity, None)?;
+        self.conclude(turned.partials.iter().copied(), turned.activity, isolated);
+        Ok(turned.partials)
     }
 
     /// Merges the intervals in order, then the isolated vertices, and sets the frontier.

@@ -53,11 +53,11 @@ impl<P: Program> ShardRun<'_, P> {
         };
         self.swept += combined.swept;
         self.collect_intervals(combined.intervals)?;
-        self.globals.superstep += 1;
         Ok(true)
     }
 
-    /// Lets the targets of `combined` collect; those that signal become the frontier.
+    /// Lets the targets of `combined` collect, which ends the superstep; those that signal become
+    /// the frontier.
     pub(super) fn collect_intervals(
         &mut self,
         combined: Vec<(usize, TargetSums<SumOf<P>>)>,
@@ -71,12 +71,12 @@ impl<P: Program> ShardRun<'_, P> {
         }
         let window = context.window();
         let states = self.states.windows();
-        let mut aggregate = P::Aggregate::NOTHING;
+        let mut partials = Vec::with_capacity(combined.len());
         let mut buffer = Vec::new();
         for (interval, target_sums) in combined {
             let start = interval * window;
             let signals = &mut self.signals[start..];
-            let mut partial = Partial::default();
+            let (mut partial, listed) = (Partial::default(), list.len());
             let vertex = |target: u32| {
                 let id = start as u64 + u64::from(target);
                 let (degree, strength) = context.degrees.of(id);
@@ -97,7 +97,7 @@ impl<P: Program> ShardRun<'_, P> {
                     let says = |target: &u32| signals[*target as usize] != P::Combiner::SILENCE;
                     let speakers = target_sums.iter().map(|(target, _)| *target).filter(says);
                     list.extend(speakers.map(|target| start as u64 + u64::from(target)));
-                    return Ok(());
+                    return Ok::<_, Error>(());
                 }
                 for (target, sum) in target_sums {
                     let (target, vertex) = (target as usize, vertex(target));
@@ -116,12 +116,24 @@ impl<P: Program> ShardRun<'_, P> {
                         list.push(vertex.id);
                     }
                 }
-                Ok::<_, Error>(())
+                Ok(())
             })??;
-            aggregate = aggregate.merge(partial.aggregate);
+            partial.signalling = (list.len() - listed) as u64;
+            partials.push((interval, partial));
         }
-        self.globals.aggregate = aggregate;
-        frontier.replace(list);
+        drop(states);
+        self.globals.superstep += 1;
+        let activity = self.context.division.as_ref().and_then(|_| self.context.empty_activity());
+        let turned = self.exchange(partials, activity, Some(list))?;
+        match (turned.list, &mut self.frontier) {
+            (Some(list), Some(frontier)) => {
+                let merge =
+                    |whole: P::Aggregate, partial: &Partial<_>| whole.merge(partial.aggregate);
+                self.globals.aggregate = turned.partials.iter().fold(P::Aggregate::NOTHING, merge);
+                frontier.replace(list);
+            }
+            _ => self.conclude(turned.partials, turned.activity, P::Aggregate::NOTHING),
+        }
         Ok(())
     }
 }

@@ -37,7 +37,7 @@ impl<P: Program> RunContext<'_, P> {
         groups: impl Fn(Vec<Arc<ShardFile>>) -> Vec<Vec<Arc<ShardFile>>>,
     ) -> Result<Vec<Adjacency>> {
         let shards: Vec<_> = self.files.iter().map(|file| Arc::clone(file.shards())).collect();
-        self.files = Resident::spread(shards.clone(), self.options.weighted, 0);
+        self.files = Resident::spread(shards.clone(), self.options.weighted, 0, &self.owned);
         let kinds = (self.options.weighted, P::SELF_LOOPS);
         let unpack = |files| Adjacency::of(self.graph, files, kinds, &self.resources.job);
         groups(shards).into_iter().map(unpack).collect()
@@ -66,7 +66,6 @@ impl<P: Program> ShardRun<'_, P> {
         );
         let combined = by_interval.filter(|(interval, _)| !self.finished[*interval]).collect();
         self.collect_intervals(combined)?;
-        self.globals.superstep += 1;
         Ok(true)
     }
 

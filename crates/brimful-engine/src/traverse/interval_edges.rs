@@ -15,7 +15,7 @@ use brimful_graph::read::shards::ShardFile;
 use brimful_store::{Error as StoreError, Job};
 
 use crate::error::Result;
-use crate::traverse::residency::{Resident, Shard, Spare, segments_of_intervals};
+use crate::traverse::residency::{ALL_INTERVALS, Resident, Shard, Spare, segments_of_intervals};
 use spill::{Pair, Part, Spill};
 
 /// A batch of edges into one interval; sources ascend.
@@ -97,7 +97,7 @@ impl Shards {
     ) -> Self {
         Self {
             intervals: segments_of_intervals(&files, graph.intervals() as usize),
-            files: Resident::spread(files, weighted, pinned_bytes),
+            files: Resident::spread(files, weighted, pinned_bytes, &ALL_INTERVALS),
             bits: graph.description().interval_bits,
             vertices: graph.connected() as usize,
         }

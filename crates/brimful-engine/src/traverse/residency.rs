@@ -68,11 +68,33 @@ pub(crate) fn segments_of_intervals<'s>(
     out
 }
 
+/// The intervals of any graph.
+pub(crate) const ALL_INTERVALS: Range<usize> = 0..usize::MAX;
+
+/// The units with segments of the `owned` intervals.
+fn owned_units(shards: &ShardFile, owned: &Range<usize>) -> Range<usize> {
+    let segments = shards.segments();
+    let before = |end| segments.partition_point(|segment| (segment.interval as usize) < end);
+    match before(owned.start)..before(owned.end) {
+        none if none.is_empty() => 0..0,
+        some => shards.unit(some.start)..shards.unit(some.end - 1) + 1,
+    }
+}
+
 impl Resident {
-    /// Splits `bytes` of pinned memory over indexes, and within an index evenly.
-    pub fn spread(indexes: Vec<Arc<ShardFile>>, weighted: bool, bytes: u64) -> Vec<Self> {
+    /// Splits `bytes` of pinned memory over the edges into the `owned` intervals of all indexes,
+    /// and within an index evenly.
+    pub fn spread(
+        indexes: Vec<Arc<ShardFile>>,
+        weighted: bool,
+        bytes: u64,
+        owned: &Range<usize>,
+    ) -> Vec<Self> {
         let length = |shards: &Arc<ShardFile>| {
-            columns(shards, weighted).flat_map(|file| unit_bytes(shards, file)).sum::<u64>()
+            let owned = owned_units(shards, owned);
+            columns(shards, weighted)
+                .flat_map(|file| unit_bytes(shards, file).skip(owned.start).take(owned.len()))
+                .sum::<u64>()
         };
         let total: u64 = indexes.iter().map(length).sum();
         let mut credit = 0_u128;
@@ -86,8 +108,12 @@ impl Resident {
         };
         let mut out = Vec::new();
         for shards in indexes {
+            let owned = owned_units(&shards, owned);
             let mut units = |file: &Arc<SealedFile>| {
-                let block = |(unit, len)| pin(len).then(|| Arc::new(PinnedBlock::new(file, unit)));
+                let block = |(unit, len)| {
+                    (owned.contains(&unit) && pin(len))
+                        .then(|| Arc::new(PinnedBlock::new(file, unit)))
+                };
                 let pinned = unit_bytes(&shards, file).enumerate().map(block).collect();
                 Units { file: Arc::clone(file), pinned }
             };

@@ -14,7 +14,7 @@ use brimful_store::read_ahead::ReadPool;
 
 use crate::error::Result;
 use crate::plan::extent::Extent;
-use crate::traverse::residency::{Feed, Resident};
+use crate::traverse::residency::{ALL_INTERVALS, Feed, Resident};
 
 /// Edges into one interval: a source is `source + (key >> bits)`, a target `target + (key & mask)`,
 /// ascending.
@@ -83,7 +83,7 @@ impl Scan {
                 None => units.push(index..index + 1),
             }
         }
-        let files = Resident::spread(vec![shards], false, pinned);
+        let files = Resident::spread(vec![shards], false, pinned, &ALL_INTERVALS);
         Ok(Self { files, units, pool: ReadPool::new(READS * workers.clamp(1, 4))? })
     }
 

@@ -41,7 +41,7 @@ pub(crate) struct ScheduleBlock {
     pub(crate) items: Range<usize>,
 }
 
-/// The items of all intervals, in order.
+/// The items of the owned intervals, in order.
 pub(crate) struct Schedule {
     pub(crate) steps: Vec<Step>,
     pub(crate) items: Vec<Item>,
@@ -60,7 +60,13 @@ impl Schedule {
             + intervals * size_of::<usize>() as u64
     }
 
-    pub(crate) fn new(files: &[Resident], intervals: usize, interval_bits: u32) -> Self {
+    /// The schedule of the `owned` ones of so many intervals.
+    pub(crate) fn new(
+        files: &[Resident],
+        intervals: usize,
+        owned: &Range<usize>,
+        interval_bits: u32,
+    ) -> Self {
         let edges: u64 = files.iter().map(|file| file.shards().edges()).sum();
         let enough = (edges / ITEMS).clamp(ITEM_EDGES.0, ITEM_EDGES.1);
         let mut schedule = Self {
@@ -73,7 +79,7 @@ impl Schedule {
         let mut next = vec![0; files.len()];
         // The first interval and step of the open item of light intervals, and its weight.
         let mut light: Option<(usize, usize, u64)> = None;
-        for interval in 0..intervals {
+        for interval in 0..owned.end {
             let shards = files.iter().zip(&mut next).enumerate().map(|(file, (resident, next))| {
                 let segments = resident.shards().segments();
                 let length =
@@ -83,6 +89,9 @@ impl Schedule {
             });
             let shards: Vec<(usize, Range<usize>)> =
                 shards.filter(|(_, range)| !range.is_empty()).collect();
+            if interval < owned.start {
+                continue;
+            }
             let of = |file: usize, segment: usize| &files[file].shards().segments()[segment];
             let heavy = shards.iter().any(|(file, range)| of(*file, range.end - 1).window > 0);
             let splits = |(file, range): &(usize, Range<usize>)| {
@@ -105,7 +114,7 @@ impl Schedule {
                 schedule.steps.extend(range.map(|segment| Step { interval, file, segment }));
             }
         }
-        schedule.close(&mut light, intervals);
+        schedule.close(&mut light, owned.end);
         schedule.close_blocks();
         schedule
     }

@@ -6,6 +6,7 @@
 //! own checksum. Weights and segments compressed by lz4 are read in whole units only. Invariant:
 //! states, signals and aggregates are the same bits as in dense traversal.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -128,14 +129,18 @@ fn sums(needs: &Needs, extent: &Extent, workers: u64) -> u64 {
 }
 
 impl<S: Copy + Send> Sparse<S> {
-    /// Reads the directories of `files`.
+    /// Reads the directories of `files`, to combine the `owned` ones of so many intervals.
     pub(crate) fn load(
         files: &[Resident],
         intervals: usize,
+        owned: &Range<usize>,
         vertices: u64,
         workers: usize,
     ) -> Result<Self> {
-        let intervals = segments_of_intervals(files.iter().map(Resident::shards), intervals);
+        let mut intervals = segments_of_intervals(files.iter().map(Resident::shards), intervals);
+        let is_owned = |interval: usize| owned.contains(&interval);
+        (intervals.iter_mut().enumerate().filter(|(interval, _)| !is_owned(*interval)))
+            .for_each(|(_, shard)| shard.clear());
         let spans = intervals.iter().map(|shard| span(files, shard)).collect();
         let directories =
             files.iter().map(|file| Directory::load(file.shards())).collect::<Result<_, _>>()?;

@@ -1,0 +1,270 @@
+//! Runs divided among several processes, here threads: the same results as one process.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use brimful_algos::registry::{Finished, Parameter, Request, run_request};
+use brimful_algos::{Error, Result};
+use brimful_engine::checkpoint::{CheckpointOptions, Every};
+use brimful_engine::run::{Exchange, Received, Share, Told};
+use brimful_engine::{Error as EngineError, Stats};
+use brimful_graph::Graph;
+use brimful_graph::build::import::{ImportOptions, Input, build_reverse, import};
+use brimful_graph::build::weights::Weights;
+use brimful_graph::generate::{Generator, Kind};
+use brimful_graph::ids::external::ExternalId;
+use brimful_graph::read::shards::Geometry;
+use brimful_store::{ErrorKind, Job};
+
+use crate::resources;
+
+/// Many intervals, segments and blocks.
+const SMALL: Geometry =
+    Geometry { interval_bits: 4, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
+const LARGE: u64 = 1 << 28;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Facts and signals, or records, of one process.
+type Sent = [Arc<[u8]>; 2];
+
+/// What the processes told one another, by call and process.
+#[derive(Debug, Default)]
+struct Hub {
+    told: Mutex<HashMap<(u64, usize), Sent>>,
+    changed: Condvar,
+    failed: AtomicBool,
+}
+
+/// The connection of one process.
+#[derive(Debug)]
+struct Connection {
+    hub: Arc<Hub>,
+    count: usize,
+    index: Option<usize>,
+    calls: AtomicU64,
+    /// The call before which this process is lost.
+    last: u64,
+}
+
+impl Connection {
+    fn exchange(&self, own: [&[u8]; 2], waits: bool) -> brimful_engine::Result<Vec<Sent>> {
+        let call = self.calls.fetch_add(1, Ordering::Relaxed);
+        let lost = || Err(EngineError::Exchange("a process is lost".into()));
+        if call == self.last {
+            return lost();
+        }
+        let mut told = self.hub.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(index) = self.index {
+            told.insert((call, index), own.map(Arc::from));
+        }
+        self.hub.changed.notify_all();
+        if !waits {
+            return Ok(Vec::new());
+        }
+        loop {
+            let all: Option<Vec<_>> =
+                (0..self.count).map(|index| told.get(&(call, index)).cloned()).collect();
+            if let Some(all) = all {
+                return Ok(all);
+            }
+            if self.hub.failed.load(Ordering::Relaxed) {
+                return lost();
+            }
+            let (guard, wait) = self.hub.changed.wait_timeout(told, PATIENCE).unwrap();
+            assert!(!wait.timed_out(), "a process hangs");
+            told = guard;
+        }
+    }
+}
+
+impl Exchange for Connection {
+    fn turn(&self, facts: &[u8], signals: &[u8], _: &Job) -> brimful_engine::Result<Vec<Told>> {
+        let all = self.exchange([facts, signals], true)?;
+        let told =
+            |[facts, signals]: Sent| Told { facts: Box::new(facts), signals: Box::new(signals) };
+        Ok(all.into_iter().map(told).collect())
+    }
+
+    fn gather(&self, records: &[u8], _: &Job) -> brimful_engine::Result<Vec<Received>> {
+        let all = self.exchange([records, &[]], self.index.is_none())?;
+        Ok(all.into_iter().map(|[records, _]| Box::new(records) as Received).collect())
+    }
+}
+
+/// Runs a request in `count` processes and an observer; the result of the observer. Process 0 is
+/// lost at call `last`.
+fn shared(request: &Request, graph: &Arc<Graph>, count: usize, last: u64) -> Result<Finished> {
+    let hub = Arc::new(Hub::default());
+    let run = |index: Option<usize>| {
+        let last = if index == Some(0) { last } else { u64::MAX };
+        let connection =
+            Connection { hub: Arc::clone(&hub), count, index, calls: AtomicU64::new(0), last };
+        let share = Share { count, index, exchange: Arc::new(connection) };
+        let request = Request { share: Some(share), ..request.clone() };
+        // A process that is lost or fails takes the others with it.
+        let result = run_request(&request, graph, &resources(1 + count % 2, LARGE));
+        if !matches!(result, Ok(_) | Err(Error::ShareDone(_))) {
+            hub.failed.store(true, Ordering::Relaxed);
+            hub.changed.notify_all();
+        }
+        result
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> =
+            (0..count).map(|index| scope.spawn(move || run(Some(index)))).collect();
+        let observed = run(None);
+        for worker in workers {
+            match worker.join().unwrap() {
+                Ok(_) => panic!("a worker has no result"),
+                // It may be done before another one is lost.
+                Err(Error::ShareDone(_)) => {}
+                Err(_) => assert!(observed.is_err()),
+            }
+        }
+        observed
+    })
+}
+
+fn graph(folder: &Path, kind: Kind, undirected: bool) -> Arc<Graph> {
+    let path = folder.join("g.brimful");
+    let generator = Generator::new(kind, 5).unwrap();
+    let options =
+        ImportOptions { geometry: SMALL, weights: Weights::Hash, undirected, ..Default::default() };
+    let resources = resources(2, LARGE);
+    import(Input::Numbered(&generator, generator.vertices()), &path, &options, &resources).unwrap();
+    let graph = Graph::open(&path, resources.job.traffic()).unwrap();
+    build_reverse(&graph, &resources).unwrap();
+    Arc::new(graph)
+}
+
+fn request(algorithm: &str, parameters: &[(&str, &str)]) -> Request {
+    let parameter =
+        |(name, word): &(&str, &str)| ((*name).to_owned(), Parameter::Word((*word).to_owned()));
+    Request {
+        algorithm: algorithm.to_owned(),
+        parameters: parameters.iter().map(parameter).collect(),
+        ..Default::default()
+    }
+}
+
+/// Requests for programs of every mode.
+fn requests() -> Vec<Request> {
+    let sourced = |request: Request| Request {
+        sources: vec![ExternalId::Number(3), ExternalId::Number(9)],
+        ..request
+    };
+    let pagerank = request("pagerank", &[]);
+    vec![
+        pagerank.clone(),
+        Request { weighted: true, narrow: true, ..sourced(pagerank) },
+        request("pagerank", &[("method", "delta")]),
+        request("hits", &[]),
+        request("connected_components", &[]),
+        request("connected_components", &[("method", "propagation")]),
+        Request { weighted: true, ..sourced(request("sssp", &[])) },
+        sourced(request("bfs", &[])),
+        Request { max_supersteps: Some(3), ..sourced(request("bfs", &[("values", "parent")])) },
+        sourced(request("count_paths", &[])),
+        request("scc", &[]),
+        request("kcore", &[]),
+        request("degrees", &[("direction", "both")]),
+    ]
+}
+
+fn bits(finished: &Finished) -> String {
+    let mut rows = finished.table.rows();
+    let (ids, column) = rows.next_batch(usize::MAX).unwrap().unwrap();
+    format!("{ids:?} {column:?}")
+}
+
+fn figures(stats: &Stats) -> (u64, u64, u64) {
+    (stats.supersteps, stats.signals, stats.resumed_from.unwrap_or_default())
+}
+
+/// The request as one process runs it: not by a method that works on the whole graph at once.
+fn alone(request: &Request) -> Request {
+    let method = match request.algorithm.as_str() {
+        "connected_components" => "propagation",
+        "scc" => "coloring",
+        _ => return request.clone(),
+    };
+    let mut request = request.clone();
+    request.parameters.insert("method".into(), Parameter::Word(method.into()));
+    request
+}
+
+#[test]
+fn any_number_of_processes_gives_the_same_bits() {
+    let cases = [
+        (Kind::Rmat { scale: 9, edge_factor: 14 }, false),
+        (Kind::Rmat { scale: 8, edge_factor: 3 }, true),
+        (Kind::Chain { vertices: 300 }, false),
+        (Kind::Star { vertices: 40 }, true),
+    ];
+    for (kind, undirected) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let graph = graph(folder.path(), kind, undirected);
+        for request in requests() {
+            let one = run_request(&alone(&request), &graph, &resources(2, LARGE)).unwrap();
+            for count in [1, 2, 3, 5] {
+                let many = shared(&request, &graph, count, u64::MAX).unwrap();
+                let name = &request.algorithm;
+                assert!(bits(&many) == bits(&one), "{name} of {kind:?} in {count}");
+                assert_eq!(figures(&many.stats), figures(&one.stats), "{name} {kind:?} {count}");
+                assert_eq!(many.stats.reason, one.stats.reason, "{name} of {kind:?} in {count}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_run_that_loses_a_process_resumes_in_any_number_of_processes() {
+    let folder = tempfile::tempdir().unwrap();
+    let graph = graph(folder.path(), Kind::Rmat { scale: 9, edge_factor: 4 }, false);
+    for request in requests() {
+        let one = run_request(&alone(&request), &graph, &resources(2, LARGE)).unwrap();
+        if one.stats.supersteps < 3 {
+            continue;
+        }
+        let checkpoints = folder.path().join("checkpoints");
+        let every = Some(Every::Supersteps(1));
+        let options = CheckpointOptions { every, ..CheckpointOptions::new(&checkpoints) };
+        let begun = Request { checkpoints: Some(options.clone()), ..request.clone() };
+        // The first turn, then in each superstep a turn and the gathering of states and signals.
+        let error = shared(&begun, &graph, 3, 6).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+        let resumed = Request {
+            checkpoints: Some(CheckpointOptions { resume: true, ..options }),
+            ..request.clone()
+        };
+        let many = shared(&resumed, &graph, 2, u64::MAX).unwrap();
+        assert!(many.stats.resumed_from.is_some(), "{}", request.algorithm);
+        assert!(bits(&many) == bits(&one), "{}", request.algorithm);
+        assert_eq!(many.stats.signals, one.stats.signals, "{}", request.algorithm);
+        brimful_engine::checkpoint::discard(&checkpoints).unwrap();
+    }
+}
+
+#[test]
+fn what_a_cluster_does_not_run_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let graph = graph(folder.path(), Kind::Chain { vertices: 40 }, false);
+    let refused = |request: &Request| {
+        let error = shared(request, &graph, 1, u64::MAX).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
+        error.to_string()
+    };
+    let color = refused(&request("color", &[]));
+    assert!(color.contains("color takes no cluster; leave --cluster out"), "{color}");
+    let union_find = refused(&request("connected_components", &[("method", "union_find")]));
+    assert!(union_find.contains("union_find has no"), "{union_find}");
+    let asynchronous = Request { asynchronous: true, ..request("pagerank", &[]) };
+    assert!(refused(&asynchronous).contains("use --mode sync"));
+    let every = Some(Every::Time(Duration::from_secs(1)));
+    let options = CheckpointOptions { every, ..CheckpointOptions::new(folder.path().join("c")) };
+    let by_time = Request { checkpoints: Some(options), ..request("pagerank", &[]) };
+    assert!(refused(&by_time).contains("by the superstep"));
+}
