@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         RecordIdError,
         StoreIoError,
         UsageError,
+        WorkerLostError,
     )
     from brimful.graph import Graph, read
     from brimful.planning import Forecast, plan
@@ -118,6 +119,7 @@ __all__ = [
     "States",
     "StoreIoError",
     "UsageError",
+    "WorkerLostError",
     "Vertex",
     "VertexChanges",
     "VertexData",
@@ -198,6 +200,7 @@ _HOMES = {
     "States": "brimful.program",
     "StoreIoError": "brimful.errors",
     "UsageError": "brimful.errors",
+    "WorkerLostError": "brimful.errors",
     "Vertex": "brimful.program",
     "VertexChanges": "brimful.pregel.changes",
     "VertexData": "brimful.pregel.changes",

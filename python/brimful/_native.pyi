@@ -157,6 +157,16 @@ def run(
     reserve_bytes: int,
     progress: Progress | None,
 ) -> Result: ...
+def run_share(
+    graph: Graph,
+    asked: dict[str, Any],
+    *,
+    checkpoint_every: str | None,
+    checkpoint_dir: str | os.PathLike[str] | None,
+    resume: bool,
+    threads: int | None,
+    budget: int | None,
+) -> dict[str, Any]: ...
 def run_rows(
     graph: Graph,
     asked: dict[str, Any],
@@ -271,6 +281,8 @@ class Graph:
     def open(path: str) -> Graph: ...
     @property
     def path(self) -> str: ...
+    @property
+    def fingerprint(self) -> str: ...
     @property
     def vertices(self) -> int: ...
     @property

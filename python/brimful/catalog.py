@@ -14,7 +14,7 @@ from typing import Any
 
 from brimful.errors import UsageError
 from brimful.options import checks
-from brimful.options.runs import PlaceOptions, RequestOptions, StoreOptions
+from brimful.options.runs import ClusterOptions, PlaceOptions, RequestOptions, StoreOptions
 from brimful.options.table import picked
 from brimful.sizes import MOST
 from brimful.wording import did_you_mean, shortened, unknown
@@ -48,7 +48,30 @@ def asked(
         "params": dict(params),
         **picked(RequestOptions, options),
         "store": place(store.pop("store")) | store,
+        "cluster": _cluster(algorithm, options),
+        "share": None,
     }
+
+
+def _cluster(algorithm: str, options: Mapping[str, object]) -> dict[str, Any] | None:
+    """Return the options of the cluster of a run; None: it runs in this process.
+
+    Raises:
+        UsageError: The algorithm does not run there, or workers are given without a cluster.
+    """
+    cluster = picked(ClusterOptions, options)
+    if cluster.get("cluster") is not None:
+        if "cluster" not in algorithms()[algorithm]["takes"]:
+            raise UsageError(
+                f"{algorithm} does not run on a cluster; leave --cluster out (Python: cluster=)"
+            )
+        return cluster
+    if cluster.get("workers") is not None:
+        raise UsageError(
+            "--workers counts the workers of a cluster; add --cluster, or leave it out (Python: "
+            "workers=, cluster=)"
+        )
+    return None
 
 
 def place(url: str | None) -> dict[str, Any]:

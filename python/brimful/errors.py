@@ -155,6 +155,15 @@ class StoreIoError(BrimfulError, OSError):
         return type(self), (str(self), self.errno)
 
 
+class WorkerLostError(StoreIoError):
+    """A worker of a cluster was lost, more often than the run starts again.
+
+    >>> import brimful as bf
+    >>> issubclass(bf.WorkerLostError, bf.StoreIoError)
+    True
+    """
+
+
 class ProgramError(BrimfulError):
     """A method of the user's program raised an exception.
 

@@ -181,15 +181,27 @@ def computed(
 
     `reserve_bytes` of the budget are for what follows.
     """
-    from brimful import _native
-
-    with opened(wanted["store"]):
-        result = _native.run(
-            graph,
-            dict(wanted),
-            **(checked(CheckpointOptions, {}) if checkpoints is None else checkpoints),
-            **vars(resources),
-            reserve_bytes=reserve_bytes,
-        )
+    saving = checked(CheckpointOptions, {}) if checkpoints is None else checkpoints
+    result = run_native(graph, wanted, saving, resources, reserve_bytes)
     result.discard_checkpoints()
     return Result(result)
+
+
+def run_native(
+    graph: _native.Graph,
+    wanted: Mapping[str, Any],
+    checkpoints: Mapping[str, Any],
+    resources: Resources,
+    reserve_bytes: int,
+) -> _native.Result:
+    """Run an algorithm where its request says: in this process, or on a cluster."""
+    from brimful import _native
+
+    if wanted["cluster"] is not None:
+        from brimful.cluster.driver import run
+
+        return run(graph, wanted, checkpoints, resources, reserve_bytes)
+    with opened(wanted["store"]):
+        return _native.run(
+            graph, dict(wanted), **checkpoints, **vars(resources), reserve_bytes=reserve_bytes
+        )

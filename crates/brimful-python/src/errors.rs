@@ -1,5 +1,6 @@
 //! Rust's errors as the Python classes of `brimful.errors`: the only place that maps them.
 
+use brimful::engine::Error as EngineError;
 use brimful::execution::Error;
 use brimful::store::{Error as StoreError, ErrorKind};
 use brimful::vertices::Error as VerticesError;
@@ -65,6 +66,11 @@ fn to_python(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         Error::Store(StoreError::Budget { needed, .. }) => class.call1((message, *needed))?,
         Error::Store(StoreError::Io { source, .. }) => {
             class.call1((message, source.raw_os_error()))?
+        }
+        Error::Engine(EngineError::Exchange(source))
+            if let Some(raised) = source.downcast_ref::<PyErr>() =>
+        {
+            return Ok(raised.clone_ref(py));
         }
         Error::Vertices(VerticesError::Plugin { source, .. })
             if let Some(raised) = source.downcast_ref::<PyErr>() =>

@@ -48,6 +48,12 @@ impl Graph {
         self.inner.path().to_string_lossy().into_owned()
     }
 
+    /// A number of the content of the graph, in hexadecimal digits.
+    #[getter]
+    fn fingerprint(&self) -> String {
+        format!("{:016x}", self.inner.fingerprint())
+    }
+
     #[getter]
     fn vertices(&self) -> u64 {
         self.inner.vertices()

@@ -7,6 +7,7 @@ mod arrow_out;
 mod bags;
 mod boxes;
 mod call;
+mod cluster;
 mod columns;
 mod errors;
 mod figures;
@@ -54,6 +55,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(log::log_end, module)?)?;
     module.add_function(wrap_pyfunction!(run::algorithms, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
+    module.add_function(wrap_pyfunction!(run::run_share, module)?)?;
     module.add_function(wrap_pyfunction!(rows::run_rows, module)?)?;
     module.add_function(wrap_pyfunction!(run::stores, module)?)?;
     module.add_function(wrap_pyfunction!(partition::modularity, module)?)?;

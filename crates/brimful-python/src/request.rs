@@ -11,6 +11,7 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::cluster::GivenShare;
 use crate::errors::Failure;
 use crate::plugin::schemes;
 use crate::vertex::Vertex;
@@ -30,6 +31,8 @@ pub(crate) struct Asked<'py> {
     pub(crate) max_supersteps: Option<u64>,
     pub(crate) weighted: bool,
     pub(crate) store: Store,
+    /// The share of this process, if several make the run.
+    pub(crate) share: Option<GivenShare>,
 }
 
 /// The request, without checkpoints.
@@ -56,6 +59,7 @@ pub(crate) fn request(asked: &Asked<'_>) -> PyResult<Request> {
         tolerance: asked.tolerance,
         max_supersteps: asked.max_supersteps,
         checkpoints: None,
+        share: asked.share.as_ref().map(|given| given.share(asked.params.py())),
     })
 }
 

@@ -9,7 +9,7 @@ use brimful::engine::checkpoint::{self};
 use brimful::engine::result::stats::Traversal;
 use brimful::engine::result::table::{Top, Value};
 use brimful::engine::{ResultTable, Stats};
-use brimful::execution::{self, ListLocation, SuperstepFigures};
+use brimful::execution::{self, Error, ListLocation, SuperstepFigures};
 use brimful::graph::Graph as Inner;
 use brimful::graph::read::lookup::Lookup;
 use brimful::store::memory::peak_resident_bytes;
@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 
 use crate::arrow_out::{ResultReader, capsule};
-use crate::call::{Limits, with_job};
+use crate::call::{Limits, with_job, with_resources};
 use crate::errors::Failure;
 use crate::figures::{bytes_moved, phases};
 use crate::graph::Graph;
@@ -67,6 +67,7 @@ pub(crate) fn algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
             (info.takes.weights, "weighted"),
             (info.takes.asynchronous, "mode"),
             (info.takes.stores, "store"),
+            (info.takes.stores, "cluster"),
             (info.takes.checkpoints, "checkpoint-every"),
         ];
         let takes: Vec<&str> =
@@ -123,6 +124,45 @@ pub(crate) fn run<'py>(
     store_figures(stats, &asked.store, store.as_ref())?;
     stats.set_item("forecast", forecast.map(|forecast| forecast.figures(py)).transpose()?)?;
     Ok(result)
+}
+
+/// Runs the share of this process in a run that several make, and returns its figures; the
+/// observer has the result.
+#[pyfunction]
+#[pyo3(signature = (graph, asked, *, checkpoint_every, checkpoint_dir, resume, threads, budget))]
+#[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
+pub(crate) fn run_share<'py>(
+    py: Python<'py>,
+    graph: &Bound<'py, Graph>,
+    asked: Asked<'py>,
+    checkpoint_every: Option<&str>,
+    checkpoint_dir: Option<PathBuf>,
+    resume: bool,
+    threads: Option<usize>,
+    budget: Option<u64>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let inner = Arc::clone(&graph.get().inner);
+    let mut request = request(&asked)?;
+    request.checkpoints = checkpoint_options(checkpoint_every, checkpoint_dir, resume, || {
+        checkpoint::default_folder(&inner, &request.algorithm)
+    })?;
+    let limits = Limits { threads, budget, process_budget: false, reserve_bytes: 0 };
+    let stats = with_resources(py, None, limits, |resources| {
+        match run_request(&request, &inner, resources) {
+            Err(Error::ShareDone(stats)) => Ok(*stats),
+            Err(error) => Err(error.into()),
+            Ok(_) => Err(Error::Internal("a share of a run ended with a result".into()).into()),
+        }
+    })?;
+    let out = PyDict::new(py);
+    out.set_item("supersteps", stats.supersteps)?;
+    out.set_item("seconds", stats.seconds)?;
+    out.set_item("threads", stats.threads)?;
+    out.set_item("superstep_total", stats.durations.total())?;
+    bytes_moved(&out, stats.moved)?;
+    out.set_item("peak_rss_bytes", peak_resident_bytes())?;
+    out.set_item("budget_bytes", limits.budget_bytes())?;
+    Ok(out)
 }
 
 /// The facts of a run that its figures mention.
@@ -182,6 +222,7 @@ pub(crate) fn stats<'py, T>(
     out.set_item("edge_visits", stats.edges_visited)?;
     out.set_item("resumed_from", stats.resumed_from)?;
     out.set_item("scratch_bytes", scratch)?;
+    out.set_item("cluster", py.None())?;
     Ok(out)
 }
 
@@ -343,6 +384,11 @@ impl Result {
         let value = || self.table.value_at(self.lookup.find(&vertex.into())?);
         let value = py.detach(value).map_err(Failure::from)?;
         to_python(py, value, &mut Shown::new(self.table.graph()))
+    }
+
+    /// Adds to the figures of the run.
+    fn add_stats(&self, py: Python<'_>, more: &Bound<'_, PyDict>) -> PyResult<()> {
+        self.stats.bind(py).update(more.as_mapping())
     }
 
     /// The `n` largest values, in lists.

@@ -10,7 +10,13 @@ from brimful import catalog
 from brimful.catalog import algorithms
 from brimful.cli.options import add_options
 from brimful.errors import UsageError
-from brimful.options.runs import AskedOptions, PlaceOptions, RequestOptions, StoreOptions
+from brimful.options.runs import (
+    AskedOptions,
+    ClusterOptions,
+    PlaceOptions,
+    RequestOptions,
+    StoreOptions,
+)
 from brimful.options.table import checked, picked
 from brimful.per_vertex import Vertices
 from brimful.wording import shortened
@@ -51,8 +57,9 @@ def asked(
         if name in params:
             raise UsageError(f"the parameter {name} is given twice; give it once")
         params[name] = value
-    given = picked(AskedOptions, vars(options)) | {"source": source}
-    return catalog.asked(algorithm, params, picked(AskedOptions, checked(AskedOptions, given)))
+    given = checked(AskedOptions, picked(AskedOptions, vars(options)) | {"source": source})
+    cluster = checked(ClusterOptions, picked(ClusterOptions, vars(options)))
+    return catalog.asked(algorithm, params, {**given, **cluster})
 
 
 def sources_of(options: argparse.Namespace, graph: _native.Graph) -> Vertices | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from brimful.catalog import algorithms, opened
+from brimful.catalog import algorithms
 from brimful.cli import options as shared
 from brimful.cli.arguments import integer
 from brimful.cli.forecasts import SLOW_MACHINE, announced, held, is_small_run
@@ -22,9 +22,9 @@ from brimful.io.output import check_output, reserve_of_result, write_result
 from brimful.io.redaction import redacted_word
 from brimful.options.checks import column_names
 from brimful.options.derivations import WhereOptions
-from brimful.options.runs import CheckpointOptions
+from brimful.options.runs import CheckpointOptions, ClusterOptions
 from brimful.options.table import ResourceOptions
-from brimful.result import Result
+from brimful.result import Result, run_native
 from brimful.rows import computed_rows, refuse_documents
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES, shrink_arrow_pools
 
@@ -58,6 +58,8 @@ def add_to(verbs: shared.Verbs) -> None:
     add_request(parser)
     shared.add_options(parser, WhereOptions)
     shared.add_options(parser, CheckpointOptions)
+    clusters = parser.add_argument_group("clusters", "Divide the run among several processes.")
+    shared.add_options(clusters, ClusterOptions)
     parser.add_argument(
         *("-o", "--output"),
         metavar="OUT",
@@ -161,7 +163,9 @@ def _run(
             join = GraphColumns(graph, column_names(options.columns, "--with"))
         if join is not None:
             join.check(None, texts=graph.id_type == "string")
-        figures = _forecast(graph, request, given, reserve_bytes, checkpoints=saving)
+        figures = None
+        if request["cluster"] is None:
+            figures = _forecast(graph, request, given, reserve_bytes, checkpoints=saving)
         small = figures is not None and is_small_run(figures, graph.vertices + graph.arcs)
         if figures is not None and not small:
             progress.announce(announced(figures) + (", beside checkpoints" if saving else ""))
@@ -173,14 +177,7 @@ def _run(
         if algorithms()[options.algorithm]["rows"]:
             result = computed_rows(graph, request, given, reserve_bytes)
         else:
-            with opened(request["store"]):
-                result = _native.run(
-                    graph,
-                    request,
-                    **checkpoints,
-                    **vars(given),
-                    reserve_bytes=reserve_bytes,
-                )
+            result = run_native(graph, request, checkpoints, given, reserve_bytes)
         if options.output is not None:
             progress.update(f"write {redacted_word(options.output)}", 0, 0, 0.0)
             if reserve_bytes:

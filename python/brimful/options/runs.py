@@ -1,6 +1,7 @@
 """The tables of options of runs, of forecasts and of programs in Python."""
 
 import os
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, TypedDict
 
@@ -194,6 +195,56 @@ class StoreOptions(TypedDict, total=False):
     ]
 
 
+def cluster_address(address: Any, name: str = "cluster") -> str | None:
+    """Return the address of a cluster, or None.
+
+    Raises:
+        UsageError: It has none of the forms of an address.
+    """
+    given = checks.text(address, name)
+    if given is None or _CLUSTER.fullmatch(given):
+        return given
+    raise UsageError(
+        f"{name} must be local:N, auto, HOST:PORT or ray://HOST:PORT, not {shortened(given)}"
+    )
+
+
+#: The most workers of a cluster.
+MOST_WORKERS = 1000
+
+_CLUSTER = re.compile(r"local:[1-9][0-9]{0,2}|auto|(ray://)?[^/:\s]+:[0-9]+")
+
+
+class ClusterOptions(TypedDict, total=False):
+    """Where a run has more processes than this one."""
+
+    cluster: Annotated[
+        str | None,
+        Option(
+            'Divide the run among the workers of a Ray cluster: "local:N" (N processes on this '
+            'machine), "auto" (the cluster that runs here), or its address, "HOST:PORT" or '
+            '"ray://HOST:PORT". All nodes must see the graph by the same path. `threads` and '
+            "`budget` are those of each worker, and `budget` covers brimful's own memory there, as "
+            "Ray has its own. Needs `pip install 'brimful[ray]'`. None: this process.",
+            help="divide the run among the workers of a Ray cluster: local:N (N processes on this "
+            "machine), auto (the cluster that runs here), HOST:PORT or ray://HOST:PORT. All nodes "
+            "must see GRAPH by the same path; --threads and --budget are those of each worker, "
+            "without Ray's own memory",
+            metavar="ADDRESS",
+            check=cluster_address,
+        ),
+    ]
+    workers: Annotated[
+        int | None,
+        Option(
+            "Workers of the cluster; None: one for each node, or N of \"local:N\".",
+            help="workers of the cluster (default: one for each node, or N of local:N)",
+            least=1,
+            most=MOST_WORKERS,
+        ),
+    ]
+
+
 class AskedOptions(RequestOptions, PlaceOptions, StoreOptions, total=False):
     """What makes the request of a run."""
 
@@ -245,16 +296,20 @@ class ResumableOptions(WorkOptions, CheckpointOptions, total=False):
     """What every algorithm with checkpoints takes."""
 
 
-class RunOptions(ResumableOptions, PlaceOptions, StoreOptions, total=False):
-    """What every algorithm that also runs on a store takes.
+class RunOptions(ResumableOptions, PlaceOptions, StoreOptions, ClusterOptions, total=False):
+    """What every algorithm that also runs on a store, or on a cluster, takes.
 
     A store keeps vertices as records in place of edges that stream from shards; the results are
     the same. In `mode` "async" there are no supersteps. `stats["store_figures"]` and
     `stats["cache"]` say what store and cache did.
+
+    On a `cluster` the result has the same bits as in one process, at any number of workers;
+    `stats["cluster"]` says what each did. A worker that is lost is replaced, up to three times, and
+    the run goes on from its last checkpoint.
     """
 
 
-class AlgorithmOptions(ResumableOptions, AskedOptions, total=False):
+class AlgorithmOptions(ResumableOptions, AskedOptions, ClusterOptions, total=False):
     """What any algorithm takes."""
 
 

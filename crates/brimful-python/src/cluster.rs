@@ -1,0 +1,98 @@
+//! Runs that several processes make together, connected by objects written in Python.
+//!
+//! A connection has the methods `turn(facts, signals)` and `gather(records)`. Each returns an
+//! object whose `wait(seconds)` returns a tuple of buffers for each process that owns intervals, or
+//! None after that time, so that a cancelled run ends. The GIL is held only during a call. Errors keep class and text.
+
+use std::sync::Arc;
+
+use brimful::engine::run::{Exchange, Received, Share, Told};
+use brimful::engine::{Error, Result};
+use brimful::store::Job;
+use pyo3::buffer::PyBuffer;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+
+/// Seconds after which a wait looks for a cancellation.
+const TICK_SECONDS: f64 = 0.1;
+
+/// The share of this process, as given from Python.
+#[derive(Debug, FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct GivenShare {
+    /// Processes that own intervals.
+    count: usize,
+    /// The position of this one among them; None: it is the observer.
+    index: Option<usize>,
+    connection: Py<PyAny>,
+}
+
+impl GivenShare {
+    pub(crate) fn share(&self, py: Python<'_>) -> Share {
+        let connection = Connection(self.connection.clone_ref(py));
+        Share { count: self.count, index: self.index, exchange: Arc::new(connection) }
+    }
+}
+
+/// A connection in Python.
+#[derive(Debug)]
+struct Connection(Py<PyAny>);
+
+/// A buffer of Python, for as long as it is needed.
+struct Buffer(PyBuffer<u8>);
+
+impl AsRef<[u8]> for Buffer {
+    #[expect(unsafe_code, reason = "a buffer of Python is a raw pointer")]
+    fn as_ref(&self) -> &[u8] {
+        let (start, len) = (self.0.buf_ptr().cast::<u8>(), self.0.len_bytes());
+        // Safety: `received` checks that the buffer is contiguous and cannot be written; the
+        // exporter keeps it in place while `self` lives.
+        if len == 0 { &[] } else { unsafe { std::slice::from_raw_parts(start, len) } }
+    }
+}
+
+fn received<const N: usize>(buffers: [PyBuffer<u8>; N]) -> Result<[Received; N]> {
+    match buffers.iter().all(|buffer| buffer.is_c_contiguous() && buffer.readonly()) {
+        true => Ok(buffers.map(|buffer| Box::new(Buffer(buffer)) as Received)),
+        false => Err(Error::Exchange("a buffer of a connection must be constant bytes".into())),
+    }
+}
+
+impl Connection {
+    /// Calls a method with `N` pieces of bytes, and waits for as many of each process.
+    fn call<const N: usize>(
+        &self,
+        method: &str,
+        bytes: [&[u8]; N],
+        job: &Job,
+    ) -> Result<Vec<[Received; N]>> {
+        let failed = |error: PyErr| Error::Exchange(Box::new(error));
+        let begun = Python::attach(|py| {
+            let arguments = PyTuple::new(py, bytes.map(|bytes| PyBytes::new(py, bytes)))?;
+            Ok(self.0.bind(py).call_method1(method, arguments)?.unbind())
+        });
+        let begun: Py<PyAny> = begun.map_err(failed)?;
+        loop {
+            job.check()?;
+            let answer = Python::attach(|py| {
+                let answer = begun.bind(py).call_method1("wait", (TICK_SECONDS,))?;
+                answer.extract::<Option<Vec<[PyBuffer<u8>; N]>>>()
+            });
+            if let Some(all) = answer.map_err(failed)? {
+                return all.into_iter().map(received).collect();
+            }
+        }
+    }
+}
+
+impl Exchange for Connection {
+    fn turn(&self, facts: &[u8], signals: &[u8], job: &Job) -> Result<Vec<Told>> {
+        let all = self.call("turn", [facts, signals], job)?;
+        Ok(all.into_iter().map(|[facts, signals]| Told { facts, signals }).collect())
+    }
+
+    fn gather(&self, records: &[u8], job: &Job) -> Result<Vec<Received>> {
+        let all = self.call("gather", [records], job)?;
+        Ok(all.into_iter().map(|[records]| records).collect())
+    }
+}

@@ -1,0 +1,145 @@
+"""The exchange between the processes of a run: boards to read from, and waits for answers.
+
+A process posts on its own board; the others ask for the board of each. So bytes travel once to each
+reader, and a process that is slow or lost is noticed by whoever waits for it. Large parts lie in
+Ray's object store, where all readers of a node share one copy.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+#: A part of a message: its bytes, or a list of one reference to them.
+Part = Any
+
+#: Larger parts go through the object store.
+_INLINE_BYTES = 64 << 10
+
+
+class PeerFailedError(Exception):
+    """The run of a peer failed, or the peer was lost; its own error is the reason."""
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of the text of an error, or its class."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def _followed(error: Exception) -> Exception:
+    return PeerFailedError(first_line(error))
+
+
+class Board:
+    """The messages of this process by number, each kept until all its readers have read it."""
+
+    def __init__(self) -> None:
+        """Begin without messages."""
+        self._changed = threading.Condition()
+        self._posted: dict[int, tuple[tuple[Part, ...], int]] = {}
+        self._is_failed = False
+
+    def post(self, number: int, parts: Sequence[bytes], readers: int) -> None:
+        """Post a message for so many readers."""
+        packed = tuple(map(_packed, parts))
+        with self._changed:
+            if readers:
+                self._posted[number] = packed, readers
+            self._changed.notify_all()
+
+    def read(self, number: int, parts: int) -> tuple[Part, ...]:
+        """Return the first parts of a message, once it is posted.
+
+        Raises:
+            PeerFailedError: This process failed before.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: number in self._posted or self._is_failed)
+            if number not in self._posted:
+                raise PeerFailedError
+            message, readers = self._posted.pop(number)
+            if readers > 1:
+                self._posted[number] = message, readers - 1
+            return message[:parts]
+
+    def fail(self) -> None:
+        """Tell all readers that no message follows."""
+        with self._changed:
+            self._is_failed = True
+            self._changed.notify_all()
+
+
+def _packed(part: bytes) -> Part:
+    if len(part) < _INLINE_BYTES:
+        return part
+    import numpy as np
+    import ray
+
+    # As an array, the bytes are read where they lie.
+    return [ray.put(np.frombuffer(part, dtype=np.uint8))]
+
+
+class Tally:
+    """What the exchange of a process took."""
+
+    def __init__(self) -> None:
+        """Begin at nothing."""
+        self.bytes_sent = 0
+        self.bytes_received = 0
+        self.wait_seconds = 0.0
+
+
+class Answers:
+    """The answers of several processes to one question, as they arrive."""
+
+    def __init__(
+        self,
+        asked: Sequence[Any | None],
+        own: tuple[bytes, ...],
+        tally: Tally,
+        explain: Callable[[Exception], Exception] = _followed,
+    ) -> None:
+        """Await `asked`: for each process a reference to its answer, or None for `own`.
+
+        `explain` returns the error to raise for one that a reference held.
+        """
+        self._answers: list[list[Part]] = [list(own) for _ in asked]
+        # For each reference its process, and the part that it is, None: the answer as a whole.
+        self._awaited: dict[Any, tuple[int, int | None]] = {
+            ref: (index, None) for index, ref in enumerate(asked) if ref is not None
+        }
+        self._width, self._tally, self._explain = len(own), tally, explain
+
+    def wait(self, seconds: float) -> list[tuple[Part, ...]] | None:
+        """Return the parts of each process in order, or None if some are not here in time."""
+        import ray
+
+        begin = time.perf_counter()
+        while self._awaited:
+            left = seconds - (time.perf_counter() - begin)
+            ready, _ = ray.wait(list(self._awaited), num_returns=1, timeout=max(0.0, left))
+            if not ready:
+                self._tally.wait_seconds += time.perf_counter() - begin
+                return None
+            try:
+                self._take(ready[0], ray.get(ready[0]))
+            except (ray.exceptions.RayError, PeerFailedError) as error:
+                raise self._explain(error) from None
+        self._tally.wait_seconds += time.perf_counter() - begin
+        return [tuple(parts) for parts in self._answers]
+
+    def _take(self, ref: Any, value: Any) -> None:
+        index, part = self._awaited.pop(ref)
+        if part is not None:
+            self._answers[index][part] = value
+            self._tally.bytes_received += len(value)
+            return
+        parts = list(value) + [b""] * (self._width - len(value))
+        self._answers[index] = parts
+        for position, one in enumerate(parts):
+            if isinstance(one, list):
+                self._awaited[one[0]] = index, position
+            else:
+                self._tally.bytes_received += len(one)

@@ -1,0 +1,118 @@
+"""A worker: an actor that runs its share of the intervals of a graph."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from brimful.cluster.exchange import Answers, Board, Part, Tally
+from brimful.errors import InputError, NotFoundError
+
+
+class Connection:
+    """The connection of a worker to the others, as the native module takes it."""
+
+    def __init__(self, index: int, peers: Sequence[Any], board: Board) -> None:
+        """Connect worker `index` of `peers`, which holds its own handle too."""
+        self._index, self._peers, self._board = index, peers, board
+        self._calls = 0
+        self.tally = Tally()
+
+    def turn(self, facts: bytes, signals: bytes) -> Answers:
+        """Post facts and signals of a turn, and await those of the others."""
+        number, others = self._post((facts, signals), readers=len(self._peers))
+        asked = [
+            peer.told.remote(number, 2) if index != self._index else None
+            for index, peer in enumerate(self._peers)
+        ]
+        self.tally.bytes_sent += others * len(signals)
+        return Answers(asked, (facts, b""), self.tally)
+
+    def gather(self, records: bytes) -> Answers:
+        """Post records for the observer."""
+        self._post((records,), readers=1)
+        self.tally.bytes_sent += len(records)
+        return Answers((), (b"",), self.tally)
+
+    def _post(self, parts: tuple[bytes, ...], readers: int) -> tuple[int, int]:
+        number = self._calls
+        self._calls += 1
+        self._board.post(number, parts, readers)
+        return number, len(self._peers) - 1
+
+
+class Worker:
+    """The actor; `told` and `place` answer while `run` is at work in another thread."""
+
+    def __init__(self) -> None:
+        """Begin with nothing told."""
+        self._board = Board()
+
+    def place(self) -> dict[str, Any]:
+        """Return where this worker is, and the version of brimful there."""
+        import ray
+
+        from brimful import __version__
+
+        return {
+            "host": platform.node(),
+            "node": ray.get_runtime_context().get_node_id(),
+            "pid": os.getpid(),
+            "version": __version__,
+        }
+
+    def told(self, number: int, parts: int) -> tuple[Part, ...]:
+        """Return the first parts of message `number` of this worker, once it is there."""
+        return self._board.read(number, parts)
+
+    def run(
+        self,
+        path: str,
+        fingerprint: str,
+        request: Mapping[str, Any],
+        index: int,
+        peers: Sequence[Any],
+        options: Mapping[str, Any],
+    ) -> tuple[dict[str, Any] | None, BaseException | None]:
+        """Run a share, and return its figures, or the error that ended it."""
+        from brimful import _native
+
+        connection = Connection(index, peers, self._board)
+        share = {"count": len(peers), "index": index, "connection": connection}
+        begin = time.perf_counter()
+        try:
+            graph = _opened(path, fingerprint)
+            figures = _native.run_share(graph, {**request, "share": share}, **options)
+        except BaseException as error:  # noqa: BLE001 - it is raised again in the driver
+            self._board.fail()
+            return None, error
+        tally = connection.tally
+        return {
+            **figures,
+            "bytes_sent": tally.bytes_sent,
+            "bytes_received": tally.bytes_received,
+            "wait_seconds": tally.wait_seconds,
+            "seconds": time.perf_counter() - begin,
+        }, None
+
+
+def _opened(path: str, fingerprint: str) -> Any:
+    """Open the graph of the driver.
+
+    Raises:
+        NotFoundError: This node does not see it.
+        InputError: This node sees another one.
+    """
+    from brimful import _native
+
+    remedy = "on a cluster the graph must be in a folder that all nodes share"
+    try:
+        graph = _native.Graph.open(path)
+    except NotFoundError as error:
+        raise NotFoundError(f"{error}; {remedy}") from None
+    if graph.fingerprint != fingerprint:
+        raise InputError(f"{path}: the graph there is another one; {remedy}")
+    return graph
