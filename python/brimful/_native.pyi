@@ -157,16 +157,6 @@ def run(
     reserve_bytes: int,
     progress: Progress | None,
 ) -> Result: ...
-def run_share(
-    graph: Graph,
-    asked: dict[str, Any],
-    *,
-    checkpoint_every: str | None,
-    checkpoint_dir: str | os.PathLike[str] | None,
-    resume: bool,
-    threads: int | None,
-    budget: int | None,
-) -> dict[str, Any]: ...
 def run_rows(
     graph: Graph,
     asked: dict[str, Any],
@@ -273,6 +263,7 @@ def run_kernel(
     process_budget: bool,
     reserve_bytes: int,
     progress: Progress | None,
+    share: dict[str, Any] | None,
 ) -> Result: ...
 
 @final
@@ -368,6 +359,7 @@ class Result:
     def column(self) -> str: ...
     @property
     def stats(self) -> dict[str, Any]: ...
+    def add_stats(self, more: dict[str, Any]) -> None: ...
     def __len__(self) -> int: ...
     def value(self, vertex: int | str) -> float | int | str | None: ...
     def top(self, n: int) -> TopRows: ...

@@ -43,28 +43,29 @@ def asked(
         raise UsageError(f"params must be a mapping of names to values, not {shortened(params)}")
     check_parameters(algorithm, params)
     store = picked(PlaceOptions, options) | picked(StoreOptions, options)
+    cluster = cluster_of(options)
+    if cluster is not None and "cluster" not in algorithms()[algorithm]["takes"]:
+        raise UsageError(
+            f"{algorithm} does not run on a cluster; leave --cluster out (Python: cluster=)"
+        )
     return {
         "algorithm": algorithm,
         "params": dict(params),
         **picked(RequestOptions, options),
         "store": place(store.pop("store")) | store,
-        "cluster": _cluster(algorithm, options),
+        "cluster": cluster,
         "share": None,
     }
 
 
-def _cluster(algorithm: str, options: Mapping[str, object]) -> dict[str, Any] | None:
+def cluster_of(options: Mapping[str, object]) -> dict[str, Any] | None:
     """Return the options of the cluster of a run; None: it runs in this process.
 
     Raises:
-        UsageError: The algorithm does not run there, or workers are given without a cluster.
+        UsageError: Workers are given without a cluster.
     """
     cluster = picked(ClusterOptions, options)
     if cluster.get("cluster") is not None:
-        if "cluster" not in algorithms()[algorithm]["takes"]:
-            raise UsageError(
-                f"{algorithm} does not run on a cluster; leave --cluster out (Python: cluster=)"
-            )
         return cluster
     if cluster.get("workers") is not None:
         raise UsageError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from brimful.catalog import opened
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from brimful import _native
+    from brimful.cluster.worker import Work
     from brimful.io.ingest import Resources
 
 
@@ -195,13 +197,34 @@ def run_native(
     reserve_bytes: int,
 ) -> _native.Result:
     """Run an algorithm where its request says: in this process, or on a cluster."""
+    limits = {**vars(resources), "reserve_bytes": reserve_bytes}
+    work = partial(_run_share, {**wanted, "cluster": None})
+    return run_divided(graph, work, wanted["cluster"], checkpoints, limits)
+
+
+def run_divided(
+    graph: _native.Graph,
+    work: Work,
+    cluster: Mapping[str, Any] | None,
+    checkpoints: Mapping[str, Any],
+    limits: Mapping[str, Any],
+) -> _native.Result:
+    """Run work on a graph in this process, or divided among the workers of a cluster."""
+    if cluster is None:
+        return work(graph, None, checkpoints, limits)
+    from brimful.cluster.driver import run
+
+    return run(graph, work, cluster, checkpoints, limits)
+
+
+def _run_share(
+    wanted: dict[str, Any],
+    graph: _native.Graph,
+    share: dict[str, Any] | None,
+    checkpoints: Mapping[str, Any],
+    limits: Mapping[str, Any],
+) -> _native.Result:
     from brimful import _native
 
-    if wanted["cluster"] is not None:
-        from brimful.cluster.driver import run
-
-        return run(graph, wanted, checkpoints, resources, reserve_bytes)
     with opened(wanted["store"]):
-        return _native.run(
-            graph, dict(wanted), **checkpoints, **vars(resources), reserve_bytes=reserve_bytes
-        )
+        return _native.run(graph, {**wanted, "share": share}, **checkpoints, **limits)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
-from brimful.catalog import opened, place
+from brimful.catalog import cluster_of, opened, place
 from brimful.containers.bags import serializer_of
 from brimful.errors import UsageError
 from brimful.identity import identity_of
@@ -197,7 +197,13 @@ def run(
             why = kernel
         else:
             assert isinstance(program, Program), "others have no kernel"
-            return kernels.run(known, program, kernel, chosen)
+            is_compiled = compile != "never"
+            return kernels.run(known, program, kernel, chosen, is_compiled=is_compiled)
+    if cluster_of(chosen) is not None:
+        raise UsageError(
+            f'a program on a cluster runs on shards, and {why}; pass on="shards" without a store, '
+            "or leave cluster= out"
+        )
     where: Where = (serializer, store or "memory", "initial" if keep else None)
     return interpreted(known, program, where, followed, chosen, why)
 

@@ -230,10 +230,6 @@ impl Request {
     }
 
     /// Runs `program` on shards, or on the store of the request.
-    ///
-    /// # Errors
-    /// [`Error::ShareDone`] after the whole run in one of several processes, unless this process is
-    /// the observer: it has the states of its own vertices only.
     pub(crate) fn run_with<P: Program>(
         &self,
         program: &P,
@@ -242,11 +238,7 @@ impl Request {
         resources: &Resources,
     ) -> Result<Output<P>> {
         let Some(store) = &self.store else {
-            let output = engine::run(program, graph, &options, resources)?;
-            return match &options.share {
-                Some(share) if !share.observes() => Err(Error::ShareDone(Box::new(output.stats))),
-                _ => Ok(output),
-            };
+            return Ok(engine::run(program, graph, &options, resources)?);
         };
         let options = NumericOptions {
             stores: store.options(),

@@ -2,6 +2,8 @@
 
 use brimful_store::ErrorKind;
 
+use crate::result::stats::Stats;
+
 /// A result of the engine.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -21,6 +23,9 @@ pub enum Error {
     /// Another process of the run that is lost or failed.
     #[error("{0}")]
     Exchange(Box<dyn std::error::Error + Send + Sync>),
+    /// No failure: the share of this process in a run is done, and the observer has the result.
+    #[error("the share of this process in a run is done")]
+    ShareDone(Box<Stats>),
     /// A program that failed.
     #[error("{0}")]
     Program(String),
@@ -47,6 +52,7 @@ impl Error {
             Self::Graph(error) => error.kind(),
             Self::Store(error) => error.kind(),
             Self::Usage(_) => ErrorKind::Usage,
+            Self::ShareDone(_) => ErrorKind::Internal,
             Self::Exchange(_) => ErrorKind::Io,
             Self::Program(_) | Self::Kernel { .. } => ErrorKind::Program,
         }

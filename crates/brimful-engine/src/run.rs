@@ -67,7 +67,8 @@ pub struct Output<P: Program> {
 ///
 /// # Errors
 /// [`brimful_store::Error::Budget`] before any work if the budget is too small; corruption and I/O
-/// errors when they occur; [`brimful_store::Error::Interrupted`] after a cancellation.
+/// errors when they occur; [`brimful_store::Error::Interrupted`] after a cancellation. In one of
+/// several processes [`Error::ShareDone`] at the end, unless it is the observer.
 pub fn run<P: Program>(
     program: &P,
     graph: &Graph,
@@ -136,6 +137,9 @@ pub fn run<P: Program>(
         resumed_from,
         store: None,
     };
+    if !writes {
+        return Err(Error::ShareDone(Box::new(stats)));
+    }
     let isolated = run.isolated.map_or(Isolated::Initial, Isolated::Same);
     Ok(Output { states: run.states, isolated, aggregate: run.globals.aggregate, stats })
 }

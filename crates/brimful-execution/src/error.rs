@@ -50,9 +50,6 @@ pub enum Error {
     /// An invalid call.
     #[error("{0}")]
     Usage(String),
-    /// No failure: the share of this process in a run is done, and the observer has the result.
-    #[error("the share of this process in a run is done")]
-    ShareDone(Box<brimful_engine::Stats>),
     /// A fault of brimful itself.
     #[error("internal error: {0}; this is a fault of brimful, please report it with this message")]
     Internal(String),
@@ -158,7 +155,7 @@ impl Error {
             Self::Engine(error) => error.kind(),
             Self::Program { .. } => ErrorKind::Program,
             Self::Usage(_) => ErrorKind::Usage,
-            Self::ShareDone(_) | Self::Internal(_) => ErrorKind::Internal,
+            Self::Internal(_) => ErrorKind::Internal,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Runs that several processes make together, connected by objects written in Python.
 //!
-//! A connection has the methods `turn(facts, signals)` and `gather(records)`. Each returns an
+//! A connection has the methods `turn(facts, signals)` and `gather(records)`. Each takes memory
+//! views that end with the call, and returns an
 //! object whose `wait(seconds)` returns a tuple of buffers for each process that owns intervals, or
 //! None after that time, so that a cancelled run ends. The GIL is held only during a call. Errors keep class and text.
 
@@ -10,8 +11,9 @@ use brimful::engine::run::{Exchange, Received, Share, Told};
 use brimful::engine::{Error, Result};
 use brimful::store::Job;
 use pyo3::buffer::PyBuffer;
+use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::PyTuple;
 
 /// Seconds after which a wait looks for a cancellation.
 const TICK_SECONDS: f64 = 0.1;
@@ -58,7 +60,44 @@ fn received<const N: usize>(buffers: [PyBuffer<u8>; N]) -> Result<[Received; N]>
     }
 }
 
+/// Bytes as a memory view.
+///
+/// # Safety
+/// The bytes must outlive the view. It is released before they end, which fails if Python uses it.
+#[expect(unsafe_code, reason = "the C interface takes a raw pointer")]
+unsafe fn view<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    let start = bytes.as_ptr().cast_mut().cast();
+    // Safety: a view for reading does not write; the caller promises the rest.
+    unsafe {
+        let view = ffi::PyMemoryView_FromMemory(start, bytes.len() as isize, ffi::PyBUF_READ);
+        Bound::from_owned_ptr_or_err(py, view)
+    }
+}
+
 impl Connection {
+    /// Calls a method with views of bytes, which it must not keep; returns its answer.
+    fn begin<const N: usize>(
+        &self,
+        py: Python<'_>,
+        method: &str,
+        bytes: [&[u8]; N],
+    ) -> PyResult<Py<PyAny>> {
+        #[expect(
+            unsafe_code,
+            reason = "the views are released below, while the bytes are borrowed"
+        )]
+        let views = bytes.map(|bytes| unsafe { view(py, bytes) });
+        let views = views.into_iter().collect::<PyResult<Vec<_>>>()?;
+        let begun = self.0.bind(py).call_method1(method, PyTuple::new(py, &views)?);
+        for view in views {
+            if view.call_method0("release").is_err() {
+                // The connection keeps a view of memory that is about to end.
+                std::process::abort();
+            }
+        }
+        Ok(begun?.unbind())
+    }
+
     /// Calls a method with `N` pieces of bytes, and waits for as many of each process.
     fn call<const N: usize>(
         &self,
@@ -67,11 +106,7 @@ impl Connection {
         job: &Job,
     ) -> Result<Vec<[Received; N]>> {
         let failed = |error: PyErr| Error::Exchange(Box::new(error));
-        let begun = Python::attach(|py| {
-            let arguments = PyTuple::new(py, bytes.map(|bytes| PyBytes::new(py, bytes)))?;
-            Ok(self.0.bind(py).call_method1(method, arguments)?.unbind())
-        });
-        let begun: Py<PyAny> = begun.map_err(failed)?;
+        let begun = Python::attach(|py| self.begin(py, method, bytes)).map_err(failed)?;
         loop {
             job.check()?;
             let answer = Python::attach(|py| {

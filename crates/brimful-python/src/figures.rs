@@ -1,6 +1,8 @@
 //! Figures of runs and imports, as Python dicts.
 
+use brimful::engine::Stats;
 use brimful::graph::read::description::Description;
+use brimful::store::memory::peak_resident_bytes;
 use brimful::store::{Content, Moved};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -26,6 +28,20 @@ pub(crate) fn phases<'py>(
         let before = out.get_item(name)?.map_or(Ok(0.0), |sum| sum.extract::<f64>())?;
         out.set_item(name, before + seconds)?;
     }
+    Ok(out)
+}
+
+/// The figures of the share of this process in a run that several made.
+pub(crate) fn share_figures<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    out.set_item("threads", stats.threads)?;
+    out.set_item("supersteps", stats.supersteps)?;
+    out.set_item("superstep_seconds", stats.durations.total())?;
+    out.set_item("bytes_read", stats.moved.bytes_read())?;
+    out.set_item("bytes_written", stats.moved.bytes_written())?;
+    out.set_item("bytes_found", stats.moved.bytes_found())?;
+    out.set_item("read_seconds", stats.moved.reads().seconds())?;
+    out.set_item("peak_rss_bytes", peak_resident_bytes())?;
     Ok(out)
 }
 

@@ -19,6 +19,7 @@ use brimful::store::Resources;
 use pyo3::prelude::*;
 
 use crate::call::{Limits, with_resources};
+use crate::cluster::GivenShare;
 use crate::errors::Failure;
 use crate::graph::Graph;
 use crate::request::{checkpoint_options, where_to_go_on};
@@ -187,7 +188,7 @@ impl Described {
 
 /// Runs a kernel on a graph.
 #[pyfunction]
-#[pyo3(signature = (graph, description, *, mode, max_supersteps, weighted, checkpoint_every, checkpoint_dir, resume, identity, threads, budget, process_budget, reserve_bytes, progress))]
+#[pyo3(signature = (graph, description, *, mode, max_supersteps, weighted, checkpoint_every, checkpoint_dir, resume, identity, threads, budget, process_budget, reserve_bytes, progress, share))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn run_kernel<'py>(
     py: Python<'py>,
@@ -205,6 +206,7 @@ pub(crate) fn run_kernel<'py>(
     process_budget: bool,
     reserve_bytes: u64,
     progress: Option<&Bound<'py, PyAny>>,
+    share: Option<GivenShare>,
 ) -> PyResult<Result> {
     let inner = Arc::clone(&graph.get().inner);
     let mut checkpoints = checkpoint_options(checkpoint_every, checkpoint_dir, resume, || {
@@ -219,6 +221,7 @@ pub(crate) fn run_kernel<'py>(
         asynchronous: mode == "async",
         weighted,
         checkpoints,
+        share: share.map(|given| given.share(py)),
         ..RunOptions::default()
     };
     let limits = Limits { threads, budget, process_budget, reserve_bytes };

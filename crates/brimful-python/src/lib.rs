@@ -55,7 +55,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(log::log_end, module)?)?;
     module.add_function(wrap_pyfunction!(run::algorithms, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
-    module.add_function(wrap_pyfunction!(run::run_share, module)?)?;
     module.add_function(wrap_pyfunction!(rows::run_rows, module)?)?;
     module.add_function(wrap_pyfunction!(run::stores, module)?)?;
     module.add_function(wrap_pyfunction!(partition::modularity, module)?)?;

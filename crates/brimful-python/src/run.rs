@@ -9,7 +9,7 @@ use brimful::engine::checkpoint::{self};
 use brimful::engine::result::stats::Traversal;
 use brimful::engine::result::table::{Top, Value};
 use brimful::engine::{ResultTable, Stats};
-use brimful::execution::{self, Error, ListLocation, SuperstepFigures};
+use brimful::execution::{self, ListLocation, SuperstepFigures};
 use brimful::graph::Graph as Inner;
 use brimful::graph::read::lookup::Lookup;
 use brimful::store::memory::peak_resident_bytes;
@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 
 use crate::arrow_out::{ResultReader, capsule};
-use crate::call::{Limits, with_job, with_resources};
+use crate::call::{Limits, with_job};
 use crate::errors::Failure;
 use crate::figures::{bytes_moved, phases};
 use crate::graph::Graph;
@@ -108,8 +108,9 @@ pub(crate) fn run<'py>(
         checkpoint::default_folder(&inner, &request.algorithm)
     })?;
     let limits = Limits { threads, budget, process_budget, reserve_bytes };
-    // A run without a forecast is still valid.
-    let forecast = Prediction::new(&request, Subject::Graph(&inner), limits).ok();
+    // A run without a forecast is still valid. There is none for several processes.
+    let alone = request.share.is_none();
+    let forecast = alone.then(|| Prediction::new(&request, Subject::Graph(&inner), limits).ok());
     let folder = request.checkpoints.as_ref().map(|chosen| chosen.folder.clone());
     let opener = asked.store.opener.as_ref();
     let (finished, scratch) = with_store(py, progress, limits, opener, |resources| {
@@ -122,47 +123,9 @@ pub(crate) fn run<'py>(
     let result = Result::new(py, finished, &figures, folder)?;
     let stats = result.stats.bind(py);
     store_figures(stats, &asked.store, store.as_ref())?;
-    stats.set_item("forecast", forecast.map(|forecast| forecast.figures(py)).transpose()?)?;
+    let forecast = forecast.flatten().map(|forecast| forecast.figures(py)).transpose()?;
+    stats.set_item("forecast", forecast)?;
     Ok(result)
-}
-
-/// Runs the share of this process in a run that several make, and returns its figures; the
-/// observer has the result.
-#[pyfunction]
-#[pyo3(signature = (graph, asked, *, checkpoint_every, checkpoint_dir, resume, threads, budget))]
-#[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
-pub(crate) fn run_share<'py>(
-    py: Python<'py>,
-    graph: &Bound<'py, Graph>,
-    asked: Asked<'py>,
-    checkpoint_every: Option<&str>,
-    checkpoint_dir: Option<PathBuf>,
-    resume: bool,
-    threads: Option<usize>,
-    budget: Option<u64>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let inner = Arc::clone(&graph.get().inner);
-    let mut request = request(&asked)?;
-    request.checkpoints = checkpoint_options(checkpoint_every, checkpoint_dir, resume, || {
-        checkpoint::default_folder(&inner, &request.algorithm)
-    })?;
-    let limits = Limits { threads, budget, process_budget: false, reserve_bytes: 0 };
-    let stats = with_resources(py, None, limits, |resources| {
-        match run_request(&request, &inner, resources) {
-            Err(Error::ShareDone(stats)) => Ok(*stats),
-            Err(error) => Err(error.into()),
-            Ok(_) => Err(Error::Internal("a share of a run ended with a result".into()).into()),
-        }
-    })?;
-    let out = PyDict::new(py);
-    out.set_item("supersteps", stats.supersteps)?;
-    out.set_item("seconds", stats.seconds)?;
-    out.set_item("threads", stats.threads)?;
-    out.set_item("superstep_total", stats.durations.total())?;
-    bytes_moved(&out, stats.moved)?;
-    out.set_item("peak_rss_bytes", peak_resident_bytes())?;
-    out.set_item("budget_bytes", limits.budget_bytes())?;
-    Ok(out)
 }
 
 /// The facts of a run that its figures mention.

@@ -7,21 +7,26 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from brimful.cluster.exchange import Answers, PeerFailedError, Tally, first_line
 from brimful.cluster.worker import Worker
 from brimful.errors import MissingPackageError, UsageError, WorkerLostError
+from brimful.wording import counted
 
 if TYPE_CHECKING:
     from brimful import _native
-    from brimful.io.ingest import Resources
+    from brimful.cluster.worker import Work
 
 #: A run starts its workers again after so many losses.
-_MOST_RESTARTS = 3
+MOST_RESTARTS = 3
 #: Seconds to wait for workers to start, and for their last words.
 _START_SECONDS = 120.0
 _LAST_SECONDS = 10.0
+#: Seconds before workers are started again.
+_PAUSE_SECONDS = 2.0
+#: CPUs that Ray counts on a machine whose cores local workers share.
+_MOST_LOCAL_CPUS = 4096
 #: Threads of an actor beside one for each worker: its run, the observer, a question of its place.
 _SPARE_THREADS = 4
 
@@ -30,78 +35,54 @@ _log = logging.getLogger("brimful")
 
 def run(
     graph: _native.Graph,
-    request: Mapping[str, Any],
+    work: Work,
+    cluster: Mapping[str, Any],
     checkpoints: Mapping[str, Any],
-    resources: Resources,
-    reserve_bytes: int,
+    limits: Mapping[str, Any],
 ) -> _native.Result:
-    """Run a request with a `cluster` on a graph that all its nodes see.
+    """Divide work on a graph, which all nodes see, among the workers of a cluster.
 
     Raises:
         MissingPackageError: Ray is not installed.
         UsageError: There is no such cluster, it has no room, or it has another version of brimful.
         WorkerLostError: Workers were lost too often.
     """
-    with connected(request["cluster"]["cluster"]) as (count, cores):
-        wanted = request["cluster"]["workers"] or count
-        threads = resources.threads or max(1, cores // wanted)
-        restarts: list[str] = []
+    restarts: list[str] = []
+    with connected(cluster["cluster"]):
         while True:
-            crew = Crew(wanted, threads, {**checkpoints, "budget": resources.budget})
-            if restarts and checkpoints["checkpoint_every"] is not None:
-                crew.options["resume"] = True
+            place = Place.of(cluster["cluster"])
+            workers = cluster["workers"] or place.workers
+            threads = limits["threads"] or max(1, place.cores // -(-workers // place.nodes))
+            again = bool(restarts) and checkpoints["checkpoint_every"] is not None
+            saving = {**checkpoints, "resume": checkpoints["resume"] or again}
+            # Of a process with Ray in it, brimful cannot account for all memory.
+            own = {**limits, "threads": threads, "process_budget": False}
+            crew = Crew(workers, threads)
             try:
-                return _observed(crew, graph, request, resources, reserve_bytes, restarts)
+                crew.start()
+                observer = Observer(crew, graph, work, saving, own)
+                result = work(graph, observer.share, saving, own)
+                result.add_stats({"cluster": observer.figures() | {"restarts": restarts}})
+                return result
             except WorkerLostError as error:
                 restarts.append(str(error))
-                if len(restarts) > _MOST_RESTARTS:
+                if len(restarts) > MOST_RESTARTS:
                     raise WorkerLostError(
-                        f"{error}; the run was started again {_MOST_RESTARTS} times"
+                        f"{error}; the run was started again {counted(MOST_RESTARTS, 'time')}"
                     ) from None
                 _log.warning("%s; the run starts again", error)
+                # Ray learns of a lost node in some seconds.
+                time.sleep(_PAUSE_SECONDS)
             finally:
                 crew.end()
-
-
-def _observed(
-    crew: Crew,
-    graph: _native.Graph,
-    request: Mapping[str, Any],
-    resources: Resources,
-    reserve_bytes: int,
-    restarts: list[str],
-) -> _native.Result:
-    """Run a request with a crew, and return what the observer has."""
-    from brimful import _native
-
-    crew.start()
-    begin = time.perf_counter()
-    observer = Observer(crew, graph, request)
-    share = {"count": len(crew.actors), "index": None, "connection": observer}
-    limits = {**vars(resources), "process_budget": False}
-    options = {key: value for key, value in crew.options.items() if key not in limits}
-    result = _native.run(
-        graph, {**request, "share": share}, **options, **limits, reserve_bytes=reserve_bytes
-    )
-    figures = {
-        "workers": observer.figures(),
-        "threads_per_worker": crew.threads,
-        "seconds": time.perf_counter() - begin,
-        "bytes_received": observer.tally.bytes_received,
-        "wait_seconds": observer.tally.wait_seconds,
-        "restarts": restarts,
-    }
-    result.add_stats({"cluster": figures})
-    return result
 
 
 class Crew:
     """The workers of one attempt."""
 
-    def __init__(self, count: int, threads: int, options: Mapping[str, Any]) -> None:
-        """Ask for `count` workers with so many threads each, and with these options of a run."""
+    def __init__(self, count: int, threads: int) -> None:
+        """Ask for `count` workers with so many threads each."""
         self.count, self.threads = count, threads
-        self.options = dict(options)
         self.actors: list[Any] = []
         self.places: list[dict[str, Any]] = []
 
@@ -116,6 +97,8 @@ class Crew:
 
         from brimful import __version__
 
+        if sum(cpus // self.threads for cpus in _cpus_of_nodes()) < self.count:
+            raise self._no_room("")
         actor = ray.remote(Worker).options(
             num_cpus=self.threads,
             max_concurrency=self.count + _SPARE_THREADS,
@@ -126,11 +109,7 @@ class Crew:
             places = [one.place.remote() for one in self.actors]
             self.places = ray.get(places, timeout=_START_SECONDS)
         except ray.exceptions.GetTimeoutError:
-            raise UsageError(
-                f"the cluster has no room for {self.count} workers of {self.threads} CPUs each, "
-                f"or does not start them in {_START_SECONDS:.0f} s; ask for less with --workers or "
-                "--threads (Python: workers=, threads=)"
-            ) from None
+            raise self._no_room(f", or does not start them in {_START_SECONDS:.0f} s") from None
         except ray.exceptions.RayError as error:
             raise WorkerLostError(f"a worker did not start: {first_line(error)}") from None
         for place in self.places:
@@ -139,6 +118,13 @@ class Crew:
                     f"brimful {place['version']} is installed on {place['host']}, and "
                     f"{__version__} here; install the same version on all nodes"
                 )
+
+    def _no_room(self, otherwise: str) -> UsageError:
+        return UsageError(
+            f"the cluster has no room for {counted(self.count, 'worker')} of "
+            f"{counted(self.threads, 'CPU')} each{otherwise}; ask for less with --workers or "
+            "--threads (Python: workers=, threads=)"
+        )
 
     def end(self) -> None:
         """End all workers at once."""
@@ -151,66 +137,81 @@ class Crew:
 class Observer:
     """The connection of the driver to the workers, as the native module takes it."""
 
-    def __init__(self, crew: Crew, graph: _native.Graph, request: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        crew: Crew,
+        graph: _native.Graph,
+        work: Work,
+        checkpoints: Mapping[str, Any],
+        limits: Mapping[str, Any],
+    ) -> None:
         """Observe a crew, which begins with the first call: a missing index is built before."""
-        self._crew, self._graph, self._request = crew, graph, request
+        self._crew, self._graph, self._work = crew, graph, work
+        # A worker takes no time to show its progress, and holds no result.
+        self._options = checkpoints, {**limits, "progress": None, "reserve_bytes": 0}
         self._runs: list[Any] = []
         self._calls = 0
-        self.tally = Tally()
+        self._tally, self._begin = Tally(), time.perf_counter()
+        self.share = {"count": len(crew.actors), "index": None, "connection": self}
 
-    def turn(self, facts: bytes, signals: bytes) -> Answers:
+    def turn(self, facts: memoryview, signals: memoryview) -> Answers:
         """Await the facts of all workers."""
         return self._ask(1, (b"", b""))
 
-    def gather(self, records: bytes) -> Answers:
+    def gather(self, records: memoryview) -> Answers:
         """Await the records of all workers."""
         return self._ask(1, (b"",))
 
     def _ask(self, parts: int, nothing: tuple[bytes, ...]) -> Answers:
         actors = self._crew.actors
         if not self._runs:
-            options = {**self._crew.options, "threads": self._crew.threads}
-            graph, request = self._graph, {**self._request, "cluster": None}
+            graph = self._graph.path, self._graph.fingerprint
             self._runs = [
-                actor.run.remote(graph.path, graph.fingerprint, request, index, actors, options)
+                actor.run.remote(self._work, graph, index, actors, *self._options)
                 for index, actor in enumerate(actors)
             ]
         number = self._calls
         self._calls += 1
         asked = [actor.told.remote(number, parts) for actor in actors]
-        return Answers(asked, nothing, self.tally, self._reason)
+        return Answers(asked, nothing, self._tally, self._reason)
 
-    def figures(self) -> list[dict[str, Any]]:
-        """Return place and figures of each worker, after the run."""
+    def figures(self) -> dict[str, Any]:
+        """Return the figures of the run, after it, with place and figures of each worker."""
         import ray
 
         try:
             ended = ray.get(self._runs, timeout=_LAST_SECONDS)
         except ray.exceptions.RayError as error:
             raise self._reason(error) from None
-        return [
-            {**place, **(figures or {})}
-            for place, (figures, _) in zip(self._crew.places, ended, strict=True)
-        ]
+        for _, failure in ended:
+            if failure is not None:
+                raise failure
+        return {
+            "workers": [
+                {**place, **figures}
+                for place, (figures, _) in zip(self._crew.places, ended, strict=True)
+            ],
+            "seconds": time.perf_counter() - self._begin,
+            "bytes_received": self._tally.bytes_received,
+            "wait_seconds": self._tally.wait_seconds,
+        }
 
     def _reason(self, error: Exception) -> Exception:
         """Return the reason why the run of a worker ended: `error`, or one that came before."""
         import ray
 
-        lost: Exception | None = None
         ready, _ = ray.wait(self._runs, num_returns=len(self._runs), timeout=_LAST_SECONDS)
-        for index, ended in enumerate(self._runs):
-            if ended not in ready:
-                continue
+        losses: list[Exception] = []
+        for index in map(self._runs.index, ready):
             try:
-                _, failure = ray.get(ended)
-            except ray.exceptions.RayError as error:
-                lost = lost or self._loss(index, error)
+                _, failure = ray.get(self._runs[index])
+            except ray.exceptions.RayError as loss:
+                losses.append(self._loss(index, loss))
                 continue
             if isinstance(failure, Exception) and not isinstance(failure, PeerFailedError):
                 failure.add_note(f"on worker {index}, {self._crew.places[index]['host']}")
                 return failure
-        return lost or self._loss(None, error)
+        return losses[0] if losses else self._loss(None, error)
 
     def _loss(self, index: int | None, error: Exception) -> WorkerLostError:
         who = "a worker" if index is None else f"worker {index}"
@@ -218,9 +219,39 @@ class Observer:
         return WorkerLostError(f"{who}{host} was lost: {first_line(error)}")
 
 
+class Place(NamedTuple):
+    """A cluster: its usual number of workers, its nodes, and the cores of the smallest one."""
+
+    workers: int
+    nodes: int
+    cores: int
+
+    @classmethod
+    def of(cls, address: str) -> Place:
+        """Return the cluster as it is now.
+
+        Raises:
+            UsageError: It has no node with a CPU.
+        """
+        name, _, number = address.partition(":")
+        if name == "local":
+            return cls(int(number), 1, os.cpu_count() or 1)
+        able = [cpus for cpus in _cpus_of_nodes() if cpus > 0]
+        if not able:
+            raise UsageError(f"the Ray cluster at {address} has no node with a CPU")
+        return cls(len(able), len(able), min(able))
+
+
+def _cpus_of_nodes() -> list[int]:
+    import ray
+
+    nodes = ray.nodes()  # type: ignore[no-untyped-call]
+    return [int(node["Resources"].get("CPU", 0)) for node in nodes if node["Alive"]]
+
+
 @contextmanager
-def connected(address: str) -> Iterator[tuple[int, int]]:
-    """Connect to a cluster; yield its usual number of workers, and its cores.
+def connected(address: str) -> Iterator[None]:
+    """Connect to a cluster, as long as the context lasts.
 
     Raises:
         MissingPackageError: Ray is not installed.
@@ -233,13 +264,12 @@ def connected(address: str) -> Iterator[tuple[int, int]]:
             "a run on a cluster needs Ray; install it with: pip install 'brimful[ray]'"
         ) from error
     is_own = not ray.is_initialized()
-    name, _, number = address.partition(":")
-    cores = os.cpu_count() or 1
-    if is_own and name == "local":
+    if is_own and address.startswith("local:"):
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        # Workers share the cores of this machine, but each takes its threads from Ray's count.
         ray.init(
-            num_cpus=max(cores, 1024),
+            address="local",
+            # Workers share the cores of this machine, whatever their number.
+            num_cpus=_MOST_LOCAL_CPUS,
             include_dashboard=False,
             log_to_driver=False,
             logging_level=logging.ERROR,
@@ -253,11 +283,7 @@ def connected(address: str) -> Iterator[tuple[int, int]]:
                 "start --head', or use local:N for N workers on this machine"
             ) from None
     try:
-        if name == "local":
-            yield int(number), cores
-        else:
-            nodes = [node for node in ray.nodes() if node["Alive"]]
-            yield len(nodes), int(ray.cluster_resources().get("CPU", cores))
+        yield
     finally:
         if is_own:
             ray.shutdown()

@@ -23,6 +23,15 @@ class PeerFailedError(Exception):
     """The run of a peer failed, or the peer was lost; its own error is the reason."""
 
 
+class ShareDone(Exception):
+    """The run of a share has come to its end; the native module raises it in a worker."""
+
+    def __init__(self, figures: dict[str, Any]) -> None:
+        """Keep the figures of the share."""
+        super().__init__(figures)
+        self.figures = figures
+
+
 def first_line(error: BaseException) -> str:
     """Return the first line of the text of an error, or its class."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
@@ -41,8 +50,8 @@ class Board:
         self._posted: dict[int, tuple[tuple[Part, ...], int]] = {}
         self._is_failed = False
 
-    def post(self, number: int, parts: Sequence[bytes], readers: int) -> None:
-        """Post a message for so many readers."""
+    def post(self, number: int, parts: Sequence[memoryview], readers: int) -> None:
+        """Post a copy of a message for so many readers."""
         packed = tuple(map(_packed, parts))
         with self._changed:
             if readers:
@@ -71,9 +80,9 @@ class Board:
             self._changed.notify_all()
 
 
-def _packed(part: bytes) -> Part:
+def _packed(part: memoryview) -> Part:
     if len(part) < _INLINE_BYTES:
-        return part
+        return bytes(part)
     import numpy as np
     import ray
 

@@ -5,11 +5,21 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from brimful.cluster.exchange import Answers, Board, Part, Tally
+from brimful.cluster.exchange import Answers, Board, Part, ShareDone, Tally
 from brimful.errors import InputError, NotFoundError
+
+if TYPE_CHECKING:
+    from brimful import _native
+
+    #: A run on a graph, as each process makes it: with its share, and options and limits that may
+    #: differ from process to process. Ray pickles it.
+    Work = Callable[
+        [_native.Graph, dict[str, Any] | None, Mapping[str, Any], Mapping[str, Any]],
+        _native.Result,
+    ]
 
 
 class Connection:
@@ -21,7 +31,7 @@ class Connection:
         self._calls = 0
         self.tally = Tally()
 
-    def turn(self, facts: bytes, signals: bytes) -> Answers:
+    def turn(self, facts: memoryview, signals: memoryview) -> Answers:
         """Post facts and signals of a turn, and await those of the others."""
         number, others = self._post((facts, signals), readers=len(self._peers))
         asked = [
@@ -29,15 +39,15 @@ class Connection:
             for index, peer in enumerate(self._peers)
         ]
         self.tally.bytes_sent += others * len(signals)
-        return Answers(asked, (facts, b""), self.tally)
+        return Answers(asked, (bytes(facts), b""), self.tally)
 
-    def gather(self, records: bytes) -> Answers:
+    def gather(self, records: memoryview) -> Answers:
         """Post records for the observer."""
         self._post((records,), readers=1)
         self.tally.bytes_sent += len(records)
         return Answers((), (b"",), self.tally)
 
-    def _post(self, parts: tuple[bytes, ...], readers: int) -> tuple[int, int]:
+    def _post(self, parts: tuple[memoryview, ...], readers: int) -> tuple[int, int]:
         number = self._calls
         self._calls += 1
         self._board.post(number, parts, readers)
@@ -70,36 +80,39 @@ class Worker:
 
     def run(
         self,
-        path: str,
-        fingerprint: str,
-        request: Mapping[str, Any],
+        work: Work,
+        graph: tuple[str, str],
         index: int,
         peers: Sequence[Any],
-        options: Mapping[str, Any],
+        checkpoints: Mapping[str, Any],
+        limits: Mapping[str, Any],
     ) -> tuple[dict[str, Any] | None, BaseException | None]:
-        """Run a share, and return its figures, or the error that ended it."""
-        from brimful import _native
+        """Run a share of work on a graph, named by path and fingerprint.
 
+        Returns:
+            Its figures, or the error that ended it.
+        """
         connection = Connection(index, peers, self._board)
         share = {"count": len(peers), "index": index, "connection": connection}
         begin = time.perf_counter()
         try:
-            graph = _opened(path, fingerprint)
-            figures = _native.run_share(graph, {**request, "share": share}, **options)
+            work(_opened(*graph), share, checkpoints, limits)
+            raise AssertionError("the share of a run ends with ShareDone")
+        except ShareDone as done:
+            figures = done.figures
         except BaseException as error:  # noqa: BLE001 - it is raised again in the driver
             self._board.fail()
             return None, error
-        tally = connection.tally
         return {
             **figures,
-            "bytes_sent": tally.bytes_sent,
-            "bytes_received": tally.bytes_received,
-            "wait_seconds": tally.wait_seconds,
+            "bytes_sent": connection.tally.bytes_sent,
+            "bytes_received": connection.tally.bytes_received,
+            "wait_seconds": connection.tally.wait_seconds,
             "seconds": time.perf_counter() - begin,
         }, None
 
 
-def _opened(path: str, fingerprint: str) -> Any:
+def _opened(path: str, fingerprint: str) -> _native.Graph:
     """Open the graph of the driver.
 
     Raises:

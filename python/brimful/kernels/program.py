@@ -6,11 +6,14 @@ that this cannot promise is refused before the run, with the method, the line an
 
 from __future__ import annotations
 
+import linecache
 import logging
+import os
 from collections.abc import Iterable, Mapping
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from brimful.catalog import cluster_of
 from brimful.errors import ProgramError
 from brimful.identity import identity_of
 from brimful.kernels.interface import ABI_VERSION, CONTEXT, VERTEX
@@ -26,9 +29,10 @@ from brimful.kernels.numbers import Numbers, bits
 from brimful.options.runs import CheckpointOptions, StepOptions
 from brimful.options.table import WorkOptions, picked
 from brimful.program import Program, thresholds_of
-from brimful.result import Result
+from brimful.result import Result, run_divided
 
 if TYPE_CHECKING:
+    from brimful import _native
     from brimful.graph import Graph
     from brimful.kernels.arrays import ArrayKernel
     from brimful.kernels.kept import Kept
@@ -54,38 +58,109 @@ class _Parts(NamedTuple):
     is_weighted: bool
 
 
-def run(graph: Graph, program: Program, kernel: Kernel, chosen: Mapping[str, Any]) -> Result:
-    """Run a program by its kernel.
+class KernelRun:
+    """The run of a program by its kernel.
+
+    A worker of a cluster, which gets it without the kernel, makes the kernel anew.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        steps: Mapping[str, Any],
+        identity: list[tuple[str, str]],
+        kernel: Kernel | None,
+        *,
+        is_compiled: bool,
+    ) -> None:
+        """Keep the parts of a run; `steps` are its `StepOptions`."""
+        self._parts = program, dict(steps), identity
+        self._kernel, self._is_compiled = kernel, is_compiled
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle without the kernel, and with the source code, which may be in no file."""
+        file = type(self._parts[0]).signal.__code__.co_filename
+        source = file, linecache.getlines(file)
+        return _unpickled, (*self._parts, self._is_compiled, source)
+
+    def __call__(
+        self,
+        graph: _native.Graph,
+        share: dict[str, Any] | None,
+        checkpoints: Mapping[str, Any],
+        limits: Mapping[str, Any],
+    ) -> _native.Result:
+        """Run the program, or a share of it.
+
+        Raises:
+            ProgramError: A method raised an exception.
+        """
+        from brimful import _native
+        from brimful.graph import Graph
+
+        program, steps, identity = self._parts
+        kernel = self._kernel or kernel_of(
+            Graph(graph), program, steps, is_compiled=self._is_compiled
+        )
+        try:
+            return _native.run_kernel(
+                graph,
+                kernel.description,
+                **steps,
+                **checkpoints,
+                identity=identity,
+                **limits,
+                share=share,
+            )
+        except ProgramError as error:
+            name, raised = type(program).__name__, getattr(kernel.code, "raised", None)
+            if raised is None:
+                raise ProgramError(
+                    f"a method of {name} raised an exception, which compiled code cannot show "
+                    f'({error}); pass compile="never" to see its traceback'
+                ) from error
+            if not isinstance(raised, Exception):
+                raise raised from error
+            raise ProgramError(
+                f"a method of {name} raised {type(raised).__name__}: {raised}"
+            ) from raised
+
+
+def _unpickled(
+    program: Program,
+    steps: Mapping[str, Any],
+    identity: list[tuple[str, str]],
+    is_compiled: bool,
+    source: tuple[str, list[str]],
+) -> KernelRun:
+    file, lines = source
+    if not os.path.exists(file):
+        linecache.cache[file] = sum(map(len, lines)), None, lines, file
+    return KernelRun(program, steps, identity, None, is_compiled=is_compiled)
+
+
+def run(
+    graph: Graph, program: Program, kernel: Kernel, chosen: Mapping[str, Any], *, is_compiled: bool
+) -> Result:
+    """Run a program by its kernel, in this process or on a cluster.
 
     Raises:
         ProgramError: A method raised an exception.
     """
-    from brimful import _native
     from brimful.io.ingest import Resources
 
     saving = chosen["checkpoint_every"] is not None or chosen["resume"]
-    try:
-        native = _native.run_kernel(
-            graph.native,
-            kernel.description,
-            **picked(StepOptions, chosen),
-            **picked(CheckpointOptions, chosen),
-            identity=identity_of(program, "a kernel", whole=saving),
-            reserve_bytes=0,
-            **vars(Resources(**picked(WorkOptions, chosen)).on(graph)),
-        )
-    except ProgramError as error:
-        name, raised = type(program).__name__, getattr(kernel.code, "raised", None)
-        if raised is None:
-            raise ProgramError(
-                f"a method of {name} raised an exception, which compiled code cannot show "
-                f'({error}); pass compile="never" to see its traceback'
-            ) from error
-        if not isinstance(raised, Exception):
-            raise raised from error
-        raise ProgramError(
-            f"a method of {name} raised {type(raised).__name__}: {raised}"
-        ) from raised
+    identity = identity_of(program, "a kernel", whole=saving)
+    steps = picked(StepOptions, chosen)
+    work = KernelRun(program, steps, identity, kernel, is_compiled=is_compiled)
+    resources = Resources(**picked(WorkOptions, chosen)).on(graph)
+    native = run_divided(
+        graph.native,
+        work,
+        cluster_of(chosen),
+        picked(CheckpointOptions, chosen),
+        {**vars(resources), "reserve_bytes": 0},
+    )
     # The values of vertices without edges are computed when they are read.
     return Result(native, keeps=kernel.code)
 

@@ -212,7 +212,7 @@ def cluster_address(address: Any, name: str = "cluster") -> str | None:
 #: The most workers of a cluster.
 MOST_WORKERS = 1000
 
-_CLUSTER = re.compile(r"local:[1-9][0-9]{0,2}|auto|(ray://)?[^/:\s]+:[0-9]+")
+_CLUSTER = re.compile(r"local:[1-9][0-9]{0,2}|auto|(?!local:)(ray://)?[^/:\s]+:[0-9]+")
 
 
 class ClusterOptions(TypedDict, total=False):
@@ -237,7 +237,7 @@ class ClusterOptions(TypedDict, total=False):
     workers: Annotated[
         int | None,
         Option(
-            "Workers of the cluster; None: one for each node, or N of \"local:N\".",
+            'Workers of the cluster; None: one for each node, or N of "local:N".',
             help="workers of the cluster (default: one for each node, or N of local:N)",
             least=1,
             most=MOST_WORKERS,
@@ -313,7 +313,7 @@ class AlgorithmOptions(ResumableOptions, AskedOptions, ClusterOptions, total=Fal
     """What any algorithm takes."""
 
 
-class ProgramOptions(StepOptions, StoreOptions, ResumableOptions, total=False):
+class ProgramOptions(StepOptions, StoreOptions, ResumableOptions, ClusterOptions, total=False):
     """What a program in Python takes, beside its store."""
 
 

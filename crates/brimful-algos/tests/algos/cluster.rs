@@ -106,7 +106,7 @@ fn shared(request: &Request, graph: &Arc<Graph>, count: usize, last: u64) -> Res
         let request = Request { share: Some(share), ..request.clone() };
         // A process that is lost or fails takes the others with it.
         let result = run_request(&request, graph, &resources(1 + count % 2, LARGE));
-        if !matches!(result, Ok(_) | Err(Error::ShareDone(_))) {
+        if !matches!(result, Ok(_) | Err(Error::Engine(EngineError::ShareDone(_)))) {
             hub.failed.store(true, Ordering::Relaxed);
             hub.changed.notify_all();
         }
@@ -120,7 +120,7 @@ fn shared(request: &Request, graph: &Arc<Graph>, count: usize, last: u64) -> Res
             match worker.join().unwrap() {
                 Ok(_) => panic!("a worker has no result"),
                 // It may be done before another one is lost.
-                Err(Error::ShareDone(_)) => {}
+                Err(Error::Engine(EngineError::ShareDone(_))) => {}
                 Err(_) => assert!(observed.is_err()),
             }
         }

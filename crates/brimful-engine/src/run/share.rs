@@ -29,6 +29,9 @@ use crate::vertex::combiner::Combiner;
 use crate::vertex::program::{Mode, Program, SignalOf};
 use crate::vertex::turn::Partial;
 
+/// The edges that take as long as the turn of a vertex and the passing on of its signal.
+const EDGES_OF_A_VERTEX: u64 = 8;
+
 /// Bytes of a process, as they arrived.
 pub type Received = Box<dyn AsRef<[u8]> + Send>;
 
@@ -96,8 +99,8 @@ impl<'a> Division<'a> {
                 let segments = shard
                     .iter()
                     .flat_map(|(file, range)| &indexes[*file].segments()[range.clone()]);
-                // As in a schedule, a vertex counts as an edge.
-                window as u64 + segments.map(|segment| u64::from(segment.edges)).sum::<u64>()
+                window as u64 * EDGES_OF_A_VERTEX
+                    + segments.map(|segment| u64::from(segment.edges)).sum::<u64>()
             })
             .collect();
         let vertices = graph.connected() as usize;
@@ -304,11 +307,18 @@ impl<P: Program> ShardRun<'_, P> {
         })
     }
 
-    /// Publishes the own signals of a dense turn, and silences the old signals of the others.
+    /// Publishes the own signals of a dense turn, and silences those of the others, which come with
+    /// the exchange.
     pub(super) fn publish_own(&mut self) -> Result<()> {
         let Some(division) = &self.context.division else { return Ok(()) };
-        let own = division.own_vertices();
-        self.next.read(own.start, &mut self.signals[own])?;
+        match self.next.is_resident() {
+            true => self.next.publish_into(&mut self.signals)?,
+            // Other windows were never written.
+            false => {
+                let own = division.own_vertices();
+                self.next.read(own.start, &mut self.signals[own])?;
+            }
+        }
         if P::MODE != Mode::Full {
             for (_, vertices) in division.others() {
                 self.signals[vertices].fill(P::Combiner::SILENCE);

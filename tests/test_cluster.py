@@ -1,0 +1,306 @@
+"""Runs on a Ray cluster: the bits of one process, whatever happens to the workers."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import ray
+from ray.cluster_utils import Cluster
+
+import brimful as bf
+from brimful.cluster import driver
+from brimful.cluster.exchange import Board, PeerFailedError
+from brimful.cluster.worker import _opened
+from command import BRIMFUL, BUDGET, DONE, INTERRUPTED, USAGE, assert_one_sentence, brimful
+
+#: Kills at random moments, and in a nightly run.
+KILLS = 50 if os.environ.get("BRIMFUL_KILLS") == "all" else 2
+
+#: Supersteps that take some seconds.
+LONG = {"tolerance": 0.0, "max_supersteps": 150}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """Three nodes on this machine, and this process connected to them."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    made = Cluster(
+        initialize_head=True,
+        connect=True,
+        head_node_args={"num_cpus": 3, "object_store_memory": 200 << 20},
+    )
+    for _ in range(2):
+        made.add_node(num_cpus=3, object_store_memory=200 << 20)
+    made.wait_for_nodes()
+    yield made
+    ray.shutdown()
+    made.shutdown()
+
+
+@pytest.fixture(scope="module")
+def graph(rmat: Path) -> bf.Graph:
+    """A graph of 18 intervals or fewer, with hubs."""
+    return bf.Graph.open(rmat)
+
+
+def workers() -> list[int]:
+    """The ids of the processes of actors, by the titles that Ray gives them."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (process / "cmdline").read_bytes().startswith(b"ray::Worker"):
+                found.append(int(process.name))
+    return found
+
+
+def kill(process: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process, signal.SIGKILL)
+
+
+def no_worker_stays(seconds: float = 10.0) -> None:
+    begin = time.monotonic()
+    while workers():
+        assert time.monotonic() - begin < seconds, "a worker stays"
+        time.sleep(0.05)
+
+
+@pytest.fixture(autouse=True)
+def _no_worker_of_another_test() -> None:
+    no_worker_stays()
+
+
+def columns(result: bf.Result) -> dict[str, Any]:
+    return result.to_arrow().to_pydict()
+
+
+def test_any_number_of_workers_gives_the_same_bits(cluster: Cluster, graph: bf.Graph) -> None:
+    source = graph.to_arrow()["source"][0].as_py()
+    runs = {
+        "pagerank": lambda **options: bf.pagerank(graph, **options),
+        "delta": lambda **options: bf.pagerank(graph, method="delta", precision="f32", **options),
+        "components": lambda **options: bf.connected_components(
+            graph, method="propagation", **options
+        ),
+        "sssp": lambda **options: bf.sssp(graph, source, **options),
+        "kcore": lambda **options: bf.kcore(graph, **options),
+    }
+    for name, run in runs.items():
+        one = run()
+        for count in (1, 3):
+            many = run(cluster="auto", workers=count)
+            assert columns(many) == columns(one), f"{name} with {count} workers"
+            assert many.stats["supersteps"] == one.stats["supersteps"]
+            figures = many.stats["cluster"]
+            assert len(figures["workers"]) == count and figures["restarts"] == []
+            assert all(one["supersteps"] == many.stats["supersteps"] for one in figures["workers"])
+        assert len({one["node"] for one in figures["workers"]}) == 3, "they are spread over nodes"
+    assert one.stats["cluster"] is None
+    no_worker_stays()
+
+
+class Hops(bf.Program):
+    """The least number of edges from vertex 0; signals are numbers."""
+
+    combiner = "min"
+
+    def initial_state(self, vertex):  # type: ignore[no-untyped-def]
+        return 0.0 if vertex.id == 0 else float("inf")
+
+    def signal(self, source, target, weight):  # type: ignore[no-untyped-def]
+        return source.state + 1.0
+
+    def collect(self, vertex, signals):  # type: ignore[no-untyped-def]
+        return min(vertex.state, signals)
+
+
+def test_a_compiled_program_runs_on_a_cluster(cluster: Cluster, graph: bf.Graph) -> None:
+    one = bf.run(graph, Hops(), compile="numba")
+    many = bf.run(graph, Hops(), compile="numba", cluster="auto", workers=2)
+    assert columns(many) == columns(one)
+    assert many.stats["cluster"] is not None
+    with pytest.raises(bf.UsageError, match="a program on a cluster runs on shards"):
+        bf.run(graph, Hops(), cluster="auto")
+
+
+@pytest.mark.parametrize("turn", range(KILLS))
+def test_a_worker_that_is_killed_is_replaced(
+    cluster: Cluster, graph: bf.Graph, tmp_path: Path, turn: int
+) -> None:
+    one = bf.pagerank(graph, **LONG)
+    lottery = random.Random(turn)
+    killed = threading.Event()
+
+    def kill_one() -> None:
+        while not (found := workers()):
+            time.sleep(0.05)
+        time.sleep(lottery.uniform(0.0, 3.0))
+        kill(lottery.choice(workers() or found))
+        killed.set()
+
+    killer = threading.Thread(target=kill_one)
+    killer.start()
+    saving = {"checkpoint_every": 10, "checkpoint_dir": tmp_path / "c"} if turn % 2 else {}
+    many = bf.pagerank(graph, cluster="auto", workers=3, **LONG, **saving)  # type: ignore[arg-type]
+    killer.join()
+    assert columns(many) == columns(one)
+    # A worker that was killed after its last word is not missed.
+    assert len(many.stats["cluster"]["restarts"]) <= int(killed.is_set())
+
+
+def test_a_node_that_is_removed_is_replaced_by_the_others(
+    cluster: Cluster, graph: bf.Graph, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = bf.pagerank(graph, **LONG)
+    node = cluster.add_node(num_cpus=3, object_store_memory=100 << 20)
+    cluster.wait_for_nodes()
+
+    def remove() -> None:
+        while not workers():
+            time.sleep(0.05)
+        time.sleep(1.5)
+        cluster.remove_node(node, allow_graceful=False)
+
+    remover = threading.Thread(target=remove)
+    remover.start()
+    with caplog.at_level(logging.WARNING, "brimful"):
+        many = bf.pagerank(graph, cluster="auto", workers=4, **LONG)
+    remover.join()
+    assert columns(many) == columns(one)
+    restarts = many.stats["cluster"]["restarts"]
+    assert len(restarts) <= 1
+    said = [record.message for record in caplog.records if "starts again" in record.message]
+    assert len(said) == len(restarts)
+
+
+def test_a_run_gives_up_after_some_losses(
+    cluster: Cluster, graph: bf.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "MOST_RESTARTS", 1)
+    done = threading.Event()
+
+    def kill_all() -> None:
+        while not done.wait(0.2):
+            for worker in workers():
+                kill(worker)
+
+    killer = threading.Thread(target=kill_all)
+    killer.start()
+    with pytest.raises(bf.WorkerLostError, match="the run was started again 1 time"):
+        bf.pagerank(graph, cluster="auto", workers=2, **LONG)
+    done.set()
+    killer.join()
+
+
+def test_an_error_of_a_worker_is_raised_with_its_place(
+    cluster: Cluster, graph: bf.Graph, tmp_path: Path
+) -> None:
+    moved = tmp_path / "moved.brimful"
+    other = bf.Graph.from_arrow(graph.to_arrow().slice(0, 100), path=moved)
+    with pytest.raises(bf.InputError, match="the graph there is another one; on a cluster"):
+        _opened(str(moved), "0" * 16)
+    with pytest.raises(bf.NotFoundError, match="must be in a folder that all nodes share"):
+        _opened(str(tmp_path / "absent.brimful"), other.native.fingerprint)
+
+
+def test_a_board_keeps_a_message_for_all_its_readers_and_fails_for_all() -> None:
+    board = Board()
+    board.post(0, (memoryview(b"facts"), memoryview(b"signals")), readers=2)
+    assert board.read(0, 2) == (b"facts", b"signals")
+    assert board.read(0, 1) == (b"facts",)
+    later = threading.Timer(0.1, board.fail)
+    later.start()
+    with pytest.raises(PeerFailedError):
+        board.read(0, 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--cluster", "local:0"], "cluster must be local:N, auto, HOST:PORT or ray://HOST:PORT"),
+        (["--cluster", "somewhere"], "cluster must be local:N"),
+        (["--workers", "2"], "--workers counts the workers of a cluster; add --cluster"),
+    ],
+)
+def test_options_that_a_cluster_does_not_take(
+    rmat: Path, options: list[str], sentence: str
+) -> None:
+    outcome = brimful("run", "pagerank", rmat, *options)
+    assert outcome.code == USAGE, outcome.err
+    assert_one_sentence(outcome.err)
+    assert sentence in outcome.err
+
+
+def test_options_that_a_run_on_a_cluster_does_not_take(
+    cluster: Cluster, graph: bf.Graph, tmp_path: Path
+) -> None:
+    with pytest.raises(bf.UsageError, match="needs synchronous supersteps"):
+        bf.pagerank(graph, cluster="auto", mode="async")
+    with pytest.raises(bf.UsageError, match="leave --store or --cluster out"):
+        bf.pagerank(graph, cluster="auto", store="memory")
+    with pytest.raises(bf.UsageError, match="by the superstep"):
+        bf.pagerank(graph, cluster="auto", checkpoint_every="1s", checkpoint_dir=tmp_path / "c")
+    with pytest.raises(bf.UsageError, match="the cluster has no room for 3 workers of 64 CPUs"):
+        bf.pagerank(graph, cluster="auto", threads=64)
+
+
+def test_an_algorithm_that_a_cluster_does_not_run(rmat: Path) -> None:
+    outcome = brimful("run", "color", rmat, "--cluster", "local:2")
+    assert outcome.code == USAGE
+    assert "color does not run on a cluster; leave --cluster out" in outcome.err
+
+
+def test_the_command_line_on_a_local_cluster(rmat: Path, tmp_path: Path) -> None:
+    here = brimful("run", "pagerank", rmat, "-o", tmp_path / "one.csv", "--json")
+    there = brimful(
+        *("run", "pagerank", rmat, "-o", tmp_path / "two.csv", "--json"),
+        *("--cluster", "local:2", "--budget", "300M"),
+    )
+    assert (here.code, there.code) == (DONE, DONE), there.err
+    assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
+    assert len(there.figures["cluster"]["workers"]) == 2
+    assert here.figures["cluster"] is None
+    small = brimful("run", "pagerank", rmat, "--cluster", "local:2", "--budget", "100K")
+    assert small.code == BUDGET
+    assert_one_sentence(small.err)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_driver_that_ends_leaves_no_worker_and_its_run_can_be_resumed(
+    rmat: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    words: list[object] = ["run", "pagerank", rmat, "--tolerance", 0, "--max-supersteps", 400]
+    saving: list[object] = ["--checkpoint-dir", tmp_path / "c"]
+    process = subprocess.Popen(
+        [*BRIMFUL, *map(str, [*words, *saving, "--checkpoint-every", 20, "--cluster", "local:2"])],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "c" / "current").exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    if number == signal.SIGINT:
+        assert process.returncode == INTERRUPTED
+    no_worker_stays()
+    resumed = brimful(*words, *saving, "--resume", "--json", "-o", tmp_path / "resumed.csv")
+    assert resumed.code == DONE, resumed.err
+    assert resumed.figures["resumed_from"] >= 20
+    assert brimful(*words, "-o", tmp_path / "one.csv").code == DONE
+    assert (tmp_path / "resumed.csv").read_bytes() == (tmp_path / "one.csv").read_bytes()
