@@ -584,14 +584,18 @@ class Graph(KeptColumns, Derivations, Conversions, Looks):
         """Return what `brimful info` shows.
 
         Returns:
-            Format version, counts, order, columns, indexes and sizes, by name.
+            Format version, counts, order, columns, indexes and sizes, by name. `columns` are those
+            of the input; `vertex_columns` and `edge_columns`, kept with the graph, are lists of
+            `name`, `type` and `bytes`.
 
         >>> import brimful as bf, pyarrow as pa
         >>> with bf.Graph.from_arrow(pa.table({"source": [0], "target": [2]})) as graph:
         ...     graph.info()["vertices"], graph.info()["self_loops"]
         (2, 0)
         """
-        return self.native.info()
+        from brimful.tables.edge_columns import kept_columns
+
+        return self.native.info() | kept_columns(self.native)
 
     @shows_progress
     @described(IMPORT, "closed graph", "io")

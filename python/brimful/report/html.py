@@ -174,7 +174,13 @@ def of_graph(
                 ),
             )
         )
-    tables = [Table("The graph", rows), _top_table("out-degree", census.top)]
+    kept = [
+        (one["name"], about, one["type"], format_bytes(one["bytes"]))
+        for about, key in (("vertices", "vertex_columns"), ("edges", "edge_columns"))
+        for one in info[key]
+    ]
+    columns = Table("Columns", kept, ("name", "of", "type", "size"))
+    tables = [Table("The graph", rows), columns, _top_table("out-degree", census.top)]
     drawn += _neighborhoods(graph, around or [vertex for vertex, _ in census.top[:_DRAWN]])
     return _page(os.path.basename(graph.path.rstrip("/")), tables, drawn, command)
 

@@ -47,6 +47,32 @@ def schema_of(graph: _native.Graph, table: str = VERTICES) -> pyarrow.Schema:
         return _schema_of_file(file)
 
 
+def column_figures(graph: _native.Graph, table: str = VERTICES) -> list[dict[str, Any]]:
+    """Return `name`, `type` and `bytes` on disk of each column in a table of a graph.
+
+    Raises:
+        NotFoundError: Another process has replaced the table.
+    """
+    if graph.table_path(table) is None:
+        return []
+    with _opened(graph, table) as file:
+        footer = file.metadata
+        groups = [footer.row_group(at) for at in range(footer.num_row_groups)]
+        figures, first = [], 0
+        for field in _schema_of_file(file):
+            end = first + _leaves(field.type)
+            pages = [group.column(at) for group in groups for at in range(first, end)]
+            size = sum(page.total_compressed_size for page in pages)
+            figures.append({"name": field.name, "type": str(field.type), "bytes": size})
+            first = end
+        return figures
+
+
+def _leaves(kind: pyarrow.DataType) -> int:
+    """Return the number of columns that Parquet makes of one: several of a structure."""
+    return sum(_leaves(kind.field(at).type) for at in range(kind.num_fields)) or 1
+
+
 def chosen_columns(
     graph: _native.Graph, names: Sequence[str] | None, table: str = VERTICES
 ) -> pyarrow.Schema:

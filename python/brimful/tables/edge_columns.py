@@ -19,6 +19,7 @@ from brimful.tables.columns import (
     WRITTEN,
     chosen_columns,
     column_batches,
+    column_figures,
     footer_bytes,
     schema_of,
 )
@@ -45,6 +46,12 @@ def edge_columns(graph: _native.Graph) -> pyarrow.Schema:
     import pyarrow as pa
 
     return pa.schema([field for field in schema_of(graph, EDGES) if field.name not in ENDS])
+
+
+def kept_columns(graph: _native.Graph) -> dict[str, list[dict[str, Any]]]:
+    """Return name, type and bytes of the columns kept with the vertices, and with the edges."""
+    of_edges = [one for one in column_figures(graph, EDGES) if one["name"] not in ENDS]
+    return {"vertex_columns": column_figures(graph), "edge_columns": of_edges}
 
 
 def edge_rows(
