@@ -47,6 +47,7 @@ from brimful.reporting import shows_progress
 from brimful.sizes import Budget, format_bytes, parse_budget
 from brimful.tables import convert_in
 from brimful.tables.convert_out import Conversions
+from brimful.wording import counted
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -730,8 +731,8 @@ class Graph(KeptColumns, Derivations, Conversions, Looks):
         direction = "directed" if self.directed else "undirected"
         weighted = ", weighted" if self.weighted else ""
         return (
-            f"<brimful.Graph {self._path}: {self.vertices:,} vertices, {self.edges:,} edges, "
-            f"{direction}{weighted}>"
+            f"<brimful.Graph {self._path}: {counted(self.vertices, 'vertex')}, "
+            f"{counted(self.edges, 'edge')}, {direction}{weighted}>"
         )
 
     def _repr_html_(self) -> str:

@@ -12,6 +12,7 @@ from brimful.io.output import write_table
 from brimful.options.described import EXPORT, described
 from brimful.per_vertex import PerVertex, vertex_id
 from brimful.tables.result_rows import batches_of, open_rows
+from brimful.wording import counted
 
 if TYPE_CHECKING:
     import pyarrow
@@ -178,4 +179,4 @@ class SavedResult(PerVertex[Any]):
             yield batch.column(0).to_pylist(), batch.column(1).to_pylist()
 
     def _headline(self) -> str:
-        return f"brimful.SavedResult {self._path}: {len(self):,} vertices"
+        return f"brimful.SavedResult {self._path}: {counted(len(self), 'vertex')}"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from brimful.errors import CorruptError, InputError, NotFoundError, StoreIoError, UsageError
 from brimful.io.output import native_batches, write_parquet, writing_to
 from brimful.tables.joining import Join, JoinTally
-from brimful.wording import did_you_mean
+from brimful.wording import counted, did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow
@@ -304,8 +304,9 @@ def add_vertex_columns(
 
             write_columns(new, schema, batches(), latest.vertices)
         if unmatched == "fail" and tally.rows_without_vertex:
+            rows = counted(tally.rows_without_vertex, "row")
             raise InputError(
-                f"{tally.rows_without_vertex:,} rows of {join.name} have no vertex in the graph; "
+                f"the graph has no vertex for {rows} of {join.name}; "
                 "leave them out of the table, or say unmatched='skip' (--unmatched skip)"
             )
         new.publish(footer_bytes(new.path))
@@ -325,7 +326,7 @@ def write_columns(
         rows = write_parquet(schema, batches, new.path, **WRITTEN)
     if rows != expected_rows:
         raise InputError(
-            f"expected {expected_rows:,} rows of columns, found {rows:,}; check the table"
+            f"expected {counted(expected_rows, 'row')} of columns, found {rows:,}; check the table"
         )
 
 

@@ -25,7 +25,7 @@ from brimful.tables.columns import (
 )
 from brimful.tables.graph_xml import GraphXml
 from brimful.tables.joining import connected, join_errors, join_memory, kept_types, sql_name
-from brimful.wording import did_you_mean
+from brimful.wording import counted, did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow
@@ -188,8 +188,8 @@ def add_edge_columns(
         rows = write_sorted(connection, query, graph, names, types, name, new.path)
         if rows != graph.edges:
             raise InputError(
-                f"{name} gives {rows:,} edges with columns, and the graph has {graph.edges:,}; "
-                "leave out what is no edge, or leave --edge-columns out"
+                f"{name} gives {counted(rows, 'edge')} with columns, and the graph has "
+                f"{graph.edges:,}; leave out what is no edge, or leave --edge-columns out"
             )
         new.publish(footer_bytes(new.path))
 
