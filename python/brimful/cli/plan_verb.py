@@ -71,11 +71,10 @@ def act(options: argparse.Namespace) -> None:
             request = asked(options, algorithm, sources_of(options, graph))
         figures = asdict(forecast(graph, sizes, request, given, machine))
         require_sources(graph, request)
-    of = (
-        graphs[0]
-        if graphs
-        else f"{counted(sizes.vertices, 'vertex')} and {counted(sizes.edges, 'edge')}"
-    )  # type: ignore[union-attr]
+    if sizes is None:
+        of = graphs[0]
+    else:
+        of = f"{counted(sizes.vertices, 'vertex')} and {counted(sizes.edges, 'edge')}"
     if options.json:
         shared.print_json({"graph": graphs[0] if graphs else None} | figures)
     elif not options.quiet:
