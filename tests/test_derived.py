@@ -225,15 +225,18 @@ def test_ids_keep_their_type() -> None:
                 part.close()
 
 
-def test_groups_become_vertices(path: Path) -> None:
+def test_groups_become_vertices(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with bf.Graph.open(path) as graph:
         with graph.contract(bf.connected_components(graph)) as small:
             assert rows(small) == [("a", "a", 10.0), ("e", "e", 5.0)]
         with graph.contract(bf.connected_components(graph), self_loops="drop") as small:
             assert (list(small), small.edges) == (["a", "e"], 0)
         groups = pa.table({"vertex": ["a", "b", "c"], "group": [1, 1, 2]})
+        caplog.clear()
         with graph.contract(groups) as small:
             assert rows(small) == [(1, 1, 1.0), (1, 2, 6.0), (2, 1, 3.0)]
+        assert "merged: duplicate edge, 1 time, first at" in caplog.text
+        assert "left out" not in caplog.text
         twice = pa.table({"vertex": ["a", "a"], "group": [1, 2]})
         with pytest.raises(bf.InputError, match="have vertex a more than once"):
             graph.contract(twice)
@@ -260,12 +263,13 @@ def test_the_command_line_derives(path: Path, tmp_path: Path) -> None:
     assert "already exists" in refuse(USAGE, *words)
     near = tmp_path / "near.brimful"
     shown = succeed("derive", path, near, "--around", "b", "--hops", 1).out
-    assert "near.brimful: 2 vertices, 1 edges, directed" in shown
+    assert "near.brimful: 2 vertices, 1 edge, directed" in shown
     groups = tmp_path / "groups.brimful"
     pq.write_table(
         pa.table({"vertex": ["a", "b", "c"], "group": [1, 1, 2]}), tmp_path / "groups.parquet"
     )
-    succeed("derive", path, groups, "--contract", tmp_path / "groups.parquet", "--quiet")
+    told = succeed("derive", path, groups, "--contract", tmp_path / "groups.parquet")
+    assert "  merged: 1 duplicate\n" in told.out and "left out" not in told.out + told.err
     with bf.Graph.open(groups) as small:
         assert rows(small) == [(1, 1, 1.0), (1, 2, 6.0), (2, 1, 3.0)]
     new = tmp_path / "new.brimful"

@@ -333,7 +333,7 @@ def test_a_result_becomes_a_field(
     written = ranks.stats["documents"]
     assert (written["updated"], written["vertices_without_document"]) == (202, 1800)
     assert written["first_missing"] == 1
-    assert "1,800 vertices have no document in" in caplog.text
+    assert "1,800 vertices without a document in" in caplog.text
     assert servers.PASSWORD not in caplog.text + str(ranks.stats)
     with pytest.raises(bf.UsageError, match='have the field "rank"'):
         ranks.write(place.url + "?field=rank&id=uid")
@@ -404,7 +404,7 @@ def test_the_command_line_imports_and_writes_back(place: Any, tmp_path: Path) ->
     ran = succeed("run", "bfs", graph, "--source", 0, "-o", url, "--json", "--log", log)
     assert {one["id"]: one["level"] for one in place.documents()} == {n: n for n in range(1200)}
     assert ran.figures["documents"]["updated"] == 1200
-    assert "left out: 1 vertices have no document" in ran.err
+    assert "left out: 1 vertex without a document" in ran.err
     again = succeed("run", "bfs", graph, "--source", 0, "-o", url, "--overwrite", "--log", log)
     assert "field level of 1,200 documents" in again.out
     shown = done.out + done.err + ran.out + ran.err + again.out + again.err + log.read_text()

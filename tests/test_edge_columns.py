@@ -42,6 +42,41 @@ def path(tmp_path: Path) -> Path:
     return place
 
 
+def test_info_lists_the_kept_columns(path: Path, tmp_path: Path) -> None:
+    """Their sizes are those of the pages in the files, of structures too."""
+    places = pa.table(
+        {"vertex": [7, 2], "place": [{"city": "Rome", "zip": 1}, None], "a b": ["x", "y"]}
+    )
+    page = tmp_path / "page.html"
+    with bf.Graph.open(path) as graph:
+        graph.add_vertex_columns(places)
+        info = graph.info()
+        page.write_text(graph.report().html)
+    kept = {"vertices": info["vertex_columns"], "edges": info["edge_columns"]}
+    types = {about: [(one["name"], one["type"]) for one in found] for about, found in kept.items()}
+    assert types == {
+        "vertices": [("place", "struct<city: string, zip: int64>"), ("a b", "string")],
+        "edges": [("year", "int16"), ("kind", "string")],
+    }
+    for about, ends in (("vertices", 0), ("edges", 3)):
+        (file,) = path.glob(f"{about}-*.parquet")
+        group = pq.read_metadata(file).row_group(0)
+        pages = [group.column(at).total_compressed_size for at in range(ends, group.num_columns)]
+        assert sum(one["bytes"] for one in kept[about]) == sum(pages)
+        assert min(one["bytes"] for one in kept[about]) > 0
+    assert succeed("info", path, "--json").figures == info
+    shown = succeed("info", path).out
+    year, place = kept["edges"][0]["bytes"], kept["vertices"][0]["bytes"]
+    assert f"    year               int16, {year} bytes\n" in shown
+    assert f"    place              struct<city: string, zip: int64>, {place} bytes\n" in shown
+    cells = page.read_text()
+    assert f"<td>year</td><td>edges</td><td>int16</td><td>{year} bytes</td>" in cells
+    assert "<td>place</td><td>vertices</td><td>struct&lt;city: string, zip: int64&gt;</td>" in cells
+    bf.Graph.from_arrow(TRADES, path=tmp_path / "plain.brimful").close()
+    shown = succeed("info", tmp_path / "plain.brimful").out
+    assert "vertex columns       none" in shown and "edge columns         none" in shown
+
+
 def test_columns_of_edges_are_kept_by_source_and_target(path: Path) -> None:
     with bf.Graph.open(path) as graph:
         assert graph.edge_columns == pa.schema({"year": pa.int16(), "kind": pa.string()})

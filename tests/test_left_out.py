@@ -173,6 +173,9 @@ def test_a_summary_and_standard_error_say_it(tmp_path: Path) -> None:
         err = succeed("import", tmp_path / "a.txt", out, *DROP, *options).err
         assert f"left out: self-loop, 2 times, first at {tmp_path / 'a.txt'}:4: 7 7" in err
         assert f"left out: duplicate edge, 2 times, first at {tmp_path / 'a.txt'}:5: 1 2" in err
+    merged = ("--self-loops", "drop", "--duplicates", "sum")
+    told = succeed("import", tmp_path / "a.txt", tmp_path / "m.brimful", *merged)
+    assert "  left out: 2 self-loops\n  merged: 2 duplicates\n" in told.out
     kept = succeed("import", tmp_path / "a.txt", tmp_path / "k.brimful", "--json")
     assert kept.figures["left_out"] == [] and "left out" not in kept.err
 
@@ -194,4 +197,4 @@ def test_python_says_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Non
         with caplog.at_level(logging.WARNING, logger="brimful"), make() as graph:
             assert graph.edges == 3
         assert f"left out: self-loop, 2 times, first at {name}:4: 7 7" in caplog.text
-        assert f"left out: duplicate edge, 2 times, first at {name}:5: 1 2" in caplog.text
+        assert f"merged: duplicate edge, 2 times, first at {name}:5: 1 2" in caplog.text

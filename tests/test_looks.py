@@ -11,13 +11,16 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 import scipy.stats
 
 import brimful as bf
 from brimful.cli.compare_verb import DIFFERENT
-from command import DONE, INPUT, USAGE, brimful, refuse, succeed, write_edges
+from brimful.sizes import parse_budget
+from cgroup import hard_limit
+from command import BUDGET, DONE, INPUT, USAGE, brimful, refuse, succeed, write_edges
 
 FORMATS = ("parquet", "csv", "arrow")
 
@@ -247,6 +250,113 @@ def test_the_exit_code_says_whether_results_differ(rmat: Path, tmp_path: Path) -
     assert told.code == DIFFERENT and figures["equal"] is False
     assert figures["columns"] == ["pagerank", "pagerank"] and len(figures["differences"]) == 1
     assert figures["differing"] == bf.compare(paths[0], paths[2]).differing > 0
+
+
+# Tables of rows.
+
+ROWS = {
+    "similarity": ["--k", 2],
+    "ktruss": [],
+    "bridges": [],
+    "random_walks": ["--walks", 1, "--length", 3],
+    "eccentricity": ["--source", 0, "--source", 7],
+}
+
+
+@pytest.fixture(scope="module")
+def saved_rows(rmat: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of rows of each algorithm in each format."""
+    folder = tmp_path_factory.mktemp("rows")
+    for algorithm, options in ROWS.items():
+        path = folder / f"{algorithm}.parquet"
+        succeed("run", algorithm, rmat, *options, "-o", path, "--quiet")
+        table = pq.read_table(path)
+        with pa.ipc.new_file(path.with_suffix(".arrow"), table.schema) as writer:
+            writer.write_table(table)
+        pa.csv.write_csv(table, path.with_suffix(".csv"))
+    return folder
+
+
+def tuples(table: pa.Table) -> list[tuple[Any, ...]]:
+    return list(zip(*table.to_pydict().values(), strict=True))
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+@pytest.mark.parametrize("algorithm", ROWS)
+def test_rows_are_looked_at(saved_rows: Path, algorithm: str, suffix: str) -> None:
+    path = saved_rows / f"{algorithm}.{suffix}"
+    rows = tuples(pq.read_table(saved_rows / f"{algorithm}.parquet"))
+    found = succeed("top", path, "-n", 5, "--json").figures
+    valued = [row for row in rows if row[-1] is not None]
+    best = sorted(valued, key=lambda row: row[-1], reverse=True)[:5]
+    assert [tuple(row) for row in found["rows"]] == best and found["column"] == found["columns"][-1]
+    same = bf.compare(path, saved_rows / f"{algorithm}.parquet")
+    assert same.equal and same.vertices == len(rows) and same.differences == []
+    with pytest.raises(bf.InputError, match="is no result: expected the column vertex"):
+        bf.SavedResult(path)
+
+
+def test_rows_are_compared_by_their_keys(saved_rows: Path, tmp_path: Path) -> None:
+    """Some rows are left out, one is added, all are in another order, and three values differ."""
+    table = pq.read_table(saved_rows / "similarity.parquet")
+    drawn = np.random.default_rng(1).permutation(len(table))
+    before = tuples(table.take(pa.array(drawn[5:])))
+    more = [0.5, 0.25, 1.0, *[0.0] * (len(before) - 3)]
+    after = [(*row[:2], row[2] + one) for row, one in zip(before, more, strict=True)]
+    columns = zip(*after, (-1, -2, 0.0), strict=True)
+    other = pa.table(dict(zip(table.column_names, map(list, columns), strict=True)))
+    found = bf.compare(table, other, top=2)
+    assert found.keys == ("source", "target") and found.columns == ("score", "score")
+    assert (found.vertices, found.only_first, found.only_second) == (len(table) - 5, 5, 1)
+    assert (found.differing, found.largest_difference) == (3, 1.0)
+    assert found.differences == [(*before[at], after[at][2]) for at in (2, 0)]
+    expected = correlated([row[2] for row in before], [row[2] for row in after])
+    assert found.rank_correlation == pytest.approx(expected)
+    pq.write_table(other, tmp_path / "other.parquet")
+    told = brimful("compare", saved_rows / "similarity.csv", tmp_path / "other.parquet", "-n", 1)
+    assert told.code == DIFFERENT
+    assert "rows in one only: 5 in the first, 1 in the second" in told.out
+    assert "\nsource\ttarget\tscore (first)\tscore (second)\n" in told.out
+
+
+def test_rows_that_cannot_be_compared_are_refused(saved_rows: Path) -> None:
+    pairs = pa.table({"source": [1, 1], "target": [2, 2], "score": [0.5, 0.5]})
+    with pytest.raises(bf.InputError, match="rows with the same source, target"):
+        bf.compare(pairs, pairs)
+    with pytest.raises(bf.UsageError, match="compare results of one algorithm"):
+        bf.compare(pairs, saved_rows / "random_walks.parquet")
+    texts = pa.table({"source": ["a"], "target": ["b"], "score": [0.5]})
+    with pytest.raises(bf.UsageError, match="integers and those of the other are strings"):
+        bf.compare(pairs, texts)
+    with pytest.raises(bf.BudgetError, match="too small for a join"):
+        bf.compare(texts, texts, budget="50M")
+    bridges = saved_rows / "bridges.parquet"
+    found = bf.compare(bridges, pq.read_table(bridges).slice(1))
+    assert (found.columns, found.only_first, found.equal) == (None, 1, False)
+
+
+@pytest.mark.parametrize(
+    ("names", "budget"), [(["vertex"], "300M"), (["source", "target"], "500M")]
+)
+def test_a_comparison_stays_within_its_budget(
+    tmp_path: Path, names: list[str], budget: str
+) -> None:
+    """The ranks of so many rows fit; a smaller budget is refused."""
+    count = 1_000_000 if names == ["vertex"] else 300_000
+    random = np.random.default_rng(3)
+    values = random.random(count)
+    paths = [tmp_path / "1.parquet", tmp_path / "2.parquet"]
+    for path, more in zip(paths, (0.0, 1e-3), strict=True):
+        ids = [np.arange(count)] if len(names) == 1 else [random.permutation(count)] * 2
+        table = pa.table([*ids, values + more], names=[*names, "score"])
+        pq.write_table(table, path)
+    with hard_limit(parse_budget(budget) or 0) as enter:
+        told = brimful("compare", *paths, "--budget", budget, "--json", before=enter)
+    figures = told.figures
+    assert told.code == DIFFERENT and figures["differing"] > 0.9 * count
+    assert figures["rank_correlation"] is not None
+    assert figures["peak_rss_bytes"] <= figures["budget_bytes"]
+    assert "give" in refuse(BUDGET, "compare", *paths, "--budget", "100M")
 
 
 # Neighbors and paths.

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import brimful as bf
+from brimful.wording import counted
 from command import INPUT, USAGE, brimful, refuse, succeed
 from test_import import edges_of
 
@@ -27,7 +28,7 @@ def skipped(tmp_path: Path, name: str, content: str, *options: object) -> dict[s
     assert sum(kind["count"] for kind in kinds.values()) == figures["rejected"]
     for kind in kinds.values():
         assert kind["input"].endswith(name)
-        assert f"{kind['reason']}, {kind['count']:,} times, first at" in outcome.err
+        assert f"{kind['reason']}, {counted(kind['count'], 'time')}, first at" in outcome.err
         assert f"{name}:{kind['first_line']}: {kind['found']}" in outcome.err
     assert succeed("info", graph, "--json").figures["rejected"] == figures["rejected"]
     return figures | {"kinds": {r: (k["count"], k["first_line"]) for r, k in kinds.items()}}
@@ -124,7 +125,7 @@ def test_python_says_what_was_left_out(tmp_path: Path, caplog: pytest.LogCapture
         bf.read(tmp_path / "a.txt", on_error="skip") as graph,
     ):
         assert graph.edges == 2
-    assert "left out: not an integer id, 1 times, first at" in caplog.text
+    assert "left out: not an integer id, 1 time, first at" in caplog.text
     with pytest.raises(bf.InputError, match="--on-error skip"):
         bf.read([tmp_path / "a.txt"])
     with pytest.raises(bf.UsageError, match="on_error must be fail or skip, not ignore"):

@@ -6,26 +6,29 @@ left out where they do not fit the budget.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from brimful.errors import InputError, UsageError
-from brimful.io.output import native_batches
+from brimful.errors import BudgetError, UsageError
+from brimful.io.ingest import Resources
+from brimful.memory import resident_bytes
 from brimful.options.described import described
-from brimful.saved import SavedResult
 from brimful.sizes import Budget, parse_budget
+from brimful.tables.edge_table import ARROW_RESERVE_BYTES, shrink_arrow_pools
+from brimful.tables.joining import join_memory
+from brimful.tables.sides import Matched, Side, matched
 from brimful.wording import shortened
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 #: Floats are equal within this, relative to the larger one: sums of two paths may differ so far.
 FLOAT_TOLERANCE = 1e-9
-#: Bytes of a vertex while the rank correlation is computed: two values, their ranks and orders.
+#: Bytes of a row while the rank correlation is computed: two values, their ranks and orders.
 _RANKED_BYTES = 80
+#: The share of the budget for the rank correlation of tables of rows; a join has the rest.
+_RANKED_SHARE = 4
 
 
 @dataclass(frozen=True)
@@ -33,18 +36,19 @@ class Comparison:
     """How two results differ.
 
     Attributes:
-        columns: Names of both value columns.
-        vertices: Number of vertices that both have.
-        only_first: Number of vertices that only the first has.
-        only_second: Number of vertices that only the second has.
+        keys: Names of the columns that name a row: `vertex`, or those of `Rows` but for the last.
+        columns: Names of both value columns; None: rows are pairs without a value.
+        vertices: Number of vertices, or of rows, that both have.
+        only_first: Number of vertices or rows that only the first has.
+        only_second: Number of vertices or rows that only the second has.
         tolerance: Largest difference that counts as none, relative to the larger value.
-        differing: Number of vertices whose values differ by more.
-        largest_difference: Largest absolute difference of two numbers; None: no vertex has both.
+        differing: Number of vertices or rows whose values differ by more.
+        largest_difference: Largest absolute difference of two numbers; None: no row has both.
         largest_relative: Largest difference relative to the larger value; None likewise.
         rank_correlation: Spearman's, of the values that both have, from -1 to 1; None: the values
             are no numbers, all equal, or more than the budget holds.
-        differences: The vertices with the largest differences, each with both values. A value
-            that one of the two lacks comes first.
+        differences: The vertices, or the keys of the rows, with the largest differences, each with
+            both values. A value that one of the two lacks comes first.
 
     >>> import brimful as bf, pyarrow as pa
     >>> first = pa.table({"vertex": [1, 2, 3], "rank": [0.5, 0.3, 0.2]})
@@ -54,7 +58,8 @@ class Comparison:
     (False, 2, 0.5)
     """
 
-    columns: tuple[str, str]
+    keys: tuple[str, ...]
+    columns: tuple[str, str] | None
     vertices: int
     only_first: int
     only_second: int
@@ -63,15 +68,15 @@ class Comparison:
     largest_difference: float | None
     largest_relative: float | None
     rank_correlation: float | None
-    differences: list[tuple[Any, Any, Any]]
+    differences: list[tuple[Any, ...]]
 
     @property
     def equal(self) -> bool:
-        """Whether the two have the same vertices, and no value differs: `compare(a, a).equal`."""
+        """Whether both have the same rows, and no value differs: `compare(a, a).equal`."""
         return not (self.differing or self.only_first or self.only_second)
 
 
-@described({}, "usage", "corrupt", "io")
+@described({}, "usage", "budget", "corrupt", "io")
 def compare(
     first: object,
     second: object,
@@ -80,24 +85,29 @@ def compare(
     top: int = 10,
     budget: Budget = None,
 ) -> Comparison:
-    """Compare two results, vertex by vertex.
+    """Compare two results, vertex by vertex, or row by row.
+
+    `Rows` are compared by all columns but the last, in any order of rows; DuckDB joins them.
 
     Args:
-        first: A `Result`, the path of a saved one, or any table with `__arrow_c_stream__` whose
-            columns are `vertex`, ascending, and a value.
+        first: A `Result` or `Rows`, the path of a saved one, or any table with
+            `__arrow_c_stream__` whose columns are `vertex`, ascending, and a value, or those of an
+            algorithm that returns `Rows`.
         second: Another one.
         tolerance: Values are equal if they differ by at most this share of the larger one; None:
             1e-9 for floats, 0 for integers.
         top: Number of differences to return.
-        budget: Memory for the rank correlation, 80 bytes a vertex, in bytes or as "500M"; None:
-            three quarters of the available memory.
+        budget: Memory for the rank correlation, 80 bytes a row, and for joins of `Rows`, in bytes
+            or as "500M"; None: three quarters of the available memory.
 
     Returns:
         A `Comparison`.
 
     Raises:
-        InputError: A table has other columns, or its vertices do not ascend.
+        InputError: A table has other columns, its vertices do not ascend, or two of its rows have
+            one name.
         UsageError: The vertices or values of the two cannot be compared.
+        MissingPackageError: `Rows` are compared and DuckDB is not installed.
 
     >>> import brimful as bf, pyarrow as pa
     >>> ring = pa.table({"source": [0, 1, 2], "target": [1, 2, 0]})
@@ -105,24 +115,31 @@ def compare(
     ...     bf.compare(bf.pagerank(graph), bf.pagerank(graph, method="delta")).equal
     True
     """
-    from brimful import _native
+    resources = Resources(budget=parse_budget(budget))
+    return compared(first, second, tolerance, top, resources)
 
-    given = parse_budget(budget)
-    limit = _native.auto_budget_bytes() if given is None else given
-    sides = _Side(first, "the first result"), _Side(second, "the second result")
+
+def compared(
+    first: object, second: object, tolerance: float | None, top: int, resources: Resources
+) -> Comparison:
+    """Compare as `compare`; on the command line the budget is that of the process."""
+    sides = Side(first, "the first result"), Side(second, "the second result")
     exact = all(side.kind == "integer" for side in sides)
     if tolerance is None:
         tolerance = 0.0 if exact else FLOAT_TOLERANCE
     if not tolerance >= 0:
         raise UsageError(f"tolerance must be at least 0, not {shortened(tolerance)}")
-    tally = _tally(sides, float(tolerance), max(top, 0), limit // _RANKED_BYTES)
-    for one, other in _matched(*sides):
+    ranked, joins = _shares(resources, joins=sides[0].keys != ["vertex"])
+    tally = _tally(sides, float(tolerance), max(top, 0), ranked // _RANKED_BYTES)
+    for one, other in matched(*sides, joins, resources.threads):
         tally.add(one, other)
+    columns = sides[0].column, sides[1].column
     return Comparison(
-        columns=(sides[0].column, sides[1].column),
-        vertices=tally.vertices,
-        only_first=sides[0].rows - tally.vertices,
-        only_second=sides[1].rows - tally.vertices,
+        keys=tuple(sides[0].keys),
+        columns=None if columns[0] is None or columns[1] is None else (columns[0], columns[1]),
+        vertices=tally.rows,
+        only_first=sides[0].rows - tally.rows,
+        only_second=sides[1].rows - tally.rows,
         tolerance=float(tolerance),
         differing=tally.differing,
         largest_difference=tally.largest_difference,
@@ -132,109 +149,35 @@ def compare(
     )
 
 
-class _Rows(NamedTuple):
-    """Some rows of a result: NumPy arrays of vertices and of values, and where there is a value."""
+def _shares(resources: Resources, *, joins: bool) -> tuple[int, int]:
+    """Return the memory of the rank correlation, and that of a join.
 
-    vertices: NDArray[Any]
-    values: NDArray[Any]
-    present: NDArray[np.bool_]
+    Raises:
+        BudgetError: The budget is too small.
+    """
+    from brimful import _native
 
-    def at(self, chosen: Any) -> _Rows:
-        return _Rows(*(column[chosen] for column in self))
-
-
-class _Side:
-    """The rows of one of the two results, read once, with those that wait for the other."""
-
-    def __init__(self, given: object, name: str) -> None:
-        import pyarrow as pa
-        import pyarrow.types as kinds
-
-        source: Any = SavedResult(given) if isinstance(given, (str, os.PathLike)) else given
-        if not hasattr(source, "__arrow_c_stream__"):
-            raise UsageError(
-                f"{name} must be a result, a path or a table with __arrow_c_stream__, not "
-                f"{type(given).__name__}"
+    limit = resources.budget
+    if limit is None:
+        limit = _native.auto_budget_bytes()
+    free = limit
+    if resources.process_budget:
+        shrink_arrow_pools()
+        least = resident_bytes() + ARROW_RESERVE_BYTES
+        free = limit - least
+        if free < 0:
+            raise BudgetError(
+                "the memory budget is too small to compare results; give at least "
+                f"{-(-least // (1 << 20))}M",
+                least,
             )
-        self.name = f"{name} ({given})" if source is not given else name
-        self._reader = pa.RecordBatchReader.from_stream(source)
-        names = self._reader.schema.names
-        if len(names) < 2 or names[0] != "vertex":
-            raise InputError(f"{self.name} must begin with the columns vertex and a value")
-        self.column = str(names[1])
-        vertex, value = (self._reader.schema.field(at).type for at in (0, 1))
-        self.has_integer_ids = kinds.is_integer(vertex)
-        self.kind = "integer" if kinds.is_integer(value) else "text"
-        if kinds.is_floating(value):
-            self.kind = "float"
-        self._batches = native_batches(self._reader)
-        self._last: Any = None
-        self.rows = 0
-        self.waiting = self._next()
-
-    def take(self, count: int) -> _Rows:
-        """Return the first rows that wait; the others stay, or the next batch comes."""
-        assert self.waiting is not None
-        taken, rest = self.waiting.at(slice(count)), self.waiting.at(slice(count, None))
-        self.waiting = rest if len(rest.vertices) else self._next()
-        return taken
-
-    def drop(self) -> None:
-        """Read the rest, to count it."""
-        while self.waiting is not None:
-            self.waiting = self._next()
-
-    def _next(self) -> _Rows | None:
-        import numpy as np
-        import pyarrow.compute as pc
-
-        for batch in self._batches:
-            if batch.num_rows == 0:
-                continue
-            ids, values = batch.column(0), batch.column(1)
-            # Signed and unsigned integers have no common type in NumPy.
-            vertices = ids.to_numpy(zero_copy_only=False)
-            if vertices.dtype == np.uint64:
-                vertices = vertices.astype(object)
-            ends = vertices if self._last is None else np.concatenate([[self._last], vertices])
-            if ids.null_count or not np.all(ends[1:] > ends[:-1]):
-                raise InputError(f"{self.name} must have each vertex once, in ascending order")
-            self._last = vertices[-1]
-            self.rows += len(vertices)
-            present = pc.is_valid(values).to_numpy(zero_copy_only=False)
-            if self.kind != "text":
-                values = pc.fill_null(values, 0)
-            return _Rows(vertices, values.to_numpy(zero_copy_only=False), present)
-        return None
+    if not joins:
+        return free, 0
+    ranked = free // _RANKED_SHARE
+    return ranked, join_memory(dataclasses.replace(resources, budget=limit - ranked))
 
 
-def _matched(one: _Side, other: _Side) -> Iterator[tuple[_Rows, _Rows]]:
-    """Yield rows of the vertices that both have, in the same order."""
-    import numpy as np
-
-    if one.has_integer_ids != other.has_integer_ids:
-        raise UsageError(
-            "the vertices of one result are integers and those of the other are strings; compare "
-            "results of one graph"
-        )
-    while one.waiting is not None and other.waiting is not None:
-        mine, theirs = one.waiting.vertices, other.waiting.vertices
-        count = min(len(mine), len(theirs))
-        if np.array_equal(mine[:count], theirs[:count]):
-            yield one.take(count), other.take(count)
-            continue
-        last = min(mine[-1], theirs[-1])
-        left = one.take(int(np.searchsorted(mine, last, side="right")))
-        right = other.take(int(np.searchsorted(theirs, last, side="right")))
-        _, first, second = np.intersect1d(
-            left.vertices, right.vertices, assume_unique=True, return_indices=True
-        )
-        yield left.at(first), right.at(second)
-    one.drop()
-    other.drop()
-
-
-def _tally(sides: tuple[_Side, _Side], tolerance: float, top: int, most: int) -> _Tally:
+def _tally(sides: tuple[Side, Side], tolerance: float, top: int, most: int) -> _Tally:
     kinds = {side.kind for side in sides}
     if kinds == {"text"}:
         return _Tally(tolerance, top)
@@ -251,19 +194,19 @@ class _Tally:
 
     def __init__(self, tolerance: float, top: int) -> None:
         self._tolerance, self._top = tolerance, top
-        self.vertices = self.differing = 0
+        self.rows = self.differing = 0
         self.largest_difference: float | None = None
         self.largest_relative: float | None = None
         #: The size of each difference that is kept, beside the difference.
-        self._kept: list[tuple[float, tuple[Any, Any, Any]]] = []
+        self._kept: list[tuple[float, tuple[Any, ...]]] = []
 
     @property
-    def differences(self) -> list[tuple[Any, Any, Any]]:
+    def differences(self) -> list[tuple[Any, ...]]:
         """The largest differences."""
         return [row for _, row in self._kept]
 
-    def add(self, one: _Rows, other: _Rows) -> None:
-        """Take rows of the same vertices."""
+    def add(self, one: Matched, other: Matched) -> None:
+        """Take rows with the same keys."""
         import numpy as np
 
         both = one.present & other.present
@@ -271,12 +214,15 @@ class _Tally:
         lacking = one.present != other.present
         sizes[lacking] = np.inf
         differs |= lacking
-        self.vertices += len(both)
+        self.rows += len(both)
         self.differing += int(np.count_nonzero(differs))
         (where,) = np.nonzero(differs)
         largest = where[np.argsort(-sizes[where], kind="stable")[: self._top]]
-        self._kept += [(float(sizes[at]), self._row(one, other, int(at))) for at in largest]
-        # Sorting is stable: of two that differ as much, the smaller vertex stays.
+        self._kept += [
+            (float(sizes[at]), (*one.key(at), one.value(at), other.value(at)))
+            for at in largest.tolist()
+        ]
+        # Sorting is stable: of two that differ as much, the smaller key stays.
         self._kept.sort(key=lambda kept: -kept[0])
         del self._kept[self._top :]
 
@@ -284,34 +230,23 @@ class _Tally:
         """Return Spearman's rank correlation, if there is one."""
         return None
 
-    def _compared(self, one: _Rows, other: _Rows, both: Any) -> tuple[Any, Any]:
+    def _compared(self, one: Matched, other: Matched, both: Any) -> tuple[Any, Any]:
         """Return the size of each difference, and whether it counts."""
         import numpy as np
 
         differs = both & (one.values != other.values)
         return np.where(differs, np.inf, 0.0), differs
 
-    @staticmethod
-    def _row(one: _Rows, other: _Rows, at: int) -> tuple[Any, Any, Any]:
-        values = [
-            (rows.values[at].item() if hasattr(rows.values[at], "item") else rows.values[at])
-            if rows.present[at]
-            else None
-            for rows in (one, other)
-        ]
-        vertex = one.vertices[at]
-        return (vertex.item() if hasattr(vertex, "item") else vertex, *values)
-
 
 class _NumberTally(_Tally):
-    """The differences of numbers; keeps the values of at most `most` vertices for their ranks."""
+    """The differences of numbers; keeps the values of at most `most` rows for their ranks."""
 
     def __init__(self, tolerance: float, top: int, most: int) -> None:
         super().__init__(tolerance, top)
         self._most = most
         self._pairs: list[tuple[NDArray[Any], NDArray[Any]]] = []
 
-    def _compared(self, one: _Rows, other: _Rows, both: Any) -> tuple[Any, Any]:
+    def _compared(self, one: Matched, other: Matched, both: Any) -> tuple[Any, Any]:
         import numpy as np
 
         first, second = one.values.astype(float), other.values.astype(float)
@@ -328,7 +263,7 @@ class _NumberTally(_Tally):
         if both.any():
             self.largest_difference = max(self.largest_difference or 0.0, sizes[both].max().item())
             self.largest_relative = max(self.largest_relative or 0.0, relative[both].max().item())
-        if self.vertices + len(both) <= self._most:
+        if self.rows + len(both) <= self._most:
             self._pairs.append((first[both], second[both]))
         else:
             self._pairs.clear()

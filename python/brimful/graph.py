@@ -47,6 +47,7 @@ from brimful.reporting import shows_progress
 from brimful.sizes import Budget, format_bytes, parse_budget
 from brimful.tables import convert_in
 from brimful.tables.convert_out import Conversions
+from brimful.wording import counted
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -584,14 +585,18 @@ class Graph(KeptColumns, Derivations, Conversions, Looks):
         """Return what `brimful info` shows.
 
         Returns:
-            Format version, counts, order, columns, indexes and sizes, by name.
+            Format version, counts, order, columns, indexes and sizes, by name. `columns` are those
+            of the input; `vertex_columns` and `edge_columns`, kept with the graph, are lists of
+            `name`, `type` and `bytes`.
 
         >>> import brimful as bf, pyarrow as pa
         >>> with bf.Graph.from_arrow(pa.table({"source": [0], "target": [2]})) as graph:
         ...     graph.info()["vertices"], graph.info()["self_loops"]
         (2, 0)
         """
-        return self.native.info()
+        from brimful.tables.edge_columns import kept_columns
+
+        return self.native.info() | kept_columns(self.native)
 
     @shows_progress
     @described(IMPORT, "closed graph", "io")
@@ -726,8 +731,8 @@ class Graph(KeptColumns, Derivations, Conversions, Looks):
         direction = "directed" if self.directed else "undirected"
         weighted = ", weighted" if self.weighted else ""
         return (
-            f"<brimful.Graph {self._path}: {self.vertices:,} vertices, {self.edges:,} edges, "
-            f"{direction}{weighted}>"
+            f"<brimful.Graph {self._path}: {counted(self.vertices, 'vertex')}, "
+            f"{counted(self.edges, 'edge')}, {direction}{weighted}>"
         )
 
     def _repr_html_(self) -> str:

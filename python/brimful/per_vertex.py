@@ -26,7 +26,7 @@ from brimful.errors import NotFoundError, UsageError
 from brimful.options.described import described
 from brimful.shown import Shown
 from brimful.tables.convert_out import require
-from brimful.wording import printable, shortened
+from brimful.wording import counted, printable, shortened
 
 if TYPE_CHECKING:
     import numpy
@@ -319,7 +319,7 @@ class PerVertex(Shown, ABC, Generic[V]):
             f"<tr><td>{html.escape(_short(vertex))}</td><td>{html.escape(_short(value))}</td></tr>"
             for vertex, value in self._first(_SHOWN_HTML_ROWS)
         )
-        more = f"<p>{len(self):,} rows</p>" if len(self) > _SHOWN_HTML_ROWS else ""
+        more = f"<p>{counted(len(self), 'row')}</p>" if len(self) > _SHOWN_HTML_ROWS else ""
         return (
             f"<p>{html.escape(self._headline())}</p><table><thead><tr><th>vertex</th>"
             f"<th>{html.escape(self.column)}</th></tr></thead><tbody>{rows}</tbody></table>{more}"

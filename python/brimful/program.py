@@ -15,7 +15,7 @@ from brimful.errors import UsageError
 from brimful.io.output import write_table
 from brimful.options.described import EXPORT, described
 from brimful.per_vertex import PerVertex, vertex_id
-from brimful.wording import shortened
+from brimful.wording import counted, shortened
 
 if TYPE_CHECKING:
     import pyarrow
@@ -580,7 +580,8 @@ class States(PerVertex[Any]):
 
     def _headline(self) -> str:
         return (
-            f"brimful.States: {len(self):,} vertices, {self.stats['signals']:,} signals; "
+            f"brimful.States: {counted(len(self), 'vertex')}, "
+            f"{counted(self.stats['signals'], 'signal')}; "
             f"interpreted: {self._why}"
         )
 

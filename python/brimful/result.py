@@ -14,6 +14,7 @@ from brimful.options.described import EXPORT, described
 from brimful.options.runs import CheckpointOptions
 from brimful.options.table import checked
 from brimful.per_vertex import PerVertex, vertex_id
+from brimful.wording import counted
 
 if TYPE_CHECKING:
     import pyarrow
@@ -167,8 +168,8 @@ class Result(PerVertex["float | int | str | None"]):
     def _headline(self) -> str:
         stats = self._native.stats
         return (
-            f"brimful.Result {stats['algorithm']}: {len(self):,} vertices, "
-            f"{stats['supersteps']} supersteps, {stats['seconds']:.3g} s"
+            f"brimful.Result {stats['algorithm']}: {counted(len(self), 'vertex')}, "
+            f"{counted(stats['supersteps'], 'superstep')}, {stats['seconds']:.3g} s"
         )
 
 

@@ -15,6 +15,7 @@ from brimful.errors import UsageError
 from brimful.io.output import native_batches, write_result
 from brimful.options.described import EXPORT, described
 from brimful.tables.convert_out import require
+from brimful.wording import counted
 
 if TYPE_CHECKING:
     import pandas
@@ -205,7 +206,10 @@ class Rows:
 
     def _headline(self) -> str:
         stats = self._native.stats
-        return f"brimful.Rows {stats['algorithm']}: {len(self):,} rows, {stats['seconds']:.3g} s"
+        return (
+            f"brimful.Rows {stats['algorithm']}: {counted(len(self), 'row')}, "
+            f"{stats['seconds']:.3g} s"
+        )
 
 
 def refuse_documents(path: str) -> None:

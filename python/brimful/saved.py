@@ -5,13 +5,14 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from brimful.errors import NotFoundError
 from brimful.io.output import write_table
 from brimful.options.described import EXPORT, described
 from brimful.per_vertex import PerVertex, vertex_id
-from brimful.tables.result_rows import batches_of, open_rows
+from brimful.tables.result_rows import batches_of, largest, open_rows
+from brimful.wording import counted
 
 if TYPE_CHECKING:
     import pyarrow
@@ -77,22 +78,11 @@ class SavedResult(PerVertex[Any]):
         >>> bf.SavedResult(path).top(2)
         [(0, 2), (1, 0)]
         """
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        count, kept = max(0, operator.index(n)), None
-        for batch in self._scan():
-            values = batch.column(1)
-            wanted = pc.is_valid(values)
-            if kept is not None and kept.num_rows == count:
-                # Ties with the last one kept come later, and so have larger ids.
-                wanted = pc.greater(values, kept.column(1)[-1]) if count else pc.is_null(wanted)
-            found = pa.Table.from_batches([batch.filter(wanted)])
-            kept = found if kept is None else pa.concat_tables([kept, found])
-            kept = kept.sort_by([(self.column, "descending")]).slice(0, count)
-        if kept is None:
-            return []
-        return list(zip(*(column.to_pylist() for column in kept.columns), strict=True))
+        count = max(0, operator.index(n))
+        return cast(
+            "list[tuple[Any, Any]]",
+            largest(self._rows, self._path, ["vertex", self.column], count),
+        )
 
     @described({}, "io")
     def to_arrow(self) -> pyarrow.Table:
@@ -178,4 +168,4 @@ class SavedResult(PerVertex[Any]):
             yield batch.column(0).to_pylist(), batch.column(1).to_pylist()
 
     def _headline(self) -> str:
-        return f"brimful.SavedResult {self._path}: {len(self):,} vertices"
+        return f"brimful.SavedResult {self._path}: {counted(len(self), 'vertex')}"

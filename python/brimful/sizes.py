@@ -10,7 +10,7 @@ import operator
 import re
 
 from brimful.errors import UsageError
-from brimful.wording import shortened
+from brimful.wording import counted, shortened
 
 _SIZE = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[kmgtp]?)(ib|b)?", re.IGNORECASE)
 _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
@@ -96,7 +96,7 @@ def checkpoint_interval(every: int | str | None) -> str | None:
 def format_bytes(byte_count: int | float) -> str:
     """Return a size with three digits or so and a binary unit: `588M`, `1.2G`, `12 bytes`."""
     if byte_count < 1024:
-        return f"{int(byte_count)} bytes"
+        return counted(int(byte_count), "byte")
     value = float(byte_count)
     for unit in "KMGT":
         value /= 1024

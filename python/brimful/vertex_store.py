@@ -16,6 +16,7 @@ from brimful.per_vertex import vertex_id
 from brimful.program import Program, States, Vertex
 from brimful.reporting import shows_progress
 from brimful.running import Start, checked_dumps, interpreted
+from brimful.wording import counted
 
 if TYPE_CHECKING:
     from brimful import _native
@@ -443,7 +444,7 @@ class VertexStore(States):
         self.close()
 
     def _headline(self) -> str:
-        return f"brimful.VertexStore {self._url}: {len(self):,} vertices"
+        return f"brimful.VertexStore {self._url}: {counted(len(self), 'vertex')}"
 
 
 def _own(url: str) -> str:

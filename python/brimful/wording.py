@@ -30,6 +30,17 @@ def unknown(kind: str, name: str, known: Iterable[str], listed_by: str | None = 
     return f"there is no {kind} '{name}'{did_you_mean(name, names)} ({listed})"
 
 
+#: Nouns whose plural is not made by an `s`.
+_PLURALS = {"vertex": "vertices"}
+
+
+def counted(count: int, noun: str) -> str:
+    """Return `1 row` or `2,000 rows`; of a noun of several words the last one is in the plural."""
+    before, space, word = noun.rpartition(" ")
+    plural = word if count == 1 else _PLURALS.get(word, word + "s")
+    return f"{count:,} {before}{space}{plural}"
+
+
 def either(words: Sequence[str]) -> str:
     """Return `keep, drop or sum`."""
     return " or ".join([", ".join(words[:-1]), words[-1]])

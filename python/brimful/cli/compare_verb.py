@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 from brimful.cli import options as shared
 from brimful.cli.arguments import integer, real
+from brimful.cli.progress import ProgressLine
+from brimful.options.table import ResourceOptions
+from brimful.wording import counted
 
 if TYPE_CHECKING:
     from brimful.comparison import Comparison
@@ -22,7 +25,8 @@ def add_to(verbs: shared.Verbs) -> None:
         verbs,
         "compare",
         "Compare two results that 'run -o' wrote: the largest differences, and the correlation of "
-        "their ranks. The exit code is 1 if they differ.",
+        "their ranks. Rows, such as pairs, are compared by all columns but the last. The exit code "
+        "is 1 if they differ.",
         act,
         examples=(
             "brimful compare ranks.parquet ranks-before.parquet",
@@ -45,36 +49,28 @@ def add_to(verbs: shared.Verbs) -> None:
         default=10,
         help="number of differences to print (default: 10)",
     )
-    parser.add_argument(
-        "--budget",
-        metavar="SIZE",
-        help="memory for the correlation of ranks, 80 bytes a vertex (default: three quarters of "
-        "the available memory)",
-    )
+    shared.add_options(parser, ResourceOptions)
     shared.add_reporting(parser)
 
 
 def act(options: argparse.Namespace) -> int:
     """Compare, print, and return the exit code."""
-    from brimful.comparison import compare
+    from brimful import _native
+    from brimful.comparison import compared
 
-    found = compare(
-        options.first,
-        options.second,
-        tolerance=options.tolerance,
-        top=options.top,
-        budget=options.budget,
-    )
+    with ProgressLine(quiet=options.quiet) as progress:
+        given = shared.resources(options, progress)
+        found = compared(options.first, options.second, options.tolerance, options.top, given)
     if options.json:
-        names = {"first": options.first, "second": options.second, "equal": found.equal}
-        shared.print_json(names | asdict(found))
+        paths = {"first": options.first, "second": options.second, "equal": found.equal}
+        memory = {"peak_rss_bytes": _native.peak_rss_bytes(), "budget_bytes": given.budget}
+        shared.print_json(paths | asdict(found) | memory)
     elif not options.quiet:
         shared.show(summary(options.first, options.second, found))
-        if found.differences:
+        if found.differences and found.columns is not None:
             first, second = found.columns
-            shared.show_rows(
-                ("vertex", f"{first} (first)", f"{second} (second)"), found.differences
-            )
+            names = (*found.keys, f"{first} (first)", f"{second} (second)")
+            shared.show_rows(names, found.differences)
     return 0 if found.equal else DIFFERENT
 
 
@@ -82,13 +78,15 @@ def summary(first: str, second: str, found: Comparison) -> str:
     """Return the lines that describe a comparison."""
     verdict = "are equal" if found.equal else "differ"
     beyond = f" by more than {found.tolerance:g} of the larger" if found.tolerance else ""
-    lines = [
-        f"{first} and {second} {verdict}",
-        f"  {found.differing:,} of {found.vertices:,} values differ{beyond}",
-    ]
+    lines = [f"{first} and {second} {verdict}"]
+    if found.columns is not None:
+        values = counted(found.vertices, "value")
+        differ = "differs" if found.vertices == 1 else "differ"
+        lines.append(f"  {found.differing:,} of {values} {differ}{beyond}")
     if found.only_first or found.only_second:
+        of = "vertices" if found.keys == ("vertex",) else "rows"
         lines.append(
-            f"  vertices in one only: {found.only_first:,} in the first, "
+            f"  {of} in one only: {found.only_first:,} in the first, "
             f"{found.only_second:,} in the second"
         )
     if found.largest_difference is not None:

@@ -11,6 +11,7 @@ from brimful.io.formats import export_format
 from brimful.io.output import write_graph
 from brimful.options.exports import ExportOptions
 from brimful.options.table import ResourceOptions
+from brimful.wording import counted
 
 
 def add_to(verbs: shared.Verbs) -> None:
@@ -70,7 +71,7 @@ def act(options: argparse.Namespace) -> None:
         shared.print_json(figures)
     elif not options.quiet:
         shared.show(
-            f"{options.out}: {exported.edges:,} edges as {format_name} in "
+            f"{options.out}: {counted(exported.edges, 'edge')} as {format_name} in "
             f"{format_seconds(seconds)}, "
             + shared.peak_memory(_native.peak_rss_bytes(), given.budget)
         )

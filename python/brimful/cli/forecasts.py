@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from brimful.sizes import format_bytes
+from brimful.wording import counted
 
 #: Shares of less than this say nothing.
 _MANY_BYTES = 1 << 20
@@ -51,7 +52,7 @@ def number_of_supersteps(figures: dict[str, Any]) -> str:
     """Return `about 30 supersteps`, or `30 supersteps` where that is certain."""
     supersteps = figures["supersteps"]
     about = "about " if figures["supersteps_guessed"] else ""
-    return f"{about}{supersteps:,} superstep{'' if supersteps == 1 else 's'}"
+    return f"{about}{counted(supersteps, 'superstep')}"
 
 
 def held(figures: dict[str, Any], peak_memory: int | None, disk: int) -> str:

@@ -19,6 +19,7 @@ from brimful.io.ingest import (
     check_input_file,
     columns_sentence,
     expand_globs,
+    fate,
     import_paths,
     left_out_sentences,
     require_budget,
@@ -33,6 +34,7 @@ from brimful.options.imports import (
 )
 from brimful.options.table import ResourceOptions
 from brimful.sizes import format_bytes
+from brimful.wording import counted
 
 
 def add_to(verbs: shared.Verbs) -> None:
@@ -169,15 +171,16 @@ def summary(out: str, figures: dict[str, object]) -> str:
 
     direction = "directed" if figures.get("directed") else "undirected"
     lines = [
-        f"{out}: {count('vertices'):,} vertices, {count('edges'):,} edges, {direction}",
+        f"{out}: {counted(count('vertices'), 'vertex')}, "
+        f"{counted(count('edges'), 'edge')}, {direction}",
     ]
     kept = [
-        f"{count(key):,} {name}"
-        for key, name in (
-            ("lines", "lines read"),
-            ("self_loops", "self-loops"),
-            ("duplicates", "duplicates"),
-            ("rejected", "rejected"),
+        text
+        for key, text in (
+            ("lines", f"{counted(count('lines'), 'line')} read"),
+            ("self_loops", counted(count("self_loops"), "self-loop")),
+            ("duplicates", counted(count("duplicates"), "duplicate")),
+            ("rejected", f"{count('rejected'):,} rejected"),
         )
         if figures.get(key) is not None
     ]
@@ -187,16 +190,11 @@ def summary(out: str, figures: dict[str, object]) -> str:
     sentence = columns_sentence(columns if isinstance(columns, dict) else None)
     if sentence is not None:
         lines.append("  " + sentence)
-    dropped = [
-        f"{count(key):,} {name}"
-        for key, name in (
-            ("self_loops_dropped", "self-loops"),
-            ("duplicates_dropped", "duplicates"),
-        )
-        if count(key)
-    ]
-    if dropped:
-        lines.append("  left out: " + ", ".join(dropped))
+    fates: dict[str, list[str]] = {}
+    for key, noun in (("self_loops_dropped", "self-loop"), ("duplicates_dropped", "duplicate")):
+        if count(key):
+            fates.setdefault(fate(noun, figures), []).append(counted(count(key), noun))
+    lines += [f"  {one}: {', '.join(texts)}" for one, texts in fates.items()]
     peak = figures.get("peak_rss_bytes")
     budget = figures.get("budget_bytes")
     lines.append(

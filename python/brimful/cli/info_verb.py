@@ -20,6 +20,8 @@ HISTOGRAMS = {
     "degrees": "vertices by degree",
     "component_sizes": "components by vertices",
 }
+#: Lists of columns, by their key.
+COLUMNS = ("vertex_columns", "edge_columns")
 BAR_WIDTH = 40
 """Characters of the longest bar of a histogram."""
 
@@ -57,6 +59,8 @@ def add_to(verbs: shared.Verbs) -> None:
 
 def act(options: argparse.Namespace) -> None:
     """Print the properties of the graph; count and draw what is asked for."""
+    from brimful.graph import Graph
+
     if options.html is not None:
         from brimful.report.html import check_packages
 
@@ -68,18 +72,16 @@ def act(options: argparse.Namespace) -> None:
         given = shared.resources(options, progress)
         native = shared.open_named_graph(options, given, progress)
         around = around_of(options, native)
-        figures = native.info()
+        graph = Graph(native)
+        figures = graph.info()
         if options.plots or options.html is not None:
-            from brimful.graph import Graph
             from brimful.looks import census_of
             from brimful.report import html as report_html
 
-            census = census_of(Graph(native), given, report_html.REPORT_RESERVE_BYTES)
+            census = census_of(graph, given, report_html.REPORT_RESERVE_BYTES)
             figures |= {"census": census.figures()} if options.plots else {}
             if options.html is not None:
-                made = report_html.of_graph(
-                    Graph(native), census, around, command_of(options.words)
-                )
+                made = report_html.of_graph(graph, census, around, command_of(options.words))
                 made.write(options.html, overwrite=options.overwrite)
     if options.json:
         shared.print_json(figures)
@@ -97,6 +99,12 @@ def describe(figures: dict[str, object], indent: str) -> list[str]:
         if key in HISTOGRAMS and isinstance(value, dict):
             lines.append(f"{indent}{HISTOGRAMS[key]}")
             lines += histogram(value, indent + "  ")
+        elif key in COLUMNS and isinstance(value, list) and value:
+            lines.append(f"{indent}{name}")
+            lines += [
+                f"{indent}  {one['name']:<18} {one['type']}, {format_bytes(one['bytes'])}"
+                for one in value
+            ]
         elif isinstance(value, dict):
             lines.append(f"{indent}{name}")
             lines += describe(value, indent + "  ")

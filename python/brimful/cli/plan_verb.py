@@ -15,6 +15,7 @@ from brimful.errors import UsageError
 from brimful.options.runs import MachineOptions, UnbuiltOptions
 from brimful.options.table import ResourceOptions
 from brimful.sizes import format_bytes
+from brimful.wording import counted
 
 NAME = "plan"
 
@@ -70,7 +71,10 @@ def act(options: argparse.Namespace) -> None:
             request = asked(options, algorithm, sources_of(options, graph))
         figures = asdict(forecast(graph, sizes, request, given, machine))
         require_sources(graph, request)
-    of = graphs[0] if graphs else f"{sizes.vertices:,} vertices and {sizes.edges:,} edges"  # type: ignore[union-attr]
+    if sizes is None:
+        of = graphs[0]
+    else:
+        of = f"{counted(sizes.vertices, 'vertex')} and {counted(sizes.edges, 'edge')}"
     if options.json:
         shared.print_json({"graph": graphs[0] if graphs else None} | figures)
     elif not options.quiet:

@@ -27,6 +27,7 @@ from brimful.options.table import ResourceOptions
 from brimful.result import Result, run_native
 from brimful.rows import computed_rows, refuse_documents
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES, shrink_arrow_pools
+from brimful.wording import counted
 
 if TYPE_CHECKING:
     from brimful import _native
@@ -321,11 +322,11 @@ def _forecast(
 def summary(graph: str, stats: dict[str, Any]) -> str:
     """Return the lines that describe a run."""
     supersteps = stats["supersteps"]
-    rows = f", {stats['rows']:,} rows" if "rows" in stats else ""
+    rows = f", {counted(stats['rows'], 'row')}" if "rows" in stats else ""
     lines = [
-        f"{stats['algorithm']} of {graph}: {stats['vertices']:,} vertices, "
-        f"{stats['edges']:,} edges{rows}",
-        f"  {supersteps} superstep{'' if supersteps == 1 else 's'} in "
+        f"{stats['algorithm']} of {graph}: {counted(stats['vertices'], 'vertex')}, "
+        f"{counted(stats['edges'], 'edge')}{rows}",
+        f"  {counted(supersteps, 'superstep')} in "
         f"{format_seconds(stats['seconds'])}, "
         f"{stats['reason']}",
     ]
@@ -338,7 +339,8 @@ def summary(graph: str, stats: dict[str, Any]) -> str:
     if stats["documents"] is not None:
         found = stats["documents"]
         lines.append(
-            f"  result: {stats['output']}, field {found['field']} of {found['updated']:,} documents"
+            f"  result: {stats['output']}, field {found['field']} of "
+            + counted(found["updated"], "document")
         )
     elif stats["output"] is not None:
         lines.append(f"  result: {stats['output']}")

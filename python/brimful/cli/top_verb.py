@@ -1,4 +1,4 @@
-"""`brimful top RESULT`: the largest values of a saved result."""
+"""`brimful top RESULT`: the largest values of a saved result, or the rows that have them."""
 
 from __future__ import annotations
 
@@ -26,11 +26,15 @@ def add_to(verbs: shared.Verbs) -> None:
 
 def act(options: argparse.Namespace) -> None:
     """Read the file once, then print."""
-    from brimful.saved import SavedResult
+    from brimful.tables.result_rows import largest, open_table
 
-    result = SavedResult(options.result)
-    rows = result.top(options.n)
+    table = open_table(options.result)
+    columns = table.schema.names
+    if columns[0] == "vertex":
+        # Columns after these are joined ones.
+        columns = columns[:2]
+    rows = largest(table, options.result, columns, options.n)
     if options.json:
-        shared.print_json({"column": result.column, "rows": rows})
+        shared.print_json({"column": columns[-1], "columns": columns, "rows": rows})
     else:
-        shared.show_rows(("vertex", result.column), rows)
+        shared.show_rows(columns, rows)

@@ -7,6 +7,7 @@ import argparse
 from brimful.cli import options as shared
 from brimful.cli.progress import ProgressLine, format_seconds
 from brimful.sizes import format_bytes
+from brimful.wording import counted
 
 
 def add_to(verbs: shared.Verbs) -> None:
@@ -32,7 +33,7 @@ def act(options: argparse.Namespace) -> None:
         shared.print_json(figures)
     elif not options.quiet:
         shared.show(
-            f"{options.graph} is sound: {figures['files']:,} files, "
-            f"{format_bytes(figures['bytes'])}, {figures['arcs']:,} arcs checked in "
+            f"{options.graph} is sound: {counted(figures['files'], 'file')}, "
+            f"{format_bytes(figures['bytes'])}, {counted(figures['arcs'], 'arc')} checked in "
             f"{format_seconds(figures['seconds'])}"
         )

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from brimful.io.formats import GRAPH_SUFFIX
+from brimful.wording import counted
 
 if TYPE_CHECKING:
     from brimful import _native
@@ -56,6 +57,6 @@ class Where:
         conditions += [f"edges {where_edges}"] if where_edges else []
         return [
             f"where {' and '.join(conditions)}: "
-            f"{self.figures['vertices']:,} of {self._graph.vertices:,} vertices, "
-            f"{self.figures['edges']:,} of {self._graph.edges:,} edges"
+            f"{self.figures['vertices']:,} of {counted(self._graph.vertices, 'vertex')}, "
+            f"{self.figures['edges']:,} of {counted(self._graph.edges, 'edge')}"
         ]

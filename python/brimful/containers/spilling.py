@@ -15,6 +15,7 @@ from brimful.containers.collection import whole
 from brimful.errors import UsageError
 from brimful.options.described import COLLECTION, described
 from brimful.sizes import Budget
+from brimful.wording import counted
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -107,7 +108,10 @@ class SpillingDict(dict[K, V]):
 
     def __repr__(self) -> str:
         """Return limit and length."""
-        return f"SpillingDict(limit={self._limit}): {len(self)} keys, {self.live} of them live"
+        return (
+            f"SpillingDict(limit={self._limit}): {counted(len(self), 'key')}, "
+            f"{self.live:,} of them live"
+        )
 
     def __setitem__(self, key: K, value: V) -> None:
         """Store a value."""

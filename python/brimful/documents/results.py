@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 from brimful.documents.collection import Documents
 from brimful.documents.opening import open_collection
 from brimful.errors import InputError, UsageError
+from brimful.wording import counted
 
 #: Vertices of one batch.
 _BATCH = 1000
@@ -47,7 +48,7 @@ class Written:
         if not self.missing:
             return []
         return [
-            f"left out: {self.missing:,} vertices have no document in {self.name}, first "
+            f"left out: {counted(self.missing, 'vertex')} without a document in {self.name}, first "
             f"{self.first_missing}"
         ]
 

@@ -11,7 +11,7 @@ import glob
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,7 @@ from brimful.tables.edge_table import (
     shrink_arrow_pools,
 )
 from brimful.tables.parquet import open_parquet
-from brimful.wording import printable
+from brimful.wording import counted, printable
 
 if TYPE_CHECKING:
     from brimful.graph import Graph
@@ -123,7 +123,7 @@ def import_paths(
             **vars(dataclasses.replace(resources, progress=progress)),
             origin=origin,
             replace=replace,
-        )
+        ) | {"duplicates_policy": options["duplicates"]}
 
     if not remote:
         return read(list(paths), resources.progress)
@@ -279,16 +279,23 @@ def import_table(
     )
     for kind in _left_out(figures):
         kind["input"] = redacted(kind["input"])
-    return figures
+    return figures | {"duplicates_policy": options["duplicates"]}
+
+
+def fate(reason: str, figures: Mapping[str, Any]) -> str:
+    """Return what became of edges in an import: `merged` into parallel ones, or `left out`."""
+    merges = figures.get("duplicates_policy") in ("sum", "min")
+    return "merged" if merges and reason.startswith("duplicate") else "left out"
 
 
 def left_out_sentences(figures: dict[str, Any]) -> list[str]:
-    """Return a sentence for every reason for which an import left something out.
+    """Return a sentence for every reason for which an import left something out, or merged it.
 
-    These are lines that are no edges, and edges that a policy left out.
+    These are lines that are no edges, and edges that a policy left out or merged.
     """
     return [
-        f"left out: {kind['reason']}, {kind['count']:,} times, first at {kind['input']}:"
+        f"{fate(kind['reason'], figures)}: {kind['reason']}, {counted(kind['count'], 'time')}, "
+        f"first at {kind['input']}:"
         f"{kind['first_line']}: {kind['found']}"
         for kind in _left_out(figures)
     ]

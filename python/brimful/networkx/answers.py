@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from brimful.errors import NotFoundError
 from brimful.io.output import native_batches
+from brimful.wording import counted
 
 if TYPE_CHECKING:
     import pyarrow
@@ -156,7 +157,7 @@ class Members(Set[Any]):
 
     def __repr__(self) -> str:
         """Return the size."""
-        return f"<{len(self):,} vertices>"
+        return f"<{counted(len(self), 'vertex')}>"
 
 
 #: Rows that iteration makes Python objects of at a time.

@@ -20,6 +20,7 @@ from brimful.report.neighborhood import neighborhood
 from brimful.sizes import format_bytes
 from brimful.tables.convert_out import require
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES
+from brimful.wording import counted
 
 if TYPE_CHECKING:
     from brimful.graph import Graph
@@ -174,7 +175,13 @@ def of_graph(
                 ),
             )
         )
-    tables = [Table("The graph", rows), _top_table("out-degree", census.top)]
+    kept = [
+        (one["name"], about, one["type"], format_bytes(one["bytes"]))
+        for about, key in (("vertices", "vertex_columns"), ("edges", "edge_columns"))
+        for one in info[key]
+    ]
+    columns = Table("Columns", kept, ("name", "of", "type", "size"))
+    tables = [Table("The graph", rows), columns, _top_table("out-degree", census.top)]
     drawn += _neighborhoods(graph, around or [vertex for vertex, _ in census.top[:_DRAWN]])
     return _page(os.path.basename(graph.path.rstrip("/")), tables, drawn, command)
 
@@ -205,12 +212,12 @@ def of_result(
             _figure(
                 f"Distribution of {result.column}",
                 lambda ax, colours: figures.plot_distribution(ax, values, result.column, colours),
-                f"{values.without:,} vertices have no value." if values.without else "",
+                f"{counted(values.without, 'vertex')} without a value." if values.without else "",
             )
         )
     if graph is not None:
         drawn += _neighborhoods(graph, around or [vertex for vertex, _ in top[:_DRAWN]])
-    title = f"{found.get('algorithm') or result.column} of {len(result):,} vertices"
+    title = f"{found.get('algorithm') or result.column} of {counted(len(result), 'vertex')}"
     return _page(title, tables, drawn, known.command)
 
 

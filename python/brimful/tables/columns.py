@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from brimful.errors import CorruptError, InputError, NotFoundError, StoreIoError, UsageError
 from brimful.io.output import native_batches, write_parquet, writing_to
 from brimful.tables.joining import Join, JoinTally
-from brimful.wording import did_you_mean
+from brimful.wording import counted, did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow
@@ -45,6 +45,32 @@ def schema_of(graph: _native.Graph, table: str = VERTICES) -> pyarrow.Schema:
         return pa.schema([])
     with _opened(graph, table) as file:
         return _schema_of_file(file)
+
+
+def column_figures(graph: _native.Graph, table: str = VERTICES) -> list[dict[str, Any]]:
+    """Return `name`, `type` and `bytes` on disk of each column in a table of a graph.
+
+    Raises:
+        NotFoundError: Another process has replaced the table.
+    """
+    if graph.table_path(table) is None:
+        return []
+    with _opened(graph, table) as file:
+        footer = file.metadata
+        groups = [footer.row_group(at) for at in range(footer.num_row_groups)]
+        figures, first = [], 0
+        for field in _schema_of_file(file):
+            end = first + _leaves(field.type)
+            pages = [group.column(at) for group in groups for at in range(first, end)]
+            size = sum(page.total_compressed_size for page in pages)
+            figures.append({"name": field.name, "type": str(field.type), "bytes": size})
+            first = end
+        return figures
+
+
+def _leaves(kind: pyarrow.DataType) -> int:
+    """Return the number of columns that Parquet makes of one: several of a structure."""
+    return sum(_leaves(kind.field(at).type) for at in range(kind.num_fields)) or 1
 
 
 def chosen_columns(
@@ -278,8 +304,9 @@ def add_vertex_columns(
 
             write_columns(new, schema, batches(), latest.vertices)
         if unmatched == "fail" and tally.rows_without_vertex:
+            rows = counted(tally.rows_without_vertex, "row")
             raise InputError(
-                f"{tally.rows_without_vertex:,} rows of {join.name} have no vertex in the graph; "
+                f"the graph has no vertex for {rows} of {join.name}; "
                 "leave them out of the table, or say unmatched='skip' (--unmatched skip)"
             )
         new.publish(footer_bytes(new.path))
@@ -299,7 +326,7 @@ def write_columns(
         rows = write_parquet(schema, batches, new.path, **WRITTEN)
     if rows != expected_rows:
         raise InputError(
-            f"expected {expected_rows:,} rows of columns, found {rows:,}; check the table"
+            f"expected {counted(expected_rows, 'row')} of columns, found {rows:,}; check the table"
         )
 
 

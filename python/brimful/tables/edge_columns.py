@@ -19,12 +19,13 @@ from brimful.tables.columns import (
     WRITTEN,
     chosen_columns,
     column_batches,
+    column_figures,
     footer_bytes,
     schema_of,
 )
 from brimful.tables.graph_xml import GraphXml
 from brimful.tables.joining import connected, join_errors, join_memory, kept_types, sql_name
-from brimful.wording import did_you_mean
+from brimful.wording import counted, did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow
@@ -45,6 +46,12 @@ def edge_columns(graph: _native.Graph) -> pyarrow.Schema:
     import pyarrow as pa
 
     return pa.schema([field for field in schema_of(graph, EDGES) if field.name not in ENDS])
+
+
+def kept_columns(graph: _native.Graph) -> dict[str, list[dict[str, Any]]]:
+    """Return name, type and bytes of the columns kept with the vertices, and with the edges."""
+    of_edges = [one for one in column_figures(graph, EDGES) if one["name"] not in ENDS]
+    return {"vertex_columns": column_figures(graph), "edge_columns": of_edges}
 
 
 def edge_rows(
@@ -181,8 +188,8 @@ def add_edge_columns(
         rows = write_sorted(connection, query, graph, names, types, name, new.path)
         if rows != graph.edges:
             raise InputError(
-                f"{name} gives {rows:,} edges with columns, and the graph has {graph.edges:,}; "
-                "leave out what is no edge, or leave --edge-columns out"
+                f"{name} gives {counted(rows, 'edge')} with columns, and the graph has "
+                f"{graph.edges:,}; leave out what is no edge, or leave --edge-columns out"
             )
         new.publish(footer_bytes(new.path))
 

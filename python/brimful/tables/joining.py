@@ -21,7 +21,7 @@ from brimful.io.output import write_table
 from brimful.memory import resident_bytes
 from brimful.tables.convert_out import require
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES
-from brimful.wording import did_you_mean
+from brimful.wording import counted, did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow
@@ -57,8 +57,8 @@ class JoinTally:
         rows = self.rows_without_vertex
         if not rows:
             return []
-        are = "row is" if rows == 1 else "rows are"
-        return [f"{rows:,} {are} left out of {table}, as {of} has no such vertex"]
+        are = "is" if rows == 1 else "are"
+        return [f"{counted(rows, 'row')} {are} left out of {table}, as {of} has no such vertex"]
 
 
 class Columns(Protocol):

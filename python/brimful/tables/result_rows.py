@@ -7,10 +7,11 @@ first rows: one pass over the file finds them.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from brimful.catalog import algorithms
 from brimful.errors import InputError, NotFoundError
 from brimful.io.formats import RESULT_SUFFIXES, result_format
 from brimful.io.reader_errors import reader_errors
@@ -21,11 +22,42 @@ if TYPE_CHECKING:
 
 #: Rows of a batch; few batches and one file are read ahead.
 _BATCH_ROWS = 65_536
+#: Columns of vertex ids.
+_IDS = ("vertex", "source", "target")
 _READ_AHEAD = {"batch_readahead": 2, "fragment_readahead": 1, "use_threads": False}
 
 
+def roles(names: Sequence[str]) -> tuple[list[str], str | None] | None:
+    """Return the columns that name a row of a result, and that of its value; None: it is no result.
+
+    `vertex` comes first where each vertex has one value; columns after that are joined ones. Rows
+    of an algorithm are named by all columns but the last, and pairs without a value by both.
+    """
+    if len(names) > 1 and names[0] == "vertex":
+        return [names[0]], names[1]
+    if list(names) not in [one["columns"] for one in algorithms().values() if one["rows"]]:
+        return None
+    if names[-1] == "target":
+        return list(names), None
+    return list(names[:-1]), names[-1]
+
+
 def open_rows(path: str) -> pyarrow.dataset.Dataset:
-    """Open a result: a .parquet, .csv or .arrow file, or a folder of files of one of these formats.
+    """Open a result that has a value for each vertex.
+
+    Raises:
+        NotFoundError, InputError, UsageError, StoreIoError: As `open_table`; or it has rows.
+    """
+    dataset = open_table(path)
+    if dataset.schema.names[0] != "vertex":
+        raise _no_result(path, dataset.schema.names)
+    return dataset
+
+
+def open_table(path: str) -> pyarrow.dataset.Dataset:
+    """Open a result of either kind, values of vertices or rows.
+
+    It is a .parquet, .csv or .arrow file, or a folder of files of one of these formats.
 
     Raises:
         NotFoundError: There is nothing at `path`.
@@ -43,13 +75,41 @@ def open_rows(path: str) -> pyarrow.dataset.Dataset:
             dataset = ds.dataset(files, format=_csv(_csv_types(path, files)))
         else:
             dataset = ds.dataset(files, format="ipc" if kind == "arrow" else kind)
-    names = dataset.schema.names
-    if len(names) < 2 or names[0] != "vertex":
-        raise InputError(
-            f"{path} is no result: expected the column vertex and a column of values, found "
-            f"{', '.join(names) or 'no column'}"
-        )
+    if roles(dataset.schema.names) is None:
+        raise _no_result(path, dataset.schema.names)
     return dataset
+
+
+def _no_result(path: str, names: Sequence[str]) -> InputError:
+    return InputError(
+        f"{path} is no result: expected the column vertex and a column of values, found "
+        f"{', '.join(names) or 'no column'}"
+    )
+
+
+def largest(
+    dataset: pyarrow.dataset.Dataset, path: str, columns: Sequence[str], count: int
+) -> list[tuple[Any, ...]]:
+    """Return columns of the rows with the largest values in the last of them, and no others.
+
+    Rows without a value are left out; of equal ones the first stay.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kept, column = None, columns[-1]
+    for batch in batches_of(dataset, path, columns=list(columns)):
+        values = batch.column(column)
+        wanted = pc.is_valid(values)
+        if kept is not None and kept.num_rows == count:
+            # Ties with the last one kept come later.
+            wanted = pc.greater(values, kept.column(column)[-1]) if count else pc.is_null(wanted)
+        found = pa.Table.from_batches([batch.filter(wanted)])
+        kept = found if kept is None else pa.concat_tables([kept, found])
+        kept = kept.sort_by([(column, "descending")]).slice(0, count)
+    if kept is None:
+        return []
+    return list(zip(*(one.to_pylist() for one in kept.columns), strict=True))
 
 
 def batches_of(dataset: pyarrow.dataset.Dataset, path: str, **scan: Any) -> Iterator[Any]:
@@ -94,7 +154,8 @@ def _csv(types: dict[str, Any]) -> Any:
 def _csv_types(path: str, files: list[str]) -> dict[str, Any]:
     """Return the narrowest type of each column that has all of its values.
 
-    Vertices are integers if all are written as one writes integers, and ascend as numbers.
+    Vertices are integers if all are written as one writes integers; those of a result with a value
+    for each vertex, also if they ascend as numbers.
     """
     import pyarrow as pa
     import pyarrow.dataset as ds
@@ -102,14 +163,20 @@ def _csv_types(path: str, files: list[str]) -> dict[str, Any]:
     plain = ds.dataset(files, format=_csv({}))
     texts = dict.fromkeys(plain.schema.names, pa.string())
     numbers = [pa.int64(), pa.uint64(), pa.float64()]
-    kinds = {name: numbers[: 2 if name == "vertex" else 3] for name in texts}
+    ascend = next(iter(texts), None) == "vertex"
+    kinds = {name: numbers[: 2 if name in _IDS else 3] for name in texts}
     last: dict[Any, Any] = {}
     for batch in batches_of(ds.dataset(files, format=_csv(texts)), path):
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             fitting = [(kind, _cast(column, kind)) for kind in kinds[name]]
-            if name == "vertex":
+            if name in _IDS:
                 fitting = [
-                    (kind, ids if ids is not None and _are_ids(ids, column, last, kind) else None)
+                    (kind, ids if ids is not None and _are_written(ids, column) else None)
+                    for kind, ids in fitting
+                ]
+            if name == "vertex" and ascend:
+                fitting = [
+                    (kind, ids if ids is not None and _ascend(ids, last, kind) else None)
                     for kind, ids in fitting
                 ]
             kinds[name] = [kind for kind, numbers in fitting if numbers is not None]
@@ -126,9 +193,15 @@ def _cast(column: pyarrow.Array, kind: Any) -> pyarrow.Array | None:
         return None
 
 
-def _are_ids(ids: Any, column: Any, last: dict[Any, Any], kind: Any) -> bool:
-    """Return whether numbers ascend, also after those before, and are written as in `column`."""
+def _are_written(ids: Any, column: Any) -> bool:
+    """Return whether numbers are written as in `column`."""
     import pyarrow as pa
+
+    return bool(ids.cast(pa.string()).equals(column))
+
+
+def _ascend(ids: Any, last: dict[Any, Any], kind: Any) -> bool:
+    """Return whether numbers ascend, also after those before."""
     import pyarrow.compute as pc
 
     if len(ids) == 0:
@@ -137,4 +210,4 @@ def _are_ids(ids: Any, column: Any, last: dict[Any, Any], kind: Any) -> bool:
     last[kind] = ids[-1].as_py()
     ascending = pc.all(pc.less(ids[:-1], ids[1:])).as_py() is not False
     follows = all(one is None or one < other for one, other in pairwise(ends))
-    return bool(ascending and follows and ids.cast(pa.string()).equals(column))
+    return bool(ascending and follows)
