@@ -114,6 +114,7 @@ class Hops(bf.Program):
     """The least number of edges from vertex 0; signals are numbers."""
 
     combiner = "min"
+    delivery = "combined"
 
     def initial_state(self, vertex):  # type: ignore[no-untyped-def]
         return 0.0 if vertex.id == 0 else float("inf")
@@ -122,7 +123,7 @@ class Hops(bf.Program):
         return source.state + 1.0
 
     def collect(self, vertex, signals):  # type: ignore[no-untyped-def]
-        return min(vertex.state, signals)
+        return min(vertex.state, signals[0])
 
 
 def test_a_compiled_program_runs_on_a_cluster(cluster: Cluster, graph: bf.Graph) -> None:
@@ -179,7 +180,8 @@ def test_a_node_that_is_removed_is_replaced_by_the_others(
     remover.join()
     assert columns(many) == columns(one)
     restarts = many.stats["cluster"]["restarts"]
-    assert len(restarts) <= 1
+    # Ray may try to start a worker on the lost node before it knows of the loss.
+    assert len(restarts) <= driver.MOST_RESTARTS
     said = [record.message for record in caplog.records if "starts again" in record.message]
     assert len(said) == len(restarts)
 

@@ -24,7 +24,7 @@ MOST_RESTARTS = 3
 _START_SECONDS = 120.0
 _LAST_SECONDS = 10.0
 #: Seconds before workers are started again.
-_PAUSE_SECONDS = 2.0
+_PAUSE_SECONDS = 3.0
 #: CPUs that Ray counts on a machine whose cores local workers share.
 _MOST_LOCAL_CPUS = 4096
 #: Threads of an actor beside one for each worker: its run, the observer, a question of its place.
