@@ -138,6 +138,9 @@ nightly: $(VENV)/.dev build loom
 	BRIMFUL_MUTATIONS=300000 cargo test --workspace --test corpus --release --locked
 	BRIMFUL_KILLS=all $(BIN)/python -m pytest tests/test_kills.py tests/test_faulty_disk.py
 	$(BIN)/python -m pytest -m nightly
+	rm -rf dist/extras
+	$(BIN)/maturin build --release --locked --interpreter $(BIN)/python --out dist/extras
+	$(BIN)/python tests/check_extras.py dist/extras/brimful-*.whl
 
 # Published vulnerabilities of the dependencies; needs the network.
 advisories: $(VENV)/.dev

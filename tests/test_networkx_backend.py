@@ -25,6 +25,7 @@ import pyarrow as pa
 import pytest
 
 import brimful as bf
+from brimful import similarities
 from brimful.networkx.info import FUNCTIONS, get_info
 from brimful.networkx.interface import BACKEND
 
@@ -131,6 +132,10 @@ UNDIRECTED: dict[str, Callable[..., Any]] = {
     "triangles": lambda G, n, **o: nx.triangles(G, **o),
     "to": lambda G, n, **o: nx.single_target_shortest_path_length(G, n(4), **o),
     "closeness": lambda G, n, **o: nx.closeness_centrality(G, n(4), **o),
+    "bridges": lambda G, n, **o: set(map(frozenset, nx.bridges(G, **o))),
+    "some bridges": lambda G, n, **o: set(map(frozenset, nx.bridges(G, n(58), **o))),
+    "has_bridges": lambda G, n, **o: nx.has_bridges(G, **o),
+    "articulation": lambda G, n, **o: nx.articulation_points(G, **o),
 }
 #: Calls that undirected graphs without parallel edges answer besides.
 SIMPLE: dict[str, Callable[..., Any]] = {
@@ -202,6 +207,62 @@ def test_cores(kind: type[Any]) -> None:
     loops = pa.table({"source": [1, 1], "target": [1, 2]})
     with bf.Graph.from_arrow(loops, undirected=True, self_loops="drop") as graph:
         assert dict(nx.core_number(graph)) == {1: 1, 2: 1}
+
+
+def test_trusses() -> None:
+    oracle = made(nx.Graph, weighted=True, loops=False)
+    with bf.Graph.from_networkx(oracle) as graph:
+        for k in (2, 3, 4):
+            assert nx.utils.graphs_equal(nx.k_truss(graph, k), nx.k_truss(oracle, k))
+    assert nx.utils.graphs_equal(nx.k_truss(oracle, 3, backend="brimful"), nx.k_truss(oracle, 3))
+    with bf.Graph.from_networkx(nx.Graph([(1, 1)])) as graph, pytest.raises(nx.NetworkXException):
+        nx.k_truss(graph, 3)
+
+
+@pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph])
+def test_greatest_distances(kind: type[Any]) -> None:
+    whole = made(kind, weighted=True)
+    find = nx.strongly_connected_components if whole.is_directed() else nx.connected_components
+    oracle = whole.subgraph(max(find(whole), key=len)).copy()
+    some = sorted(oracle)[:3]
+    with bf.Graph.from_networkx(oracle) as graph, bf.Graph.from_networkx(whole) as apart:
+        for weight in (None, "weight"):
+            assert nx.eccentricity(graph, weight=weight) == near(
+                nx.eccentricity(oracle, weight=weight)
+            )
+            for measure in (nx.diameter, nx.radius, nx.periphery):
+                assert plain(measure(graph, weight=weight)) == near(
+                    plain(measure(oracle, weight=weight))
+                )
+        assert nx.eccentricity(graph, some) == nx.eccentricity(oracle, some)
+        assert nx.eccentricity(graph, some[0]) == nx.eccentricity(oracle, some[0])
+        assert nx.diameter(oracle, backend="brimful") == nx.diameter(oracle)
+        for measure in (nx.diameter, nx.radius, nx.eccentricity):
+            with pytest.raises(nx.NetworkXError, match="infinite path length"):
+                measure(apart)
+
+
+def test_scores_of_pairs_are_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    oracle = nx.karate_club_graph()
+    pairs = [(0, 9), (33, 1), (0, 9), (5, 5)]
+    runs: list[str] = []
+    run = similarities.similarity
+
+    def counted(graph: Any, **options: Any) -> Any:
+        runs.append(options["measure"])
+        return run(graph, **options)
+
+    monkeypatch.setattr(similarities, "similarity", counted)
+    with bf.Graph.from_networkx(oracle) as graph:
+        for score in (nx.jaccard_coefficient, nx.adamic_adar_index, nx.resource_allocation_index):
+            assert plain(score(graph, iter(pairs))) == near(plain(score(oracle, pairs)))
+            assert plain(score(graph)) == near(plain(score(oracle)))
+            assert list(score(graph, [])) == []
+            with pytest.raises(nx.NodeNotFound, match="Node 99 not in G"):
+                score(graph, [(0, 99)])
+    assert runs == ["jaccard", "adamic_adar", "resource_allocation"]
+    with bf.Graph.from_networkx(nx.path_graph(2)) as graph, pytest.raises(ZeroDivisionError):
+        list(nx.adamic_adar_index(graph, [(0, 0)]))
 
 
 def test_attributes_that_brimful_does_not_hold_are_refused() -> None:

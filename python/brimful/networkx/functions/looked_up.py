@@ -6,7 +6,6 @@ import networkx as nx
 
 from brimful.networkx.function import borrowed
 
-adamic_adar_index = borrowed(nx.adamic_adar_index, reads="few")
 astar_path = borrowed(nx.astar_path, reads="few")
 astar_path_length = borrowed(nx.astar_path_length, reads="few")
 bfs_edges = borrowed(nx.bfs_edges, reads="few")
@@ -17,6 +16,4 @@ common_neighbor_centrality = borrowed(nx.common_neighbor_centrality, reads="few"
 descendants_at_distance = borrowed(nx.descendants_at_distance, reads="few")
 ego_graph = borrowed(nx.ego_graph, reads="few")
 is_isolate = borrowed(nx.is_isolate, reads="few")
-jaccard_coefficient = borrowed(nx.jaccard_coefficient, reads="few")
 preferential_attachment = borrowed(nx.preferential_attachment, reads="few")
-resource_allocation_index = borrowed(nx.resource_allocation_index, reads="few")
