@@ -173,7 +173,7 @@ class Observer:
         number = self._calls
         self._calls += 1
         asked = [actor.told.remote(number, parts) for actor in actors]
-        return Answers(asked, nothing, self._tally, self._reason)
+        return Answers(asked, nothing, self._tally, self._reason, self._check)
 
     def figures(self) -> dict[str, Any]:
         """Return the figures of the run, after it, with place and figures of each worker."""
@@ -196,6 +196,19 @@ class Observer:
             "wait_seconds": self._tally.wait_seconds,
         }
 
+    def _check(self) -> None:
+        """Raise the error of a worker whose run ended before it could tell the others."""
+        import ray
+
+        ended, _ = ray.wait(self._runs, num_returns=len(self._runs), timeout=0)
+        for run_of_worker in ended:
+            try:
+                _, failure = ray.get(run_of_worker)
+            except ray.exceptions.RayError as error:
+                raise self._reason(error) from None
+            if failure is not None:
+                raise self._reason(failure)
+
     def _reason(self, error: Exception) -> Exception:
         """Return the reason why the run of a worker ended: `error`, or one that came before."""
         import ray
@@ -205,9 +218,11 @@ class Observer:
         for index in map(self._runs.index, ready):
             try:
                 _, failure = ray.get(self._runs[index])
-            except ray.exceptions.RayError as loss:
+            except (ray.exceptions.RayActorError, ray.exceptions.ObjectLostError) as loss:
                 losses.append(self._loss(index, loss))
                 continue
+            except ray.exceptions.RayError as unfit:
+                return UsageError(f"a worker cannot begin the run: {_last_line(unfit)}")
             if isinstance(failure, Exception) and not isinstance(failure, PeerFailedError):
                 failure.add_note(f"on worker {index}, {self._crew.places[index]['host']}")
                 return failure
@@ -217,6 +232,10 @@ class Observer:
         who = "a worker" if index is None else f"worker {index}"
         host = "" if index is None else f" on {self._crew.places[index]['host']}"
         return WorkerLostError(f"{who}{host} was lost: {first_line(error)}")
+
+
+def _last_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[-1]
 
 
 class Place(NamedTuple):

@@ -109,17 +109,20 @@ class Answers:
         own: tuple[bytes, ...],
         tally: Tally,
         explain: Callable[[Exception], Exception] = _followed,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         """Await `asked`: for each process a reference to its answer, or None for `own`.
 
-        `explain` returns the error to raise for one that a reference held.
+        `explain` returns the error to raise for one that a reference held; `check` raises one if
+        no answer can come.
         """
         self._answers: list[list[Part]] = [list(own) for _ in asked]
         # For each reference its process, and the part that it is, None: the answer as a whole.
         self._awaited: dict[Any, tuple[int, int | None]] = {
             ref: (index, None) for index, ref in enumerate(asked) if ref is not None
         }
-        self._width, self._tally, self._explain = len(own), tally, explain
+        self._width, self._tally = len(own), tally
+        self._explain, self._check = explain, check
 
     def wait(self, seconds: float) -> list[tuple[Part, ...]] | None:
         """Return the parts of each process in order, or None if some are not here in time."""
@@ -131,6 +134,7 @@ class Answers:
             ready, _ = ray.wait(list(self._awaited), num_returns=1, timeout=max(0.0, left))
             if not ready:
                 self._tally.wait_seconds += time.perf_counter() - begin
+                self._check()
                 return None
             try:
                 self._take(ready[0], ray.get(ready[0]))

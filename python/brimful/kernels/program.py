@@ -9,8 +9,10 @@ from __future__ import annotations
 import linecache
 import logging
 import os
+import pickle
+import sys
 from collections.abc import Iterable, Mapping
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from brimful.catalog import cluster_of
@@ -78,10 +80,19 @@ class KernelRun:
         self._kernel, self._is_compiled = kernel, is_compiled
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle without the kernel, and with the source code, which may be in no file."""
-        file = type(self._parts[0]).signal.__code__.co_filename
+        """Pickle without the kernel, and with the code, which nodes need not have installed."""
+        from ray import cloudpickle
+
+        program, *others = self._parts
+        module = sys.modules[type(program).__module__]
+        cloudpickle.register_pickle_by_value(module)
+        try:
+            pickled = cloudpickle.dumps(program)
+        finally:
+            cloudpickle.unregister_pickle_by_value(module)
+        file = type(program).signal.__code__.co_filename
         source = file, linecache.getlines(file)
-        return _unpickled, (*self._parts, self._is_compiled, source)
+        return _unpickled, (pickled, *others, self._is_compiled, source)
 
     def __call__(
         self,
@@ -127,7 +138,7 @@ class KernelRun:
 
 
 def _unpickled(
-    program: Program,
+    pickled: bytes,
     steps: Mapping[str, Any],
     identity: list[tuple[str, str]],
     is_compiled: bool,
@@ -136,6 +147,10 @@ def _unpickled(
     file, lines = source
     if not os.path.exists(file):
         linecache.cache[file] = sum(map(len, lines)), None, lines, file
+    program: Program = pickle.loads(pickled)
+    # Numba looks up the module of a method by its name.
+    module = type(program).__module__
+    sys.modules.setdefault(module, ModuleType(module))
     return KernelRun(program, steps, identity, None, is_compiled=is_compiled)
 
 
