@@ -122,6 +122,8 @@ def careful() -> bf.BrimfulError | None:
             collect(bf.run(graph, Degree()))
     except bf.BudgetError as error:
         print(error.needed_bytes)
+    except bf.WorkerLostError as error:
+        print(error.errno)
     except bf.StoreIoError as error:
         print(error.errno)
     except bf.ProgramError as error:

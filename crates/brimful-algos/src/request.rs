@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use brimful_engine::checkpoint::CheckpointOptions;
-use brimful_engine::run::Share;
+use brimful_engine::exchange::Share;
 use brimful_engine::{self as engine, Output, Program, ResultTable, RowTable, RunOptions, Values};
 use brimful_execution::from_graph::StoreOptions;
 use brimful_execution::numeric::{self, NumericOptions};

@@ -9,10 +9,11 @@
 //! - [`result`]: figures, and states in the user's ids.
 //! - [`mod@run`] is a run over shards, synchronous or not; [`mod@gather`] programs read whole
 //!   neighbour lists. [`supersteps`] is the loop that all runs share, and [`checkpoint`] keeps what
-//!   they hand from superstep to superstep.
+//!   they hand from superstep to superstep; several processes make a run by an [`exchange`].
 
 pub mod checkpoint;
 pub mod error;
+pub mod exchange;
 pub mod gather;
 pub mod run;
 pub mod supersteps;

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use brimful::engine::run::{Exchange, Received, Share, Told};
+use brimful::engine::exchange::{Exchange, Received, Share, Told};
 use brimful::engine::{Error, Result};
 use brimful::store::Job;
 use pyo3::buffer::PyBuffer;

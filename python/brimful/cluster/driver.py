@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from brimful.cluster.exchange import Answers, PeerFailedError, Tally, first_line
 from brimful.cluster.worker import Worker
-from brimful.errors import MissingPackageError, UsageError, WorkerLostError
+from brimful.errors import BrimfulError, MissingPackageError, UsageError, WorkerLostError
 from brimful.wording import counted
 
 if TYPE_CHECKING:
@@ -223,7 +223,10 @@ class Observer:
                 continue
             except ray.exceptions.RayError as unfit:
                 return UsageError(f"a worker cannot begin the run: {_last_line(unfit)}")
-            if isinstance(failure, Exception) and not isinstance(failure, PeerFailedError):
+            if isinstance(failure, OSError) and not isinstance(failure, BrimfulError):
+                # A connection with Ray on its node, which is about to end.
+                losses.append(self._loss(index, failure))
+            elif isinstance(failure, Exception) and not isinstance(failure, PeerFailedError):
                 failure.add_note(f"on worker {index}, {self._crew.places[index]['host']}")
                 return failure
         return losses[0] if losses else self._loss(None, error)

@@ -51,8 +51,17 @@ class Board:
         self._is_failed = False
 
     def post(self, number: int, parts: Sequence[memoryview], readers: int) -> None:
-        """Post a copy of a message for so many readers."""
-        packed = tuple(map(_packed, parts))
+        """Post a copy of a message for so many readers.
+
+        Raises:
+            PeerFailedError: The object store of this node is lost.
+        """
+        import ray
+
+        try:
+            packed = tuple(map(_packed, parts))
+        except (OSError, ray.exceptions.RayError) as error:
+            raise PeerFailedError(first_line(error)) from None
         with self._changed:
             if readers:
                 self._posted[number] = packed, readers
@@ -138,7 +147,7 @@ class Answers:
                 return None
             try:
                 self._take(ready[0], ray.get(ready[0]))
-            except (ray.exceptions.RayError, PeerFailedError) as error:
+            except (OSError, ray.exceptions.RayError, PeerFailedError) as error:
                 raise self._explain(error) from None
         self._tally.wait_seconds += time.perf_counter() - begin
         return [tuple(parts) for parts in self._answers]

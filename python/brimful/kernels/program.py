@@ -85,11 +85,11 @@ class KernelRun:
 
         program, *others = self._parts
         module = sys.modules[type(program).__module__]
-        cloudpickle.register_pickle_by_value(module)
+        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
         try:
-            pickled = cloudpickle.dumps(program)
+            pickled = cloudpickle.dumps(program)  # type: ignore[no-untyped-call]
         finally:
-            cloudpickle.unregister_pickle_by_value(module)
+            cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]
         file = type(program).signal.__code__.co_filename
         source = file, linecache.getlines(file)
         return _unpickled, (pickled, *others, self._is_compiled, source)

@@ -9,7 +9,7 @@ use std::time::Duration;
 use brimful_algos::registry::{Finished, Parameter, Request, run_request};
 use brimful_algos::{Error, Result};
 use brimful_engine::checkpoint::{CheckpointOptions, Every};
-use brimful_engine::run::{Exchange, Received, Share, Told};
+use brimful_engine::exchange::{Exchange, Received, Share, Told};
 use brimful_engine::{Error as EngineError, Stats};
 use brimful_graph::Graph;
 use brimful_graph::build::import::{ImportOptions, Input, build_reverse, import};

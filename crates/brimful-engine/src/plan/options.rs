@@ -9,7 +9,7 @@ use bytemuck::Pod;
 
 use crate::checkpoint::{CheckpointOptions, Every};
 use crate::error::{Error, Result};
-use crate::run::Share;
+use crate::exchange::Share;
 use crate::vertex::combiner::Combiner;
 use crate::vertex::program::{Mode, Program};
 

@@ -8,19 +8,18 @@
 //! intervals, whatever process each belongs to, so that states and aggregates are the same bits at
 //! any number of processes.
 
-use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use brimful_graph::Graph;
 use brimful_graph::read::shards::ShardFile;
-use brimful_store::Job;
 use brimful_store::scratch::ScratchArray;
 use bytemuck::Pod;
 
 use super::ShardRun;
 use crate::error::{Error, Result};
+use crate::exchange::Share;
 use crate::result::stats::Swept;
 use crate::traverse::frontier::{ACTIVITY_BITS, Frontier};
 use crate::traverse::residency::segments_of_intervals;
@@ -31,53 +30,6 @@ use crate::vertex::turn::Partial;
 
 /// The edges that take as long as the turn of a vertex and the passing on of its signal.
 const EDGES_OF_A_VERTEX: u64 = 8;
-
-/// Bytes of a process, as they arrived.
-pub type Received = Box<dyn AsRef<[u8]> + Send>;
-
-/// What a process passes to the others after a turn of its vertices.
-pub struct Told {
-    /// Partial results, for all processes.
-    pub facts: Received,
-    /// New signals, for all processes but the observer; empty where nobody reads them.
-    pub signals: Received,
-}
-
-/// The connection to the other processes of a run. All processes make the same calls.
-pub trait Exchange: Debug + Send + Sync {
-    /// Passes on the own turn, and waits for those of all processes that own intervals, in order.
-    /// The observer passes nothing.
-    ///
-    /// # Errors
-    /// [`Error::Exchange`] if a process is lost; [`brimful_store::Error::Interrupted`] after a
-    /// cancellation of `job`.
-    fn turn(&self, facts: &[u8], signals: &[u8], job: &Job) -> Result<Vec<Told>>;
-
-    /// Passes the records of the own vertices to the observer. The observer, which passes nothing,
-    /// receives those of all processes that own intervals, in order; others receive nothing.
-    ///
-    /// # Errors
-    /// As [`Exchange::turn`].
-    fn gather(&self, records: &[u8], job: &Job) -> Result<Vec<Received>>;
-}
-
-/// The share of this process in a run.
-#[derive(Debug, Clone)]
-pub struct Share {
-    /// Processes that own intervals.
-    pub count: usize,
-    /// The position of this process among them; `None`: it is the observer.
-    pub index: Option<usize>,
-    /// The connection to the others.
-    pub exchange: Arc<dyn Exchange>,
-}
-
-impl Share {
-    /// True if this process is the observer.
-    pub fn observes(&self) -> bool {
-        self.index.is_none()
-    }
-}
 
 /// The division of the intervals of a graph among processes.
 pub(super) struct Division<'a> {

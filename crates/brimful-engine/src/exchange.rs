@@ -1,0 +1,56 @@
+//! The connection between the processes that make a run together, of which the engine knows only
+//! that it moves bytes (see `run/share.rs`).
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use brimful_store::Job;
+
+use crate::error::Result;
+
+/// Bytes of a process, as they arrived.
+pub type Received = Box<dyn AsRef<[u8]> + Send>;
+
+/// What a process passes to the others after a turn of its vertices.
+pub struct Told {
+    /// Partial results, for all processes.
+    pub facts: Received,
+    /// New signals, for all processes but the observer; empty where nobody reads them.
+    pub signals: Received,
+}
+
+/// The connection to the other processes of a run. All processes make the same calls.
+pub trait Exchange: Debug + Send + Sync {
+    /// Passes on the own turn, and waits for those of all processes that own intervals, in order.
+    /// The observer passes nothing.
+    ///
+    /// # Errors
+    /// [`crate::Error::Exchange`] if a process is lost; [`brimful_store::Error::Interrupted`] after a
+    /// cancellation of `job`.
+    fn turn(&self, facts: &[u8], signals: &[u8], job: &Job) -> Result<Vec<Told>>;
+
+    /// Passes the records of the own vertices to the observer. The observer, which passes nothing,
+    /// receives those of all processes that own intervals, in order; others receive nothing.
+    ///
+    /// # Errors
+    /// As [`Exchange::turn`].
+    fn gather(&self, records: &[u8], job: &Job) -> Result<Vec<Received>>;
+}
+
+/// The share of this process in a run.
+#[derive(Debug, Clone)]
+pub struct Share {
+    /// Processes that own intervals.
+    pub count: usize,
+    /// The position of this process among them; `None`: it is the observer.
+    pub index: Option<usize>,
+    /// The connection to the others.
+    pub exchange: Arc<dyn Exchange>,
+}
+
+impl Share {
+    /// True if this process is the observer.
+    pub fn observes(&self) -> bool {
+        self.index.is_none()
+    }
+}
