@@ -107,6 +107,9 @@ def test_any_number_of_workers_gives_the_same_bits(cluster: Cluster, graph: bf.G
             assert all(one["supersteps"] == many.stats["supersteps"] for one in figures["workers"])
         assert len({one["node"] for one in figures["workers"]}) == 3, "they are spread over nodes"
     assert one.stats["cluster"] is None
+    for worker in figures["workers"]:
+        # The nodes are one machine, which has the driver too.
+        assert 0 < worker["budget_bytes"] <= worker["memory_bytes"] / 4
     no_worker_stays()
 
 
@@ -271,7 +274,8 @@ def test_the_command_line_on_a_local_cluster(rmat: Path, tmp_path: Path) -> None
     )
     assert (here.code, there.code) == (DONE, DONE), there.err
     assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
-    assert len(there.figures["cluster"]["workers"]) == 2
+    divided = there.figures["cluster"]["workers"]
+    assert [worker["budget_bytes"] for worker in divided] == [300 << 20] * 2
     assert here.figures["cluster"] is None
     small = brimful("run", "pagerank", rmat, "--cluster", "local:2", "--budget", "100K")
     assert small.code == BUDGET

@@ -68,8 +68,9 @@ class Result(PerVertex["float | int | str | None"]):
         "windows" (all, with the signals of a part of the vertices in memory at a time), "sparse"
         (those of vertices that signal), "unpacked" (the same, unpacked in memory), "sweep" (all,
         asynchronously), "worklist" (vertex by vertex, in order), "gather" (lists of neighbours),
-        "store", "scan" (all edges once) or "search" (depth first). `last_traversal` is that of the
-        last superstep, None without one. `documents` is None unless the result was written to a
+        "store", "scan" (all edges once), "search" (depth first) or "cluster" (divided among
+        workers, each in its own way). `last_traversal` is that of the last superstep, None without
+        one. `documents` is None unless the result was written to a
         database: field, documents `updated`, `vertices_without_document` and the `first_missing`.
         """
         return {**self._native.stats, "output": self._output, "documents": self._documents}

@@ -47,7 +47,7 @@ impl AsRef<[u8]> for Buffer {
     #[expect(unsafe_code, reason = "a buffer of Python is a raw pointer")]
     fn as_ref(&self) -> &[u8] {
         let (start, len) = (self.0.buf_ptr().cast::<u8>(), self.0.len_bytes());
-        // Safety: `received` checks that the buffer is contiguous and cannot be written; the
+        // SAFETY: `received` checks that the buffer is contiguous and cannot be written; the
         // exporter keeps it in place while `self` lives.
         if len == 0 { &[] } else { unsafe { std::slice::from_raw_parts(start, len) } }
     }
@@ -67,7 +67,7 @@ fn received<const N: usize>(buffers: [PyBuffer<u8>; N]) -> Result<[Received; N]>
 #[expect(unsafe_code, reason = "the C interface takes a raw pointer")]
 unsafe fn view<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     let start = bytes.as_ptr().cast_mut().cast();
-    // Safety: a view for reading does not write; the caller promises the rest.
+    // SAFETY: a view for reading does not write; the caller promises the rest.
     unsafe {
         let view = ffi::PyMemoryView_FromMemory(start, bytes.len() as isize, ffi::PyBUF_READ);
         Bound::from_owned_ptr_or_err(py, view)

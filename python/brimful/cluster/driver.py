@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -55,11 +56,12 @@ def run(
             threads = limits["threads"] or max(1, place.cores // -(-workers // place.nodes))
             again = bool(restarts) and checkpoints["checkpoint_every"] is not None
             saving = {**checkpoints, "resume": checkpoints["resume"] or again}
-            # Of a process with Ray in it, brimful cannot account for all memory.
-            own = {**limits, "threads": threads, "process_budget": False}
             crew = Crew(workers, threads)
             try:
                 crew.start()
+                budget = crew.even_budget() if limits["budget"] is None else limits["budget"]
+                # Of a process with Ray in it, brimful cannot account for all memory.
+                own = {**limits, "threads": threads, "budget": budget, "process_budget": False}
                 observer = Observer(crew, graph, work, saving, own)
                 result = work(graph, observer.share, saving, own)
                 result.add_stats({"cluster": observer.figures() | {"restarts": restarts}})
@@ -118,6 +120,16 @@ class Crew:
                     f"brimful {place['version']} is installed on {place['host']}, and "
                     f"{__version__} here; install the same version on all nodes"
                 )
+
+    def even_budget(self) -> int:
+        """Return the budget of each process if they share the memory of their machines evenly.
+
+        The driver may be on any of them.
+        """
+        on_host = Counter(place["host"] for place in self.places)
+        return min(
+            int(place["memory_bytes"]) // (on_host[place["host"]] + 1) for place in self.places
+        )
 
     def _no_room(self, otherwise: str) -> UsageError:
         return UsageError(
@@ -185,7 +197,7 @@ class Observer:
             raise self._reason(error) from None
         for _, failure in ended:
             if failure is not None:
-                raise failure
+                raise self._reason(failure)
         return {
             "workers": [
                 {**place, **figures}

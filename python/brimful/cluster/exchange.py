@@ -63,8 +63,7 @@ class Board:
         except (OSError, ray.exceptions.RayError) as error:
             raise PeerFailedError(first_line(error)) from None
         with self._changed:
-            if readers:
-                self._posted[number] = packed, readers
+            self._posted[number] = packed, readers
             self._changed.notify_all()
 
     def read(self, number: int, parts: int) -> tuple[Part, ...]:

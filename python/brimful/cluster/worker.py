@@ -62,15 +62,16 @@ class Worker:
         self._board = Board()
 
     def place(self) -> dict[str, Any]:
-        """Return where this worker is, and the version of brimful there."""
+        """Return where this worker is, with the usual budget and the version of brimful there."""
         import ray
 
-        from brimful import __version__
+        from brimful import __version__, _native
 
         return {
             "host": platform.node(),
             "node": ray.get_runtime_context().get_node_id(),
             "pid": os.getpid(),
+            "memory_bytes": _native.auto_budget_bytes(),
             "version": __version__,
         }
 
@@ -105,6 +106,7 @@ class Worker:
             return None, error
         return {
             **figures,
+            "budget_bytes": limits["budget"],
             "bytes_sent": connection.tally.bytes_sent,
             "bytes_received": connection.tally.bytes_received,
             "wait_seconds": connection.tally.wait_seconds,

@@ -224,8 +224,9 @@ class ClusterOptions(TypedDict, total=False):
             'Divide the run among the workers of a Ray cluster: "local:N" (N processes on this '
             'machine), "auto" (the cluster that runs here), or its address, "HOST:PORT" or '
             '"ray://HOST:PORT". All nodes must see the graph by the same path. `threads` and '
-            "`budget` are those of each worker, and `budget` covers brimful's own memory there, as "
-            "Ray has its own. Needs `pip install 'brimful[ray]'`. None: this process.",
+            "`budget` are those of each worker (None: all on a node share it), and `budget` covers "
+            "brimful's own memory there, as Ray has its own. Needs `pip install "
+            "'brimful[ray]'`. None: this process.",
             help="divide the run among the workers of a Ray cluster: local:N (N processes on this "
             "machine), auto (the cluster that runs here), HOST:PORT or ray://HOST:PORT. All nodes "
             "must see GRAPH by the same path; --threads and --budget are those of each worker, "

@@ -36,7 +36,7 @@ fn graph(path: &Path, kind: Kind, seed: u64) -> Arc<Graph> {
     Arc::new(graph)
 }
 
-fn request(algorithm: &str, parameters: &[(&str, &str)]) -> Request {
+pub(crate) fn request(algorithm: &str, parameters: &[(&str, &str)]) -> Request {
     let parameter = |(name, value): &(&str, &str)| {
         let value =
             value.parse().map_or_else(|_| Parameter::Word((*value).to_owned()), Parameter::Number);
@@ -49,7 +49,7 @@ fn request(algorithm: &str, parameters: &[(&str, &str)]) -> Request {
     }
 }
 
-fn sourced(request: Request) -> Request {
+pub(crate) fn sourced(request: Request) -> Request {
     Request { sources: vec![ExternalId::Number(3), ExternalId::Number(9)], ..request }
 }
 

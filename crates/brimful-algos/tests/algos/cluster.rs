@@ -15,10 +15,10 @@ use brimful_graph::Graph;
 use brimful_graph::build::import::{ImportOptions, Input, build_reverse, import};
 use brimful_graph::build::weights::Weights;
 use brimful_graph::generate::{Generator, Kind};
-use brimful_graph::ids::external::ExternalId;
 use brimful_graph::read::shards::Geometry;
 use brimful_store::{ErrorKind, Job};
 
+use crate::checkpoints::{request, sourced};
 use crate::resources;
 
 /// Many intervals, segments and blocks.
@@ -140,22 +140,8 @@ fn graph(folder: &Path, kind: Kind, undirected: bool) -> Arc<Graph> {
     Arc::new(graph)
 }
 
-fn request(algorithm: &str, parameters: &[(&str, &str)]) -> Request {
-    let parameter =
-        |(name, word): &(&str, &str)| ((*name).to_owned(), Parameter::Word((*word).to_owned()));
-    Request {
-        algorithm: algorithm.to_owned(),
-        parameters: parameters.iter().map(parameter).collect(),
-        ..Default::default()
-    }
-}
-
 /// Requests for programs of every mode.
 fn requests() -> Vec<Request> {
-    let sourced = |request: Request| Request {
-        sources: vec![ExternalId::Number(3), ExternalId::Number(9)],
-        ..request
-    };
     let pagerank = request("pagerank", &[]);
     vec![
         pagerank.clone(),
