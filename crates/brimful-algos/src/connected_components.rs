@@ -88,8 +88,7 @@ fn union_find_wanted(request: &Request) -> Result<InMemory> {
         || request.checkpoints.is_some()
         || request.share.is_some();
     if method == "union_find" && swept {
-        let what =
-            "union_find has no asynchronous mode, store, checkpoints or cluster; propagation has";
+        let what = "union_find has no asynchronous mode, no store, no checkpoints and no cluster; propagation has";
         return Err(Error::Usage(what.into()));
     }
     Ok(match method {

@@ -95,7 +95,7 @@ fn search_wanted(request: &Request) -> Result<InMemory> {
         || request.checkpoints.is_some()
         || request.share.is_some();
     if method == "search" && in_supersteps {
-        let what = "the method search has no supersteps to limit, store, checkpoints or cluster; use the method coloring";
+        let what = "the method search has no supersteps to limit, no store, no checkpoints and no cluster; use the method coloring";
         return Err(Error::Usage(what.into()));
     }
     Ok(match method {
