@@ -69,19 +69,23 @@ impl Checkpoints {
     }
 
     /// Like [`Checkpoints::open`], in any folder. No other process may change the folder. Removes
-    /// the unfinished files of processes that ended.
+    /// the unfinished files of processes that ended, and checkpoints beyond those to keep.
     pub fn open_folder(
         folder: Arc<dyn Folder>,
         keep: usize,
         traffic: &Arc<Traffic>,
     ) -> Result<Self> {
-        let found = complete(&*folder, traffic)?;
+        let (mut found, keep) = (complete(&*folder, traffic)?, keep.max(1));
+        // A process that was killed after it published one may have left one more than it keeps.
+        while found.len() > keep {
+            found.pop_first();
+        }
         remove_but(&*folder, |number| found.contains(&number), None)?;
         Ok(Self {
             folder,
             lock: None,
             traffic: Arc::clone(traffic),
-            keep: keep.max(1),
+            keep,
             next: found.last().map_or(1, |newest| newest + 1),
             found: found.into_iter().collect(),
             own: Vec::new(),

@@ -132,6 +132,20 @@ fn arrays_on_disk_are_checkpointed_and_filled_as_those_in_memory() {
 }
 
 #[test]
+fn one_that_a_killed_process_left_beyond_those_to_keep_goes_at_the_opening() {
+    let (folder, resources) = (FaultFolder::new(), resources(1));
+    let mut checkpoints = Checkpoints::open_folder(folder.shared(), 3, &traffic()).unwrap();
+    for step in 1..=3 {
+        write(&mut checkpoints, 1, step, &resources).unwrap();
+    }
+    drop(checkpoints);
+    // Between a publication and the removal after it there are as many, of a run that keeps two.
+    assert_eq!(folder.list().unwrap().len(), 2 * 3 + 1);
+    assert_eq!(found(&folder, &resources), [(1, 3), (1, 2)]);
+    assert_eq!(folder.list().unwrap().len(), 2 * 2 + 1);
+}
+
+#[test]
 fn a_crash_at_any_sync_leaves_the_last_complete_ones() {
     let resources = resources(1);
     let run = |plan: FaultPlan| {
