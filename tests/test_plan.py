@@ -586,6 +586,29 @@ def test_a_graph_has_its_own_sizes(rmat: Path) -> None:
     assert brimful("plan", rmat.parent / "missing.brimful", "pagerank", "--quiet").code == 3
 
 
+def test_the_order_of_a_run_works_too(rmat: Path) -> None:
+    assert plan("degrees", rmat) == plan(rmat, "degrees")
+
+
+def test_a_plan_names_the_budget_that_holds_the_vertex_data(rmat: Path) -> None:
+    options = ["sssp", rmat, "--source", 1]
+    least = plan(*options, "--budget", "1G")["minimum_budget_bytes"]
+    enough = plan(*options, "--budget", least)["in_memory_budget_bytes"]
+    assert least < enough
+    text = succeed("plan", *options, *MACHINE, "--budget", least).out
+    assert f"a budget of {enough >> 20}M holds them" in text
+    assert (
+        f"a budget of {enough >> 20}M holds them" in succeed("run", *options, "--budget", least).err
+    )
+    assert "holds them" not in succeed("plan", *options, *MACHINE, "--budget", "1G").out
+    # Runs within both budgets: with the second nothing of the vertices is in scratch.
+    written = [
+        succeed("run", *options, "--budget", budget, "--json", "--quiet").figures["bytes_written"]
+        for budget in (least, enough + (2 << 20))
+    ]
+    assert written[0] > 0 and written[1] == 0
+
+
 def test_a_plan_needs_the_sources_of_its_run(rmat: Path) -> None:
     without, some = plan(rmat, "bfs"), plan(rmat, "bfs", "--source", 1, "--source", 2)
     assert without["supersteps"] == some["supersteps"]

@@ -77,6 +77,9 @@ def test_a_small_budget_gives_the_same_bits(streets: bf.Graph) -> None:
             bf.sssp(streets, 0, weighted=True, mode=mode, budget=1)
         least = bf.sssp(streets, 0, weighted=True, mode=mode, budget=caught.value.needed_bytes)
         assert _distances(least).tobytes() == wanted, mode
+    # The packed edges take no more memory than the buffers that would read them again.
+    foreseen = bf.plan(streets, "sssp", weighted=True, budget=caught.value.needed_bytes)
+    assert foreseen.read_once_bytes and foreseen.in_memory_budget_bytes > foreseen.budget_bytes
 
 
 @pytest.mark.parametrize("column", ["distance", "parent", "component"])

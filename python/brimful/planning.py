@@ -50,6 +50,8 @@ class Forecast:
         fits: Whether `budget_bytes` suffices. If not, the other figures are those of the smallest
             budget.
         minimum_budget_bytes: The smallest budget that suffices.
+        in_memory_budget_bytes: The smallest budget with which the data of all vertices stay in
+            memory, as far as they ever do; with less, they are in scratch, and a run is slower.
         budget_bytes: The budget asked for.
         threads: Number of threads.
         peak_memory_bytes: Peak memory of the whole process.
@@ -78,6 +80,7 @@ class Forecast:
     algorithm: str
     fits: bool
     minimum_budget_bytes: int
+    in_memory_budget_bytes: int
     budget_bytes: int
     threads: int
     peak_memory_bytes: int

@@ -221,6 +221,7 @@ fn plan_sources(planner: &Planner<'_>, own: u64) -> Result<Forecast> {
     let forecast = planner.program(&Dependencies::new(&[]), steps)?;
     Ok(Forecast {
         minimum_bytes: forecast.minimum_bytes + own,
+        in_memory_bytes: forecast.in_memory_bytes + own,
         memory_bytes: forecast.memory_bytes + own,
         result_bytes: 0,
         ..forecast

@@ -66,6 +66,7 @@ fn plan<L: Label + 'static>(planner: &Planner<'_>) -> Result<Forecast> {
         planner.of_scan(|setting| union_find::least_bytes::<L>(setting.extent, setting.workers));
     let union_find = least.map(|minimum_bytes| Forecast {
         minimum_bytes,
+        in_memory_bytes: minimum_bytes,
         ..planner.scans(1, |setting| union_find::likely_bytes::<L>(setting.extent))
     });
     let union_find = union_find.ok_or_else(|| union_find::too_large().into());

@@ -202,6 +202,7 @@ fn plan(planner: &Planner<'_>, ways: &'static [Index], arrays: fn(u64) -> u64) -
     let own = arrays(vertices) + edge_rows::least_bytes(workers);
     Ok(Forecast {
         minimum_bytes: forecast.minimum_bytes + own,
+        in_memory_bytes: forecast.in_memory_bytes + own,
         memory_bytes: forecast.memory_bytes + own,
         timed: false,
         ..forecast

@@ -115,6 +115,7 @@ fn plan<L: Label + 'static>(planner: &Planner<'_>) -> Result<Forecast> {
     let bytes = planner.of_scan(|setting| depth_first::bytes::<L>(setting.extent, setting.workers));
     let search = bytes.map(|(needed, labels)| Forecast {
         minimum_bytes: needed,
+        in_memory_bytes: needed,
         ..planner.scans(1, |_| (needed, labels, labels))
     });
     let search = search.ok_or_else(depth_first::too_large);

@@ -185,17 +185,13 @@ impl<'a, P: Program> ShardRun<'a, P> {
                 })?),
                 None => None,
             };
-        let may_be_sparse = plan.sparse && options.traversal != TraversalMode::Dense;
-        let sparse = match may_be_sparse && !(division.as_ref()).is_some_and(Division::observes) {
-            true => Some(Sparse::load(
-                files,
-                schedule.intervals,
-                owned,
-                vertices as u64,
-                resources.workers(),
-            )?),
-            false => None,
+        let may_be_sparse = options.traversal != TraversalMode::Dense
+            && !division.as_ref().is_some_and(Division::observes);
+        let load = |limits| {
+            let of_vertices = (vertices as u64, limits);
+            Sparse::load(files, schedule.intervals, owned, of_vertices, resources.workers())
         };
+        let sparse = plan.sparse.filter(|_| may_be_sparse).map(load).transpose()?;
         let interval_bits = graph.description().interval_bits;
         Ok(Self {
             states: context.array(plan.states_resident)?.counted_as(Content::States),

@@ -52,6 +52,7 @@ impl Prediction {
         let peak = forecast.peak_bytes().max(forecast.result_bytes + limits.reserve_bytes);
         out.set_item("fits", fits)?;
         out.set_item("minimum_budget_bytes", whole(budget, forecast.minimum_bytes))?;
+        out.set_item("in_memory_budget_bytes", whole(budget, forecast.in_memory_bytes))?;
         out.set_item("budget_bytes", budget.total())?;
         out.set_item("threads", limits.workers())?;
         out.set_item("peak_memory_bytes", resident + peak)?;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from brimful.sizes import format_bytes
@@ -45,7 +46,24 @@ def announced(figures: dict[str, Any]) -> str:
     supersteps = figures.get("supersteps")
     if supersteps:
         text += f", {number_of_supersteps(figures)}"
-    return text
+    outside = outside_memory(figures)
+    return f"{text}; {outside}" if outside else text
+
+
+def outside_memory(figures: dict[str, Any]) -> str:
+    """Return `the vertex data do not fit ...`, or an empty string if they fit."""
+    enough = figures.get("in_memory_budget_bytes", 0)
+    if not figures.get("fits") or enough <= figures["budget_bytes"]:
+        return ""
+    return (
+        "the vertex data do not fit in memory, which costs time; "
+        f"a budget of {whole_mebibytes(enough)} holds them"
+    )
+
+
+def whole_mebibytes(size: int) -> str:
+    """Return a size rounded up to `111M`, so that it can be typed as a budget."""
+    return f"{math.ceil(size / 2**20)}M"
 
 
 def number_of_supersteps(figures: dict[str, Any]) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import math
 from dataclasses import asdict
 from typing import Any
 
+from brimful.catalog import algorithms
 from brimful.cli import options as shared
-from brimful.cli.forecasts import number_of_supersteps
+from brimful.cli.forecasts import number_of_supersteps, outside_memory, whole_mebibytes
 from brimful.cli.progress import ProgressLine, format_seconds
 from brimful.cli.request import add_request, asked, sources_of
 from brimful.errors import UsageError
@@ -39,7 +39,7 @@ def add_to(verbs: shared.Verbs) -> None:
         metavar="[GRAPH] ALGORITHM",
         nargs="+",
         help="a graph directory or an input file, unless --vertices and --edges are given; and an "
-        "algorithm, see brimful algorithms",
+        "algorithm, see brimful algorithms, before or after it",
     )
     unbuilt = parser.add_argument_group("a graph that is not built")
     shared.add_options(unbuilt, UnbuiltOptions)
@@ -57,6 +57,9 @@ def act(options: argparse.Namespace) -> None:
             f"plan takes one graph and one algorithm, found {len(options.names)} names; see "
             "'brimful plan --help'"
         )
+    if graphs and graphs[0] in algorithms() and algorithm not in algorithms():
+        # The order of `brimful run`.
+        graphs, algorithm = [algorithm], graphs[0]
     from brimful.planning import forecast, require_sources, sizes_of
 
     request = asked(options, algorithm, None if graphs else options.source)
@@ -91,8 +94,7 @@ def summary(of: str, figures: dict[str, Any]) -> str:
             f"{format_bytes(imported['graph_bytes'])} on disk and "
             f"{format_bytes(imported['temporary_bytes'])} until it ends{_time(imported)}"
         )
-    # Rounded up, so that it can be typed.
-    smallest = f"{math.ceil(figures['minimum_budget_bytes'] / 2**20)}M"
+    smallest = whole_mebibytes(figures["minimum_budget_bytes"])
     budget = format_bytes(figures["budget_bytes"])
     if figures["fits"]:
         lines.append(f"  a budget of {budget} works; the smallest that works is {smallest}")
@@ -101,6 +103,9 @@ def summary(of: str, figures: dict[str, Any]) -> str:
             f"  a budget of {budget} is too small; the smallest that works is {smallest}, "
             "and the other figures are for it"
         )
+    outside = outside_memory(figures)
+    if outside:
+        lines.append(f"  {outside}")
     lines.append(
         f"  peak memory {format_bytes(figures['peak_memory_bytes'])}, "
         f"{format_bytes(figures['disk_bytes'])} of disk beside the graph"

@@ -1,10 +1,10 @@
 //! The plan of a run: the division of the budget, made before the run begins.
 //!
 //! The plan always includes the tables of the graph and the buffers of every worker. Next are the
-//! signals of all sources or, if they do not fit, of as wide a window of sources as fits. Spare
-//! memory goes, in this order, to sparse supersteps, more reads in flight, states, next signals,
-//! degrees, and then to as many packed segments as fit; if everything fits, more reads in flight
-//! come last. Programs and graphs are described by plain numbers, so that a run and its forecast
+//! signals of all sources or, if they do not fit, of as wide a window of sources as fits. Packed
+//! edges that take no more memory than the buffers for reading them are all in memory. Spare memory
+//! goes, in this order, to sparse supersteps, more reads in flight, states, next signals, degrees,
+//! and then to as many packed segments as fit; if everything fits, more reads in flight come last. Programs and graphs are described by plain numbers, so that a run and its forecast
 //! have the same plan. Invariant: the sum of all parts is within the budget.
 
 use brimful_store::Budget;
@@ -16,8 +16,7 @@ use crate::traverse::adjacency::Adjacency;
 use crate::traverse::frontier::ACTIVITY_BITS;
 use crate::traverse::frontier::Frontier;
 use crate::traverse::schedule::Schedule;
-use crate::traverse::sparse;
-use crate::traverse::sparse::Touched;
+use crate::traverse::sparse::{self, Limits, Touched};
 use crate::traverse::sums::SpilledSums;
 use crate::traverse::sweep;
 use crate::traverse::worklist;
@@ -46,8 +45,8 @@ pub struct Plan {
     pub next_resident: bool,
     /// True if degrees stay in memory.
     pub degrees_resident: bool,
-    /// True if supersteps may be sparse.
-    pub sparse: bool,
+    /// The limits of sparse supersteps; `None`: all are dense.
+    pub sparse: Option<Limits>,
     /// True if the rest of a long run may traverse edges unpacked in memory, in order (`worklist`)
     /// or in supersteps.
     pub unpacked: bool,
@@ -68,11 +67,11 @@ struct Least {
 impl Least {
     fn new(needs: &Needs, extent: &Extent, asynchronous: bool, workers: u64) -> Self {
         let (vertices, window) = (extent.vertices, extent.vertices.min(extent.interval()));
-        let buffer_bytes = needs.windows(window).iter().sum::<u64>()
-            + extent.unpacked()
-            + (READS.0 + at_hand(extent)) * extent.largest_unit();
-        let with_sums =
-            |count: u64| workers * (count * extent.interval() * needs.sum + buffer_bytes);
+        let window_bytes = needs.windows(window).iter().sum::<u64>();
+        let with_sums = |count: u64| {
+            workers * (count * extent.interval() * needs.sum + window_bytes)
+                + reading_bytes(extent, workers)
+        };
         let tables = tables(needs, extent);
         let asynchronous_bytes = if asynchronous { asynchronous_bytes(vertices) } else { 0 };
         let resident =
@@ -98,6 +97,25 @@ impl Plan {
         least.windowed.unwrap_or(least.resident)
     }
 
+    /// The smallest budget with which the arrays of all vertices are in memory, and supersteps may
+    /// be sparse, in bytes beyond those of the process.
+    pub fn in_memory_bytes(
+        needs: &Needs,
+        extent: &Extent,
+        asynchronous: bool,
+        workers: usize,
+    ) -> u64 {
+        let workers = workers as u64;
+        let reading = (workers, sparse::reading_bytes(extent, workers));
+        let ample = Limits::ample(extent.vertices);
+        let sparse =
+            if needs.full { 0 } else { sparse::memory_bytes(needs, extent, ample, reading) };
+        let arrays: u64 = needs.of_vertices(extent.vertices, extent.weighted).iter().sum();
+        // A second read in flight of every worker comes before the arrays.
+        let second = workers * extent.largest_unit();
+        Least::new(needs, extent, asynchronous, workers).resident + sparse + arrays + second
+    }
+
     /// Plans a run of a program that needs `needs` over a graph of `extent`.
     ///
     /// # Errors
@@ -110,7 +128,7 @@ impl Plan {
         budget: &Budget,
     ) -> Result<Self> {
         let (vertices, workers, weighted) = (extent.vertices, workers as u64, extent.weighted);
-        let (largest, at_hand) = (extent.largest_unit(), at_hand(extent));
+        let (largest, packed) = (extent.largest_unit(), extent.packed());
         let least = Least::new(needs, extent, asynchronous, workers);
         let windowed = least.windowed.filter(|_| least.resident > budget.limit());
         let (mut plan, mut spare) = Self::smallest(windowed.unwrap_or(least.resident), budget)?;
@@ -118,23 +136,31 @@ impl Plan {
             let of_interval = vertices.min(extent.interval()) * needs.signal;
             plan.source_window = Some(widest_window(extent, of_interval, &mut spare) as usize);
         }
-        let reading = workers * ((READS.0 + at_hand) * largest + extent.unpacked());
-        let sparse = sparse::memory_bytes(needs, extent, workers, reading);
+        let (is_pinned, mut reading) = (is_pinned(extent, workers), reading_bytes(extent, workers));
+        if is_pinned {
+            plan.pinned_bytes = packed;
+            reading = sparse::reading_bytes(extent, workers);
+        }
+        let to_pin = packed - plan.pinned_bytes;
+        let sparse_bytes = |limits| sparse::memory_bytes(needs, extent, limits, (workers, reading));
+        let ample = Limits::ample(vertices);
+        let limits = [ample, Limits::scarce(vertices)].map(|limits| (limits, sparse_bytes(limits)));
         let may_be_sparse = !needs.full && windowed.is_none();
         // If everything fits, each unit is read only once, so more reads in flight come last.
-        let packed = extent.packed();
         let vertex_bytes: u64 = needs.of_vertices(vertices, weighted).iter().sum();
-        let all_fits = vertex_bytes + packed + if may_be_sparse { sparse } else { 0 } <= spare;
+        let all_fits = vertex_bytes + to_pin + if may_be_sparse { limits[0].1 } else { 0 } <= spare;
         let mut afford = |bytes: u64| afford(&mut spare, bytes);
         // Reading little pays off: hundreds of supersteps with small frontiers take a tenth of the
         // time.
-        plan.sparse = may_be_sparse && !needs.degrees && afford(sparse);
-        plan.reads += usize::from(!all_fits && afford(workers * largest));
-        plan.keep_vertices(needs, vertices, weighted, &mut afford);
-        if needs.degrees {
-            plan.sparse = may_be_sparse && plan.degrees_resident && afford(sparse);
+        if may_be_sparse && !needs.degrees {
+            plan.sparse = affordable(&limits, &mut afford);
         }
-        if all_fits && afford(packed) {
+        plan.reads += usize::from(!all_fits && to_pin > 0 && afford(workers * largest));
+        plan.keep_vertices(needs, vertices, weighted, &mut afford);
+        if may_be_sparse && plan.degrees_resident {
+            plan.sparse = affordable(&limits, &mut afford);
+        }
+        if all_fits && afford(to_pin) {
             plan.pinned_bytes = packed;
         }
         let may_read_more = all_fits || plan.reads > READS.0 as usize;
@@ -142,8 +168,9 @@ impl Plan {
             plan.reads += 1;
         }
         if !all_fits {
-            plan.pinned_bytes = spare.min(packed);
-            spare -= plan.pinned_bytes;
+            let more = spare.min(to_pin);
+            plan.pinned_bytes += more;
+            spare -= more;
         }
         plan.total_bytes = budget.limit() - spare;
         let has_vertices = plan.states_resident
@@ -185,7 +212,7 @@ impl Plan {
             states_resident: false,
             next_resident: false,
             degrees_resident: false,
-            sparse: false,
+            sparse: None,
             unpacked: false,
             pinned_bytes: 0,
             total_bytes: minimum,
@@ -229,12 +256,9 @@ impl Plan {
         let in_flight = in_flight.min(read - pinned);
         let at_edges = sums * extent.interval() * needs.sum + external + extent.unpacked();
         let of_worker = paged + if read > 0 { at_edges } else { 0 };
-        let reading = in_flight + workers * extent.unpacked();
-        let sparse = if self.sparse && read > 0 {
-            sparse::likely_bytes(needs, extent, workers, reading)
-        } else {
-            0
-        };
+        let reading = (workers, in_flight + workers * extent.unpacked());
+        let sparse_bytes = |limits| sparse::likely_bytes(needs, extent, limits, reading);
+        let sparse = self.sparse.filter(|_| read > 0).map_or(0, sparse_bytes);
         let likely = tables(needs, extent) / 2
             + signals
             + vertex_bytes
@@ -263,6 +287,21 @@ impl Plan {
     }
 }
 
+/// Bytes of the packed edges, or of the buffers that read them: the fewer of both.
+fn reading_bytes(extent: &Extent, workers: u64) -> u64 {
+    unit_bytes(extent, workers).min(extent.packed()) + workers * extent.unpacked()
+}
+
+/// True if all packed edges are in memory on any budget.
+fn is_pinned(extent: &Extent, workers: u64) -> bool {
+    extent.packed() <= unit_bytes(extent, workers)
+}
+
+/// Bytes of the units of all workers.
+fn unit_bytes(extent: &Extent, workers: u64) -> u64 {
+    workers * (READS.0 + at_hand(extent)) * extent.largest_unit()
+}
+
 /// Units that each worker holds, in addition to those in flight: one of every file.
 fn at_hand(extent: &Extent) -> u64 {
     extent.columns().count() as u64 + u64::from(extent.weighted)
@@ -288,6 +327,11 @@ fn tables(needs: &Needs, extent: &Extent) -> u64 {
         + intervals * (needs.partial + sweep::INTERVAL_BYTES)
         + SpilledSums::memory_bytes(intervals, items)
         + Frontier::memory_bytes(extent.vertices)
+}
+
+/// The first limits of sparse supersteps whose bytes can be afforded.
+fn affordable(limits: &[(Limits, u64)], mut afford: impl FnMut(u64) -> bool) -> Option<Limits> {
+    limits.iter().find(|(_, bytes)| afford(*bytes)).map(|(limits, _)| *limits)
 }
 
 /// Takes `bytes` from `spare`, if it has enough.

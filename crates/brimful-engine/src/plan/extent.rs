@@ -437,7 +437,8 @@ mod tests {
         let plan =
             |budget: u64| Plan::new(&needs, &extent, false, 2, &Budget::new(budget, 0)).unwrap();
         let least = Plan::minimum_bytes(&needs, &extent, false, 2);
-        let first = (least..).step_by(1 << 12).find(|budget| plan(*budget).sparse).unwrap();
+        let first =
+            (least..).step_by(1 << 12).find(|budget| plan(*budget).sparse.is_some()).unwrap();
         assert!(first > least);
         assert!(!plan(first).states_resident && plan(first).source_window.is_none());
     }

@@ -71,7 +71,7 @@ impl Steps {
         if !self.wide || plan.unpacked {
             return self;
         }
-        let share = if plan.sparse { SPARSE_PASSES } else { 1.0 };
+        let share = if plan.sparse.is_some() { SPARSE_PASSES } else { 1.0 };
         Self { passes: self.passes.max(self.supersteps as f64 * share), ..self }
     }
 }
@@ -90,6 +90,8 @@ pub struct Bandwidths {
 pub struct Forecast {
     /// The smallest budget that works, in bytes beyond those of the process.
     pub minimum_bytes: u64,
+    /// The smallest budget with which the data of all vertices stay in memory, likewise.
+    pub in_memory_bytes: u64,
     /// Memory that the run is likely to fill, in bytes beyond those of the process.
     pub memory_bytes: u64,
     /// Memory of the result after the run, in bytes.
@@ -175,7 +177,9 @@ impl<'e> Setting<'e> {
         let first = first_indexes as f64 / extent.indexes.len().max(1) as f64;
         let share = if steps.supersteps == 0 { 0.0 } else { steps.passes.max(first).min(1.0) };
         let read = (share * extent.packed() as f64) as u64;
+        let in_memory = Plan::in_memory_bytes(needs, extent, asynchronous, workers);
         Ok(Forecast {
+            in_memory_bytes: in_memory.max(minimum),
             memory_bytes: plan.likely_bytes(needs, extent, workers, read),
             result_bytes: if plan.states_resident { extent.vertices * needs.state } else { 0 },
             scratch_bytes: states + next + if steps.supersteps == 0 { 0 } else { sums },
@@ -205,7 +209,9 @@ impl<'e> Setting<'e> {
             true => Steps::about(SUPERSTEPS_OF_ITEMS, PASSES_OF_ITEMS),
             false => steps,
         };
+        let in_memory = gather::Plan::in_memory_bytes(needs, extent, workers);
         Ok(Forecast {
+            in_memory_bytes: in_memory.max(minimum),
             memory_bytes: plan.likely_bytes(needs, extent, workers),
             result_bytes: if plan.resident { states } else { 0 },
             scratch_bytes: scratch,
@@ -289,8 +295,10 @@ impl<'e> Setting<'e> {
     /// A forecast of nothing but the building of a missing index.
     fn empty(&self, minimum: u64, steps: Steps) -> Forecast {
         let index = self.index();
+        let minimum = minimum.max(index.map_or(0, |index| index.minimum_bytes));
         Forecast {
-            minimum_bytes: minimum.max(index.map_or(0, |index| index.minimum_bytes)),
+            minimum_bytes: minimum,
+            in_memory_bytes: minimum,
             memory_bytes: 0,
             result_bytes: 0,
             scratch_bytes: 0,

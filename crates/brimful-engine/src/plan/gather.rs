@@ -89,6 +89,12 @@ impl Plan {
         least(needs, extent, true, workers).min(least(needs, extent, false, workers))
     }
 
+    /// The smallest budget with which states and lengths of lists are in memory, in bytes beyond
+    /// those of the process.
+    pub(crate) fn in_memory_bytes(needs: &GatherNeeds, extent: &Extent, workers: u64) -> u64 {
+        least(needs, extent, true, workers)
+    }
+
     /// Plans a run of a program that needs `needs` over a graph of `extent`.
     ///
     /// # Errors

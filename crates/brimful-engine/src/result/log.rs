@@ -57,7 +57,7 @@ impl Plan {
             next_resident = self.next_resident,
             source_window = self.source_window,
             degrees_resident = self.degrees_resident,
-            sparse = self.sparse,
+            sparse = self.sparse.is_some(),
             reads = self.reads,
             "plan"
         );

@@ -29,10 +29,38 @@ use crate::vertex::program::{Program, SignalOf, is_left_out};
 pub(crate) const SOURCES_PER_SIGNAL: u64 = 32;
 /// It is abandoned if more than one vertex in so many receives a signal: dense is faster then.
 const TARGETS_PER_SUM: u64 = 16;
-/// These limits are at least so many vertices, on any graph.
+/// If memory is short, both limits are lower by this factor.
+const SCARCITY: u64 = 8;
+/// The limits are at least so many vertices, on any graph.
 const FEWEST: u64 = 1 << 12;
 /// Frontiers up to this size are not worth waking other threads for.
 pub(crate) const FEW: usize = 64;
+
+/// The most vertices of a sparse superstep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Vertices that signal.
+    sources: u64,
+    /// Vertices that receive a signal.
+    targets: u64,
+}
+
+impl Limits {
+    /// The limits beyond which dense supersteps are faster.
+    pub(crate) fn ample(vertices: u64) -> Self {
+        Self::new(vertices, 1)
+    }
+
+    /// The limits if memory is short.
+    pub(crate) fn scarce(vertices: u64) -> Self {
+        Self::new(vertices, SCARCITY)
+    }
+
+    fn new(vertices: u64, scarcity: u64) -> Self {
+        let one_in = |many: u64| (vertices / (many * scarcity)).max(FEWEST).min(vertices);
+        Self { sources: one_in(SOURCES_PER_SIGNAL), targets: one_in(TARGETS_PER_SUM) }
+    }
+}
 
 /// The sums of one interval: targets within the interval, ascending, and their sums.
 pub(crate) type TargetSums<S> = Vec<(u32, S)>;
@@ -46,6 +74,7 @@ pub(crate) struct Sparse<S> {
     /// For each interval, the first and the last source of its segments.
     spans: Vec<(u64, u64)>,
     vertices: u64,
+    limits: Limits,
     /// One for each worker.
     buffers: Vec<Mutex<SparseBuffers<S>>>,
 }
@@ -73,40 +102,35 @@ pub(crate) struct CombinedIntervals<S> {
     pub(crate) swept: Swept,
 }
 
-/// The largest frontier for sparse traversal.
-fn most_sources(vertices: u64) -> u64 {
-    (vertices / SOURCES_PER_SIGNAL).max(FEWEST)
-}
-
-fn most_targets(vertices: u64) -> u64 {
-    (vertices / TARGETS_PER_SUM).max(FEWEST)
-}
-
 /// Bytes of memory that sparse supersteps take at most beyond the `reading` bytes with which a
 /// dense superstep reads. The working memory of the two is never allocated at the same time.
-pub(crate) fn memory_bytes(needs: &Needs, extent: &Extent, workers: u64, reading: u64) -> u64 {
-    pinned_bytes(extent) + working_bytes(needs, extent, workers).saturating_sub(reading)
+pub(crate) fn memory_bytes(
+    needs: &Needs,
+    extent: &Extent,
+    limits: Limits,
+    (workers, reading): (u64, u64),
+) -> u64 {
+    let working = limits.targets * needs.target_sum
+        + sums(needs, extent, workers)
+        + reading_bytes(extent, workers);
+    directories(extent) + lists(limits) + working.saturating_sub(reading)
 }
 
 /// Bytes that sparse supersteps are likely to take beyond those: growing lists may be half empty.
-pub(crate) fn likely_bytes(needs: &Needs, extent: &Extent, workers: u64, reading: u64) -> u64 {
-    let working = targets(extent) * needs.target_sum / 2 + sums(needs, extent, workers);
-    directories(extent) + lists(extent) / 2 + working.saturating_sub(reading)
+pub(crate) fn likely_bytes(
+    needs: &Needs,
+    extent: &Extent,
+    limits: Limits,
+    (workers, reading): (u64, u64),
+) -> u64 {
+    let working = limits.targets * needs.target_sum / 2 + sums(needs, extent, workers);
+    directories(extent) + lists(limits) / 2 + working.saturating_sub(reading)
 }
 
-/// Bytes that stay from superstep to superstep: directories, and the lists of this and the next
-/// frontier.
-fn pinned_bytes(extent: &Extent) -> u64 {
-    directories(extent) + lists(extent)
-}
-
-/// Bytes of working memory: sums of targets and of intervals, and for each worker a unit of every
-/// file.
-fn working_bytes(needs: &Needs, extent: &Extent, workers: u64) -> u64 {
+/// Bytes with which sparse supersteps read: for each worker a unit of every file.
+pub(crate) fn reading_bytes(extent: &Extent, workers: u64) -> u64 {
     let units: u64 = extent.columns().map(|column| column.largest).sum();
-    targets(extent) * needs.target_sum
-        + sums(needs, extent, workers)
-        + workers * (units + extent.unpacked())
+    workers * (units + extent.unpacked())
 }
 
 fn directories(extent: &Extent) -> u64 {
@@ -114,12 +138,8 @@ fn directories(extent: &Extent) -> u64 {
 }
 
 /// Bytes of the frontier of this superstep, and of the next one.
-fn lists(extent: &Extent) -> u64 {
-    (most_sources(extent.vertices).min(extent.vertices) + targets(extent)) * 8
-}
-
-fn targets(extent: &Extent) -> u64 {
-    most_targets(extent.vertices).min(extent.vertices)
+fn lists(limits: Limits) -> u64 {
+    (limits.sources + limits.targets) * 8
 }
 
 /// Bytes of sums, marks and lists of touched targets.
@@ -134,7 +154,7 @@ impl<S: Copy + Send> Sparse<S> {
         files: &[Resident],
         intervals: usize,
         owned: &Range<usize>,
-        vertices: u64,
+        (vertices, limits): (u64, Limits),
         workers: usize,
     ) -> Result<Self> {
         let mut intervals = segments_of_intervals(files.iter().map(Resident::shards), intervals);
@@ -145,7 +165,7 @@ impl<S: Copy + Send> Sparse<S> {
         let directories =
             files.iter().map(|file| Directory::load(file.shards())).collect::<Result<_, _>>()?;
         let buffers = (0..workers).map(|_| Mutex::default()).collect();
-        Ok(Self { directories, intervals, spans, vertices, buffers })
+        Ok(Self { directories, intervals, spans, vertices, limits, buffers })
     }
 
     /// Frees the working memory of all workers; a dense superstep needs it.
@@ -157,7 +177,7 @@ impl<S: Copy + Send> Sparse<S> {
 
     /// True if a frontier of `count` vertices fits in memory for sparse traversal.
     pub(crate) fn fits(&self, count: u64) -> bool {
-        count <= most_sources(self.vertices)
+        count <= self.limits.sources
     }
 
     /// The costs of both traversals; `None` if few vertices signal and all edges are in memory.
@@ -188,7 +208,7 @@ impl<S: Copy + Send> Sparse<S> {
         combine: &Combine<'_, P>,
         resources: &Resources,
     ) -> Result<Option<CombinedIntervals<S>>> {
-        let most = most_targets(self.vertices);
+        let most = self.limits.targets;
         // The first intervals have the most edges, so they come last: the superstep may be given
         // up.
         let intervals = (0..self.intervals.len()).rev();
