@@ -3,9 +3,10 @@
 //!
 //! `giraph LAYOUT VERTICES EDGES combined|each [SUPERSTEPS]`. As in Giraph's `PageRankBenchmark`, a
 //! vertex has a 64-bit id, a 64-bit float and EDGES edges to random vertices, each with a 32-bit
-//! float; there is one in each of as many ranges of ids, so that they ascend as those of a graph. Messages are 64-bit floats and go through mailboxes as bytes in all layouts, combined on
-//! arrival or separate. Layouts: `boxed` (an object for every id, number and edge, as on the JVM;
-//! loaded only), `objects` (live vertices of Rust), `native` and `compact` (bytes, by the two
+//! float; there is one in each of as many ranges of ids, so that they ascend as those of a graph.
+//! Messages are 64-bit floats and go through mailboxes as bytes in all layouts, combined on arrival
+//! or separate. Layouts: `boxed` (an object for every id, number and edge, as on the JVM; loaded
+//! only), `objects` (live vertices of Rust), `native` and `compact` (bytes, by the two
 //! serializers). Drawing edges is part of loading, as in Giraph, and is also measured separately.
 //! One thread.
 

@@ -31,8 +31,8 @@ pub use crate::export::sink::Compression;
 /// A text or binary format for graphs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// A [declaration](crate::input::declaration), then `source<TAB>target[<TAB>weight]`, and a comment
-    /// line per vertex without edges.
+    /// A [declaration](crate::input::declaration), then `source<TAB>target[<TAB>weight]`, and a
+    /// comment line per vertex without edges.
     EdgeList,
     /// A heading, then `source,target[,weight]`; directed, without isolated vertices.
     Csv,

@@ -1,9 +1,9 @@
 //! Runs that several processes make together, connected by objects written in Python.
 //!
 //! A connection has the methods `turn(facts, signals)` and `gather(records)`. Each takes memory
-//! views that end with the call, and returns an
-//! object whose `wait(seconds)` returns a tuple of buffers for each process that owns intervals, or
-//! None after that time, so that a cancelled run ends. The GIL is held only during a call. Errors keep class and text.
+//! views that end with the call, and returns an object whose `wait(seconds)` returns a tuple of
+//! buffers for each process that owns intervals, or None after that time, so that a cancelled run
+//! ends. The GIL is held only during a call. Errors keep class and text.
 
 use std::sync::Arc;
 

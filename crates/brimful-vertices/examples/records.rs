@@ -1,10 +1,10 @@
 //! Records in a store as workers use them: loaded, read and changed in batches; prints one JSON
 //! object of seconds.
 //!
-//! `records STORE COUNT THREADS MEBIBYTES DRAWN`: COUNT records of 500 bytes in THREADS partitions of
-//! the STORE (`bytes`, `file:PATH`, `kv:PATH`), each with its part of the MEBIBYTES. DRAWN of them
-//! are read and changed at random, and all in order. The ids of a batch of 1,024 are announced, then
-//! used one by one.
+//! `records STORE COUNT THREADS MEBIBYTES DRAWN`: COUNT records of 500 bytes in THREADS partitions
+//! of the STORE (`bytes`, `file:PATH`, `kv:PATH`), each with its part of the MEBIBYTES. DRAWN of
+//! them are read and changed at random, and all in order. The ids of a batch of 1,024 are
+//! announced, then used one by one.
 
 #![allow(clippy::print_stdout)]
 

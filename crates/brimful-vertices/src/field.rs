@@ -2,8 +2,9 @@
 //!
 //! Integers take 7 bits a byte; signed ones are zigzag-folded, so that small ones stay short. The
 //! bytes of unsigned integers sort as these do, so that what is merged by its bytes is in the order
-//! of the ids. Lengths and differences are written low bits first. Floats and the elements of arrays are little-endian. Invariant: reading never takes
-//! more memory than the bytes justify, and each value has exactly one encoding.
+//! of the ids. Lengths and differences are written low bits first. Floats and the elements of
+//! arrays are little-endian. Invariant: reading never takes more memory than the bytes justify, and
+//! each value has exactly one encoding.
 
 mod packed;
 

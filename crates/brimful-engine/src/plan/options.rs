@@ -32,9 +32,11 @@ pub struct RunOptions {
     pub max_supersteps: u64,
     /// Seconds after which no superstep begins; at least one is done.
     pub max_seconds: Option<f64>,
-    /// A vertex signals if its score exceeds this; `None`: [`crate::vertex::program::SIGNAL_THRESHOLD`].
+    /// A vertex signals if its score exceeds this; `None`:
+    /// [`crate::vertex::program::SIGNAL_THRESHOLD`].
     pub signal_threshold: Option<f64>,
-    /// A vertex collects if its score exceeds this; `None`: [`crate::vertex::program::COLLECT_THRESHOLD`].
+    /// A vertex collects if its score exceeds this; `None`:
+    /// [`crate::vertex::program::COLLECT_THRESHOLD`].
     pub collect_threshold: Option<f64>,
     /// Dense or sparse traversal, if both are possible; the result is the same.
     pub traversal: TraversalMode,

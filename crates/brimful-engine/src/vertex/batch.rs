@@ -1,10 +1,10 @@
 //! Programs that are called for many edges or vertices at a time.
 //!
 //! A [`Program`] is compiled into the loops of the engine. A program that is unknown at compile
-//! time (see [`crate::vertex::kernel`]) gets decoded edges and vertices in batches that fit the cache
-//! instead. Invariant: edges and vertices come in the order of calls to the methods of [`Program`],
-//! and only those that would reach [`Combiner::combine`]. So a program that processes each batch in
-//! order computes the same bits.
+//! time (see [`crate::vertex::kernel`]) gets decoded edges and vertices in batches that fit the
+//! cache instead. Invariant: edges and vertices come in the order of calls to the methods of
+//! [`Program`], and only those that would reach [`Combiner::combine`]. So a program that processes
+//! each batch in order computes the same bits.
 
 use crate::error::Result;
 use crate::vertex::combiner::Combiner;

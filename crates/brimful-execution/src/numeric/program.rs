@@ -2,9 +2,9 @@
 //!
 //! One turn of the engine is two steps here: a vertex collects, and later signals. The decision to
 //! signal needs the old and the new state, so it is made in the collect. It is stored in
-//! [`brimful_vertices::Vertex::signalled`], where `None` means that the vertex is due. Invariant: in a
-//! synchronous superstep a vertex gets the sum and computes the state of the engine, except for the
-//! order in which signals are added.
+//! [`brimful_vertices::Vertex::signalled`], where `None` means that the vertex is due. Invariant:
+//! in a synchronous superstep a vertex gets the sum and computes the state of the engine, except
+//! for the order in which signals are added.
 
 use std::marker::PhantomData;
 

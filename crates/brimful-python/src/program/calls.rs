@@ -56,9 +56,9 @@ impl Seen {
     }
 }
 
-/// The items of a state of Pregel: the value, whether the vertex halted, its messages (each a target
-/// followed by a message: lists of pairs would be many objects for the garbage collector), and its
-/// own edges.
+/// The items of a state of Pregel: the value, whether the vertex halted, its messages (each a
+/// target followed by a message: lists of pairs would be many objects for the garbage collector),
+/// and its own edges.
 const IS_HALTED: usize = 1;
 const OUTBOX: usize = 2;
 

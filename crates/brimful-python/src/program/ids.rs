@@ -1,8 +1,8 @@
 //! The external ids of the vertices of a program: those of the graph, and of vertices that the
 //! program creates.
 //!
-//! Inside a run, vertices are ranks: those of the graph come first, created ones follow in the order
-//! in which a message first named them.
+//! Inside a run, vertices are ranks: those of the graph come first, created ones follow in the
+//! order in which a message first named them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

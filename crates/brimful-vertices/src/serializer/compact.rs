@@ -1,9 +1,10 @@
-//! The portable and small format: numbers take 7 bits a byte, targets and edge data are packed lists
-//! ([`Field::write_list`]).
+//! The portable and small format: numbers take 7 bits a byte, targets and edge data are packed
+//! lists ([`Field::write_list`]).
 //!
 //! Record: mark; state; signalled state (none, the state itself, or another state); number of
 //! latest signals, for each the source (the first, then differences), with the second mark its
-//! number among the parallel edges, and the signal; number of edges, their targets, their data. Edges come last, so that they can be copied if only the state changed.
+//! number among the parallel edges, and the signal; number of edges, their targets, their data.
+//! Edges come last, so that they can be copied if only the state changed.
 
 use super::{Arrays, Serializer, after_either_mark, at_end, broken, check_order, field};
 use crate::field::{Field, read_varint, write_varint};
