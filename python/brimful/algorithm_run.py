@@ -1,4 +1,4 @@
-"""The run of an algorithm of the registry, which each function of the Python API is a call of."""
+"""Runs an algorithm of the registry; each function of the Python API calls this module."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def run_algorithm(
     params: Mapping[str, object],
     **given: Unpack[AlgorithmOptions],
 ) -> Result:
-    """Run an algorithm with parameters of its own and options that several take.
+    """Run an algorithm with its own parameters and shared options.
 
     Raises:
         UsageError: It does not take one of them.

@@ -40,11 +40,11 @@ def pagerank(
     With `source`, rank begins at that vertex only, and the rank of sinks returns to it (NetworkX's
     `personalization={source: 1}`); several vertices share both evenly, or by the weights of a
     mapping. One superstep of "power" is one pass over the edges. The result of `mode` "sync" has
-    the same bits at any budget and number of threads. `mode` "async" reaches
-    the same limit and visits the vertices with the largest change first; `stats["edge_visits"]`
-    counts its edge visits: about as many as "sync" on web and road graphs, up to 2.3 times as many
-    on R-MAT graphs. On a `store`, sums differ by the order of their terms; "async" has no
-    supersteps there, so `max_supersteps` does not apply, and uses `method` "delta".
+    the same bits at any budget and number of threads. `mode` "async" converges to the same values
+    and visits the vertices with the largest change first; `stats["edge_visits"]` counts the edges
+    visited: about as many as "sync" on web and road graphs, up to 2.3 times as many on R-MAT
+    graphs. On a `store`, sums differ by the order of their terms; "async" has no supersteps there,
+    so `max_supersteps` does not apply, and uses `method` "delta".
 
     Args:
         damping: Share of a rank that follows edges, from 0 to 1; below 1 for "delta".
@@ -56,7 +56,7 @@ def pagerank(
         source: Id of the vertex to personalise for, or several in a sequence, or a mapping of
             several to their shares, which need not add up to 1; "normalized" only.
         method: "power" recomputes every rank; "delta" signals increments above a threshold that
-            `tolerance` implies, mostly with fewer signals and at most the same error; None:
+            `tolerance` implies, usually with fewer signals and at most the same error; None:
             "power".
         weighted: Split a rank by the weights of the edges.
 
@@ -288,9 +288,9 @@ def sssp(
 ) -> Result:
     """Find shortest paths along edges from `source`.
 
-    The run lasts until no distance shrinks. A run of many supersteps, as on roads, ends in the
-    order of distances (Dijkstra) where the edges fit `budget`: one superstep more, and the same
-    bits; `max_supersteps` prevents it. Several sources are NetworkX's `multi_source_dijkstra`.
+    The run ends when no distance shrinks. A long run, for example on roads, continues in the order
+    of distances (Dijkstra) if the edges fit `budget`: this is one more superstep, with the same
+    bits. `max_supersteps` prevents it. Several sources are NetworkX's `multi_source_dijkstra`.
 
     Args:
         weighted: The length of a path is the sum of its weights, which must not be negative, in

@@ -1,6 +1,6 @@
-"""The algorithms and their parameters, and requests of runs.
+"""The algorithms with their parameters, and the requests of runs.
 
-The native registry is the one table of them: the command line, the Python functions, completion and
+The native registry is their only table: the command line, the Python functions, completion and
 `brimful algorithms` read it here.
 """
 
@@ -76,7 +76,7 @@ def cluster_of(options: Mapping[str, object]) -> dict[str, Any] | None:
 
 
 def place(url: str | None) -> dict[str, Any]:
-    """Return the URL of a store without its secrets, and its opener if brimful does not open it.
+    """Return the URL of a store without its secrets, and the opener of a plug-in.
 
     Raises:
         UsageError: There is no such store.
@@ -91,7 +91,7 @@ def place(url: str | None) -> dict[str, Any]:
 
 
 def opened(store: Mapping[str, Any]) -> AbstractContextManager[object]:
-    """Return the context of a run on a store of `place`: at its end its records are removed."""
+    """Return the context of a run on a store of `place`; leaving it removes the records."""
     found = store["opener"]
     return nullcontext() if found is None else found
 

@@ -68,7 +68,7 @@ def katz(
     weighted: bool = False,
     **options: Unpack[RunOptions],
 ) -> Result:
-    """Compute Katz centrality (Katz 1953): the walks to a vertex, one of k edges counting alpha^k.
+    """Compute Katz centrality (Katz 1953): the sum over walks to a vertex of alpha^k for k edges.
 
     With A the matrix of arcs: the solution of x = alpha * A.T @ x + beta, by iteration from 0, as
     NetworkX. It exists for `alpha` below 1 / the largest eigenvalue of A; `stats["converged"]`
@@ -76,7 +76,7 @@ def katz(
 
     Args:
         alpha: Factor of an edge.
-        beta: Value of a vertex by itself.
+        beta: Value of a vertex without incoming edges.
         variant: "normalized" divides, so that the sum of the squares is 1; "unnormalized" does not.
         tolerance: Stop at an L1 change per vertex of at most this; 0 never stops early.
         max_supersteps: Stop after this many supersteps.
@@ -86,7 +86,7 @@ def katz(
         A `Result` with the column `katz`: float64[n_vertices].
 
     Raises:
-        UsageError: `alpha` is so large that the values grow beyond all numbers.
+        UsageError: `alpha` is so large that the values grow without bound.
 
     >>> import brimful as bf, pyarrow as pa
     >>> with bf.Graph.from_arrow(pa.table({"source": [0, 1], "target": [1, 2]})) as graph:
@@ -190,8 +190,8 @@ def betweenness(
     """Compute betweenness centrality (Brandes 2001): the share of shortest paths through a vertex.
 
     The sum over pairs of other vertices of the share of their shortest paths along edges that pass
-    through the vertex. Every edge has the length 1, and parallel edges make paths of their own. The
-    time is that of a search and its way back for every eight sources.
+    through the vertex. Every edge has the length 1, and parallel edges make paths of their own.
+    Eight sources share a forward and a backward pass.
 
     Args:
         samples: Estimate from this many sources, chosen by a hash of their ids. With

@@ -1,4 +1,4 @@
-"""Two results side by side: where they differ, how far, and whether their order is the same.
+"""Compares two results: differing values, largest differences, and rank correlation.
 
 Invariant: rows of both are in memory in batches only. The rank correlation needs all values; it is
 left out where they do not fit the budget.
@@ -41,10 +41,10 @@ class Comparison:
         vertices: Number of vertices, or of rows, that both have.
         only_first: Number of vertices or rows that only the first has.
         only_second: Number of vertices or rows that only the second has.
-        tolerance: Largest difference that counts as none, relative to the larger value.
+        tolerance: Largest difference that counts as equal, relative to the larger value.
         differing: Number of vertices or rows whose values differ by more.
         largest_difference: Largest absolute difference of two numbers; None: no row has both.
-        largest_relative: Largest difference relative to the larger value; None likewise.
+        largest_relative: Largest difference relative to the larger value; None: no row has both.
         rank_correlation: Spearman's, of the values that both have, from -1 to 1; None: the values
             are no numbers, all equal, or more than the budget holds.
         differences: The vertices, or the keys of the rows, with the largest differences, each with

@@ -1,6 +1,6 @@
 """The conformance suite of stores: `python -m brimful.conformance URL`, or `check_store` in a test.
 
-Each case opens an empty partition and describes the first mistake in a sentence. The cases here
+Each case opens an empty partition and reports the first mistake in a sentence. The cases here
 call a plug-in directly; those of the native module call every store as a run does.
 """
 
@@ -18,7 +18,7 @@ _MEMORY = 8 << 20
 
 
 class NonconformingError(BrimfulError):
-    """A store does not do what its interface says."""
+    """A store violates its interface."""
 
 
 def check_store(url: str, budget: int | str | None = None) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Graphs made from a graph in the Python API: filtered, turned round, contracted."""
+"""Graphs derived from a graph in the Python API: filtered, reversed, contracted."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ class Derivations:
     ) -> Graph:
         """Make a graph of the vertices and the edges that meet conditions.
 
-        A condition has the words of Python: `== != < <= > >=`, `in (1, 2)`, `is None`, `+ - * /`,
-        `and`, `or`, `not`, and `column('a name')` for a name that is no word. Texts are compared
-        with dates as such. A null meets no condition but `is None`.
+        A condition has the syntax of Python: `== != < <= > >=`, `in (1, 2)`, `is None`, `+ - * /`,
+        `and`, `or`, `not`, and `column('a name')` for a name that is no identifier. A text that is
+        compared with a date is read as a date. A null meets only `is None`.
 
         Returns:
             The graph.
@@ -106,12 +106,12 @@ class Derivations:
     @shows_progress
     @described(DERIVED | LOOK_UP, "vertex", *_ERRORS)
     def ego(self, vertex: int | str, hops: int = 1, **options: Unpack[DerivedOptions]) -> Graph:
-        """Make a graph of the vertices that some edges lead to from a vertex, and of their edges.
+        """Make a graph of the vertices within some hops of a vertex, and the edges between them.
 
         The ids of these vertices are in memory.
 
         Args:
-            hops: The number of edges along which they are reached, at most.
+            hops: The most edges on a path from `vertex`.
 
         Returns:
             The graph.
@@ -136,7 +136,7 @@ class Derivations:
     @shows_progress
     @described(DERIVED, *_ERRORS)
     def reverse(self, **options: Unpack[DerivedOptions]) -> Graph:
-        """Make a graph whose edges lead the other way.
+        """Make a graph of the reversed edges.
 
         Returns:
             The graph.

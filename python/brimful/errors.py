@@ -91,7 +91,7 @@ class RecordIdError(NotFoundError, IndexError):
 
 
 class BudgetError(BrimfulError, MemoryError):
-    """The memory budget cannot hold what the work needs.
+    """The memory budget is too small for the work.
 
     It is raised before the work begins, except where the objects of a user's program grow.
 
@@ -156,7 +156,7 @@ class StoreIoError(BrimfulError, OSError):
 
 
 class WorkerLostError(StoreIoError):
-    """A worker of a cluster was lost, more often than the run starts again.
+    """A worker of a cluster was lost, and the restarts of the run are used up.
 
     >>> import brimful as bf
     >>> issubclass(bf.WorkerLostError, bf.StoreIoError)

@@ -1,4 +1,4 @@
-"""What states depend on in a program in Python, so that no checkpoint of another is used."""
+"""The identity of a program in Python, so that no checkpoint of another program is used."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ def dependencies(program: object, base: type) -> Iterator[tuple[str, str]]:
     """Yield names and values: the code of the methods of its class, and its public attributes.
 
     What `base` and its own bases have does not count. Attributes whose names begin with an
-    underscore are taken to change nothing, and functions that methods call elsewhere are not
-    looked at.
+    underscore are assumed to change nothing, and functions outside the class are not compared.
 
     Raises:
         UsageError: An attribute that cannot be compared, as it cannot be pickled.

@@ -121,8 +121,8 @@ class KeptColumns:
     def vertex_values(self, column: str) -> Mapping[Any, Any]:
         """Return a column as a mapping from vertices to values, for programs in Python.
 
-        Memory: the column and 8 bytes a vertex, or the strings that are ids. A look-up takes some
-        microseconds; programs that use none pay nothing.
+        Memory: the column and 8 bytes a vertex, or the string ids. A look-up takes a few
+            microseconds.
 
         Args:
             column: Name of the column.

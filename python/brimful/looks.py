@@ -1,4 +1,4 @@
-"""Quick looks at a graph: a shortest path, a report, a plot of its degrees."""
+"""Shortest paths in a graph, reports about a graph, and plots of its degrees."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ class Looks:
     ) -> list[Any] | None:
         """Return a shortest path along edges, found by `bfs` or, with weights, by `sssp`.
 
-        Of several paths of as many edges it is the one whose vertices, from the target back, have
-        the smallest ids. With `weighted` a directed graph needs its reverse index, see
-        `in_neighbors`.
+        Of several paths with the same number of edges, the result is the one whose vertices, from
+        the target back, have the smallest ids. With `weighted` a directed graph needs its reverse
+        index, see `in_neighbors`.
 
         Args:
             weighted: The length of a path is the sum of its weights in place of its edges.

@@ -1,4 +1,4 @@
-"""The memory of this process, now."""
+"""The resident memory of this process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import resource
 
 
 def resident_bytes() -> int:
-    """Return the resident memory of this process; its peak where the system does not tell."""
+    """Return the resident memory of this process, or its peak if the system does not report it."""
     try:
         with open("/proc/self/statm") as file:
             return int(file.read().split()[1]) * resource.getpagesize()

@@ -1,4 +1,4 @@
-"""What a run gave every vertex, as a mapping that reads its rows in batches.
+"""A value for every vertex: a mapping that reads its rows in batches.
 
 Invariant: vertices ascend, by number or by the bytes of strings, and rows are never in memory as a
 whole unless the caller keeps them.
@@ -299,7 +299,7 @@ class PerVertex(Shown, ABC, Generic[V]):
 
     @abstractmethod
     def _headline(self) -> str:
-        """Return what `repr` says before the rows."""
+        """Return the first line of `repr`."""
 
     def __repr__(self) -> str:
         """Return the shape and the first rows."""
@@ -331,7 +331,7 @@ class PerVertex(Shown, ABC, Generic[V]):
 
 
 class _Items(ItemsView[Any, V]):
-    """Pairs out of batches: the view of the library looks every vertex up by itself."""
+    """Pairs read in batches; the view of the standard library would look up each vertex."""
 
     _mapping: Any
 
@@ -341,7 +341,7 @@ class _Items(ItemsView[Any, V]):
 
 
 class _Values(ValuesView[V]):
-    """Values out of batches."""
+    """Values read in batches."""
 
     _mapping: Any
 

@@ -55,8 +55,8 @@ class Forecast:
         budget_bytes: The budget asked for.
         threads: Number of threads.
         peak_memory_bytes: Peak memory of the whole process.
-        disk_bytes: The most disk beside the graph as it is: scratch, or the temporary files of an
-            index that is built first, and that index.
+        disk_bytes: The most disk beside the existing graph: scratch, or an index that is built
+            first with its temporary files.
         scratch_bytes: Scratch, with the vertices of a store on disk.
         index_bytes: The index that is built and stays.
         read_once_bytes: Bytes that the first superstep reads and keeps in memory; None on a store.
@@ -65,8 +65,8 @@ class Forecast:
         supersteps: Number of supersteps.
         supersteps_guessed: Whether that number is a guess.
         passes: How often the run passes over all edges.
-        seconds_per_superstep: An estimate; None where the time depends on more than is known.
-        seconds: An estimate; None likewise.
+        seconds_per_superstep: An estimate; None if the time is unknown.
+        seconds: An estimate; None if the time is unknown.
         memory_bandwidth: In GB/s, given or measured; None: not used.
         disk_bandwidth: In GB/s, given or measured; None: not used.
         imported: Forecast of the import; None for a graph that exists.
@@ -129,7 +129,7 @@ def plan(
 ) -> Forecast:
     """Forecast a run of `algorithm` on `graph`, or on a graph that is not built.
 
-    Memory and disk are those of the plan that the run itself would follow; the time is an estimate.
+    Memory and disk are those of the plan that the run itself follows; the time is an estimate.
     A run on a `store` has estimates of memory and disk only, also of its smallest budget.
 
     Args:

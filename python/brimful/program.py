@@ -57,7 +57,7 @@ class Vertex(Protocol):
 
     @property
     def signalled(self) -> Any:
-        """Its state when it last signalled, for `signal_score`; None before, and elsewhere."""
+        """Its state when it last signalled; None before that, and outside `signal_score`."""
         ...
 
     @property
@@ -173,7 +173,7 @@ class Program(ABC):
 
         Args:
             vertex: The vertex with its present state.
-            signals: The signals: all that wait ("each", "combined"), or the latest of each edge
+            signals: All waiting signals ("each", "combined"), or the latest of each edge
                 ("latest").
 
         Returns:
@@ -255,10 +255,10 @@ class Program(ABC):
         return 1.0
 
     def cache_score(self, vertex: Vertex) -> float:
-        """Return how much a vertex deserves its place in the cache "score:N".
+        """Return the priority of a vertex in the cache "score:N".
 
-        It is called when a vertex enters the cache; the cache evicts those below the average. A
-        class that does not define it has the vertices that are used most in the cache.
+        It is called when a vertex enters the cache; the cache evicts those below the average.
+        Without this method the cache keeps the vertices that are used most.
 
         Args:
             vertex: The vertex.
@@ -423,7 +423,7 @@ class States(PerVertex[Any]):
         is_pregel: bool = False,
         trace: Callable[[], pyarrow.Table] | None = None,
     ) -> None:
-        """Wrap the native states; made by `run`, which knows why it interpreted the program.
+        """Wrap the native states; called by `run`, which gives the reason for interpretation.
 
         A state of Pregel begins with the value.
         """
@@ -454,7 +454,7 @@ class States(PerVertex[Any]):
 
     @described({})
     def top(self, n: int = 10, *, key: Callable[[Any], Any] | None = None) -> list[tuple[Any, Any]]:
-        """Return the largest states; those that are None are left out.
+        """Return the largest states; None is left out.
 
         Args:
             n: Number of rows.

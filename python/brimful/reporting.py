@@ -39,7 +39,7 @@ def reportable(progress: Any, name: str = "progress") -> Any:
 
 @contextlib.contextmanager
 def reported(progress: Progress | None) -> Iterator[Reporter | None]:
-    """Give the function that reports progress; a line that it shows ends with the context.
+    """Yield the function that reports progress; leaving the context ends its line.
 
     Raises:
         UsageError: `progress` is neither a function nor a truth value.

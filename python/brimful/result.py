@@ -45,7 +45,7 @@ class Result(PerVertex["float | int | str | None"]):
     """
 
     def __init__(self, native: _native.Result, *, keeps: object = None) -> None:
-        """Wrap a native result, and keep what it needs; made by the algorithms, not by users."""
+        """Wrap a native result; called by the algorithms, not by users."""
         self._native, self._keeps = native, keeps
         self._output: str | None = None
         self._documents: dict[str, Any] | None = None
@@ -64,7 +64,7 @@ class Result(PerVertex["float | int | str | None"]):
     def stats(self) -> dict[str, Any]:
         """Fields of `brimful run --json`: counts, supersteps, seconds, bytes, peak memory.
 
-        `traversals` counts the supersteps by how they went over the edges: "dense" (all edges),
+        `traversals` counts the supersteps by the kind of traversal: "dense" (all edges),
         "windows" (all, with the signals of a part of the vertices in memory at a time), "sparse"
         (those of vertices that signal), "unpacked" (the same, unpacked in memory), "sweep" (all,
         asynchronously), "worklist" (vertex by vertex, in order), "gather" (lists of neighbours),
@@ -183,7 +183,7 @@ def computed(
 ) -> Result:
     """Run an algorithm on a graph: a request of `catalog.asked`, with checked options.
 
-    `reserve_bytes` of the budget are for what follows.
+    `reserve_bytes` of the budget stay free for later work.
     """
     saving = checked(CheckpointOptions, {}) if checkpoints is None else checkpoints
     result = run_native(graph, wanted, saving, resources, reserve_bytes)
@@ -198,7 +198,7 @@ def run_native(
     resources: Resources,
     reserve_bytes: int,
 ) -> _native.Result:
-    """Run an algorithm where its request says: in this process, or on a cluster."""
+    """Run an algorithm in this process or on a cluster, as its request specifies."""
     limits = {**vars(resources), "reserve_bytes": reserve_bytes}
     work = partial(_run_share, {**wanted, "cluster": None})
     return run_divided(graph, work, wanted["cluster"], checkpoints, limits)

@@ -47,7 +47,7 @@ class Rows:
     """
 
     def __init__(self, native: _native.Rows) -> None:
-        """Wrap native rows; made by the algorithms, not by users."""
+        """Wrap native rows; called by the algorithms, not by users."""
         self._native = native
         self._output: str | None = None
 
@@ -233,7 +233,7 @@ def computed_rows(
 ) -> _native.Rows:
     """Run an algorithm whose result is rows: a request of `catalog.asked`, with checked options.
 
-    `reserve_bytes` of the budget are for what follows.
+    `reserve_bytes` of the budget stay free for later work.
 
     Raises:
         UsageError, NotFoundError, InputError, BudgetError, CorruptError, StoreIoError: As `run`.

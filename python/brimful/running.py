@@ -1,4 +1,4 @@
-"""Runs of programs in Python: `run` chooses how the methods are called."""
+"""Runs of programs in Python: interpreted, compiled, or with arrays."""
 
 from __future__ import annotations
 
@@ -101,13 +101,13 @@ def run(
 ) -> States | Result:
     """Run a program written in Python on the vertices of a graph.
 
-    One thread makes all calls, some million a second: for graphs of some ten million edges.
-    `threads` is for the import of `graph`. Ids come back in memory, within `budget`, and so do
-    states, except from `file` and `kv`, where they stay in the files of the run. On the shards of
-    the graph, methods are compiled, or called with arrays of NumPy: nearly as fast as the
+    One thread makes all calls, about a million a second, which suits graphs of about ten million
+    edges. `threads` is for the import of `graph`. The result keeps ids in memory, within `budget`,
+    and also states, except those of `file` and `kv`, which stay in the files of the run. On the
+    shards of the graph, methods are compiled, or called with arrays of NumPy: nearly as fast as the
     algorithms of this package, and in any budget. The result is then a `Result` with the column
-    `state`. `stats["variant"]` tells the way of the run, "compiled", "arrays" or "interpreted", and
-    `stats["why"]` the reason for the last.
+    `state`. `stats["variant"]` is "compiled", "arrays" or "interpreted", and `stats["why"]` the
+    reason for interpretation.
 
     Objects of the program are a part of `budget`: the run measures the memory of the process while
     it creates them. A `BudgetError` in the middle of a run names the stores that need less.
@@ -121,27 +121,27 @@ def run(
         program: An instance of a class derived from `Program` or `Pregel`.
         max_supersteps: Stop after this many supersteps; None: 10,000, with a warning. `mode`
             "async" has none.
-        mode: "sync" runs in supersteps; "async" has no supersteps, and its checkpoints come by the
-            second.
+        mode: "sync" runs in supersteps; "async" has no supersteps, and intervals of its checkpoints
+            are in seconds.
         weighted: `signal` receives the weights of edges, else 1.
         serializer: How states become bytes in a store, and in checkpoints: "json" (refuses tuples,
             and dicts whose keys are not strings), "str", "bytes", "pickle", or an object with
             `dumps` and `loads`. The store "memory" needs none. **Pickle runs code from the bytes it
             reads**: name it only for stores that you trust.
-        store: Where vertices of an interpreted program lie: "memory" (default; live objects, never
-            serialized), "bytes" (records in memory), "file:PATH" or "kv:PATH" (records in a folder
-            within PATH, which the run removes; "file:P1,P2" divides them among two disks).
+        store: Where an interpreted program keeps its vertices: "memory" (default; live objects,
+            never serialized), "bytes" (records in memory), "file:PATH" or "kv:PATH" (records in a
+            folder within PATH, which the run removes; "file:P1,P2" divides them among two disks).
         keep: The vertices stay in the folder of `store`, "file:PATH" or "kv:PATH", where
             `VertexStore` opens them. If they are there already, nothing is loaded: `initial_state`
             sees the state of the last run as `vertex.state`.
-        on: "shards" for a kernel made of the methods, "store" for calls of them, vertex by vertex;
-            None: as `compile` says. A program on shards has a `combiner`, states and signals of one
+        on: "shards" makes a kernel of the methods, "store" calls them vertex by vertex; None:
+            `compile` decides. A program on shards has a `combiner`, states and signals of one
             number each, and a `signal` that uses the weight only as in `value + weight`, `value *
             weight`, `min(value, weight)` or `max(value, weight)`.
-        compile: "numba" compiles the methods, or says why it cannot (`pip install
-            "brimful[numba]"`); "auto" compiles them if it can and no option asks for a store;
-            "never" does not: on "shards", fields of vertices and the signals are then arrays of
-            many vertices; None: "numba" on "shards", else "never".
+        compile: "numba" compiles the methods, or raises an error with the reason (`pip install
+            "brimful[numba]"`). "auto" compiles them if possible and if no option needs a store.
+            "never" compiles nothing: on "shards", fields of vertices and signals are then arrays of
+            many vertices. None: "numba" on "shards", else "never".
         trace: Vertices whose calls are recorded, each with superstep, signals, state and score:
             the table `States.trace`.
 
@@ -288,7 +288,7 @@ def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
 
 
 def _interpreted(on: str | None, compile: str | None, asked: list[str]) -> str | None:
-    """Return why a program is interpreted, whatever it is; None: it runs on shards if it can.
+    """Return why the options require interpretation; None: the program runs on shards if possible.
 
     `asked` are the options that need a store.
 
@@ -335,7 +335,7 @@ def _kernel(
 def _beside(
     adapter: PregelAdapter, dumps: Callable[[Any], bytes], loads: Callable[[bytes], Any]
 ) -> tuple[Callable[[], str], Callable[[str], None]] | None:
-    """Return the calls by which checkpoints save and restore what is beside the vertices.
+    """Return the calls by which checkpoints save and restore the data beside the vertices.
 
     Raises:
         UsageError: The serializer cannot write it.
@@ -359,7 +359,7 @@ def _beside(
 
 
 def _check_kept(graph: Graph, program: Program | Pregel, chosen: Mapping[str, Any]) -> None:
-    """Refuse a run whose vertices cannot stay.
+    """Refuse a run whose vertices cannot be kept.
 
     Raises:
         UsageError: The program is one of Pregel, the run makes checkpoints, or the graph is

@@ -41,7 +41,7 @@ def distances(graph: GraphLike, source: Vertices, **options: Unpack[WorkOptions]
 
 @described(RUN, *RUN_ERRORS)
 def eccentricity(graph: GraphLike, source: Vertices, **options: Unpack[WorkOptions]) -> Rows:
-    """Compute the greatest distance from each of several sources, and count what is reached.
+    """Compute the greatest distance from each of several sources, and count the vertices reached.
 
     Sixty-four searches share each superstep (Then et al. 2014), with states of 136 bytes a vertex,
     on disk where they do not fit.
@@ -71,9 +71,9 @@ def diameter(
 ) -> Rows:
     """Find two vertices of a component at the greatest distance: exact, by iFUB.
 
-    From a vertex in the middle the farthest vertices are searched first, until no pair that is left
-    can be farther apart (Crescenzi et al. 2013): a few searches on most graphs, and on some as many
-    as there are vertices. `budget` must hold 12 bytes a vertex.
+    From a central vertex, the farthest vertices are searched first, until no remaining pair can be
+    farther apart (Crescenzi et al. 2013). Most graphs take a few searches; the worst case is one
+    for each vertex. `budget` must hold 12 bytes a vertex.
 
     Args:
         source: Id of a vertex of the component, strongly connected in a directed graph; None: that

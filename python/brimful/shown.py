@@ -1,4 +1,4 @@
-"""What a run gave every vertex, joined to tables, drawn and reported."""
+"""Joins, plots and reports of the values of a run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _JOIN = {
     "table": "The path of a .parquet, .csv, .tsv or .arrow file, or an object with "
     "`__arrow_c_stream__`: a data frame, an Arrow table or a relation of DuckDB. The graph of the "
     "result for the columns that are kept with its vertices; that takes no DuckDB.",
-    "on": "The column of `table` that holds vertex ids, each once; of no use with a graph.",
+    "on": "The column of `table` that holds vertex ids, each once; ignored with a graph.",
     "columns": 'Names of the columns to take, a sequence or "age,name"; None: all.',
     "budget": 'Memory of the join, in bytes or as "500M"; None: three quarters of the available '
     "memory.",
@@ -72,8 +72,9 @@ class Shown:
     def report(self, *, graph: Graph | None = None, around: Iterable[int | str] = ()) -> Report:
         """Return a report with figures of the run and of the values, which a notebook shows.
 
-        Seconds per superstep, where the time went, the distribution of the values and the largest
-        ones. `brimful run --report` adds memory over time, and bytes and frontier per superstep.
+        The report has seconds per superstep, shares of the time, the distribution of the values,
+        and the largest values. `brimful run --report` adds memory over time, and bytes and frontier
+        per superstep.
 
         Args:
             graph: The graph, for drawings of neighborhoods; None: no drawings.

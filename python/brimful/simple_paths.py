@@ -1,7 +1,7 @@
 """The k shortest paths between two vertices that visit no vertex twice (Yen 1971).
 
-Paths are found backwards, from the end to the begin. The distances from the begin, which one run
-computes, are then exact bounds of the rest of a path, so that a search (A*; Hart, Nilsson, Raphael
+Paths are found backwards, from the target to the source. One run computes the distances from the
+source. They are exact bounds of the rest of a path, so that a search (A*; Hart, Nilsson, Raphael
 1968) looks up the in-edges of few vertices beside those of the path.
 """
 

@@ -94,7 +94,7 @@ def checkpoint_interval(every: int | str | None) -> str | None:
 
 
 def format_bytes(byte_count: int | float) -> str:
-    """Return a size with three digits or so and a binary unit: `588M`, `1.2G`, `12 bytes`."""
+    """Return a size with two or three digits and a binary unit: `588M`, `1.2G`, `12 bytes`."""
     if byte_count < 1024:
         return counted(int(byte_count), "byte")
     value = float(byte_count)

@@ -46,7 +46,7 @@ def maximal_independent_set(
     graph: GraphLike,
     **options: Unpack[ResumableOptions],
 ) -> Result:
-    """Choose vertices of which no edge joins two, and to which no other can be added.
+    """Choose a maximal set of vertices of which no two are joined by an edge.
 
     They are the vertices of colour 0 of `color`: the greedy set in its fixed order (Blelloch,
     Fineman, Shun 2012). Direction and self-loops do not matter.
@@ -119,10 +119,10 @@ def spanning_forest(
 
 @described(RUN, *RUN_ERRORS)
 def bridges(graph: GraphLike, **options: Unpack[WorkOptions]) -> Rows:
-    """Find the bridges: the edges without which a component falls apart (Tarjan, Vishkin 1985).
+    """Find the bridges: the edges whose removal splits a component (Tarjan, Vishkin 1985).
 
-    Direction and self-loops are ignored. Of parallel edges, two arcs in opposite directions among
-    them, none is a bridge. `budget` must hold 29 bytes a vertex; edges are streamed.
+    Direction and self-loops are ignored. Parallel edges are no bridges, and neither are two arcs in
+    opposite directions. `budget` must hold 29 bytes a vertex; edges are streamed.
 
     Returns:
         `Rows` with the columns `source` and `target`, the smaller id first, ascending.
@@ -138,7 +138,7 @@ def bridges(graph: GraphLike, **options: Unpack[WorkOptions]) -> Rows:
 
 @described(RUN, *RUN_ERRORS)
 def articulation_points(graph: GraphLike, **options: Unpack[WorkOptions]) -> Result:
-    """Find the articulation points: the vertices without which a component falls apart.
+    """Find the articulation points: the vertices whose removal splits a component.
 
     Direction is ignored (Tarjan, Vishkin 1985). `budget` must hold 29 bytes a vertex; edges are
     streamed.

@@ -1,4 +1,4 @@
-"""Vertices that stay in a folder between runs: read, changed, and computed where they lie."""
+"""Vertices kept in a folder between runs, to read, to change, and to run programs on."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ class _Nothing(Program):
 
 
 class VertexStore(States):
-    """Vertices of a graph with their edges, in a folder where they stay.
+    """The vertices of a graph with their edges, kept in a folder.
 
     A mapping from vertices to the states that the last program left, whose states, vertices and
-    edges can be changed. Programs run on the vertices where they lie: nothing is loaded, and memory
-    holds what `budget` allows. Ids are those of the graph, whose directory must stay; the folder
-    has its own copy of the edges, and changes of them are not changes of the graph. One process
-    uses a store at a time. Changes are durable after `sync`, `close` and a run.
+    edges can be changed. Programs run on the vertices in place: nothing is loaded, and memory stays
+    within `budget`. Ids are those of the graph, whose directory must be kept. The folder has its
+    own copy of the edges; changing it does not change the graph. One process uses a store at a
+    time. Changes are durable after `sync`, `close` and a run.
 
-    After a crash in the middle of a run or of changes, states are of different times; the store
-    then refuses to be read until `run` has given every vertex its first state.
+    After a crash during a run or a change, states are inconsistent; the store then refuses to be
+    read until a `run` from initial states has ended.
 
     Made by `create` or `open`, or by `brimful.run(..., keep=True)`. It is a context manager.
 
@@ -118,7 +118,7 @@ class VertexStore(States):
         """Load the vertices of a graph into a new store; their states are None.
 
         Args:
-            url: Where the vertices are to lie.
+            url: URL of the new store.
             graph: A `Graph` in a directory that stays, or its path.
             weighted: Keep the weights of the edges; else they are 1.
             serializer: How states become bytes; as in `brimful.run`.
@@ -161,9 +161,9 @@ class VertexStore(States):
         """Open the vertices that a run left.
 
         Args:
-            url: Where the vertices lie.
-            serializer: How states became bytes; None: "json", "str" or "bytes", as the store says.
-                Others must be named, as pickle runs code from the bytes it reads.
+            url: URL of the store.
+            serializer: How states became bytes; None: the one named in the store, if it is "json",
+                "str" or "bytes". Others must be given, as pickle runs code from the bytes it reads.
 
         Returns:
             The store.
@@ -220,12 +220,12 @@ class VertexStore(States):
         start: Start = "initial",
         **options: Unpack[ProgramOptions],
     ) -> States:
-        """Run a program on the vertices where they lie.
+        """Run a program on the vertices in place.
 
-        With `start` "kept" the vertices go on from their states: only those signal whose state or
-        edges have changed since they signalled, and those collect whose incoming edges were
-        removed. A program whose states only fall or only grow cannot take back what a removed edge
-        has brought; begin with "initial" after a removal.
+        With `start` "kept" the vertices continue from their states. Only vertices signal whose
+        state or edges have changed since they last signalled, and vertices collect whose incoming
+        edges were removed. A monotone program (shortest paths, components) cannot undo the effect
+        of a removed edge; use "initial" after a removal.
 
         Args:
             program: An instance of a class derived from `Program`.

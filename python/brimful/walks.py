@@ -26,15 +26,15 @@ def random_walks(
 ) -> Rows:
     """Walk along edges from each vertex: uniformly, by weights, or as node2vec with `p` and `q`.
 
-    A walk ends early where no edge leads on. Walks depend on the graph and `seed` alone: they are
-    the same at any `budget` and number of threads. Lists of neighbours and walks are in memory
+    A walk ends early at a vertex without out-edges. Walks depend only on the graph and `seed`: they
+    are the same at any `budget` and number of threads. Lists of neighbours and walks are in memory
     where they fit, else on disk; `budget` must hold 16 bytes a vertex.
 
     Args:
         walks: Walks from each vertex.
         length: Vertices of a walk, at most.
         p: A step back to the vertex before counts 1 / p times (Grover and Leskovec 2016).
-        q: A step to a vertex without an edge from the one before counts 1 / q times.
+        q: A step to a vertex that the vertex before has no edge to counts 1 / q times.
         seed: Another seed gives other walks.
         weighted: Edges are taken in proportion to their weights, which must not be negative.
 

@@ -23,7 +23,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def unknown(kind: str, name: str, known: Iterable[str], listed_by: str | None = None) -> str:
     """Return `there is no format 'cvs'; did you mean 'csv'? (known: csv, ...)`.
 
-    A command that lists many names is in their place.
+    With `listed_by`, a command that lists the names replaces them.
     """
     names = list(known)
     listed = f"known: {', '.join(names)}" if listed_by is None else f"'{listed_by}' lists all"

@@ -1,1 +1,1 @@
-"""What functions and commands take: tables of options, checks, and docstrings made from them."""
+"""Options of functions and commands: tables, checks, and the docstrings made from them."""

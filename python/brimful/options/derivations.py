@@ -1,4 +1,4 @@
-"""The table of options of graphs that are made from graphs."""
+"""The tables of options for graphs derived from graphs."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, TypedDict
@@ -48,11 +48,11 @@ class ConditionOptions(TypedDict, total=False):
 
 
 class DerivedOptions(IndexOptions, NewPlaceOptions, total=False):
-    """Where a graph that is made from a graph lies, and what making it may use."""
+    """The place and the resources of a derived graph."""
 
 
 class MergedOptions(PolicyOptions, DerivedOptions, total=False):
-    """What making a graph whose edges may become parallel takes."""
+    """Options of derivations that may make edges parallel."""
 
 
 class DeriveVerbOptions(ConditionOptions, total=False):
@@ -61,7 +61,7 @@ class DeriveVerbOptions(ConditionOptions, total=False):
     around: Annotated[
         Sequence[str] | None,
         Option(
-            "Keep the vertices that some edges lead to from this one; may be given several times.",
+            "Keep the vertices within `hops` edges of this one; may be given several times.",
             metavar="ID",
             repeated=True,
             check=lambda ids, name: ids,
@@ -71,13 +71,13 @@ class DeriveVerbOptions(ConditionOptions, total=False):
         int | None,
         Option("The most edges from the vertices of `around`; None: 1.", metavar="N"),
     ]
-    reverse: Annotated[bool, Option("Turn edges round.", default=False)]
-    undirected: Annotated[bool, Option("Forget the directions of edges.", default=False)]
+    reverse: Annotated[bool, Option("Reverse the edges.", default=False)]
+    undirected: Annotated[bool, Option("Remove the directions of edges.", default=False)]
     contract: Annotated[
         str | None,
         Option(
-            "Make the vertices with one value in a result, or in a table of the column `vertex` "
-            "and another, one vertex; weights of parallel edges are added up, or edges counted.",
+            "Merge the vertices that have the same value in a result, or in a table of the column "
+            "`vertex` and another; weights of parallel edges are added up, or edges counted.",
             metavar="RESULT",
         ),
     ]

@@ -1,7 +1,7 @@
-"""Completes docstrings and signatures: what many functions share is described once.
+"""Completes docstrings and signatures, so that shared parameters are described once.
 
-A docstring has its own `Args`, `Returns` and `Raises`; `described` adds what it lacks, in the order
-of the signature. What a docstring says itself stays. Options are described in their tables, and the
+A docstring has its own `Args`, `Returns` and `Raises`; `described` adds missing entries, in the
+order of the signature, and keeps existing ones. Options are described in their tables, and the
 signature lists them in place of `**options: Unpack[Table]`; other parameters and errors are
 described here.
 """
@@ -87,10 +87,10 @@ def described(table: Mapping[str, str], *errors: str) -> Callable[[_F], _F]:
 
     Args:
         table: Descriptions of parameters by name: one of the tables of this module, or of options.
-        errors: Names in `ERRORS` of what the function may raise beside its own `Raises`.
+        errors: Names in `ERRORS` of further exceptions of the function.
 
     Returns:
-        The decorator; it changes only what help and `inspect.signature` show.
+        The decorator; it changes only the output of `help` and `inspect.signature`.
     """
 
     def complete(function: _F) -> _F:
@@ -157,7 +157,7 @@ def parameters_of(function: Callable[..., Any]) -> list[str]:
 
 
 def sections_of(text: str) -> tuple[str, dict[str, list[tuple[str, str]]], str]:
-    """Return what a docstring says before its sections, the entries of each, and what follows."""
+    """Return the text before the sections of a docstring, their entries, and the rest."""
     before: list[str] = []
     after: list[str] = []
     sections: dict[str, list[tuple[str, str]]] = {}

@@ -30,9 +30,9 @@ class ExportOptions(TypedDict, total=False):
     lossy: Annotated[
         bool,
         Option(
-            "Write `csv` and `u32pairs` without what they cannot hold, and log it.",
-            help="csv, u32pairs: leave out direction, vertices without edges and weights, and say "
-            "so",
+            "Leave out the parts of the graph that `csv` and `u32pairs` cannot hold, and log this.",
+            help="csv, u32pairs: leave out direction, vertices without edges and weights, and "
+            "report it",
             default=False,
         ),
     ]

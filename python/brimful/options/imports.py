@@ -68,18 +68,18 @@ class ReadingOptions(TypedDict, total=False):
     undirected: Annotated[
         bool | None,
         Option(
-            "Whether edges have no direction; None: as the input implies.",
+            "Whether edges have no direction; None: the direction of the input.",
             help="edges have no direction",
-            opposite=("directed", "edges are arcs"),
+            opposite=("directed", "edges have a direction"),
         ),
     ]
     ids: Annotated[
         Ids,
         Option(
-            '"int", "string", or "auto": the type of the columns decides; in text, most of the '
-            "first 65,536 lines.",
-            help="string: take ids as they are (edgelist, adjacency-ids, csv, parquet); auto, the "
-            "default: the first 65,536 lines, or the type of the columns, decide",
+            '"int", "string", or "auto": by the type of the columns, in text by the majority of '
+            "the first 65,536 lines.",
+            help="string: take all ids as strings (edgelist, adjacency-ids, csv, parquet); auto "
+            "(default): by the first 65,536 lines, or by the type of the columns",
             default="auto",
         ),
     ]
@@ -101,8 +101,8 @@ class ReadingOptions(TypedDict, total=False):
     weights: Annotated[
         Weights,
         Option(
-            'Those of the "input" (default), or "hash": whole numbers from 1 to 100 that depend on '
-            "the two ids only, the same in both directions.",
+            'Weights of the "input" (default), or "hash": whole numbers from 1 to 100 that depend '
+            "on the two ids only, the same in both directions.",
             default="input",
         ),
     ]
@@ -146,7 +146,7 @@ class PolicyOptions(TypedDict, total=False):
 
 
 class EdgeOptions(ReadingOptions, PolicyOptions, IndexOptions, total=False):
-    """What edges and vertices a new graph has."""
+    """The edges and vertices of a new graph."""
 
 
 class ColumnOptions(TypedDict, total=False):
@@ -155,21 +155,21 @@ class ColumnOptions(TypedDict, total=False):
     source: Annotated[
         Column,
         Option(
-            "Column of source ids, by name or by number from 1; None: the column that is beyond "
-            "doubt (docs/formats.md). A field of documents.",
+            "Column of source ids, by name or by number from 1; None: the column that the rules "
+            "of docs/formats.md choose. For documents, the field.",
             help="column of source ids: its name, or its number from 1 (edgelist, csv, tsv, "
-            "parquet); default: the columns that are beyond doubt; a field of documents",
+            "parquet; for documents, the field); default: two columns, or a known pair of names",
             metavar="COL",
             check=_column,
         ),
     ]
     target: Annotated[
-        Column, Option("Column of target ids, likewise.", metavar="COL", check=_column)
+        Column, Option("Column of target ids, as `source`.", metavar="COL", check=_column)
     ]
     weight: Annotated[
         Column,
         Option(
-            "Column of weights, likewise; None: the column with a known name such as weight.",
+            "Column of weights, as `source`; None: the column with a known name such as weight.",
             metavar="COL",
             check=_column,
         ),
@@ -177,7 +177,7 @@ class ColumnOptions(TypedDict, total=False):
     ignore_extra: Annotated[
         bool,
         Option(
-            "Take the first two columns where nothing else decides, and ignore the others.",
+            "Take the first two columns if no other rule decides, and ignore the rest.",
             default=False,
         ),
     ]
@@ -189,7 +189,7 @@ class TextOptions(TypedDict, total=False):
     header: Annotated[
         bool | None,
         Option(
-            "Whether the first line of text names the columns; None: as its content implies.",
+            "Whether the first line of text names the columns; None: by its content.",
             help="the first line of text names the columns",
             opposite=("no-header", "the first line of text is an edge"),
         ),
@@ -258,12 +258,12 @@ class ColumnVerbOptions(TableOfColumnsOptions, total=False):
 
     replace: Annotated[
         bool,
-        Option("Columns take the place of those with the same names.", default=False),
+        Option("Replace columns with the same names.", default=False),
     ]
 
 
 class AddedColumnsOptions(ColumnVerbOptions, WorkOptions, total=False):
-    """What adding columns to a graph takes."""
+    """Options of adding columns to a graph."""
 
 
 class VertexColumnOptions(TableOfColumnsOptions, total=False):
@@ -300,7 +300,7 @@ class EdgeColumnOptions(TypedDict, total=False):
 
 
 class NewPlaceOptions(WorkOptions, total=False):
-    """Where a new graph lies, and what making it may use."""
+    """The place and the resources of a new graph."""
 
     path: Annotated[
         str | os.PathLike[str] | None,
@@ -313,19 +313,19 @@ class NewPlaceOptions(WorkOptions, total=False):
 
 
 class NewGraphOptions(NewPlaceOptions, VertexColumnOptions, total=False):
-    """What every import takes."""
+    """Options of every import."""
 
 
 class ReadOptions(ImportOptions, EdgeColumnOptions, NewGraphOptions, total=False):
-    """What an import of anything takes."""
+    """Options of `brimful.read`."""
 
 
 class TableOptions(ColumnOptions, EdgeOptions, EdgeColumnOptions, NewGraphOptions, total=False):
-    """What an import of a table in memory takes."""
+    """Options of the import of a table in memory."""
 
 
 class ObjectOptions(IndexOptions, NewGraphOptions, total=False):
-    """What an import of a graph of another package takes."""
+    """Options of the import of a graph of another package."""
 
 
 class EdgeColumns(SimpleNamespace):
@@ -333,7 +333,7 @@ class EdgeColumns(SimpleNamespace):
 
 
 def import_options(**given: Unpack[ImportOptions]) -> ImportOptions:
-    """Return options of an import, checked, with the defaults of those that are not given.
+    """Return the checked options of an import, with defaults for those not given.
 
     Raises:
         UsageError: A value is unknown or of another type.

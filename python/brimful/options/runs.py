@@ -90,7 +90,7 @@ class StepOptions(TypedDict, total=False):
 
 
 class RequestOptions(StepOptions, total=False):
-    """What some algorithms take and others do not, beside parameters of their own."""
+    """Options that only some algorithms take, beside their own parameters."""
 
     tolerance: Annotated[
         float | None, Option("Stop at a change of at most this; 0 never stops early.")
@@ -98,10 +98,10 @@ class RequestOptions(StepOptions, total=False):
     source: Annotated[
         Vertices | None,
         Option(
-            "Id of the vertex to begin with, or several in a sequence: distances are those from "
-            "the nearest. Order and repeats do not matter.",
-            help="a vertex to begin with; given several times, all of them: distances are those "
-            "from the nearest, and a personalised rank begins at each",
+            "Id of the source vertex, or several in a sequence: distances are those from the "
+            "nearest. Order and repeats do not matter.",
+            help="a source vertex; may be given several times: distances are those from the "
+            "nearest source, and a personalised rank begins at all of them",
             metavar="ID",
             repeated=True,
             check=lambda source, name: [] if source is None else vertex_ids(source),
@@ -110,10 +110,10 @@ class RequestOptions(StepOptions, total=False):
     source_weight: Annotated[
         Sequence[float] | None,
         Option(
-            "The share of each `source`, in the same order; they need not add up to 1. None: all "
-            "are alike.",
-            help="the share of a --source in a personalised rank, given once for each, in the same "
-            "order; they need not add up to 1 (default: all are alike)",
+            "The share of each `source`, in the same order; they need not add up to 1. None: "
+            "equal shares.",
+            help="the share of a --source in a personalised rank, given once for each, in the "
+            "same order; they need not add up to 1 (default: equal shares)",
             repeated=True,
             check=source_weights,
         ),
@@ -134,7 +134,7 @@ class RequestOptions(StepOptions, total=False):
 
 
 class PlaceOptions(TypedDict, total=False):
-    """Where an algorithm keeps its vertices, if not in shards, and how it writes them."""
+    """The store of the vertices, if they are not in shards, and the form of its records."""
 
     store: Annotated[
         str | None,
@@ -162,12 +162,12 @@ class PlaceOptions(TypedDict, total=False):
 
 
 class StoreOptions(TypedDict, total=False):
-    """What every run on a store takes, of an algorithm or of a program in Python."""
+    """Options of every run on a store, of an algorithm or of a program in Python."""
 
     cache: Annotated[
         str | None,
         Option(
-            'Keep N vertices live over a store: those used last ("lru:N"), or those used most '
+            'Keep N vertices of a store live: those used last ("lru:N"), or those used most '
             '("score:N"; a program may define `cache_score`).',
             metavar="lru:N|score:N",
         ),
@@ -175,15 +175,15 @@ class StoreOptions(TypedDict, total=False):
     lists: Annotated[
         Lists | None,
         Option(
-            "Where waiting vertices and signals of a store lie: in memory, and beyond it on disk "
-            '("memory", default), or on disk ("disk").'
+            "Place of the waiting vertices and signals of a store: memory, spilling to disk "
+            '("memory", default), or disk ("disk").'
         ),
     ]
     scheduler: Annotated[
         Scheduler | None,
         Option(
-            'Order of the vertices of a store in `mode` "async": collect and signal at once '
-            '("latency", default), or collect all signals that wait, then signal ("throughput").'
+            'Order of the vertices of a store in `mode` "async": a vertex collects and signals at '
+            'once ("latency", default), or all vertices collect, then signal ("throughput").'
         ),
     ]
     partitioner: Annotated[
@@ -216,21 +216,21 @@ _CLUSTER = re.compile(r"local:[1-9][0-9]{0,2}|auto|(?!local:)(ray://)?[^/:\s]+:[
 
 
 class ClusterOptions(TypedDict, total=False):
-    """Where a run has more processes than this one."""
+    """The cluster of a run."""
 
     cluster: Annotated[
         str | None,
         Option(
             'Divide the run among the workers of a Ray cluster: "local:N" (N processes on this '
             'machine), "auto" (the cluster that runs here), or its address, "HOST:PORT" or '
-            '"ray://HOST:PORT". All nodes must see the graph by the same path. `threads` and '
-            "`budget` are those of each worker (None: all on a node share it), and `budget` covers "
-            "brimful's own memory there, as Ray has its own. Needs `pip install "
+            '"ray://HOST:PORT". All nodes must see the graph at the same path. `threads` and '
+            "`budget` apply to each worker (None: the workers of a node share it), and `budget` "
+            "does not cover Ray's own memory. Needs `pip install "
             "'brimful[ray]'`. None: this process.",
             help="divide the run among the workers of a Ray cluster: local:N (N processes on this "
             "machine), auto (the cluster that runs here), HOST:PORT or ray://HOST:PORT. All nodes "
-            "must see GRAPH by the same path; --threads and --budget are those of each worker, "
-            "without Ray's own memory",
+            "must see GRAPH at the same path; --threads and --budget apply to each worker, and do "
+            "not cover Ray's own memory",
             metavar="ADDRESS",
             check=cluster_address,
         ),
@@ -247,15 +247,15 @@ class ClusterOptions(TypedDict, total=False):
 
 
 class AskedOptions(RequestOptions, PlaceOptions, StoreOptions, total=False):
-    """What makes the request of a run."""
+    """Options that form the request of a run."""
 
 
 class CheckpointOptions(TypedDict, total=False):
     """Checkpoint and resume options.
 
     A resumed run ends with the same bits as one that was never stopped. In `mode` "async" a budget
-    that would divide the edges into other blocks is refused. A run that starts from the beginning
-    for want of a checkpoint says so (logger `brimful`; `stats["resumed_from"]`). A run that
+    that would divide the edges into other blocks is refused. A run that finds no checkpoint starts
+    from the beginning and reports this (logger `brimful`; `stats["resumed_from"]`). A run that
     converges removes its checkpoints; a run that a limit ends keeps them (`label_propagation`: 10
     supersteps by default). With checkpoints, `connected_components` propagates labels in place of
     union-find. On a `store` in `mode` "async" there are no supersteps; intervals are in seconds.
@@ -294,28 +294,28 @@ class CheckpointOptions(TypedDict, total=False):
 
 
 class ResumableOptions(WorkOptions, CheckpointOptions, total=False):
-    """What every algorithm with checkpoints takes."""
+    """Options of every algorithm with checkpoints."""
 
 
 class RunOptions(ResumableOptions, PlaceOptions, StoreOptions, ClusterOptions, total=False):
-    """What every algorithm that also runs on a store, or on a cluster, takes.
+    """Options of every algorithm that also runs on a store or a cluster.
 
     A store keeps vertices as records in place of edges that stream from shards; the results are
     the same. In `mode` "async" there are no supersteps. `stats["store_figures"]` and
-    `stats["cache"]` say what store and cache did.
+    `stats["cache"]` describe the work of store and cache.
 
     On a `cluster` the result has the same bits as in one process, at any number of workers;
-    `stats["cluster"]` says what each did. A worker that is lost is replaced, up to three times, and
-    the run goes on from its last checkpoint.
+    `stats["cluster"]` describes the work of each. A lost worker is replaced, up to three times, and
+    the run continues from its last checkpoint.
     """
 
 
 class AlgorithmOptions(ResumableOptions, AskedOptions, ClusterOptions, total=False):
-    """What any algorithm takes."""
+    """Options of all algorithms."""
 
 
 class ProgramOptions(StepOptions, StoreOptions, ResumableOptions, ClusterOptions, total=False):
-    """What a program in Python takes, beside its store."""
+    """Options of a program in Python, beside its store."""
 
 
 class SizeOptions(TypedDict, total=False):
@@ -335,7 +335,7 @@ class SizeOptions(TypedDict, total=False):
     ]
     bytes_per_edge: Annotated[
         float | None,
-        Option("Bytes that an edge takes on disk; None: as in most graphs of its size."),
+        Option("Bytes of an edge on disk; None: the figure of most graphs of this size."),
     ]
 
 
@@ -348,16 +348,16 @@ class MachineOptions(TypedDict, total=False):
 
     disk_bandwidth: Annotated[
         float | None,
-        Option("Bandwidth of the disk in GB/s; None: measured here, in a moment.", metavar="GB/s"),
+        Option("Bandwidth of the disk in GB/s; None: measured here.", metavar="GB/s"),
     ]
     memory_bandwidth: Annotated[
         float | None,
-        Option("Bandwidth of memory in GB/s; None: measured here, in a moment.", metavar="GB/s"),
+        Option("Bandwidth of memory in GB/s; None: measured here.", metavar="GB/s"),
     ]
 
 
 class PlanOptions(UnbuiltOptions, AskedOptions, ResourceOptions, MachineOptions, total=False):
-    """What a forecast takes."""
+    """Options of a forecast."""
 
 
 #: Sentences for docstrings.

@@ -1,4 +1,4 @@
-"""Tables of options: each option is said once, and every place that has it follows.
+"""Tables of options: each option is defined once, and every use follows from the definition.
 
 A table is a `TypedDict` whose fields are `Annotated[type, Option(...)]`; tables compose by
 inheritance. Flags (`brimful.cli.options`), docstrings and signatures (`described`), checks and
@@ -33,20 +33,20 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Option:
-    """What the type of an option does not say.
+    """Properties of an option beside its type.
 
     Attributes:
         text: Its sentence in docstrings.
-        help: Its sentence on the command line, where `text` does not do.
+        help: Its sentence on the command line, if it differs from `text`.
         metavar: Name of its value on the command line; None: N or X for a number.
-        default: Its value where none is given.
+        default: Its value if none is given.
         least: The least number.
         most: The largest number.
         whole: The number is whole, and may be written as 11.5e9.
         repeated: It may be given several times on the command line.
         opposite: Flag and help for False, of a truth value that may also be None.
-        check: Takes value and name, and returns the value as the native module takes it; None:
-            the type says how it is checked.
+        check: Takes value and name, and returns the value as the native module takes it; None: the
+            check follows from the type.
         name: Its name; from the table.
         type: Its type; from the table.
         kind: The one type besides None; None: there are several. From the table.
@@ -137,7 +137,8 @@ def checked(
     """Return all options of a table as the native module takes them, defaults included.
 
     Raises:
-        TypeError: `given` has another name; `caller` takes `others` too, which are suggested.
+        TypeError: `given` has an unknown name; the message suggests names of the table and of
+            `others`.
         UsageError: A value is of another type, or out of range.
     """
     known = options_of(table)  # type: ignore[arg-type]
@@ -154,12 +155,12 @@ def picked(table: type, options: Mapping[str, object]) -> dict[str, Any]:
     return {name: options[name] for name in options_of(table) if name in options}
 
 
-#: More threads are of no use, and each has its buffers.
+#: More threads gain nothing, and each takes buffers.
 MOST_THREADS = 1024
 
 
 class ResourceOptions(TypedDict, total=False):
-    """What a call may use."""
+    """Resources of a call."""
 
     threads: Annotated[
         int | None,
@@ -183,14 +184,14 @@ class ResourceOptions(TypedDict, total=False):
 
 
 class WorkOptions(ResourceOptions, total=False):
-    """What long work in Python takes."""
+    """Options of long calls in Python."""
 
     progress: Annotated[
         Progress | None,
         Option(
             "True shows a bar, on standard error or in a notebook. A function is called about ten "
-            "times a second with the phase, the units done, the units in all (0: unknown) and the "
-            "seconds.",
+            "times a second with the phase, the units done, the total of units (0: unknown) and "
+            "the seconds.",
             check=reportable,
         ),
     ]
