@@ -10,7 +10,7 @@ Importing this package is cheap: the native module, pyarrow and the rest load wh
 
 from __future__ import annotations
 
-# Not that of `typing`, whose import takes a while in which Ctrl-C would show a traceback.
+# Not imported from `typing`, whose slow import Ctrl-C could interrupt with a traceback.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from brimful.algorithms import (
@@ -58,7 +58,8 @@ if TYPE_CHECKING:
         UsageError,
         WorkerLostError,
     )
-    from brimful.graph import Graph, read
+    from brimful.graph import Graph
+    from brimful.opening import read
     from brimful.planning import Forecast, plan
     from brimful.pregel.aggregators import Aggregator
     from brimful.pregel.changes import VertexChanges, VertexData
@@ -237,7 +238,7 @@ _HOMES = {
     "pagerank": "brimful.algorithms",
     "plan": "brimful.planning",
     "random_walks": "brimful.walks",
-    "read": "brimful.graph",
+    "read": "brimful.opening",
     "run": "brimful.running",
     "scc": "brimful.algorithms",
     "similarity": "brimful.similarities",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Literal, Unpack
 
 from brimful.algorithm_run import run_algorithm
-from brimful.graph import GraphLike
+from brimful.opening import GraphLike
 from brimful.options.described import RUN_ERRORS, described
 from brimful.options.runs import (
     RUN,

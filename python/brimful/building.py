@@ -1,4 +1,4 @@
-"""A new graph with the columns of its vertices: whole under its name, or not there.
+"""Builds a new graph with its columns; the graph appears complete or not at all.
 
 Invariant: an import and its columns are made in a hidden folder beside the output, which the next
 import removes if this process is killed.
@@ -18,7 +18,7 @@ from brimful.io.ingest import Resources
 from brimful.options.imports import VertexColumnOptions
 from brimful.options.table import picked
 
-#: How the hidden folder begins.
+#: Prefix of the hidden folder.
 _HIDDEN = ".brimful-import-"
 
 
@@ -48,7 +48,7 @@ def build(
     from brimful.tables.edge_columns import add_edge_columns, check_edge_columns
     from brimful.tables.joining import Join, table_name
 
-    # What cannot be joined or kept is refused before the edges are read.
+    # Tables that cannot be joined are refused before the edges are read.
     if table is not None:
         Join(table, wanted["on"])
     if names is not None:
@@ -85,7 +85,7 @@ def column_sentences(figures: Mapping[str, Any]) -> list[str]:
 
 @contextlib.contextmanager
 def whole_graph(out: str) -> Iterator[str]:
-    """Give a hidden path for a new graph; after the block it appears at `out`, durable.
+    """Yield a hidden path for a new graph; after the block the graph appears at `out`, durable.
 
     Raises:
         UsageError: Something is at `out`.
@@ -113,7 +113,7 @@ def _refuse_existing(out: str) -> None:
 
 
 def _rename(place: str, out: str, parent: str) -> None:
-    """Give a complete graph its name, durably."""
+    """Rename a complete graph, durably."""
     try:
         os.rename(place, out)
         descriptor = os.open(parent, os.O_RDONLY)

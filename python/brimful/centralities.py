@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, Unpack
 
 from brimful.algorithm_run import run_algorithm, run_rows
-from brimful.graph import GraphLike
+from brimful.opening import GraphLike
 from brimful.options.described import RUN_ERRORS, described
 from brimful.options.runs import RUN, ResumableOptions, RunOptions
 from brimful.options.table import WorkOptions

@@ -6,8 +6,8 @@ from typing import Any, Unpack
 
 from brimful.algorithm_run import run_algorithm
 from brimful.errors import UsageError
-from brimful.graph import GraphLike
 from brimful.io.ingest import Resources
+from brimful.opening import GraphLike
 from brimful.options import checks
 from brimful.options.described import RUN_ERRORS, described
 from brimful.options.runs import RUN

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from brimful.errors import UsageError
+from brimful.importing import made
 from brimful.io.ingest import Resources
 from brimful.options.derivations import DERIVED, DerivedOptions, MergedOptions, conditions
 from brimful.options.described import LOOK_UP, described
@@ -27,10 +28,6 @@ class Derivations:
     all. Vertices without an edge stay too.
     """
 
-    def _made(self, work: Callable[[str], dict[str, Any]], path: Any, budget: int | None) -> Graph:
-        """Return the graph that `work` makes at `path`; None: in a temporary directory."""
-        raise NotImplementedError
-
     def _derived(
         self, chosen: Mapping[str, Any], policies: Mapping[str, Any], **wanted: Any
     ) -> Graph:
@@ -40,7 +37,8 @@ class Derivations:
         resources = Resources(**picked(WorkOptions, chosen)).on(graph)
         options = derive_options(**policies, index=chosen["index"])
         native, derivation = graph.native, Derivation(**wanted)
-        return self._made(
+        return made(
+            type(graph),
             lambda place: derive(native, place, derivation, options, resources),
             chosen["path"],
             resources.budget,

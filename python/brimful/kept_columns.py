@@ -11,7 +11,7 @@ from brimful.options.checks import column_names
 from brimful.options.described import described
 from brimful.options.imports import AddedColumnsOptions
 from brimful.options.table import WorkOptions, checked, picked, texts
-from brimful.reporting import shows_progress
+from brimful.reporting import shows_progress, warn
 
 if TYPE_CHECKING:
     import pyarrow
@@ -179,8 +179,6 @@ class KeptColumns:
         {'vertices_without_row': 1, 'rows_without_vertex': 0}
         ['age']
         """
-        import logging
-
         from brimful.tables.columns import add_vertex_columns
         from brimful.tables.joining import table_name
 
@@ -195,6 +193,5 @@ class KeptColumns:
             replace=chosen["replace"],
         )
         self._open_again()
-        for sentence in tally.sentences(table_name(table), "the graph"):
-            logging.getLogger("brimful").warning(sentence)
+        warn(*tally.sentences(table_name(table), "the graph"))
         return asdict(tally)

@@ -16,8 +16,8 @@ from brimful.options.table import ResourceOptions, checked, picked
 
 if TYPE_CHECKING:
     from brimful import _native
-    from brimful.graph import GraphLike
     from brimful.io.sampling import Found
+    from brimful.opening import GraphLike
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def plan(
     >>> web.fits, web.supersteps_guessed
     (True, True)
     """
-    from brimful.graph import as_graph
+    from brimful.opening import as_graph
 
     chosen = checked(PlanOptions, options, "plan", ("params",))
     wanted = asked(algorithm, {} if params is None else params, chosen)

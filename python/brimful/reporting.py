@@ -1,4 +1,4 @@
-"""Progress reports of long work."""
+"""Reports to the caller: progress of long work, and warnings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from brimful.errors import UsageError
 from brimful.wording import shortened
 
 #: Called about ten times a second, on the calling thread, with the phase, the units done, the
-#: units in all (0: unknown) and the seconds since the phase began. An exception that it raises
+#: total of units (0: unknown) and the seconds since the phase began. An exception that it raises
 #: stops the work and comes back from the call.
 Reporter = Callable[[str, int, int, float], object]
 
@@ -21,6 +21,14 @@ Progress = Reporter | bool
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+
+
+def warn(*sentences: str) -> None:
+    """Log warnings to the logger `brimful`, for users of the library."""
+    import logging
+
+    for sentence in sentences:
+        logging.getLogger("brimful").warning(sentence)
 
 
 def reportable(progress: Any, name: str = "progress") -> Any:

@@ -14,6 +14,7 @@ from brimful.options.described import EXPORT, described
 from brimful.options.runs import CheckpointOptions
 from brimful.options.table import checked
 from brimful.per_vertex import PerVertex, vertex_id
+from brimful.reporting import warn
 from brimful.wording import counted
 
 if TYPE_CHECKING:
@@ -139,10 +140,7 @@ class Result(PerVertex["float | int | str | None"]):
         self._output = name if written is None else written.name
         self._documents = None if written is None else written.figures()
         if written is not None and written.missing:
-            import logging
-
-            for sentence in written.warnings():
-                logging.getLogger("brimful").warning(sentence)
+            warn(*written.warnings())
 
     def __getitem__(self, vertex: int | str) -> float | int | str | None:
         """Return the value of a vertex.

@@ -33,7 +33,8 @@ from brimful.wording import shortened
 
 if TYPE_CHECKING:
     from brimful.containers.bags import Serializer
-    from brimful.graph import Graph, GraphLike
+    from brimful.graph import Graph
+    from brimful.opening import GraphLike
     from brimful.result import Result
 
 #: Where a run on vertices that are in a store already begins: their first or their last states.
@@ -169,8 +170,8 @@ def run(
     >>> states[3], states.trace["call"].to_pylist()
     ([1, 2, 3], ['initial_state', 'signal'])
     """
-    from brimful.graph import as_graph
     from brimful.io.ingest import Resources
+    from brimful.opening import as_graph
 
     if not isinstance(program, Program | Pregel):
         raise UsageError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Unpack
 
 from brimful.algorithm_run import run_rows
-from brimful.graph import GraphLike
+from brimful.opening import GraphLike
 from brimful.options.described import RUN_ERRORS, described
 from brimful.options.runs import RUN
 from brimful.options.table import WorkOptions

@@ -12,6 +12,7 @@ from brimful.io.ingest import Resources
 from brimful.kept_columns import KeptColumns
 from brimful.options.checks import column_names
 from brimful.options.described import EXPORT, described
+from brimful.reporting import warn
 from brimful.sizes import Budget, parse_budget
 from brimful.tables.convert_out import require
 
@@ -161,7 +162,7 @@ class Shown:
         wanted, tally = _columns(table, on, columns), JoinTally()
         with wanted.reader(self, Resources(budget=parse_budget(budget)), tally) as reader:
             joined = reader.read_all()
-        _warn(tally.sentences(wanted.name))
+        warn(*tally.sentences(wanted.name))
         return joined
 
     @described(_JOIN | EXPORT, "corrupt", "io")
@@ -200,7 +201,7 @@ class Shown:
 
         wanted, resources = _columns(table, on, columns), Resources(budget=parse_budget(budget))
         tally = write_joined(self, os.fspath(path), wanted, resources, overwrite=overwrite)
-        _warn(tally.sentences(wanted.name))
+        warn(*tally.sentences(wanted.name))
 
     def _small_figure(self) -> str:
         from brimful.report import facts, figures
@@ -224,11 +225,3 @@ def _columns(table: object, on: str, names: str | Sequence[str] | None) -> Colum
     if isinstance(table, KeptColumns):
         return GraphColumns(table.native, chosen)
     return Join(table, on, chosen)
-
-
-def _warn(sentences: list[str]) -> None:
-    """Tell the user of the library, through logging, what was left out."""
-    import logging
-
-    for sentence in sentences:
-        logging.getLogger("brimful").warning(sentence)

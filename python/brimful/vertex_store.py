@@ -21,7 +21,8 @@ from brimful.wording import counted
 if TYPE_CHECKING:
     from brimful import _native
     from brimful.containers.bags import Serializer
-    from brimful.graph import Graph, GraphLike
+    from brimful.graph import Graph
+    from brimful.opening import GraphLike
 
 #: Why a program is interpreted.
 _WHY = "the vertices are in a store"
@@ -138,8 +139,8 @@ class VertexStore(States):
         ({1: None, 2: None}, [(2, 1.0)])
         """
         from brimful import _native
-        from brimful.graph import as_graph
         from brimful.io.ingest import Resources
+        from brimful.opening import as_graph
 
         if _native.KeptVertexStore.describe(_own(url)) is not None:
             raise UsageError(f"there is a store at {url} already; open it, or remove its folder")

@@ -1,4 +1,4 @@
-"""The command line: one file per verb, and only here anything is printed."""
+"""The command line, one file per verb; no other module prints."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _INTERRUPTED
         sentence = "; ".join(["interrupted", *getattr(error, "__notes__", [])])
     except BrokenPipeError:
-        # The reader of the output has gone; there is no place for a message.
+        # The reader of the output has closed it; a message would have no place.
         streams.end_output()
     except OSError as error:
         place = f" {error.filename}" if error.filename else ""
@@ -218,7 +218,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _complain(failure)
         code = code or StoreIoError.exit_code
     if "brimful.io.remote" in sys.modules and sys.modules["brimful.io.remote"].calls_are_stuck():
-        # The library of a store would be waited for when the interpreter ends.
+        # At its end the interpreter would wait for the library of a store.
         os._exit(code)
     return code
 
@@ -230,7 +230,7 @@ def _output_of(options: argparse.Namespace) -> str | None:
 
 
 def _flushed(code: int, sentence: str | None) -> tuple[int, str | None]:
-    """Write what waits for standard output; where that fails drop it, and say so."""
+    """Flush standard output; on failure drop the rest and report it."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -251,7 +251,7 @@ def _complain(sentence: str) -> None:
 
 
 def _interrupt(signal_number: int, frame: FrameType | None) -> NoReturn:
-    """Stop the work once, on Ctrl-C or SIGTERM; while it cleans up, more of them do nothing."""
+    """Stop the work on the first Ctrl-C or SIGTERM; ignore further ones during the clean-up."""
     _ignore_signals()
     raise _Interrupted
 
@@ -263,10 +263,10 @@ def _ignore_signals() -> None:
 
 
 def _internal_error(error: BaseException) -> str:
-    """Return the sentence that brimful itself is at fault; show the traceback if asked for."""
+    """Return the sentence for an internal error; show the traceback if the variable is set."""
     if os.environ.get(DEBUG_VARIABLE):
         sys.__excepthook__(type(error), error, error.__traceback__)
     return (
         f"internal error ({type(error).__name__}: {error}); please report it with the command and "
-        f"what {DEBUG_VARIABLE}=1 shows"
+        f"the traceback that {DEBUG_VARIABLE}=1 shows"
     )

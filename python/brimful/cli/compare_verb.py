@@ -1,4 +1,4 @@
-"""`brimful compare RESULT RESULT`: whether two saved results differ, where and how far."""
+"""`brimful compare RESULT RESULT`: the differences of two saved results."""
 
 from __future__ import annotations
 

@@ -21,9 +21,9 @@ def add_to(verbs: shared.Verbs) -> None:
     parser = shared.add_verb(
         verbs,
         "derive",
-        "Make a graph from a graph: of some of its vertices and edges, turned round, without "
-        "directions, or of groups of vertices. Several options apply in the order below. Ids, "
-        "weights and columns stay.",
+        "Make a graph from a graph: a part of its vertices and edges, reversed, without "
+        "directions, or contracted by groups of vertices. Several options apply in the order "
+        "below. Ids, weights and columns are kept.",
         act,
         examples=(
             "brimful derive web.brimful recent.brimful --vertices 'year >= 2020'",
@@ -52,7 +52,7 @@ def act(options: argparse.Namespace) -> None:
     refuse_existing(options.out)
     if chosen == shared.chosen(argparse.Namespace(), DeriveVerbOptions):
         raise UsageError(
-            "nothing says what to make; give --vertices, --edges, --around, --reverse, "
+            "no derivation is named; give --vertices, --edges, --around, --reverse, "
             "--undirected or --contract"
         )
     around, hops, contract = (chosen.pop(name) for name in ("around", "hops", "contract"))
@@ -78,6 +78,6 @@ def act(options: argparse.Namespace) -> None:
             derive_options(**policies, **shared.chosen(options, IndexOptions)),
             given,
         )
-    # The lines were those of another graph.
+    # The counted lines belong to the input of the first graph.
     figures |= {"lines": None, "columns": None}
     report(options, figures)

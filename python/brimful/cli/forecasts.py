@@ -24,14 +24,14 @@ _SLOW_IMPORT = 20e6
 
 
 def is_small_run(figures: dict[str, Any], records: int) -> bool:
-    """Return whether a run on so many vertices and edges is done in a moment, memory to spare."""
+    """Return whether a run on so many vertices and edges is short and needs little memory."""
     seconds = figures["seconds"]
     short = records < _FEW_RECORDS if seconds is None else seconds < _SHORT_SECONDS
     return short and _is_small(figures, figures["budget_bytes"])
 
 
 def is_small_import(figures: dict[str, Any], budget_bytes: int) -> bool:
-    """Return whether an import is done in a moment, with memory to spare."""
+    """Return whether an import is short and needs little memory."""
     short = figures["disk_bytes"] / _SLOW_IMPORT < _SHORT_SECONDS
     return short and _is_small(figures, budget_bytes)
 

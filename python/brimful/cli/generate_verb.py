@@ -1,4 +1,4 @@
-"""`brimful generate KIND OUT.brimful`: graphs of known shape, the same for the same seed."""
+"""`brimful generate KIND OUT.brimful`: graphs of known models, reproducible by their seed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def add_to(verbs: shared.Verbs) -> None:
     parser = shared.add_verb(
         verbs,
         "generate",
-        "Generate a graph of a known shape.",
+        "Generate a graph of a known model.",
         act,
         examples=(
             "brimful generate rmat big.brimful --scale 22 --edge-factor 16",

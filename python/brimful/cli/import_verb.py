@@ -90,7 +90,7 @@ def act(options: argparse.Namespace) -> None:
             progress.announce(
                 announced(foreseen)
                 if foreseen
-                else "no forecast: the input does not tell its size before it is read"
+                else "no forecast: the size of the input is not known before it is read"
             )
         if foreseen:
             require_disk(options.out, foreseen)
@@ -117,7 +117,7 @@ def act(options: argparse.Namespace) -> None:
 def forecast_of(
     inputs: list[str], options: ImportOptions, given: Resources
 ) -> dict[str, Any] | None:
-    """Return what the import will take; None where the input does not tell before it is read."""
+    """Return the forecast of the import; None if the size of the input is unknown."""
     from brimful.io.sampling import sizes_of_inputs
     from brimful.planning import forecast_import
 
@@ -128,7 +128,7 @@ def forecast_of(
 
 
 def require_disk(out: str, foreseen: dict[str, Any]) -> None:
-    """Refuse an import that the disk surely cannot hold.
+    """Refuse an import that certainly exceeds the disk.
 
     Raises:
         StoreIoError: Half of the temporary files foreseen are more than is free.

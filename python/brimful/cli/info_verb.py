@@ -43,7 +43,8 @@ def add_to(verbs: shared.Verbs) -> None:
     parser.add_argument(
         "--plots",
         action="store_true",
-        help="also count the degrees and the sizes of components, in some passes over the edges",
+        help="also show the distributions of degrees and component sizes, in a few passes over "
+        "the edges",
     )
     parser.add_argument(
         "--html",
@@ -58,7 +59,7 @@ def add_to(verbs: shared.Verbs) -> None:
 
 
 def act(options: argparse.Namespace) -> None:
-    """Print the properties of the graph; count and draw what is asked for."""
+    """Print the properties of the graph, and the plots and reports that the options name."""
     from brimful.graph import Graph
 
     if options.html is not None:

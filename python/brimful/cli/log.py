@@ -1,4 +1,4 @@
-"""`--log`: what a command does, as lines of JSON."""
+"""`--log`: the events of a command, as lines of JSON."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class EventLog:
 
 
 def _refuse_other_files(path: str, output: str | None) -> None:
-    """Refuse a file to which nothing must be appended."""
+    """Refuse a file that is no log."""
     from brimful.io.formats import refuse_in_graph
 
     refuse_in_graph(path)

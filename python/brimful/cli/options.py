@@ -134,7 +134,7 @@ def resources(options: argparse.Namespace, progress: ProgressLine) -> Resources:
 def within_address_space(budget: int | None) -> int | None:
     """Return a budget that a limit of the address space (`ulimit -v`) allows.
 
-    Beyond the limit an allocation fails, which ends the process; so it is looked at before.
+    Beyond the limit an allocation fails, which ends the process, so the limit is checked first.
 
     Raises:
         BudgetError: The limit leaves less than the budget, or next to nothing.

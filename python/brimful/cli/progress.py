@@ -1,6 +1,6 @@
 """Progress on standard error: a bar of tqdm on a terminal or in a notebook, plain lines elsewhere.
 
-The bar is of the whole run where the number of supersteps is foreseen, else of a phase. Plain lines
+The bar shows the whole run if the number of supersteps is known, else a phase. Plain lines
 come when the kind of phase changes and at most every two seconds within it.
 """
 
@@ -40,7 +40,7 @@ class Stage:
         name: The phase, or the superstep of those expected.
         share: The share of the phase, or of all supersteps, that is done; None: unknown.
         left: How long the rest will take; None: unknown.
-        done: What is known where the share is not, in words.
+        done: The progress in words, if the share is unknown.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Stage:
 
 
 class _Run:
-    """The supersteps of a run: how many are expected, and how long those seen so far took."""
+    """The supersteps of a run: the expected number, and the seconds of those so far."""
 
     def __init__(self, expected: int = 0, about: bool = True) -> None:
         self._expected = expected
@@ -107,7 +107,7 @@ class ProgressLine:
         self._budget: int | None = None
 
     def announce(self, sentence: str) -> None:
-        """Say `sentence` with the first progress: a refused command is not announced."""
+        """Show `sentence` with the first progress, so that a refused command announces nothing."""
         self._announced = sentence
 
     def expect(self, supersteps: int, *, about: bool) -> None:
@@ -119,7 +119,7 @@ class ProgressLine:
         self._budget = budget
 
     def update(self, phase: str, done: int, total: int, seconds: float) -> None:
-        """Take what the native side reports about ten times a second."""
+        """Take a report of the native side, about ten times a second."""
         if self._quiet or not phase:
             return
         self._say_announced()
@@ -150,7 +150,7 @@ class ProgressLine:
             self.warn(sentence)
 
     def warn(self, sentence: str) -> None:
-        """Show one sentence that stays, though progress be silenced: something was left out."""
+        """Show one sentence that stays, even if progress is silenced."""
         self.clear()
         self._write(f"brimful: {readable(sentence, self._stream)}\n")
 
@@ -221,7 +221,7 @@ class ProgressLine:
         self._told(write)
 
     def _told(self, tell: Callable[[], _T]) -> _T | None:
-        """Call what writes; if the stream refuses, be quiet from now on."""
+        """Call a function that writes; after an error of the stream, be quiet."""
         try:
             return tell()
         except OSError:
@@ -233,7 +233,7 @@ class ProgressLine:
 def readable(text: str, stream: TextIO) -> str:
     """Return `text` for `stream`: on a terminal its control characters are written as escapes.
 
-    Ids and manifests come from others, and a terminal obeys what they hold.
+    Ids and manifests may hold control characters, which a terminal would obey.
     """
     if text.isprintable() or not stream.isatty():
         return text
@@ -248,7 +248,7 @@ def _escape(letter: str) -> str:
 
 @contextlib.contextmanager
 def said_to(progress: ProgressLine) -> Iterator[None]:
-    """Show what the library tells its users through logging, as long as the context lasts."""
+    """Show the library's log messages while the context lasts."""
     import logging
 
     class Shown(logging.Handler):

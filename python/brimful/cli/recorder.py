@@ -1,7 +1,7 @@
-"""What a report needs to know of a run while it goes: memory over time, and its supersteps.
+"""Records a run for its report: memory over time, and supersteps.
 
-Invariant: what is kept has a fixed size. Events of supersteps come from the log of the process,
-which is the user's where there is one.
+Invariant: the records have a fixed size. Events of supersteps come from the log of the process,
+which is the user's if there is one.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Recorder:
 def superstep_events(log: str | None) -> Iterator[Callable[[], list[dict[str, Any]]]]:
     """Give a function that returns the events of supersteps so far.
 
-    `log` is the log that the user asked for; without one there is one for the time of the context.
+    `log` is the user's log; without one the context makes a temporary one.
     A log on standard error cannot be read back, so there are no events.
     """
     from brimful import _native
@@ -78,7 +78,7 @@ def superstep_events(log: str | None) -> Iterator[Callable[[], list[dict[str, An
 
 
 def _events(path: str, start: int) -> list[dict[str, Any]]:
-    """Return the first events of supersteps behind `start`."""
+    """Return the first events of supersteps after `start`."""
     found: list[dict[str, Any]] = []
     with open(path, encoding="utf-8") as file:
         file.seek(start)

@@ -63,7 +63,7 @@ def asked(
 
 
 def sources_of(options: argparse.Namespace, graph: _native.Graph) -> Vertices | None:
-    """Return the vertices to begin with, of the type of the graph's ids.
+    """Return the source vertices, of the type of the graph's ids.
 
     Raises:
         UsageError: one is no integer, and the graph has no other ids.

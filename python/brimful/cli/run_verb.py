@@ -133,8 +133,8 @@ def _run(
     saving = checkpoints["checkpoint_every"] is not None or checkpoints["resume"]
     if saving and (options.where or options.where_edges):
         raise UsageError(
-            "a run on a part of a graph has no checkpoints, as the part goes with it; make the "
-            "part a graph with 'brimful derive'"
+            "a run on a part of a graph has no checkpoints, because the part is temporary; make "
+            "the part a graph with 'brimful derive'"
         )
     reserve_bytes = 0 if options.output is None else reserve_of_result(options.output)
     joins = join is not None or options.columns is not None
@@ -305,7 +305,7 @@ def _forecast(
     *,
     checkpoints: bool,
 ) -> dict[str, Any] | None:
-    """Return what the run will take; None where there is no forecast, or it will be refused."""
+    """Return the forecast of the run; None if there is none, or if the run will be refused."""
     from brimful.planning import forecast
 
     try:

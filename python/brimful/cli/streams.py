@@ -1,4 +1,4 @@
-"""Standard streams that do not end a command: closed, full, or of another encoding."""
+"""Makes standard streams safe that are closed, full, or of another encoding."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _ERRORS = "brimful"
 def prepare() -> None:
     r"""Make the standard streams fit for any text, however this process was started.
 
-    A descriptor that was closed is given to nobody else: a file opened later could get it, and be
-    written what was meant for a terminal. `sys.stdin` stays None then. What an encoding lacks is
-    written as `\xe9`, and names of files that are not UTF-8 as their own bytes.
+    A closed descriptor is occupied, because a file opened later could get its number and the output
+    meant for a terminal. `sys.stdin` stays None then. Characters that an encoding lacks are written
+    as `\xe9`, and names of files that are not UTF-8 as their own bytes.
     """
     for descriptor in range(3):
         try:
@@ -37,12 +37,12 @@ def end_output() -> None:
 
 
 def _nobody() -> io.TextIOWrapper:
-    """Return a stream that nobody reads, open until the process ends."""
+    """Return a stream to the null device, open until the process ends."""
     return io.TextIOWrapper(io.FileIO(os.open(os.devnull, os.O_WRONLY), "w"), encoding="utf-8")
 
 
 def _escaped(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Encode what an encoding lacks (a handler of `codecs`)."""
+    """Escape the characters that an encoding lacks (a handler of `codecs`)."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     characters = error.object[error.start : error.end]

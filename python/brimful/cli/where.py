@@ -27,7 +27,7 @@ class Where:
 
     @contextlib.contextmanager
     def part(self, given: Resources) -> Iterator[_native.Graph]:
-        """Give the graph, or the part of it that meets the conditions, which then goes."""
+        """Yield the graph, or the part that meets the conditions, which is removed afterwards."""
         if not any(self._chosen.values()):
             yield self._graph
             return
@@ -49,7 +49,7 @@ class Where:
             folder.close()
 
     def sentences(self) -> list[str]:
-        """Return what the part is, for a summary."""
+        """Return the line of a summary about the part."""
         if self.figures is None:
             return []
         where, where_edges = self._chosen["where"], self._chosen["where_edges"]

@@ -1,1 +1,1 @@
-"""The collections larger than memory, each in a module of its own beside what they share."""
+"""Collections larger than memory, one module each, and their common base."""

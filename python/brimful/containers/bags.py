@@ -104,7 +104,7 @@ class Bag(Collection[_native.RecordBag]):
         return self.native.file_bytes()
 
     def __len__(self) -> int:
-        """Return the number of ids given out; removed records keep theirs."""
+        """Return the number of ids issued; removed records keep theirs."""
         return len(self.native)
 
     def __repr__(self) -> str:
@@ -297,7 +297,7 @@ class Bag(Collection[_native.RecordBag]):
 
     @described(COLLECTION, "record", "closed", "corrupt", "io")
     def remove(self, id: int) -> None:
-        """Remove one record, as `del bag[id]` does; its id is not given out again.
+        """Remove one record, as `del bag[id]` does; its id is not issued again.
 
         >>> import brimful as bf, tempfile
         >>> with bf.Bag(tempfile.mkdtemp() + "/x", serializer="str") as bag:
@@ -424,7 +424,7 @@ class Bag(Collection[_native.RecordBag]):
 
     @described(COLLECTION, "closed", "corrupt", "io")
     def compact(self) -> None:
-        """Give unused space back; syncs.
+        """Release unused space; syncs.
 
         >>> import brimful as bf, tempfile
         >>> with bf.Bag(tempfile.mkdtemp() + "/x", serializer="str") as bag:

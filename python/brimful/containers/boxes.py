@@ -84,7 +84,7 @@ class Box(Collection[_native.RecordBox]):
         return np.frombuffer(records, self._dtype)
 
     def _bytes(self, records: ArrayLike, *, count: int | None = None) -> NDArray[np.uint8]:
-        """Return records as bytes; `count` says how many they must be, one may serve for all."""
+        """Return records as bytes; they must be `count`, or one for all."""
         array = self._converted(records)
         if count is not None:
             if array.shape not in ((), (count,)):
@@ -275,7 +275,7 @@ class Box(Collection[_native.RecordBox]):
         return self._array(self.native.fetch(one_id(key, len(self))))[0]
 
     def __setitem__(self, key: Any, records: Any) -> None:
-        """Replace the records that `__getitem__` would return; one record may serve for all."""
+        """Replace the records that `__getitem__` would return, by as many or by one for all."""
         if isinstance(key, slice):
             start, stop, step = key.indices(len(self))
             positions = range(start, stop, step)
@@ -367,7 +367,7 @@ class Box(Collection[_native.RecordBox]):
 
     @described(COLLECTION, "closed", "corrupt", "io")
     def compact(self) -> None:
-        """Give unused space of the file back; syncs.
+        """Release unused space of the file; syncs.
 
         >>> import brimful as bf, tempfile
         >>> with bf.Box(tempfile.mkdtemp() + "/x", "i8") as box:

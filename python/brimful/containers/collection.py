@@ -81,7 +81,7 @@ class Collection(Generic[N]):
     def verify(self) -> int:
         """Read the whole collection and compare it with its checksums.
 
-        Changes that were not written yet are not checked. The collection must not change meanwhile.
+        Unwritten changes are not checked. The collection must not change meanwhile.
 
         Returns:
             The number of bytes read.
@@ -285,7 +285,7 @@ class _Taking(Protocol):
 
 @contextmanager
 def whole_chunks(native: _Taking, count: int, what: str = "keys") -> Iterator[None]:
-    """Let an error within say how many of `count` things were taken."""
+    """Add to an error the number of items that were processed before it."""
     before = native.taken
     try:
         yield

@@ -1,12 +1,11 @@
 """Sets and counters of integers, larger than memory.
 
 Batches are NumPy arrays; keys are partitioned before they touch the disk, so that random input is
-not random I/O. Keys are integers from 0 to 2**64 - 1. A counter, set or filter refuses text, as a
-hash of 64 bits would sometimes take two texts for one: `Map` takes text and compares it in full.
-
-A question (`contains_many`, `count_many`) reads each page of a structure about once for as many
-keys as an eighth of the budget holds with their answers, 8 million in 1 GiB: where the structure is
-larger than memory, ask for as many at a time.
+not random I/O. Keys are integers from 0 to 2**64 - 1. A counter, set or filter refuses text,
+because 64-bit hashes of different texts can be equal: `Map` takes text and compares it in full. A
+look-up (`contains_many`, `count_many`) reads each page about once for all keys that, with their
+answers, fit an eighth of the budget: 8 million in 1 GiB. For a structure larger than memory, look
+up that many keys at a time.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class _Asked(Protocol):
 def _answers(
     native: _Asked, ask: Callable[[object], bytearray], keys: ArrayLike, dtype: type[Answer]
 ) -> NDArray[Answer]:
-    """Return what `ask` says of each of `keys`, asked for as many at once as the budget allows."""
+    """Return the answers of `ask` for `keys`, in batches as large as the budget allows."""
     array = unsigned(keys, "keys")
     answers = np.empty(len(array), dtype)
     done = 0
@@ -58,7 +57,7 @@ def _key(key: Any) -> int:
 
 
 class FrequencyCounter(Collection[_native.FrequencyCounter]):
-    """How often each 64-bit key occurred; exact, and larger than memory.
+    """Exact counts of 64-bit keys, larger than memory.
 
     >>> import brimful as bf, tempfile
     >>> with bf.FrequencyCounter(tempfile.mkdtemp() + "/x", budget="64M") as counter:
@@ -262,7 +261,7 @@ class MembershipSet(Collection[_native.MembershipSet]):
 
 
 class BloomFilter(Collection[_native.BloomFilter]):
-    """A set of 64-bit keys in a few bits each, which may say yes to a key that was never added.
+    """An approximate set of 64-bit keys in a few bits each, with false positives.
 
     >>> import brimful as bf, tempfile
     >>> folder = tempfile.mkdtemp() + "/x"
@@ -287,7 +286,7 @@ class BloomFilter(Collection[_native.BloomFilter]):
 
         Args:
             keys: Number of keys that will be added.
-            false_positives: Share of other keys that are found then.
+            false_positives: Share of other keys that are then reported as present.
         """
         keys = whole(keys, "the number of keys of a Bloom filter", least=1)
         native = _native.BloomFilter.open(

@@ -32,8 +32,8 @@ def sort(
 ) -> Iterator[NDArray[Any]]:
     """Sort more integers than fit in memory.
 
-    Nothing is read before the first array is asked for. Numbers beyond the budget wait in a
-    nameless file.
+    Reading begins with the first array that is requested. Numbers beyond the budget are in a file
+    without a name.
 
     Args:
         batches: Arrays of integers, all of the dtype of the first that is not empty.

@@ -43,11 +43,11 @@ class SpillingDict(dict[K, V]):
     """A `dict` that keeps `limit` values as live objects and the rest in a `Bag`.
 
     A hit runs no Python code: it costs 8 to 35 ns more than in a plain `dict`, as Python looks for
-    `__getitem__` in any subclass. The oldest values are spilled first, however often they were
-    asked for; a spilled value that is asked for becomes the youngest. Values change only by
-    assignment: a value that is changed in place may be lost. `len`, `in` and iteration count
-    spilled keys too. It is a cache: it begins empty, and its folder is removed with it. `copy` and
-    `|` make a cache with a folder of its own; it cannot be pickled or copied deeply.
+    `__getitem__` in any subclass. The oldest values are spilled first, regardless of their use; a
+    spilled value that is read becomes the youngest. Assign values to change them: a change in place
+    may be lost. `len`, `in` and iteration count spilled keys too. It is a cache: it begins empty,
+    and its folder is removed with it. `copy` and `|` make a cache with a folder of its own; it
+    cannot be pickled or copied deeply.
 
     >>> import brimful as bf
     >>> cache = bf.SpillingDict(limit=2, budget="64M")
@@ -136,7 +136,7 @@ class SpillingDict(dict[K, V]):
         return value
 
     def _spill(self) -> None:
-        """Move the oldest values out, some more than must go; all of them, or none if it fails."""
+        """Spill the oldest values, some in advance; on failure none are moved."""
         excess = super().__len__() - self._limit
         count = min(excess + min(self._limit // 64, 1024), super().__len__() - 1)
         iterator = super().__iter__()
@@ -196,11 +196,11 @@ class SpillingDict(dict[K, V]):
         yield from list(self._spilled)
 
     def __reversed__(self) -> Iterator[K]:
-        """Yield all keys the other way round."""
+        """Yield all keys in reverse order."""
         return reversed(list(self))
 
     def _stream(self) -> Iterator[tuple[K, V]]:
-        """Yield keys with their values and leave every value where it is."""
+        """Yield keys with their values, and move no value."""
         for key in self:
             if super().__contains__(key):
                 yield key, super().__getitem__(key)
@@ -404,7 +404,7 @@ class SpillingDict(dict[K, V]):
 
     @described(COLLECTION, "io")
     def close(self) -> None:
-        """Forget everything and remove the folder; a second call does nothing.
+        """Drop all values and remove the folder; a second call does nothing.
 
         >>> import brimful as bf
         >>> cache = bf.SpillingDict(limit=2)

@@ -1,7 +1,7 @@
 """The interface of a collection of documents.
 
-Invariant: documents are read in the order of their keys, each once. A call that is repeated after
-a lost connection has the same effect twice as once.
+Invariant: documents are read in the order of their keys, each once. Calls are idempotent, so that
+    they can be repeated after a lost connection.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from brimful.io.redaction import redacted_word
 
 @dataclass(frozen=True)
 class Updated:
-    """The number of documents that an update reached, and the ids that no document has."""
+    """The number of updated documents, and the ids without a document."""
 
     documents: int
     missing: list[Any]

@@ -42,7 +42,7 @@ def open_documents(
     skipped: list[str],
     stopped: threading.Event,
 ) -> EdgeTable:
-    """Open the documents at `url` as an edge table; the first document tells the kind of ids.
+    """Open the documents at `url` as an edge table; the first document decides the type of ids.
 
     With `on_error` "skip" the first sentence about a document that is no edge goes to `skipped`.
 
@@ -117,7 +117,7 @@ class _Rows:
     def told_by(
         self, found: Iterator[tuple[Any, list[Any]]], ids: str
     ) -> tuple[Iterator[tuple[Any, list[Any]]], str]:
-        """Return the documents and the kind of ids: what `ids` says, else the first source.
+        """Return the documents and the type of ids: from `ids`, else from the first source.
 
         A document whose source is of no kind is an error, or is skipped.
         """

@@ -23,7 +23,7 @@ class MongoDocuments(Documents):
     reserve_bytes: ClassVar[int] = 48 << 20
 
     def __init__(self, opening: Opening) -> None:
-        """Prepare a connection; the first call finds out whether the server is there."""
+        """Prepare a connection; the first call reaches the server."""
         super().__init__(opening.url)
         self._connection = Connection(opening)
         self._call, self._collection = self._connection.call, self._connection.collection
@@ -135,7 +135,7 @@ def _at(document: Any, path: Sequence[str]) -> Any:
 
 
 class _Answers:
-    """The answers to one question: batches of documents, as bytes, in the order of `_id`."""
+    """The results of one query: batches of documents, as bytes, in the order of `_id`."""
 
     def __init__(self, collection: Any, shown: dict[str, int], errors: Any) -> None:
         self._collection, self._shown, self._errors = collection, shown, errors

@@ -29,7 +29,7 @@ class OrientDocuments(Documents):
     reserve_bytes: ClassVar[int] = 32 << 20
 
     def __init__(self, opening: Opening) -> None:
-        """Connect, and find out whether the class exists.
+        """Connect, and check that the class exists.
 
         Raises:
             InputError: The database has no such class.

@@ -1,8 +1,8 @@
 """Results as fields of documents: `mongodb://HOST/DATABASE/COLLECTION?field=rank&id=_id`.
 
 Each vertex sets the field in the documents whose id field holds its id. Invariant: nothing else of
-a document changes, no document is created, and vertices without a document are counted. Writing
-twice has the effect of writing once, so a run that was interrupted is repeated.
+a document changes, no document is created, and vertices without a document are counted. Writing is
+idempotent, so that an interrupted run can be repeated.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _LARGEST = 2**63 - 1
 
 @dataclass
 class Written:
-    """What a result changed.
+    """The changes that writing a result made.
 
     Attributes:
         name: The collection, without secrets.
         field: The field that was set.
-        updated: Number of documents that have it now.
+        updated: Number of documents in which it was set.
         missing: Number of vertices without a document.
         first_missing: The first of these vertices.
     """

@@ -1,1 +1,1 @@
-"""Inputs and outputs: which format a file has, where it lies, and how it is read and written."""
+"""Inputs and outputs: formats, places, reading and writing."""

@@ -1,6 +1,6 @@
-"""Which format a file has, decided by its name, and by its content where the name leaves it open.
+"""Decides the format of a file by its name, or by its content if the name is ambiguous.
 
-Compression is decided by content where the file is read, so its suffix is only stripped here.
+Readers detect compression by content, so its suffix is only stripped here.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ ResultFormat = Literal["parquet", "csv", "arrow"]
 
 #: The suffix of a graph directory.
 GRAPH_SUFFIX = ".brimful"
-#: How every file of a graph begins.
+#: The first bytes of every file of a graph.
 _MAGIC = b"BRIMFUL\n"
 
 #: Suffixes of compressed inputs; of outputs all but the last.

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from brimful.graph import Graph
     from brimful.reporting import Progress
 
-#: In a process of so many bytes pyarrow can be loaded and a table be opened.
+#: Bytes of a process that loads pyarrow and opens a table.
 _LOADING_BYTES = 64 << 20
 #: Ignored columns that a summary lists.
 _SHOWN_COLUMNS = 8
@@ -230,7 +230,9 @@ def _import_tables(
         return open_parquet(path, columns, ids=options["ids"], stopped=stopped)
 
     if format_name in ("graphml", "gexf") and len(paths) > 1:
-        raise UsageError(f"a graph in the format {format_name} is one file; import others apart")
+        raise UsageError(
+            f"a graph in the format {format_name} is one file; import the files separately"
+        )
     opened = open_table(paths[0]) if len(paths) == 1 else chain_tables(paths, open_table)
     with opened as table:
         table.stopped = stopped
@@ -283,7 +285,7 @@ def import_table(
 
 
 def fate(reason: str, figures: Mapping[str, Any]) -> str:
-    """Return what became of edges in an import: `merged` into parallel ones, or `left out`."""
+    """Return the fate of edges in an import: `merged` into parallel ones, or `left out`."""
     merges = figures.get("duplicates_policy") in ("sum", "min")
     return "merged" if merges and reason.startswith("duplicate") else "left out"
 
@@ -302,7 +304,7 @@ def left_out_sentences(figures: dict[str, Any]) -> list[str]:
 
 
 def columns_sentence(columns: dict[str, Any] | None) -> str | None:
-    """Return which columns were read, as a line of a summary; None where the format says."""
+    """Return the line of a summary about the columns read; None if the format defines them."""
     if columns is None:
         return None
     parts = [f"source {columns['source']}", f"target {columns['target']}"]

@@ -1,4 +1,4 @@
-"""Writing results and graphs to files: checked before the work, whole or not there after it.
+"""Writes results and graphs to files; a file appears complete or not at all.
 
 Bytes go to a hidden name in the same folder, are synced and renamed. A failure leaves nothing.
 """
@@ -39,7 +39,7 @@ _GROUP_BYTES = 8 << 20
 
 @dataclass(frozen=True)
 class Exported:
-    """What an export wrote: the number of edges, and in words what the file does not hold."""
+    """The outcome of an export: the number of edges, and names of the parts that the file lacks."""
 
     edges: int
     lost: tuple[str, ...] = ()
@@ -287,7 +287,7 @@ def native_batches(source: Any) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def new_file(path: str, *, overwrite: bool) -> Iterator[str]:
-    """Give a hidden name beside `path`; on success it is synced and renamed, else removed.
+    """Yield a hidden name beside `path`; on success the file is synced and renamed, else removed.
 
     Raises:
         UsageError: `path` appeared meanwhile and `overwrite` is false.
@@ -303,7 +303,7 @@ def new_file(path: str, *, overwrite: bool) -> Iterator[str]:
 
 @contextlib.contextmanager
 def writing_to(path: str) -> Iterator[None]:
-    """Turn what the system refuses while `path` is written into a `StoreIoError`."""
+    """Turn errors of the system while `path` is written into a `StoreIoError`."""
     try:
         yield
     except BrimfulError:

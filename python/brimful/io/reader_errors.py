@@ -1,4 +1,4 @@
-"""What goes wrong while a table is read, as brimful's own errors.
+"""Turns errors of reading a table into brimful's own.
 
 Invariant: every error names the file, and no error of pyarrow or a codec leaves
 brimful as such.

@@ -1,8 +1,8 @@
-"""URLs without their secrets: what errors, logs and summaries may show.
+"""Masks the secrets of URLs in errors, logs and summaries.
 
-A secret is what stands before an `@`, and the value of every option in the query that is not known
-to be harmless. Callers need to do nothing: `BrimfulError` redacts its
-sentence, and the command line its log.
+A secret is the text before an `@`, and the value of every option in the query that is not known to
+be harmless. Callers need to do nothing: `BrimfulError` redacts its sentence, and the command line
+its log.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ def _option(option: str) -> str:
 
 
 def _split_user(scheme: str, rest: str) -> tuple[str, str]:
-    """Return what stands before the `@` of a URL without its scheme, and what comes after it.
+    """Return the parts of a URL, without its scheme, before and after the `@`.
 
-    A secret that is not percent-encoded may hold slashes, question marks and `@` itself. An `@` of
-    a path is told by there being no colon before it.
+    A secret that is not percent-encoded may hold slashes, question marks and `@` itself. An `@`
+    without a colon before it belongs to the path.
     """
     user, at, after = rest.rpartition("@")
     if at and ":" in user:
@@ -93,7 +93,7 @@ def _secrets(url: str) -> set[str]:
 
 
 def _with_plain(secrets: Iterable[str]) -> Iterable[str]:
-    """Yield secrets as they are and percent-decoded; what is too short would garble a sentence."""
+    """Yield secrets as given and percent-decoded; very short ones would garble a sentence."""
     from urllib.parse import unquote
 
     for secret in secrets:

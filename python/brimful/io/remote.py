@@ -72,7 +72,7 @@ def refuse_remote_output(path: str) -> None:
 
 @contextlib.contextmanager
 def store_errors(url: str) -> Iterator[None]:
-    """Turn what pyarrow and the store raise into brimful's errors, naming the URL.
+    """Turn errors of pyarrow and the store into brimful's, naming the URL.
 
     Raises:
         InputError: There is nothing at the URL.
@@ -106,7 +106,7 @@ def _sentence(url: str, error: Exception) -> str:
 
 
 def open_stream(url: str, stopped: threading.Event | None = None) -> RemoteFile:
-    """Return a stream of the bytes at `url`, as they are; `stopped` ends whatever waits for it.
+    """Return a stream of the bytes at `url`; `stopped` ends all waits.
 
     Raises:
         InputError, UsageError, StoreIoError: As `store_errors`.
@@ -120,7 +120,7 @@ def open_stream(url: str, stopped: threading.Event | None = None) -> RemoteFile:
 
 
 def open_file(url: str, stopped: threading.Event | None = None) -> RemoteFile:
-    """Return a file at `url` that can be read anywhere; `stopped` ends whatever waits for it.
+    """Return a seekable file at `url`; `stopped` ends all waits.
 
     Raises:
         InputError, UsageError, StoreIoError: As `store_errors`.
@@ -134,7 +134,7 @@ def open_file(url: str, stopped: threading.Event | None = None) -> RemoteFile:
 
 
 def answer_seconds() -> float:
-    """Return how long a store may take for one answer.
+    """Return the seconds that a store may take for one answer.
 
     Raises:
         UsageError: The variable holds no such number.
@@ -152,10 +152,10 @@ class _Caller:
     """A thread that calls one store, so that a wait for the store can be stopped.
 
     The libraries of stores block without a limit, and ignore signals. A call that takes too long is
-    given up: its thread stays in it, and is `stuck`.
+    abandoned: its thread stays in it and is `stuck`.
     """
 
-    #: Those of whom a call was given up.
+    #: The callers with an abandoned call.
     stuck: ClassVar[set[_Caller]] = set()
 
     def __init__(self, url: str, stopped: threading.Event | None = None) -> None:
@@ -166,18 +166,18 @@ class _Caller:
         self._answers: queue.SimpleQueue[tuple[bool, Any]] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._stopped = stopped or threading.Event()
-        # The answer to a call that was given up may still come; it is not that to the next.
+        # The answer to an abandoned call may still arrive; it does not belong to the next call.
         self._given_up = False
 
     def call(self, work: Callable[[], Any]) -> Any:
-        """Return what `work` does, called on the thread.
+        """Return the result of `work`, called on the thread.
 
         Raises:
             StoreIoError: The call took too long, or `stop` was called.
             InputError, UsageError, StoreIoError: As `store_errors`.
         """
         if self._given_up:
-            raise StoreIoError(f"reading {self._url} was given up", errno.ECANCELED)
+            raise StoreIoError(f"reading {self._url} was abandoned", errno.ECANCELED)
         if self._thread is None:
             self._thread = threading.Thread(target=self._serve, name="brimful-store", daemon=True)
             self._thread.start()
@@ -213,7 +213,7 @@ class _Caller:
         self._stopped.set()
 
     def is_waited_for(self) -> bool:
-        """Return whether the thread is still in the call that was given up."""
+        """Return whether the thread is still in the abandoned call."""
         return self._answers.empty()
 
     def close(self) -> None:
@@ -230,12 +230,12 @@ class _Caller:
 
 
 def calls_are_stuck() -> bool:
-    """Return whether a call that was given up still holds its thread: the process cannot end."""
+    """Return whether an abandoned call still holds its thread, so that the process cannot end."""
     return any(caller.is_waited_for() for caller in _Caller.stuck)
 
 
 def _ask(url: str, work: Callable[[], Any]) -> Any:
-    """Return what one call of a store does; raises as `_Caller.call`."""
+    """Return the result of one call of a store; raises as `_Caller.call`."""
     caller = _Caller(url)
     try:
         return caller.call(work)
@@ -271,11 +271,11 @@ class RemoteFile(io.RawIOBase):
         return bool(self._file.seekable())
 
     def tell(self) -> int:
-        """Return the place of the next byte."""
+        """Return the position of the next byte."""
         return int(self._caller.call(self._file.tell))
 
     def seek(self, offset: int, whence: int = 0, /) -> int:
-        """Go to a place; return it."""
+        """Go to a position; return it."""
         return int(self._caller.call(lambda: self._file.seek(offset, whence)))
 
     def read(self, size: int = -1, /) -> bytes:
@@ -296,7 +296,7 @@ class RemoteFile(io.RawIOBase):
 
 
 def check(url: str) -> None:
-    """Refuse a URL with nothing, or a directory, behind it.
+    """Refuse a URL of a directory, or of nothing.
 
     Raises:
         InputError, UsageError, StoreIoError: As `store_errors`.
@@ -376,10 +376,10 @@ def _resolve(url: str) -> tuple[Any, str]:
 
 
 def _limited(system: S3FileSystem) -> S3FileSystem:
-    """Return the same file system, which gives a request up within the time of one answer.
+    """Return the same file system, whose requests end within the time of one answer.
 
     By default the SDK of S3 repeats a request for 100 s. Python cannot end before the request does,
-    even after `_Caller` has given the call up. No URL can hold these limits, so the options are
+    even after `_Caller` has abandoned the call. URLs cannot hold these limits, so the options are
     taken from the pickled form.
     """
     from pyarrow import fs
@@ -454,7 +454,7 @@ class Feed:
     ) -> None:
         """End the thread; an error of the native side gets the names of the URLs."""
         self._done.set()
-        # A thread that waits for room in a pipe is told that nobody reads any more.
+        # Closing the reader ends the wait of a thread for room in a pipe.
         for reader in self._readers:
             os.close(reader)
         self._thread.join()

@@ -1,8 +1,8 @@
-"""How large the graph of an input will be, from a look at its files.
+"""Estimates the size of the graph of an input from a sample of its files.
 
-The native side looks at text and pairs, this module at Parquet, whose number of edges is exact.
-Vertices are as many as the largest id that was seen allows, but no more than real graphs have.
-Other inputs are not looked at.
+The native side samples text and pairs, this module Parquet, whose number of edges is exact. The
+number of vertices is bounded by the largest id seen and by the density of real graphs. Other inputs
+are not sampled.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from brimful.options.table import picked
 from brimful.planning import Sizes
 from brimful.tables.parquet import open_parquet
 
-#: Edges of a vertex where ids do not tell: real graphs mostly have more.
+#: Edges of a vertex if ids give no estimate: most real graphs have more.
 _EDGES_PER_VERTEX = 16
-#: What looking at a broken table fails with.
+#: Exceptions of sampling a broken table.
 _UNREADABLE = (OSError, LookupError, MemoryError, ValueError, BrimfulError)
 
 
@@ -56,7 +56,7 @@ def sizes_of_inputs(paths: list[str], options: ImportOptions) -> Found | None:
         or len({input_format(path, options["format"]) for path in paths}) != 1
     ):
         return None
-    # What is read from a pipe is gone.
+    # A pipe can be read only once.
     if any(path == "-" or is_remote(path) or not os.path.isfile(path) for path in paths):
         return None
     name = shared_format(paths, options)
@@ -104,7 +104,7 @@ def _tables(paths: list[str], wanted: EdgeColumns) -> Seen | None:
     try:
         found = [_parquet(path, wanted) for path in paths]
     except _UNREADABLE:
-        # The import says what is wrong.
+        # The import raises the error.
         return None
     seen = [one for one in found if one is not None]
     if len(seen) < len(found):

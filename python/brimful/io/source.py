@@ -1,9 +1,9 @@
-"""A graph from whatever names one: a graph directory, or an input file that is imported and kept.
+"""Opens the graph at a path: a graph directory, or an input file that is imported and kept.
 
 An input file is imported beside itself as `<file name>.brimful`, or into the user's cache
-directory where its folder cannot be written. The manifest keeps where it came from (size,
-modification time, a hash of the first and last MiB, the options); when that no longer agrees,
-the file is imported again in the place of the graph, and the caller is told.
+directory where its folder cannot be written. The manifest keeps the origin (size, modification
+time, a hash of the first and last MiB, the options). If the origin has changed, the file is
+imported again, replaces the graph, and the caller is told.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def open_graph(
 
 
 def fingerprint(path: str, options: ImportOptions) -> dict[str, object]:
-    """Return what identifies an input file and its options, as JSON values.
+    """Return the identity of an input file and its options, as JSON values.
 
     Reads at most 2 MiB. `automatic` tells a graph that `open_graph` made, and may replace, from
     one that the user named.
@@ -145,7 +145,7 @@ def _open_kept(
 
 @contextlib.contextmanager
 def _locked(path: str, notify: Notify) -> Iterator[None]:
-    """Hold the input file, so that one process at a time imports it."""
+    """Lock the input file, so that one process at a time imports it."""
     with open(path, "rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -182,7 +182,7 @@ def _import_kept(
 
 
 def _refuse_columns(path: str, kept: str) -> None:
-    """Refuse to import again what would lose columns that were added to the graph.
+    """Refuse to import a file again if the graph would lose added columns.
 
     Raises:
         InputError: The graph has columns of vertices.

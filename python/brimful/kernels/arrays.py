@@ -49,7 +49,7 @@ class ArrayKernel:
     ) -> None:
         """Take the methods of a program, and the id from which places of ids count.
 
-        `along` is what the engine does with a signal and a weight.
+        `along` is the engine's operation on a signal and a weight.
 
         Raises:
             Unfit: A method does not return numbers.

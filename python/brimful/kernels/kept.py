@@ -1,7 +1,7 @@
 """Compiled kernels on disk, in the user's cache directory.
 
 Invariant: a kernel is found again only if everything that Numba compiled into it is the same. A
-method that reads something which has no text of its own is compiled anew in each run.
+    method that reads a value without a faithful text is compiled again in each run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Kept:
     """A kernel on disk: its source, which Numba keeps compiled beside it, and its numbers."""
 
     def __init__(self, folder: Path, key: str) -> None:
-        """Take the folder of all kernels, and the text that tells this one."""
+        """Take the folder of all kernels, and the text that identifies this one."""
         digest = hashlib.sha256(key.encode()).hexdigest()[:32]
         self._source, self._numbers = folder / f"{digest}.py", folder / f"{digest}.json"
 
@@ -51,9 +51,9 @@ class Kept:
 
 
 def kept(methods: Iterable[FunctionType], *more: object) -> Kept | None:
-    """Return where the kernel of some methods is kept; None: nowhere.
+    """Return the place of the kernel of some methods; None: it is not kept.
 
-    `more` is what else is compiled into it.
+    `more` names other compiled inputs.
     """
     import numba
 

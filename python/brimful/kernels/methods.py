@@ -1,4 +1,4 @@
-"""The methods of a program that runs on shards: what is allowed, and what is not."""
+"""The methods of a program that runs on shards, and the checks of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from brimful.program import Program
 
-#: What `signal` may do with the weight of an edge, and the engine's name for it.
+#: The operations of `signal` on the weight of an edge, and the engine's names for them.
 _OPERATORS: dict[type[ast.operator], str] = {ast.Add: "plus", ast.Mult: "times"}
 _FUNCTIONS = {"min": "least", "max": "greatest"}
 
@@ -80,7 +80,7 @@ def names_of(methods: Iterable[FunctionType]) -> set[str]:
 
 
 def without_weight(method: FunctionType) -> tuple[FunctionType, str]:
-    """Return `signal` without the weight of the edge, and what it does with the weight.
+    """Return `signal` without the weight of the edge, and the operation on the weight.
 
     The engine computes one value per vertex and passes it along its edges.
 
@@ -94,7 +94,8 @@ def without_weight(method: FunctionType) -> tuple[FunctionType, str]:
         source = textwrap.dedent(inspect.getsource(method))
     except (OSError, TypeError) as error:
         raise Unfit(
-            f"the source code of {where} is not at hand", "Define the class in a file or a notebook"
+            f"the source code of {where} is not available",
+            "Define the class in a file or a notebook",
         ) from error
     tree = ast.parse(source)
     function = tree.body[0]

@@ -1,4 +1,4 @@
-"""Kernels compiled by Numba: a template calls the methods of a program as they stand.
+"""Kernels compiled by Numba: a template that calls the unchanged methods of a program.
 
 Invariant: the kernel follows `docs/kernel-abi.md`, catches every exception, and calls the methods
 with the same values as an interpreted run.

@@ -1,6 +1,6 @@
-"""Answers that read from a result: a mapping of values, and sets of nodes.
+"""Results of NetworkX functions that read from a file: a mapping of values, and sets of nodes.
 
-NetworkX promises dictionaries and sets; those of a graph larger than memory would be larger still.
+NetworkX returns dictionaries and sets; those of a graph larger than memory would not fit.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def unchanged(vertex: Any, value: Any) -> Any:
 
 
 class Values(Mapping[Any, Any]):
-    """What a function makes of the values of a result, by vertex in ascending order.
+    """The return values of a function by vertex, in ascending order, computed from a result.
 
     Rows are read in batches. `result` has both columns, figures of the run, and files.
     """

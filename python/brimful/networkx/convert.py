@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from brimful.graph import from_object
+from brimful.graph import Graph
+from brimful.importing import from_object
 from brimful.networkx.operand import Converted
 from brimful.options.imports import ObjectOptions
 from brimful.options.table import checked
@@ -42,7 +43,9 @@ def converted(graph: Any, attributes: Mapping[Any, Any], budget: Budget) -> Conv
             undirected=not made.is_directed(),
             vertices=len(made.names),
         )
-        made.imported = from_object(edges, checked(ObjectOptions, {"budget": budget}, "convert"))
+        made.imported = from_object(
+            Graph, edges, checked(ObjectOptions, {"budget": budget}, "convert")
+        )
     return made
 
 

@@ -1,4 +1,4 @@
-"""What the functions of the backend have in common: arguments they refuse, and borrowed ones."""
+"""The common base of the backend's functions: refused arguments, and functions of NetworkX."""
 
 from __future__ import annotations
 

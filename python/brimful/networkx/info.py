@@ -1,4 +1,4 @@
-"""What NetworkX asks of the backend while it is imported itself; it loads nothing else."""
+"""The description of the backend that NetworkX reads at its own import; it loads nothing else."""
 
 from __future__ import annotations
 

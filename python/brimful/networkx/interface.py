@@ -1,4 +1,4 @@
-"""What NetworkX loads as the backend: conversions, functions by name, and what they do not run."""
+"""The interface that NetworkX loads: conversions, functions by name, and refusals."""
 
 from __future__ import annotations
 

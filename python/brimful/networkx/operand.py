@@ -140,7 +140,7 @@ class Converted(Operand):
     imported: Graph | None = None
 
     def __init__(self, source: Any, weight: Hashable | None, *, whole: bool) -> None:
-        """Number the nodes of a NetworkX graph, and take what its edges do not say.
+        """Number the nodes of a NetworkX graph, and keep the properties that its edges lack.
 
         Args:
             source: The graph.

@@ -1,9 +1,9 @@
-"""A graph on disk as a NetworkX graph: a view whose adjacency reads the edges that are asked for.
+"""A graph on disk as a NetworkX graph: a view whose adjacency reads edges on demand.
 
 It is a graph of one of NetworkX's own classes, frozen, as `networkx.subgraph_view` makes them:
 mappings take the place of its dictionaries. So NetworkX's own code runs on it, with the views
-`nodes`, `edges`, `adj` and `degree`. Nothing is kept but the caches of the look-ups. Attributes are
-made anew for each question: changing them changes nothing.
+`nodes`, `edges`, `adj` and `degree`. Only the caches of the look-ups are kept. Attributes are new
+dictionaries in each call: changing them changes nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from brimful.networkx.answers import Items
 from brimful.networkx.operand import Operand
 
 if TYPE_CHECKING:
-    from brimful.graph import Direction
+    from brimful.neighbors import Direction
 
 #: Nodes whose edges are read at once where all are iterated over.
 _NODES_AT_ONCE = 4_096

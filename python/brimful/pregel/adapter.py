@@ -1,4 +1,4 @@
-"""Pregel programs as vertex programs, which is how they run."""
+"""Adapts Pregel programs to vertex programs."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class PregelAdapter(Program):
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on after a checkpoint: the superstep whose vertices it holds is yet to end."""
+        """Continue from a checkpoint, whose superstep has not ended yet."""
         self._shared.aggregated.restore(saved["aggregated"])
         master, context = self._master, self._shared.context
         master.compute, master.combine = saved["compute"], saved["combine"]
@@ -139,7 +139,7 @@ class PregelAdapter(Program):
             raise raised from error
 
     def _end_superstep(self) -> bool:
-        """End the superstep that runs, if one does; return whether that went well."""
+        """End the current superstep, if there is one; return whether that succeeded."""
         if not self._is_open:
             return True
         self._is_open = False
@@ -149,7 +149,7 @@ class PregelAdapter(Program):
         return went_well
 
     def _between(self, name: str, owner: object, *arguments: object) -> bool:
-        """Call a method between supersteps; return whether it went well."""
+        """Call a method between supersteps; return whether it succeeded."""
         try:
             getattr(owner, name)(*arguments)
         except Exception as error:  # noqa: BLE001 - `end` raises it after the run.

@@ -1,4 +1,4 @@
-"""What computes between supersteps: the master, and the context of the worker."""
+"""The master and the worker context, which compute between supersteps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from brimful.wording import shortened
 
 
 class Master:
-    """What `Pregel.master_compute` sees and decides before a superstep.
+    """The view and the decisions of `Pregel.master_compute` before a superstep.
 
     >>> import brimful as bf, pyarrow as pa
     >>> class Rounds(bf.Pregel):
@@ -200,7 +200,7 @@ class Master:
 
 
 class WorkerContext:
-    """What a worker does before and after a run and its supersteps; vertices see it as `context`.
+    """Hooks before and after a run and its supersteps; vertices see them as `context`.
 
     Derive from it, and return an instance from `Pregel.worker_context`. One worker computes all
     vertices. An exception ends the run as a `ProgramError`.

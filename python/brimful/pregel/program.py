@@ -123,7 +123,7 @@ class Pregel(ABC):
             right: A message.
 
         Returns:
-            The message that stands for both, in whatever order they come.
+            The message that replaces both; their order is arbitrary.
 
         Raises:
             NotImplementedError: The class does not define the method.

@@ -1,7 +1,7 @@
 """Distributions of graphs and results, counted in batches.
 
-Invariant: rows and edges are in memory in batches only. What is kept grows with the number of
-distinct values; component sizes that would exceed the budget are None.
+Invariant: rows and edges are in memory in batches only. Memory grows with the number of distinct
+    values; component sizes that would exceed the budget are None.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Census:
-    """What counting a graph found.
+    """The counts of a graph.
 
     Attributes:
         degrees: How many vertices have each degree, by direction; without one for an undirected
@@ -62,7 +62,7 @@ class Census:
     top: list[tuple[Any, Any]]
 
     def figures(self) -> dict[str, Any]:
-        """Return what `info --plots` shows: how many there are from each power of two on."""
+        """Return the counts that `info --plots` shows, by powers of two."""
         found: dict[str, Any] = {name: in_powers(counts) for name, counts in self.degrees.items()}
         if self.components is not None:
             found["components"] = sum(self.components.values())

@@ -1,4 +1,4 @@
-"""Figures by matplotlib: onto axes of the user, or as SVG that takes its colours from the report.
+"""Draws figures by matplotlib, on axes of the user or as SVG with the colours of the report.
 
 Invariant: nothing here keeps state between figures; `pyplot` is loaded only for axes that a user
 wants in a notebook.
@@ -63,7 +63,7 @@ def axes(given: Axes | None) -> Axes:
 
 
 def svg(name: str, draw: Callable[[Axes, Sequence[str]], object], *, small: bool = False) -> str:
-    """Return what `draw` draws as an inline SVG; `name` is said to those who cannot see it.
+    """Return the output of `draw` as an inline SVG; `name` is its text for screen readers.
 
     Raises:
         MissingPackageError: Matplotlib is not installed.
@@ -89,7 +89,7 @@ def svg(name: str, draw: Callable[[Axes, Sequence[str]], object], *, small: bool
 def small(name: str, draw: Callable[[Axes, Sequence[str]], object]) -> str:
     """Return a small figure for a notebook, in the colours of its text; nothing without matplotlib.
 
-    Notebooks show objects unasked, so that a package that is missing is no error there.
+    Notebooks show objects automatically, so a missing package is no error there.
     """
     try:
         drawn = svg(name, draw, small=True)

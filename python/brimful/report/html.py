@@ -1,7 +1,7 @@
 """Reports: of a run, and of a graph, as HTML.
 
-Invariant: a report needs no network, and each figure that could not be made is missing for a reason
-that the report says, or because there is nothing to draw.
+Invariant: a report needs no network, and the report states the reason for each missing figure,
+    unless there is nothing to draw.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Recorded:
-    """What a run left while it went.
+    """The records of a run.
 
     Attributes:
         command: The command that runs it again.

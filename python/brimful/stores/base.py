@@ -19,7 +19,7 @@ from brimful.wording import shortened
 
 @dataclass(frozen=True)
 class Opening:
-    """What the store of one partition is opened with.
+    """The arguments for opening the store of one partition.
 
     Attributes:
         url: The URL as the user gave it, with its secrets.
@@ -69,8 +69,8 @@ class Store(abc.ABC):
     batch has at most 1,024 records and, unless one record is larger, 512 KiB. Derive a class,
     define the methods, and name it in the entry-point group `brimful.stores` of your package (or
     call `register`); the name of the entry point is the scheme of its URLs. The constructor gets an
-    `Opening`. Raise a class of `brimful.errors` for what the user can mend; any other exception
-    becomes a `StoreIoError`.
+    `Opening`. Raise a class of `brimful.errors` for errors that the user can correct; any other
+    exception becomes a `StoreIoError`.
 
     >>> import brimful as bf, pyarrow as pa
     >>> from brimful.stores import Store, register

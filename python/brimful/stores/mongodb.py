@@ -39,7 +39,7 @@ class Connection:
     """A client for a collection, with errors in brimful's terms."""
 
     def __init__(self, opening: Opening) -> None:
-        """Connect; the first call finds out whether the server is there.
+        """Connect; the first call reaches the server.
 
         Raises:
             UsageError: The URL does not name a database and a collection, or an option is unknown.

@@ -1,7 +1,7 @@
 """A client of OrientDB's REST interface, on the standard library.
 
 Requests are repeated while the server is away, or while two of them change the same page of an
-index. Invariant: a statement that changes the database has the same effect twice as once.
+index. Invariant: statements that change the database are idempotent.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Orient:
         )
 
     def check(self) -> None:
-        """Find out whether server, user and database are there.
+        """Check server, user and database.
 
         Raises:
             UsageError: The server refused the user, or has no such database.

@@ -117,8 +117,8 @@ class Opener:
     ) -> None:
         """Remove the records of the run, and close.
 
-        An error of cleaning up is raised only after a run that went well: it must not hide the
-        first one.
+        An error of the clean-up is raised only after a successful run: it must not hide the first
+        error.
         """
         # A server that was lost is not waited for once more.
         if error is not None:
@@ -145,7 +145,7 @@ class Opener:
 
 
 def opener(url: str) -> Opener | None:
-    """Return what opens the partitions of `url`; None for stores of brimful's own.
+    """Return the opener of the partitions of `url`; None for brimful's own stores.
 
     Raises:
         UsageError: There is no such store, or its entry point does not name a class of stores.

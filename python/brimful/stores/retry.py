@@ -1,4 +1,4 @@
-"""Calls of a server that are repeated while it is away, for a stated time."""
+"""Repeats calls while a server does not answer, for a limited time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
 class Retries:
     """Repeats calls that fail with some classes of errors, with growing pauses.
 
-    Calls must be idempotent: one that failed may have had its effect.
+    Calls must be idempotent: a failed call may have taken effect.
     """
 
     def __init__(

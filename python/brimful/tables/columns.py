@@ -118,7 +118,7 @@ def column_batches(
 def _schema_of_file(file: Any) -> pyarrow.Schema:
     """Return the columns as they were written: Parquet itself knows no seconds, for example.
 
-    pyarrow notes them under this key, as all who write Parquet from Arrow.
+    Like other writers, pyarrow keeps the Arrow schema under this key.
     """
     import pyarrow as pa
 
@@ -171,7 +171,7 @@ def in_step(*streams: Iterator[pyarrow.RecordBatch]) -> Iterator[tuple[Any, ...]
             return
         if any(ended):
             raise CorruptError(
-                "the columns have not one row for each vertex; add them to the graph again"
+                "the columns do not have one row for each vertex; add them to the graph again"
             )
         rows = min(batch.num_rows for batch in held)
         yield tuple(batch.slice(0, rows) for batch in held)
@@ -223,7 +223,7 @@ class GraphColumns:
         self.name = graph.path
 
     def check(self, column: str | None, *, texts: bool) -> None:
-        """Refuse columns of which one has the name of the result's; None: not known yet."""
+        """Refuse a column with the name of the result's column; None: not known yet."""
         if column in self._columns.names:
             raise UsageError(
                 f"both the result and {self.name} have a column {column}; leave it out"
@@ -268,7 +268,7 @@ def add_vertex_columns(
     unmatched: str = "skip",
     replace: bool = False,
 ) -> JoinTally:
-    """Give the vertices of a graph the columns of a table, joined by its column `on`.
+    """Add the columns of a table to the vertices of a graph, joined by its column `on`.
 
     With `replace` they take the place of columns with the same names. With `unmatched` "fail" a row
     without a vertex is an error.
@@ -307,7 +307,7 @@ def add_vertex_columns(
             rows = counted(tally.rows_without_vertex, "row")
             raise InputError(
                 f"the graph has no vertex for {rows} of {join.name}; "
-                "leave them out of the table, or say unmatched='skip' (--unmatched skip)"
+                "leave them out of the table, or pass unmatched='skip' (--unmatched skip)"
             )
         new.publish(footer_bytes(new.path))
     return tally
@@ -346,6 +346,6 @@ def _refuse_names(table: str, added: Sequence[str], taken: Sequence[str], path: 
     for name in added:
         if name in taken:
             raise UsageError(
-                f"{path} has a column {name} of vertices; say replace=True (--replace), or rename "
-                "the column of the table"
+                f"{path} has a column {name} of vertices; pass replace=True (--replace), or "
+                "rename the column of the table"
             )

@@ -1,8 +1,8 @@
-"""Graphs of NetworkX, SciPy and igraph as edge tables with what else makes them graphs.
+"""Converts graphs of NetworkX, SciPy and igraph to edge tables.
 
-Nothing of those packages is imported: their objects are asked. Edges are handed over batch by
-batch; the object itself is the caller's and in memory already. Invariant: vertices, multi-edges,
-self-loops, weights and direction arrive as they are, or an error says what cannot.
+These packages are not imported: only methods of the objects are called. Edges are converted batch
+by batch; the object itself stays in the caller's memory. Invariant: vertices, multi-edges, self-
+loops, weights and direction are preserved, or an error names the part that cannot be.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SCIPY = ("tocoo", "dtype")
 
 @dataclass(frozen=True)
 class ObjectEdges:
-    """The edges of an object in memory, and what a table of edges does not say.
+    """The edges of an object in memory, and the properties that an edge table lacks.
 
     `isolated` are ids of vertices that exist without an edge; `vertices` declares 0..vertices-1.
     """
@@ -40,8 +40,8 @@ class ObjectEdges:
 def of(source: Any, weight: str | None, undirected: bool | None) -> ObjectEdges | None:
     """Return the edges of an object of NetworkX, igraph or SciPy; None if it is of another type.
 
-    `weight` names the edge attribute of weights, by default `weight`. `undirected` None is what the
-    object says; a matrix has no direction only if told so.
+    `weight` names the edge attribute of weights, by default `weight`. `undirected` None takes the
+    direction of the object; a matrix is directed.
 
     Raises:
         InputError: As `from_networkx`, `from_igraph` and `from_scipy`.
@@ -227,7 +227,7 @@ def _id_type(ids: Iterable[Any], name: str, what: str, remedy: str) -> str:
 
 
 def _reader(id_type: str) -> Callable[[Any], Any]:
-    """Return what makes a Python `int` or `str` of an id."""
+    """Return the function that makes an `int` or `str` of an id."""
     return str if id_type == "string" else operator.index
 
 

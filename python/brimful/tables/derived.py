@@ -1,8 +1,8 @@
-"""Graphs made of the edges of another graph: filtered, turned round, contracted.
+"""Derives graphs from the edges of another graph: filtered, reversed, contracted.
 
 Edges stream from one graph into the import of the other; vertices follow them as rows without a
-target, so that those without edges stay. Invariant: what is kept of vertices and edges is never in
-memory as a whole, but for ids that the caller had in memory.
+target, so that those without edges stay. Invariant: vertices and edges are in memory in batches
+only, except ids that the caller supplied.
 """
 
 from __future__ import annotations
@@ -69,14 +69,13 @@ Vertices = Callable[[Sequence[str]], Iterator[Any]]
 
 @dataclass(frozen=True)
 class Derivation:
-    """What a graph is made of, and in which order: each field applies to what the one before left.
+    """The steps of a derivation, in order: each field applies to the outcome of the one before.
 
     Attributes:
         ids: Vertices to keep, an Arrow array; None: all.
         vertices: Condition on the vertices to keep; edges of others go with them.
         edges: Condition on the edges to keep; vertices stay.
-        reverse: Turn edges round.
-        undirected: Forget directions.
+        reverse: Reverse the edges. undirected: Remove directions.
         contract: A table with the column `vertex` and one of labels, which become the vertices.
     """
 
@@ -101,7 +100,7 @@ def derive(
     policies and indexes.
 
     Raises:
-        UsageError: A condition is none, or names what is not there; `out` exists.
+        UsageError: A condition is invalid or names an unknown column; `out` exists.
         InputError: No vertex is left, or `contract` has no labels.
         MissingPackageError: Vertices are left out or contracted, and DuckDB is not installed.
         BudgetError, CorruptError, StoreIoError: As an import.
@@ -158,7 +157,7 @@ def derive(
 
 
 def within(graph: Graph, vertices: Sequence[int | str], hops: int) -> pyarrow.Array:
-    """Return the vertices to which at most some edges lead from others, and these, in memory.
+    """Return the vertices within some hops of others, and these, in memory.
 
     Raises:
         NotFoundError: The graph has no such vertex.
@@ -185,7 +184,7 @@ def derive_options(**given: Any) -> ImportOptions:
 
 
 def _shares(resources: Resources, *, joins: bool) -> tuple[Resources, int, int]:
-    """Return what the import may use, the memory of joins beside it, and the reserve of both."""
+    """Return the resources of the import, the memory of joins, and the reserve of both."""
     from brimful import _native
 
     if not joins:
@@ -206,7 +205,7 @@ def _shares(resources: Resources, *, joins: bool) -> tuple[Resources, int, int]:
 
 
 def _kept_vertices(graph: _native.Graph, wanted: Derivation) -> Vertices:
-    """Return what yields the vertices that stay, ascending, with columns of some names."""
+    """Return a generator of the vertices that stay, ascending, with the named columns."""
     import pyarrow as pa
 
     schema = vertex_rows(graph).schema
@@ -247,7 +246,7 @@ def _sorted_ids(ids: pyarrow.Array, kind: pyarrow.DataType) -> pyarrow.Array:
 
 
 def _those_in(batch: pyarrow.RecordBatch, ids: pyarrow.Array) -> pyarrow.RecordBatch:
-    """Return the rows whose vertices are in sorted `ids`: a look at the part that may be."""
+    """Return the rows whose vertices are in sorted `ids`, found by a search of the range."""
     import pyarrow.compute as pc
 
     vertices = batch.column(0)
@@ -313,7 +312,7 @@ def _between(
     memory: int,
     resources: Resources,
 ) -> Iterator[pyarrow.RecordBatchReader]:
-    """Give the edges both ends of which stay."""
+    """Yield the edges both ends of which stay."""
     kind, failures = edges.schema.field(0).type, list[BrimfulError]()
     with connected(memory, resources.threads) as connection:
         connection.register("edges", _noted(edges, failures))
@@ -337,7 +336,7 @@ def _contracted(
     memory: int,
     resources: Resources,
 ) -> Iterator[tuple[pyarrow.RecordBatchReader, pyarrow.RecordBatchReader]]:
-    """Give the edges between the labels of their ends, and the labels of the vertices that stay."""
+    """Yield the edges between labels, and the labels of the vertices that stay."""
     import pyarrow as pa
 
     labelled = pa.RecordBatchReader.from_stream(contract)
@@ -400,7 +399,7 @@ def _joined(relation: Any, name: str, failures: list[BrimfulError]) -> pyarrow.R
 
 @contextlib.contextmanager
 def _source_errors(name: str, failures: list[BrimfulError]) -> Iterator[None]:
-    """Raise the error of a source that was noted in place of what DuckDB made of it."""
+    """Raise the recorded error of a source in place of DuckDB's version."""
     try:
         with join_errors(name):
             yield
@@ -413,7 +412,7 @@ def _source_errors(name: str, failures: list[BrimfulError]) -> Iterator[None]:
 def _noted(
     reader: pyarrow.RecordBatchReader, failures: list[BrimfulError]
 ) -> pyarrow.RecordBatchReader:
-    """Return a source of DuckDB whose own errors are noted."""
+    """Return a source of DuckDB that records its own errors."""
     import pyarrow as pa
 
     def batches() -> Iterator[pa.RecordBatch]:

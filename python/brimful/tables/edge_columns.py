@@ -1,7 +1,7 @@
 """The columns of a graph's edges: a table of the edges, sorted by their ends, in its directory.
 
-The packed order of edges does not say which row of the input an edge was, so the table has the ends
-and the weight of each edge too. Invariant: it has one row for each edge of the graph.
+The packed edges do not keep their rows of the input, so the table also has the ends and the weight
+of each edge. Invariant: it has one row for each edge of the graph.
 """
 
 from __future__ import annotations

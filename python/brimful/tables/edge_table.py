@@ -2,8 +2,8 @@
 
 Files are opened as tables by `arrow` and `parquet`; text is read natively.
 
-Invariant: a table is never whole in memory; batches are small, and `reserve_bytes` says what the
-reader needs at most beside brimful's own memory. Errors of the reader are kept, because the Arrow
+Invariant: a table is never whole in memory; batches are small, and `reserve_bytes` is the most that
+    the reader needs beside brimful's own memory. Errors of the reader are kept, because the Arrow
 stream protocol carries only their text.
 """
 
@@ -34,7 +34,7 @@ class EdgeTable:
     """A stream of edge batches, read once, with the names of its columns.
 
     Errors that end the stream are kept in `failure`. A context manager: leaving it closes the
-    file, and raises the kept failure in place of whatever the consumer of the stream made of it.
+    file, and raises the kept failure in place of the consumer's version.
     """
 
     name: str
@@ -106,8 +106,7 @@ def pick_columns(name: str, present: Sequence[str], wanted: EdgeColumns) -> Pick
     """Return the columns that hold the edges of table `name`, by the rule of docs/formats.md.
 
     Raises:
-        UsageError: The columns are not beyond doubt, one that is named is not there, or options
-            that are for text.
+        UsageError: The columns are ambiguous, a named one is missing, or an option applies to text.
         InputError: A column that is taken has the name of another.
     """
     from brimful import _native
@@ -156,7 +155,7 @@ def chain_tables(paths: Sequence[str], open_table: Callable[[str], EdgeTable]) -
             first = columns
         elif columns != first:
             raise InputError(
-                f"the columns of {path} are not those of {paths[0]}; name them with --source, "
+                f"the columns of {path} differ from those of {paths[0]}; name them with --source, "
                 "--target and --weight, or convert them to the same types"
             )
     assert first is not None
@@ -224,7 +223,7 @@ def open_batches(name: str, schema: Any, batches: Iterator[Any]) -> EdgeTable:
 
 
 def column_ids(name: str, schema: Any, ids: str) -> str:
-    """Return `int` or `string`: what `ids` says, by default the types of the first two columns.
+    """Return `int` or `string`: from `ids`, by default from the types of the first two columns.
 
     Raises:
         InputError: One is text and the other is not, and `ids` does not say how both are read.
@@ -237,8 +236,8 @@ def column_ids(name: str, schema: Any, ids: str) -> str:
     if text[0] != text[1]:
         raise InputError(
             f"column '{schema.field(0).name}' of {name} has type {schema.field(0).type} and column "
-            f"'{schema.field(1).name}' {schema.field(1).type}; say with --ids string or --ids int "
-            "how both are read"
+            f"'{schema.field(1).name}' {schema.field(1).type}; choose one with --ids string or "
+            "--ids int"
         )
     return "string" if text[0] else "int"
 
@@ -281,7 +280,7 @@ def edge_schema(name: str, schema: Any, columns: PickedColumns) -> Any:
 
 
 def _declared(schema: Any) -> dict[bytes, bytes] | None:
-    """Return what a schema says that an export has written: the native side reads it."""
+    """Return the declaration of an export in a schema, which the native side reads."""
     text = (schema.metadata or {}).get(_DECLARATION)
     return None if text is None else {_DECLARATION: text}
 
@@ -321,7 +320,7 @@ def cast_batches(batches: Iterator[Any], schema: Any) -> Iterator[Any]:
 
 
 def guarded(table: EdgeTable, schema: Any, batches: Iterator[Any]) -> Any:
-    """Return a reader of `batches` that keeps what went wrong in `table.failure`."""
+    """Return a reader of `batches` that keeps its errors in `table.failure`."""
     import pyarrow as pa
 
     return pa.RecordBatchReader.from_batches(schema, _kept(table, batches))

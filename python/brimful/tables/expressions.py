@@ -1,7 +1,7 @@
 """Conditions on columns, such as "year >= 2020 and kind in ('a', 'b')", as expressions of Arrow.
 
-The words are those of Python, whose parser reads them; nothing is run. Invariant: only the nodes
-below become expressions, and a condition is tried on no rows before it meets any.
+The syntax is that of Python, whose parser reads it; no code is run. Invariant: only the nodes
+below become expressions, and a condition is checked on an empty batch before it sees rows.
 """
 
 from __future__ import annotations
@@ -47,8 +47,7 @@ class Condition:
         """Take a text, or an expression of `pyarrow.compute`, about columns of `schema`.
 
         Raises:
-            UsageError: It is no condition, names a column that is not there, or compares what
-                cannot be compared.
+            UsageError: It is no condition, names an unknown column, or compares incompatible types.
         """
         import pyarrow as pa
         import pyarrow.compute as pc

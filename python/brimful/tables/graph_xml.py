@@ -71,7 +71,7 @@ class _Attribute:
 
 @dataclass
 class _Head:
-    """What a file says before its nodes and edges."""
+    """The head of a file, before its nodes and edges."""
 
     undirected: bool = False
     nodes: dict[str, _Attribute] = field(default_factory=dict)
@@ -129,8 +129,8 @@ class GraphXml:
         chosen = (wanted.source or "source", wanted.target or "target")
         if chosen != ("source", "target") or wanted.header is not None or wanted.delimiter:
             raise UsageError(
-                f"{self.path} says itself which columns are the edges; leave --source, --target, "
-                "--header and --delimiter out"
+                f"{self.path} has edges of its own, without a choice of columns; leave --source, "
+                "--target, --header and --delimiter out"
             )
         names = {one.name: one.kind for one in self._head.edges.values()}
         weight = wanted.weight or ("weight" if "weight" in names else None)
@@ -285,10 +285,10 @@ class _Parser:
         elif tag == "nodes" and len(self._parents) > 2:
             raise InputError(f"{self._path} has nodes within nodes; take them out")
         elif tag == "hyperedge":
-            raise InputError(f"{self._path} has hyperedges, which are no edges of two ends")
+            raise InputError(f"{self._path} has hyperedges; a graph needs edges with two ends")
 
     def _key(self, element: Any) -> None:
-        """Note an attribute of GraphML."""
+        """Record an attribute of GraphML."""
         default = next((child.text for child in element if child.tag.endswith("default")), None)
         name = element.get("attr.name") or element.get("id")
         kind = _TYPES.get(element.get("attr.type", "string"), "string")
@@ -299,7 +299,7 @@ class _Parser:
                 attributes[element.get("id")] = attribute
 
     def _attribute(self, element: Any) -> None:
-        """Note an attribute of GEXF."""
+        """Record an attribute of GEXF."""
         default = next((child.text for child in element if child.tag.endswith("default")), None)
         kind = _TYPES.get(element.get("type", "string"), "string")
         name = element.get("title") or element.get("id")

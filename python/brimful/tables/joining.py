@@ -1,8 +1,8 @@
-"""The rows of a result beside the columns of another table, joined by DuckDB on disk where needed.
+"""Joins the rows of a result to the columns of a table by DuckDB, on disk if needed.
 
 Invariant: every vertex of the result is in the outcome once, in its order; rows of the table
-without a vertex are counted. DuckDB has a memory limit, and spills to a folder that goes with the
-join.
+without a vertex are counted. DuckDB has a memory limit, and spills to a folder that the join
+removes.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _MATCHED = "brimful matched"
 
 @dataclass
 class JoinTally:
-    """What a join found: vertices without a row in the table, and rows without a vertex."""
+    """The counts of a join: vertices without a row in the table, and rows without a vertex."""
 
     vertices_without_row: int = 0
     rows_without_vertex: int = 0
@@ -297,7 +297,7 @@ class Join:
 
 @contextlib.contextmanager
 def connected(memory: int, threads: int | None) -> Iterator[Any]:
-    """Give a connection of DuckDB with a memory limit, which spills to a folder of its own.
+    """Yield a connection of DuckDB with a memory limit, which spills to its own folder.
 
     Raises:
         MissingPackageError: DuckDB is not installed.
@@ -334,7 +334,7 @@ def join_errors(name: str) -> Iterator[None]:
     except (duckdb.Error, pa.ArrowException) as error:
         text = " ".join(str(error).split())
         if "No space left" in text:
-            raise StoreIoError(f"a join needs more disk than there is: {text}") from None
+            raise StoreIoError(f"a join needs more disk than is free: {text}") from None
         if isinstance(error, duckdb.OutOfMemoryException) or "Out of Memory" in text:
             raise BudgetError(
                 f"the memory budget is too small to join {name}; give a larger one"
@@ -357,7 +357,7 @@ def write_joined(
 
 
 def table_name(table: object) -> str:
-    """Return what messages call a table: its path, or `the table`."""
+    """Return the name of a table in messages: its path, or `the table`."""
     return os.fspath(table) if isinstance(table, (str, os.PathLike)) else "the table"
 
 
@@ -377,8 +377,8 @@ def kept_types(table: str, before: pyarrow.Schema, after: pyarrow.Schema) -> pya
             was = plain_type(before.field(field.name).type)
             if _without_zone(was) != _without_zone(plain_type(field.type)):
                 raise InputError(
-                    f"the column {field.name} of {table} has the type {was}, of which a join "
-                    f"makes {field.type}; convert the column, or leave it out"
+                    f"the column {field.name} of {table} has the type {was}, which a join would "
+                    f"change to {field.type}; convert the column, or leave it out"
                 )
             field = field.with_type(was)
         fields.append(field)
@@ -409,7 +409,7 @@ def plain_type(kind: pyarrow.DataType) -> pyarrow.DataType:
 
 
 def join_memory(resources: Resources) -> int:
-    """Return what DuckDB may take beside itself.
+    """Return the memory limit of DuckDB.
 
     Raises:
         BudgetError: It is too little.

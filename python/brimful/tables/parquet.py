@@ -114,7 +114,7 @@ def open_parquet(
 
 @dataclass(frozen=True)
 class _Needs:
-    """What decoding takes beyond small pages in bytes, and the bytes of a value on average.
+    """The bytes of decoding beyond small pages, and the average bytes of a value.
 
     Both are those of the largest pages. `dictionaries` are the pages that may hold a long string,
     which rows may repeat, each with its column chunk.
@@ -128,8 +128,8 @@ class _Needs:
 def _needs(metadata: Any, raw: Any, chosen: Sequence[str], every_page: bool) -> _Needs:
     """Look at the pages of the chosen columns; without `every_page` at the first of each chunk.
 
-    Row groups are streamed page by page, so a page is what must fit. Most writers cut pages at
-    1 MiB, some at a whole column chunk or after a number of rows, however long they are.
+    Row groups are streamed page by page, so a page is what must fit. Most writers cut pages at 1
+    MiB, some only at the end of a column chunk or after a number of rows.
     """
     largest: dict[str, int] = {}
     value_bytes, looked_at = 0, 0
@@ -172,7 +172,7 @@ def _needs(metadata: Any, raw: Any, chosen: Sequence[str], every_page: bool) -> 
 def _batches(file: Any, raw: Any, chosen: list[str], strings: _Needs | None) -> Iterator[Any]:
     """Yield batches; of columns with strings such that these take few bytes.
 
-    Dictionaries are looked into here, once the budget is known to suffice.
+    Dictionaries are read here, after the check of the budget.
     """
     rows = _BATCH_ROWS
     if strings is not None:

@@ -1,8 +1,7 @@
 """Sizes of the pages of Parquet files, read from their headers.
 
-A page begins with a Thrift compact struct (Parquet format, `PageHeader`); what of it is not needed
-is skipped. Invariant: only a dictionary is decompressed, and no size is believed beyond its column
-chunk.
+A page begins with a Thrift compact struct (Parquet format, `PageHeader`); unneeded fields are
+skipped. Invariant: only a dictionary is decompressed, and no size may exceed its column chunk.
 """
 
 from __future__ import annotations
@@ -54,8 +53,8 @@ def pages_of(raw: Any, chunk: Any) -> Iterator[Page]:
 def longest_string(raw: Any, chunk: Any, page: Page) -> int:
     """Return the bytes of the longest string of a dictionary, the first page of a column chunk.
 
-    0 if it holds no strings, and the size of the page if it cannot be read; whoever reads the rows
-    then says what is wrong.
+    0 if it holds no strings, and the size of the page if it cannot be read; the reader of the rows
+    then raises the error.
     """
     import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""Result files as Arrow datasets: what `-o` and `Result.write` wrote, read in batches.
+"""Result files of `-o` and `Result.write` as Arrow datasets, read in batches.
 
 Invariant: rows are never in memory as a whole. The types of a CSV file are not guessed from its
 first rows: one pass over the file finds them.
@@ -154,8 +154,8 @@ def _csv(types: dict[str, Any]) -> Any:
 def _csv_types(path: str, files: list[str]) -> dict[str, Any]:
     """Return the narrowest type of each column that has all of its values.
 
-    Vertices are integers if all are written as one writes integers; those of a result with a value
-    for each vertex, also if they ascend as numbers.
+    Vertices are integers if all have the canonical form of integers; in a result with a value for
+    each vertex they must also ascend as numbers.
     """
     import pyarrow as pa
     import pyarrow.dataset as ds

@@ -1,4 +1,4 @@
-"""The rows of two results side by side, matched by vertex or by the columns that name a row.
+"""Matches the rows of two results, by vertex or by the key columns.
 
 Invariant: rows are in memory in batches only. Values of vertices ascend and are merged; tables of
 rows are joined by DuckDB, on disk where its memory is too small.
@@ -142,7 +142,7 @@ def matched(one: Side, other: Side, memory: int, threads: int | None) -> Iterato
 
 
 class _Ascending:
-    """Rows of ascending vertices, with those that wait for the other side."""
+    """Rows of ascending vertices, with those not matched yet."""
 
     def __init__(self, side: Side) -> None:
         self._side = side
@@ -150,7 +150,7 @@ class _Ascending:
         self.waiting = self._next()
 
     def take(self, count: int) -> Matched:
-        """Return the first rows that wait; the others stay, or the next batch comes."""
+        """Return the first unmatched rows; keep the others, or read the next batch."""
         assert self.waiting is not None
         taken, rest = self.waiting.at(slice(count)), self.waiting.at(slice(count, None))
         self.waiting = rest if len(rest.values) else self._next()

@@ -1,4 +1,4 @@
-"""A column of vertices in memory, as a mapping from ids: what programs of the user look up.
+"""A column of vertices in memory: a mapping from ids for look-ups in programs of the user.
 
 Invariant: ids ascend, so that a look-up is a search in an array of Arrow; nothing is a Python
 object before it is asked for.

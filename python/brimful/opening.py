@@ -1,0 +1,112 @@
+"""Opening a graph by its path, or making one from any input."""
+
+from __future__ import annotations
+
+import os
+from typing import Unpack
+
+from brimful.errors import UsageError
+from brimful.graph import Graph
+from brimful.importing import from_object, imported
+from brimful.io.ingest import Resources, expand_globs, import_arrow, import_paths, is_pattern
+from brimful.io.remote import is_remote
+from brimful.io.source import open_graph
+from brimful.options.described import described
+from brimful.options.imports import IMPORT, ImportOptions, ReadOptions, import_options
+from brimful.options.table import WorkOptions, checked, picked
+from brimful.reporting import shows_progress, warn
+from brimful.tables import convert_in
+
+#: The graph of an algorithm: a `Graph`, or the path of a graph directory or an input file.
+GraphLike = Graph | str | os.PathLike[str]
+
+
+def as_graph(graph: GraphLike, given: Resources) -> Graph:
+    """Return a graph; one named by a path is opened, or imported first, as on the command line.
+
+    Raises:
+        UsageError: `graph` is neither a graph nor a path.
+        NotFoundError, InputError, CorruptError, BudgetError, StoreIoError: As `read`.
+    """
+    if isinstance(graph, Graph):
+        return graph
+    if isinstance(graph, (str, os.PathLike)):
+        return Graph(open_graph(os.fspath(graph), import_options(), given, warn))
+    raise UsageError(
+        f"expected a brimful.Graph or a path, found {type(graph).__name__}; make a graph of it "
+        "with brimful.read"
+    )
+
+
+@shows_progress
+@described(IMPORT, "budget", "corrupt", "io")
+def read(
+    source_data: object,
+    **options: Unpack[ReadOptions],
+) -> Graph:
+    r"""Open a graph, or make one from files, a table or an object of another package.
+
+    Args:
+        source_data: A graph directory (opened); an input file (imported beside itself as `<file
+            name>.brimful` and kept; imported again when the file changed); a list of files of one
+            graph; a pattern such as `part-*.txt`; a URL such as `s3://bucket/edges.txt.gz`; one
+            of documents, such as `mongodb://host/database/collection`, whose fields `source` and
+            `target` name; an object with `__arrow_c_stream__`; or a graph of NetworkX, igraph or
+            SciPy, with the defaults of `from_networkx` and its like. All but the first two, and
+            files with columns to keep, go to a temporary directory unless `path` is given.
+
+    Returns:
+        The graph. `Graph.info()` has the columns taken and counts the edges left out.
+
+    Raises:
+        NotFoundError: There is no graph or file at the path.
+        InputError: The content is not of the format.
+        UsageError: The columns are in doubt, an argument is unknown or out of range, or `path`
+            exists.
+
+    >>> import brimful as bf, os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "edges.txt")
+    >>> with open(path, "w") as file:
+    ...     _ = file.write("1 2\n2 3\n3 3\n")
+    >>> with bf.read(path, self_loops="drop", budget="200M") as graph:
+    ...     graph.edges, graph.neighbors(1)
+    (2, [2])
+    """
+    chosen = checked(ReadOptions, options, "read")
+    if (
+        isinstance(source_data, (str, os.PathLike))
+        and chosen["path"] is None
+        and chosen["vertex_columns"] is None
+        and chosen["edge_columns"] is None
+        and not is_pattern(source_data)
+        and not is_remote(source_data)
+    ):
+        resources = Resources(**picked(WorkOptions, chosen))
+        wanted = import_options(**picked(ImportOptions, chosen))
+        native = open_graph(os.fspath(source_data), wanted, resources, warn)
+        return Graph(native, budget=resources.budget)
+    if hasattr(source_data, "__arrow_c_stream__"):
+        return imported(
+            Graph, lambda *given: import_arrow(source_data, *given), chosen, source_data
+        )
+    weight = chosen["weight"]
+    edges = convert_in.of(
+        source_data, None if weight is None else str(weight), chosen["undirected"]
+    )
+    if edges is not None:
+        return from_object(Graph, edges, chosen)
+    if isinstance(source_data, (str, os.PathLike)):
+        paths = [os.fspath(source_data)]
+    elif isinstance(source_data, (list, tuple)) and all(
+        isinstance(item, (str, os.PathLike)) for item in source_data
+    ):
+        paths = [os.fspath(item) for item in source_data]
+    else:
+        raise UsageError(
+            "brimful.read takes a path, a list of paths, a table with __arrow_c_stream__, or a "
+            f"graph of NetworkX, igraph or SciPy, not {type(source_data).__name__}"
+        )
+    if not paths:
+        raise UsageError("the list of files is empty; name at least one")
+    paths = expand_globs(paths)
+    return imported(Graph, lambda *given: import_paths(paths, *given), chosen, paths)
