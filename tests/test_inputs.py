@@ -259,7 +259,7 @@ def test_the_smallest_budget_named_works_at_once(tmp_path: Path, threads: int) -
 def test_a_graph_that_no_disk_holds_is_refused_first(tmp_path: Path, command: list[object]) -> None:
     verb, kind, *size = command
     sentence = refuse(IO, verb, kind, tmp_path / "g.brimful", *size, "--quiet", timeout=20)
-    assert "more than there is" in sentence
+    assert "more than is free" in sentence
     assert names_below(tmp_path) == set()
 
 

@@ -657,7 +657,7 @@ def test_a_checkpoint_of_another_program_is_not_gone_on_from(tmp_path: Path) -> 
 
 def test_wrong_checkpoints_are_refused(tmp_path: Path) -> None:
     with made() as graph:
-        with pytest.raises(bf.UsageError, match="of no use alone"):
+        with pytest.raises(bf.UsageError, match="does nothing alone"):
             bf.run(graph, Distances(3), checkpoint_dir=tmp_path / "checkpoints")
         with pytest.raises(bf.UsageError, match="make checkpoints by time"):
             bf.run(

@@ -111,8 +111,10 @@ impl RecordBag {
         // Every sync writes the whole index and all page information.
         let index = len.div_ceil((pages.page_bytes() / ENTRY_BYTES) as u64);
         if parts > pages.pages(INFOS) || index > pages.pages(INDEX) || removed > len {
-            let what =
-                format!("{len} ids, {removed} of them removed, in {data_pages} pages cannot be");
+            let what = format!(
+                "the counts are impossible: {len} ids, {removed} of them removed, in \
+                 {data_pages} pages"
+            );
             return Err(StoreError::corrupt_pages(pages.path(), 0, what).into());
         }
         for part in 0..parts {

@@ -61,8 +61,8 @@ impl BloomFilter {
     ) -> Result<Self> {
         if keys == 0 || !(false_positives > 0.0 && false_positives < 1.0) {
             return Err(Error::Usage(format!(
-                "a Bloom filter is for 1 key or more and a false-positive rate between 0 and 1, not {keys} and \
-                 {false_positives}"
+                "a Bloom filter is for 1 key or more and a false-positive rate between 0 and 1, \
+                 not {keys} and {false_positives}"
             )));
         }
         // m = -n ln p / (ln 2)^2 bits and k = m/n ln 2 probes (Bloom 1970).

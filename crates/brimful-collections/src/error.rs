@@ -33,7 +33,8 @@ pub enum Error {
         id: u64,
     },
     /// The collection was made for records of another type.
-    #[error("{} holds {found}, it cannot be opened as {expected}; open it as what it is, or use another path", path.display())]
+    #[error("{} holds {found} and cannot be opened as {expected}; open it as its own kind, or use \
+             another path", path.display())]
     RecordType {
         /// The collection.
         path: PathBuf,
@@ -53,7 +54,7 @@ pub enum Error {
         found: u64,
     },
     /// The codec refused a record.
-    #[error("record {id} of {} is not what its serializer writes: {what}", path.display())]
+    #[error("record {id} of {} is not in the form of its serializer: {what}", path.display())]
     Codec {
         /// The collection.
         path: PathBuf,

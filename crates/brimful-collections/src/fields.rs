@@ -42,7 +42,8 @@ fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
 #[cold]
 fn out_of_range(at: usize, field_bytes: usize, page_bytes: usize) -> ! {
     panic!(
-        "a field of {field_bytes} bytes at {at} is outside a page of {page_bytes}; please report this fault"
+        "a field of {field_bytes} bytes at {at} is outside a page of {page_bytes}; please report \
+         this fault"
     )
 }
 

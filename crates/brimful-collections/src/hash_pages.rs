@@ -82,7 +82,7 @@ impl HashPages {
         let entries = Entries { words };
         let most = pages.pages(stream).saturating_mul(entries.capacity(pages.page_bytes()) as u64);
         if bits > u64::from(MOST_BITS) || len > most {
-            let what = format!("2^{bits} buckets with {len} entries cannot be");
+            let what = format!("the counts are impossible: 2^{bits} buckets with {len} entries");
             return Err(StoreError::corrupt_pages(pages.path(), 0, what));
         }
         Ok(Self {

@@ -68,7 +68,8 @@ impl RecordBox {
     ) -> Result<Self> {
         if !(1..=MAX_RECORD_BYTES).contains(&record_bytes) {
             return Err(Error::Usage(format!(
-                "a record has 1 to {MAX_RECORD_BYTES} bytes, not {record_bytes}; put larger ones into a Bag"
+                "a record has 1 to {MAX_RECORD_BYTES} bytes, not {record_bytes}; put larger ones \
+                 into a Bag"
             )));
         }
         options.page_bytes = options.page_bytes.max(record_bytes.next_power_of_two());

@@ -46,7 +46,8 @@ impl Every {
         };
         every.ok_or_else(|| {
             let what = format!(
-                "checkpoints are made every so many supersteps, as in 5, or seconds, as in 30s, not {text:?}"
+                "the interval of checkpoints must be a number of supersteps, such as 5, or of \
+                 seconds, such as 30s, not {text:?}"
             );
             Error::Usage(what)
         })
@@ -183,8 +184,9 @@ impl<'a> Checkpointer<'a> {
         if !self.options.resume {
             let folder = path.display();
             job.say(format!(
-                "this run starts from the beginning and replaces the checkpoints in {folder} once it has one of its own; stop \
-                 it and give --resume (Python: resume=True) to go on from them"
+                "this run starts from the beginning and replaces the checkpoints in {folder} once \
+                 it has one of its own; stop it and give --resume (Python: resume=True) to \
+                 continue from them"
             ));
             return Ok(());
         }
@@ -208,13 +210,13 @@ impl<'a> Checkpointer<'a> {
             return Ok(payload.superstep);
         };
         if name == GRAPH {
-            let what = "it holds checkpoints of a run on another graph; resume on that graph, or name another folder with \
-                        --checkpoint-dir (Python: checkpoint_dir=)";
+            let what = "it holds checkpoints of a run on another graph; resume on that graph, or \
+                        name another folder with --checkpoint-dir (Python: checkpoint_dir=)";
             return Err(brimful_graph::Error::input(folder, what).into());
         }
         Err(Error::Usage(format!(
-            "{} holds checkpoints of another run: {name} was {was} there and is {is} here; resume with the same, or name another \
-             folder with --checkpoint-dir (Python: checkpoint_dir=)",
+            "{} holds checkpoints of another run: {name} was {was} there and is {is} here; resume \
+             with the same, or name another folder with --checkpoint-dir (Python: checkpoint_dir=)",
             folder.display()
         )))
     }
@@ -238,7 +240,10 @@ impl<'a> Checkpointer<'a> {
                     self.resources.job.say(match corruption {
                         None => format!("the run resumes from superstep {superstep}"),
                         Some(error) => {
-                            format!("the run resumes from superstep {superstep}, an older checkpoint, because {error}")
+                            format!(
+                                "the run resumes from superstep {superstep}, an older \
+                                 checkpoint, because {error}"
+                            )
                         }
                     });
                     self.last = Instant::now();
@@ -263,8 +268,8 @@ impl<'a> Checkpointer<'a> {
         let superstep = self.superstep(&saved)?;
         if superstep > max_supersteps {
             let what = format!(
-                "the checkpoint in {} is of superstep {superstep}, and the run is to end after {max_supersteps}; allow more \
-                 supersteps, or start from the beginning",
+                "the checkpoint in {} is of superstep {superstep}, and the run is to end after \
+                 {max_supersteps}; allow more supersteps, or start from the beginning",
                 self.checkpoints.path().display()
             );
             return Err(Error::Usage(what));

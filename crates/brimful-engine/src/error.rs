@@ -31,7 +31,8 @@ pub enum Error {
     Program(String),
     /// A kernel that failed.
     #[error(
-        "the kernel returned status {status}, not 0, when called for {call}{}; see what the program means by it",
+        "the kernel returned status {status}, not 0, when called for {call}{}; the program defines \
+         its meaning",
         vertex.map_or(String::new(), |vertex| format!(" at internal vertex {vertex}"))
     )]
     Kernel {

@@ -46,7 +46,8 @@ impl<'c> RunCheckpoints<'c> {
         let is_synchronous = mode == RunMode::Synchronous;
         if !is_synchronous && matches!(options.every, Some(Every::Supersteps(_))) {
             return Err(Error::Usage(
-                "asynchronous mode has no supersteps to count; make checkpoints by time, such as every 30s"
+                "asynchronous mode has no supersteps to count; make checkpoints by time, such as \
+                 every 30s"
                     .into(),
             ));
         }

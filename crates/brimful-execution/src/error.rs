@@ -38,7 +38,7 @@ pub enum Error {
     #[error(transparent)]
     Engine(brimful_engine::Error),
     /// A user's program failed.
-    #[error("the program failed at vertex {vertex} while it was to {doing}: {source}")]
+    #[error("the program failed to {doing} at vertex {vertex}: {source}")]
     Program {
         /// The vertex.
         vertex: String,

@@ -147,7 +147,7 @@ impl KeptStore {
         let (found, path) = (&self.description, self.folder.path().display());
         if found.fingerprint != graph.fingerprint() {
             return Err(Error::Usage(format!(
-                "the vertices in {path} are those of the graph {} as it was then; name another folder",
+                "the vertices in {path} belong to an earlier state of the graph {}; name another folder",
                 found.graph.display()
             )));
         }

@@ -92,7 +92,8 @@ fn run_in<P: Program>(
         && options.stores.schemes.place(options.stores.store)? == Place::Live
     {
         return Err(Error::Usage(format!(
-            "the store {:?} keeps live vertices, which no serializer writes; leave the serializer out",
+            "the store {:?} keeps live vertices, which no serializer writes; leave the serializer \
+             out",
             options.stores.store
         )));
     }
@@ -105,7 +106,8 @@ fn run_in<P: Program>(
     let is_full = P::MODE == brimful_engine::Mode::Full;
     if matches!(options.mode, RunMode::Asynchronous(_)) && (!P::ASYNCHRONOUS || is_full) {
         return Err(Error::Usage(
-            "this program counts on supersteps: without them its result would be another; run it synchronously"
+            "this program needs supersteps: without them its result would differ; run it \
+             synchronously"
                 .into(),
         ));
     }
@@ -241,7 +243,8 @@ fn by_size<C: BySize>((state, sum): (usize, usize), edge: (bool, bool), call: C)
         (0..=3, 0..=2) => by_edge::<C, 4, 2>(edge, call),
         (0..=16, 0..=8) => by_edge::<C, 17, 8>(edge, call),
         _ => Err(Error::Usage(format!(
-            "vertices on stores have states up to 128 bytes and sums of signals up to 64; those of this program take {} and {}",
+            "vertices on stores have states up to 128 bytes and sums of signals up to 64; those of \
+             this program take {} and {}",
             state * 8,
             sum * 8
         ))),

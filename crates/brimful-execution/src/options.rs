@@ -35,7 +35,7 @@ impl FromStr for ListLocation {
     fn from_str(name: &str) -> Result<Self> {
         [Self::Memory, Self::Disk].into_iter().find(|lists| lists.name() == name).ok_or_else(|| {
             Error::Usage(format!(
-                "lists are in memory or on disk, not {name:?}; choose memory or disk"
+                "lists must be in memory or on disk, not {name:?}; choose memory or disk"
             ))
         })
     }

@@ -94,7 +94,7 @@ pub trait VertexProgram: Sync {
     /// [`Delivery::Combined`] only.
     fn combine(&self, held: &mut Self::Signal, signal: Self::Signal) -> Result<(), Failure> {
         let _ = (held, signal);
-        Err("signals are to be combined, and the program does not say how; implement `combine`"
+        Err("the delivery combines signals, and the program has no combiner; implement `combine`"
             .into())
     }
 
@@ -132,7 +132,8 @@ pub trait VertexProgram: Sync {
         send: &mut dyn FnMut(&Self::Id, Self::Signal) -> bool,
     ) -> Result<bool, Failure> {
         let _ = (source, send);
-        Err("vertices are to choose the targets of their signals; implement `send`".into())
+        Err("the program chooses the targets of its signals, and has no `send`; implement it"
+            .into())
     }
 
     /// The state of a vertex that received signals and does not exist: it is created, without

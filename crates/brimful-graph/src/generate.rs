@@ -165,7 +165,8 @@ impl Generator {
                 if neighbors % 2 == 1 || neighbors >= vertices || neighbors > MAX_NEIGHBORS =>
             {
                 usage(
-                    "the number of neighbors must be even, less than the number of vertices, at most 2^20",
+                    "the number of neighbors must be even, less than the number of vertices, at \
+                     most 2^20",
                 )
             }
             Kind::WattsStrogatz { rewire: p, .. }
@@ -178,7 +179,7 @@ impl Generator {
                 let pairs = Pairs { vertices, undirected }.count();
                 match amount {
                     Amount::Edges(edges) if u128::from(edges) > pairs => usage(&format!(
-                        "{vertices} vertices have {pairs} pairs, which is the most edges"
+                        "{vertices} vertices have {pairs} pairs and at most as many edges"
                     )),
                     Amount::Edges(edges) if edges >> 48 != 0 => usage(MOST_EDGES),
                     Amount::Probability(p) if pairs as f64 * p > (1_u64 << 48) as f64 => {

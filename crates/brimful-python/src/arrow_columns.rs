@@ -66,8 +66,8 @@ impl Judge<'_> {
             let (path, row) =
                 locate(&parts(self.table, self.origin), row).unwrap_or((self.origin.into(), row));
             let what = format!(
-                "row {row}, column {name:?}: expected {expected}, found {found}; correct the row, or leave such rows \
-                 out with --on-error skip"
+                "row {row}, column {name:?}: expected {expected}, found {found}; correct the row, \
+                 or leave such rows out with --on-error skip"
             );
             return Err(Error::input(path, what));
         }
@@ -151,7 +151,8 @@ pub(crate) fn ids(
                 let bits = parse_number(text.trim(), signs);
                 // Nulls were handled above, and read as empty text here.
                 if bits.is_none() && !array.is_null(at) {
-                    let expected = "an integer vertex id between -2^63 and 2^64-1 (text is taken as it is with --ids string)";
+                    let expected = "an integer vertex id between -2^63 and 2^64-1 (text is taken \
+                                    as it is with --ids string)";
                     judge.reject(
                         wanted,
                         at,

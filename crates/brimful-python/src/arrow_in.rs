@@ -95,7 +95,7 @@ impl ArrowEdges {
         for wanted in [&source, &target] {
             if !is_text(&wanted.data_type) && !wanted.data_type.is_integer() {
                 let what = format!(
-                    "column {:?} has type {}, which holds no integer ids",
+                    "column {:?} has type {}, which has no integer ids",
                     wanted.name, wanted.data_type
                 );
                 return Err(Failure::from(Error::input(origin, what)).into());
@@ -200,8 +200,8 @@ fn declaration(schema: &Schema, origin: &Path) -> Result<Option<Declaration>> {
     let said = Declaration::parse(text).map_err(|damage| {
         let expected = damage.expected;
         let what = format!(
-            "the key `{KEY}` of its schema declares a graph and is damaged: expected {expected} at byte {}, found \
-             {text:?}; export the graph again, or remove the key",
+            "the key `{KEY}` of its schema declares a graph and is damaged: expected {expected} at \
+             byte {}, found {text:?}; export the graph again, or remove the key",
             damage.at
         );
         Error::input(origin, what)
@@ -316,8 +316,9 @@ impl EdgeStream for ArrowEdges {
             return Ok(Some(said.vertices).filter(|_| self.inputs().len() == 1));
         }
         let what = format!(
-            "the key `{KEY}` of its schema declares {} edges and {} vertices without edges, and there are {} and {}; the \
-             file was cut or changed: export the graph again, or remove the key",
+            "the key `{KEY}` of its schema declares {} edges and {} vertices without edges, and \
+             there are {} and {}; the file was cut or changed: export the graph again, or remove \
+             the key",
             said.edges,
             said.listed(),
             self.edge_rows,

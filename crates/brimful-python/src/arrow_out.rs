@@ -115,7 +115,8 @@ impl<B: Batches> Iterator for Guarded<B> {
         }
         let read = catch_unwind(AssertUnwindSafe(|| self.batches.read())).unwrap_or_else(|_| {
             let what =
-                "BrimfulError: an internal error while a stream was read; please report it, with the command";
+                "BrimfulError: an internal error while a stream was read; please report it, with \
+                 the command";
             Err(ArrowError::ExternalError(what.into()))
         });
         self.failed = read.is_err();

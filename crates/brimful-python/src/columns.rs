@@ -32,7 +32,8 @@ impl TryFrom<Wanted> for ColumnChoice {
                 .filter(|byte| byte.is_ascii() && !matches!(byte, b'"' | b'\r' | b'\n'));
             byte.ok_or_else(|| {
                 let what = format!(
-                    "the delimiter must be an ASCII character other than a quote or line end, not {c:?}"
+                    "the delimiter must be an ASCII character other than a quote or line end, not \
+                     {c:?}"
                 );
                 Failure::from(GraphError::Usage(what))
             })

@@ -52,8 +52,8 @@ pub(crate) fn input_of(format: &str, paths: Vec<PathBuf>) -> Result<Input<'stati
         "webgraph" => match <[PathBuf; 1]>::try_from(paths) {
             Ok([path]) => Input::WebGraph(path),
             Err(_) => {
-                let what =
-                    "a graph in the format webgraph is imported by itself; import others apart";
+                let what = "a graph in the format webgraph is imported by itself; import the others \
+                            separately";
                 return Err(GraphError::Usage(what.into()).into());
             }
         },
@@ -281,8 +281,8 @@ pub(crate) fn join_declarations(first: &str, second: &str) -> PyResult<Option<St
     let parse = |text: &str| {
         Declaration::parse(text).map_err(|damage| {
             let what = format!(
-                "a schema declares a graph and is damaged: expected {} at byte {}, found {text:?}; export the graph \
-                 again",
+                "a schema declares a graph and is damaged: expected {} at byte {}, found {text:?}; \
+                 export the graph again",
                 damage.expected, damage.at
             );
             Failure::from(GraphError::input("the table", what))
@@ -357,8 +357,8 @@ fn kind(name: &str, params: &Bound<'_, PyDict>, undirected: bool) -> PyResult<Ki
         },
         _ => {
             let what = format!(
-                "there is no generator {name:?}; choose from: rmat, lognormal, chain, ring, star, grid, \
-                 mesh, watts-strogatz, erdos-renyi"
+                "there is no generator {name:?}; choose from: rmat, lognormal, chain, ring, star, \
+                 grid, mesh, watts-strogatz, erdos-renyi"
             );
             return Err(Failure::from(GraphError::Usage(what)).into());
         }

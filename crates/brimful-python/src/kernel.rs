@@ -229,7 +229,8 @@ pub(crate) fn run_kernel<'py>(
         let finished = of_shape(&description, &inner, &options, resources)?;
         if max_supersteps.is_none() && finished.stats.supersteps >= DEFAULT_MAX_SUPERSTEPS {
             resources.job.say(
-                "the program did not end within 10,000 supersteps, the default limit; set max_supersteps to change it",
+                "the program did not end within 10,000 supersteps, the default limit; set \
+                 max_supersteps to change it",
             );
         }
         Ok((finished, resources.job.traffic().most_scratch()))

@@ -213,7 +213,8 @@ pub(crate) fn plan<'py>(
         (Some(graph), _) => Subject::Graph(graph),
         (None, Some(given)) => Subject::Sizes(given.sizes(request.weighted)?),
         (None, None) => {
-            let what = "a plan is for a graph, or for numbers of vertices and edges: give --vertices and --edges (Python: vertices=, edges=)";
+            let what = "a plan needs a graph, or its numbers of vertices and edges: give \
+                        --vertices and --edges (Python: vertices=, edges=)";
             return Err(Failure::from(EngineError::Usage(what.into())).into());
         }
     };

@@ -267,8 +267,8 @@ fn run(
     if is_endless {
         reason = Reason::MaxSupersteps;
         resources.job.say(format!(
-            "the program did not end when its vertices had collected {DEFAULT_MAX_SUPERSTEPS} times on \
-             average; run it with supersteps, which max_supersteps= limits"
+            "the program did not end when its vertices had collected {DEFAULT_MAX_SUPERSTEPS} \
+             times on average; run it with supersteps, which max_supersteps= limits"
         ));
     } else if reason == Reason::MaxSupersteps && settings.max_supersteps.is_none() {
         resources.job.say(format!(
@@ -441,8 +441,8 @@ impl States {
             let mut opened = locked(shared);
             if opened.generation != *generation {
                 return Err(Error::Usage(
-                    "the vertices of the store have changed since this run; read the store itself, or \
-                     keep the states with to_arrow() or dict()"
+                    "the vertices of the store have changed since this run; read the store itself, \
+                     or keep the states with to_arrow() or dict()"
                         .into(),
                 ));
             }

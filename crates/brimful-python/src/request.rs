@@ -76,8 +76,8 @@ pub(crate) fn checkpoint_options(
         return Ok(Some(CheckpointOptions { every, resume, ..CheckpointOptions::new(folder) }));
     }
     if folder.is_some() {
-        let what = "a folder for checkpoints is of no use alone: give --checkpoint-every, --resume or both (Python: \
-                    checkpoint_every=, resume=)";
+        let what = "--checkpoint-dir does nothing alone: give --checkpoint-every, --resume or both \
+                    (Python: checkpoint_every=, resume=)";
         return Err(EngineError::Usage(what.into()).into());
     }
     Ok(None)
@@ -87,7 +87,7 @@ pub(crate) fn checkpoint_options(
 pub(crate) fn where_to_go_on(py: Python<'_>, error: PyErr, folder: Option<&Path>) -> PyErr {
     let folder = folder.filter(|_| error.is_instance_of::<PyKeyboardInterrupt>(py));
     let Some(Ok(Some(superstep))) = folder.map(checkpoint::newest_superstep) else { return error };
-    let note = format!("--resume (Python: resume=True) goes on from superstep {superstep}");
+    let note = format!("--resume (Python: resume=True) continues from superstep {superstep}");
     // A failure to add the note must not hide the error itself.
     let _ = error.value(py).call_method1("add_note", (note,));
     error
@@ -134,7 +134,8 @@ impl Store {
             return match around.iter().find(|(given, _)| given.is_some()) {
                 None => Ok(None),
                 Some((_, name)) => Err(EngineError::Usage(format!(
-                    "--{name} is for vertices in a store; add --store, or leave it out (Python: {name}=, store=)"
+                    "--{name} is for vertices in a store; add --store, or leave it out (Python: \
+                     {name}=, store=)"
                 ))
                 .into()),
             };

@@ -419,7 +419,8 @@ fn refuse_others(folder: &dyn Folder) -> Result<()> {
     };
     let Some(other) = list(folder)?.into_iter().find(|name| !is_ours(name)) else { return Ok(()) };
     let what = format!(
-        "{other} is in it, which is no checkpoint; name a folder for the checkpoints of this run alone"
+        "{other} is in it, which is no checkpoint; name a folder for the checkpoints of this run \
+         alone"
     );
     Err(Error::io(folder.path(), "keep checkpoints in", std::io::Error::new(InvalidInput, what)))
 }
@@ -456,7 +457,8 @@ fn complete(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<BTreeSet<u64>
     }
     match (whole.last(), damage) {
         (Some(newest), _) => {
-            tracing::warn!(folder = %folder.path().display(), newest, "the pointer to the newest checkpoint was lost");
+            tracing::warn!(folder = %folder.path().display(), newest, "the pointer to the newest \
+                                                                       checkpoint was lost");
             manifest::point_at(
                 folder,
                 *newest,
@@ -480,7 +482,7 @@ fn read_whole(
     let (seal, payload) = read_manifest(folder, number, traffic)?;
     let file = SealedFile::open(folder, &arrays(number), Kind::Arrays, 0, traffic)?;
     if file.seal() != seal {
-        let what = "it is whole, but not the file that the manifest was written for";
+        let what = "it is intact, but not the file that the manifest names";
         return Err(Error::corrupt(file.path(), 0, what));
     }
     Ok((payload, file))

@@ -218,7 +218,8 @@ impl FileDevice {
         if OPEN_FILES.fetch_add(1, Ordering::Relaxed) >= limit {
             OPEN_FILES.fetch_sub(1, Ordering::Relaxed);
             let what = format!(
-                "more than {limit} files open at once; close what is not needed, or raise `ulimit -n`"
+                "more than {limit} files open at once; close what is not needed, or raise `ulimit \
+                 -n`"
             );
             return Err(io::Error::other(what));
         }

@@ -55,7 +55,8 @@ pub enum Error {
         remedy: &'static str,
     },
     /// A file has a version or kind that this program does not read.
-    #[error("{} has format version {found}, this program reads up to {supported}; use a newer brimful", path.display())]
+    #[error("{} has format version {found}, this program reads up to {supported}; use a newer \
+             brimful", path.display())]
     Version {
         /// The file.
         path: PathBuf,
@@ -81,7 +82,7 @@ pub enum Error {
         purpose: String,
     },
     /// The disk has less free space than the least that the work takes.
-    #[error("{} takes at least {} of disk, {} more than there is; make room or choose another disk", path.display(), rough(*needed), rough(needed.saturating_sub(*free)))]
+    #[error("{} takes at least {} of disk, {} more than is free; make room or choose another disk", path.display(), rough(*needed), rough(needed.saturating_sub(*free)))]
     NoSpace {
         /// The path to create.
         path: PathBuf,

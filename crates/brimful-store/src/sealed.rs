@@ -398,7 +398,8 @@ impl SealedFile {
         let end = table_bytes.and_then(|bytes| header.table_offset.checked_add(bytes));
         if end != Some(length) {
             let what = format!(
-                "the file is {length} bytes long, which is not where its table ends; it was cut or extended"
+                "the file is {length} bytes long, which is not where its table ends; it was cut or \
+                 extended"
             );
             return Err(Error::corrupt(file.path(), header.table_offset, what));
         }
@@ -504,7 +505,7 @@ impl SealedFile {
     ) -> Result<()> {
         let entry = self.entries[index];
         if range.start > range.end || range.end > entry.len {
-            return Err(self.corrupt(index, "the block is shorter than what it is said to hold"));
+            return Err(self.corrupt(index, "the block is shorter than its declared content"));
         }
         bytes.resize((range.end - range.start) as usize, 0);
         self.file.read_exact_at(bytes, entry.offset + range.start)

@@ -132,7 +132,7 @@ fn check_len(len: usize, capacity: usize) -> Result<()> {
         return Ok(());
     }
     Err(Error::Usage(format!(
-        "a record of {len} bytes is too long, the most is {} bytes; split the vertex",
+        "a record of {len} bytes is longer than the limit of {} bytes; split the vertex",
         DEAD - 1
     )))
 }

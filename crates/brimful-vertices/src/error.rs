@@ -29,7 +29,8 @@ pub enum Error {
     },
     /// A record that its serializer cannot read.
     #[error(
-        "the record of vertex {vertex} is not what the serializer {serializer} writes: {what}; open the store with the serializer that wrote it"
+        "the record of vertex {vertex} is not in the form of the serializer {serializer}: {what}; \
+         open the store with the serializer that wrote it"
     )]
     Unreadable {
         /// The serializer.
@@ -41,7 +42,8 @@ pub enum Error {
     },
     /// Bytes that are not a valid partition chunk.
     #[error(
-        "a partition chunk is damaged: {0}; remove the checkpoints and start the run from the beginning"
+        "a partition chunk is damaged: {0}; remove the checkpoints and start the run from the \
+         beginning"
     )]
     PartitionChunk(String),
     /// The error of a borrower, which its store passes on unchanged.

@@ -245,7 +245,8 @@ fn folders_of<'p>(name: &str, paths: &'p str) -> Result<Vec<&'p Path>> {
     let folders: Vec<&Path> = paths.split(',').map(Path::new).collect();
     if folders.iter().any(|folder| folder.as_os_str().is_empty()) {
         return Err(Error::Usage(format!(
-            "the store {name:?} needs a folder; write {name}:PATH, or {name}:P1,P2 for several disks"
+            "the store {name:?} needs a folder; write {name}:PATH, or {name}:P1,P2 for several \
+             disks"
         )));
     }
     Ok(folders)

@@ -101,8 +101,8 @@ impl<V: Stored, S: Serializer<V>> RecordLender<S, V> {
         let written = match is_changed {
             // The vertex was decoded without its edges, so they cannot be written back.
             true if old.is_none() && !is_whole => Err(Error::Usage(format!(
-                "the program changed the edges of vertex {id} in a collect, but `collects_edges` is false; \
-                 return true from `collects_edges`"
+                "the program changed the edges of vertex {id} in a collect, but `collects_edges` \
+                 is false; return true from `collects_edges`"
             ))),
             true => self.write_back(id, &vertex, old, out),
             false => Ok(()),
@@ -327,14 +327,14 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::Corrupt);
         assert_eq!(
             error.to_string(),
-            "the record of vertex 7 is not what the serializer generic writes: expected it to begin with byte 0x5e, \
-             found 0xc3; open the store with the serializer that wrote it"
+            "the record of vertex 7 is not in the form of the serializer generic: expected it to \
+             begin with byte 0x5e, found 0xc3; open the store with the serializer that wrote it"
         );
         other.records.put(b"\xff", b"").unwrap();
         other.records.remove(&[7]).unwrap();
         let error = other.for_each(&mut |_| Ok(())).unwrap_err();
         assert!(error.to_string().starts_with(
-            "the record of vertex [ff] is not what the serializer generic writes: its key"
+            "the record of vertex [ff] is not in the form of the serializer generic: its key"
         ));
     }
 

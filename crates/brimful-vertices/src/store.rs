@@ -60,7 +60,8 @@ pub(crate) fn keeps_id<V: Stored>(id: &V::Id, vertex: &V) -> Result<()> {
         return Ok(());
     }
     Err(Error::Usage(format!(
-        "vertex {id} came back from its loan as {found}; ids never change, insert a new vertex instead"
+        "vertex {id} came back from its loan as {found}; ids never change, insert a new vertex \
+         instead"
     )))
 }
 

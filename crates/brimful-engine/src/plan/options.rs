@@ -113,7 +113,8 @@ impl RunOptions {
     pub fn check_weights(&self, graph: &Graph) -> Result<()> {
         if self.weighted && !graph.description().weighted {
             let what = format!(
-                "{} has no edge weights; import it with a weight column or run without --weighted (Python: weighted=)",
+                "{} has no edge weights; import it with a weight column or run without --weighted \
+                 (Python: weighted=)",
                 graph.path().display()
             );
             return Err(Error::Usage(what));
@@ -126,8 +127,8 @@ impl RunOptions {
     pub(crate) fn check_index(&self, graph: &Graph, indexes: &[Index]) -> Result<()> {
         let owns = self.share.as_ref().is_some_and(|share| share.index.is_some());
         if owns && indexes.iter().any(|index| graph.shards(*index).is_none()) {
-            let what = "a worker finds no reverse index here; make it with 'brimful index GRAPH reverse' in a folder that all \
-                        nodes share";
+            let what = "a worker finds no reverse index here; make it with 'brimful index GRAPH \
+                        reverse' in a folder that all nodes share";
             return Err(brimful_graph::Error::input(graph.path(), what).into());
         }
         Ok(())
@@ -148,7 +149,8 @@ impl RunOptions {
             )));
         }
         if settles && self.max_supersteps != u64::MAX {
-            let what = "a limit of supersteps does not apply to a program that settles: their number depends on the budget; leave it out";
+            let what = "a limit of supersteps does not apply to a program that settles: their \
+                        number depends on the budget; leave it out";
             return Err(Error::Usage(what.into()));
         }
         Ok(())
@@ -194,16 +196,18 @@ impl RunOptions {
             ));
         }
         if self.share.is_some() && self.checkpoints.as_ref().is_some_and(by_time) {
-            let what = "a run on a cluster makes checkpoints by the superstep, not by the second; use --checkpoint-every K \
-                        (Python: checkpoint_every=)";
+            let what = "a run on a cluster makes checkpoints by the superstep, not by the second; \
+                        use --checkpoint-every K (Python: checkpoint_every=)";
             return Err(Error::Usage(what.into()));
         }
         if P::MODE == Mode::Full && given.iter().any(Option::is_some) {
-            let what = "this program signals everything in every superstep, so a threshold does not apply; leave it out";
+            let what = "this program signals everything in every superstep, so a threshold does \
+                        not apply; leave it out";
             return Err(Error::Usage(what.into()));
         }
         if P::MODE == Mode::Delta && self.collect_threshold.is_some() {
-            let what = "this program signals increments, which must all be collected, so a collect threshold does not apply; leave it out";
+            let what = "this program signals increments, which must all be collected, so a collect \
+                        threshold does not apply; leave it out";
             return Err(Error::Usage(what.into()));
         }
         Ok(())

@@ -494,7 +494,7 @@ mod tests {
         let error = send(&mut mailbox, &program, 0, 42, "poison").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the program failed at vertex 42 while it was to combine signals: tastes bad"
+            "the program failed to combine signals at vertex 42: tastes bad"
         );
     }
 

@@ -281,10 +281,7 @@ fn a_failing_program_ends_the_run_and_names_the_users_vertex() {
         let error = run(&Failing(rank), &graph, &options, &resources(2)).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Program, "{store}");
         let text = error.to_string();
-        assert!(
-            text.starts_with("the program failed at vertex 7 while it was to collect"),
-            "{text}"
-        );
+        assert!(text.starts_with("the program failed to collect at vertex 7"), "{text}");
         assert!(text.contains("not this one"), "{text}");
     }
 }

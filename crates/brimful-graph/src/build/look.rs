@@ -61,7 +61,7 @@ pub fn look(input: &Input<'_>, options: &ImportOptions) -> Option<Seen> {
     let seen = try_look(input, options);
     seen.unwrap_or_else(|error| {
         // The import meets the same flaw and reports it.
-        tracing::debug!(error = %error, "a look at the input failed");
+        tracing::debug!(error = %error, "sampling the input failed");
         None
     })
 }

@@ -101,8 +101,8 @@ impl<'j, R: EdgeRecord> ShardSorter<'j, R> {
         let (rest, applied) = cutter.finish();
         append(rest.iter().map(|cut| cut.encode(layout, &[])).collect())?;
         if weights.is_some_and(WeightRange::any_infinite) {
-            let what = "the weights of equal edges add up to more than 64-bit floating point holds; scale \
-                        them down, or choose another of --duplicates keep, drop, min";
+            let what = "the weights of equal edges add up to more than 64-bit floating point \
+                        holds; scale them down, or choose another of --duplicates keep, drop, min";
             return Err(Error::input(input, what));
         }
         let (arcs, bytes) = shards.finish()?;

@@ -56,8 +56,8 @@ pub(super) fn write(exporting: &Exporting<'_>) -> Result<u64> {
 
 const SELF_LOOP: &str =
     "METIS graphs have no self-loops and this one has; import it with --self-loops drop";
-const MULTI_EDGE: &str = "METIS graphs have one edge between two vertices at most and this one has more; import \
-                          it with --duplicates drop, sum or min";
+const MULTI_EDGE: &str = "METIS graphs have one edge between two vertices at most and this one has \
+                          more; import it with --duplicates drop, sum or min";
 const WEIGHT: &str =
     "METIS weights are whole numbers from 1 and this graph has others; mtx holds such weights";
 

@@ -172,8 +172,8 @@ fn one_word(name: &str, first: bool) -> Result<&str> {
         return Ok(name);
     }
     Err(Error::Usage(format!(
-        "the vertex {name:?} is no word of an edge list, where blanks and commas separate ids and lines that begin \
-         with # or % are comments; {OTHERS}"
+        "the vertex {name:?} is no word of an edge list, where blanks and commas separate ids and \
+         lines that begin with # or % are comments; {OTHERS}"
     )))
 }
 

@@ -197,7 +197,7 @@ impl ColumnChoice {
             return Ok((headed?, true));
         }
         Err(Doubt::Unsaid(format!(
-            "the first line ({}) may name the columns or be an edge; say --header or --no-header",
+            "the first line ({}) may name the columns or be an edge; give --header or --no-header",
             listed(first.iter().map(String::as_str))
         )))
     }
@@ -312,8 +312,8 @@ fn found(names: &[String], header: bool) -> String {
         if header { ("columns", "name") } else { ("columns, which begin with", "number") };
     let count = names.len();
     format!(
-        "it has {count} {what}: {values}; give them by {by}: --source COL --target COL [--weight COL], or \
-         --ignore-extra to take the first two and leave out the others"
+        "it has {count} {what}: {values}; give them by {by}: --source COL --target COL [--weight \
+         COL], or --ignore-extra to take the first two and leave out the others"
     )
 }
 
@@ -464,9 +464,9 @@ mod tests {
         let text = taken(&none, "1 2 3", "1 2 3").unwrap_err();
         assert_eq!(
             text,
-            "f: which columns are the edges is not certain; it has 3 columns, which begin with: 1, 2, 3; \
-             give them by number: --source COL --target COL [--weight COL], or --ignore-extra to take the first \
-             two and leave out the others"
+            "f: which columns are the edges is not certain; it has 3 columns, which begin with: 1, \
+             2, 3; give them by number: --source COL --target COL [--weight COL], or \
+             --ignore-extra to take the first two and leave out the others"
         );
     }
 

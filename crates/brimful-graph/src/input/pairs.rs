@@ -70,7 +70,8 @@ pub fn check_length(path: &Path, length: u64) -> Result<()> {
         return Ok(());
     }
     let what = format!(
-        "{length} bytes are no whole number of 8-byte pairs; the file was cut or is of another format"
+        "{length} bytes are no whole number of 8-byte pairs; the file was cut or is of another \
+         format"
     );
     Err(Error::input(path, what))
 }

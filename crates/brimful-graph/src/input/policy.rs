@@ -53,7 +53,7 @@ impl SelfLoops {
             "keep" => Ok(Self::Keep),
             "drop" => Ok(Self::Drop),
             _ => Err(Error::Usage(format!(
-                "self-loops are kept or dropped, not {name:?}; choose keep or drop"
+                "self-loops must be kept or dropped, not {name:?}; choose keep or drop"
             ))),
         }
     }

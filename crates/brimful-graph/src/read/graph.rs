@@ -100,7 +100,8 @@ impl Graph {
             },
         })?;
         if !names.iter().any(|name| name == "current") {
-            let what = "the folder has no `current` file; it was not made by `brimful import`, or its file was removed";
+            let what = "the folder has no `current` file; it was not made by `brimful import`, or \
+                        its file was removed";
             return Err(Error::NotAGraph { path: path.into(), what: what.into() });
         }
         Self::open_folder(&folder, traffic)
@@ -234,7 +235,7 @@ impl Graph {
             found.iter().find(|(name, seal)| self.description.seals.get(*name) != Some(*seal));
         match other {
             Some((name, _)) => {
-                let what = "it is whole, but not the file that the manifest was written for";
+                let what = "it is intact, but not the file that the manifest names";
                 Err(StoreError::corrupt(self.path.join(name), 56, what).into())
             }
             None => Ok(()),

@@ -82,8 +82,8 @@ impl Root {
             version == VERSION && valid_page_bytes(page_bytes) && meta_len <= MAX_META_BYTES as u64;
         if !sane {
             return Err(corrupt(format!(
-                "version {version}, pages of {page_bytes} bytes and a description of {meta_len} \
-                 bytes cannot be"
+                "the root has impossible values: version {version}, pages of {page_bytes} bytes, a \
+                 description of {meta_len} bytes"
             )));
         }
         let mut pages = [0; STREAMS];

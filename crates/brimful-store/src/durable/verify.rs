@@ -65,7 +65,8 @@ impl PageFile {
                     path,
                     offset,
                     what: format!("of the two copies of the root, one is broken: {what}"),
-                    remedy: "nothing is lost while the other is whole; the next sync writes it again",
+                    remedy: "nothing is lost while the other is whole; the next sync writes it \
+                             again",
                 },
                 error => error,
             })?;

@@ -294,7 +294,7 @@ fn a_disk_without_the_space_is_refused() {
     assert!(matches!(error, Error::NoSpace { needed: u64::MAX, .. }));
     assert_eq!(error.kind(), brimful_store::ErrorKind::Io);
     assert!(
-        error.to_string().contains("takes at least 16E of disk, 16E more than there is"),
+        error.to_string().contains("takes at least 16E of disk, 16E more than is free"),
         "{error}"
     );
 }

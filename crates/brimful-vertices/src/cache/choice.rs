@@ -21,7 +21,7 @@ enum PolicyKind {
 ///
 /// assert!("lru:100000".parse::<Choice>().is_ok());
 /// let unknown = "mru:5".parse::<Choice>().unwrap_err();
-/// assert_eq!(unknown.to_string(), "\"mru:5\" is no cache; write lru:N or score:N, N being how many vertices it holds, 1 or more");
+/// assert_eq!(unknown.to_string(), "\"mru:5\" is no cache; write lru:N or score:N with a number of vertices N of at least 1");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Choice {
@@ -44,7 +44,8 @@ impl FromStr for Choice {
         });
         parsed.ok_or_else(|| {
             Error::Usage(format!(
-                "{text:?} is no cache; write lru:N or score:N, N being how many vertices it holds, 1 or more"
+                "{text:?} is no cache; write lru:N or score:N with a number of vertices N of at \
+                 least 1"
             ))
         })
     }

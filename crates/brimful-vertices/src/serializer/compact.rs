@@ -44,7 +44,7 @@ fn read_count(input: &mut &[u8], part: &'static str) -> Result<usize, String> {
     let count = read_varint(input).ok_or_else(broken(part))?;
     match usize::try_from(count) {
         Ok(count) if count <= input.len() => Ok(count),
-        _ => Err(format!("it claims {count} {part} and has {} bytes left", input.len())),
+        _ => Err(format!("it claims {count} {part}, and {} bytes are left", input.len())),
     }
 }
 

@@ -20,8 +20,9 @@ const PARALLEL: u8 = 0xA8;
 pub struct Native;
 
 fn write_count(count: usize, out: &mut Vec<u8>) -> Result<(), String> {
-    let count = u32::try_from(count)
-        .map_err(|_| format!("it has {count} edges or signals, 2^32 - 1 is the most"))?;
+    let count = u32::try_from(count).map_err(|_| {
+        format!("it has {count} edges or signals, and at most 2^32 - 1 are possible")
+    })?;
     out.extend_from_slice(&count.to_le_bytes());
     Ok(())
 }

@@ -157,8 +157,9 @@ impl Import<'_> {
         let vertices = declared.numbered();
         if vertices.saturating_mul(DECLARED_BYTES) > free {
             let what = format!(
-                "{vertices} vertices are declared, for which the disk has no room ({DECLARED_BYTES} bytes each, {free} are \
-                 free); correct the header or --vertices, or use another disk"
+                "{vertices} vertices are declared, for which the disk has no room \
+                 ({DECLARED_BYTES} bytes each, {free} are free); correct the header or --vertices, \
+                 or use another disk"
             );
             return Err(Error::input(&self.input, what));
         }

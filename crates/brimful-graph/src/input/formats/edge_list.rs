@@ -28,7 +28,8 @@ pub(super) fn header(line: &[u8], draft: &mut Draft) -> Result<Step, HeaderFlaw>
 /// The body of a file with a declaration.
 fn declared(said: &Declaration, words: IdWords, draft: &mut Draft) -> Result<Body, HeaderFlaw> {
     if words == IdWords::Names && said.first.is_some() {
-        let expected = "vertices that are listed one by one, as ids are taken for strings; leave --ids string out";
+        let expected = "vertices that are listed one by one, as ids are taken for strings; leave \
+                        --ids string out";
         return Err(HeaderFlaw::new(0, expected));
     }
     draft.columns = Some(Columns {
@@ -102,7 +103,8 @@ pub(crate) fn settle(
     choice: &ColumnChoice,
 ) -> Result<(Roles, Columns), Doubt> {
     if choice.delimiter.is_some() {
-        let what = "blanks, tabs and commas separate the words of an edge list; leave --delimiter out, or say --format csv";
+        let what = "blanks, tabs and commas separate the words of an edge list; leave --delimiter \
+                    out, or give --format csv";
         return Err(Doubt::Unsaid(what.into()));
     }
     let first = row(first);

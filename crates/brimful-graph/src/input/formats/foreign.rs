@@ -72,7 +72,7 @@ const BINARY: [(&[u8], Foreign); 18] = [
         b"PAR1",
         foreign(
             "Parquet",
-            "give it as a file, not as a stream, and call it OUT.parquet or say --format parquet",
+            "give it as a file, not as a stream, and call it OUT.parquet or give --format parquet",
         ),
     ),
     (

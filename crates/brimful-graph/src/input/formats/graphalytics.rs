@@ -43,8 +43,8 @@ impl EdgeFile {
 pub(super) fn header(line: &[u8], file: EdgeFile, draft: &mut Draft) -> Result<Step, HeaderFlaw> {
     let body = match file.columns {
         Some(_) if draft.choice != ColumnChoice::default() => {
-            let what = "its .properties say which columns there are; leave --source, --target, --weight, --header, \
-                        --delimiter and --ignore-extra out";
+            let what = "its .properties say which columns there are; leave --source, --target, \
+                        --weight, --header, --delimiter and --ignore-extra out";
             return Err(Doubt::Unsaid(what.into()).into());
         }
         Some((columns, weight)) => {
@@ -211,8 +211,8 @@ mod tests {
         let error = read("\ngraph.g.directed = maybe\n").unwrap_err().to_string();
         assert_eq!(
             error,
-            "g.properties:2:1: expected `true` or `false` as `directed`, found \"maybe\"; correct the \
-             properties"
+            "g.properties:2:1: expected `true` or `false` as `directed`, found \"maybe\"; correct \
+             the properties"
         );
     }
 

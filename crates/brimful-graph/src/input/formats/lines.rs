@@ -208,7 +208,8 @@ impl Lines {
             Reason::Missing if self.picked.is_some() => "as many words as columns are read".into(),
             Reason::Missing => "two vertex ids on a line".into(),
             Reason::NotAnId if self.words == IdWords::NotNames => {
-                "an integer vertex id (a table is read with --format csv, ids that are words with --ids string)"
+                "an integer vertex id (a table is read with --format csv, ids that are words with \
+                 --ids string)"
                     .into()
             }
             Reason::Extra if self.weight.is_some() => {
@@ -218,7 +219,9 @@ impl Lines {
                 "the end of the line after source and target, as in the lines before".into()
             }
             Reason::Extra => "the end of the line after source and target".into(),
-            Reason::Weight if self.ids.is_none() => "a finite number as weight, as in the first line".into(),
+            Reason::Weight if self.ids.is_none() => "a finite number as weight, as in the first \
+                                                     line"
+                .into(),
             _ => expected(reason, self.ids),
         }
     }

@@ -463,8 +463,8 @@ fn check_columns(
         return Ok(());
     }
     let what = format!(
-        "its columns are not those of {}; name them with --source, --target and --weight where they have names, or \
-         import the files apart",
+        "its columns are not those of {}; name them with --source, --target and --weight where \
+         they have names, or import the files separately",
         known.path.display()
     );
     Err(Error::input(&file.path, what))
@@ -479,7 +479,7 @@ fn check_same(known: &TextFile, other: &Body, file: &TextFile, body: &Body) -> R
     ] {
         if a != b {
             let what = format!(
-                "its edges are {} and those of {} are {}; import the files apart",
+                "its edges are {} and those of {} are {}; import the files separately",
                 what(kind, b),
                 known.path.display(),
                 what(kind, a)

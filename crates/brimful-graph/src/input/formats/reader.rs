@@ -266,8 +266,9 @@ impl<'a> Current<'a> {
             return Ok(());
         }
         Err(Error::Usage(format!(
-            "{}: the format {} says which columns are the edges; leave --source, --target, --weight, --header, \
-             --delimiter and --ignore-extra out, or name another format with --format",
+            "{}: the format {} says which columns are the edges; leave --source, --target, \
+             --weight, --header, --delimiter and --ignore-extra out, or name another format with \
+             --format",
             self.file.path.display(),
             self.format.name()
         )))
@@ -511,7 +512,8 @@ impl Read for Restarted {
 /// The error about string ids in a format that numbers its vertices.
 pub(crate) fn no_names(path: &Path, format: TextFormat) -> Error {
     Error::Usage(format!(
-        "{}: ids of {} are integers by definition; leave --ids string out, or name another format with --format",
+        "{}: ids of {} are integers by definition; leave --ids string out, or name another format \
+         with --format",
         path.display(),
         format.name()
     ))

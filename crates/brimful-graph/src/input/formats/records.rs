@@ -86,7 +86,7 @@ pub(crate) fn begin(
     let (names_end, second) = (rows.fields.at, rows.next());
     let (roles, header) = choice.of_rows(&first, second.as_deref()).map_err(|mut doubt| {
         if let (Doubt::Unfit(what) | Doubt::NoColumn { what, .. }, 1) = (&mut doubt, first.len()) {
-            what.push_str("; say with --delimiter C what separates its columns");
+            what.push_str("; give the separator of its columns with --delimiter C");
         }
         doubt
     })?;
@@ -123,7 +123,7 @@ fn detect(text: &[u8]) -> Result<u8, Doubt> {
                 .map(|(delimiter, _)| format!("{:?}", char::from(*delimiter)))
                 .collect();
             Err(Doubt::Unsaid(format!(
-                "more than one of {} may separate its columns; say which with --delimiter C",
+                "more than one of {} may separate its columns; choose one with --delimiter C",
                 found.join(", ")
             )))
         }
@@ -435,7 +435,9 @@ mod tests {
 
     #[test]
     fn records_are_those_of_rfc_4180() {
-        let text = "source,target,\"a \"\"quoted\"\" name\",weight\r\n1,2,\"x\n9,9,9,9\ny\",.5\r\n\r\n\"3\", 4 ,\"a,b\"\"\",1e3\n5,6,a\"b,7";
+        let text = "source,target,\"a \"\"quoted\"\" \
+                    name\",weight\r\n1,2,\"x\n9,9,9,9\ny\",.5\r\n\r\n\"3\", 4 \
+                    ,\"a,b\"\"\",1e3\n5,6,a\"b,7";
         assert_eq!(parse(text), [(1, 2, 0.5), (3, 4, 1000.0), (5, 6, 7.0)]);
         assert_eq!(parse("1;2\n3;4\n"), [(1, 2, 1.0), (3, 4, 1.0)]);
         // A byte order mark is one at the beginning alone.

@@ -100,8 +100,8 @@ impl WebGraph {
     fn fail(&self, what: &str) -> Error {
         let (vertex, bit) = (self.decoded, self.bits.position());
         let what = format!(
-            "at bit {bit}, in the list of vertex {vertex}: {what}; the file is damaged or its properties are \
-             those of another"
+            "at bit {bit}, in the list of vertex {vertex}: {what}; the file is damaged or its \
+             properties are those of another"
         );
         Error::input(&self.path, what)
     }
@@ -130,8 +130,8 @@ impl WebGraph {
         if (self.window_targets + degree).saturating_mul(8) > self.memory_bytes {
             let vertex = self.decoded;
             let what = format!(
-                "the list of vertex {vertex} has {degree} targets, which do not fit the budget with the {window} \
-                 lists before it; give a larger --budget"
+                "the list of vertex {vertex} has {degree} targets, which do not fit the budget \
+                 with the {window} lists before it; give a larger --budget"
             );
             return Err(Error::input(&self.path, what));
         }
@@ -176,8 +176,9 @@ impl WebGraph {
         }
         let reference = (self.window.len() as u64).checked_sub(back).map(|index| index as usize);
         let Some(reference) = reference.filter(|_| back <= self.parameters.window) else {
-            return Err(self
-                .fail(&format!("a reference to the {back}. list before it, which there is not")));
+            return Err(
+                self.fail(&format!("a reference to a list {back} before it, which does not exist"))
+            );
         };
         let length = self.window.get(reference).map_or(0, |list| list.len() as u64);
         let blocks = self.read(self.parameters.block_counts)?;
@@ -286,8 +287,8 @@ impl EdgeStream for WebGraph {
         if self.arcs != self.parameters.arcs {
             let (found, said) = (self.arcs, self.parameters.arcs);
             let what = format!(
-                "it has {found} arcs, expected {said} as its properties say; the file is damaged or its \
-                 properties are those of another"
+                "it has {found} arcs, expected {said} as its properties say; the file is damaged \
+                 or its properties are those of another"
             );
             return Err(Error::input(&self.path, what));
         }

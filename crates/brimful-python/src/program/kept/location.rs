@@ -66,7 +66,9 @@ impl Location {
         if self.start == Start::Continue && condition != Condition::Whole {
             return Err(Error::Usage(match condition {
                 Condition::Loading => {
-                    "the store has no states to continue from; run a program with start=\"initial\" first".into()
+                    "the store has no states to continue from; run a program with \
+                     start=\"initial\" first"
+                        .into()
                 }
                 _ => not_whole(),
             }));
