@@ -313,7 +313,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (
             USAGE,
             ["bfs"],
-            "bfs needs a vertex to begin with; name it with --source ID (Python: source=)",
+            "bfs needs a source vertex; name it with --source ID (Python: source=)",
         ),
         (USAGE, ["sssp"], "sssp needs a vertex to begin with"),
         (USAGE, ["count_paths"], "count_paths needs a vertex to begin with"),

@@ -1,4 +1,4 @@
-"""Communities of great modularity: against igraph's, NetworkX's measure, and themselves."""
+"""Communities of high modularity: against igraph's, NetworkX's measure, and themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Communities of great modularity in the Python API, and measures of a partition."""
+"""Communities of high modularity in the Python API, and measures of a partition."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def louvain(
     weighted: bool = False,
     **options: Unpack[WorkOptions],
 ) -> Result:
-    """Find communities of great modularity, level by level (Blondel et al. 2008).
+    """Find communities of high modularity, level by level (Blondel et al. 2008).
 
     Vertices move, one after another, to the community of a neighbour that adds the most to the
     modularity; then communities become the vertices of the next level. Direction is ignored, and
@@ -78,7 +78,7 @@ def leiden(
     weighted: bool = False,
     **options: Unpack[WorkOptions],
 ) -> Result:
-    """Find connected communities of great modularity (Traag, Waltman, van Eck 2019).
+    """Find connected communities of high modularity (Traag, Waltman, van Eck 2019).
 
     As `louvain`, but communities are refined into connected parts before these become the vertices
     of the next level. `budget` must hold 90 bytes a vertex.

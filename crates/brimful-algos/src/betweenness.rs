@@ -71,7 +71,8 @@ const PARAMETERS: &[ParameterInfo] = &[
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "betweenness",
-    computes: "betweenness centrality: share of shortest paths through a vertex, exact or from sampled sources",
+    computes: "betweenness centrality: share of shortest paths through a vertex, exact or from \
+               sampled sources",
     column: "betweenness",
     takes: Takes::NOTHING,
     parameters: PARAMETERS,

@@ -23,7 +23,8 @@ use crate::{Error, Result};
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "bfs",
-    computes: "breadth-first search along edges: distance in edges from the nearest source, or parent in the tree",
+    computes: "breadth-first search along edges: distance in edges from the nearest source, or \
+               parent in the tree",
     column: "distance",
     takes: Takes {
         source: true,

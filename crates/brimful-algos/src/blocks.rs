@@ -47,7 +47,7 @@ const COLUMNS: &[RowColumn] = &[("source", Kind::Vertex), ("target", Kind::Verte
 /// The registry entry of bridges.
 pub(crate) const BRIDGES: Info = Info {
     name: "bridges",
-    computes: "bridges: edges without which a component falls apart; direction ignored",
+    computes: "bridges: edges whose removal splits a component; direction ignored",
     column: "target",
     takes: Takes::NOTHING,
     parameters: &[],
@@ -58,7 +58,8 @@ pub(crate) const BRIDGES: Info = Info {
 /// The registry entry of articulation points.
 pub(crate) const ARTICULATION: Info = Info {
     name: "articulation_points",
-    computes: "articulation points: 1 for a vertex without which a component falls apart, else 0; direction ignored",
+    computes: "articulation points: 1 for a vertex whose removal splits a component, else 0; \
+               direction ignored",
     column: "member",
     takes: Takes::NOTHING,
     parameters: &[],

@@ -51,7 +51,8 @@ const PARAMETERS: &[ParameterInfo] = &[ParameterInfo {
 /// The registry entry of closeness.
 pub(crate) const CLOSENESS: Info = Info {
     name: "closeness",
-    computes: "closeness centrality, estimated (HyperBall): nearness of the vertices with a path here, times their share",
+    computes: "closeness centrality, estimated (HyperBall): inverse mean distance from the \
+               vertices with a path to it, times their share",
     column: "closeness",
     takes: TAKES,
     parameters: PARAMETERS,
@@ -65,7 +66,8 @@ pub(crate) const CLOSENESS: Info = Info {
 /// The registry entry of harmonic centrality.
 pub(crate) const HARMONIC: Info = Info {
     name: "harmonic",
-    computes: "harmonic centrality, estimated (HyperBall): sum of the inverse distances from all other vertices",
+    computes: "harmonic centrality, estimated (HyperBall): sum of the inverse distances from all \
+               other vertices",
     column: "harmonic",
     takes: TAKES,
     parameters: PARAMETERS,

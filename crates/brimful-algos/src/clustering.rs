@@ -52,7 +52,8 @@ pub(crate) const TRIANGLES: Info = Info {
 /// The registry entry of clustering coefficients.
 pub(crate) const CLUSTERING: Info = Info {
     name: "clustering",
-    computes: "local clustering coefficient: share of the ordered pairs of neighbours that have an arc",
+    computes: "local clustering coefficient: share of the ordered pairs of neighbours that have an \
+               arc",
     column: "coefficient",
     takes: Takes::NOTHING,
     parameters: &[],

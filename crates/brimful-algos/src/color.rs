@@ -41,7 +41,8 @@ use crate::{Error, Result};
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "color",
-    computes: "greedy colouring, vertices of many neighbours first: no edge joins equal colours; direction ignored",
+    computes: "greedy colouring, vertices of many neighbours first: no edge joins equal colours; \
+               direction ignored",
     column: "color",
     takes: Takes { checkpoints: true, ..Takes::NOTHING },
     parameters: &[],
@@ -52,7 +53,8 @@ pub(crate) const INFO: Info = Info {
 /// The registry entry of independent sets.
 pub(crate) const INDEPENDENT: Info = Info {
     name: "maximal_independent_set",
-    computes: "vertices of which no edge joins two, 1 for a member: those of colour 0 of color; direction ignored",
+    computes: "maximal independent set: 1 for the vertices of colour 0 of color, else 0; direction \
+               ignored",
     column: "member",
     takes: Takes { checkpoints: true, ..Takes::NOTHING },
     parameters: &[],
@@ -172,7 +174,8 @@ fn run<L: Label + 'static>(
 ) -> Result<Finished> {
     if request.max_supersteps.is_some() {
         let what = format!(
-            "--max-supersteps does not apply to {}: the number of supersteps depends on the budget; leave it out",
+            "--max-supersteps does not apply to {}: the number of supersteps depends on the \
+             budget; leave it out",
             request.algorithm
         );
         return Err(Error::Usage(what));

@@ -1,4 +1,4 @@
-//! Communities of great modularity: Louvain and Leiden.
+//! Communities of high modularity: Louvain and Leiden.
 //!
 //! Both return for each vertex its community, named by its smallest vertex (`label`, of the type of
 //! ids). Modularity (Newman and Girvan 2004, with the resolution g of Reichardt and Bornholdt 2006)
@@ -70,7 +70,8 @@ const PARAMETERS: &[ParameterInfo] = &[
     ParameterInfo {
         name: "iterations",
         default: "2",
-        meaning: "times to go up the hierarchy from single vertices; a later one improves the result",
+        meaning: "passes up the hierarchy from single vertices; each improves the result of the \
+                  one before",
         values: Accepts::Count,
     },
     ParameterInfo {
@@ -84,7 +85,7 @@ const PARAMETERS: &[ParameterInfo] = &[
 /// The registry entry of Louvain's method.
 pub(crate) const LOUVAIN: Info = Info {
     name: "louvain",
-    computes: "communities of great modularity, level by level; direction ignored (Louvain)",
+    computes: "communities of high modularity, level by level; direction ignored (Louvain)",
     column: "label",
     takes: TAKES,
     parameters: PARAMETERS,
@@ -95,7 +96,7 @@ pub(crate) const LOUVAIN: Info = Info {
 /// The registry entry of Leiden's method.
 pub(crate) const LEIDEN: Info = Info {
     name: "leiden",
-    computes: "communities of great modularity, each connected; direction ignored (Leiden)",
+    computes: "communities of high modularity, each connected; direction ignored (Leiden)",
     column: "label",
     takes: TAKES,
     parameters: PARAMETERS,

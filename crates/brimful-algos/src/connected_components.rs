@@ -32,7 +32,8 @@ pub(crate) const INFO: Info = Info {
     parameters: &[ParameterInfo {
         name: "method",
         default: "auto",
-        meaning: "union_find: one pass, arrays in memory; propagation: any budget; auto: union_find if it fits",
+        meaning: "union_find: one pass, arrays in memory; propagation: any budget; auto: \
+                  union_find if it fits",
         values: Accepts::Words(&["auto", "union_find", "propagation"]),
     }],
     run: Run::Vertices(find),
@@ -81,7 +82,8 @@ fn plan<L: Label + 'static>(planner: &Planner<'_>) -> Result<Forecast> {
 fn union_find_wanted(request: &Request) -> Result<InMemory> {
     let method = request.choice("method", &["auto", "union_find", "propagation"])?;
     if request.max_supersteps.is_some() && method == "union_find" {
-        let what = "union_find has no supersteps to limit; leave --max-supersteps out (Python: max_supersteps=)";
+        let what = "union_find has no supersteps to limit; leave --max-supersteps out (Python: \
+                    max_supersteps=)";
         return Err(Error::Usage(what.into()));
     }
     let swept = request.asynchronous
@@ -89,7 +91,8 @@ fn union_find_wanted(request: &Request) -> Result<InMemory> {
         || request.checkpoints.is_some()
         || request.share.is_some();
     if method == "union_find" && swept {
-        let what = "union_find has no asynchronous mode, no store, no checkpoints and no cluster; propagation has";
+        let what = "union_find has no asynchronous mode, store, checkpoints or cluster; use the \
+                    method propagation";
         return Err(Error::Usage(what.into()));
     }
     Ok(match method {

@@ -21,7 +21,8 @@ use crate::{Error, Result};
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "count_paths",
-    computes: "number of shortest paths along edges from the nearest sources, or of walks of a given length",
+    computes: "number of shortest paths along edges from the nearest sources, or of walks of a \
+               given length",
     column: "paths",
     takes: Takes { source: true, stores: true, checkpoints: true, ..Takes::NOTHING },
     parameters: &[ParameterInfo {
@@ -122,8 +123,8 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
         return Finished::new(graph, "paths", values, output.stats, "shortest");
     };
     if request.max_supersteps.is_some() {
-        let what = "a length is a number of supersteps: give --param length=K or --max-supersteps (Python: length= or \
-                    max_supersteps=), not both";
+        let what = "a length is a number of supersteps: give --param length=K or --max-supersteps \
+                    (Python: length= or max_supersteps=), not both";
         return Err(Error::Usage(what.into()));
     }
     let output = checked(request.run(

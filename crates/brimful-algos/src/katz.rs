@@ -53,7 +53,7 @@ pub(crate) const INFO: Info = Info {
         ParameterInfo {
             name: "beta",
             default: "1.0",
-            meaning: "value of a vertex by itself",
+            meaning: "value of a vertex without incoming edges",
             values: Accepts::Number,
         },
         ParameterInfo {
@@ -147,8 +147,8 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let norm = (squares + alone * isolated * isolated).sqrt();
     if !norm.is_finite() {
         let what = format!(
-            "the numbers of walks grow beyond all limits: alpha must be below 1 / the greatest eigenvalue of the graph, \
-             and {} is not; use a smaller one",
+            "the sums over walks do not converge: alpha must be below 1 / the greatest eigenvalue \
+             of the graph, and {} is not; use a smaller one",
             program.alpha
         );
         return Err(Error::Usage(what));

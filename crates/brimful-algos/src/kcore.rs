@@ -29,7 +29,8 @@ use crate::request::{Finished, Request};
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "kcore",
-    computes: "core numbers: the largest k such that a vertex has k neighbours in the k-core; direction ignored",
+    computes: "core numbers: the largest k such that a vertex has k neighbours in the k-core; \
+               direction ignored",
     column: "core",
     takes: Takes { stores: true, checkpoints: true, ..Takes::NOTHING },
     parameters: &[],

@@ -44,7 +44,8 @@ const COLUMNS: &[RowColumn] =
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "ktruss",
-    computes: "truss numbers of edges: the greatest k of a subgraph with k - 2 triangles around each edge",
+    computes: "truss numbers of edges: the greatest k of a subgraph with k - 2 triangles around \
+               each edge",
     column: "truss",
     takes: Takes::NOTHING,
     parameters: &[],

@@ -27,7 +27,8 @@ const SUPERSTEPS: u64 = 10;
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "label_propagation",
-    computes: "communities: for a number of supersteps (10) everybody takes its neighbours' most frequent label",
+    computes: "communities: in each of 10 supersteps a vertex takes the most frequent label of its \
+               neighbours",
     column: "label",
     takes: Takes { checkpoints: true, ..Takes::NOTHING },
     parameters: &[],

@@ -61,8 +61,9 @@ pub(crate) fn scale(
     for_each(graph, |start, sums| {
         if let Some(at) = sums.iter().position(|sum| !sum.is_finite()) {
             let what = format!(
-                "the weights of the edges that leave vertex {} add up to more than {:e}, the largest number there is; \
-                 divide all weights by the same number, which changes no score",
+                "the weights of the edges that leave vertex {} add up to more than {:e}, the \
+                 largest number there is; divide all weights by the same number, which changes no \
+                 score",
                 shown(graph, start + at as u64)?,
                 f64::MAX
             );
@@ -82,8 +83,8 @@ pub(crate) fn scale(
             false => "bring them closer together",
         };
         let what = format!(
-            "the weights of the edges that leave a vertex add up to between {least:e} and {greatest:e}, too far apart or \
-             too far from 1 to be ranked in this precision; {advice}"
+            "the weights of the edges that leave a vertex add up to between {least:e} and \
+             {greatest:e}, too far apart or too far from 1 to be ranked in this precision; {advice}"
         );
         brimful_graph::Error::input(graph.path(), what).into()
     })

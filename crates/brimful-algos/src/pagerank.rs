@@ -50,7 +50,8 @@ const SUM_TOLERANCE: f64 = 1e-4;
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "pagerank",
-    computes: "PageRank: normalized (scores sum to 1), personalised with sources, or unnormalized (Signal/Collect's)",
+    computes: "PageRank: normalized (scores sum to 1), personalised with sources, or unnormalized \
+               (Signal/Collect's)",
     column: "pagerank",
     takes: Takes {
         source: true,
@@ -79,7 +80,8 @@ pub(crate) const INFO: Info = Info {
         ParameterInfo {
             name: "method",
             default: "power",
-            meaning: "power: all signal in every superstep; delta: increments, where they exceed the tolerance",
+            meaning: "power: every vertex signals in every superstep; delta: increments above the \
+                      tolerance",
             values: Accepts::Words(&["power", "delta"]),
         },
     ],
@@ -333,7 +335,8 @@ fn settings<S: Precision>(request: &Request) -> Result<(Settings, bool)> {
     PageRank::<S>::new(variant, damping, tolerance).map_err(Error::Usage)?;
     if !request.sources.is_empty() && variant == Variant::Unnormalized {
         return Err(Error::Usage(
-            "personalised PageRank is normalized: leave out --source or --param variant (Python: source=, variant=)"
+            "personalised PageRank is normalized: leave out --source or --param variant (Python: \
+             source=, variant=)"
                 .into(),
         ));
     }
@@ -341,7 +344,9 @@ fn settings<S: Precision>(request: &Request) -> Result<(Settings, bool)> {
     if request.asynchronous && request.store.is_some() && !by_increments {
         if request.parameters.contains_key("method") {
             return Err(Error::Usage(
-                "in a store the asynchronous mode has no supersteps, which power steps are; leave method=power out".into(),
+                "the method power needs supersteps, which the asynchronous mode on a store lacks; \
+                 leave it out"
+                    .into(),
             ));
         }
         by_increments = true;
@@ -382,8 +387,8 @@ fn run<S: Precision>(
             && request.store.is_some()
         {
             resources.job.say(
-                "in a store the asynchronous mode has no supersteps, which power steps are; PageRank runs by increments \
-                 (method=delta)",
+                "the method power needs supersteps, which the asynchronous mode on a store lacks; \
+                 PageRank runs by increments (method=delta)",
             );
         }
         return delta::run_request::<S>(
@@ -441,8 +446,8 @@ pub(crate) fn check_sum(graph: &Graph, sum: f64, expected: Option<f64>) -> Resul
     }
     let expected = expected.map_or("a finite number".to_owned(), |expected| expected.to_string());
     let what = format!(
-        "the scores add up to {sum} instead of {expected}: these weights cannot be ranked in this precision; use weights \
-         that lie closer together"
+        "the scores add up to {sum} instead of {expected}: these weights cannot be ranked in this \
+         precision; use weights that lie closer together"
     );
     Err(brimful_graph::Error::input(graph.path(), what).into())
 }

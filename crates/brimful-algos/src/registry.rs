@@ -221,12 +221,13 @@ fn identity(request: &Request, info: &Info) -> Vec<(String, String)> {
 /// Refuses options that a store does not support.
 fn check_store(request: &Request) -> Result<()> {
     if request.store.is_some() && request.share.is_some() {
-        let what = "workers of a cluster keep vertices in memory, not in a store; leave --store or --cluster out \
-                    (Python: store=, cluster=)";
+        let what = "workers of a cluster keep vertices in memory, not in a store; leave --store or \
+                    --cluster out (Python: store=, cluster=)";
         return Err(Error::Usage(what.into()));
     }
     if request.store.is_some() && request.asynchronous && request.max_supersteps.is_some() {
-        let what = "in a store the asynchronous mode has no supersteps to limit; leave --max-supersteps out (Python: max_supersteps=)";
+        let what = "in a store the asynchronous mode has no supersteps to limit; leave \
+                    --max-supersteps out (Python: max_supersteps=)";
         return Err(Error::Usage(what.into()));
     }
     Ok(())

@@ -137,8 +137,8 @@ impl StoreChoice {
             (true, schedule) => Ok(RunMode::Asynchronous(schedule.unwrap_or_default())),
             (false, None) => Ok(RunMode::Synchronous),
             (false, Some(_)) => Err(execution::Error::Usage(
-                "a scheduler is for the asynchronous mode; add --mode async, or leave --scheduler out \
-                 (Python: mode=, scheduler=)"
+                "a scheduler is for the asynchronous mode; add --mode async, or leave --scheduler \
+                 out (Python: mode=, scheduler=)"
                     .into(),
             )),
         }
@@ -206,9 +206,8 @@ impl Request {
             return Ok(());
         }
         let name = &self.algorithm;
-        let what = format!(
-            "{name} needs a vertex to begin with; name it with --source ID (Python: source=)"
-        );
+        let what =
+            format!("{name} needs a source vertex; name it with --source ID (Python: source=)");
         Err(Error::Usage(what))
     }
 
@@ -270,7 +269,8 @@ impl Request {
         }
         let name = &self.algorithm;
         let what = format!(
-            "{name} has no supersteps to limit; leave --max-supersteps out (Python: max_supersteps=)"
+            "{name} has no supersteps to limit; leave --max-supersteps out (Python: \
+             max_supersteps=)"
         );
         Err(Error::Usage(what))
     }
@@ -292,8 +292,8 @@ impl Request {
                 None => String::new(),
             };
         let what = format!(
-            "{} needs weights of at least 0; {example}the smallest is {}; run it without --weighted (Python: weighted=) or \
-             import the graph with other weights",
+            "{} needs weights of at least 0; {example}the smallest is {}; run it without \
+             --weighted (Python: weighted=) or import the graph with other weights",
             self.algorithm, range.min
         );
         Err(brimful_graph::Error::input(graph.path(), what).into())

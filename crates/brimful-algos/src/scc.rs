@@ -62,7 +62,8 @@ pub(crate) const INFO: Info = Info {
     parameters: &[ParameterInfo {
         name: "method",
         default: "auto",
-        meaning: "search: depth-first, edges in memory; coloring: any budget; auto: search if it fits",
+        meaning: "search: depth-first, edges in memory; coloring: any budget; auto: search if it \
+                  fits",
         values: Accepts::Words(&["auto", "search", "coloring"]),
     }],
     run: Run::Vertices(|request, graph, resources| {
@@ -95,7 +96,8 @@ fn search_wanted(request: &Request) -> Result<InMemory> {
         || request.checkpoints.is_some()
         || request.share.is_some();
     if method == "search" && in_supersteps {
-        let what = "the method search has no supersteps to limit, no store, no checkpoints and no cluster; use the method coloring";
+        let what = "the method search has no supersteps to limit, no store, no checkpoints and no \
+                    cluster; use the method coloring";
         return Err(Error::Usage(what.into()));
     }
     Ok(match method {

@@ -63,7 +63,8 @@ const COLUMNS: &[RowColumn] =
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "similarity",
-    computes: "similarity by common neighbours: of given pairs, or of each vertex and its most similar partners",
+    computes: "similarity by common neighbours: of given pairs, or of each vertex and its most \
+               similar partners",
     column: "score",
     takes: Takes { pairs: true, ..Takes::NOTHING },
     parameters: &[

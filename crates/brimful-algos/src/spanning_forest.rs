@@ -36,7 +36,8 @@ use crate::{Error, Result};
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "spanning_forest",
-    computes: "minimum spanning forest: the parent of each vertex, a root its own; direction ignored",
+    computes: "minimum spanning forest: the parent of each vertex, a root its own; direction \
+               ignored",
     column: "parent",
     takes: Takes { weights: true, ..Takes::NOTHING },
     parameters: &[],

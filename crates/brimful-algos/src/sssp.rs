@@ -26,7 +26,8 @@ use crate::sources::Sources;
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "sssp",
-    computes: "shortest paths along edges from the nearest source: the least sum of weights, or of edges without weights",
+    computes: "shortest paths along edges from the nearest source: the least sum of weights, or of \
+               edges without weights",
     column: "distance",
     takes: Takes {
         source: true,
@@ -147,8 +148,8 @@ fn refuse_overflow(
     let Some((source, target, weight)) = found else { return Ok(()) };
     let (source, target) = (shown(graph, source)?, shown(graph, target)?);
     let what = format!(
-        "the distance of vertex {target} is more than {:e}, the largest number there is: the edge from {source} adds \
-         {weight:e}; divide all weights by the same number and import them again",
+        "the distance of vertex {target} is more than {:e}, the largest number there is: the edge \
+         from {source} adds {weight:e}; divide all weights by the same number and import them again",
         f64::MAX
     );
     Err(brimful_graph::Error::input(graph.path(), what).into())

@@ -106,8 +106,9 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let is_complete = output.stats.reason == Reason::NoChange;
     if is_complete && let Some(vertex) = first_left(&output.states)? {
         let what = format!(
-            "the graph has a cycle: vertex {} is on one, or a path leads to it from one; a topological order is one of \
-             a graph without cycles, and the cycles are in the components of several vertices of scc",
+            "the graph has a cycle: vertex {} is on one, or a path leads to it from one; a \
+             topological order needs a graph without cycles; the components of several vertices in \
+             the result of scc have the cycles",
             shown(graph, vertex)?
         );
         return Err(brimful_graph::Error::input(graph.path(), what).into());

@@ -23,7 +23,7 @@ const FORMAT: u32 = 2;
 /// The condition of the vertices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Condition {
-    /// Not all of them are there.
+    /// Not all of them are loaded.
     Loading,
     /// A run, or a caller, changes them.
     Running,

@@ -169,11 +169,11 @@ pub struct StoreOptions<'s> {
 pub struct KeptVertices<'s> {
     /// The edges of each partition, a vertex counting as one; empty if there are no vertices yet.
     pub edges: &'s [u64],
-    /// Where a run on vertices that are there begins.
+    /// The start of a run on kept vertices.
     pub start: Start,
 }
 
-/// Where a run on vertices that are there begins.
+/// The start of a run on kept vertices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Start {
     /// Every vertex gets its first state.

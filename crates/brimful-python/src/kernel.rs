@@ -1,8 +1,8 @@
 //! `run_kernel`: programs in Python, as kernels on the shards of a graph.
 //!
 //! A state and a signal are one number of 64 bits each. The shapes below give the engine their
-//! types; the kernel does the vertex phase, and the edges too unless [`Along`] says it all.
-//! Invariant: a vertex that receives nothing keeps its state, as on a store.
+//! types; the kernel does the vertex phase, and the edges too unless [`Along`] describes them
+//! fully. Invariant: a vertex that receives nothing keeps its state, as on a store.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -87,7 +87,7 @@ const UNCHANGED: usize = 1;
 const PLUS: usize = 2;
 const TIMES: usize = 3;
 
-/// The change along edges of the shape `KNOWN`, where that says it.
+/// The change along edges, if the shape `KNOWN` fixes it.
 #[inline(always)]
 fn known<const KNOWN: usize>(along: Along) -> Along {
     match KNOWN {

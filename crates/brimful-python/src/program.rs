@@ -335,7 +335,7 @@ pub(crate) struct States {
 /// Where states are.
 enum Source {
     Memory(InMemory),
-    /// In the store of the run, as long as nobody changes it.
+    /// In the store of the run, until the store changes.
     Disk {
         shared: Shared,
         generation: u64,

@@ -22,7 +22,7 @@ pub const VERSION: u32 = 1;
 const MAGIC: [u8; 8] = *b"BRIMFUL\n";
 const HEADER_BYTES: usize = 64;
 const ENTRY_BYTES: usize = 24;
-/// Largest block in bytes: bounds the memory that a hostile table can ask for.
+/// Largest block in bytes: bounds the memory that a hostile table can request.
 const MAX_BLOCK_BYTES: u64 = 1 << 30;
 
 #[cfg(target_endian = "big")]

@@ -30,7 +30,7 @@ const MOST_FILE_BYTES: usize = 1 << 40;
 /// With less room than this a failed write is put down to a full disk: what LMDB could not write
 /// whole, it reports as an error of the device.
 const NO_ROOM_BYTES: u64 = 1 << 20;
-/// Bytes of the longest key in the tree; one of them says how it is written.
+/// Bytes of the longest key in the tree; one of them is its encoding.
 const LONGEST_KEY: usize = 511;
 /// The first byte of a key that is written in full, and of one that is a checksum.
 const WHOLE: u8 = 0;

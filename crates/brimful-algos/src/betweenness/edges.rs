@@ -41,7 +41,8 @@ const COLUMNS: &[RowColumn] =
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "edge_betweenness",
-    computes: "betweenness centrality of edges: share of shortest paths along an edge, exact or from sampled sources",
+    computes: "betweenness centrality of edges: share of shortest paths along an edge, exact or \
+               from sampled sources",
     column: "betweenness",
     takes: Takes::NOTHING,
     parameters: PARAMETERS,

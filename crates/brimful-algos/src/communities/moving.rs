@@ -1,9 +1,9 @@
 //! A level of the hierarchy, and the moves of its vertices between communities.
 //!
 //! Without vertex v, a community has the strength S, and arcs of the weight w from v. With k the
-//! strength of v, `w - g k S / 2m` is half of what v adds to 2m times the modularity if it is there;
-//! v moves where that is greatest. Invariant: one vertex moves at a time, in the order of their
-//! numbers, so the modularity never falls.
+//! strength of v, `w - g k S / 2m` is half of what v adds to 2m times the modularity if it is
+//! there; v moves where that is greatest. Invariant: one vertex moves at a time, in the order of
+//! their numbers, so the modularity never falls.
 
 use crate::Result;
 use crate::communities::lists::{List, Lists, Room};

@@ -112,7 +112,7 @@ impl Values {
         )
     }
 
-    /// Integers, likewise.
+    /// Integers; null where the state has none.
     pub fn integers<S: Pod + Send + Sync>(
         states: ScratchArray<S>,
         value: impl Fn(S) -> Option<i64> + Send + Sync + 'static,
@@ -127,7 +127,7 @@ impl Values {
         )
     }
 
-    /// Unsigned integers, likewise.
+    /// Unsigned integers; null where the state has none.
     pub fn unsigned<S: Pod + Send + Sync>(
         states: ScratchArray<S>,
         value: impl Fn(S) -> Option<u64> + Send + Sync + 'static,
@@ -136,7 +136,7 @@ impl Values {
         Self::new(Kind::Unsigned, states, value, isolated)
     }
 
-    /// Vertices, as the offsets of their external ids, likewise.
+    /// Vertices, as the offsets of their external ids; null where the state has none.
     pub fn vertices<S: Pod + Send + Sync>(
         states: ScratchArray<S>,
         value: impl Fn(S) -> Option<u64> + Send + Sync + 'static,

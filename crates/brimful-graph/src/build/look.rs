@@ -38,7 +38,7 @@ pub struct Seen {
     pub largest: u64,
     /// True if edges have weights.
     pub weighted: bool,
-    /// True if edges are undirected, unless the user says otherwise.
+    /// True if edges are undirected, unless the user overrides it.
     pub undirected: bool,
 }
 

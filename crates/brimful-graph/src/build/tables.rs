@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::read::graph::Graph;
 use crate::read::tables::{Table, TableName, file_name};
 
-/// A table that is being written; nobody else changes the graph meanwhile.
+/// A table that is being written, under the lock of the graph.
 #[derive(Debug)]
 pub struct NewTable {
     /// The graph as it was when the lock was taken.

@@ -127,7 +127,7 @@ impl Roles {
 /// A reason to refuse columns: a sentence with the cause and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Doubt {
-    /// The user must say more.
+    /// The user must give more options.
     Unsaid(String),
     /// The input has no edges.
     Unfit(String),

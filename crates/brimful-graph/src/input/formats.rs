@@ -289,7 +289,7 @@ pub(crate) enum Step {
 pub(crate) enum HeaderFlaw {
     /// An unexpected word, at an offset in its line.
     Wrong { at: usize, expected: String },
-    /// The user must say more.
+    /// The user must give more options.
     Doubt(Doubt),
 }
 

@@ -45,7 +45,7 @@ pub trait EdgeStream: Send {
     fn declared(&self) -> Range<u64> {
         0..0
     }
-    /// True if edges are undirected, unless the user says otherwise.
+    /// True if edges are undirected, unless the user overrides it.
     fn undirected(&self) -> bool {
         false
     }

@@ -28,7 +28,7 @@ pub(super) const LOCK: &str = "lock";
 pub(super) enum Kind {
     /// A file.
     File,
-    /// A folder that others may read, as the user's mask says.
+    /// A folder with the permissions of the user's mask.
     Folder,
     /// A folder that only this user may read.
     PrivateFolder,
@@ -49,7 +49,7 @@ impl Owner {
     }
 }
 
-/// The owner of a hidden name, who removes it when dropped.
+/// The owner of a hidden name; dropping it removes the name.
 #[derive(Debug)]
 pub(super) struct Hidden {
     path: PathBuf,
@@ -97,7 +97,7 @@ impl Hidden {
             }
             Err(e) if matches!(e.kind(), WouldBlock | NotFound) => Ok(None),
             Err(e) => {
-                // The first error tells more; the file system may have no locks at all.
+                // The first error is more useful; the file system may have no locks at all.
                 let _ = remove(&path, kind);
                 Err(e)
             }

@@ -173,7 +173,7 @@ impl PartialFolder {
         self.folder.sync().map_err(fail)?;
         let old = if self.replaces { self.set_aside(&parent, &name).map_err(fail)? } else { None };
         if let Err(e) = self.hidden.rename(&self.path) {
-            // The first error tells more.
+            // The first error is more useful.
             let _ = old.map(|old| fs::rename(old.path().join(OLD), &self.path));
             return Err(fail(e));
         }

@@ -15,7 +15,7 @@ from brimful.networkx.views import view
 
 @function()
 def bridges(G: Any, root: Any = None) -> Iterator[tuple[Any, Any]]:
-    """Yield the edges without which a component falls apart: all, or those of the root's."""
+    """Yield the bridges of the graph, or of the root's component."""
     graph = operand(G)
     if root is not None:
         require_node(graph, root, f"Root node {root} is not in graph")
@@ -31,13 +31,13 @@ def bridges(G: Any, root: Any = None) -> Iterator[tuple[Any, Any]]:
 
 @function()
 def has_bridges(G: Any, root: Any = None) -> bool:
-    """Return whether a component falls apart without some edge."""
+    """Return whether the graph has a bridge."""
     return next(bridges(G, root), None) is not None
 
 
 @function()
 def articulation_points(G: Any) -> Iterator[Any]:
-    """Yield the nodes without which a component falls apart."""
+    """Yield the nodes whose removal splits a component."""
     graph = operand(G)
     if len(graph) == 0:
         return iter(())

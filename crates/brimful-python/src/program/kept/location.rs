@@ -1,4 +1,4 @@
-//! Where the vertices of a run lie, and what the manifest of a kept store says meanwhile.
+//! The place of the vertices of a run, and the condition of a kept store during the run.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ impl Location {
         Ok(self)
     }
 
-    /// The vertices that are there.
+    /// The vertices that the store has.
     pub(in super::super) fn vertices(&self) -> Option<KeptVertices<'_>> {
         let kept = self.kept.as_ref()?;
         Some(KeptVertices { edges: &kept.description().edges, start: self.start })
@@ -93,7 +93,7 @@ impl Location {
         self.notes.touched.iter().copied().filter(move |_| is_continued)
     }
 
-    /// Notes that the states of the vertices which are there begin to change.
+    /// Records that the states of the kept vertices begin to change.
     pub(in super::super) fn begin(&mut self) -> Result<(), Error> {
         match &mut self.kept {
             Some(kept) if !kept.description().edges.is_empty() => {
@@ -178,7 +178,7 @@ impl Location {
     }
 }
 
-/// Gives a kept store back to those who share it, after a run that failed.
+/// Returns a kept store to its other users, after a run that failed.
 impl Drop for Location {
     fn drop(&mut self) {
         if let (Some(kept), Some(shared)) = (self.kept.take(), &self.shared) {

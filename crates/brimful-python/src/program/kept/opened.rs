@@ -28,7 +28,7 @@ pub(in super::super) struct Opened {
     pub(super) graph: Arc<Inner>,
     pub(super) ids: Arc<Ids>,
     pub(super) values: Arc<Values>,
-    /// The ranks of all vertices in the order of external ids, if they were asked for.
+    /// The ranks of all vertices in the order of external ids, if they were requested.
     pub(super) order: Option<Vec<u64>>,
     pub(in super::super) generation: u64,
     pub(super) budget: Arc<Budget>,
@@ -87,7 +87,7 @@ impl Opened {
         }))
     }
 
-    /// Ends the use of the vertices, by all who share them.
+    /// Ends the use of the vertices by all owners.
     pub(super) fn close(&mut self) -> Result<(), Error> {
         if self.usage == Usage::Closed {
             return Ok(());
