@@ -301,7 +301,8 @@ def _joined(path: str, schema: Any, first: str, other: Any) -> Any:
         joined = _native.join_declarations(*(text[_DECLARATION].decode() for text in texts))  # type: ignore[index]
     if joined is None:
         raise InputError(
-            f"{path} and {first} do not declare parts of one graph (the key `brimful` of their schemas); import them separately"
+            f"{path} and {first} do not declare parts of one graph (the key `brimful` of their "
+            "schemas); import them separately"
         )
     return schema.with_metadata({_DECLARATION: joined.encode()})
 
