@@ -6,7 +6,7 @@ import argparse
 
 from brimful.cli import options as shared
 from brimful.cli.log import command_of
-from brimful.cli.progress import ProgressLine, said_to
+from brimful.cli.progress import ProgressLine, logged_to
 from brimful.cli.request import add_around, around_of, refuse_around
 from brimful.io.output import check_output
 from brimful.options.table import ResourceOptions
@@ -69,7 +69,7 @@ def act(options: argparse.Namespace) -> None:
         check_output(options.html, overwrite=options.overwrite)
     else:
         refuse_around(options, "--html")
-    with ProgressLine(quiet=options.quiet) as progress, said_to(progress):
+    with ProgressLine(quiet=options.quiet) as progress, logged_to(progress):
         given = shared.resources(options, progress)
         native = shared.open_named_graph(options, given, progress)
         around = around_of(options, native)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from brimful.cli import options as shared
-from brimful.cli.progress import ProgressLine, said_to
+from brimful.cli.progress import ProgressLine, logged_to
 from brimful.cli.request import vertex_of
 from brimful.options.table import ResourceOptions
 
@@ -42,7 +42,7 @@ def act(options: argparse.Namespace) -> None:
     """Look up, then print."""
     from brimful.graph import Graph
 
-    with ProgressLine(quiet=options.quiet) as progress, said_to(progress):
+    with ProgressLine(quiet=options.quiet) as progress, logged_to(progress):
         given = shared.resources(options, progress)
         native = shared.open_named_graph(options, given, progress)
         vertex = vertex_of(options.vertex, native, "VERTEX")

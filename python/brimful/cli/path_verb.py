@@ -7,7 +7,7 @@ from typing import Any
 
 from brimful.cli import options as shared
 from brimful.cli.arguments import integer
-from brimful.cli.progress import ProgressLine, said_to
+from brimful.cli.progress import ProgressLine, logged_to
 from brimful.cli.request import vertex_of
 from brimful.options.table import ResourceOptions
 
@@ -50,7 +50,7 @@ def act(options: argparse.Namespace) -> None:
     from brimful.graph import Graph
     from brimful.looks import shortest_path, shortest_paths
 
-    with ProgressLine(quiet=options.quiet) as progress, said_to(progress):
+    with ProgressLine(quiet=options.quiet) as progress, logged_to(progress):
         given = shared.resources(options, progress)
         native = shared.open_named_graph(options, given, progress)
         ends = vertex_of(options.a, native, "A"), vertex_of(options.b, native, "B")

@@ -158,7 +158,7 @@ class ProgressLine:
         """Wipe the bar."""
         bar, self._bar = self._bar, None
         if bar is not None:
-            self._told(bar.close)
+            self._guarded(bar.close)
 
     def __enter__(self) -> ProgressLine:
         """Return self."""
@@ -184,11 +184,11 @@ class ProgressLine:
             self.clear()
             bar = None
         if bar is None:
-            self._bar = self._told(lambda: self._new_bar(name, done, form, known=known))
+            self._bar = self._guarded(lambda: self._new_bar(name, done, form, known=known))
             return
         bar.n, bar.bar_format = done, form
         bar.set_description_str(name, refresh=False)
-        self._told(bar.refresh)
+        self._guarded(bar.refresh)
 
     def _new_bar(self, name: str, done: int, form: str, *, known: bool) -> tqdm[NoReturn]:
         """Draw a bar."""
@@ -218,14 +218,14 @@ class ProgressLine:
             self._stream.write(text)
             self._stream.flush()
 
-        self._told(write)
+        self._guarded(write)
 
-    def _told(self, tell: Callable[[], _T]) -> _T | None:
+    def _guarded(self, write: Callable[[], _T]) -> _T | None:
         """Call a function that writes; after an error of the stream, be quiet."""
         try:
-            return tell()
+            return write()
         except OSError:
-            # The work and its result matter more than who hears of its progress.
+            # A failing progress display must not end the work.
             self._quiet, self._bar = True, None
             return None
 
@@ -247,7 +247,7 @@ def _escape(letter: str) -> str:
 
 
 @contextlib.contextmanager
-def said_to(progress: ProgressLine) -> Iterator[None]:
+def logged_to(progress: ProgressLine) -> Iterator[None]:
     """Show the library's log messages while the context lasts."""
     import logging
 

@@ -13,7 +13,7 @@ from brimful.cli import options as shared
 from brimful.cli.arguments import integer
 from brimful.cli.forecasts import SLOW_MACHINE, announced, held, is_small_run
 from brimful.cli.log import command_of
-from brimful.cli.progress import ProgressLine, format_seconds, said_to
+from brimful.cli.progress import ProgressLine, format_seconds, logged_to
 from brimful.cli.request import add_around, add_request, around_of, asked, refuse_around, sources_of
 from brimful.cli.where import Where
 from brimful.documents import is_database
@@ -149,7 +149,7 @@ def _run(
     with (
         contextlib.ExitStack() as stack,
         ProgressLine(quiet=options.quiet) as progress,
-        said_to(progress),
+        logged_to(progress),
     ):
         given = shared.resources(options, progress)
         if recorded is not None:
@@ -285,8 +285,8 @@ def _join(options: argparse.Namespace) -> Join | None:
     """
     joins = options.join is not None or options.columns is not None
     if joins and (options.output is None or is_database(options.output)):
-        said = "--join" if options.join is not None else "--with"
-        raise UsageError(f"{said} applies to a file that is written; name one with -o OUT.parquet")
+        flag = "--join" if options.join is not None else "--with"
+        raise UsageError(f"{flag} applies to a file that is written; name one with -o OUT.parquet")
     if options.join is None:
         if options.on is not None:
             raise UsageError("--on names a column of the table of --join; give --join TABLE")

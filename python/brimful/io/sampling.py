@@ -27,7 +27,7 @@ _UNREADABLE = (OSError, LookupError, MemoryError, ValueError, BrimfulError)
 
 
 @dataclass(frozen=True)
-class Seen:
+class Sample:
     """Edges of an input, the largest id that was seen, and whether there are weights.
 
     `reserve_bytes` is what its reader sets aside.
@@ -62,7 +62,7 @@ def sizes_of_inputs(paths: list[str], options: ImportOptions) -> Found | None:
     name = shared_format(paths, options)
     if name in ("graphml", "gexf"):
         return None
-    seen = _look(paths, name, options)
+    seen = _sampled(paths, name, options)
     if seen is None:
         return None
     vertices = seen.largest + 1
@@ -84,7 +84,7 @@ def sizes_of_inputs(paths: list[str], options: ImportOptions) -> Found | None:
     return Found(sizes, seen.weighted, seen.reserve_bytes)
 
 
-def _look(paths: list[str], name: str, options: ImportOptions) -> Seen | None:
+def _sampled(paths: list[str], name: str, options: ImportOptions) -> Sample | None:
     from brimful import _native
 
     if name == "parquet":
@@ -96,10 +96,10 @@ def _look(paths: list[str], name: str, options: ImportOptions) -> Seen | None:
         directed=options["undirected"] is False,
         on_error=options["on_error"],
     )
-    return None if seen is None else Seen(*seen)
+    return None if seen is None else Sample(*seen)
 
 
-def _tables(paths: list[str], wanted: EdgeColumns) -> Seen | None:
+def _tables(paths: list[str], wanted: EdgeColumns) -> Sample | None:
     """Return the joint facts about Parquet files; None if one is broken or does not tell."""
     try:
         found = [_parquet(path, wanted) for path in paths]
@@ -109,7 +109,7 @@ def _tables(paths: list[str], wanted: EdgeColumns) -> Seen | None:
     seen = [one for one in found if one is not None]
     if len(seen) < len(found):
         return None
-    return Seen(
+    return Sample(
         edges=sum(one.edges for one in seen),
         largest=max(one.largest for one in seen),
         weighted=any(one.weighted for one in seen),
@@ -117,7 +117,7 @@ def _tables(paths: list[str], wanted: EdgeColumns) -> Seen | None:
     )
 
 
-def _parquet(path: str, wanted: EdgeColumns) -> Seen | None:
+def _parquet(path: str, wanted: EdgeColumns) -> Sample | None:
     """Read the number of rows and the ranges of the columns from the footer."""
     import pyarrow.parquet as pq
 
@@ -139,4 +139,4 @@ def _parquet(path: str, wanted: EdgeColumns) -> Seen | None:
             largest = max(largest, statistics.max)
     if largest < 0:
         return None
-    return Seen(metadata.num_rows, largest, weighted, reserve_bytes=reserve_bytes)
+    return Sample(metadata.num_rows, largest, weighted, reserve_bytes=reserve_bytes)

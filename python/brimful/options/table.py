@@ -97,10 +97,10 @@ class Option:
         """Its sentence on the command line: `text` with flags for names, and without quotes."""
         if self.help is not None:
             return self.help
-        said = re.sub("`([a-z_]+)`", lambda name: flag(name[1]), self.text.removesuffix("."))
-        said = re.sub('["`]', "", said)
-        said, none, default = said.partition("; None: ")
-        return said[0].lower() + said[1:] + (f" (default: {default})" if none else "")
+        text = re.sub("`([a-z_]+)`", lambda name: flag(name[1]), self.text.removesuffix("."))
+        text = re.sub('["`]', "", text)
+        text, none, default = text.partition("; None: ")
+        return text[0].lower() + text[1:] + (f" (default: {default})" if none else "")
 
 
 def flag(name: str) -> str:

@@ -276,9 +276,9 @@ class _Parser:
                     f"{self._path} has graphs within a graph, or several; take one out"
                 )
             self._seen = True
-            # GEXF has edges without direction unless it says otherwise.
-            said = element.get("edgedefault") or element.get("defaultedgetype") or "undirected"
-            self._head.undirected = said != "directed"
+            # By default the edges of GEXF have no direction.
+            kind = element.get("edgedefault") or element.get("defaultedgetype") or "undirected"
+            self._head.undirected = kind != "directed"
         elif tag == "attributes":
             kind = element.get("class")
             self._declared = self._head.nodes if kind == "node" else self._head.edges
