@@ -1,4 +1,4 @@
-"""Graphs made from graphs: filtered (beside pandas), turned round, contracted; `run --where`."""
+"""Graphs made from graphs: filtered (beside pandas), reversed, contracted; `run --where`."""
 
 from __future__ import annotations
 
@@ -273,7 +273,7 @@ def test_the_command_line_derives(path: Path, tmp_path: Path) -> None:
     with bf.Graph.open(groups) as small:
         assert rows(small) == [(1, 1, 1.0), (1, 2, 6.0), (2, 1, 3.0)]
     new = tmp_path / "new.brimful"
-    assert "nothing says what to make" in refuse(USAGE, "derive", path, new)
+    assert "no derivation is named" in refuse(USAGE, "derive", path, new)
     assert "name one" in refuse(USAGE, "derive", path, new, "--hops", 2)
     assert "leave --duplicates out" in refuse(
         *(USAGE, "derive", path, new, "--contract", "x.parquet", "--duplicates", "drop")

@@ -155,7 +155,7 @@ def chain_tables(paths: Sequence[str], open_table: Callable[[str], EdgeTable]) -
             first = columns
         elif columns != first:
             raise InputError(
-                f"the columns of {path} differ from those of {paths[0]}; name them with --source, "
+                f"the columns of {path} are not those of {paths[0]}; name them with --source, "
                 "--target and --weight, or convert them to the same types"
             )
     assert first is not None
