@@ -309,7 +309,7 @@ fn found(names: &[String], header: bool) -> String {
     }
     let values = listed(names.iter().map(String::as_str));
     let (what, by) =
-        if header { ("columns", "name") } else { ("columns, which begin with", "number") };
+        if header { ("columns", "name") } else { ("columns, which begin with", "number, from 1") };
     let count = names.len();
     format!(
         "it has {count} {what}: {values}; give them by {by}: --source COL --target COL [--weight \
@@ -465,7 +465,7 @@ mod tests {
         assert_eq!(
             text,
             "f: which columns are the edges is not certain; it has 3 columns, which begin with: 1, \
-             2, 3; give them by number: --source COL --target COL [--weight COL], or \
+             2, 3; give them by number, from 1: --source COL --target COL [--weight COL], or \
              --ignore-extra to take the first two and leave out the others"
         );
     }
