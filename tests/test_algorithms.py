@@ -406,6 +406,30 @@ def test_paths_too_long_for_a_number_are_refused(tmp_path: Path) -> None:
         assert bf.sssp(graph, 0, weighted=True)[2] == 16e307
 
 
+@pytest.mark.parametrize("undirected", [False, True])
+def test_kcore_peels_where_the_edges_fit_and_works_in_rounds_elsewhere(
+    tmp_path: Path, undirected: bool
+) -> None:
+    path = tmp_path / "r.brimful"
+    ways = ["--undirected"] if undirected else ["--index", "in,reverse"]
+    succeed("generate", "rmat", path, "--scale", 17, "--edge-factor", 16, *ways, "--quiet")
+    with bf.Graph.open(path) as graph:
+        least = {}
+        for method in ("auto", "peeling", "rounds"):
+            with pytest.raises(bf.BudgetError) as caught:
+                bf.kcore(graph, method=method, budget="1M")
+            least[method] = caught.value.needed_bytes
+        assert least["auto"] == min(least["peeling"], least["rounds"])
+        peeled = bf.kcore(graph, method="peeling", budget=least["peeling"])
+        assert peeled.stats["variant"] == "peeling" and peeled.stats["supersteps"] == 1
+        in_rounds = bf.kcore(graph, method="rounds", budget=least["rounds"])
+        assert in_rounds.stats["variant"] == "rounds" and in_rounds.stats["supersteps"] > 1
+        assert peeled.to_arrow()["core"].equals(in_rounds.to_arrow()["core"])
+        assert bf.kcore(graph, budget="4G").stats["variant"] == "peeling"
+        with pytest.raises(bf.UsageError, match="no supersteps to limit"):
+            bf.kcore(graph, method="peeling", max_supersteps=3)
+
+
 @pytest.mark.parametrize(("scale", "edges"), [(17, 32), (18, 48)])
 def test_scc_searches_where_the_edges_fit_and_colours_elsewhere(
     tmp_path: Path, scale: int, edges: int

@@ -30,7 +30,7 @@ RUNS: list[tuple[str, dict[str, Any]]] = [
     ("katz", {"alpha": 0.01}),
     ("connected_components", {}),
     ("scc", {"method": "coloring"}),
-    ("kcore", {}),
+    ("kcore", {"method": "rounds"}),
     ("bipartite", {}),
     ("bfs", {"source": True}),
     ("bfs", {"source": True, "values": "parent"}),

@@ -206,6 +206,7 @@ def scc(
 def kcore(
     graph: GraphLike,
     *,
+    method: Literal["auto", "peeling", "rounds"] = "auto",
     max_supersteps: int | None = None,
     **options: Unpack[RunOptions],
 ) -> Result:
@@ -214,6 +215,11 @@ def kcore(
     The k-core is the largest set of vertices with k neighbours each within the set. Direction is
     ignored and parallel arcs count each, so opposite arcs of a directed graph count twice;
     self-loops do not count.
+
+    Args:
+        method: "peeling" removes one vertex after another, with the edges in memory. "rounds"
+            removes all of least degree at once, in any budget. "auto" peels if the edges fit and no
+            other argument needs supersteps.
 
     Returns:
         A `Result` with the column `core`: int64[n_vertices]; null for vertices that a run limited
@@ -225,7 +231,9 @@ def kcore(
     ...     bf.kcore(graph).to_arrow()["core"].to_pylist()
     [2, 2, 2, 1]
     """
-    return run_algorithm(graph, "kcore", {}, max_supersteps=max_supersteps, **options)
+    return run_algorithm(
+        graph, "kcore", {"method": method}, max_supersteps=max_supersteps, **options
+    )
 
 
 @described(RUN, *RUN_ERRORS)

@@ -5,17 +5,21 @@
 //! count with their stored multiplicity, so that a pair of opposite arcs counts twice in a directed
 //! graph; self-loops do not count.
 //!
-//! Peeling (Seidman 1983; Matula and Beck 1983) in rounds. The first superstep counts neighbours.
-//! Then rounds come in pairs: the first finds the least remaining degree, k; the second removes all
+//! If the unpacked edges fit in memory, vertices are peeled one by one (`peeling`). In other budgets
+//! they are peeled (Seidman 1983; Matula and Beck 1983) in rounds. The first superstep counts
+//! neighbours. Then rounds come in pairs: the first finds the least remaining degree, k; the second removes all
 //! vertices of that degree, which signal their neighbours; neighbours that fall to k or below are
 //! removed as well. State: the remaining degree, or the core number after removal, in one u64.
 //! Signal: 1, in a byte. An arc carries at most two signals, one of them in the first superstep.
 //! There are two rounds for each core number that occurs. Each passes over the intervals with
 //! remaining vertices, which are few in degree order; signals to others are not read.
 
+mod peeling;
+
 use std::sync::Arc;
 
-use brimful_engine::plan::forecast::Steps;
+use brimful_engine::plan::extent::Extent;
+use brimful_engine::plan::forecast::{Forecast, Setting, Steps};
 use brimful_engine::{
     Add, Aggregate, Globals, Greatest, Least, Mode, Program, Reason, Values, Vertex,
 };
@@ -23,7 +27,8 @@ use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
 use crate::Result;
-use crate::info::{Info, Run, Takes};
+use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
+use crate::planning::{InMemory, Planner, require_either};
 use crate::request::{Finished, Request};
 
 /// The registry entry.
@@ -33,12 +38,33 @@ pub(crate) const INFO: Info = Info {
                direction ignored",
     column: "core",
     takes: Takes { stores: true, checkpoints: true, ..Takes::NOTHING },
-    parameters: &[],
+    parameters: &[ParameterInfo {
+        name: "method",
+        default: "auto",
+        meaning: "peeling: edges in memory; rounds: any budget; auto: peeling if it fits",
+        values: Accepts::Words(&["auto", "peeling", "rounds"]),
+    }],
     run: Run::Vertices(run),
+    plan,
+};
+
+/// The indexes of the neighbours in both directions.
+const NEIGHBOURS: &[Index] = &[Index::In, Index::Reverse];
+
+/// The condition for peeling in memory in a request.
+fn peeling_wanted(request: &Request) -> Result<InMemory> {
+    InMemory::chosen(request, "peeling", "rounds")
+}
+
+fn plan(planner: &Planner<'_>) -> Result<Forecast> {
+    let peeling = planner.of_indexes(NEIGHBOURS, peeling::forecast);
+    let peeling = peeling.ok_or_else(peeling::too_large);
     // R-MAT of 2^20 vertices, edge factor 16: 657 supersteps with 34 passes over both indexes in
     // total.
-    plan: |planner| planner.program(&CoreNumbers, Steps::about(657, 34.0)),
-};
+    peeling_wanted(planner.request)?.forecast(planner.limit(), peeling, || {
+        planner.program(&CoreNumbers, Steps::about(657, 34.0))
+    })
+}
 
 /// The vertex is removed; its core number is in the lower bits.
 const REMOVED: u64 = 1 << 63;
@@ -75,7 +101,7 @@ impl Program for CoreNumbers {
     const SELF_LOOPS: bool = false;
 
     fn indexes(&self) -> &'static [Index] {
-        &[Index::In, Index::Reverse]
+        NEIGHBOURS
     }
 
     fn initial(&self, _: Vertex, _: &Globals<(Least, Greatest)>) -> u64 {
@@ -145,11 +171,21 @@ impl Program for CoreNumbers {
 }
 
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
+    let extent = Extent::of(graph, NEIGHBOURS, false);
+    let peeling = peeling::forecast(&Setting::new(&extent, resources));
+    let needed = peeling.map(|forecast| forecast.minimum_bytes);
+    if peeling_wanted(request)?.applies(needed, resources.budget.limit()) {
+        let needed = needed.ok_or_else(peeling::too_large)?;
+        let (cores, stats) = peeling::cores(graph, needed, resources)?;
+        let values = Values::integers(cores, |core| Some(i64::from(core)), |_| Some(0));
+        return Finished::new(graph, "core", values.without_nulls(), stats, "peeling");
+    }
+    require_either(request, graph, resources, plan, "to find core numbers")?;
     let output = request.run(&CoreNumbers, u64::MAX, graph, resources)?;
     let core = |state: u64| core_number(state).and_then(|core| i64::try_from(core).ok());
     let values = Values::integers(output.states, core, |_| Some(0));
     // Only a run that reached a limit leaves vertices without a number.
     let values =
         if output.stats.reason == Reason::NoChange { values.without_nulls() } else { values };
-    Finished::new(graph, "core", values, output.stats, "multiplicity")
+    Finished::new(graph, "core", values, output.stats, "rounds")
 }

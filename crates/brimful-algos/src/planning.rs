@@ -11,9 +11,9 @@ use brimful_graph::build::sizes::Sizes;
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
-use crate::Result;
 use crate::diameter::supersteps_across;
 use crate::request::{Request, StoreChoice};
+use crate::{Error, Result};
 
 /// The factor of passes over the edges in a wide graph: before edges are unpacked, a block of them
 /// is read for each signalling source in it.
@@ -40,6 +40,31 @@ pub(crate) enum InMemory {
 }
 
 impl InMemory {
+    /// The choice of a request between the method `in_memory` and another one in supersteps.
+    pub(crate) fn chosen(
+        request: &Request,
+        in_memory: &'static str,
+        other: &'static str,
+    ) -> Result<Self> {
+        let method = request.choice("method", &["auto", in_memory, other])?;
+        let in_supersteps = request.max_supersteps.is_some()
+            || request.store.is_some()
+            || request.checkpoints.is_some()
+            || request.share.is_some();
+        if method == in_memory && in_supersteps {
+            let what = format!(
+                "the method {in_memory} has no supersteps to limit, no store, no checkpoints and no cluster; \
+                 use the method {other}"
+            );
+            return Err(Error::Usage(what));
+        }
+        Ok(match method {
+            "auto" if !in_supersteps => Self::IfItFits,
+            _ if method == in_memory => Self::Always,
+            _ => Self::Never,
+        })
+    }
+
     /// True if the method is to run in a budget of `limit` bytes; `least` is the smallest that it
     /// works in, if any.
     pub(crate) fn applies(self, least: Option<u64>, limit: u64) -> bool {
@@ -173,15 +198,20 @@ impl<'p> Planner<'p> {
         passes: u64,
         arrays: impl Fn(&Setting<'_>) -> (u64, u64, u64),
     ) -> Forecast {
-        let extent = self.extent(&[Index::In]);
-        let setting = self.setting(&extent);
-        let (scanning, after, result) = arrays(&setting);
-        setting.of_scans((scanning, after), result, passes)
+        self.of_scan(|setting| {
+            let (scanning, after, result) = arrays(setting);
+            setting.of_scans((scanning, after), result, passes)
+        })
     }
 
     /// The result of `ask` for a scan of the forward index.
     pub(crate) fn of_scan<T>(&self, ask: impl Fn(&Setting<'_>) -> T) -> T {
-        ask(&self.setting(&self.extent(&[Index::In])))
+        self.of_indexes(&[Index::In], ask)
+    }
+
+    /// The result of `ask` for a scan of these indexes.
+    pub(crate) fn of_indexes<T>(&self, indexes: &[Index], ask: impl Fn(&Setting<'_>) -> T) -> T {
+        ask(&self.setting(&self.extent(indexes)))
     }
 
     /// Budget in bytes, beyond those of the process.

@@ -46,12 +46,12 @@ use brimful_engine::{Combiner, Count, Globals, Mode, Program, Reason, Values, Ve
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
+use crate::Result;
 use crate::connected_components;
 use crate::connected_components::propagation::Label;
 use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
 use crate::planning::{InMemory, Planner, fits_narrow, require_either};
 use crate::request::{Finished, Request};
-use crate::{Error, Result};
 
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
@@ -90,21 +90,7 @@ pub(crate) const INFO: Info = Info {
 
 /// The condition for a depth-first search in a request.
 fn search_wanted(request: &Request) -> Result<InMemory> {
-    let method = request.choice("method", &["auto", "search", "coloring"])?;
-    let in_supersteps = request.max_supersteps.is_some()
-        || request.store.is_some()
-        || request.checkpoints.is_some()
-        || request.share.is_some();
-    if method == "search" && in_supersteps {
-        let what = "the method search has no supersteps to limit, no store, no checkpoints and no \
-                    cluster; use the method coloring";
-        return Err(Error::Usage(what.into()));
-    }
-    Ok(match method {
-        "search" => InMemory::Always,
-        "auto" if !in_supersteps => InMemory::IfItFits,
-        _ => InMemory::Never,
-    })
+    InMemory::chosen(request, "search", "coloring")
 }
 
 /// True if the strong components are those of [`connected_components`], because all edges lead both

@@ -17,6 +17,12 @@ use super::references::{core_numbers, distances, levels, path_counts, strong_com
 use super::{CASES, Case, case, case_of, cases, column, request, request_from};
 use crate::resources;
 
+/// A request for an algorithm by one of its methods.
+fn by(algorithm: &str, method: &str) -> Request {
+    let parameters = [("method".to_owned(), Parameter::Word(method.into()))].into();
+    Request { algorithm: algorithm.into(), parameters, ..Default::default() }
+}
+
 #[test]
 fn searches_from_a_vertex_agree_with_queues_and_heaps() {
     for number in 0..CASES {
@@ -106,8 +112,10 @@ fn degrees_are_counted_in_each_direction() {
 fn core_numbers_agree_with_peeling_one_vertex_at_a_time() {
     let folder = tempfile::tempdir().unwrap();
     let check = |case: &Case| {
-        let request = Request { algorithm: "kcore".into(), ..Default::default() };
-        assert!(column(case, &request).into_iter().map(Option::unwrap).eq(core_numbers(case)));
+        for method in ["auto", "peeling", "rounds"] {
+            let cores = column(case, &by("kcore", method));
+            assert!(cores.into_iter().map(Option::unwrap).eq(core_numbers(case)), "{method}");
+        }
     };
     for number in 0..CASES {
         let folder = tempfile::tempdir().unwrap();
@@ -131,8 +139,8 @@ fn core_numbers_agree_with_peeling_one_vertex_at_a_time() {
 fn intervals_of_finished_vertices_are_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let case = cases(folder.path(), 0);
-    let request = Request { algorithm: "kcore".into(), ..Default::default() };
-    let stats = run_request(&request, &case.graph, &resources(2, 1 << 28)).unwrap().stats;
+    let (request, resources) = (by("kcore", "rounds"), resources(2, 1 << 28));
+    let stats = run_request(&request, &case.graph, &resources).unwrap().stats;
     let loops = case
         .out
         .iter()
@@ -145,13 +153,9 @@ fn intervals_of_finished_vertices_are_left_out() {
 
 #[test]
 fn strong_components_agree_with_tarjan() {
-    let by = |method: &str| {
-        let parameters = [("method".to_owned(), Parameter::Word(method.into()))].into();
-        Request { algorithm: "scc".into(), parameters, ..Default::default() }
-    };
     let check = |case: &Case| {
         for method in ["auto", "search", "coloring"] {
-            assert_eq!(column(case, &by(method)), strong_components(case), "{method}");
+            assert_eq!(column(case, &by("scc", method)), strong_components(case), "{method}");
         }
     };
     for number in 0..CASES {
@@ -180,7 +184,7 @@ fn strong_components_agree_with_tarjan() {
         let case = case_of(folder.path(), &edges, 103);
         check(&case);
         let stats =
-            run_request(&by("coloring"), &case.graph, &resources(2, 1 << 28)).unwrap().stats;
+            run_request(&by("scc", "coloring"), &case.graph, &resources(2, 1 << 28)).unwrap().stats;
         assert!(stats.supersteps < 500, "{} supersteps", stats.supersteps);
     }
     let folder = tempfile::tempdir().unwrap();
