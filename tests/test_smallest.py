@@ -47,6 +47,7 @@ ALGORITHMS = {
     "similarity": ["--k", 1],
     "ktruss": [],
     "random_walks": ["--walks", 1, "--length", 3],
+    "fastrp": ["--dimensions", 17, "--iteration-weights", "0,1"],
     "distances": ["--source", "hub"],
     "eccentricity": ["--source", "hub"],
     "diameter": ["--source", "hub"],

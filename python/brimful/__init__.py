@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from brimful.containers.maps import Map
     from brimful.containers.sorting import sort
     from brimful.containers.spilling import SpillingDict
+    from brimful.embeddings import fastrp
     from brimful.errors import (
         BrimfulError,
         BudgetError,
@@ -145,6 +146,7 @@ __all__ = [
     "eccentricity",
     "edge_betweenness",
     "eigenvector",
+    "fastrp",
     "harmonic",
     "hits",
     "katz",
@@ -225,6 +227,7 @@ _HOMES = {
     "eccentricity": "brimful.searches",
     "edge_betweenness": "brimful.centralities",
     "eigenvector": "brimful.centralities",
+    "fastrp": "brimful.embeddings",
     "harmonic": "brimful.centralities",
     "hits": "brimful.algorithms",
     "katz": "brimful.centralities",

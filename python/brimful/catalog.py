@@ -41,7 +41,7 @@ def asked(
     """
     if not isinstance(params, Mapping):
         raise UsageError(f"params must be a mapping of names to values, not {shortened(params)}")
-    check_parameters(algorithm, params)
+    params = checked_parameters(algorithm, params)
     store = picked(PlaceOptions, options) | picked(StoreOptions, options)
     cluster = cluster_of(options)
     if cluster is not None and "cluster" not in algorithms()[algorithm]["takes"]:
@@ -50,7 +50,7 @@ def asked(
         )
     return {
         "algorithm": algorithm,
-        "params": dict(params),
+        "params": params,
         **picked(RequestOptions, options),
         "store": place(store.pop("store")) | store,
         "cluster": cluster,
@@ -96,16 +96,18 @@ def opened(store: Mapping[str, Any]) -> AbstractContextManager[object]:
     return nullcontext() if found is None else found
 
 
-def check_parameters(algorithm: str, params: Mapping[str, object]) -> None:
-    """Refuse an unknown algorithm, and parameters that it does not take, before any work.
+def checked_parameters(algorithm: str, params: Mapping[str, object]) -> dict[str, object]:
+    """Return parameters as the native module takes them, before any work.
 
     Raises:
-        UsageError: A name is unknown, or a value is of the wrong type.
+        UsageError: The algorithm is unknown, or does not take one of the parameters; or a value is
+            of the wrong type.
     """
     if not isinstance(algorithm, str) or algorithm not in algorithms():
         algorithm = shortened(algorithm)
         raise UsageError(unknown("algorithm", algorithm, algorithms(), LIST_COMMAND))
     known = {str(one["name"]): one for one in algorithms()[algorithm]["parameters"]}
+    taken = {}
     for name, value in params.items():
         if not isinstance(name, str) or name not in known:
             name = shortened(name)
@@ -114,15 +116,18 @@ def check_parameters(algorithm: str, params: Mapping[str, object]) -> None:
                 f"{algorithm} has no parameter '{shortened(name)}'{did_you_mean(name, known)}; "
                 + others
             )
-        _check_value(name, value, known[name]["type"], known[name]["choices"])
+        taken[name] = _checked_value(name, value, known[name]["type"], known[name]["choices"])
+    return taken
 
 
-def _check_value(name: str, value: object, kind: str, choices: list[str] | None) -> None:
+def _checked_value(name: str, value: object, kind: str, choices: list[str] | None) -> object:
     if choices is not None:
-        checks.word(value, name, choices)
-        return
+        return checks.word(value, name, choices)
+    if kind == "numbers":
+        return checks.numbers(value, name)
     number = float(value) if checks.is_real(value) else math.nan
     if kind == "number" and not math.isfinite(number):
         raise UsageError(f"{name} must be a number, not {shortened(value)}")
     if kind == "count" and not (number.is_integer() and 0 <= number <= MOST):
         raise UsageError(f"{name} must be a whole number of at least 0, not {shortened(value)}")
+    return value

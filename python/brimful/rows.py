@@ -15,9 +15,10 @@ from brimful.errors import UsageError
 from brimful.io.output import native_batches, write_result
 from brimful.options.described import EXPORT, described
 from brimful.tables.convert_out import require
-from brimful.wording import counted
+from brimful.wording import counted, shortened, unknown
 
 if TYPE_CHECKING:
+    import numpy
     import pandas
     import polars
     import pyarrow
@@ -96,6 +97,36 @@ class Rows:
 
         source = pa.RecordBatchReader.from_stream(self._native)
         return pa.Table.from_batches(native_batches(source), source.schema)
+
+    @described({}, "corrupt", "io")
+    def to_numpy(self, column: str) -> numpy.ndarray[Any, Any]:
+        """Return one column as a NumPy array, a copy.
+
+        Args:
+            column: One of `columns`.
+
+        Returns:
+            An array with an entry for each row; of two dimensions if the values are lists.
+
+        Raises:
+            UsageError: There is no such column.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> table = pa.table({"source": [0, 1], "target": [1, 2]})
+        >>> with bf.Graph.from_arrow(table) as graph:
+        ...     bf.similarity(graph).to_numpy("score").tolist()
+        [1.0, 1.0]
+        """
+        if column not in self.columns:
+            raise UsageError(unknown("column", shortened(column), self.columns))
+        import pyarrow as pa
+
+        values = self.to_arrow()[column].combine_chunks()
+        if pa.types.is_fixed_size_list(values.type):
+            lists: numpy.ndarray[Any, Any] = values.flatten().to_numpy(zero_copy_only=False)
+            return lists.reshape(-1, values.type.list_size)
+        array: numpy.ndarray[Any, Any] = values.to_numpy(zero_copy_only=False)
+        return array
 
     @described({}, "corrupt", "io")
     def to_pandas(self) -> pandas.DataFrame:

@@ -22,10 +22,10 @@ use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 use bytemuck::{Pod, Zeroable};
 
-use crate::Result;
 use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
 use crate::pagerank::{check_sum, sum_of_scores};
 use crate::request::{Finished, Request};
+use crate::{Result, out_weights};
 
 /// The default tolerance.
 const TOLERANCE: f64 = 1e-8;
@@ -101,11 +101,7 @@ impl HubsAndAuthorities {
     /// The same scores for weights of at most `greatest`: only ratios of weights matter.
     #[must_use]
     pub fn for_weights_to(self, greatest: f64) -> Self {
-        // A power of two changes only the exponent of a weight. Of the exponents of float64, -1074
-        // to 1023, these have powers.
-        let exponent =
-            if greatest > 0.0 { greatest.log2().floor().clamp(-1000.0, 1000.0) as i64 } else { 0 };
-        Self { scale: f64::from_bits(((1023 - exponent) as u64) << 52), ..self }
+        Self { scale: out_weights::scale_below(greatest), ..self }
     }
 }
 

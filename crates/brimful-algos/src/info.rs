@@ -31,6 +31,8 @@ pub enum Accepts {
     Number,
     /// A whole number, at least 0.
     Count,
+    /// A list of numbers.
+    Numbers,
     /// One of these words.
     Words(&'static [&'static str]),
 }
@@ -106,7 +108,12 @@ impl Info {
     pub fn columns(&self) -> Vec<&'static str> {
         match self.run {
             Run::Vertices(_) => vec!["vertex", self.column],
-            Run::Rows(columns, _) => columns.iter().map(|(name, _)| *name).collect(),
+            Run::Rows(columns, _) => {
+                let names = columns.iter().map(|(name, _)| *name);
+                // A column of lists is not among the columns of one word.
+                let lists = Some(self.column).filter(|own| names.clone().all(|name| name != *own));
+                names.chain(lists).collect()
+            }
         }
     }
 

@@ -16,6 +16,7 @@ mod diameter;
 pub mod distances;
 mod edge_rows;
 pub mod eigenvector;
+mod fastrp;
 pub mod hits;
 pub mod info;
 pub mod katz;

@@ -41,6 +41,16 @@ pub(crate) fn for_each(
     Ok(())
 }
 
+/// A power of two that brings weights of at most `greatest` to about 1 at most, so that their sums
+/// neither overflow nor vanish.
+pub(crate) fn scale_below(greatest: f64) -> f64 {
+    // A power of two changes only the exponent of a weight. Of the exponents of float64, -1074 to
+    // 1023, these have powers.
+    let exponent =
+        if greatest > 0.0 { greatest.log2().floor().clamp(-1000.0, 1000.0) as i64 } else { 0 };
+    f64::from_bits(((1023 - exponent) as u64) << 52)
+}
+
 /// The power of two by which signals are multiplied: 1 unless weights are extreme.
 ///
 /// # Errors

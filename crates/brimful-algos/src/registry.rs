@@ -12,9 +12,9 @@ use crate::planning::{Planner, Subject};
 pub use crate::request::{Finished, FinishedRows, Pairs, Parameter, Request, StoreChoice};
 use crate::{
     Error, Result, betweenness, bfs, bipartite, blocks, closeness, clustering, color, communities,
-    connected_components, count_paths, degrees, distances, eigenvector, hits, katz, kcore, ktruss,
-    label_propagation, pagerank, random_walks, scc, similarity, sources, spanning_forest, sssp,
-    topological_order,
+    connected_components, count_paths, degrees, distances, eigenvector, fastrp, hits, katz, kcore,
+    ktruss, label_propagation, pagerank, random_walks, scc, similarity, sources, spanning_forest,
+    sssp, topological_order,
 };
 
 /// Algorithms of one purpose.
@@ -80,7 +80,7 @@ pub static FAMILIES: &[Family] = &[
         ],
     },
     Family { name: "similarity", algorithms: &[similarity::INFO] },
-    Family { name: "samples and embeddings", algorithms: &[random_walks::INFO] },
+    Family { name: "samples and embeddings", algorithms: &[random_walks::INFO, fastrp::INFO] },
 ];
 
 /// All algorithms.

@@ -30,6 +30,8 @@ pub enum Parameter {
     Number(f64),
     /// A word.
     Word(String),
+    /// A list of numbers.
+    Numbers(Vec<f64>),
 }
 
 impl fmt::Display for Parameter {
@@ -37,6 +39,10 @@ impl fmt::Display for Parameter {
         match self {
             Self::Number(number) => number.fmt(f),
             Self::Word(word) => word.fmt(f),
+            Self::Numbers(numbers) => {
+                let texts: Vec<String> = numbers.iter().map(f64::to_string).collect();
+                texts.join(",").fmt(f)
+            }
         }
     }
 }
@@ -165,9 +171,7 @@ impl Request {
         match self.parameters.get(name) {
             None => Ok(default),
             Some(Parameter::Number(number)) => Ok(*number),
-            Some(Parameter::Word(word)) => {
-                Err(Error::Usage(format!("{name} must be a number, not {word:?}")))
-            }
+            Some(other) => Err(Error::Usage(format!("{name} must be a number, not {other}"))),
         }
     }
 
@@ -176,8 +180,8 @@ impl Request {
         let number = match self.parameters.get(name) {
             None => return Ok(None),
             Some(Parameter::Number(number)) => *number,
-            Some(Parameter::Word(word)) => {
-                return Err(Error::Usage(format!("{name} must be a whole number, not {word:?}")));
+            Some(other) => {
+                return Err(Error::Usage(format!("{name} must be a whole number, not {other}")));
             }
         };
         if number.fract() != 0.0 || !(0.0..=9.0e15).contains(&number) {
@@ -188,6 +192,15 @@ impl Request {
         Ok(Some(number as u64))
     }
 
+    /// The list of numbers `name`, or `default`.
+    pub(crate) fn numbers(&self, name: &str, default: &[f64]) -> Result<Vec<f64>> {
+        match self.parameters.get(name) {
+            None => Ok(default.to_vec()),
+            Some(Parameter::Numbers(numbers)) => Ok(numbers.clone()),
+            Some(other) => Err(Error::Usage(format!("{name} must be numbers, not {other}"))),
+        }
+    }
+
     /// The word `name`, one of `choices`; the first is the default.
     pub(crate) fn choice(&self, name: &str, choices: &[&'static str]) -> Result<&'static str> {
         let wrong = || Error::Usage(format!("{name} must be {}", choices.join(" or ")));
@@ -196,7 +209,7 @@ impl Request {
             Some(Parameter::Word(word)) => {
                 choices.iter().copied().find(|choice| choice == word).ok_or_else(wrong)
             }
-            Some(Parameter::Number(_)) => Err(wrong()),
+            Some(_) => Err(wrong()),
         }
     }
 

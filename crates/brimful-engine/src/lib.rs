@@ -26,7 +26,7 @@ pub mod vertex;
 pub use error::{Error, Result};
 pub use gather::{Gathered, gather};
 pub use plan::options::{RunOptions, TraversalMode};
-pub use result::row_table::{RowColumn, RowTable, RowWriter};
+pub use result::row_table::{ListColumn, RowColumn, RowTable, RowWriter};
 pub use result::stats::{Reason, Stats};
 pub use result::table::ResultTable;
 pub use result::table::rows::Rows;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{
-    ArrayRef, Float64Array, Int32Array, Int64Array, RecordBatch, RecordBatchReader, StringArray,
-    UInt32Array, UInt64Array, new_null_array,
+    ArrayRef, FixedSizeListArray, Float32Array, Float64Array, Int32Array, Int64Array, RecordBatch,
+    RecordBatchReader, StringArray, UInt32Array, UInt64Array, new_null_array,
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use brimful::engine::result::table::{BATCH_ROWS, Column, Kind};
-use brimful::engine::{ResultTable, RowTable, Rows};
+use brimful::engine::{ListColumn, ResultTable, RowTable, Rows};
 use brimful::graph::Graph;
 use brimful::graph::edges::EdgeBatch;
 use brimful::graph::export::EdgeReader;
@@ -144,9 +144,15 @@ struct Columns {
     row: usize,
 }
 
+/// The field of the numbers in a list.
+fn number_field() -> Arc<Field> {
+    Arc::new(Field::new("item", DataType::Float32, true))
+}
+
 impl Columns {
-    /// No rows of columns with these names, kinds, and whether they may have nulls.
-    fn new(graph: &Arc<Graph>, columns: &[(&str, Kind, bool)]) -> Self {
+    /// No rows of columns with these names, kinds, and whether they may have nulls; and of a last
+    /// column of lists.
+    fn new(graph: &Arc<Graph>, columns: &[(&str, Kind, bool)], lists: Option<ListColumn>) -> Self {
         let field = |&(name, kind, nullable): &(&str, Kind, bool)| {
             let data_type = match kind {
                 Kind::Float => DataType::Float64,
@@ -156,7 +162,12 @@ impl Columns {
             };
             Field::new(name, data_type, nullable)
         };
-        let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
+        let lists = lists.map(|(name, length)| {
+            let data_type = DataType::FixedSizeList(number_field(), length as i32);
+            Field::new(name, data_type, false)
+        });
+        let fields = columns.iter().map(field).chain(lists);
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let (graph, names) = (Arc::clone(graph), NameCursor::default());
         Self { graph, names, schema, columns: Vec::new(), row: 0 }
     }
@@ -198,6 +209,15 @@ impl Columns {
                     Arc::new(UInt64Array::from(values[part.clone()].to_vec()))
                 }
                 Column::Ids(_) => ids.next()?,
+                Column::Lists(length, numbers) => {
+                    let numbers = numbers[part.start * length..part.end * length].to_vec();
+                    Arc::new(FixedSizeListArray::new(
+                        number_field(),
+                        *length as i32,
+                        Arc::new(Float32Array::from(numbers)),
+                        None,
+                    ))
+                }
             })
         };
         let arrays = self.columns.iter().filter_map(array).collect();
@@ -215,7 +235,7 @@ pub(crate) struct ResultReader {
 impl ResultReader {
     pub(crate) fn new(table: Arc<ResultTable>) -> Self {
         let value = (table.name(), table.values().kind(), table.values().is_nullable());
-        let columns = Columns::new(table.graph(), &[("vertex", Kind::Vertex, false), value]);
+        let columns = Columns::new(table.graph(), &[("vertex", Kind::Vertex, false), value], None);
         Self { rows: Rows::new(table), columns }
     }
 }
@@ -246,7 +266,7 @@ impl RowReader {
     pub(crate) fn new(table: Arc<RowTable>) -> Self {
         let known: Vec<_> =
             table.columns().iter().map(|(name, kind)| (*name, *kind, false)).collect();
-        let columns = Columns::new(table.graph(), &known);
+        let columns = Columns::new(table.graph(), &known, table.lists());
         Self { table, row: 0, columns }
     }
 }
@@ -255,7 +275,7 @@ impl Batches for RowReader {
     fn read(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
         let (table, row) = (&self.table, &mut self.row);
         self.columns.next(|| {
-            let columns = table.read(*row, BATCH_ROWS).map_err(external)?;
+            let columns = table.read(*row, table.batch_rows()).map_err(external)?;
             *row += columns.first().map_or(0, Column::len) as u64;
             Ok(columns)
         })

@@ -97,9 +97,10 @@ fn parameters(given: &Bound<'_, PyDict>) -> PyResult<BTreeMap<String, Parameter>
     given
         .iter()
         .map(|(key, value)| {
-            let parameter = match value.extract::<f64>() {
-                Ok(number) => Parameter::Number(number),
-                Err(_) => Parameter::Word(value.str()?.to_string()),
+            let parameter = match (value.extract::<f64>(), value.extract::<Vec<f64>>()) {
+                (Ok(number), _) => Parameter::Number(number),
+                (_, Ok(numbers)) => Parameter::Numbers(numbers),
+                _ => Parameter::Word(value.str()?.to_string()),
             };
             Ok((key.extract()?, parameter))
         })

@@ -89,7 +89,7 @@ pub(crate) struct Rows {
 impl Rows {
     #[getter]
     fn columns(&self) -> Vec<&'static str> {
-        self.table.columns().iter().map(|(name, _)| *name).collect()
+        self.table.names()
     }
 
     #[getter]

@@ -45,6 +45,7 @@ pub(crate) fn algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
             let (kind, words) = match parameter.values {
                 Accepts::Number => ("number", None),
                 Accepts::Count => ("count", None),
+                Accepts::Numbers => ("numbers", None),
                 Accepts::Words(words) => ("word", Some(words)),
             };
             one.set_item("type", kind)?;

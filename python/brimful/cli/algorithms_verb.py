@@ -67,4 +67,4 @@ def _values(parameter: dict[str, Any]) -> str:
     """Return the values of a parameter as help shows them."""
     if parameter["choices"]:
         return "|".join(parameter["choices"])
-    return "N" if parameter["type"] == "count" else "X"
+    return {"count": "N", "number": "X", "numbers": "X,X,..."}[parameter["type"]]

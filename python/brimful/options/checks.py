@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Real
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, cast
 
 from brimful.errors import UsageError
 from brimful.wording import did_you_mean, either, printable, shortened
@@ -46,6 +46,25 @@ def real(value: Any, name: str) -> float | None:
     if is_real(value) and math.isfinite(value):
         return float(value)
     raise UsageError(f"{name} must be a number, not {shortened(value)}")
+
+
+def numbers(value: object, name: str) -> list[float]:
+    """Return finite numbers: those of a sequence, or of a text such as `0,1,1`.
+
+    Raises:
+        UsageError: `value` is neither.
+    """
+    found: list[object] = []
+    try:
+        if isinstance(value, str):
+            found = [float(one) for one in value.split(",")]
+        else:
+            found = [value] if is_real(value) else list(cast("Iterable[object]", value))
+    except (TypeError, ValueError):
+        found = [None]
+    if all(is_real(one) and math.isfinite(one) for one in found):
+        return [float(cast("float", one)) for one in found]
+    raise UsageError(f"{name} must be numbers, such as 0,1,1, not {shortened(value)}")
 
 
 def whole(value: Any, name: str, most: int) -> int:

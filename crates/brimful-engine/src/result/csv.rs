@@ -1,6 +1,7 @@
 //! Columns as CSV: a header, and a line for each row.
 //!
 //! Floats are written so that reading them gives the same bits; a missing value is an empty field.
+//! The numbers of a list are separated by spaces.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -91,6 +92,12 @@ fn write_row(
             }
             Column::Unsigned(values) => {
                 values[start + row].map_or(Ok(()), |value| write!(text, "{value}"))?;
+            }
+            Column::Lists(width, numbers) => {
+                let list = &numbers[(start + row) * width..][..*width];
+                for (at, number) in list.iter().enumerate() {
+                    write!(text, "{}{number:?}", if at > 0 { " " } else { "" })?;
+                }
             }
             Column::Ids(ids) => {
                 let names = texts.next();

@@ -2,7 +2,8 @@
 //! the steps of walks.
 //!
 //! A row has a word of 64 bits for each column: the bits of a float or of an integer, or the offset
-//! of a vertex (see [`crate::Vertex::external`]). Invariant: rows lie in memory up to the limit of
+//! of a vertex (see [`crate::Vertex::external`]). A last column may have a list of floats of 32 bits,
+//! two in a word, the first in its lower half. Invariant: rows lie in memory up to the limit of
 //! their writer, and in scratch beyond it.
 
 use std::cmp::Reverse;
@@ -14,7 +15,7 @@ use brimful_graph::Graph;
 use brimful_store::Job;
 use brimful_store::scratch::ScratchArray;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::plan::options::RunOptions;
 use crate::result::csv::CsvFile;
 use crate::result::table::{BATCH_ROWS, Column, Kind, Value};
@@ -27,11 +28,29 @@ const PART: usize = 1 << 16;
 /// Words that a file of scratch may hold.
 const MOST_WORDS: usize = 1 << 58;
 
+/// Name of a column of lists, and the length of each list.
+pub type ListColumn = (&'static str, usize);
+
+/// The columns of a table.
+#[derive(Debug, Clone, Copy)]
+struct Layout {
+    columns: &'static [RowColumn],
+    /// The last column, if it has lists.
+    lists: Option<ListColumn>,
+}
+
+impl Layout {
+    /// Words of a row.
+    fn width(self) -> usize {
+        self.columns.len() + self.lists.map_or(0, |(_, length)| length.div_ceil(2))
+    }
+}
+
 /// Collects rows, in their order.
 #[derive(Debug)]
 pub struct RowWriter<'r> {
     graph: &'r Arc<Graph>,
-    columns: &'static [RowColumn],
+    layout: Layout,
     job: &'r Job,
     /// Most parts in memory.
     most: usize,
@@ -57,13 +76,21 @@ impl<'r> RowWriter<'r> {
     ) -> Self {
         let most = (bytes / (8 * PART as u64)).saturating_sub(1) as usize;
         let (parts, part) = (Vec::new(), Vec::with_capacity(PART));
-        Self { graph, columns, job, most: most.max(1), parts, part, spilled: None, words: 0 }
+        let layout = Layout { columns, lists: None };
+        Self { graph, layout, job, most: most.max(1), parts, part, spilled: None, words: 0 }
     }
 
-    /// Adds a row: a word for each column.
+    /// The same, with a last column of lists.
+    #[must_use]
+    pub fn with_lists(mut self, lists: ListColumn) -> Self {
+        self.layout.lists = Some(lists);
+        self
+    }
+
+    /// Adds a row: a word for each column, and the words of its list.
     #[inline]
     pub fn push(&mut self, row: &[u64]) -> Result<()> {
-        debug_assert_eq!(row.len(), self.columns.len());
+        debug_assert_eq!(row.len(), self.layout.width());
         for word in row {
             if self.part.len() == PART {
                 self.next_part()?;
@@ -114,10 +141,10 @@ impl<'r> RowWriter<'r> {
         let smallest_key = self.graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);
         Ok(RowTable {
             graph: Arc::clone(self.graph),
-            columns: self.columns,
+            layout: self.layout,
             parts: self.parts,
             spilled: self.spilled,
-            rows: (self.words / self.columns.len().max(1)) as u64,
+            rows: (self.words / self.layout.width().max(1)) as u64,
             smallest_key,
         })
     }
@@ -127,7 +154,7 @@ impl<'r> RowWriter<'r> {
 #[derive(Debug)]
 pub struct RowTable {
     graph: Arc<Graph>,
-    columns: &'static [RowColumn],
+    layout: Layout,
     parts: Vec<Vec<u64>>,
     spilled: Option<ScratchArray<u64>>,
     rows: u64,
@@ -140,9 +167,25 @@ impl RowTable {
         &self.graph
     }
 
-    /// The columns.
+    /// The columns, without that of lists.
     pub fn columns(&self) -> &'static [RowColumn] {
-        self.columns
+        self.layout.columns
+    }
+
+    /// The last column, if it has lists.
+    pub fn lists(&self) -> Option<ListColumn> {
+        self.layout.lists
+    }
+
+    /// The names of all columns.
+    pub fn names(&self) -> Vec<&'static str> {
+        let columns = self.columns().iter().map(|(name, _)| *name);
+        columns.chain(self.lists().map(|(name, _)| name)).collect()
+    }
+
+    /// Rows to read at once: fewer if they are long.
+    pub fn batch_rows(&self) -> usize {
+        (4 * BATCH_ROWS / self.layout.width().max(1)).clamp(1, BATCH_ROWS)
     }
 
     /// Number of rows.
@@ -157,7 +200,7 @@ impl RowTable {
 
     /// The words of `rows` rows from row `start` on, with the bits of external ids for vertices.
     fn words(&self, start: u64, rows: usize) -> Result<Vec<u64>> {
-        let width = self.columns.len();
+        let width = self.layout.width();
         let (first, count) = (start as usize * width, rows * width);
         let mut words = Vec::with_capacity(count);
         if let Some(file) = &self.spilled {
@@ -170,7 +213,7 @@ impl RowTable {
             words.extend(part.iter().take(count - words.len()));
         }
         let id_type = self.graph.id_type();
-        for (at, (_, kind)) in self.columns.iter().enumerate() {
+        for (at, (_, kind)) in self.columns().iter().enumerate() {
             if *kind == Kind::Vertex {
                 let key = |word: u64| self.smallest_key.wrapping_add(word);
                 let own = words.iter_mut().skip(at).step_by(width);
@@ -188,25 +231,40 @@ impl RowTable {
         let rows = self.rows.saturating_sub(start).min(most as u64) as usize;
         let words = self.words(start, rows)?;
         let column = |(at, (_, kind)): (usize, &RowColumn)| {
-            let own = words.iter().skip(at).step_by(self.columns.len());
+            let own = words.iter().skip(at).step_by(self.layout.width());
             Column::new(*kind, own.copied().map(Some).collect())
         };
-        Ok(self.columns.iter().enumerate().map(column).collect())
+        let mut columns: Vec<Column> = self.columns().iter().enumerate().map(column).collect();
+        columns.extend(self.lists().map(|(_, length)| {
+            let halves =
+                |word: &u64| [*word as u32, (*word >> u32::BITS) as u32].map(f32::from_bits);
+            let list = |row: &[u64]| -> Vec<f32> {
+                row[self.columns().len()..].iter().flat_map(halves).take(length).collect()
+            };
+            Column::Lists(length, words.chunks(self.layout.width()).flat_map(list).collect())
+        }));
+        Ok(columns)
     }
 
     /// The `count` rows with the largest values of the last column, largest first, ties in their
     /// order. Memory: 32 bytes for each.
     ///
     /// # Errors
-    /// Those of reading.
+    /// [`Error::Usage`] for a last column of lists; those of reading.
     pub fn top(&self, count: usize) -> Result<Vec<Vec<Value>>> {
-        let (width, id_type) = (self.columns.len(), self.graph.id_type());
+        if let Some((name, _)) = self.lists() {
+            let what = format!(
+                "the lists of the column {name} have no order, so that none is the largest; write the rows to a file"
+            );
+            return Err(Error::Usage(what));
+        }
+        let (width, id_type) = (self.layout.width(), self.graph.id_type());
         let mut best: BinaryHeap<Reverse<(u64, Reverse<u64>)>> = BinaryHeap::new();
         for start in (0..self.rows).step_by(BATCH_ROWS) {
             let rows = (self.rows - start).min(BATCH_ROWS as u64);
             let words = self.words(start, rows as usize)?;
             for (row, words) in (start..).zip(words.chunks(width)) {
-                let last = self.columns.iter().zip(words).next_back();
+                let last = self.columns().iter().zip(words).next_back();
                 let key = last.map_or(0, |((_, kind), word)| kind.order_key(*word, id_type));
                 let is_better = best.peek().is_none_or(|Reverse((worst, _))| key > *worst);
                 if best.len() < count || is_better {
@@ -219,7 +277,7 @@ impl RowTable {
         }
         let values = |Reverse((_, Reverse(row)))| -> Result<Vec<Value>> {
             let words = self.words(row, 1)?;
-            let named = self.columns.iter().zip(words);
+            let named = self.columns().iter().zip(words);
             Ok(named.map(|((_, kind), word)| kind.value(word, id_type)).collect())
         };
         best.into_sorted_vec().into_iter().map(values).collect()
@@ -230,11 +288,10 @@ impl RowTable {
     /// # Errors
     /// Those of reading and of writing; an existing file unless `overwrite`.
     pub fn write_csv(&self, path: &Path, overwrite: bool, job: &Job) -> Result<()> {
-        let names: Vec<&str> = self.columns.iter().map(|(name, _)| *name).collect();
-        let mut out = CsvFile::create(path, overwrite, &names, &self.graph)?;
+        let mut out = CsvFile::create(path, overwrite, &self.names(), &self.graph)?;
         job.begin("write result", self.rows);
-        for start in (0..self.rows).step_by(BATCH_ROWS) {
-            out.write(&self.read(start, BATCH_ROWS)?, job)?;
+        for start in (0..self.rows).step_by(self.batch_rows()) {
+            out.write(&self.read(start, self.batch_rows())?, job)?;
         }
         out.finish()
     }

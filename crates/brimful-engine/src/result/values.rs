@@ -186,6 +186,8 @@ pub enum Column {
     Unsigned(Vec<Option<u64>>),
     /// Bits of external ids.
     Ids(Vec<Option<u64>>),
+    /// Lists of so many floats of 32 bits, one after another.
+    Lists(usize, Vec<f32>),
 }
 
 impl Column {
@@ -209,6 +211,7 @@ impl Column {
             Self::Float(values) => values.len(),
             Self::Integer(values) => values.len(),
             Self::Unsigned(values) | Self::Ids(values) => values.len(),
+            Self::Lists(width, numbers) => numbers.len() / width,
         }
     }
 

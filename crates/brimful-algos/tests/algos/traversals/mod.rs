@@ -101,6 +101,7 @@ fn column(case: &Case, request: &Request) -> Vec<Option<u64>> {
             values.into_iter().map(|value| value.map(i64::cast_unsigned)).collect()
         }
         Column::Unsigned(values) | Column::Ids(values) => values,
+        Column::Lists(..) => panic!("a value is not a list"),
     }
 }
 

@@ -1,0 +1,412 @@
+//! Embeddings of vertices by fast random projection.
+//!
+//! Returns a row for each vertex, ascending (`vertex`, and `embedding`: a list of `dimensions`
+//! float32): its row of the sum over k, from 1 on, of
+//!
+//! ```text
+//! weight k * (D^-1 A)^k L R
+//! ```
+//!
+//! (Chen, Sultan, Tian, Chen, Skiena 2019, "Fast and Accurate Network Embeddings via Very Sparse
+//! Random Projection"). A holds the arcs between two vertices in either direction, with multiplicity
+//! or by weight, and D the sums of its rows; L is diagonal, with the entries (d / 2m)^normalization
+//! of a vertex with the sum d, where 2m is the sum of all. R is random: an entry is the square root
+//! of 3 or its opposite with probability 1/6 each, else 0 (Achlioptas 2003). It depends on the seed,
+//! the offset of the external id and the dimension alone, so an embedding does not depend on memory
+//! and threads, and fewer dimensions are the first of more. Vertices without edges have zeros.
+//!
+//! Method: sixteen dimensions at a time take a superstep for each k, over the arcs in both
+//! directions, and one more to learn d if L is not the identity. State: float32 of the last power
+//! and of the sum. Signal: float64, and the weight of the edge. Memory: 264 bytes a vertex, paged in
+//! smaller budgets; an external sort by vertex puts the dimensions together, in any budget.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use brimful_engine::plan::extent::Extent;
+use brimful_engine::plan::forecast::{Forecast, Setting, Steps};
+use brimful_engine::plan::needs::Needs;
+use brimful_engine::result::stats::Traversal;
+use brimful_engine::result::table::Kind;
+use brimful_engine::supersteps::moved;
+use brimful_engine::{
+    Combiner, Globals, Mode, Program, RowColumn, RowWriter, RunOptions, Stats, Vertex,
+    run as run_program,
+};
+use brimful_graph::random::Random;
+use brimful_graph::{Graph, Index};
+use brimful_store::sorter::{self, Record, SortWriter, Sorter};
+use brimful_store::{Budget, Resources};
+use bytemuck::{Pod, Zeroable};
+
+use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
+use crate::out_weights::{self, AT_ONCE};
+use crate::planning::Planner;
+use crate::request::{FinishedRows, Request};
+use crate::{Error, Result};
+
+const PURPOSE: &str = "to embed the vertices";
+/// Dimensions of a run over the edges.
+const LANES: usize = 16;
+/// The default number of dimensions, and the most.
+const DIMENSIONS: u64 = 128;
+const MOST_DIMENSIONS: u64 = 4096;
+/// The default weights of the powers.
+const WEIGHTS: &[f64] = &[0.0, 1.0, 1.0];
+/// The most powers.
+const MOST_POWERS: usize = 64;
+
+/// Columns beside the embedding.
+const COLUMNS: &[RowColumn] = &[("vertex", Kind::Vertex)];
+
+const BOTH_WAYS: &[Index] = &[Index::In, Index::Reverse];
+
+/// The registry entry.
+pub(crate) const INFO: Info = Info {
+    name: "fastrp",
+    computes: "embeddings: near vertices have near lists of numbers (FastRP); direction ignored",
+    column: "embedding",
+    takes: Takes { weights: true, ..Takes::NOTHING },
+    parameters: &[
+        ParameterInfo {
+            name: "dimensions",
+            default: "128",
+            meaning: "numbers of an embedding, up to 4096",
+            values: Accepts::Count,
+        },
+        ParameterInfo {
+            name: "iteration_weights",
+            default: "0,1,1",
+            meaning: "weights of the neighbours at 1, 2, ... steps of a walk",
+            values: Accepts::Numbers,
+        },
+        ParameterInfo {
+            name: "normalization",
+            default: "0.0",
+            meaning: "below 0: vertices with many edges count less; the paper's beta",
+            values: Accepts::Number,
+        },
+        ParameterInfo {
+            name: "seed",
+            default: "0",
+            meaning: "another seed gives another projection",
+            values: Accepts::Count,
+        },
+    ],
+    run: Run::Rows(COLUMNS, run),
+    plan,
+};
+
+/// The choices of a request.
+struct Settings {
+    dimensions: usize,
+    weights: Vec<f64>,
+    normalization: f64,
+    seed: u64,
+}
+
+impl Settings {
+    fn of(request: &Request) -> Result<Self> {
+        request.refuse_max_supersteps()?;
+        let dimensions = request.count("dimensions")?.unwrap_or(DIMENSIONS);
+        if !(1..=MOST_DIMENSIONS).contains(&dimensions) {
+            let what = format!("dimensions must be from 1 to {MOST_DIMENSIONS}, not {dimensions}");
+            return Err(Error::Usage(what));
+        }
+        let weights = request.numbers("iteration_weights", WEIGHTS)?;
+        if !(1..=MOST_POWERS).contains(&weights.len()) {
+            let what = format!(
+                "iteration_weights must be 1 to {MOST_POWERS} numbers, not {}",
+                weights.len()
+            );
+            return Err(Error::Usage(what));
+        }
+        let normalization = request.number("normalization", 0.0)?;
+        let seed = request.count("seed")?.unwrap_or(0);
+        Ok(Self { dimensions: dimensions as usize, weights, normalization, seed })
+    }
+
+    /// Runs over the edges, one for each [`LANES`] dimensions.
+    fn blocks(&self) -> u64 {
+        self.dimensions.div_ceil(LANES) as u64
+    }
+
+    /// Supersteps of a run.
+    fn supersteps(&self) -> u64 {
+        self.weights.len() as u64 + u64::from(self.normalization != 0.0)
+    }
+}
+
+/// The dimensions of one run: those of the last power, and of the weighted sum.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Dimensions {
+    last: [f32; LANES],
+    sum: [f32; LANES],
+}
+
+/// Sums of the dimensions of neighbours, by the weights of edges; and of these weights.
+#[derive(Debug, Clone, Copy)]
+struct WeightedSums;
+
+impl Combiner for WeightedSums {
+    type Signal = [f64; LANES + 1];
+    type Sum = [f64; LANES + 1];
+    const IDEMPOTENT: bool = false;
+    const IDENTITY: [f64; LANES + 1] = [0.0; LANES + 1];
+    const SILENCE: [f64; LANES + 1] = [0.0; LANES + 1];
+
+    #[inline]
+    fn combine(mut sum: [f64; LANES + 1], signal: [f64; LANES + 1]) -> [f64; LANES + 1] {
+        sum.iter_mut().zip(signal).for_each(|(sum, signal)| *sum += signal);
+        sum
+    }
+
+    #[inline]
+    fn merge(earlier: [f64; LANES + 1], later: [f64; LANES + 1]) -> [f64; LANES + 1] {
+        Self::combine(earlier, later)
+    }
+}
+
+/// The projection to one block of dimensions.
+#[derive(Debug, Clone)]
+struct Projection {
+    seed: u64,
+    block: u64,
+    weights: Vec<f64>,
+    normalization: f64,
+    /// The factor of weights, a power of two, so that their sums neither overflow nor vanish.
+    scale: f64,
+    /// The sum of the rows of A, scaled.
+    whole: f64,
+}
+
+impl Projection {
+    fn new(settings: &Settings, block: u64, (scale, whole): (f64, f64)) -> Self {
+        let Settings { weights, normalization, seed, .. } = settings;
+        let (weights, normalization, seed) = (weights.clone(), *normalization, *seed);
+        Self { seed, block, weights, normalization, scale, whole }
+    }
+
+    /// The row of R of the vertex with this offset.
+    fn random(&self, place: u64) -> [f32; LANES] {
+        let blocks = MOST_DIMENSIONS / LANES as u64;
+        let unit = place.wrapping_mul(blocks).wrapping_add(self.block);
+        let mut random = Random::of(self.seed, unit);
+        std::array::from_fn(|_| match random.below(6) {
+            0 => 3_f32.sqrt(),
+            1 => -3_f32.sqrt(),
+            _ => 0.0,
+        })
+    }
+}
+
+impl Program for Projection {
+    type State = Dimensions;
+    type Combiner = WeightedSums;
+    type Aggregate = ();
+    const MODE: Mode = Mode::Full;
+    const NEEDS_EXTERNAL: bool = true;
+
+    fn indexes(&self) -> &'static [Index] {
+        BOTH_WAYS
+    }
+
+    fn initial(&self, vertex: Vertex, _: &Globals<()>) -> Dimensions {
+        Dimensions { last: self.random(vertex.external), sum: [0.0; LANES] }
+    }
+
+    fn signal(&self, _: Vertex, dimensions: Dimensions) -> [f64; LANES + 1] {
+        let number = |lane| dimensions.last.get(lane).map_or(1.0, |number| f64::from(*number));
+        std::array::from_fn(number)
+    }
+
+    #[inline]
+    fn along(&self, signal: [f64; LANES + 1], weight: f64) -> [f64; LANES + 1] {
+        let factor = weight * self.scale;
+        signal.map(|number| number * factor)
+    }
+
+    fn collect(
+        &self,
+        _: Vertex,
+        dimensions: Dimensions,
+        sums: [f64; LANES + 1],
+        globals: &Globals<()>,
+    ) -> Dimensions {
+        let Dimensions { last, sum } = dimensions;
+        let weight = sums[LANES];
+        let normalizes = self.normalization != 0.0;
+        if normalizes && globals.superstep == 0 {
+            let factor =
+                if weight > 0.0 { (weight / self.whole).powf(self.normalization) } else { 0.0 };
+            return Dimensions {
+                last: last.map(|number| (f64::from(number) * factor) as f32),
+                sum,
+            };
+        }
+        let power = globals.superstep as usize - usize::from(normalizes);
+        let last: [f32; LANES] =
+            std::array::from_fn(|lane| if weight > 0.0 { sums[lane] / weight } else { 0.0 } as f32);
+        let share = self.weights[power];
+        let sum = std::array::from_fn(|lane| sum[lane] + (share * f64::from(last[lane])) as f32);
+        Dimensions { last, sum }
+    }
+}
+
+/// A block of the dimensions of a vertex, as bits of float32.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
+struct Part {
+    /// The offset of the external id.
+    place: u64,
+    block: u64,
+    numbers: [u32; LANES],
+}
+
+impl Record for Part {
+    const RADIX_IS_WHOLE: bool = false;
+
+    fn radix(&self) -> u64 {
+        self.place
+    }
+}
+
+/// The least bytes beside those of a run over the edges.
+fn least_bytes(workers: usize) -> u64 {
+    sorter::minimum_bytes(workers, size_of::<Part>()) + RowWriter::MINIMUM_BYTES
+}
+
+/// The needs of a run over the edges.
+fn needs(settings: &Settings) -> Needs {
+    Needs::of(&Projection::new(settings, 0, (1.0, 1.0)))
+}
+
+fn plan(planner: &Planner<'_>) -> Result<Forecast> {
+    let settings = Settings::of(planner.request)?;
+    let supersteps = settings.blocks() * settings.supersteps();
+    let program = Projection::new(&settings, 0, (1.0, 1.0));
+    let forecast = planner.program(&program, Steps::exactly(supersteps))?;
+    let (vertices, workers) = planner.of_scan(|setting| (setting.extent.vertices, setting.workers));
+    let minimum_bytes = forecast.minimum_bytes + least_bytes(workers);
+    let parts = vertices * settings.blocks() * size_of::<Part>() as u64;
+    let rows = vertices * (8 + 4 * settings.dimensions as u64);
+    let most = planner.limit().max(minimum_bytes);
+    let held = (planner.limit().saturating_sub(minimum_bytes) / 2).min(parts + rows);
+    Ok(Forecast {
+        minimum_bytes,
+        memory_bytes: (forecast.memory_bytes + least_bytes(workers) + held).min(most),
+        scratch_bytes: forecast.scratch_bytes + (parts + rows).saturating_sub(held),
+        timed: false,
+        ..forecast
+    })
+}
+
+/// The scale of weights, and the sum of the rows of A with it.
+fn scales(request: &Request, graph: &Graph) -> Result<(f64, f64)> {
+    let range = graph.description().weights.filter(|_| request.weighted);
+    let scale = range.map_or(1.0, |range| out_weights::scale_below(range.max));
+    let mut whole = 0.0;
+    match request.weighted {
+        true => out_weights::for_each(graph, |_, sums| {
+            whole += sums.iter().map(|sum| sum * scale).sum::<f64>();
+            Ok(())
+        })?,
+        false => whole = graph.description().arcs as f64,
+    }
+    Ok((scale, if graph.description().directed { 2.0 * whole } else { whole }))
+}
+
+fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<FinishedRows> {
+    let settings = Settings::of(request)?;
+    request.options(0).check_weights(graph)?;
+    request.refuse_negative_weights(graph, &resources.job)?;
+    let (begin, workers, job) = (Instant::now(), resources.workers(), &resources.job);
+    let extent = Extent::of(graph, BOTH_WAYS, request.weighted);
+    let least = Setting::new(&extent, resources).least_of_program(&needs(&settings), false);
+    let (own, limit) = (least_bytes(workers), resources.budget.limit());
+    resources.budget.require(least + own, PURPOSE)?;
+    let _memory = resources.budget.reserve(limit, PURPOSE)?;
+    // Half of what is left is for the runs over the edges, and the rest for sorting and for rows.
+    let spare = (limit - least - own) / 4;
+    let before = moved(graph, resources);
+    let within =
+        Resources::new(Budget::new(limit - own - 2 * spare, 0), Arc::clone(job), Some(workers))?;
+    let sorting = sorter::minimum_bytes(workers, size_of::<Part>()) + spare;
+    let options = RunOptions {
+        max_supersteps: settings.supersteps(),
+        weighted: request.weighted,
+        ..RunOptions::default()
+    };
+    let sorter =
+        options.in_scratch(graph, |folder| Sorter::<Part>::new(folder, sorting, workers, job))?;
+    let (scales, mut edges, mut index_seconds) = (scales(request, graph)?, 0, 0.0);
+    let mut writer = sorter.writer();
+    for block in 0..settings.blocks() {
+        let program = Projection::new(&settings, block, scales);
+        let output = run_program(&program, graph, &options, &within)?;
+        edges += output.stats.edges_visited;
+        index_seconds += output.stats.index_seconds;
+        let states = &output.states;
+        let mut buffer = Vec::new();
+        push(graph, 0..graph.connected(), block, &mut writer, &mut |start, count| {
+            let states = states.slice(start..start + count, &mut buffer)?;
+            Ok(states.iter().map(|state| state.sum.map(f32::to_bits)).collect())
+        })?;
+        push(graph, graph.connected()..graph.vertices(), block, &mut writer, &mut |_, count| {
+            Ok(vec![[0; LANES]; count])
+        })?;
+    }
+    writer.finish()?;
+    let projected = begin.elapsed().as_secs_f64();
+    let bytes = RowWriter::MINIMUM_BYTES + spare;
+    let lists = (INFO.column, settings.dimensions);
+    let mut rows = RowWriter::new(graph, COLUMNS, bytes, job).with_lists(lists);
+    job.begin("sort embeddings", sorter.len());
+    let (mut row, mut numbers) = (Vec::new(), Vec::new());
+    sorter.merge(&resources.pool, |parts| {
+        job.check()?;
+        for part in parts {
+            numbers.extend(part.numbers);
+            if part.block + 1 == settings.blocks() {
+                numbers.truncate(settings.dimensions);
+                row.clear();
+                row.push(part.place);
+                row.extend(numbers.chunks(2).map(|pair| {
+                    pair.iter().rev().fold(0, |word, bits| word << u32::BITS | u64::from(*bits))
+                }));
+                rows.push(&row)?;
+                numbers.clear();
+            }
+        }
+        job.advance(parts.len() as u64);
+        Ok::<(), Error>(())
+    })?;
+    let seconds = begin.elapsed().as_secs_f64();
+    let phases = vec![("project", projected), ("sort", seconds - projected)];
+    let moved = moved(graph, resources) - before;
+    let stats = Stats::one_pass(Traversal::Dense, phases, edges, moved, workers);
+    let stats = Stats { index_seconds, ..stats };
+    Ok(FinishedRows { table: rows.finish()?, stats, variant: "very sparse" })
+}
+
+/// Writes a block of the dimensions of `vertices`; `numbers(first, count)` reads them.
+fn push(
+    graph: &Graph,
+    vertices: std::ops::Range<u64>,
+    block: u64,
+    writer: &mut SortWriter<'_, '_, Part>,
+    numbers: &mut dyn FnMut(usize, usize) -> Result<Vec<[u32; LANES]>>,
+) -> Result<()> {
+    let smallest = graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);
+    let mut ids = Vec::new();
+    for start in vertices.clone().step_by(AT_ONCE) {
+        ids.resize((vertices.end - start).min(AT_ONCE as u64) as usize, 0);
+        graph.external_ids(start, &mut ids)?;
+        for (id, numbers) in ids.iter().zip(numbers(start as usize, ids.len())?) {
+            let place = graph.id_type().order_key(*id).wrapping_sub(smallest);
+            writer.push(Part { place, block, numbers })?;
+        }
+    }
+    Ok(())
+}
