@@ -51,6 +51,7 @@ ALGORITHMS = {
     "distances": ["--source", "hub"],
     "eccentricity": ["--source", "hub"],
     "diameter": ["--source", "hub"],
+    "effective_diameter": [],
     "triangles": [],
     "clustering": [],
 }

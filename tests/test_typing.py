@@ -45,7 +45,7 @@ def analyse(graph: bf.Graph) -> list[bf.Result]:
         bf.pagerank, bf.scc, bf.spanning_forest, bf.topological_order, bf.triangles,
     ]
     tables: list[Callable[[bf.Graph], bf.Rows]] = [
-        bf.bridges, bf.diameter, bf.edge_betweenness, bf.fastrp, bf.ktruss,
+        bf.bridges, bf.diameter, bf.edge_betweenness, bf.effective_diameter, bf.fastrp, bf.ktruss,
         bf.random_walks, bf.similarity,
     ]
     print(bf.distances(graph, 1).columns, bf.eccentricity(graph, [1]).columns)

@@ -159,6 +159,42 @@ def test_diameters(case: Case, data: st.DataObject) -> None:
     assert usual in diameters
 
 
+def within(quantile: float, lengths: Counter[int]) -> float:
+    """Return the distance within which a share of the pairs of these distances lies."""
+    left = quantile * lengths.total()
+    for length in sorted(lengths):
+        if left <= lengths[length]:
+            return length - 1 + left / lengths[length]
+        left -= lengths[length]
+    return max(lengths, default=0)
+
+
+@few
+@given(case=cases(), quantile=st.sampled_from([0.25, 0.9, 1.0]))
+def test_effective_diameters(case: Case, quantile: float) -> None:
+    rows = nx.all_pairs_shortest_path_length(case.networkx())
+    lengths = Counter(length for _, row in rows for length in row.values() if length > 0)
+    with case.graph() as graph:
+        found = list(bf.effective_diameter(graph, quantile=quantile, register_bits=10))
+    ((own, distance, pairs),) = found
+    assert own == quantile and pairs == pytest.approx(lengths.total(), rel=0.2)
+    # The counters of two vertices may be the same, and a small graph has few vertices.
+    assert within(0.8 * quantile, lengths) <= distance + 0.05
+    assert distance <= within(min(1, 1.2 * quantile), lengths) + 0.05
+
+
+def test_the_effective_diameter_of_a_real_graph(data: Path, tmp_path: Path) -> None:
+    path = tmp_path / "g.brimful"
+    succeed("import", data / "wiki-Vote.txt.gz", path, "--undirected", "--quiet")
+    with bf.Graph.open(path) as graph:
+        found = list(bf.effective_diameter(graph, register_bits=8))
+        assert found == list(bf.effective_diameter(graph, register_bits=8, threads=1, budget="48M"))
+        rows = bf.distances(graph, list(graph)[::20])
+        lengths = Counter(row[2] for row in rows if row[2] > 0)
+    assert found[0][1] == pytest.approx(within(0.9, lengths), abs=0.2)
+    assert "from 0 to 1" in refuse(USAGE, "run", "effective_diameter", path, "--quantile", 2)
+
+
 @pytest.mark.parametrize(
     ("name", "options"),
     [

@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from brimful.rows import Rows
     from brimful.running import run
     from brimful.saved import SavedResult
-    from brimful.searches import diameter, distances, eccentricity
+    from brimful.searches import diameter, distances, eccentricity, effective_diameter
     from brimful.similarities import similarity
     from brimful.structures import (
         articulation_points,
@@ -145,6 +145,7 @@ __all__ = [
     "distances",
     "eccentricity",
     "edge_betweenness",
+    "effective_diameter",
     "eigenvector",
     "fastrp",
     "harmonic",
@@ -226,6 +227,7 @@ _HOMES = {
     "distances": "brimful.searches",
     "eccentricity": "brimful.searches",
     "edge_betweenness": "brimful.centralities",
+    "effective_diameter": "brimful.searches",
     "eigenvector": "brimful.centralities",
     "fastrp": "brimful.embeddings",
     "harmonic": "brimful.centralities",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import Literal, Unpack
 
 from brimful.algorithm_run import run_rows
 from brimful.opening import GraphLike
@@ -94,3 +94,36 @@ def diameter(
     ([3], [1])
     """
     return run_rows(graph, "diameter", {}, source=source, **options)
+
+
+@described(RUN, *RUN_ERRORS)
+def effective_diameter(
+    graph: GraphLike,
+    *,
+    quantile: float = 0.9,
+    register_bits: Literal[6, 8, 10] = 6,
+    **options: Unpack[WorkOptions],
+) -> Rows:
+    """Estimate the distance within which most pairs of vertices lie (HyperANF).
+
+    Counts how many vertices are within each distance of each vertex, as `harmonic` does (Boldi,
+    Rosa, Vigna 2011), and interpolates between two distances.
+
+    Args:
+        quantile: Share of all ordered pairs of different vertices with a path.
+        register_bits: Logarithm of the bytes of a counter. The standard error of the number of
+            vertices within a distance is 13, 6.5 and 3.3 %.
+
+    Returns:
+        `Rows` with one row of float64: `quantile`, `distance`, and `pairs`, the estimated number of
+        pairs.
+
+    >>> import brimful as bf, pyarrow as pa
+    >>> table = pa.table({"source": [0, 1, 2], "target": [1, 2, 3]})
+    >>> with bf.Graph.from_arrow(table, undirected=True) as graph:
+    ...     [(quantile, distance, pairs)] = bf.effective_diameter(graph, register_bits=10)
+    >>> 2 < distance < 3, round(pairs)
+    (True, 12)
+    """
+    own = {"quantile": quantile, "register_bits": register_bits}
+    return run_rows(graph, "effective_diameter", own, **options)

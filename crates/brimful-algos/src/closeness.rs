@@ -22,6 +22,8 @@
 //! of at most k edges. A superstep reads only segments with balls that grew. Memory: 3 m + 24 bytes a
 //! vertex, which are paged in smaller budgets.
 
+pub(crate) mod effective_diameter;
+
 use std::sync::Arc;
 
 use brimful_engine::plan::forecast::{Forecast, Steps};

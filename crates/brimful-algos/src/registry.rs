@@ -61,6 +61,7 @@ pub static FAMILIES: &[Family] = &[
             distances::DISTANCES,
             distances::ECCENTRICITY,
             distances::diameter::INFO,
+            closeness::effective_diameter::INFO,
         ],
     },
     Family {
