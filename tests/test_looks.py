@@ -15,13 +15,18 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import brimful as bf
+from brimful import _native
 from brimful.cli.compare_verb import DIFFERENT
 from brimful.sizes import parse_budget
 from cgroup import hard_limit
 from command import BUDGET, DONE, INPUT, USAGE, brimful, refuse, succeed, write_edges
+from strategies import Case, cases
 
+few = settings(max_examples=50, deadline=None)
 FORMATS = ("parquet", "csv", "arrow")
 
 
@@ -470,6 +475,37 @@ def test_several_paths_on_the_command_line(tmp_path: Path) -> None:
     assert found == {"source": 1, "target": 4, "paths": [{"length": 1, "path": [1, 4]}]}
     assert succeed("path", roads, 4, 1, "--k", 2, "--quiet").out == "no path leads from 4 to 1\n"
     assert "from 1 to" in refuse(USAGE, "path", roads, 1, 4, "--k", 0)
+
+
+@few
+@given(case=cases(), data=st.data())
+def test_searches_from_both_ends_find_the_path_of_one_search(
+    case: Case, data: st.DataObject
+) -> None:
+    ends = st.sampled_from(case.vertices)
+    pairs = data.draw(st.lists(st.tuples(ends, ends), min_size=1, max_size=9), label="pairs")
+    with case.graph() as graph:
+        parents = {source: bf.bfs(graph, source, values="parent") for source, _ in pairs}
+        # It leaves the reverse index.
+        bf.kcore(graph)
+        look_up = _native.Lookup(graph.native)
+        for source, target in pairs:
+            path = [target]
+            while path[-1] not in (source, None):
+                path.append(parents[source][path[-1]])
+            expected = [] if path[-1] is None else path[::-1]
+            assert look_up.between(source, target) == expected
+            assert graph.shortest_path(source, target) == (expected or None)
+
+
+def test_a_path_between_many_vertices_is_left_to_one_search() -> None:
+    leaves = 300_000
+    hubs = np.repeat([0, leaves + 1], leaves)
+    ends = np.concatenate([np.arange(1, leaves + 1), np.arange(leaves + 2, 2 * leaves + 2)])
+    with bf.Graph.from_arrow(pa.table({"source": hubs, "target": ends}), undirected=True) as graph:
+        assert _native.Lookup(graph.native).between(1, leaves + 2) is None
+        assert graph.shortest_path(1, leaves + 2) is None
+        assert graph.shortest_path(1, 2) == [1, 0, 2]
 
 
 def test_a_path_needs_weights_to_be_weighted(rmat: Path) -> None:

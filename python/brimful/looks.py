@@ -47,7 +47,11 @@ class Looks:
         weighted: bool = False,
         **options: Unpack[WorkOptions],
     ) -> list[Any] | None:
-        """Return a shortest path along edges, found by `bfs` or, with weights, by `sssp`.
+        """Return a shortest path along edges.
+
+        Where the reverse index exists, as in an undirected graph, two searches from both ends look
+        up the edges of few vertices. `bfs` finds the path where it does not, or where many vertices
+        are near the ends; `sssp` does with weights.
 
         Of several paths with the same number of edges, the result is the one whose vertices, from
         the target back, have the smallest ids. With `weighted` a directed graph needs its reverse
@@ -229,6 +233,11 @@ def shortest_path(
         graph.degree(vertex)
     if weighted:
         return _weighted_path(graph, begin, end, resources)
+    from brimful import _native
+
+    found = _native.Lookup(graph.native).between(begin, end)
+    if found is not None:
+        return found or None
     parents = _run(graph, "bfs", {"values": "parent"}, resources, source=[begin])
     path: list[Any] = [end]
     while path[-1] != begin:

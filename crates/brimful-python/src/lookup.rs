@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use brimful::graph::ids::external::ExternalId;
-use brimful::graph::read::lookup::{self, Direction, NeighborReader};
+use brimful::graph::read::lookup::{self, Between, Direction, NeighborReader};
 use brimful::graph::{Error as GraphError, Graph as Inner};
 use brimful::store::Job;
 use pyo3::IntoPyObjectExt;
@@ -130,6 +130,31 @@ impl Lookup {
         let found = py.detach(find).map_err(Failure::from)?;
         let ids = self.shown(py, &found.ids)?;
         if weights { (ids, found.weights).into_bound_py_any(py) } else { Ok(ids.into_any()) }
+    }
+
+    /// The vertices of a shortest path by look-ups from both ends, none if no path leads there;
+    /// `None` if look-ups cannot tell.
+    fn between<'py>(
+        &self,
+        py: Python<'py>,
+        source: Vertex,
+        target: Vertex,
+    ) -> PyResult<Option<Bound<'py, PyList>>> {
+        let found = with_job(py, None, |job| {
+            let [source, target] = [source, target].map(|end| self.inner.find(&end.into()));
+            Ok(self.inner.between(source?, target?, job)?)
+        })?;
+        let path = match found {
+            Between::Path(path) => path,
+            Between::Nothing => Vec::new(),
+            Between::Unknown => return Ok(None),
+        };
+        let mut ids = vec![0; path.len()];
+        for (vertex, id) in path.iter().zip(&mut ids) {
+            let graph = self.inner.graph();
+            graph.external_ids(*vertex, std::slice::from_mut(id)).map_err(Failure::from)?;
+        }
+        Ok(Some(self.shown(py, &ids)?))
     }
 
     /// The edges of many vertices, as a stream.

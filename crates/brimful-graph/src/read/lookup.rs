@@ -7,6 +7,7 @@
 //! Invariant: beside the answer, memory is [`Lookup::MEMORY_BYTES`], or the size of one unit if
 //! that is more.
 
+mod between;
 mod nearby;
 mod recent;
 mod walk;
@@ -20,6 +21,7 @@ use crate::ids::ascending::{AscendingFile, BLOCK_NUMBERS};
 use crate::ids::external::ExternalId;
 use crate::read::graph::{Graph, Index};
 use crate::read::name_cursor::{Labels, NameCursor};
+pub use between::Between;
 pub use nearby::vertices_by_distance;
 
 use recent::Recent;

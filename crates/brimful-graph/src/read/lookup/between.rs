@@ -1,0 +1,151 @@
+//! A shortest path between two vertices, by look-ups from both ends (Pohl 1971).
+//!
+//! Two breadth-first searches, along edges from the first vertex and against them from the last,
+//! take turns: that with fewer vertices at its last distance goes on. They meet halfway, so that
+//! they visit far fewer edges than a search of the whole graph.
+
+use std::collections::{HashMap, HashSet};
+
+use brimful_store::Job;
+
+use super::walk::{Blocks, Reach};
+use super::{Direction, Lookup};
+use crate::error::Result;
+
+/// The most vertices that both searches find: 16 MiB of memory.
+const MOST_VERTICES: usize = 1 << 18;
+
+/// What the searches found.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Between {
+    /// The vertices of the path: of several, those that are the smallest from the last one back.
+    Path(Vec<u64>),
+    /// No path leads there.
+    Nothing,
+    /// The graph has no reverse index, or the searches found too many vertices.
+    Unknown,
+}
+
+/// A search from one end.
+struct Search<'b> {
+    blocks: &'b Blocks,
+    /// The distance of each vertex that was found.
+    distances: HashMap<u64, u64>,
+    /// The vertices at the greatest distance, ascending.
+    last: Vec<u64>,
+    distance: u64,
+}
+
+impl<'b> Search<'b> {
+    fn new(blocks: &'b Blocks, vertex: u64) -> Self {
+        Self { blocks, distances: HashMap::from([(vertex, 0)]), last: vec![vertex], distance: 0 }
+    }
+
+    /// Finds the vertices one edge farther away, unless there are more than `most`.
+    fn go_on(&mut self, most: usize) -> Result<()> {
+        self.distance += 1;
+        let mut next = Vec::new();
+        self.blocks.walk(&self.last, Reach::Everywhere, false, |_, target, _| {
+            self.distances.entry(target).or_insert_with(|| {
+                next.push(target);
+                self.distance
+            });
+            next.len() <= most
+        })?;
+        next.sort_unstable();
+        self.last = next;
+        Ok(())
+    }
+}
+
+impl Lookup {
+    /// A shortest path along edges from `source` to `target`, found from both ends.
+    ///
+    /// # Errors
+    /// Corruption and I/O errors; [`brimful_store::Error::Interrupted`] after a cancellation.
+    pub fn between(&self, source: u64, target: u64, job: &Job) -> Result<Between> {
+        if source == target {
+            return Ok(Between::Path(vec![source]));
+        }
+        if source.max(target) >= self.graph.connected() {
+            return Ok(Between::Nothing);
+        }
+        let Some(reverse) = self.graph.shards(Direction::In.index()) else {
+            return Ok(Between::Unknown);
+        };
+        let (along, against) = (self.blocks(Direction::Out)?, self.blocks(Direction::In)?);
+        let mut there = Search::new(along, source);
+        let mut back = Search::new(against, target);
+        let middle = loop {
+            job.check()?;
+            let most = MOST_VERTICES.checked_sub(there.distances.len() + back.distances.len());
+            let Some(most) = most else { return Ok(Between::Unknown) };
+            let (one, other) = match there.last.len() <= back.last.len() {
+                true => (&mut there, &back),
+                false => (&mut back, &there),
+            };
+            one.go_on(most)?;
+            if one.last.len() > most {
+                return Ok(Between::Unknown);
+            }
+            if one.last.is_empty() {
+                return Ok(Between::Nothing);
+            }
+            // They meet at the last vertices of both, or they would have met before.
+            let meets = |vertex: &u64| other.distances.contains_key(vertex);
+            let middle: Vec<u64> = one.last.iter().copied().filter(meets).collect();
+            if !middle.is_empty() {
+                break middle;
+            }
+        };
+        let second_half = second_half(along, &back, middle)?;
+        let mut path = vec![target];
+        while let Some(&vertex) = path.last().filter(|vertex| **vertex != source) {
+            let is_before = |other: &u64| match back.distances.get(&vertex) {
+                Some(left) if *left < back.distance => {
+                    second_half.contains(other) && back.distances.get(other) == Some(&(left + 1))
+                }
+                _ => {
+                    let left = there.distances.get(&vertex).and_then(|left| left.checked_sub(1));
+                    left.is_some() && there.distances.get(other) == left.as_ref()
+                }
+            };
+            let mut before = Vec::new();
+            against.walk(&[vertex], Reach::Everywhere, false, |_, other, _| {
+                before.extend(Some(other).filter(is_before));
+                true
+            })?;
+            let keyed = before.into_iter().map(|other| Ok((self.order_key(other)?, other)));
+            let least = keyed.collect::<Result<Vec<_>>>()?.into_iter().min();
+            let what = "the index lacks an edge that the forward index has";
+            let (_, least) = least.ok_or_else(|| reverse.file().corrupt(0, what))?;
+            path.push(least);
+        }
+        path.reverse();
+        Ok(Between::Path(path))
+    }
+
+    /// The order key of the external id of a vertex.
+    fn order_key(&self, vertex: u64) -> Result<u64> {
+        let mut bits = [0];
+        self.graph.external_ids(vertex, &mut bits)?;
+        Ok(self.graph.id_type().order_key(bits[0]))
+    }
+}
+
+/// The vertices on shortest paths from those in the middle to the end.
+fn second_half(along: &Blocks, back: &Search<'_>, middle: Vec<u64>) -> Result<HashSet<u64>> {
+    let (mut all, mut last) = (HashSet::from_iter(middle.iter().copied()), middle);
+    for left in (0..back.distance).rev() {
+        let mut next = Vec::new();
+        along.walk(&last, Reach::Everywhere, false, |_, target, _| {
+            if back.distances.get(&target) == Some(&left) && all.insert(target) {
+                next.push(target);
+            }
+            true
+        })?;
+        next.sort_unstable();
+        last = next;
+    }
+    Ok(all)
+}
