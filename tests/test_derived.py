@@ -106,6 +106,29 @@ def test_what_is_no_condition_is_refused(path: Path, condition: Any, says: str) 
         graph.filter(vertices=condition)
 
 
+def test_vertices_of_a_table_stay(path: Path) -> None:
+    ages = pa.table({"age": [7, None, 9, 8], "vertex": ["e", "a", "b", "nobody"]})
+    with bf.Graph.open(path) as graph:
+        for condition, wanted in ((None, ["a", "b", "e"]), ("age < 9", ["e"])):
+            with graph.filter(table=ages, vertices=condition) as part:
+                assert list(part) == wanted
+                kept = [edge for edge in rows(graph) if {*edge[:2]} <= {*wanted}]
+                assert rows(part) == kept
+        degrees = bf.degrees(graph)
+        with graph.filter(table=degrees, vertices="degree > 1", edges="weight > 2") as part:
+            assert list(part) == [vertex for vertex, degree in degrees.items() if degree > 1]
+        for wrong, says in (
+            ({"table": [1]}, "table must be a result"),
+            ({"table": pa.table({"id": [1]})}, "found the columns id"),
+            ({"table": ages, "vertices": "year > 3"}, "no column year"),
+            ({"table": pa.table({"vertex": [1]})}, "no vertices"),
+        ):
+            with pytest.raises(bf.UsageError, match=says):
+                graph.filter(**wrong)
+        with pytest.raises(bf.InputError, match="no vertex is left"):
+            graph.filter(table=ages, vertices="age > 100")
+
+
 def test_texts_are_compared_with_times_and_decimal_numbers() -> None:
     schema = pa.schema(
         {"day": pa.date32(), "at": pa.timestamp("us"), "cost": pa.decimal128(9, 2), "a b": "bool"}

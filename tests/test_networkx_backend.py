@@ -209,6 +209,22 @@ def test_cores(kind: type[Any]) -> None:
         assert dict(nx.core_number(graph)) == {1: 1, 2: 1}
 
 
+@pytest.mark.parametrize("weight", [None, "weight"])
+def test_local_bridges(weight: str | None) -> None:
+    oracle = made(nx.Graph, weighted=True)
+    # A bridge, and a cycle without a triangle.
+    oracle.add_edges_from([(0, 91), (91, 92), (92, 93), (93, 94), (94, 91)], weight=2)
+
+    def spans(found: Any) -> dict[frozenset[Any], Any]:
+        return {frozenset(row[:2]): row[2:] for row in found}
+
+    with bf.Graph.from_networkx(oracle) as graph:
+        for with_span in (True, False):
+            ours = spans(nx.local_bridges(graph, with_span, weight))
+            assert ours == spans(nx.local_bridges(oracle, with_span, weight))
+            assert frozenset((0, 91)) in ours
+
+
 def test_trusses() -> None:
     oracle = made(nx.Graph, weighted=True, loops=False)
     with bf.Graph.from_networkx(oracle) as graph:

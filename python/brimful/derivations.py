@@ -51,6 +51,7 @@ class Derivations:
         *,
         vertices: object | None = None,
         edges: object | None = None,
+        table: object | None = None,
         **options: Unpack[DerivedOptions],
     ) -> Graph:
         """Make a graph of the vertices and the edges that meet conditions.
@@ -59,11 +60,16 @@ class Derivations:
         `and`, `or`, `not`, and `column('a name')` for a name that is no identifier. A text that is
         compared with a date is read as a date. A null meets only `is None`.
 
+        Args:
+            table: A result, or a table of the column `vertex` and others: any object with
+                `__arrow_c_stream__`. Only its vertices are kept, and `vertices` is a condition on
+                its columns in place of those of the graph. The ids that are kept are in memory.
+
         Returns:
             The graph.
 
         Raises:
-            MissingPackageError: `vertices` is given and DuckDB is not installed.
+            MissingPackageError: `vertices` or `table` is given and DuckDB is not installed.
             InputError: No vertex is left.
 
         >>> import brimful as bf, pyarrow as pa
@@ -73,9 +79,18 @@ class Derivations:
         ...     with graph.filter(vertices="year >= 2020", edges="weight > 2") as recent:
         ...         list(recent), recent.neighbors(2), recent.vertex_columns.names
         ([1, 2], [1], ['year'])
+        >>> with bf.Graph.from_arrow(edges) as graph:
+        ...     ranks = bf.pagerank(graph)
+        ...     with graph.filter(table=ranks, vertices="pagerank > 0.2") as central:
+        ...         list(central)
+        [1, 2]
         """
-        chosen = checked(DerivedOptions, options, "filter", ("vertices", "edges"))
+        from brimful.tables.derived import listed
+
+        chosen = checked(DerivedOptions, options, "filter", ("vertices", "edges", "table"))
         wanted = conditions(vertices=vertices, edges=edges)
+        if table is not None:
+            wanted |= {"ids": listed(table, wanted["vertices"]), "vertices": None}
         return self._derived(chosen, {}, **wanted)
 
     @shows_progress

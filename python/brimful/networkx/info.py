@@ -84,7 +84,7 @@ FUNCTIONS = {
             "jaccard_coefficient",
             "resource_allocation_index",
         ),
-        "structure": ("articulation_points", "bridges", "has_bridges", "k_truss"),
+        "structure": ("articulation_points", "bridges", "has_bridges", "k_truss", "local_bridges"),
         "cluster": ("clustering", "transitivity", "triangles"),
         "walks": ("number_of_walks",),
         "degrees": (

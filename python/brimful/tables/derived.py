@@ -178,6 +178,29 @@ def within(graph: Graph, vertices: Sequence[int | str], hops: int) -> pyarrow.Ar
     return found
 
 
+def listed(table: Any, condition: Any) -> pyarrow.Array:
+    """Return the vertices of a result or a table that meet a condition on its columns, in memory.
+
+    Raises:
+        UsageError: There is no column `vertex`, or the condition does not fit the columns.
+    """
+    import pyarrow as pa
+
+    if not hasattr(table, "__arrow_c_stream__"):
+        raise UsageError(
+            "table must be a result or a table of the column vertex, with __arrow_c_stream__, not "
+            f"{type(table).__name__}"
+        )
+    reader = pa.RecordBatchReader.from_stream(table)
+    if "vertex" not in reader.schema.names:
+        found = ", ".join(reader.schema.names) or "none"
+        raise UsageError(f"table needs the column vertex; found the columns {found}")
+    test = None if condition is None else Condition(condition, reader.schema)
+    kept = (batch if test is None else test.rows(batch) for batch in native_batches(reader))
+    kind = plain_type(reader.schema.field("vertex").type)
+    return pa.chunked_array([rows["vertex"].cast(kind) for rows in kept], kind).combine_chunks()
+
+
 def derive_options(**given: Any) -> ImportOptions:
     """Return the options of the import of a derived graph."""
     return import_options(**picked(PolicyOptions, given), index=given["index"])

@@ -12,6 +12,9 @@ from brimful.networkx.function import function, require_node
 from brimful.networkx.operand import operand
 from brimful.networkx.views import view
 
+#: The truss number of an edge in no triangle.
+_NO_TRIANGLE = 2
+
 
 @function()
 def bridges(G: Any, root: Any = None) -> Iterator[tuple[Any, Any]]:
@@ -33,6 +36,43 @@ def bridges(G: Any, root: Any = None) -> Iterator[tuple[Any, Any]]:
 def has_bridges(G: Any, root: Any = None) -> bool:
     """Return whether the graph has a bridge."""
     return next(bridges(G, root), None) is not None
+
+
+@function(reads="often")
+def local_bridges(
+    G: Any, with_span: bool = True, weight: str | None = None
+) -> Iterator[tuple[Any, ...]]:
+    """Yield the edges in no triangle, and the length of the path around each."""
+    graph = operand(G)
+    if len(graph) == 0:
+        return iter(())
+    seen = view(graph, dispatched=False)
+    found = (
+        ends
+        for one, other, truss in structures.ktruss(graph.graph)
+        if truss == _NO_TRIANGLE
+        # NetworkX takes the node of a self-loop for a neighbor of both ends.
+        for ends in [(graph.node(one), graph.node(other))]
+        if not any(seen.has_edge(end, end) for end in ends)
+    )
+    if with_span is not True:
+        return found
+    return ((*ends, _way_around(seen, ends, weight)) for ends in found)
+
+
+def _way_around(G: Any, ends: tuple[Any, Any], weight: str | None) -> float:
+    """Return the length of a shortest path between the ends of an edge without that edge."""
+
+    def length(one: Any, other: Any, attributes: dict[str, Any]) -> Any:
+        if one in ends and other in ends:
+            return None
+        return 1 if weight is None else attributes.get(weight, 1)
+
+    try:
+        around: float = nx.dijkstra_path_length.orig_func(G, *ends, weight=length)
+    except nx.NetworkXNoPath:
+        return float("inf")
+    return around
 
 
 @function()
