@@ -9,6 +9,7 @@ from pathlib import Path
 
 import igraph
 import networkx as nx
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -183,6 +184,36 @@ def test_a_partition_has_a_value_for_every_vertex() -> None:
         assert bf.modularity(bf.connected_components(graph)) == 0.5
     with graph_of([], vertices=3) as graph:
         assert bf.modularity(bf.connected_components(graph)) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("method", "hierarchy"),
+    [(bf.louvain, bf.louvain_hierarchy), (bf.leiden, bf.leiden_hierarchy)],
+)
+def test_columns_of_a_hierarchy_are_the_results_of_its_levels(
+    method: Callable[..., bf.Result], hierarchy: Callable[..., bf.Rows], tmp_path: Path
+) -> None:
+    path = tmp_path / "r.brimful"
+    succeed("generate", "rmat", path, "--scale", 11, "--edge-factor", 4, "--quiet")
+    with bf.Graph.open(path) as graph:
+        found = hierarchy(graph, resolution=1.5)
+        assert len(found.columns) > 3 and len(found) == len(graph)
+        levels = range(1, len(found.columns))
+        assert found.columns == ["vertex", *(f"level_{level}" for level in levels)]
+        table = found.to_arrow()
+        for level in levels:
+            single = method(graph, resolution=1.5, levels=level).to_arrow()
+            assert table["vertex"].equals(single["vertex"])
+            assert table[f"level_{level}"].equals(single["label"]), level
+        with pytest.raises(bf.BudgetError) as caught:
+            hierarchy(graph, resolution=1.5, budget="1M", threads=1)
+        least = caught.value.needed_bytes
+        assert hierarchy(graph, resolution=1.5, budget=least, threads=1).to_arrow() == table
+    with bf.Graph.from_arrow(pa.table({"source": [3], "target": [3]}), vertices=5) as loop:
+        assert hierarchy(loop).to_arrow().to_pydict() == {
+            "vertex": [0, 1, 2, 3, 4],
+            "level_1": [0, 1, 2, 3, 4],
+        }
 
 
 def test_levels_are_those_of_the_hierarchy() -> None:

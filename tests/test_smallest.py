@@ -38,6 +38,8 @@ ALGORITHMS = {
     "label_propagation": ["--max-supersteps", 2],
     "louvain": ["--levels", 1],
     "leiden": ["--levels", 1],
+    "louvain_hierarchy": [],
+    "leiden_hierarchy": [],
     "color": [],
     "maximal_independent_set": [],
     "bipartite": [],

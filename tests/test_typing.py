@@ -46,7 +46,7 @@ def analyse(graph: bf.Graph) -> list[bf.Result]:
     ]
     tables: list[Callable[[bf.Graph], bf.Rows]] = [
         bf.bridges, bf.diameter, bf.edge_betweenness, bf.effective_diameter, bf.fastrp, bf.ktruss,
-        bf.random_walks, bf.similarity,
+        bf.leiden_hierarchy, bf.louvain_hierarchy, bf.random_walks, bf.similarity,
     ]
     print(bf.distances(graph, 1).columns, bf.eccentricity(graph, [1]).columns)
     print([one(graph).columns for one in tables])

@@ -36,7 +36,14 @@ if TYPE_CHECKING:
         harmonic,
         katz,
     )
-    from brimful.communities import conductance, leiden, louvain, modularity
+    from brimful.communities import (
+        conductance,
+        leiden,
+        leiden_hierarchy,
+        louvain,
+        louvain_hierarchy,
+        modularity,
+    )
     from brimful.comparison import Comparison, compare
     from brimful.containers.bags import Bag
     from brimful.containers.boxes import Box
@@ -155,7 +162,9 @@ __all__ = [
     "ktruss",
     "label_propagation",
     "leiden",
+    "leiden_hierarchy",
     "louvain",
+    "louvain_hierarchy",
     "maximal_independent_set",
     "modularity",
     "pagerank",
@@ -237,7 +246,9 @@ _HOMES = {
     "ktruss": "brimful.structures",
     "label_propagation": "brimful.algorithms",
     "leiden": "brimful.communities",
+    "leiden_hierarchy": "brimful.communities",
     "louvain": "brimful.communities",
+    "louvain_hierarchy": "brimful.communities",
     "maximal_independent_set": "brimful.structures",
     "modularity": "brimful.communities",
     "pagerank": "brimful.algorithms",

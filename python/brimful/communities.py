@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from brimful.algorithm_run import run_algorithm
+from brimful.algorithm_run import run_algorithm, run_rows
 from brimful.errors import UsageError
 from brimful.io.ingest import Resources
 from brimful.opening import GraphLike
@@ -14,6 +14,7 @@ from brimful.options.runs import RUN
 from brimful.options.table import WorkOptions, checked, picked
 from brimful.reporting import shows_progress
 from brimful.result import Result
+from brimful.rows import Rows
 from brimful.wording import shortened
 
 
@@ -112,6 +113,79 @@ def leiden(
         weighted=weighted,
         **options,
     )
+
+
+@described(RUN, *RUN_ERRORS)
+def louvain_hierarchy(
+    graph: GraphLike,
+    *,
+    resolution: float = 1.0,
+    tolerance: float = 1e-7,
+    weighted: bool = False,
+    **options: Unpack[WorkOptions],
+) -> Rows:
+    """Find the communities of `louvain` after each level of one iteration, side by side.
+
+    `budget` must hold 105 bytes a vertex.
+
+    Args:
+        resolution: Above 1 there are more and smaller communities, below 1 fewer and larger ones.
+        tolerance: A level ends when a sweep over its vertices adds at most this to the modularity.
+        weighted: Edges count by their weights, which must not be negative, in place of once each.
+
+    Returns:
+        `Rows` with the columns `vertex`, ascending, and `level_1`, `level_2`, ... of its type: the
+        smallest vertex of the community. The column of a level is the result of `louvain` with so
+        many `levels`; at most 32, the last of which ends the hierarchy.
+
+    Raises:
+        InputError: `weighted`, and a weight is negative.
+
+    >>> import brimful as bf, pyarrow as pa
+    >>> pair = pa.table({"source": [0, 1, 2, 2, 3, 4, 5], "target": [1, 2, 0, 3, 4, 5, 3]})
+    >>> with bf.Graph.from_arrow(pair, undirected=True) as graph:
+    ...     rows = bf.louvain_hierarchy(graph)
+    >>> rows.columns[:2], rows.to_numpy("level_1").tolist()
+    (['vertex', 'level_1'], [0, 0, 0, 3, 3, 3])
+    """
+    own = {"resolution": resolution}
+    chosen: Any = {"tolerance": tolerance, "weighted": weighted, **options}
+    return run_rows(graph, "louvain_hierarchy", own, **chosen)
+
+
+@described(RUN, *RUN_ERRORS)
+def leiden_hierarchy(
+    graph: GraphLike,
+    *,
+    resolution: float = 1.0,
+    tolerance: float = 1e-7,
+    weighted: bool = False,
+    **options: Unpack[WorkOptions],
+) -> Rows:
+    """Find the communities of `leiden` after each level of one iteration, side by side.
+
+    `budget` must hold 122 bytes a vertex.
+
+    Args:
+        resolution: Above 1 there are more and smaller communities, below 1 fewer and larger ones.
+        tolerance: A level ends when a sweep over its vertices adds at most this to the modularity.
+        weighted: Edges count by their weights, which must not be negative, in place of once each.
+
+    Returns:
+        `Rows` as of `louvain_hierarchy`; the communities of each level are connected.
+
+    Raises:
+        InputError: `weighted`, and a weight is negative.
+
+    >>> import brimful as bf, pyarrow as pa
+    >>> pair = pa.table({"source": [0, 1, 2, 2, 3, 4, 5], "target": [1, 2, 0, 3, 4, 5, 3]})
+    >>> with bf.Graph.from_arrow(pair, undirected=True) as graph:
+    ...     bf.leiden_hierarchy(graph).to_numpy("level_1").tolist()
+    [0, 0, 0, 3, 3, 3]
+    """
+    own = {"resolution": resolution}
+    chosen: Any = {"tolerance": tolerance, "weighted": weighted, **options}
+    return run_rows(graph, "leiden_hierarchy", own, **chosen)
 
 
 def _choices(resolution: float, iterations: int | None, levels: int | None) -> dict[str, object]:

@@ -28,6 +28,7 @@
 //! sweep is one pass over the lists, 12 bytes an arc; most graphs take 5 to 20 sweeps of the first
 //! level, and much smaller ones after it.
 
+pub(crate) mod hierarchy;
 mod lists;
 mod moving;
 mod refining;
@@ -41,7 +42,7 @@ use brimful_engine::result::stats::Traversal;
 use brimful_engine::supersteps::moved;
 use brimful_engine::{Stats, Values};
 use brimful_graph::{Graph, Index};
-use brimful_store::Resources;
+use brimful_store::{Reservation, Resources};
 
 use crate::communities::lists::{Lists, Order, Room};
 use crate::communities::moving::{Level, Moves};
@@ -213,25 +214,13 @@ fn run<L: Label>(
     graph: &Arc<Graph>,
     resources: &Resources,
 ) -> Result<Finished> {
-    const PURPOSE: &str = "to find communities";
     let settings = settings(method, request)?;
-    request.options(0).check_weights(graph)?;
-    request.refuse_negative_weights(graph, &resources.job)?;
-    if graph.connected() >= u64::from(u32::MAX) {
-        let what = format!("{} is for less than 2^32 vertices with edges", method.name());
-        return Err(Error::Usage(what));
-    }
     let (begin, workers) = (Instant::now(), resources.workers());
-    let extent = Extent::of(graph, &[Index::In], settings.weighted);
-    let needed =
-        lists::reading_bytes(&extent, workers) + method.array_bytes(extent.vertices, workers);
-    resources.budget.require(needed, PURPOSE)?;
-    let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
-    let room = Room::new(memory.bytes() - needed, graph, resources);
+    let (_memory, room) = prepared(&settings, request, graph, resources, 0)?;
     let moved_before = moved(graph, resources);
     let lists = Lists::of(graph, settings.weighted, &room)?;
     let listed = begin.elapsed().as_secs_f64();
-    let (communities, edges) = communities(lists, &settings, &room)?;
+    let (communities, edges) = communities(lists, &settings, &room, None)?;
     let found = begin.elapsed().as_secs_f64();
     let order = Order::of(graph);
     let community = |vertex| communities[order.number(vertex) as usize];
@@ -247,12 +236,46 @@ fn run<L: Label>(
     Finished::new(graph, "label", values, stats, method.name())
 }
 
+/// The memory of a run, with `beside` bytes for other purposes, and what lists may take of it.
+///
+/// # Errors
+/// A graph or weights that the methods do not take; [`brimful_store::Error::Budget`] before any
+/// work.
+fn prepared<'r>(
+    settings: &Settings,
+    request: &Request,
+    graph: &'r Graph,
+    resources: &'r Resources,
+    beside: u64,
+) -> Result<(Reservation, Room<'r>)> {
+    const PURPOSE: &str = "to find communities";
+    let (method, workers) = (settings.method, resources.workers());
+    request.options(0).check_weights(graph)?;
+    request.refuse_negative_weights(graph, &resources.job)?;
+    if graph.connected() >= u64::from(u32::MAX) {
+        let what = format!("{} is for less than 2^32 vertices with edges", method.name());
+        return Err(Error::Usage(what));
+    }
+    let extent = Extent::of(graph, &[Index::In], settings.weighted);
+    let needed = lists::reading_bytes(&extent, workers)
+        + method.array_bytes(extent.vertices, workers)
+        + beside;
+    resources.budget.require(needed, PURPOSE)?;
+    let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
+    let room = Room::new(memory.bytes() - needed, graph, resources);
+    Ok((memory, room))
+}
+
+/// Takes the communities of a level: that of each vertex of the lists.
+type TakeLevel<'t> = dyn FnMut(&[u32]) -> Result<()> + 't;
+
 /// The community of each vertex of the lists, as a number below that of vertices; and the number of
-/// entries read.
+/// entries read. `each_level` takes the communities of each level, at least of one.
 fn communities<'r>(
     lists: Lists<'r>,
     settings: &Settings,
     room: &'r Room<'r>,
+    mut each_level: Option<&mut TakeLevel<'_>>,
 ) -> Result<(Vec<u32>, u64)> {
     let base = Level::new(lists, room)?;
     let whole = base.strength();
@@ -267,7 +290,7 @@ fn communities<'r>(
             room,
         };
         for _ in 0..settings.iterations {
-            let moves = climb.from(&base, &mut community)?;
+            let moves = climb.from(&base, &mut community, each_level.as_deref_mut())?;
             edges += moves.entries;
             if settings.method == Method::Leiden {
                 community = base.connected_parts(&community, room)?;
@@ -277,6 +300,8 @@ fn communities<'r>(
                 break;
             }
         }
+    } else if let Some(take) = each_level {
+        take(&community)?;
     }
     Ok((community, edges))
 }
@@ -293,7 +318,12 @@ struct Climb<'c, 'r> {
 
 impl<'r> Climb<'_, 'r> {
     /// Improves the communities of the vertices of `base`.
-    fn from(&self, base: &Level<'r>, community: &mut Vec<u32>) -> Result<Moves> {
+    fn from(
+        &self,
+        base: &Level<'r>,
+        community: &mut Vec<u32>,
+        mut each_level: Option<&mut TakeLevel<'_>>,
+    ) -> Result<Moves> {
         let Self { settings, scale, least, room } = *self;
         // The vertex of the level that holds each vertex of the base.
         let mut holders: Vec<u32> = (0..base.len() as u32).collect();
@@ -307,7 +337,16 @@ impl<'r> Climb<'_, 'r> {
             done += 1;
             // Communities that nothing moved to may still be joined at the next level.
             let is_single = |community: &[u32]| (0..).zip(community).all(|(at, own)| at == *own);
-            if moves.count == 0 && is_single(community) {
+            let is_last = moves.count == 0 && is_single(community);
+            if let Some(take) = each_level.as_deref_mut().filter(|_| !is_last || done == 1) {
+                let own = |holder: &u32| community[*holder as usize];
+                let mut all_own: Vec<u32> = holders.iter().map(own).collect();
+                if settings.method == Method::Leiden {
+                    all_own = base.connected_parts(&all_own, room)?;
+                }
+                take(&all_own)?;
+            }
+            if is_last {
                 break;
             }
             let mut parts = match settings.method {

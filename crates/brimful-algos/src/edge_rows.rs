@@ -14,9 +14,9 @@ use crate::{Error, Result};
 /// A row: the offsets of the external ids of two ends, and a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-struct EdgeRow {
-    ends: [u64; 2],
-    value: u64,
+pub(crate) struct EdgeRow {
+    pub(crate) ends: [u64; 2],
+    pub(crate) value: u64,
 }
 
 impl EdgeRow {

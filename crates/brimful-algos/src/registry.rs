@@ -50,6 +50,8 @@ pub static FAMILIES: &[Family] = &[
             label_propagation::INFO,
             communities::LOUVAIN,
             communities::LEIDEN,
+            communities::hierarchy::LOUVAIN,
+            communities::hierarchy::LEIDEN,
         ],
     },
     Family {

@@ -1,0 +1,190 @@
+//! The hierarchy of Louvain's and Leiden's method: the communities after each level, side by side.
+//!
+//! Returns a row for each vertex, ascending (`vertex`, and `level_1`, `level_2`, ... of the type of
+//! ids): the column of a level is the result of the method with so many `levels`. The last column
+//! has the communities of one iteration; a hierarchy of more than thirty-two levels leaves out those
+//! between the last two.
+//!
+//! Labels are sorted by vertex in any budget. Memory: 32 bytes a vertex more than those of the
+//! method.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use brimful_engine::plan::forecast::Forecast;
+use brimful_engine::result::stats::Traversal;
+use brimful_engine::result::table::Kind;
+use brimful_engine::supersteps::moved;
+use brimful_engine::{RowColumn, RowWriter, RunOptions, Stats};
+use brimful_graph::Graph;
+use brimful_store::sorter::Sorter;
+use brimful_store::{Job, Resources};
+
+use super::lists::{Lists, Order};
+use super::{Method, PARAMETERS, Settings, TAKES, communities, prepared};
+use crate::connected_components::labels::labels;
+use crate::connected_components::propagation::Label;
+use crate::edge_rows::{self, EdgeRow};
+use crate::info::{Info, ParameterInfo, Run};
+use crate::out_weights::AT_ONCE;
+use crate::planning::{Planner, fits_narrow};
+use crate::request::{FinishedRows, Request};
+use crate::{Error, Result};
+
+/// Bytes for each vertex beside those of the method: its community, the connected part of that, its
+/// label, the least label of its community, each in up to 8 bytes.
+const VERTEX_BYTES: u64 = 32;
+
+macro_rules! columns {
+    ($($level:literal)*) => {
+        &[("vertex", Kind::Vertex), $((concat!("level_", $level), Kind::Vertex)),*]
+    };
+}
+
+/// The columns of the most levels.
+const COLUMNS: &[RowColumn] = columns!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23
+    24 25 26 27 28 29 30 31 32);
+
+/// The parameters of both.
+const OWN: &[ParameterInfo] = PARAMETERS.split_at(1).0;
+
+/// The registry entry of Louvain's method.
+pub(crate) const LOUVAIN: Info = Info {
+    name: "louvain_hierarchy",
+    computes: "communities of great modularity after each level, a column each (Louvain)",
+    column: "level_1",
+    takes: TAKES,
+    parameters: OWN,
+    run: Run::Rows(COLUMNS.split_at(2).0, |request, graph, resources| {
+        any(Method::Louvain, request, graph, resources)
+    }),
+    plan: |planner| plan(Method::Louvain, planner),
+};
+
+/// The registry entry of Leiden's method.
+pub(crate) const LEIDEN: Info = Info {
+    name: "leiden_hierarchy",
+    computes: "connected communities of great modularity after each level, a column each (Leiden)",
+    column: "level_1",
+    takes: TAKES,
+    parameters: OWN,
+    run: Run::Rows(COLUMNS.split_at(2).0, |request, graph, resources| {
+        any(Method::Leiden, request, graph, resources)
+    }),
+    plan: |planner| plan(Method::Leiden, planner),
+};
+
+/// Bytes beside those of the method.
+fn beside_bytes(vertices: u64, workers: usize) -> u64 {
+    vertices * VERTEX_BYTES + edge_rows::least_bytes(workers)
+}
+
+fn plan(method: Method, planner: &Planner<'_>) -> Result<Forecast> {
+    let forecast = super::plan(method, planner)?;
+    let own = planner.of_scan(|setting| beside_bytes(setting.extent.vertices, setting.workers));
+    Ok(Forecast {
+        minimum_bytes: forecast.minimum_bytes + own,
+        memory_bytes: forecast.memory_bytes + own,
+        ..forecast
+    })
+}
+
+fn any(
+    method: Method,
+    request: &Request,
+    graph: &Arc<Graph>,
+    resources: &Resources,
+) -> Result<FinishedRows> {
+    let range =
+        graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
+    match fits_narrow(range) {
+        true => run::<u32>(method, request, graph, resources),
+        false => run::<u64>(method, request, graph, resources),
+    }
+}
+
+fn run<L: Label>(
+    method: Method,
+    request: &Request,
+    graph: &Arc<Graph>,
+    resources: &Resources,
+) -> Result<FinishedRows> {
+    let (begin, workers, job) = (Instant::now(), resources.workers(), &resources.job);
+    let settings = Settings { iterations: 1, ..super::settings(method, request)? };
+    let beside = beside_bytes(graph.connected(), workers);
+    let (_memory, room) = prepared(&settings, request, graph, resources, beside)?;
+    let before = moved(graph, resources);
+    let lists = Lists::of(graph, settings.weighted, &room)?;
+    let sorting = edge_rows::least_bytes(workers) - RowWriter::MINIMUM_BYTES;
+    let sorter = RunOptions::default()
+        .in_scratch(graph, |folder| Sorter::<EdgeRow>::new(folder, sorting, workers, job))?;
+    let mut writer = sorter.writer();
+    let (order, mut levels) = (Order::of(graph), 0);
+    let (last, edges) = communities(
+        lists,
+        &settings,
+        &room,
+        Some(&mut |community: &[u32]| {
+            let labels =
+                labels::<L>(graph, &|vertex| community[order.number(vertex) as usize], resources)?;
+            let mut buffer = Vec::new();
+            for_each_place(graph, job, |vertex, place| {
+                let at = vertex as usize;
+                let label = match vertex < graph.connected() {
+                    true => labels.slice(at..at + 1, &mut buffer)?[0].into(),
+                    false => place,
+                };
+                Ok(writer.push(EdgeRow { ends: [place, levels], value: label })?)
+            })?;
+            levels += 1;
+            Ok(())
+        }),
+    )?;
+    drop(last);
+    writer.finish()?;
+    let found = begin.elapsed().as_secs_f64();
+    let columns = &COLUMNS[..COLUMNS.len().min(levels as usize + 1)];
+    let mut rows = RowWriter::new(graph, columns, RowWriter::MINIMUM_BYTES, job);
+    let mut row = Vec::with_capacity(columns.len());
+    job.begin("sort rows", sorter.len());
+    sorter.merge(&resources.pool, |records| {
+        job.check()?;
+        for record in records {
+            let [place, level] = record.ends;
+            if level == 0 {
+                row.push(place);
+            }
+            row.truncate(columns.len() - 1);
+            row.push(record.value);
+            if level + 1 == levels {
+                rows.push(&row)?;
+                row.clear();
+            }
+        }
+        job.advance(records.len() as u64);
+        Ok::<(), Error>(())
+    })?;
+    let phases = vec![("move", found), ("sort", begin.elapsed().as_secs_f64() - found)];
+    let moved = moved(graph, resources) - before;
+    let stats = Stats::one_pass(Traversal::Scan, phases, edges, moved, workers);
+    Ok(FinishedRows { table: rows.finish()?, stats, variant: method.name() })
+}
+
+/// Calls `each` with every vertex and the offset of its external id.
+fn for_each_place(
+    graph: &Graph,
+    job: &Job,
+    mut each: impl FnMut(u64, u64) -> Result<()>,
+) -> Result<()> {
+    let smallest = graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);
+    let mut ids = Vec::new();
+    for start in (0..graph.vertices()).step_by(AT_ONCE) {
+        job.check()?;
+        ids.resize((graph.vertices() - start).min(AT_ONCE as u64) as usize, 0);
+        graph.external_ids(start, &mut ids)?;
+        for (vertex, id) in (start..).zip(&ids) {
+            each(vertex, graph.id_type().order_key(*id).wrapping_sub(smallest))?;
+        }
+    }
+    Ok(())
+}
