@@ -146,7 +146,7 @@ def test_what_a_method_raises_names_its_vertex(tmp_path: Path, store: str, at: s
     assert isinstance(error.__cause__, ValueError)
     assert str(error.__cause__) in str(error)
     assert error.vertex == 3 if at != "collect" else isinstance(error.vertex, int)
-    assert f"at vertex {error.vertex} " in str(error)
+    assert f"at vertex {error.vertex}: " in str(error)
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
@@ -189,7 +189,7 @@ def test_states_in_memory_are_the_objects_themselves(state: Any) -> None:
 )
 def test_states_that_a_store_cannot_keep_are_refused(state: Any, says: str) -> None:
     with made() as graph:
-        with pytest.raises(bf.ProgramError, match=f"at vertex 3 .*{says}") as raised:
+        with pytest.raises(bf.ProgramError, match=f"at vertex 3: .*{says}") as raised:
             bf.run(graph, Constant(state), store="bytes", budget="64M")
         assert raised.value.vertex == 3
         kept = bf.run(graph, Constant(state), store="bytes", serializer="pickle", budget="64M")
