@@ -27,6 +27,9 @@ from command import BRIMFUL, BUDGET, DONE, INTERRUPTED, USAGE, assert_one_senten
 #: Kills at random moments, and in a nightly run.
 KILLS = 50 if os.environ.get("BRIMFUL_KILLS") == "all" else 2
 
+#: Bandwidths that nobody has to measure.
+bandwidths = {"disk_bandwidth": 2.0, "memory_bandwidth": 30.0}
+
 #: Supersteps that take some seconds.
 LONG = {"tolerance": 0.0, "max_supersteps": 150}
 
@@ -111,6 +114,24 @@ def test_any_number_of_workers_gives_the_same_bits(cluster: Cluster, graph: bf.G
         # The nodes are one machine, which has the driver too.
         assert 0 < worker["budget_bytes"] <= worker["memory_bytes"] / 4
     no_worker_stays()
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_workers_exchange_the_bytes_of_the_plan(
+    cluster: Cluster, graph: bf.Graph, count: int
+) -> None:
+    plan = bf.plan(graph, "pagerank", cluster=count, threads=1, **bandwidths)
+    run = bf.pagerank(graph, cluster="auto", workers=count, tolerance=0.0, max_supersteps=5)
+    sent, received = plan.sent_bytes_per_superstep, plan.received_bytes_per_superstep
+    assert sent is not None and received is not None
+    figures = run.stats["cluster"]["workers"]
+    # Vertices also signal before the first superstep; after the last one the caller gets states.
+    assert max(one["bytes_sent"] for one in figures) == 6 * sent + sent // (count - 1)
+    most = max(one["bytes_received"] for one in figures)
+    assert 6 * received <= most <= 1.05 * 6 * received
+    smallest = {"threads": 1, "budget": plan.minimum_budget_bytes}
+    least = bf.pagerank(graph, cluster="auto", workers=count, **smallest)
+    assert columns(least) == columns(bf.pagerank(graph))
 
 
 class Hops(bf.Program):
@@ -280,6 +301,8 @@ def test_the_command_line_on_a_local_cluster(rmat: Path, tmp_path: Path) -> None
     small = brimful("run", "pagerank", rmat, "--cluster", "local:2", "--budget", "100K")
     assert small.code == BUDGET
     assert_one_sentence(small.err)
+    least = bf.plan(rmat, "pagerank", cluster="local:2").minimum_budget_bytes
+    assert f"the smallest that works is {least >> 20}M" in small.err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])

@@ -32,9 +32,14 @@ def algorithms() -> dict[str, dict[str, Any]]:
 
 
 def asked(
-    algorithm: str, params: Mapping[str, object], options: Mapping[str, object]
+    algorithm: str,
+    params: Mapping[str, object],
+    options: Mapping[str, object],
+    crew: Mapping[str, object] | None = None,
 ) -> dict[str, Any]:
     """Return the request of a run as the native module takes it, from options that were checked.
+
+    `crew` has the workers of a forecast for a cluster.
 
     Raises:
         UsageError: The algorithm, or one of its parameters, is unknown or of the wrong type.
@@ -44,7 +49,8 @@ def asked(
     params = checked_parameters(algorithm, params)
     store = picked(PlaceOptions, options) | picked(StoreOptions, options)
     cluster = cluster_of(options)
-    if cluster is not None and "cluster" not in algorithms()[algorithm]["takes"]:
+    is_divided = cluster is not None or crew is not None
+    if is_divided and "cluster" not in algorithms()[algorithm]["takes"]:
         raise UsageError(
             f"{algorithm} does not run on a cluster; leave --cluster out (Python: cluster=)"
         )
@@ -55,6 +61,7 @@ def asked(
         "store": place(store.pop("store")) | store,
         "cluster": cluster,
         "share": None,
+        "crew": crew,
     }
 
 

@@ -11,13 +11,17 @@ from brimful.catalog import asked
 from brimful.errors import UsageError
 from brimful.io.ingest import Resources
 from brimful.options.described import described
-from brimful.options.runs import RUN, MachineOptions, PlanOptions, UnbuiltOptions
-from brimful.options.table import ResourceOptions, checked, picked
+from brimful.options.runs import RUN, CrewOptions, MachineOptions, PlanOptions, UnbuiltOptions
+from brimful.options.table import ResourceOptions, checked, picked, texts
 
 if TYPE_CHECKING:
     from brimful import _native
     from brimful.io.sampling import Found
     from brimful.opening import GraphLike
+
+
+#: Bandwidth of a network in Gbit/s where none is given.
+_USUAL_NETWORK = 10.0
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,7 @@ class ImportForecast:
 
 @dataclass(frozen=True)
 class Forecast:
-    """The memory, disk and time of a run.
+    """The memory, disk and time of a run; on a cluster, those of the worker with the most to do.
 
     Attributes:
         algorithm: Name of the algorithm.
@@ -54,7 +58,7 @@ class Forecast:
             memory, as far as they ever do; with less, they are in scratch, and a run is slower.
         budget_bytes: The budget asked for.
         threads: Number of threads.
-        peak_memory_bytes: Peak memory of the whole process.
+        peak_memory_bytes: Peak memory of the whole process; brimful's own in a worker of a cluster.
         disk_bytes: The most disk beside the existing graph: scratch, or an index that is built
             first with its temporary files.
         scratch_bytes: Scratch, with the vertices of a store on disk.
@@ -65,16 +69,24 @@ class Forecast:
         supersteps: Number of supersteps.
         supersteps_guessed: Whether that number is a guess.
         passes: How often the run passes over all edges.
+        workers: Workers of a cluster; None: one process.
+        sent_bytes_per_superstep: The most bytes of signals that a worker passes on in a superstep
+            in which all vertices signal, in all to the others; None for one process.
+        received_bytes_per_superstep: The most that a worker takes in; None likewise.
         seconds_per_superstep: An estimate; None if the time is unknown.
         seconds: An estimate; None if the time is unknown.
         memory_bandwidth: In GB/s, given or measured; None: not used.
         disk_bandwidth: In GB/s, given or measured; None: not used.
+        network: In Gbit/s, between the machines of a cluster; None: there are not several.
         imported: Forecast of the import; None for a graph that exists.
 
     >>> import brimful as bf
     >>> foreseen = bf.plan(None, "bfs", vertices=1e6, edges=1e7, budget="1G")
     >>> foreseen.fits, foreseen.algorithm, foreseen.minimum_budget_bytes < foreseen.budget_bytes
     (True, 'bfs', True)
+    >>> divided = bf.plan(None, "bfs", vertices=1e6, edges=1e7, cluster=4, network=25)
+    >>> divided.workers, divided.received_bytes_per_superstep <= 8e6
+    (4, True)
     """
 
     algorithm: str
@@ -93,10 +105,14 @@ class Forecast:
     supersteps: int
     supersteps_guessed: bool
     passes: float
+    workers: int | None
+    sent_bytes_per_superstep: int | None
+    received_bytes_per_superstep: int | None
     seconds_per_superstep: float | None
     seconds: float | None
     memory_bandwidth: float | None
     disk_bandwidth: float | None
+    network: float | None
     imported: ImportForecast | None
 
 
@@ -119,7 +135,7 @@ class Sizes:
         return dict(vars(self))
 
 
-@described(RUN, "graph", "corrupt", "io")
+@described(RUN | texts(CrewOptions), "graph", "corrupt", "io")
 def plan(
     graph: GraphLike | None,
     algorithm: str,
@@ -157,8 +173,9 @@ def plan(
     """
     from brimful.opening import as_graph
 
-    chosen = checked(PlanOptions, options, "plan", ("params",))
-    wanted = asked(algorithm, {} if params is None else params, chosen)
+    chosen: dict[str, Any] = {**checked(PlanOptions, options, "plan", ("params",))}
+    crew = crew_of(chosen.pop("cluster"))
+    wanted = asked(algorithm, {} if params is None else params, chosen, crew)
     resources = Resources(**picked(ResourceOptions, chosen))
     native = None
     if graph is not None:
@@ -168,6 +185,14 @@ def plan(
     foreseen = forecast(native, sizes, wanted, resources, picked(MachineOptions, chosen))
     require_sources(native, wanted)
     return foreseen
+
+
+def crew_of(cluster: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return the workers of a cluster as the native module takes them."""
+    if cluster is None:
+        return None
+    cores = os.cpu_count() or 1
+    return {"workers": cluster["workers"], "cores": cores if cluster["together"] else None}
 
 
 def sizes_of(has_graph: bool, unbuilt: Mapping[str, Any]) -> Sizes | None:
@@ -225,22 +250,47 @@ def forecast(
     """
     from brimful import _native
 
-    bandwidths = {name.removesuffix("_bandwidth"): of for name, of in machine.items()}
+    crew, limits = wanted["crew"], given.limits()
+    if crew is not None:
+        limits = _of_worker(limits, crew)
+    together = 1 if crew is None or crew["cores"] is None else crew["workers"]
+    cores, network = os.cpu_count() or 1, machine.get("network")
+    bandwidths = {name.removesuffix("_bandwidth"): of for name, of in machine.items()} | {
+        "network": _USUAL_NETWORK if network is None else network,
+        "threads": min(cores, together * limits["threads"]) if limits["threads"] else cores,
+    }
     figures = _native.plan(
         graph,
         None if sizes is None else sizes.native(),
         wanted,
         machine=bandwidths | {"folder": os.getcwd() if graph is None else graph.path},
-        **given.limits(),
+        **limits,
         reserve_bytes=reserve_bytes,
         checkpoints=checkpoints,
     )
     imported = figures.pop("import")
+    has_network = crew is not None and crew["cores"] is None and figures["seconds"] is not None
     return Forecast(
         algorithm=wanted["algorithm"],
+        network=bandwidths["network"] if has_network else None,
         imported=None if imported is None else ImportForecast(**imported),
         **figures,
     )
+
+
+def _of_worker(limits: dict[str, Any], crew: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the limits of a worker where none are given: those that a run gives it."""
+    from brimful import _native
+
+    here = 1 if crew["cores"] is None else crew["workers"]
+    threads, budget = limits["threads"], limits["budget"]
+    return {
+        # The caller, which may be on any machine, has the budget of a worker too.
+        "budget": _native.auto_budget_bytes() // (here + 1) if budget is None else budget,
+        "threads": max(1, (os.cpu_count() or 1) // here) if threads is None else threads,
+        # Of a process with Ray in it, brimful cannot account for all memory.
+        "process_budget": False,
+    }
 
 
 def forecast_import(found: Found, given: Resources) -> ImportForecast:

@@ -89,7 +89,7 @@ fn union_find_wanted(request: &Request) -> Result<InMemory> {
     let swept = request.asynchronous
         || request.store.is_some()
         || request.checkpoints.is_some()
-        || request.share.is_some();
+        || request.is_divided();
     if method == "union_find" && swept {
         let what = "union_find has no asynchronous mode, store, checkpoints or cluster; use the \
                     method propagation";

@@ -1,10 +1,11 @@
 //! Forecasts of requests: each algorithm names the program that a request would run; the engine
 //! forecasts its cost.
 
+use brimful_engine::plan::dealing::Cluster;
 use brimful_engine::plan::extent::Extent;
 use brimful_engine::plan::forecast::{Forecast, Setting, Steps};
 use brimful_engine::plan::needs::{GatherNeeds, Needs};
-use brimful_engine::{Gather, Program};
+use brimful_engine::{Gather, Program, RunOptions};
 use brimful_execution::numeric;
 use brimful_execution::numeric::forecast::{Planned, Taken};
 use brimful_graph::build::sizes::Sizes;
@@ -50,7 +51,7 @@ impl InMemory {
         let in_supersteps = request.max_supersteps.is_some()
             || request.store.is_some()
             || request.checkpoints.is_some()
-            || request.share.is_some();
+            || request.is_divided();
         if method == in_memory && in_supersteps {
             let what = format!(
                 "the method {in_memory} has no supersteps to limit, no store, no checkpoints and no cluster; \
@@ -143,7 +144,8 @@ impl<'p> Planner<'p> {
     pub(crate) fn program<P: Program>(&self, program: &P, steps: Steps) -> Result<Forecast> {
         let (needs, asynchronous) = (Needs::of(program), self.request.asynchronous);
         let (extent, steps) = (self.extent(needs.indexes), self.limited(steps));
-        let setting = self.setting(&extent);
+        let cluster = self.cluster(needs.indexes, &extent)?;
+        let setting = Setting { cluster: cluster.as_ref(), ..self.setting(&extent) };
         if let Some(store) = &self.request.store {
             store.mode(asynchronous)?;
             let Taken { minimum, memory, result, scratch } =
@@ -264,7 +266,17 @@ impl<'p> Planner<'p> {
     }
 
     fn setting<'e>(&self, extent: &'e Extent) -> Setting<'e> {
-        Setting { extent, workers: self.workers, limit: self.limit }
+        Setting { extent, workers: self.workers, limit: self.limit, cluster: None }
+    }
+
+    /// The cluster of the request, with the parts of a graph of this extent.
+    fn cluster(&self, indexes: &[Index], extent: &Extent) -> Result<Option<Cluster>> {
+        let Some(crew) = self.request.crew else { return Ok(None) };
+        RunOptions::check_divided(self.request.asynchronous)?;
+        Ok(Some(match self.subject {
+            Subject::Graph(graph) => Cluster::of(crew, graph, indexes, extent),
+            Subject::Sizes(_) => Cluster::even(crew, extent),
+        }))
     }
 
     /// The steps of a program whose signals spread from vertex to vertex: `narrow`, unless the

@@ -190,7 +190,7 @@ fn find(request: &Request) -> Result<&'static Info> {
         (request.weighted, info.takes.weights, "weights", "weighted"),
         (request.asynchronous, info.takes.asynchronous, "asynchronous mode", "mode"),
         (request.store.is_some(), info.takes.stores, "store", "store"),
-        (request.share.is_some(), info.takes.stores, "cluster", "cluster"),
+        (request.is_divided(), info.takes.stores, "cluster", "cluster"),
         (request.checkpoints.is_some(), info.takes.checkpoints, "checkpoints", "checkpoint-every"),
     ];
     if let Some((_, _, what, option)) = given.iter().find(|(given, taken, ..)| *given && !taken) {
@@ -223,7 +223,7 @@ fn identity(request: &Request, info: &Info) -> Vec<(String, String)> {
 
 /// Refuses options that a store does not support.
 fn check_store(request: &Request) -> Result<()> {
-    if request.store.is_some() && request.share.is_some() {
+    if request.store.is_some() && request.is_divided() {
         let what = "workers of a cluster keep vertices in memory, not in a store; leave --store or \
                     --cluster out (Python: store=, cluster=)";
         return Err(Error::Usage(what.into()));

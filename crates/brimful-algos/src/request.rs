@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use brimful_engine::checkpoint::CheckpointOptions;
 use brimful_engine::exchange::Share;
+use brimful_engine::plan::dealing::Crew;
 use brimful_engine::{self as engine, Output, Program, ResultTable, RowTable, RunOptions, Values};
 use brimful_execution::from_graph::StoreOptions;
 use brimful_execution::numeric::{self, NumericOptions};
@@ -76,6 +77,8 @@ pub struct Request {
     pub checkpoints: Option<CheckpointOptions>,
     /// The share of this process, if several make the run; `None`: it makes the whole run.
     pub share: Option<Share>,
+    /// The workers of a forecast for a cluster.
+    pub crew: Option<Crew>,
 }
 
 /// A table of pairs of vertices, read once; clones share it.
@@ -260,6 +263,11 @@ impl Request {
             run: options,
         };
         numeric::run(program, graph, &options, resources)
+    }
+
+    /// True if several processes make the run.
+    pub(crate) fn is_divided(&self) -> bool {
+        self.share.is_some() || self.crew.is_some()
     }
 
     /// The options of a run with the limits of the request.

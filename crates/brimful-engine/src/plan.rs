@@ -1,7 +1,9 @@
 //! Before a run: the needs of a program, the extent of a graph, and the division of the budget.
 
 pub(crate) mod cost_model;
+pub mod dealing;
 pub mod division;
+pub mod exchange;
 pub mod extent;
 pub mod forecast;
 pub(crate) mod gather;

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use brimful::engine::exchange::{Exchange, Received, Share, Told};
+use brimful::engine::plan::dealing::Crew;
 use brimful::engine::{Error, Result};
 use brimful::store::Job;
 use pyo3::buffer::PyBuffer;
@@ -33,6 +34,21 @@ impl GivenShare {
     pub(crate) fn share(&self, py: Python<'_>) -> Share {
         let connection = Connection(self.connection.clone_ref(py));
         Share { count: self.count, index: self.index, exchange: Arc::new(connection) }
+    }
+}
+
+/// The workers of a forecast, as given from Python.
+#[derive(Debug, Clone, Copy, FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct GivenCrew {
+    workers: u64,
+    /// The cores that they share; None: each has its own machine.
+    cores: Option<u64>,
+}
+
+impl GivenCrew {
+    pub(crate) fn crew(self) -> Crew {
+        Crew { workers: self.workers, cores: self.cores }
     }
 }
 

@@ -49,6 +49,8 @@ impl Prediction {
     /// Its figures, except for time.
     pub(crate) fn figures<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (Self { forecast, limits, budget, resident, fits }, out) = (self, PyDict::new(py));
+        // The worker of a cluster is another process, and has Ray in it.
+        let resident = if forecast.exchange.is_some() { 0 } else { *resident };
         let peak = forecast.peak_bytes().max(forecast.result_bytes + limits.reserve_bytes);
         out.set_item("fits", fits)?;
         out.set_item("minimum_budget_bytes", whole(budget, forecast.minimum_bytes))?;
@@ -66,6 +68,13 @@ impl Prediction {
         out.set_item("supersteps", forecast.steps.supersteps)?;
         out.set_item("supersteps_guessed", forecast.steps.guessed)?;
         out.set_item("passes", forecast.steps.passes)?;
+        let exchange = forecast.exchange;
+        out.set_item("workers", exchange.map(|exchange| exchange.workers))?;
+        out.set_item("sent_bytes_per_superstep", exchange.map(|exchange| exchange.sent_bytes))?;
+        out.set_item(
+            "received_bytes_per_superstep",
+            exchange.map(|exchange| exchange.received_bytes),
+        )?;
         Ok(out)
     }
 }
@@ -112,6 +121,10 @@ pub(crate) fn plan_import(
 pub(crate) struct Machine {
     memory: Option<f64>,
     disk: Option<f64>,
+    /// The network in Gbit/s.
+    network: f64,
+    /// The threads of all processes on it.
+    threads: usize,
     /// The folder in which the disk is measured.
     folder: PathBuf,
 }
@@ -126,9 +139,15 @@ impl Machine {
             other => Ok(other.map(|gigabytes| gigabytes * 1e9)),
         };
         let (memory, disk) = (given(self.memory, "memory")?, given(self.disk, "disk")?);
-        if let (Some(memory), Some(disk)) = (memory, disk) {
-            return Ok(Bandwidths { memory, disk });
+        if !(self.network.is_finite() && self.network > 0.0) {
+            let what = format!("network must be a number of Gbit/s above 0, not {}", self.network);
+            return Err(Failure::from(EngineError::Usage(what)).into());
         }
+        let network = self.network * 1e9 / 8.0;
+        if let (Some(memory), Some(disk)) = (memory, disk) {
+            return Ok(Bandwidths { memory, disk, network });
+        }
+        let limits = Limits { threads: Some(self.threads), ..limits };
         with_resources(py, None, limits, |resources| {
             let here =
                 || disk_bandwidth(&self.folder).or_else(|_| disk_bandwidth(&std::env::temp_dir()));
@@ -138,6 +157,7 @@ impl Machine {
                     Some(disk) => disk,
                     None => here()?,
                 },
+                network,
             })
         })
     }

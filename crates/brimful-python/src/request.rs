@@ -11,7 +11,7 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::cluster::GivenShare;
+use crate::cluster::{GivenCrew, GivenShare};
 use crate::errors::Failure;
 use crate::plugin::schemes;
 use crate::vertex::Vertex;
@@ -33,6 +33,8 @@ pub(crate) struct Asked<'py> {
     pub(crate) store: Store,
     /// The share of this process, if several make the run.
     pub(crate) share: Option<GivenShare>,
+    /// The workers of a forecast for a cluster.
+    pub(crate) crew: Option<GivenCrew>,
 }
 
 /// The request, without checkpoints.
@@ -60,6 +62,7 @@ pub(crate) fn request(asked: &Asked<'_>) -> PyResult<Request> {
         max_supersteps: asked.max_supersteps,
         checkpoints: None,
         share: asked.share.as_ref().map(|given| given.share(asked.params.py())),
+        crew: asked.crew.map(GivenCrew::crew),
     })
 }
 

@@ -12,7 +12,7 @@ from brimful.cli.forecasts import number_of_supersteps, outside_memory, whole_me
 from brimful.cli.progress import ProgressLine, format_seconds
 from brimful.cli.request import add_request, asked, sources_of
 from brimful.errors import UsageError
-from brimful.options.runs import MachineOptions, UnbuiltOptions
+from brimful.options.runs import CrewOptions, MachineOptions, UnbuiltOptions
 from brimful.options.table import ResourceOptions
 from brimful.sizes import format_bytes
 from brimful.wording import counted
@@ -32,6 +32,7 @@ def add_to(verbs: shared.Verbs) -> None:
         examples=(
             "brimful plan web.brimful pagerank --budget 500M",
             "brimful plan pagerank --vertices 11.5e9 --edges 128e9 --budget 64G",
+            "brimful plan web.brimful pagerank --cluster 8 --network 25",
         ),
     )
     parser.add_argument(
@@ -43,7 +44,9 @@ def add_to(verbs: shared.Verbs) -> None:
     )
     unbuilt = parser.add_argument_group("a graph that is not built")
     shared.add_options(unbuilt, UnbuiltOptions)
-    shared.add_options(parser.add_argument_group("another machine"), MachineOptions)
+    machines = parser.add_argument_group("other machines")
+    shared.add_options(machines, CrewOptions)
+    shared.add_options(machines, MachineOptions)
     add_request(parser)
     shared.add_options(parser, ResourceOptions)
     shared.add_reporting(parser)
@@ -60,9 +63,10 @@ def act(options: argparse.Namespace) -> None:
     if graphs and graphs[0] in algorithms() and algorithm not in algorithms():
         # The order of `brimful run`.
         graphs, algorithm = [algorithm], graphs[0]
-    from brimful.planning import forecast, require_sources, sizes_of
+    from brimful.planning import crew_of, forecast, require_sources, sizes_of
 
-    request = asked(options, algorithm, None if graphs else options.source)
+    crew = crew_of(shared.chosen(options, CrewOptions)["cluster"])
+    request = asked(options, algorithm, None if graphs else options.source, crew=crew)
     sizes = sizes_of(bool(graphs), shared.chosen(options, UnbuiltOptions))
     machine = shared.chosen(options, MachineOptions)
     with ProgressLine(quiet=options.quiet) as progress:
@@ -71,7 +75,7 @@ def act(options: argparse.Namespace) -> None:
         if graphs:
             options.graph = graphs[0]
             graph = shared.open_named_graph(options, given, progress)
-            request = asked(options, algorithm, sources_of(options, graph))
+            request = asked(options, algorithm, sources_of(options, graph), crew=crew)
         figures = asdict(forecast(graph, sizes, request, given, machine))
         require_sources(graph, request)
     if sizes is None:
@@ -86,7 +90,9 @@ def act(options: argparse.Namespace) -> None:
 
 def summary(of: str, figures: dict[str, Any]) -> str:
     """Return the lines that describe a forecast."""
-    lines = [f"{figures['algorithm']} of {of}"]
+    workers = figures["workers"]
+    on = "" if workers is None else f", for each of {counted(workers, 'worker')}"
+    lines = [f"{figures['algorithm']} of {of}{on}"]
     imported = figures["imported"]
     if imported is not None:
         lines.append(
@@ -122,16 +128,24 @@ def summary(of: str, figures: dict[str, Any]) -> str:
             f"{format_bytes(figures['written_bytes_per_superstep'])}; "
             f"{format_bytes(figures['read_once_bytes'])} of edges stay in memory"
         )
+    if workers is not None:
+        lines.append(
+            "  a superstep in which all vertices signal passes on "
+            f"{format_bytes(figures['sent_bytes_per_superstep'])} and takes in "
+            f"{format_bytes(figures['received_bytes_per_superstep'])}"
+        )
     each = figures["seconds_per_superstep"]
     seconds = "time unknown beforehand"
     if each is not None:
         whole = format_seconds(figures["seconds"])
         seconds = f"{format_seconds(each)} for one over all edges, {whole} in all"
     lines.append(f"  {number_of_supersteps(figures)}: {seconds}")
+    network = figures["network"]
     if each is not None or imported is not None:
         lines.append(
             f"  time is an estimate, for memory of {figures['memory_bandwidth']:.3g} GB/s and a "
             f"disk of {figures['disk_bandwidth']:.3g} GB/s"
+            + ("" if network is None else f", and a network of {network:.3g} Gbit/s")
         )
     return "\n".join(lines)
 

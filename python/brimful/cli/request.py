@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from brimful import catalog
@@ -12,7 +12,6 @@ from brimful.cli.options import add_options
 from brimful.errors import UsageError
 from brimful.options.runs import (
     AskedOptions,
-    ClusterOptions,
     PlaceOptions,
     RequestOptions,
     StoreOptions,
@@ -44,9 +43,16 @@ def add_request(parser: argparse.ArgumentParser) -> None:
 
 
 def asked(
-    options: argparse.Namespace, algorithm: str, source: Vertices | None = None
+    options: argparse.Namespace,
+    algorithm: str,
+    source: Vertices | None = None,
+    *,
+    place: Mapping[str, object] | None = None,
+    crew: Mapping[str, object] | None = None,
 ) -> dict[str, Any]:
     """Return the request of the options, as the native module takes it.
+
+    `place` has the cluster of a run, and `crew` the workers of a forecast.
 
     Raises:
         UsageError: There is no such algorithm, or a parameter is not `K=V`.
@@ -58,8 +64,7 @@ def asked(
             raise UsageError(f"the parameter {name} is given twice; give it once")
         params[name] = value
     given = checked(AskedOptions, picked(AskedOptions, vars(options)) | {"source": source})
-    cluster = checked(ClusterOptions, picked(ClusterOptions, vars(options)))
-    return catalog.asked(algorithm, params, {**given, **cluster})
+    return catalog.asked(algorithm, params, {**given, **(place or {})}, crew)
 
 
 def sources_of(options: argparse.Namespace, graph: _native.Graph) -> Vertices | None:

@@ -101,7 +101,8 @@ def add_to(verbs: shared.Verbs) -> None:
 def act(options: argparse.Namespace) -> None:
     """Check the outputs, run, write, report."""
     # Unknown algorithms are refused before a graph is opened, or imported.
-    asked(options, options.algorithm)
+    place = shared.chosen(options, ClusterOptions)
+    asked(options, options.algorithm, place=place)
     if algorithms()[options.algorithm]["rows"]:
         _refuse_for_rows(options)
     join = _join(options)
@@ -157,7 +158,8 @@ def _run(
         graph = shared.open_named_graph(options, given, progress)
         where = Where(graph, shared.chosen(options, WhereOptions))
         graph = stack.enter_context(where.part(given))
-        request = asked(options, options.algorithm, sources_of(options, graph))
+        place = shared.chosen(options, ClusterOptions)
+        request = asked(options, options.algorithm, sources_of(options, graph), place=place)
         if joins and join is None:
             from brimful.tables.columns import GraphColumns
 

@@ -49,6 +49,7 @@ def run(
         WorkerLostError: Workers were lost too often.
     """
     restarts: list[str] = []
+    begin = time.perf_counter()
     with connected(cluster["cluster"]):
         while True:
             place = Place.of(cluster["cluster"])
@@ -64,7 +65,9 @@ def run(
                 own = {**limits, "threads": threads, "budget": budget, "process_budget": False}
                 observer = Observer(crew, graph, work, saving, own)
                 result = work(graph, observer.share, saving, own)
-                result.add_stats({"cluster": observer.figures() | {"restarts": restarts}})
+                started = observer.began - begin
+                figures = observer.figures() | {"start_seconds": started, "restarts": restarts}
+                result.add_stats({"cluster": figures})
                 return result
             except WorkerLostError as error:
                 restarts.append(str(error))
@@ -164,10 +167,15 @@ class Observer:
         self._runs: list[Any] = []
         self._calls = 0
         self._tally, self._begin = Tally(), time.perf_counter()
+        #: When the first superstep began; before it, when the workers did.
+        self.began = self._begin
         self.share = {"count": len(crew.actors), "index": None, "connection": self}
 
     def turn(self, facts: memoryview, signals: memoryview) -> Answers:
         """Await the facts of all workers."""
+        if self._calls == 1:
+            # The first turn needed no edges.
+            self.began = time.perf_counter()
         return self._ask(1, (b"", b""))
 
     def gather(self, records: memoryview) -> Answers:

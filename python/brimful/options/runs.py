@@ -343,9 +343,55 @@ class UnbuiltOptions(SizeOptions, IndexOptions, total=False):
     """A graph that is not built, with its indexes."""
 
 
+#: Workers of a forecast, each on its own machine or all on this one.
+_PLANNED = re.compile(r"(local:)?([1-9][0-9]*)")
+
+
+def planned_cluster(cluster: Any, name: str = "cluster") -> dict[str, Any] | None:
+    """Return the workers of a cluster to plan for, and whether they share this machine, or None.
+
+    Raises:
+        UsageError: It is neither a number of workers nor local:N.
+    """
+    if cluster is None:
+        return None
+    found = _PLANNED.fullmatch(str(cluster))
+    if found is None or int(found[2]) > MOST_WORKERS:
+        raise UsageError(
+            f"{name} must be a number of workers from 1 to {MOST_WORKERS:,}, or local:N, not "
+            f"{shortened(cluster)}"
+        )
+    return {"workers": int(found[2]), "together": found[1] is not None}
+
+
+class CrewOptions(TypedDict, total=False):
+    """The cluster that a forecast is for."""
+
+    cluster: Annotated[
+        int | str | None,
+        Option(
+            "Forecast a run on a cluster of so many workers, each on a machine like this one, or "
+            '"local:N" for N workers on this machine. `threads`, `budget` and all figures are '
+            "those of one worker, the one with the most to do. None: one process.",
+            help="forecast a run on a cluster of so many workers, each on a machine like this one, "
+            "or local:N for N workers on this machine; --threads, --budget and all figures are "
+            "those of one worker, the one with the most to do",
+            metavar="N",
+            check=planned_cluster,
+        ),
+    ]
+
+
 class MachineOptions(TypedDict, total=False):
     """The machine that a forecast is for."""
 
+    network: Annotated[
+        float | None,
+        Option(
+            "Bandwidth of the network between the machines of a cluster in Gbit/s; None: 10.",
+            metavar="Gbit/s",
+        ),
+    ]
     disk_bandwidth: Annotated[
         float | None,
         Option("Bandwidth of the disk in GB/s; None: measured here.", metavar="GB/s"),
@@ -356,7 +402,9 @@ class MachineOptions(TypedDict, total=False):
     ]
 
 
-class PlanOptions(UnbuiltOptions, AskedOptions, ResourceOptions, MachineOptions, total=False):
+class PlanOptions(
+    UnbuiltOptions, AskedOptions, ResourceOptions, CrewOptions, MachineOptions, total=False
+):
     """Options of a forecast."""
 
 

@@ -236,10 +236,19 @@ impl Plan {
 
     /// Bytes of the reservation that a run over shards is likely to fill if it reads `read`
     /// different bytes of edges. Fewer reads are in flight if few units are not pinned, windows are
-    /// only those of arrays on disk, and a growing list may be half empty.
-    pub fn likely_bytes(&self, needs: &Needs, extent: &Extent, workers: usize, read: u64) -> u64 {
+    /// only those of arrays on disk, and a growing list may be half empty. One of several processes
+    /// fills the states of its `own` vertices alone.
+    pub fn likely_bytes(
+        &self,
+        needs: &Needs,
+        extent: &Extent,
+        workers: usize,
+        own: u64,
+        read: u64,
+    ) -> u64 {
         let (workers, vertices) = (workers as u64, extent.vertices);
-        let [states, next, degrees] = needs.of_vertices(vertices, extent.weighted);
+        let [_, next, degrees] = needs.of_vertices(vertices, extent.weighted);
+        let states = own * needs.state;
         let resident = [self.states_resident, self.next_resident, self.degrees_resident];
         let kept = |(bytes, kept): (u64, bool)| if kept { bytes } else { 0 };
         let vertex_bytes: u64 = [states, next, degrees].into_iter().zip(resident).map(kept).sum();
@@ -269,9 +278,10 @@ impl Plan {
         likely.min(self.total_bytes)
     }
 
-    /// Bytes of states and of signals in scratch, because they do not fit in memory.
-    pub fn paged_bytes(&self, needs: &Needs, extent: &Extent) -> [u64; 2] {
-        let [states, next, _] = needs.of_vertices(extent.vertices, extent.weighted);
+    /// Bytes of states and of signals of so many vertices in scratch, because they do not fit in
+    /// memory.
+    pub fn paged_bytes(&self, needs: &Needs, vertices: u64) -> [u64; 2] {
+        let [states, next, _] = needs.of_vertices(vertices, false);
         let paged = |bytes: u64, resident: bool| if resident { 0 } else { bytes };
         [paged(states, self.states_resident), paged(next, self.next_resident)]
     }

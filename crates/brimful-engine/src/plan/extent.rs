@@ -400,9 +400,9 @@ mod tests {
                 let budget = budget.max(Plan::minimum_bytes(&needs, extent, false, 2));
                 let plan = Plan::new(&needs, extent, false, 2, &Budget::new(budget, 0)).unwrap();
                 assert!(plan.total_bytes <= budget);
-                let likely = plan.likely_bytes(&needs, extent, 2, extent.packed());
+                let likely = plan.likely_bytes(&needs, extent, 2, extent.vertices, extent.packed());
                 assert!(likely <= plan.total_bytes);
-                let [states, next] = plan.paged_bytes(&needs, extent);
+                let [states, next] = plan.paged_bytes(&needs, extent.vertices);
                 (likely, states + next + plan.spilled_bytes(&needs, extent))
             };
             let (real, guess) = (plan(&real), plan(&guess));

@@ -9,7 +9,9 @@ use brimful_graph::build::sizes::Sizes;
 use brimful_store::{Budget, Resources};
 
 use crate::error::Result;
+use crate::plan::dealing::{Cluster, Part};
 use crate::plan::division::Plan;
+use crate::plan::exchange::ExchangeForecast;
 use crate::plan::extent::{Extent, IndexExtent, ToBuild};
 use crate::plan::gather;
 use crate::plan::needs::{GatherNeeds, Needs};
@@ -76,16 +78,18 @@ impl Steps {
     }
 }
 
-/// Bandwidths in bytes per second.
+/// Bandwidths of a machine in bytes per second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bandwidths {
     /// Reading memory, with all threads.
     pub memory: f64,
     /// Reading the disk.
     pub disk: f64,
+    /// The network, in each direction.
+    pub network: f64,
 }
 
-/// The forecast of a run.
+/// The forecast of a run; on a cluster, of the worker with the most work.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Forecast {
     /// The smallest budget that works, in bytes beyond those of the process.
@@ -106,8 +110,10 @@ pub struct Forecast {
     pub read_bytes: u64,
     /// Bytes written in a superstep over all edges.
     pub written_bytes: u64,
-    /// Memory traffic equivalent to the work of a superstep over all edges, in bytes.
+    /// Memory traffic of a machine equivalent to the work of a superstep over all edges, in bytes.
     pub traffic_bytes: u64,
+    /// The exchange between the workers of a cluster.
+    pub exchange: Option<ExchangeForecast>,
     /// The length of the run.
     pub steps: Steps,
     /// False if bytes moved are unknown; they are then left out.
@@ -125,12 +131,15 @@ pub struct Setting<'e> {
     pub workers: usize,
     /// Budget in bytes, beyond those of the process.
     pub limit: u64,
+    /// The cluster on which a program over shards runs; threads and budget are those of a worker.
+    pub cluster: Option<&'e Cluster>,
 }
 
 impl<'e> Setting<'e> {
     /// A run with `resources` on a graph of `extent`.
     pub fn new(extent: &'e Extent, resources: &Resources) -> Self {
-        Self { extent, workers: resources.workers(), limit: resources.budget.limit() }
+        let (workers, limit) = (resources.workers(), resources.budget.limit());
+        Self { extent, workers, limit, cluster: None }
     }
 
     /// The smallest budget of a run over shards.
@@ -155,39 +164,52 @@ impl<'e> Setting<'e> {
         asynchronous: bool,
         steps: Steps,
     ) -> Result<Forecast> {
-        let Self { extent, workers, .. } = *self;
+        let Self { extent, workers, cluster, .. } = *self;
+        let needs = &needs.of_share(cluster.is_some());
         let minimum = self.least_of_program(needs, asynchronous);
         let plan = Plan::new(needs, extent, asynchronous, workers, &self.budget(minimum))?;
         let steps = steps.of_plan(&plan);
         let windows = plan.source_windows(extent);
-        let streamed = 1.0 - plan.pinned_bytes as f64 / extent.packed().max(1) as f64;
+        let traffic = |part: Part| {
+            EDGE_TRAFFIC * part.edges + part.vertices * 2 * (needs.state + needs.signal)
+        };
+        let whole = Part { vertices: extent.vertices, edges: extent.edges() };
+        let own = cluster.map_or(whole, |cluster| cluster.busiest(traffic));
+        let share = own.edges as f64 / whole.edges.max(1) as f64;
+        let packed = (share * extent.packed() as f64) as u64;
+        let streamed = 1.0 - plan.pinned_bytes as f64 / packed.max(1) as f64;
         // A unit is read once for each window that has sources in it.
         let of_index = |index: &IndexExtent| {
             let packed: u64 = index.columns.iter().map(|column| column.packed).sum();
             packed as f64 * (1.0 + (windows - 1) as f64 * index.reach)
         };
-        let edges = extent.indexes.iter().map(of_index).sum::<f64>() * streamed.max(0.0);
-        let [states, next] = plan.paged_bytes(needs, extent);
+        let edges = extent.indexes.iter().map(of_index).sum::<f64>() * share * streamed.max(0.0);
+        let [states, next] = plan.paged_bytes(needs, own.vertices);
         let sums = plan.spilled_bytes(needs, extent);
         let arrays = windows.saturating_mul(sums).saturating_add(states + next);
         let has_degrees = plan.degrees_resident || !needs.degrees;
-        let degrees = if has_degrees { 0 } else { extent.vertices * DEGREE_BYTES };
+        let degrees = if has_degrees { 0 } else { own.vertices * DEGREE_BYTES };
         // A program that walks one index at a time may end before it has read all of them, or
         // without a superstep.
         let first = first_indexes as f64 / extent.indexes.len().max(1) as f64;
-        let share = if steps.supersteps == 0 { 0.0 } else { steps.passes.max(first).min(1.0) };
-        let read = (share * extent.packed() as f64) as u64;
+        let walked = if steps.supersteps == 0 { 0.0 } else { steps.passes.max(first).min(1.0) };
+        let read = (walked * packed as f64) as u64;
+        let exchange = cluster.map(|cluster| ExchangeForecast::of(cluster, &whole, needs.signal));
         let in_memory = Plan::in_memory_bytes(needs, extent, asynchronous, workers);
         Ok(Forecast {
             in_memory_bytes: in_memory.max(minimum),
-            memory_bytes: plan.likely_bytes(needs, extent, workers, read),
-            result_bytes: if plan.states_resident { extent.vertices * needs.state } else { 0 },
+            memory_bytes: plan.likely_bytes(needs, extent, workers, own.vertices, read),
+            // The states of all vertices come together in the caller.
+            result_bytes: if plan.states_resident { own.vertices * needs.state } else { 0 },
             scratch_bytes: states + next + if steps.supersteps == 0 { 0 } else { sums },
             read_once_bytes: plan.pinned_bytes.min(read),
             read_bytes: arrays.saturating_add(edges as u64 + degrees),
             written_bytes: arrays,
-            traffic_bytes: EDGE_TRAFFIC * extent.edges()
-                + extent.vertices * 2 * (needs.state + needs.signal),
+            traffic_bytes: match cluster {
+                None => traffic(own),
+                Some(cluster) => cluster.of_machine(workers, traffic(own), traffic(whole)),
+            },
+            exchange,
             ..self.empty(minimum, steps)
         })
     }
@@ -307,6 +329,7 @@ impl<'e> Setting<'e> {
             read_bytes: 0,
             written_bytes: 0,
             traffic_bytes: 0,
+            exchange: None,
             steps,
             moves: true,
             timed: true,
@@ -327,17 +350,32 @@ impl Forecast {
         index + self.scratch_bytes.max(self.index.map_or(0, |index| index.temporary_bytes))
     }
 
-    /// Seconds of a superstep over all edges: the longer of moving its bytes and doing its work.
+    /// Seconds of a superstep over all edges: the longer of moving its bytes and doing its work,
+    /// and those of the exchange between workers.
     pub fn seconds_of_pass(&self, at: Bandwidths) -> f64 {
-        let moved = (self.read_bytes as f64 + self.written_bytes as f64) / at.disk;
-        moved.max(self.traffic_bytes as f64 / at.memory)
+        let disk = at.disk / self.readers();
+        let moved = (self.read_bytes as f64 + self.written_bytes as f64) / disk;
+        let work = moved.max(self.traffic_bytes as f64 / at.memory);
+        work + self.exchange.map_or(0.0, |exchange| exchange.seconds(at.network))
     }
 
     /// Seconds in total.
     pub fn seconds(&self, at: Bandwidths) -> f64 {
         let index = self.index.map_or(0.0, |index| index.seconds(at.memory, at.disk));
-        let run =
-            if self.steps.supersteps == 0 { 0.0 } else { self.read_once_bytes as f64 / at.disk };
-        index + run + self.steps.passes * self.seconds_of_pass(at)
+        let run = match self.steps.supersteps {
+            0 => 0.0,
+            _ => self.readers() * self.read_once_bytes as f64 / at.disk,
+        };
+        // Supersteps over few edges exchange little, but all processes wait for one another.
+        let few = (self.steps.supersteps as f64 - self.steps.passes).max(0.0);
+        let others = self
+            .exchange
+            .map_or(0.0, |exchange| exchange.start_seconds() + few * exchange.turn_seconds());
+        index + run + others + self.steps.passes * self.seconds_of_pass(at)
+    }
+
+    /// The processes that read from one disk.
+    fn readers(&self) -> f64 {
+        self.exchange.map_or(1.0, |exchange| exchange.on_a_machine as f64)
     }
 }

@@ -156,6 +156,16 @@ impl RunOptions {
         Ok(())
     }
 
+    /// Refuses the asynchronous mode for a run that is divided among processes.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] in that mode.
+    pub fn check_divided(asynchronous: bool) -> Result<()> {
+        let what =
+            "a run on a cluster needs synchronous supersteps; use --mode sync (Python: mode=)";
+        if asynchronous { Err(Error::Usage(what.into())) } else { Ok(()) }
+    }
+
     /// Refuses thresholds that `P` does not support.
     ///
     /// # Errors
@@ -189,11 +199,8 @@ impl RunOptions {
                 "a run on a cluster ends by supersteps, not by seconds".into(),
             ));
         }
-        if self.share.is_some() && self.asynchronous {
-            return Err(Error::Usage(
-                "a run on a cluster needs synchronous supersteps; use --mode sync (Python: mode=)"
-                    .into(),
-            ));
+        if self.share.is_some() {
+            Self::check_divided(self.asynchronous)?;
         }
         if self.share.is_some() && self.checkpoints.as_ref().is_some_and(by_time) {
             let what = "a run on a cluster makes checkpoints by the superstep, not by the second; \

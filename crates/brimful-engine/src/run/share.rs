@@ -20,16 +20,13 @@ use bytemuck::Pod;
 use super::ShardRun;
 use crate::error::{Error, Result};
 use crate::exchange::Share;
+use crate::plan::dealing::deal_out;
 use crate::result::stats::Swept;
 use crate::traverse::frontier::{ACTIVITY_BITS, Frontier};
-use crate::traverse::residency::segments_of_intervals;
 use crate::vertex::aggregate::Aggregate;
 use crate::vertex::combiner::Combiner;
 use crate::vertex::program::{Mode, Program, SignalOf};
 use crate::vertex::turn::Partial;
-
-/// The edges that take as long as the turn of a vertex and the passing on of its signal.
-const EDGES_OF_A_VERTEX: u64 = 8;
 
 /// The division of the intervals of a graph among processes.
 pub(super) struct Division<'a> {
@@ -44,19 +41,8 @@ pub(super) struct Division<'a> {
 impl<'a> Division<'a> {
     pub(super) fn new(share: &'a Share, graph: &Graph, indexes: &[&Arc<ShardFile>]) -> Self {
         let window = 1 << graph.description().interval_bits;
-        let shards = segments_of_intervals(indexes.iter().copied(), graph.intervals() as usize);
-        let weights: Vec<u64> = shards
-            .iter()
-            .map(|shard| {
-                let segments = shard
-                    .iter()
-                    .flat_map(|(file, range)| &indexes[*file].segments()[range.clone()]);
-                window as u64 * EDGES_OF_A_VERTEX
-                    + segments.map(|segment| u64::from(segment.edges)).sum::<u64>()
-            })
-            .collect();
         let vertices = graph.connected() as usize;
-        Self { share, parts: deal(&weights, share.count), vertices, window }
+        Self { share, parts: deal_out(graph, indexes, share.count), vertices, window }
     }
 
     /// The intervals of this process.
@@ -86,28 +72,6 @@ impl<'a> Division<'a> {
             (0..self.parts.len()).filter(|index| self.share.index.is_some_and(|own| own != *index));
         others.map(|index| (index, self.vertices(index)))
     }
-}
-
-/// Cuts intervals of these weights into `count` runs, as evenly as their order allows. Runs may be
-/// empty.
-fn deal(weights: &[u64], count: usize) -> Vec<Range<usize>> {
-    let (mut start, mut left) = (0, weights.iter().sum::<u64>());
-    (0..count)
-        .map(|index| {
-            let twice_even = 2 * left / (count - index) as u64;
-            let (mut end, mut weight) = (start, 0);
-            // The last interval belongs to this run if at least half of it still fits.
-            while end < weights.len() && 2 * weight + weights[end] <= twice_even {
-                weight += weights[end];
-                end += 1;
-            }
-            if index + 1 == count {
-                end = weights.len();
-            }
-            left -= weights[start..end].iter().sum::<u64>();
-            std::mem::replace(&mut start, end)..end
-        })
-        .collect()
 }
 
 /// The forms in which signals travel.
@@ -391,19 +355,6 @@ fn out_of_step(own: u64, theirs: u64) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn intervals_are_dealt_evenly_and_in_order() {
-        assert_eq!(deal(&[1, 1, 1, 1], 2), [0..2, 2..4]);
-        assert_eq!(deal(&[9, 1, 1, 1, 1, 1], 3), [0..1, 1..4, 4..6]);
-        assert_eq!(deal(&[5], 3), [0..0, 0..1, 1..1]);
-        assert_eq!(deal(&[], 2), [0..0, 0..0]);
-        for count in 1..9 {
-            let parts = deal(&[7, 1, 9, 2, 2, 40, 1, 3], count);
-            assert_eq!((parts.len(), parts[0].start, parts[count - 1].end), (count, 0, 8));
-            assert!(parts.windows(2).all(|pair| pair[0].end == pair[1].start));
-        }
-    }
 
     #[test]
     fn facts_survive_the_way() {

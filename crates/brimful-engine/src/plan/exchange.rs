@@ -1,0 +1,87 @@
+//! The cost of the exchange between the workers of a cluster after a turn (see `run/share.rs`).
+//!
+//! Each worker publishes the new signals of its vertices once, and copies those of all others into
+//! its own array. Between machines each slice travels once to every other machine, in both
+//! directions at a time. Invariant: bytes follow from the division of the graph; only the constants
+//! below are measured.
+
+use crate::plan::dealing::{Cluster, Crew, Part};
+
+/// Bytes that one core publishes in a second in memory that workers of a node share, and through
+/// Ray's object store (between two actors; docs/adr/0054-one-run-in-several-processes.md).
+const SHARED_A_SECOND: f64 = 4e9;
+const STORED_A_SECOND: f64 = 0.85e9;
+/// Bytes that one core takes in in a second.
+const TAKEN_IN_A_SECOND: f64 = 4e9;
+/// Seconds of a turn in which no vertex signals, and of a core for each message in it.
+const TURN_SECONDS: f64 = 0.001;
+const MESSAGE_SECONDS: f64 = 0.0005;
+/// Seconds from the call to the first superstep.
+const START_SECONDS: f64 = 6.0;
+
+/// The exchange of a superstep in which all vertices signal.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ExchangeForecast {
+    /// Workers.
+    pub workers: u64,
+    /// Workers on each machine.
+    pub on_a_machine: u64,
+    /// The cores that these share; `None`: a worker has a machine to itself.
+    cores: Option<u64>,
+    /// The most bytes that a worker publishes, for all others.
+    pub published_bytes: u64,
+    /// The most bytes that a worker passes on, in all to the others.
+    pub sent_bytes: u64,
+    /// The most bytes that a worker takes in.
+    pub received_bytes: u64,
+}
+
+impl ExchangeForecast {
+    /// The exchange of signals of so many bytes between workers that own parts of a graph.
+    pub(crate) fn of(cluster: &Cluster, whole: &Part, signal: u64) -> Self {
+        let Crew { workers, cores } = cluster.crew;
+        let vertices = || cluster.parts.iter().map(|part| part.vertices);
+        let most = vertices().max().unwrap_or(0);
+        let fewest = match cluster.parts.len() as u64 == workers {
+            true => vertices().min().unwrap_or(0),
+            false => whole.vertices / workers,
+        };
+        Self {
+            workers,
+            on_a_machine: if cores.is_some() { workers } else { 1 },
+            cores,
+            published_bytes: if workers > 1 { most * signal } else { 0 },
+            sent_bytes: (most * signal).saturating_mul(workers - 1),
+            received_bytes: (whole.vertices - fewest) * signal,
+        }
+    }
+
+    /// Seconds of an exchange in which all vertices signal.
+    pub(crate) fn seconds(&self, network: f64) -> f64 {
+        let travelling = match self.cores {
+            Some(_) => 0.0,
+            None => self.sent_bytes.max(self.received_bytes) as f64 / network,
+        };
+        let published = if self.cores.is_some() { SHARED_A_SECOND } else { STORED_A_SECOND };
+        let copying = self.published_bytes as f64 / published
+            + self.received_bytes as f64 / TAKEN_IN_A_SECOND;
+        self.turn_seconds() + travelling + copying * self.waiting()
+    }
+
+    /// Seconds of an exchange in which hardly any vertex signals.
+    pub(crate) fn turn_seconds(&self) -> f64 {
+        // Each worker asks all others, and answers them and the caller.
+        let messages = 2 * self.workers - 1;
+        TURN_SECONDS + messages as f64 * MESSAGE_SECONDS * self.waiting()
+    }
+
+    /// Seconds until the first superstep.
+    pub(crate) fn start_seconds(&self) -> f64 {
+        START_SECONDS
+    }
+
+    /// How much longer a worker takes for its own work, as others use its core too.
+    fn waiting(&self) -> f64 {
+        self.cores.map_or(1.0, |cores| (self.workers as f64 / cores as f64).max(1.0))
+    }
+}
