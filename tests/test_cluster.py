@@ -20,7 +20,7 @@ from ray.cluster_utils import Cluster
 
 import brimful as bf
 from brimful.cluster import driver
-from brimful.cluster.exchange import Board, PeerFailedError
+from brimful.cluster.exchange import Board, Mapped, PeerFailedError, Slots, Views
 from brimful.cluster.worker import _opened
 from command import BRIMFUL, BUDGET, DONE, INTERRUPTED, USAGE, assert_one_sentence, brimful
 
@@ -249,6 +249,20 @@ def test_a_board_keeps_a_message_for_all_its_readers_and_fails_for_all() -> None
     later.start()
     with pytest.raises(PeerFailedError):
         board.read(0, 1)
+
+
+def test_a_slot_keeps_the_part_of_a_turn_until_the_turn_after_next() -> None:
+    slots, views = Slots(), Views()
+    first = views.read(slots.write(memoryview(b"first")))
+    second = views.read(slots.write(memoryview(b"second")))
+    assert (first, second) == (b"first", b"second") and first.readonly
+    # The slot grows; who has read the first part maps it again.
+    third = views.read(slots.write(memoryview(b"3" * 10_000_000)))
+    assert (first, second, len(third)) == (b"33333", b"second", 10_000_000)
+    shorter = views.read(slots.write(memoryview(b"4")))
+    assert (shorter, second) == (b"4", b"4econd")
+    with pytest.raises(FileNotFoundError):
+        views.read(Mapped("/proc/0/fd/0", 1))
 
 
 @pytest.mark.parametrize(

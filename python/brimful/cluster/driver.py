@@ -186,8 +186,11 @@ class Observer:
         actors = self._crew.actors
         if not self._runs:
             graph = self._graph.path, self._graph.fingerprint
+            together = len({place["node"] for place in self._crew.places}) == 1
             self._runs = [
-                actor.run.remote(self._work, graph, index, actors, *self._options)
+                actor.run.remote(
+                    self._work, graph, index, actors, *self._options, together=together
+                )
                 for index, actor in enumerate(actors)
             ]
         number = self._calls

@@ -2,17 +2,20 @@
 
 A process posts on its own board; the others ask for the board of each. So bytes travel once to each
 reader, and a process that is slow or lost is noticed by whoever waits for it. Large parts lie in
-Ray's object store, where all readers of a node share one copy.
+Ray's object store, where all readers of a node share one copy; where all processes are on one node,
+those of turns lie in memory that they share.
 """
 
 from __future__ import annotations
 
+import mmap
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-#: A part of a message: its bytes, or a list of one reference to them.
+#: A part of a message: its bytes, a list of one reference to them, or a `Mapped`.
 Part = Any
 
 #: Larger parts go through the object store.
@@ -41,6 +44,65 @@ def _followed(error: Exception) -> Exception:
     return PeerFailedError(first_line(error))
 
 
+class Mapped(NamedTuple):
+    """A part in memory of a process on this node: the path to map, and the length."""
+
+    path: str
+    length: int
+
+
+class Slots:
+    """Memory for the parts of two turns, which the processes of this node can map.
+
+    A process begins its turn after next when all others have posted the next one, and so have read
+    this one: a part stays in place as long as it is needed. The memory has no name, and ends with
+    its process.
+    """
+
+    def __init__(self) -> None:
+        """Begin without memory."""
+        self._files: list[int] = []
+        self._maps: list[mmap.mmap | None] = [None, None]
+        self._turns = 0
+
+    def write(self, part: memoryview) -> Mapped:
+        """Copy the part of the next turn; return its place."""
+        if not self._files:
+            self._files = [os.memfd_create("brimful-exchange") for _ in self._maps]
+        slot = self._turns % len(self._maps)
+        self._turns += 1
+        mapped, file = self._maps[slot], self._files[slot]
+        if mapped is None or len(mapped) < len(part):
+            os.ftruncate(file, len(part))
+            mapped = self._maps[slot] = mmap.mmap(file, len(part))
+        mapped[: len(part)] = part
+        return Mapped(f"/proc/{os.getpid()}/fd/{file}", len(part))
+
+
+class Views:
+    """The slots of other processes, each mapped once."""
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        self._maps: dict[str, mmap.mmap] = {}
+
+    def read(self, place: Mapped) -> memoryview:
+        """Return the part at a place.
+
+        Raises:
+            OSError: Its process is lost.
+        """
+        mapped = self._maps.get(place.path)
+        if mapped is None or len(mapped) < place.length:
+            file = os.open(place.path, os.O_RDONLY)
+            try:
+                mapped = mmap.mmap(file, 0, prot=mmap.PROT_READ)
+            finally:
+                os.close(file)
+            self._maps[place.path] = mapped
+        return memoryview(mapped)[: place.length]
+
+
 class Board:
     """The messages of this process by number, each kept until all its readers have read it."""
 
@@ -50,7 +112,7 @@ class Board:
         self._posted: dict[int, tuple[tuple[Part, ...], int]] = {}
         self._is_failed = False
 
-    def post(self, number: int, parts: Sequence[memoryview], readers: int) -> None:
+    def post(self, number: int, parts: Sequence[memoryview | Mapped], readers: int) -> None:
         """Post a copy of a message for so many readers.
 
         Raises:
@@ -88,8 +150,15 @@ class Board:
             self._changed.notify_all()
 
 
-def _packed(part: memoryview) -> Part:
-    if len(part) < _INLINE_BYTES:
+def is_large(part: memoryview) -> bool:
+    """Return whether a part is too large to be in the message itself."""
+    return len(part) >= _INLINE_BYTES
+
+
+def _packed(part: memoryview | Mapped) -> Part:
+    if isinstance(part, Mapped):
+        return part
+    if not is_large(part):
         return bytes(part)
     import numpy as np
     import ray
@@ -118,6 +187,7 @@ class Answers:
         tally: Tally,
         explain: Callable[[Exception], Exception] = _followed,
         check: Callable[[], None] = lambda: None,
+        views: Views | None = None,
     ) -> None:
         """Await `asked`: for each process a reference to its answer, or None for `own`.
 
@@ -131,6 +201,7 @@ class Answers:
         }
         self._width, self._tally = len(own), tally
         self._explain, self._check = explain, check
+        self._views = Views() if views is None else views
 
     def wait(self, seconds: float) -> list[tuple[Part, ...]] | None:
         """Return the parts of each process in order, or None if some are not here in time."""
@@ -160,7 +231,10 @@ class Answers:
         parts = list(value) + [b""] * (self._width - len(value))
         self._answers[index] = parts
         for position, one in enumerate(parts):
-            if isinstance(one, list):
+            if isinstance(one, Mapped):
+                parts[position] = self._views.read(one)
+                self._tally.bytes_received += one.length
+            elif isinstance(one, list):
                 self._awaited[one[0]] = index, position
             else:
                 self._tally.bytes_received += len(one)

@@ -8,7 +8,17 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from brimful.cluster.exchange import Answers, Board, Part, ShareDone, Tally
+from brimful.cluster.exchange import (
+    Answers,
+    Board,
+    Mapped,
+    Part,
+    ShareDone,
+    Slots,
+    Tally,
+    Views,
+    is_large,
+)
 from brimful.errors import InputError, NotFoundError
 
 if TYPE_CHECKING:
@@ -25,21 +35,32 @@ if TYPE_CHECKING:
 class Connection:
     """The connection of a worker to the others, as the native module takes it."""
 
-    def __init__(self, index: int, peers: Sequence[Any], board: Board) -> None:
-        """Connect worker `index` of `peers`, which holds its own handle too."""
+    def __init__(self, index: int, peers: Sequence[Any], board: Board, *, together: bool) -> None:
+        """Connect worker `index` of `peers`, which holds its own handle too.
+
+        `together`: all of them are on one node.
+        """
         self._index, self._peers, self._board = index, peers, board
         self._calls = 0
+        self._slots = Slots() if together and hasattr(os, "memfd_create") else None
+        self._views = Views()
         self.tally = Tally()
 
     def turn(self, facts: memoryview, signals: memoryview) -> Answers:
         """Post facts and signals of a turn, and await those of the others."""
-        number, others = self._post((facts, signals), readers=len(self._peers))
+        part: memoryview | Mapped = signals
+        if len(self._peers) == 1:
+            # Nobody reads them.
+            part = signals[:0]
+        elif self._slots is not None and is_large(signals):
+            part = self._slots.write(signals)
+        number, others = self._post((facts, part), readers=len(self._peers))
         asked = [
             peer.told.remote(number, 2) if index != self._index else None
             for index, peer in enumerate(self._peers)
         ]
         self.tally.bytes_sent += others * len(signals)
-        return Answers(asked, (bytes(facts), b""), self.tally)
+        return Answers(asked, (bytes(facts), b""), self.tally, views=self._views)
 
     def gather(self, records: memoryview) -> Answers:
         """Post records for the observer."""
@@ -47,7 +68,7 @@ class Connection:
         self.tally.bytes_sent += len(records)
         return Answers((), (b"",), self.tally)
 
-    def _post(self, parts: tuple[memoryview, ...], readers: int) -> tuple[int, int]:
+    def _post(self, parts: tuple[memoryview | Mapped, ...], readers: int) -> tuple[int, int]:
         number = self._calls
         self._calls += 1
         self._board.post(number, parts, readers)
@@ -87,13 +108,17 @@ class Worker:
         peers: Sequence[Any],
         checkpoints: Mapping[str, Any],
         limits: Mapping[str, Any],
+        *,
+        together: bool,
     ) -> tuple[dict[str, Any] | None, BaseException | None]:
         """Run a share of work on a graph, named by path and fingerprint.
+
+        `together`: all workers are on one node.
 
         Returns:
             Its figures, or the error that ended it.
         """
-        connection = Connection(index, peers, self._board)
+        connection = Connection(index, peers, self._board, together=together)
         share = {"count": len(peers), "index": index, "connection": connection}
         begin = time.perf_counter()
         try:
