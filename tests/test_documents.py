@@ -14,7 +14,7 @@ from run_document import RUNNABLE, Block, blocks_of, expected_after
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
 README = ROOT / "README.md"
-GUIDES = sorted((ROOT / "docs" / "guide").glob("*.md"))
+GUIDES = [*sorted((ROOT / "docs" / "guide").glob("*.md")), ROOT / "docs" / "scale.md"]
 #: README is short enough to be read.
 MOST_LINES = 120
 #: How blocks begin that do not run, and why.
