@@ -3,22 +3,22 @@
 //! Returns for each vertex the sum over pairs of other vertices of the share of their shortest
 //! paths, along edges, that pass through it (`betweenness`, float64; Freeman 1977). Every edge has
 //! the length 1; parallel edges make paths of their own. *Normalized*, it is divided by the number
-//! of such pairs, (n-1)(n-2) for n vertices; *unnormalized*, by 1, or by 2 without directions, where
-//! each pair is met twice.
+//! of such pairs, (n-1)(n-2) for n vertices; *unnormalized*, by 1, or by 2 without directions,
+//! where each pair is met twice.
 //!
-//! Method (Brandes 2001): from a source, levels of a breadth-first search count shortest paths; then,
-//! from the last level back, each vertex v adds up its dependency, the sum over its successors w of
-//! `paths(v) / paths(w) * (1 + dependency(w))`. Eight sources at a time share a pass over the edges.
-//! *Sampled* from k of n sources (Brandes and Pich 2007), the sum is multiplied by n / k. With
-//! k = ln(2 n / p) / (2 e^2), all normalized values are within e of the exact ones at once, with a
-//! probability of at least 1 - p, by Hoeffding's inequality, for sources drawn by chance. Here they
-//! are the vertices with the least splitmix64 of the offset of the external id, so that a run repeats
-//! its result.
+//! Method (Brandes 2001): from a source, levels of a breadth-first search count shortest paths;
+//! then, from the last level back, each vertex v adds up its dependency, the sum over its
+//! successors w of `paths(v) / paths(w) * (1 + dependency(w))`. Eight sources at a time share a
+//! pass over the edges. *Sampled* from k of n sources (Brandes and Pich 2007), the sum is
+//! multiplied by n / k. With k = ln(2 n / p) / (2 e^2), all normalized values are within e of the
+//! exact ones at once, with a probability of at least 1 - p, by Hoeffding's inequality, for sources
+//! drawn by chance. Here they are the vertices with the least splitmix64 of the offset of the
+//! external id, so that a run repeats its result.
 //!
 //! Supersteps, all over all edges, along them and then against them: with M levels beyond the
 //! sources, 2 M + 1 for eight sources. State: for each of them level, number of paths, dependency,
-//! and the next signal, 224 bytes a vertex; signals 64 bytes twice; and a sum of 8, which the budget
-//! must hold. O(sources * |E| * M / 8).
+//! and the next signal, 224 bytes a vertex; signals 64 bytes twice; and a sum of 8, which the
+//! budget must hold. O(sources * |E| * M / 8).
 
 pub(crate) mod edges;
 

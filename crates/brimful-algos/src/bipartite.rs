@@ -8,8 +8,8 @@
 //! vertex that a walk with an even number of edges leads here from, and the one for odd numbers; as
 //! offsets of external ids, in 32 bits if they fit, else in 64. Signal: both, which change places
 //! along an edge. In a component with an odd cycle, walks of both kinds lead from its smallest
-//! vertex to all, and otherwise of one kind only. As many supersteps as the longest shortest walk of
-//! a kind has edges, at most twice the number of vertices, and one more; a superstep reads only
+//! vertex to all, and otherwise of one kind only. As many supersteps as the longest shortest walk
+//! of a kind has edges, at most twice the number of vertices, and one more; a superstep reads only
 //! segments with states that changed.
 
 use std::marker::PhantomData;

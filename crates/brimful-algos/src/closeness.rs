@@ -8,19 +8,19 @@
 //!
 //! Method (Boldi and Vigna 2013, "In-core computation of geometric centralities with HyperBall"):
 //! the ball of a vertex, the vertices within a distance t, is the union of the balls within t - 1
-//! of the vertex and its predecessors. A ball is a HyperLogLog counter of m = 2^b registers (Flajolet,
-//! Fusy, Gandouet, Meunier 2007), whose union is the greater of each register. Its size is estimated
-//! without a correction table (Ertl 2017, "New cardinality estimation algorithms for HyperLogLog
-//! sketches", section 3). The standard error of a size is 1.04 / sqrt(m), relative: 0.13,
-//! 0.065 and 0.033 for b = 6, 8 and 10. The sum of 1 / d(u) is a sum of sizes with positive
+//! of the vertex and its predecessors. A ball is a HyperLogLog counter of m = 2^b registers
+//! (Flajolet, Fusy, Gandouet, Meunier 2007), whose union is the greater of each register. Its size
+//! is estimated without a correction table (Ertl 2017, "New cardinality estimation algorithms for
+//! HyperLogLog sketches", section 3). The standard error of a size is 1.04 / sqrt(m), relative:
+//! 0.13, 0.065 and 0.033 for b = 6, 8 and 10. The sum of 1 / d(u) is a sum of sizes with positive
 //! factors, so its relative error is at most the greatest of these. The sum of d(u) is a sum of
 //! differences of sizes.
 //!
 //! The hash is splitmix64 of the offset of the external id, so results depend on the graph alone.
-//! State: m registers of a byte, and three sums in f64. Signal: the registers. As many supersteps as
-//! the longest shortest path has edges, and one more; after a limit of k, values are those of paths
-//! of at most k edges. A superstep reads only segments with balls that grew. Memory: 3 m + 24 bytes a
-//! vertex, which are paged in smaller budgets.
+//! State: m registers of a byte, and three sums in f64. Signal: the registers. As many supersteps
+//! as the longest shortest path has edges, and one more; after a limit of k, values are those of
+//! paths of at most k edges. A superstep reads only segments with balls that grew. Memory: 3 m + 24
+//! bytes a vertex, which are paged in smaller budgets.
 
 pub(crate) mod effective_diameter;
 
@@ -146,7 +146,8 @@ impl<const M: usize> HyperBall<M> {
         let hash = splitmix64(place);
         let bits = M.ilog2();
         let mut registers = [0; M];
-        // The lower bits choose the register; its value is the position of the first 1 in the others.
+        // The lower bits choose the register; its value is the position of the first 1 in the
+        // others.
         let rank = (hash >> bits | 1 << (u64::BITS - bits)).trailing_zeros() + 1;
         registers[hash as usize % M] = rank as u8;
         registers

@@ -2,10 +2,10 @@
 //!
 //! Both return for each vertex its community, named by its smallest vertex (`label`, of the type of
 //! ids). Modularity (Newman and Girvan 2004, with the resolution g of Reichardt and Bornholdt 2006)
-//! is the sum over communities of `inside / 2m - g (strength / 2m)^2`: the weight of its arcs within,
-//! and the sum of the strengths of its vertices, over the weight 2m of all arcs. Direction is
-//! ignored: an edge has an arc in both directions; parallel edges add up; a self-loop has two arcs.
-//! Weights must not be negative. Vertices without edges are communities of their own.
+//! is the sum over communities of `inside / 2m - g (strength / 2m)^2`: the weight of its arcs
+//! within, and the sum of the strengths of its vertices, over the weight 2m of all arcs. Direction
+//! is ignored: an edge has an arc in both directions; parallel edges add up; a self-loop has two
+//! arcs. Weights must not be negative. Vertices without edges are communities of their own.
 //!
 //! - `louvain` (Blondel, Guillaume, Lambiotte, Lefebvre 2008): vertices move, one after another, to
 //!   the community of a neighbour that adds the most to the modularity, until a sweep over all adds
@@ -18,15 +18,15 @@
 //! Then another iteration begins with single vertices in the communities that were found, and goes
 //! up the hierarchy again, which corrects what the first has joined too early.
 //!
-//! Vertices move in a fixed order ([`lists::Order`]); the least community wins a tie; and refinement,
-//! which Traag et al. draw by chance, takes the best part. So results depend on the graph alone, and
-//! are the same bits at any budget and number of threads.
+//! Vertices move in a fixed order ([`lists::Order`]); the least community wins a tie; and
+//! refinement, which Traag et al. draw by chance, takes the best part. So results depend on the
+//! graph alone, and are the same bits at any budget and number of threads.
 //!
 //! Out of core: the lists of neighbours of a level are made by the external sorter, and lie in
-//! scratch, or in memory where they fit ([`lists`]). Sweeps read them in sequence. Beside them there
-//! are [`Method::vertex_bytes`] a vertex. Moves take one thread, which is what their order costs. A
-//! sweep is one pass over the lists, 12 bytes an arc; most graphs take 5 to 20 sweeps of the first
-//! level, and much smaller ones after it.
+//! scratch, or in memory where they fit ([`lists`]). Sweeps read them in sequence. Beside them
+//! there are [`Method::vertex_bytes`] a vertex. Moves take one thread, which is what their order
+//! costs. A sweep is one pass over the lists, 12 bytes an arc; most graphs take 5 to 20 sweeps of
+//! the first level, and much smaller ones after it.
 
 pub(crate) mod hierarchy;
 mod lists;
@@ -123,8 +123,8 @@ impl Method {
     /// Bytes of memory for each vertex with edges, beside lists of neighbours: lengths of lists and
     /// strengths of the graph, the current level and the next 36; communities of the level 4, their
     /// sums 8, weights to them 12, marks 1; its vertices' numbers in the next level 4, twice while
-    /// they are made; and the vertex of the level that holds a vertex of the graph 4. Refining takes
-    /// facts about parts 17. Labels in the end take less.
+    /// they are made; and the vertex of the level that holds a vertex of the graph 4. Refining
+    /// takes facts about parts 17. Labels in the end take less.
     fn vertex_bytes(self) -> u64 {
         match self {
             Self::Louvain => 73,

@@ -1,16 +1,17 @@
 //! Distances from many sources at once, and eccentricities. Every edge has the length 1.
 //!
-//! - `distances` returns a row for each source and each vertex that paths along edges lead to from it
-//!   (`source`, `target`, and `distance`: int64), ascending.
-//! - `eccentricity` returns a row for each source, ascending: the greatest of these distances, and the
-//!   number of other vertices that are reached (`source`, `eccentricity` and `reached`: int64).
+//! - `distances` returns a row for each source and each vertex that paths along edges lead to from
+//!   it (`source`, `target`, and `distance`: int64), ascending.
+//! - `eccentricity` returns a row for each source, ascending: the greatest of these distances, and
+//!   the number of other vertices that are reached (`source`, `eccentricity` and `reached`: int64).
 //!
 //! Both are exact. Method: sixty-four breadth-first searches share each superstep, a bit of a word
 //! for each (Then et al. 2014, "The More the Merrier").
 //!
-//! State: the searches that have reached a vertex, and its level in each, 136 bytes a vertex, paged in
-//! smaller budgets; signals of 8 bytes. As many supersteps as the greatest distance has edges for each
-//! sixty-four sources. `distances` holds 8 bytes a vertex in memory, and sorts rows in any budget.
+//! State: the searches that have reached a vertex, and its level in each, 136 bytes a vertex, paged
+//! in smaller budgets; signals of 8 bytes. As many supersteps as the greatest distance has edges
+//! for each sixty-four sources. `distances` holds 8 bytes a vertex in memory, and sorts rows in any
+//! budget.
 
 pub(crate) mod diameter;
 

@@ -8,10 +8,11 @@
 //!
 //! Method, as NetworkX: x = (A^T + I) x, divided by its norm, from equal entries. The eigenvectors
 //! of A^T + I are those of A^T, but no other eigenvalue is as great in size, so that graphs in two
-//! parts converge too. The run stops when x changes by at most the tolerance a vertex, in L1. State:
-//! x, not yet divided by the norm, which the aggregate supplies; and x of the superstep before.
-//! Signal: the former, f64. One pass over the edges a superstep, O(|V| + |E|); 16 bytes a vertex and
-//! two signals. Convergence is linear in the ratio of the two greatest eigenvalues of A^T + I.
+//! parts converge too. The run stops when x changes by at most the tolerance a vertex, in L1.
+//! State: x, not yet divided by the norm, which the aggregate supplies; and x of the superstep
+//! before. Signal: the former, f64. One pass over the edges a superstep, O(|V| + |E|); 16 bytes a
+//! vertex and two signals. Convergence is linear in the ratio of the two greatest eigenvalues of
+//! A^T + I.
 
 use std::sync::Arc;
 

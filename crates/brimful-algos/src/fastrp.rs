@@ -8,17 +8,18 @@
 //! ```
 //!
 //! (Chen, Sultan, Tian, Chen, Skiena 2019, "Fast and Accurate Network Embeddings via Very Sparse
-//! Random Projection"). A holds the arcs between two vertices in either direction, with multiplicity
-//! or by weight, and D the sums of its rows; L is diagonal, with the entries (d / 2m)^normalization
-//! of a vertex with the sum d, where 2m is the sum of all. R is random: an entry is the square root
-//! of 3 or its opposite with probability 1/6 each, else 0 (Achlioptas 2003). It depends on the seed,
-//! the offset of the external id and the dimension alone, so an embedding does not depend on memory
-//! and threads, and fewer dimensions are the first of more. Vertices without edges have zeros.
+//! Random Projection"). A holds the arcs between two vertices in either direction, with
+//! multiplicity or by weight, and D the sums of its rows; L is diagonal, with the entries (d /
+//! 2m)^normalization of a vertex with the sum d, where 2m is the sum of all. R is random: an entry
+//! is the square root of 3 or its opposite with probability 1/6 each, else 0 (Achlioptas 2003). It
+//! depends on the seed, the offset of the external id and the dimension alone, so an embedding does
+//! not depend on memory and threads, and fewer dimensions are the first of more. Vertices without
+//! edges have zeros.
 //!
 //! Method: sixteen dimensions at a time take a superstep for each k, over the arcs in both
 //! directions, and one more to learn d if L is not the identity. State: float32 of the last power
-//! and of the sum. Signal: float64, and the weight of the edge. Memory: 264 bytes a vertex, paged in
-//! smaller budgets; an external sort by vertex puts the dimensions together, in any budget.
+//! and of the sum. Signal: float64, and the weight of the edge. Memory: 264 bytes a vertex, paged
+//! in smaller budgets; an external sort by vertex puts the dimensions together, in any budget.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -5,14 +5,15 @@
 //! count with their stored multiplicity, so that a pair of opposite arcs counts twice in a directed
 //! graph; self-loops do not count.
 //!
-//! If the unpacked edges fit in memory, vertices are peeled one by one (`peeling`). In other budgets
-//! they are peeled (Seidman 1983; Matula and Beck 1983) in rounds. The first superstep counts
-//! neighbours. Then rounds come in pairs: the first finds the least remaining degree, k; the second removes all
-//! vertices of that degree, which signal their neighbours; neighbours that fall to k or below are
-//! removed as well. State: the remaining degree, or the core number after removal, in one u64.
-//! Signal: 1, in a byte. An arc carries at most two signals, one of them in the first superstep.
-//! There are two rounds for each core number that occurs. Each passes over the intervals with
-//! remaining vertices, which are few in degree order; signals to others are not read.
+//! If the unpacked edges fit in memory, vertices are peeled one by one (`peeling`). In other
+//! budgets they are peeled (Seidman 1983; Matula and Beck 1983) in rounds. The first superstep
+//! counts neighbours. Then rounds come in pairs: the first finds the least remaining degree, k; the
+//! second removes all vertices of that degree, which signal their neighbours; neighbours that fall
+//! to k or below are removed as well. State: the remaining degree, or the core number after
+//! removal, in one u64. Signal: 1, in a byte. An arc carries at most two signals, one of them in
+//! the first superstep. There are two rounds for each core number that occurs. Each passes over the
+//! intervals with remaining vertices, which are few in degree order; signals to others are not
+//! read.
 
 mod peeling;
 

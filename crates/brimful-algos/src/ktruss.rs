@@ -1,9 +1,9 @@
 //! Truss numbers of edges.
 //!
-//! Returns a row for each pair of neighbours (`source`, `target`, the smaller id first, and `truss`,
-//! int64), ascending: the greatest k such that the edge is part of a subgraph whose edges are each
-//! in at least k - 2 triangles of it (Cohen 2008), at least 2. The edges of numbers from k on are
-//! NetworkX's `k_truss`. Direction, parallel edges and self-loops are ignored. Exact.
+//! Returns a row for each pair of neighbours (`source`, `target`, the smaller id first, and
+//! `truss`, int64), ascending: the greatest k such that the edge is part of a subgraph whose edges
+//! are each in at least k - 2 triangles of it (Cohen 2008), at least 2. The edges of numbers from k
+//! on are NetworkX's `k_truss`. Direction, parallel edges and self-loops are ignored. Exact.
 //!
 //! Method (Wang and Cheng 2012): triangles of every edge by intersecting sorted lists, in all
 //! threads; then the edges leave in one thread, those of the fewest triangles first, kept in order

@@ -1,9 +1,9 @@
 //! The neighbours of each vertex, ascending by internal id, made by the external sorter; in memory
 //! where they fit, else in scratch.
 //!
-//! Invariant: symmetric lists have each neighbour once, whatever the direction of edges, and a vertex
-//! with a self-loop is in its own; outgoing lists have an entry for each arc, and perhaps its weight,
-//! ascending by its bits where ends are equal.
+//! Invariant: symmetric lists have each neighbour once, whatever the direction of edges, and a
+//! vertex with a self-loop is in its own; outgoing lists have an entry for each arc, and perhaps
+//! its weight, ascending by its bits where ends are equal.
 
 use brimful_engine::RunOptions;
 use brimful_engine::plan::extent::Extent;

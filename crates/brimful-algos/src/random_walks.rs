@@ -1,20 +1,21 @@
 //! Random walks along edges: uniform, by weights, and node2vec's.
 //!
 //! Returns rows (`walk` and `step`: int64, `vertex`): `walks` walks from each vertex, by ascending
-//! vertex, each of at most `length` vertices, the first of which is step 0. A walk ends early where no
-//! edge leads on. Each arc is taken with equal probability, parallel ones each, or in proportion to
-//! its weight, which must not be negative. With p or q other than 1, an arc to x from a vertex that
-//! was reached from t counts 1 / p if x is t, 1 if an arc leads from t to x, and else 1 / q times
-//! (Grover and Leskovec 2016, "node2vec").
+//! vertex, each of at most `length` vertices, the first of which is step 0. A walk ends early where
+//! no edge leads on. Each arc is taken with equal probability, parallel ones each, or in proportion
+//! to its weight, which must not be negative. With p or q other than 1, an arc to x from a vertex
+//! that was reached from t counts 1 / p if x is t, 1 if an arc leads from t to x, and else 1 / q
+//! times (Grover and Leskovec 2016, "node2vec").
 //!
-//! The random numbers of a step depend on the seed, the walk and the step alone, so walks are the same
-//! at any budget and number of threads.
+//! The random numbers of a step depend on the seed, the walk and the step alone, so walks are the
+//! same at any budget and number of threads.
 //!
-//! Method: lists of neighbours by the external sorter, in memory where they fit, else in scratch. As
-//! many walkers as the budget holds take a step together, in the order of the vertices where they
-//! are, so that lists are read in sequence. Steps of node2vec are drawn by rejection (Yang et al. 2019,
-//! "KnightKing"), with a search of the list of t; where that takes long, from all shares. Memory: 16 bytes a vertex, three lists for each
-//! thread, and the walks of 4,096 walkers; rows beyond the budget lie in scratch.
+//! Method: lists of neighbours by the external sorter, in memory where they fit, else in scratch.
+//! As many walkers as the budget holds take a step together, in the order of the vertices where
+//! they are, so that lists are read in sequence. Steps of node2vec are drawn by rejection (Yang et
+//! al. 2019, "KnightKing"), with a search of the list of t; where that takes long, from all shares.
+//! Memory: 16 bytes a vertex, three lists for each thread, and the walks of 4,096 walkers; rows
+//! beyond the budget lie in scratch.
 
 use std::sync::Arc;
 use std::time::Instant;

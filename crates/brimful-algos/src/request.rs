@@ -112,8 +112,8 @@ pub struct StoreChoice {
     pub url: String,
     /// The stores that there are.
     pub schemes: Arc<Schemes>,
-    /// Name of the serializer of vertices (see [`brimful_vertices::serializer::named()`]); `None`: the
-    /// layout in memory.
+    /// Name of the serializer of vertices (see [`brimful_vertices::serializer::named()`]); `None`:
+    /// the layout in memory.
     pub serializer: Option<String>,
     /// A cache in front of the store.
     pub cache: Option<Choice>,

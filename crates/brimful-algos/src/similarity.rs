@@ -19,8 +19,8 @@
 //! ([`crate::neighbour_lists`]). Pairs stream in batches; each takes one merge of two lists, or
 //! searches of the longer for each of the shorter. Partners add up in an array of all vertices for
 //! each thread. Memory: 8 bytes a vertex and, for partners, 8 more and 12 for each thread; rows
-//! beyond the budget lie in scratch. Time: O(|E| log |E|), and for partners the sum over vertices of
-//! the square of their degree.
+//! beyond the budget lie in scratch. Time: O(|E| log |E|), and for partners the sum over vertices
+//! of the square of their degree.
 
 use std::collections::BinaryHeap;
 use std::sync::Arc;

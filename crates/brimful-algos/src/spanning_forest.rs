@@ -6,10 +6,10 @@
 //! Direction is ignored; weights may be negative. Ties, and roots, are decided by the order of
 //! internal ids, which the import fixes. Exact.
 //!
-//! Method: Kruskal 1956. The external sorter orders edges by weight, in any budget; one thread joins
-//! trees by union-find with halved paths. Then the forest, of fewer edges than vertices, is walked
-//! breadth-first from the roots in memory: 28 bytes a vertex with edges, which the budget must hold.
-//! One pass over the edges, O(|E| log |E|).
+//! Method: Kruskal 1956. The external sorter orders edges by weight, in any budget; one thread
+//! joins trees by union-find with halved paths. Then the forest, of fewer edges than vertices, is
+//! walked breadth-first from the roots in memory: 28 bytes a vertex with edges, which the budget
+//! must hold. One pass over the edges, O(|E| log |E|).
 
 use std::sync::Arc;
 use std::time::Instant;

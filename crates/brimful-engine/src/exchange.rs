@@ -25,8 +25,8 @@ pub trait Exchange: Debug + Send + Sync {
     /// The observer passes nothing.
     ///
     /// # Errors
-    /// [`crate::Error::Exchange`] if a process is lost; [`brimful_store::Error::Interrupted`] after a
-    /// cancellation of `job`.
+    /// [`crate::Error::Exchange`] if a process is lost; [`brimful_store::Error::Interrupted`] after
+    /// a cancellation of `job`.
     fn turn(&self, facts: &[u8], signals: &[u8], job: &Job) -> Result<Vec<Told>>;
 
     /// Passes the records of the own vertices to the observer. The observer, which passes nothing,

@@ -1,4 +1,5 @@
-//! Runs of [gather programs](crate::Gather), whose vertices read the states of all neighbours at once.
+//! Runs of [gather programs](crate::Gather), whose vertices read the states of all neighbours at
+//! once.
 
 mod checkpoint;
 mod lists;

@@ -2,13 +2,14 @@
 //!
 //! Returns a row for each edge (`source`, `target`, `betweenness`: float64): the sum over pairs of
 //! vertices of the share of their shortest paths that pass through it (Girvan and Newman 2002). An
-//! edge without direction has a row with the smaller id first; parallel edges add up. *Normalized*, it
-//! is divided by the number of pairs, n (n-1); *unnormalized*, by 1, or by 2 without directions.
+//! edge without direction has a row with the smaller id first; parallel edges add up. *Normalized*,
+//! it is divided by the number of pairs, n (n-1); *unnormalized*, by 1, or by 2 without directions.
 //!
-//! Method: the runs of [`crate::betweenness`] (Brandes 2008, "On variants"): an arc from v to w on the
-//! next level adds `paths(v) / paths(w) * (1 + dependency(w))`, in one pass over the edges after each
-//! run of eight sources. Memory beside that of runs: 8 bytes an arc and a vertex, and the states of an
-//! interval of targets, 16 MiB; rows are sorted in any budget. Self-loops are on no shortest path.
+//! Method: the runs of [`crate::betweenness`] (Brandes 2008, "On variants"): an arc from v to w on
+//! the next level adds `paths(v) / paths(w) * (1 + dependency(w))`, in one pass over the edges
+//! after each run of eight sources. Memory beside that of runs: 8 bytes an arc and a vertex, and
+//! the states of an interval of targets, 16 MiB; rows are sorted in any budget. Self-loops are on
+//! no shortest path.
 
 use std::sync::Arc;
 

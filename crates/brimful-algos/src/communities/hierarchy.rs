@@ -2,8 +2,8 @@
 //!
 //! Returns a row for each vertex, ascending (`vertex`, and `level_1`, `level_2`, ... of the type of
 //! ids): the column of a level is the result of the method with so many `levels`. The last column
-//! has the communities of one iteration; a hierarchy of more than thirty-two levels leaves out those
-//! between the last two.
+//! has the communities of one iteration; a hierarchy of more than thirty-two levels leaves out
+//! those between the last two.
 //!
 //! Labels are sorted by vertex in any budget. Memory: 32 bytes a vertex more than those of the
 //! method.

@@ -1,5 +1,5 @@
-//! Lists of the neighbours of each vertex with their weights, made by the external sorter; in memory
-//! where they fit, else in scratch.
+//! Lists of the neighbours of each vertex with their weights, made by the external sorter; in
+//! memory where they fit, else in scratch.
 //!
 //! Invariant: an entry is there once for each neighbour, ascending, with the sum of its weights in
 //! ascending order; the lists are symmetric. Memory stays within the [`Room`].
@@ -40,9 +40,9 @@ pub(super) fn bytes_of_levels(entries: u64) -> u64 {
     entries * (2 * ENTRY_BYTES + size_of::<Link>() as u64)
 }
 
-/// The numbers of the vertices of a graph in the lists, in the order in which they are visited: each
-/// of the next n numbers is about n / golden ratio further, modulo n. In the order of internal ids
-/// the vertices of most neighbours come first, and are joined before there is anything to join;
+/// The numbers of the vertices of a graph in the lists, in the order in which they are visited:
+/// each of the next n numbers is about n / golden ratio further, modulo n. In the order of internal
+/// ids the vertices of most neighbours come first, and are joined before there is anything to join;
 /// communities of less modularity are the result.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Order {

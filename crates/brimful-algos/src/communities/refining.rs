@@ -3,8 +3,8 @@
 //!
 //! Every vertex begins as a part of its own. In the order of their numbers, those that are still
 //! alone, and well connected to their community, join the part of it that is well connected too and
-//! that they add the most to; the least wins a tie. A set of strength k in a community of strength K
-//! is well connected if arcs of a weight of at least `g k (K - k) / 2m` lead from it to the rest.
+//! that they add the most to; the least wins a tie. A set of strength k in a community of strength
+//! K is well connected if arcs of a weight of at least `g k (K - k) / 2m` lead from it to the rest.
 //! Invariant: a part is connected, because a vertex joins only parts that an arc leads to.
 //!
 //! A later move may still take away the part that held a community together, so an iteration ends

@@ -4,12 +4,12 @@
 //! `target`, and `distance`: int64). The component is that of the source, by default of the vertex
 //! with the most outgoing arcs; in a directed graph the strongly connected one. Exact.
 //!
-//! Method: iFUB (Crescenzi, Grossi, Habib, Lanzi, Marino 2013; in directed graphs with searches in both
-//! directions: Crescenzi, Grossi, Lanzi, Marino 2012). From a vertex in the middle of a long path,
-//! eccentricities of the farthest vertices first, sixty-four at a time, until no pair of vertices that
-//! is left can be farther apart: twice their level is a bound. Few runs of searches
-//! ([`crate::distances`]) on most graphs, |V| / 64 at worst. Memory: 12 bytes a vertex, beside that of
-//! a run.
+//! Method: iFUB (Crescenzi, Grossi, Habib, Lanzi, Marino 2013; in directed graphs with searches in
+//! both directions: Crescenzi, Grossi, Lanzi, Marino 2012). From a vertex in the middle of a long
+//! path, eccentricities of the farthest vertices first, sixty-four at a time, until no pair of
+//! vertices that is left can be farther apart: twice their level is a bound. Few runs of searches
+//! ([`crate::distances`]) on most graphs, |V| / 64 at worst. Memory: 12 bytes a vertex, beside that
+//! of a run.
 
 use std::sync::Arc;
 
@@ -206,8 +206,8 @@ fn diameter_of(start: u64, searching: &mut Searching<'_>) -> Result<([u64; 2], u
     Ok((component.ends, component.distance))
 }
 
-/// A vertex in the middle of a long path without direction: a shortest one between the vertices that
-/// two searches reach last.
+/// A vertex in the middle of a long path without direction: a shortest one between the vertices
+/// that two searches reach last.
 fn middle(start: u64, searching: &mut Searching<'_>) -> Result<u64> {
     let (one, _) = last(&searching.run(&[start], Index::In)?)?;
     let (other, distance) = last(&searching.run(&[one], Index::In)?)?;

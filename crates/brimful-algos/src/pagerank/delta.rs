@@ -18,12 +18,12 @@
 //! |E| is their sum.)
 //!
 //! *Normalized* scores y solve y = d P y + b u, where u is 1 for all vertices (with sources: their
-//! weight, of mean 1, and 0 for the others), and b = ((1-d) + d * mass of sinks) / sum of u is a number. The
-//! system is linear and d < 1, so y = (b / (1-d)) x where x = (1-d) u + d P x: **the normalized
-//! scores are the unnormalized ones divided by their sum**, for any b. They are computed in this
-//! way. With X the sum of x and E that of |x - s|, |s/sum(s) - x/X| <= 2 E / X. X is at least
-//! (1-d) * sum of u, so a threshold of `tolerance * (1-d) * sum of u / (2 |E|)` bounds the error by
-//! `tolerance * d/(1-d)`, again the guarantee of power iteration.
+//! weight, of mean 1, and 0 for the others), and b = ((1-d) + d * mass of sinks) / sum of u is a
+//! number. The system is linear and d < 1, so y = (b / (1-d)) x where x = (1-d) u + d P x: **the
+//! normalized scores are the unnormalized ones divided by their sum**, for any b. They are computed
+//! in this way. With X the sum of x and E that of |x - s|, |s/sum(s) - x/X| <= 2 E / X. X is at
+//! least (1-d) * sum of u, so a threshold of `tolerance * (1-d) * sum of u / (2 |E|)` bounds the
+//! error by `tolerance * d/(1-d)`, again the guarantee of power iteration.
 //!
 //! *Start.* Any s with its own residuals is a valid start. From s = t, r = t, a superstep shrinks
 //! the sum of residuals exactly by the factor d, on any graph. So the first superstep carries u,

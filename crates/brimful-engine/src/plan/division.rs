@@ -4,8 +4,9 @@
 //! signals of all sources or, if they do not fit, of as wide a window of sources as fits. Packed
 //! edges that take no more memory than the buffers for reading them are all in memory. Spare memory
 //! goes, in this order, to sparse supersteps, more reads in flight, states, next signals, degrees,
-//! and then to as many packed segments as fit; if everything fits, more reads in flight come last. Programs and graphs are described by plain numbers, so that a run and its forecast
-//! have the same plan. Invariant: the sum of all parts is within the budget.
+//! and then to as many packed segments as fit; if everything fits, more reads in flight come last.
+//! Programs and graphs are described by plain numbers, so that a run and its forecast have the same
+//! plan. Invariant: the sum of all parts is within the budget.
 
 use brimful_store::Budget;
 
@@ -359,7 +360,8 @@ fn asynchronous_bytes(vertices: u64) -> u64 {
     (MOST_GROUPS * MOST_GROUPS * size_of::<f32>()) as u64 + (vertices >> ACTIVITY_BITS) * 8
 }
 
-/// The most bytes of edges, sums and lists of a superstep over unpacked edges; `None` if the edges cannot be unpacked.
+/// The most bytes of edges, sums and lists of a superstep over unpacked edges; `None` if the edges
+/// cannot be unpacked.
 fn unpacked_bytes(needs: &Needs, extent: &Extent) -> Option<u64> {
     let (vertices, files) = (extent.vertices, extent.indexes.len() as u64);
     let of_targets =

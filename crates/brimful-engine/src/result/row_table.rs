@@ -2,9 +2,9 @@
 //! the steps of walks.
 //!
 //! A row has a word of 64 bits for each column: the bits of a float or of an integer, or the offset
-//! of a vertex (see [`crate::Vertex::external`]). A last column may have a list of floats of 32 bits,
-//! two in a word, the first in its lower half. Invariant: rows lie in memory up to the limit of
-//! their writer, and in scratch beyond it.
+//! of a vertex (see [`crate::Vertex::external`]). A last column may have a list of floats of 32
+//! bits, two in a word, the first in its lower half. Invariant: rows lie in memory up to the limit
+//! of their writer, and in scratch beyond it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -74,8 +74,8 @@ fn asynchronous_runs_reach_the_same_fixpoint() {
     }
 }
 
-/// Weighted shortest paths improve few vertices at a time for most of a run, and a sweep would visit
-/// the whole of the one block each time.
+/// Weighted shortest paths improve few vertices at a time for most of a run, and a sweep would
+/// visit the whole of the one block each time.
 #[test]
 fn asynchronous_runs_of_one_block_take_sparse_supersteps() {
     let folder = tempfile::tempdir().unwrap();
