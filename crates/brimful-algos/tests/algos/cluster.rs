@@ -175,6 +175,7 @@ fn alone(request: &Request) -> Request {
     let method = match request.algorithm.as_str() {
         "connected_components" => "propagation",
         "scc" => "coloring",
+        "kcore" => "rounds",
         _ => return request.clone(),
     };
     let mut request = request.clone();
