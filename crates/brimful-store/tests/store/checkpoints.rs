@@ -101,6 +101,7 @@ fn the_last_ones_are_kept_and_hold_what_was_written() {
 
 #[test]
 fn arrays_on_disk_are_checkpointed_and_filled_as_those_in_memory() {
+    let _turn = crate::folders::turn_with_real_files();
     let disk = tempfile::tempdir().unwrap();
     let (folder, resources) = (FaultFolder::new(), resources(2));
     let paged = || {
@@ -337,6 +338,7 @@ fn child_that_makes_checkpoints() {
 
 #[test]
 fn a_kill_at_any_operation_leaves_the_last_complete_ones() {
+    let _turn = crate::folders::turn_with_real_files();
     const SIGKILL: i32 = 9;
     let resources = resources(1);
     let undisturbed = tempfile::tempdir().unwrap();
@@ -376,6 +378,7 @@ fn a_kill_at_any_operation_leaves_the_last_complete_ones() {
 
 #[test]
 fn a_folder_is_one_process_s_and_goes_with_its_checkpoints() {
+    let _turn = crate::folders::turn_with_real_files();
     let parent = tempfile::tempdir().unwrap();
     let path = parent.path().join("checkpoints");
     discard(&path).unwrap();
