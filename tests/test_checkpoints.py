@@ -153,7 +153,9 @@ def test_an_interrupted_run_says_from_where_it_can_go_on(rmat: Path, tmp_path: P
     code, said = stop(arguments, tmp_path / "checkpoints", signal.SIGINT)
     assert code == INTERRUPTED
     start, _, superstep = said.rpartition(" ")
-    assert start == ("brimful: interrupted; --resume (Python: resume=True) goes on from superstep")
+    assert start == (
+        "brimful: interrupted; --resume (Python: resume=True) continues from superstep"
+    )
     assert int(superstep) >= 1
 
 

@@ -134,7 +134,7 @@ def test_the_choice_of_columns_is_that_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "g.graphml"
     nx.write_graphml(example(True), path)
     out = tmp_path / "g.brimful"
-    assert "says itself" in refuse(USAGE, "import", path, out, "--source", "a")
+    assert "has edges of its own" in refuse(USAGE, "import", path, out, "--source", "a")
     assert "no numbers kind" in refuse(USAGE, "import", path, out, "--weight", "kind")
     with bf.read(path, weight="year", path=out) as made:
         assert made.neighbors("a", weights=True)[1] == [2022.0, 2020.0]

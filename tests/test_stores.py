@@ -217,11 +217,11 @@ def test_a_folder_is_made_below_the_working_directory(
         (["--store", "bytes", "--serializer", "xml"], "use compact, native or generic"),
         (["--store", "bytes", "--serializer", "compact+rar"], "use lz4, zstd or zlib"),
         (["--store", "bytes", "--cache", "mru:5"], "write lru:N or score:N"),
-        (["--store", "bytes", "--cache", "lru:0"], "1 or more"),
+        (["--store", "bytes", "--cache", "lru:0"], "at least 1"),
         (["--store", "bytes", "--lists", "tape"], "choose from"),
         (
             ["--store", "bytes", "--mode", "async", "--param", "method=power"],
-            "leave method=power out",
+            "the method power needs supersteps",
         ),
         (["--cache", "lru:5"], "add --store"),
         (["--lists", "disk"], "add --store"),
@@ -319,7 +319,7 @@ def test_without_supersteps_pagerank_is_the_same_in_python(
     found = bf.pagerank(graph, tolerance=1e-12, mode="async", store="bytes")
     assert "method=delta" in caplog.text
     assert_same(found, wanted, bound=1e-7)
-    with pytest.raises(bf.UsageError, match="leave method=power out"):
+    with pytest.raises(bf.UsageError, match="the method power needs supersteps"):
         bf.pagerank(graph, mode="async", store="bytes", method="power")
 
 

@@ -36,8 +36,12 @@ _MANAGED = 0.75
 LEAST_JOIN_BYTES = 96 << 20
 #: What a thread of DuckDB holds while it joins and sorts.
 _THREAD_BYTES = 64 << 20
+#: What the allocators keep of the memory that a run has freed.
+_RETAINED_BYTES = 16 << 20
 #: What a run leaves free for a join that follows, or an import for one beside it.
-JOIN_RESERVE_BYTES = ARROW_RESERVE_BYTES + _LOADED_BYTES + int(LEAST_JOIN_BYTES / _MANAGED)
+JOIN_RESERVE_BYTES = (
+    ARROW_RESERVE_BYTES + _RETAINED_BYTES + _LOADED_BYTES + int(LEAST_JOIN_BYTES / _MANAGED)
+)
 #: Rows of a batch of the outcome: few, as they may be long.
 _BATCH_ROWS = 8192
 #: Functions of DuckDB that read a file, by suffix.
