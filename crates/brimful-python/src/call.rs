@@ -29,7 +29,7 @@ pub(crate) struct Limits {
 /// The least memory of the process itself: interpreter, this library, thread stacks.
 const PROCESS_BYTES: u64 = 40 << 20;
 /// Growth of the process beyond the memory that brimful accounts for, with the constants below.
-const SLACK_BYTES: u64 = 12 << 20;
+const SLACK_BYTES: u64 = 10 << 20;
 /// Rounding step of the overhead, and the largest difference in resident memory between two
 /// processes of the same command.
 const OVERHEAD_STEP_BYTES: u64 = 8 << 20;

@@ -1,0 +1,57 @@
+"""The exchange between two workers of a cluster alone: `python -m bench.actors BYTES TURNS WAY`.
+
+WAY is `memory` (shared by workers on one node) or `store` (Ray's, as between nodes).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from brimful.cluster.driver import connected
+from brimful.cluster.worker import Connection, Worker
+
+
+class Actor(Worker):
+    """A worker that only passes on and takes in."""
+
+    def exchange(
+        self, index: int, peers: Sequence[Any], byte_count: int, turns: int, *, together: bool
+    ) -> float:
+        """Exchange so many bytes in each of some turns; return the seconds without the first."""
+        connection = Connection(index, peers, self._board, together=together)
+        own, taken = os.urandom(byte_count), bytearray(byte_count)
+        begin = 0.0
+        for turn in range(turns + 1):
+            if turn == 1:
+                begin = time.perf_counter()
+            answers = connection.turn(memoryview(b""), memoryview(own)).wait(60.0)
+            assert answers is not None
+            taken[:] = answers[1 - index][1]
+        return time.perf_counter() - begin
+
+
+def main(byte_count: int, turns: int, way: str) -> dict[str, float]:
+    """Return the seconds of the slower actor, and the bytes that each took in."""
+    import ray
+
+    with connected("local:2"):
+        actors = [
+            ray.remote(Actor).options(num_cpus=1, max_concurrency=8).remote() for _ in range(2)
+        ]
+        runs = [
+            actor.exchange.remote(index, actors, byte_count, turns, together=way == "memory")
+            for index, actor in enumerate(actors)
+        ]
+        for turn in range(turns + 1):
+            # As the driver, which follows the run.
+            ray.get([actor.told.remote(turn, 1) for actor in actors])
+        return {"seconds": max(ray.get(runs)), "bytes": byte_count * turns}
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])))

@@ -1,0 +1,158 @@
+"""`cluster`: workers on this machine beside one process, and the forecast beside each."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.command import Command, Record, brimful
+from bench.session import EDGE_FACTOR, Series, Session
+from bench.table import MIB, Table, figure, megabytes_per_second, ratio, target
+
+#: Threads of the one process; each worker has one.
+_THREADS = 2
+_WORKERS = (1, 2, 3, 4)
+_BUDGET = ("--budget", "2G")
+_PROGRAMS = {
+    "pagerank": ("--tolerance", "0", "--max-supersteps", "10"),
+    "bfs": ("--source", "0"),
+}
+#: Bytes of a part, and turns, of the exchange alone.
+_PART, _TURNS = 20_000_000, 50
+
+
+def tables(session: Session) -> Iterator[Table]:
+    """Yield a table of each program, and one of the exchange alone."""
+    scale = session.scale or session.size.medium_scale
+    graph = session.rmat(scale)
+    for program, options in _PROGRAMS.items():
+        yield _runs(session, graph, f"RMAT-{scale}", program, options)
+    yield _exchange(session)
+
+
+def _runs(
+    session: Session, graph: Path, name: str, program: str, options: tuple[str, ...]
+) -> Table:
+    places = [("--threads", str(_THREADS))]
+    places += [("--cluster", f"local:{count}", "--threads", "1") for count in _WORKERS]
+    words = [(*options, *_BUDGET, *place) for place in places]
+    runs = [brimful("run", program, graph, *given) for given in words]
+    plans = [brimful("plan", graph, program, *given) for given in words]
+    # A forecast measures the machine as it is beside each run.
+    pairs: list[Command] = [one for pair in zip(plans, runs, strict=True) for one in pair]
+    series = session.measure(*pairs)
+    table = Table(
+        f"cluster: {program} of {name} in one process, and by workers of one thread",
+        "f64",
+        (
+            "where",
+            "s/superstep, median (best)",
+            "speed of one process",
+            "forecast, s/superstep (off)",
+            "s, supersteps (forecast)",
+            "MB taken in a superstep and worker (forecast)",
+            "s waiting, most",
+            "s to the first superstep",
+            "peak of a worker, MiB (brimful's own foreseen)",
+        ),
+    )
+    base = series[1].median(_superstep)
+    for index, place in enumerate(places):
+        plan, run = series[2 * index : 2 * index + 2]
+        measured, foreseen = run.median(_superstep), plan.median("seconds_per_superstep")
+        table.row(
+            " ".join(place),
+            figure(run, _superstep, 3),
+            ratio(base, measured),
+            _beside(foreseen, measured),
+            f"{figure(run, _all_supersteps)} ({_number(plan.median(_foreseen_supersteps))})",
+            "-"
+            if index == 0
+            else f"{_number(run.median(_taken))} "
+            f"({_number(plan.median(lambda one: one['received_bytes_per_superstep'] / 1e6))})",
+            "-" if index == 0 else figure(run, _waiting),
+            "-"
+            if index == 0
+            else f"{figure(run, _start)} {target(session.size, run.median(_start), 12, ' s')}",
+            _peak(plan, run),
+        )
+    table.ran(*series)
+    table.notes += [
+        f"the load of the machine before the table was {os.getloadavg()[0]:.1f}; the commands run "
+        "in turn",
+        f"R-MAT with {EDGE_FACTOR} edges for each id; off: the forecast beyond the measured time",
+    ]
+    return table
+
+
+def _exchange(session: Session) -> Table:
+    ways = ("memory", "store")
+    commands = [Command("bench.actors", (str(_PART), str(_TURNS), way)) for way in ways]
+    all_series = session.measure(*commands)
+    table = Table(
+        "cluster: the exchange between two workers alone",
+        "bytes",
+        ("through", "MB/s that each takes in, median (best)", "target"),
+    )
+    speed = megabytes_per_second(_PART * _TURNS, "seconds")
+    for way, series in zip(ways, all_series, strict=True):
+        table.row(
+            {"memory": "shared memory (one node)", "store": "Ray's object store"}[way],
+            figure(series, speed, 0, more_is_better=True),
+            target(session.size, series.median(speed), 500, " MB/s", at_least=True),
+        )
+    table.ran(*all_series)
+    table.notes.append(f"{_TURNS} turns of {_PART / 1e6:.0f} MB from each to the other at a time")
+    return table
+
+
+def _superstep(record: Record) -> float:
+    return float(record["superstep_median"])
+
+
+def _all_supersteps(record: Record) -> float:
+    return float(record["phases"]["supersteps"])
+
+
+def _foreseen_supersteps(record: Record) -> float:
+    return float(record["passes"] * record["seconds_per_superstep"])
+
+
+def _workers(record: Record, field: str) -> list[float]:
+    return [float(worker[field]) for worker in record["cluster"]["workers"]]
+
+
+def _taken(record: Record) -> float:
+    # Vertices signal before the first superstep, too.
+    return max(_workers(record, "bytes_received")) / (record["supersteps"] + 1) / 1e6
+
+
+def _waiting(record: Record) -> float:
+    return max(_workers(record, "wait_seconds"))
+
+
+def _start(record: Record) -> float:
+    return float(record["cluster"]["start_seconds"])
+
+
+def _peak(plan: Series, run: Series) -> str:
+    if run.gap is not None or plan.gap is not None:
+        return "-"
+    divided = run.records[0]["cluster"] is not None
+    peaks = run.values(
+        lambda one: max(_workers(one, "peak_rss_bytes")) if divided else one["peak_rss_bytes"]
+    )
+    foreseen = plan.values("peak_memory_bytes")
+    return f"{max(peaks) / MIB:.0f} ({statistics.median(foreseen) / MIB:.0f})"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _beside(foreseen: float | None, measured: float | None) -> str:
+    if foreseen is None or measured is None:
+        return "-"
+    return f"{foreseen:.3f} ({foreseen / measured - 1:+.0%})"
