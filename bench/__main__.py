@@ -11,6 +11,7 @@ from bench import (
     algorithms,
     by_hand,
     checkpoints,
+    cluster,
     collections,
     compiled,
     curve,
@@ -47,6 +48,7 @@ BENCHMARKS: dict[str, Callable[[Session], Iterator[Table]]] = {
     "by_hand": by_hand.tables,
     "algorithms": algorithms.tables,
     "checkpoints": checkpoints.tables,
+    "cluster": cluster.tables,
     "text": text.tables,
     "strings": strings.tables,
     "lognormal": lognormal.tables,
@@ -76,7 +78,7 @@ def main() -> int:
     names = options.names or [name for name in BENCHMARKS if name not in _BY_NAME_ONLY]
     folder: Path = options.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    session = Session(folder, SIZES[options.size], options.repeat)
+    session = Session(folder, SIZES[options.size], options.repeat, options.scale)
     print(header(folder, options.size, options.repeat), flush=True)
     try:
         for name in names:
@@ -113,13 +115,19 @@ def _parser() -> argparse.ArgumentParser:
         help="where inputs are made and kept: about 10 GB, on the disk to be measured "
         "(default: target/bench)",
     )
+    parser.add_argument(
+        "--scale",
+        type=_positive,
+        metavar="N",
+        help="scale of the RMAT graph of cluster (default: 22, small: 14)",
+    )
     parser.add_argument("--repeat", type=_positive, default=3, metavar="N", help="default: 3")
     return parser
 
 
 def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of repeats, 1 or more")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of 1 or more")
     return int(text)
 
 

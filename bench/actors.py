@@ -1,7 +1,4 @@
-"""The exchange between two workers of a cluster alone: `python -m bench.actors BYTES TURNS WAY`.
-
-WAY is `memory` (shared by workers on one node) or `store` (Ray's, as between nodes).
-"""
+"""The exchange between two workers on one node alone: `python -m bench.actors BYTES TURNS`."""
 
 from __future__ import annotations
 
@@ -19,11 +16,9 @@ from brimful.cluster.worker import Connection, Worker
 class Actor(Worker):
     """A worker that only passes on and takes in."""
 
-    def exchange(
-        self, index: int, peers: Sequence[Any], byte_count: int, turns: int, *, together: bool
-    ) -> float:
+    def exchange(self, index: int, peers: Sequence[Any], byte_count: int, turns: int) -> float:
         """Exchange so many bytes in each of some turns; return the seconds without the first."""
-        connection = Connection(index, peers, self._board, together=together)
+        connection = Connection(index, peers, self._board, together=True)
         own, taken = os.urandom(byte_count), bytearray(byte_count)
         begin = 0.0
         for turn in range(turns + 1):
@@ -35,16 +30,16 @@ class Actor(Worker):
         return time.perf_counter() - begin
 
 
-def main(byte_count: int, turns: int, way: str) -> dict[str, float]:
+def main(byte_count: int, turns: int) -> dict[str, float]:
     """Return the seconds of the slower actor, and the bytes that each took in."""
     import ray
 
     with connected("local:2"):
-        actors = [
+        actors: list[Any] = [
             ray.remote(Actor).options(num_cpus=1, max_concurrency=8).remote() for _ in range(2)
         ]
         runs = [
-            actor.exchange.remote(index, actors, byte_count, turns, together=way == "memory")
+            actor.exchange.remote(index, actors, byte_count, turns)
             for index, actor in enumerate(actors)
         ]
         for turn in range(turns + 1):
@@ -54,4 +49,4 @@ def main(byte_count: int, turns: int, way: str) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])))
+    print(json.dumps(main(int(sys.argv[1]), int(sys.argv[2]))))

@@ -35,7 +35,7 @@ def tables(session: Session) -> Iterator[Table]:
 def _runs(
     session: Session, graph: Path, name: str, program: str, options: tuple[str, ...]
 ) -> Table:
-    places = [("--threads", str(_THREADS))]
+    places: list[tuple[str, ...]] = [("--threads", str(_THREADS))]
     places += [("--cluster", f"local:{count}", "--threads", "1") for count in _WORKERS]
     words = [(*options, *_BUDGET, *place) for place in places]
     runs = [brimful("run", program, graph, *given) for given in words]
@@ -88,22 +88,19 @@ def _runs(
 
 
 def _exchange(session: Session) -> Table:
-    ways = ("memory", "store")
-    commands = [Command("bench.actors", (str(_PART), str(_TURNS), way)) for way in ways]
-    all_series = session.measure(*commands)
+    series = session.measure(Command("bench.actors", (str(_PART), str(_TURNS))))[0]
     table = Table(
         "cluster: the exchange between two workers alone",
         "bytes",
         ("through", "MB/s that each takes in, median (best)", "target"),
     )
     speed = megabytes_per_second(_PART * _TURNS, "seconds")
-    for way, series in zip(ways, all_series, strict=True):
-        table.row(
-            {"memory": "shared memory (one node)", "store": "Ray's object store"}[way],
-            figure(series, speed, 0, more_is_better=True),
-            target(session.size, series.median(speed), 500, " MB/s", at_least=True),
-        )
-    table.ran(*all_series)
+    table.row(
+        "shared memory (one node)",
+        figure(series, speed, 0, more_is_better=True),
+        target(session.size, series.median(speed), 500, " MB/s", at_least=True),
+    )
+    table.ran(series)
     table.notes.append(f"{_TURNS} turns of {_PART / 1e6:.0f} MB from each to the other at a time")
     return table
 
@@ -117,7 +114,7 @@ def _all_supersteps(record: Record) -> float:
 
 
 def _foreseen_supersteps(record: Record) -> float:
-    return float(record["passes"] * record["seconds_per_superstep"])
+    return float(record["passes"]) * float(record["seconds_per_superstep"])
 
 
 def _workers(record: Record, field: str) -> list[float]:
@@ -126,7 +123,7 @@ def _workers(record: Record, field: str) -> list[float]:
 
 def _taken(record: Record) -> float:
     # Vertices signal before the first superstep, too.
-    return max(_workers(record, "bytes_received")) / (record["supersteps"] + 1) / 1e6
+    return max(_workers(record, "bytes_received")) / (int(record["supersteps"]) + 1) / 1e6
 
 
 def _waiting(record: Record) -> float:

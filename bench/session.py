@@ -82,6 +82,7 @@ class Session:
     folder: Path
     size: Size
     repeat_count: int
+    scale: int | None = None
     failures: list[str] = field(default_factory=list)
     _made: set[Path] = field(default_factory=set)
     _outputs: set[Path] = field(default_factory=set)
