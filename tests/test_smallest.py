@@ -37,6 +37,8 @@ ALGORITHMS = {
     "degrees": ["--param", "direction=both"],
     "label_propagation": ["--max-supersteps", 2],
     "louvain": ["--levels", 1],
+    "louvain_hierarchy": [],
+    "leiden_hierarchy": [],
     "leiden": ["--levels", 1],
     "louvain_hierarchy": [],
     "leiden_hierarchy": [],

@@ -54,8 +54,8 @@ impl InMemory {
             || request.is_divided();
         if method == in_memory && in_supersteps {
             let what = format!(
-                "the method {in_memory} has no supersteps to limit, no store, no checkpoints and no cluster; \
-                 use the method {other}"
+                "the method {in_memory} has no supersteps to limit, no store, no checkpoints and \
+                 no cluster; use the method {other}"
             );
             return Err(Error::Usage(what));
         }

@@ -51,7 +51,7 @@ const OWN: &[ParameterInfo] = PARAMETERS.split_at(1).0;
 /// The registry entry of Louvain's method.
 pub(crate) const LOUVAIN: Info = Info {
     name: "louvain_hierarchy",
-    computes: "communities of great modularity after each level, a column each (Louvain)",
+    computes: "communities of high modularity after each level, a column each (Louvain)",
     column: "level_1",
     takes: TAKES,
     parameters: OWN,
@@ -64,7 +64,7 @@ pub(crate) const LOUVAIN: Info = Info {
 /// The registry entry of Leiden's method.
 pub(crate) const LEIDEN: Info = Info {
     name: "leiden_hierarchy",
-    computes: "connected communities of great modularity after each level, a column each (Leiden)",
+    computes: "connected communities of high modularity after each level, a column each (Leiden)",
     column: "level_1",
     takes: TAKES,
     parameters: OWN,

@@ -98,8 +98,8 @@ impl Plan {
         least.windowed.unwrap_or(least.resident)
     }
 
-    /// The smallest budget with which the arrays of all vertices are in memory, and supersteps may
-    /// be sparse, in bytes beyond those of the process.
+    /// A budget with which the arrays of all vertices are in memory, and supersteps may be sparse, in
+    /// bytes beyond those of the process; some MiB less may do.
     pub fn in_memory_bytes(
         needs: &Needs,
         extent: &Extent,

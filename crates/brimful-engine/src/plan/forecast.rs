@@ -94,7 +94,7 @@ pub struct Bandwidths {
 pub struct Forecast {
     /// The smallest budget that works, in bytes beyond those of the process.
     pub minimum_bytes: u64,
-    /// The smallest budget with which the data of all vertices stay in memory, likewise.
+    /// A budget with which the data of all vertices stay in memory, likewise.
     pub in_memory_bytes: u64,
     /// Memory that the run is likely to fill, in bytes beyond those of the process.
     pub memory_bytes: u64,

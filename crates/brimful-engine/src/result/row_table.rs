@@ -254,7 +254,8 @@ impl RowTable {
     pub fn top(&self, count: usize) -> Result<Vec<Vec<Value>>> {
         if let Some((name, _)) = self.lists() {
             let what = format!(
-                "the lists of the column {name} have no order, so that none is the largest; write the rows to a file"
+                "the lists of the column {name} have no order, so that none is the largest; write \
+                 the rows to a file"
             );
             return Err(Error::Usage(what));
         }
