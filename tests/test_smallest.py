@@ -40,8 +40,6 @@ ALGORITHMS = {
     "louvain_hierarchy": [],
     "leiden_hierarchy": [],
     "leiden": ["--levels", 1],
-    "louvain_hierarchy": [],
-    "leiden_hierarchy": [],
     "color": [],
     "maximal_independent_set": [],
     "bipartite": [],
