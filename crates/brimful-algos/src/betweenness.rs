@@ -44,6 +44,7 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
 use crate::out_weights::AT_ONCE;
+use crate::places::for_each_place;
 use crate::planning::Planner;
 use crate::request::{Finished, Request};
 use crate::{Error, Result};
@@ -326,21 +327,14 @@ fn sources(graph: &Graph, count: u64, resources: &Resources) -> Result<Vec<u64>>
     if count == connected {
         return Ok((0..connected).collect());
     }
-    let smallest = graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);
     let mut least: BinaryHeap<(u64, Reverse<u64>)> = BinaryHeap::new();
-    let mut ids = Vec::new();
-    for start in (0..connected).step_by(AT_ONCE) {
-        resources.job.check()?;
-        ids.resize((AT_ONCE as u64).min(connected - start) as usize, 0);
-        graph.external_ids(start, &mut ids)?;
-        for (vertex, id) in (start..).zip(&ids) {
-            let place = graph.id_type().order_key(*id).wrapping_sub(smallest);
-            least.push((splitmix64(place), Reverse(vertex)));
-            if least.len() as u64 > count {
-                least.pop();
-            }
+    for_each_place(graph, 0..connected, &resources.job, |vertex, place| {
+        least.push((splitmix64(place), Reverse(vertex)));
+        if least.len() as u64 > count {
+            least.pop();
         }
-    }
+        Ok(())
+    })?;
     let mut sources: Vec<u64> = least.into_iter().map(|(_, Reverse(vertex))| vertex).collect();
     sources.sort_unstable();
     Ok(sources)

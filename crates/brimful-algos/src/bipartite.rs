@@ -34,13 +34,9 @@ pub(crate) const INFO: Info = Info {
     column: "side",
     takes: Takes { asynchronous: true, stores: true, checkpoints: true, ..Takes::NOTHING },
     parameters: &[],
-    run: Run::Vertices(|request, graph, resources| {
-        let range =
-            graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
-        match fits_narrow(range) {
-            true => run::<u32>(request, graph, resources),
-            false => run::<u64>(request, graph, resources),
-        }
+    run: Run::Vertices(|request, graph, resources| match fits_narrow(graph.largest_id_offset()?) {
+        true => run::<u32>(request, graph, resources),
+        false => run::<u64>(request, graph, resources),
     }),
     plan: |planner| {
         // R-MAT of 2^20 vertices takes 8 supersteps with five passes over both indexes in total.

@@ -85,9 +85,7 @@ fn any(
     graph: &Arc<Graph>,
     resources: &Resources,
 ) -> Result<Finished> {
-    let range =
-        graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
-    match fits_narrow(range) {
+    match fits_narrow(graph.largest_id_offset()?) {
         true => run::<u32>(wanted, request, graph, resources),
         false => run::<u64>(wanted, request, graph, resources),
     }

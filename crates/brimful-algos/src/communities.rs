@@ -200,9 +200,7 @@ fn any(
     graph: &Arc<Graph>,
     resources: &Resources,
 ) -> Result<Finished> {
-    let range =
-        graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
-    match fits_narrow(range) {
+    match fits_narrow(graph.largest_id_offset()?) {
         true => run::<u32>(method, request, graph, resources),
         false => run::<u64>(method, request, graph, resources),
     }

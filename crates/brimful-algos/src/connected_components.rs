@@ -46,9 +46,7 @@ pub(crate) fn find(
     graph: &Arc<Graph>,
     resources: &Resources,
 ) -> Result<Finished> {
-    let range =
-        graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
-    match fits_narrow(range) {
+    match fits_narrow(graph.largest_id_offset()?) {
         true => run::<u32>(request, graph, resources),
         false => run::<u64>(request, graph, resources),
     }

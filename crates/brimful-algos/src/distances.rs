@@ -212,11 +212,10 @@ fn plan(planner: &Planner<'_>, ways: &'static [Index], arrays: fn(u64) -> u64) -
 
 /// The sources of a request: internal ids of those with edges, and offsets of external ids.
 fn sources_of(request: &Request, graph: &Graph) -> Result<Vec<(u64, u64)>> {
-    let smallest = graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);
+    let offsets = graph.id_offsets()?;
     let of = |source| -> Result<(u64, u64)> {
-        let (vertex, mut bits) = (graph.find_id(source)?, [0]);
-        graph.external_ids(vertex, &mut bits)?;
-        Ok((vertex, graph.id_type().order_key(bits[0]).wrapping_sub(smallest)))
+        let vertex = graph.find_id(source)?;
+        Ok((vertex, graph.external_offset(offsets, vertex)?))
     };
     let mut found = request.sources.iter().map(of).collect::<Result<Vec<_>>>()?;
     found.sort_unstable_by_key(|(_, place)| *place);

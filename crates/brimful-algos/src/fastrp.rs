@@ -399,14 +399,12 @@ fn push(
     writer: &mut SortWriter<'_, '_, Part>,
     numbers: &mut dyn FnMut(usize, usize) -> Result<Vec<[u32; LANES]>>,
 ) -> Result<()> {
-    let smallest = graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);
-    let mut ids = Vec::new();
+    let (offsets, mut places) = (graph.id_offsets()?, Vec::new());
     for start in vertices.clone().step_by(AT_ONCE) {
-        ids.resize((vertices.end - start).min(AT_ONCE as u64) as usize, 0);
-        graph.external_ids(start, &mut ids)?;
-        for (id, numbers) in ids.iter().zip(numbers(start as usize, ids.len())?) {
-            let place = graph.id_type().order_key(*id).wrapping_sub(smallest);
-            writer.push(Part { place, block, numbers })?;
+        places.resize((vertices.end - start).min(AT_ONCE as u64) as usize, 0);
+        graph.external_offsets(offsets, start, &mut places)?;
+        for (place, numbers) in places.iter().zip(numbers(start as usize, places.len())?) {
+            writer.push(Part { place: *place, block, numbers })?;
         }
     }
     Ok(())

@@ -32,13 +32,9 @@ pub(crate) const INFO: Info = Info {
     column: "label",
     takes: Takes { checkpoints: true, ..Takes::NOTHING },
     parameters: &[],
-    run: Run::Vertices(|request, graph, resources| {
-        let range =
-            graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
-        match fits_narrow(range) {
-            true => run::<u32>(request, graph, resources),
-            false => run::<u64>(request, graph, resources),
-        }
+    run: Run::Vertices(|request, graph, resources| match fits_narrow(graph.largest_id_offset()?) {
+        true => run::<u32>(request, graph, resources),
+        false => run::<u64>(request, graph, resources),
     }),
     plan: |planner| {
         let steps = Steps::exactly(planner.request.max_supersteps.unwrap_or(SUPERSTEPS));

@@ -1,4 +1,6 @@
-//! The offsets of external ids from the smallest one, which results hold for vertices.
+//! The places of vertices: the offsets of their external ids, which results hold for vertices.
+
+use std::ops::Range;
 
 use brimful_graph::Graph;
 use brimful_store::Job;
@@ -11,14 +13,30 @@ pub(crate) fn place_bytes(vertices: u64) -> u64 {
     vertices * size_of::<u64>() as u64
 }
 
-/// The offset of the external id of each vertex with edges, by internal id.
+/// Calls `each` with every vertex of a range of internal ids and its place.
+pub(crate) fn for_each_place(
+    graph: &Graph,
+    vertices: Range<u64>,
+    job: &Job,
+    mut each: impl FnMut(u64, u64) -> Result<()>,
+) -> Result<()> {
+    let (offsets, mut places) = (graph.id_offsets()?, Vec::new());
+    for start in vertices.clone().step_by(AT_ONCE) {
+        job.check()?;
+        places.resize((vertices.end - start).min(AT_ONCE as u64) as usize, 0);
+        graph.external_offsets(offsets, start, &mut places)?;
+        (start..).zip(&places).try_for_each(|(vertex, place)| each(vertex, *place))?;
+    }
+    Ok(())
+}
+
+/// The place of each vertex with edges, by internal id.
 pub(crate) fn places(graph: &Graph, job: &Job) -> Result<Vec<u64>> {
-    let smallest = graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);
+    let offsets = graph.id_offsets()?;
     let mut places = vec![0_u64; graph.connected() as usize];
     for (at, part) in places.chunks_mut(AT_ONCE).enumerate() {
         job.check()?;
-        graph.external_ids((at * AT_ONCE) as u64, part)?;
-        part.iter_mut().for_each(|id| *id = graph.id_type().order_key(*id).wrapping_sub(smallest));
+        graph.external_offsets(offsets, (at * AT_ONCE) as u64, part)?;
     }
     Ok(places)
 }

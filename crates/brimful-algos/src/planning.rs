@@ -225,9 +225,7 @@ impl<'p> Planner<'p> {
     /// assumed to be consecutive.
     pub(crate) fn has_narrow_places(&self) -> Result<bool> {
         Ok(fits_narrow(match self.subject {
-            Subject::Graph(graph) => graph
-                .key_bounds()?
-                .map_or(0, |(smallest, largest)| largest.saturating_sub(smallest)),
+            Subject::Graph(graph) => graph.largest_id_offset()?,
             Subject::Sizes(sizes) => sizes.vertices,
         }))
     }

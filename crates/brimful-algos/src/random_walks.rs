@@ -26,6 +26,7 @@ use brimful_engine::result::stats::Traversal;
 use brimful_engine::result::table::Kind;
 use brimful_engine::supersteps::moved;
 use brimful_engine::{RowColumn, RowWriter, Stats};
+use brimful_graph::ids::offsets::IdOffsets;
 use brimful_graph::random::Random;
 use brimful_graph::read::external_order::{self, ExternalOrder};
 use brimful_graph::{Graph, Index};
@@ -241,7 +242,7 @@ struct Start {
 struct Starts {
     order: ExternalOrder<Arc<Graph>>,
     graph: Arc<Graph>,
-    smallest: u64,
+    offsets: IdOffsets,
     walks: u64,
     /// The vertex that the last batch ended with, and its walks that are left.
     rest: Option<(Start, u64)>,
@@ -249,9 +250,9 @@ struct Starts {
 
 impl Starts {
     fn new(graph: &Arc<Graph>, walks: u64) -> Result<Self> {
-        let smallest = graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);
+        let offsets = graph.id_offsets()?;
         let order = ExternalOrder::new(Arc::clone(graph));
-        Ok(Self { order, graph: Arc::clone(graph), smallest, walks, rest: None })
+        Ok(Self { order, graph: Arc::clone(graph), offsets, walks, rest: None })
     }
 
     /// The next first vertices, at most `most`; `None` at the end.
@@ -264,10 +265,9 @@ impl Starts {
                     let (mut vertices, mut ids) = (Vec::new(), Vec::new());
                     self.order.next_batch(1, &mut vertices, &mut ids)?;
                     let (Some(&vertex), Some(&id)) = (vertices.first(), ids.first()) else { break };
-                    let key = self.graph.id_type().order_key(id);
                     let inside = vertex < self.graph.connected();
                     let vertex = inside.then_some(vertex as u32);
-                    (Start { vertex, place: key.wrapping_sub(self.smallest) }, self.walks)
+                    (Start { vertex, place: self.offsets.of(id) }, self.walks)
                 }
             };
             let now = left.min((most - batch.len()) as u64);

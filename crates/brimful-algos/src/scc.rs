@@ -70,9 +70,7 @@ pub(crate) const INFO: Info = Info {
         if is_undirected(request, graph.description().directed)? {
             return connected_components::find(request, graph, resources);
         }
-        let range =
-            graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
-        match fits_narrow(range) && fits_narrow(graph.description().arcs) {
+        match fits_narrow(graph.largest_id_offset()?) && fits_narrow(graph.description().arcs) {
             true => run::<u32>(request, graph, resources),
             false => run::<u64>(request, graph, resources),
         }

@@ -340,7 +340,7 @@ fn of_pairs(
 /// once.
 fn located(ids: Vec<ExternalId>, lookup: &Lookup, job: &Job) -> Result<Vec<End>> {
     let graph = lookup.graph();
-    let smallest = graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);
+    let offsets = graph.id_offsets()?;
     let mut order: Vec<u32> = (0..ids.len() as u32).collect();
     order.sort_unstable_by(|one, other| ids[*one as usize].cmp(&ids[*other as usize]));
     let (mut ends, mut last) = (vec![(0, 0); ids.len()], None);
@@ -353,7 +353,7 @@ fn located(ids: Vec<ExternalId>, lookup: &Lookup, job: &Job) -> Result<Vec<End>>
             Some((known, end)) if known == id => end,
             _ => {
                 let (vertex, bits) = lookup.locate(id)?;
-                (vertex, graph.id_type().order_key(bits).wrapping_sub(smallest))
+                (vertex, offsets.of(bits))
             }
         };
         (ends[at as usize], last) = (end, Some((id, end)));

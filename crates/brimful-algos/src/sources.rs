@@ -80,7 +80,7 @@ impl Sources {
             )));
         }
         let factor = factor(named.len(), weights)?;
-        let smallest = graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);
+        let offsets = graph.id_offsets()?;
         let (mut connected, mut isolated) = (Vec::new(), Vec::new());
         for (at, source) in named.iter().enumerate() {
             job.check()?;
@@ -90,10 +90,7 @@ impl Sources {
                 connected.push((internal, weight));
                 continue;
             }
-            let mut bits = [0];
-            graph.external_ids(internal, &mut bits)?;
-            let place = graph.id_type().order_key(bits[0]).wrapping_sub(smallest);
-            isolated.push((place, weight));
+            isolated.push((graph.external_offset(offsets, internal)?, weight));
         }
         let part = |named| Part::new(named, !weights.is_empty());
         Ok(Self { connected: part(connected)?, isolated: part(isolated)? })

@@ -17,7 +17,6 @@ mod windowed;
 mod worklist;
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use brimful_graph::Graph;
 use brimful_graph::read::shards::ShardFile;
@@ -34,7 +33,7 @@ use crate::plan::forecast::Setting;
 use crate::plan::needs::Needs;
 use crate::plan::options::{RunOptions, TraversalMode};
 use crate::result::stats::{Durations, Stats, Swept, Traversal};
-use crate::supersteps::{Supersteps, build_missing, moved, run_supersteps};
+use crate::supersteps::{Supersteps, build_missing, run_to_end};
 use crate::traverse::frontier::Frontier;
 use crate::traverse::sparse::Sparse;
 use crate::traverse::sums::SpilledSums;
@@ -87,56 +86,17 @@ pub fn run<P: Program>(
     let (own, writes) =
         (identity::<P>(options), options.share.as_ref().is_none_or(Share::observes));
     let open = |chosen| Checkpointer::open(chosen, graph, &own, resources, writes);
-    let mut checkpointer = options.checkpoints.as_ref().map(open).transpose()?;
+    let checkpointer = options.checkpoints.as_ref().map(open).transpose()?;
     options.check_index(graph, program.indexes())?;
     let index_seconds = build_missing(graph, program.indexes(), resources)?;
     let shards: Vec<Arc<ShardFile>> =
         present(graph, program.indexes()).into_iter().map(Arc::clone).collect();
-    let begin = Instant::now();
-    let moved_before = moved(graph, resources);
-    let mut run = ShardRun::new(RunContext::new(program, graph, options, resources, shards)?)?;
-    let prepared = begin.elapsed().as_secs_f64();
-    run.load_degrees()?;
-    let resumed_from = match &mut checkpointer {
-        Some(own) => own.resume(options.max_supersteps, |mut saved, saved_state| {
-            run.restore(&mut saved, saved_state)
-        })?,
-        None => None,
-    };
-    if resumed_from.is_none() {
-        run.initialize()?;
-    }
-    let initialized = begin.elapsed().as_secs_f64();
-    let reason = run_supersteps(
-        &mut run,
-        options,
-        begin,
-        || moved(graph, resources),
-        |run| checkpointer.as_mut().map_or(Ok(false), |own| run.checkpoint(own)),
-    )?;
-    run.gather(false)?;
-    let checkpoints = checkpointer.map(Checkpointer::finish).transpose()?;
-    let seconds = begin.elapsed().as_secs_f64();
-    let mut phases = vec![
-        ("prepare", prepared),
-        (if resumed_from.is_some() { "resume" } else { "initialize" }, initialized - prepared),
-        ("supersteps", seconds - initialized - checkpoints.unwrap_or(0.0)),
-    ];
-    phases.extend(checkpoints.map(|seconds| ("checkpoints", seconds)));
-    let stats = Stats {
-        supersteps: run.globals.superstep,
-        reason,
-        durations: run.durations,
-        seconds,
-        index_seconds,
-        signals: run.swept.signals,
-        edges_visited: run.swept.edges,
-        moved: moved(graph, resources) - moved_before,
-        phases,
-        threads: resources.workers(),
-        resumed_from,
-        store: None,
-    };
+    let (run, stats) = run_to_end(graph, options, resources, checkpointer, index_seconds, || {
+        let context = RunContext::new(program, graph, options, resources, shards)?;
+        let mut run = ShardRun::new(context)?;
+        run.load_degrees()?;
+        Ok(run)
+    })?;
     if !writes {
         return Err(Error::ShareDone(Box::new(stats)));
     }
@@ -228,12 +188,6 @@ impl<'a, P: Program> ShardRun<'a, P> {
         }
         Ok(())
     }
-
-    /// Sets every state and computes the first signals.
-    fn initialize(&mut self) -> Result<()> {
-        self.context.resources.job.begin("initialize", self.context.graph.intervals());
-        self.pass(Turn::First)
-    }
 }
 
 impl<P: Program> Supersteps for ShardRun<'_, P> {
@@ -280,7 +234,7 @@ impl<P: Program> Supersteps for ShardRun<'_, P> {
     }
 
     /// Begins rounds until a vertex signals. False if none does and there is no other round.
-    fn goes_on(&mut self) -> Result<bool> {
+    fn has_work(&mut self) -> Result<bool> {
         while self.frontier.as_ref().is_some_and(|frontier| frontier.count() == 0) {
             if !self.context.program.another_round(&self.globals) {
                 return Ok(false);

@@ -6,12 +6,15 @@ use std::time::Instant;
 
 use brimful_graph::build::import;
 use brimful_graph::{Graph, Index};
+use brimful_store::checkpoint::Saved;
 use brimful_store::{Moved, Resources};
+use serde::de::DeserializeOwned;
 
-use crate::error::Result;
+use crate::checkpoint::Checkpointer;
+use crate::error::{Error, Result};
 use crate::plan::options::RunOptions;
 use crate::result::log::SuperstepLog;
-use crate::result::stats::{Durations, Reason, Swept, Traversal};
+use crate::result::stats::{Durations, Reason, Stats, Swept, Traversal};
 
 /// A run in supersteps.
 pub trait Supersteps {
@@ -34,7 +37,7 @@ pub trait Supersteps {
     fn converged(&mut self) -> bool;
 
     /// False if no vertex has anything left to do, in this round or another.
-    fn goes_on(&mut self) -> Result<bool, Self::Error>;
+    fn has_work(&mut self) -> Result<bool, Self::Error>;
 }
 
 /// Runs supersteps until a run that began at `start` ends. After each but the last, `checkpoint`
@@ -62,7 +65,7 @@ pub fn run_supersteps<R: Supersteps>(
         if run.converged() {
             return Ok(Reason::Converged);
         }
-        if !run.goes_on()? {
+        if !run.has_work()? {
             return Ok(Reason::NoChange);
         }
         if checkpoint(run)? {
@@ -70,6 +73,79 @@ pub fn run_supersteps<R: Supersteps>(
         }
     }
     Ok(Reason::MaxSupersteps)
+}
+
+/// A run of the engine: it begins anew or from a checkpoint.
+pub(crate) trait Resumable: Supersteps<Error = Error> {
+    /// The fields of a checkpoint, beside its arrays.
+    type Fields: DeserializeOwned;
+
+    /// Sets every state, before the first superstep.
+    fn initialize(&mut self) -> Result<()>;
+
+    /// Resumes from a checkpoint.
+    fn restore(&mut self, saved: &mut Saved, fields: Self::Fields) -> Result<()>;
+
+    /// Makes a checkpoint between two supersteps, if it is due.
+    fn checkpoint(&mut self, checkpointer: &mut Checkpointer<'_>) -> Result<bool>;
+
+    /// Completes the states after the last superstep.
+    fn complete(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Makes a run, lets it begin or resume, runs its supersteps, and returns it with its figures.
+pub(crate) fn run_to_end<R: Resumable>(
+    graph: &Graph,
+    options: &RunOptions,
+    resources: &Resources,
+    mut checkpointer: Option<Checkpointer<'_>>,
+    index_seconds: f64,
+    make: impl FnOnce() -> Result<R>,
+) -> Result<(R, Stats)> {
+    let (begin, moved) = (Instant::now(), || moved(graph, resources));
+    let moved_before = moved();
+    let mut run = make()?;
+    let prepared = begin.elapsed().as_secs_f64();
+    let resumed_from = match &mut checkpointer {
+        Some(own) => {
+            own.resume(options.max_supersteps, |mut saved, fields| run.restore(&mut saved, fields))?
+        }
+        None => None,
+    };
+    if resumed_from.is_none() {
+        run.initialize()?;
+    }
+    let initialized = begin.elapsed().as_secs_f64();
+    let reason = run_supersteps(&mut run, options, begin, moved, |run| {
+        checkpointer.as_mut().map_or(Ok(false), |own| run.checkpoint(own))
+    })?;
+    run.complete()?;
+    let checkpoints = checkpointer.map(Checkpointer::finish).transpose()?;
+    let seconds = begin.elapsed().as_secs_f64();
+    let mut phases = vec![
+        ("prepare", prepared),
+        (if resumed_from.is_some() { "resume" } else { "initialize" }, initialized - prepared),
+        ("supersteps", seconds - initialized - checkpoints.unwrap_or(0.0)),
+    ];
+    phases.extend(checkpoints.map(|seconds| ("checkpoints", seconds)));
+    let swept = run.swept();
+    let stats = Stats {
+        supersteps: run.done(),
+        reason,
+        durations: std::mem::take(run.durations()),
+        seconds,
+        index_seconds,
+        signals: swept.signals,
+        edges_visited: swept.edges,
+        moved: moved() - moved_before,
+        phases,
+        threads: resources.workers(),
+        resumed_from,
+        store: None,
+    };
+    Ok((run, stats))
 }
 
 /// Builds the missing index of those that a program walks, if any; returns the seconds.

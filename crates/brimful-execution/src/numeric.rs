@@ -479,7 +479,7 @@ impl<const S: usize, const M: usize, E: EdgeData> Supersteps for NumericRun<'_, 
         self.program().converged()
     }
 
-    fn goes_on(&mut self) -> Result<bool> {
+    fn has_work(&mut self) -> Result<bool> {
         Ok(self.is_due || self.next_round()?)
     }
 }

@@ -3,3 +3,4 @@
 pub(crate) mod ascending;
 pub mod external;
 pub mod names;
+pub mod offsets;

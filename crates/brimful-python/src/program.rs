@@ -231,7 +231,7 @@ fn run(
     }
     superstep.store(execution.stats()?.supersteps, Ordering::Relaxed);
     // Pregel's master computes before each superstep, and may end the run.
-    let goes_on = |number: u64| match &settings.next_superstep {
+    let wants_superstep = |number: u64| match &settings.next_superstep {
         None => Ok(true),
         Some(next) => Python::attach(|py| next.bind(py).call1((number,))?.is_truthy())
             .map_err(|error| Error::Internal(error.to_string())),
@@ -244,7 +244,7 @@ fn run(
     let most_collects = DEFAULT_MAX_SUPERSTEPS * graph.vertices().max(1);
     let is_limited = settings.mode != RunMode::Synchronous && settings.max_supersteps.is_none();
     let mut is_endless = false;
-    let done = if goes_on(execution.stats()?.supersteps)? {
+    let done = if wants_superstep(execution.stats()?.supersteps)? {
         execution.run(settings.mode, &limits, |execution| {
             let figures = execution.stats()?;
             let number = figures.supersteps;
@@ -253,7 +253,7 @@ fn run(
             if let Some(checkpoints) = &mut checkpoints {
                 execution.checkpoint(checkpoints, &mut records(), || beside.save())?;
             }
-            Ok(is_endless || (execution.is_due() && number < most && !goes_on(number)?))
+            Ok(is_endless || (execution.is_due() && number < most && !wants_superstep(number)?))
         })
     } else {
         Ok(Reason::Converged)

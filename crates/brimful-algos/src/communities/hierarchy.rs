@@ -17,8 +17,8 @@ use brimful_engine::result::table::Kind;
 use brimful_engine::supersteps::moved;
 use brimful_engine::{RowColumn, RowWriter, RunOptions, Stats};
 use brimful_graph::Graph;
+use brimful_store::Resources;
 use brimful_store::sorter::Sorter;
-use brimful_store::{Job, Resources};
 
 use super::lists::{Lists, Order};
 use super::{Method, PARAMETERS, Settings, TAKES, communities, prepared};
@@ -26,7 +26,7 @@ use crate::connected_components::labels::labels;
 use crate::connected_components::propagation::Label;
 use crate::edge_rows::{self, EdgeRow};
 use crate::info::{Info, ParameterInfo, Run};
-use crate::out_weights::AT_ONCE;
+use crate::places::for_each_place;
 use crate::planning::{Planner, fits_narrow};
 use crate::request::{FinishedRows, Request};
 use crate::{Error, Result};
@@ -95,9 +95,7 @@ fn any(
     graph: &Arc<Graph>,
     resources: &Resources,
 ) -> Result<FinishedRows> {
-    let range =
-        graph.key_bounds()?.map_or(0, |(smallest, largest)| largest.saturating_sub(smallest));
-    match fits_narrow(range) {
+    match fits_narrow(graph.largest_id_offset()?) {
         true => run::<u32>(method, request, graph, resources),
         false => run::<u64>(method, request, graph, resources),
     }
@@ -128,7 +126,7 @@ fn run<L: Label>(
             let labels =
                 labels::<L>(graph, &|vertex| community[order.number(vertex) as usize], resources)?;
             let mut buffer = Vec::new();
-            for_each_place(graph, job, |vertex, place| {
+            for_each_place(graph, 0..graph.vertices(), job, |vertex, place| {
                 let at = vertex as usize;
                 let label = match vertex < graph.connected() {
                     true => labels.slice(at..at + 1, &mut buffer)?[0].into(),
@@ -168,23 +166,4 @@ fn run<L: Label>(
     let moved = moved(graph, resources) - before;
     let stats = Stats::one_pass(Traversal::Scan, phases, edges, moved, workers);
     Ok(FinishedRows { table: rows.finish()?, stats, variant: method.name() })
-}
-
-/// Calls `each` with every vertex and the offset of its external id.
-fn for_each_place(
-    graph: &Graph,
-    job: &Job,
-    mut each: impl FnMut(u64, u64) -> Result<()>,
-) -> Result<()> {
-    let smallest = graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);
-    let mut ids = Vec::new();
-    for start in (0..graph.vertices()).step_by(AT_ONCE) {
-        job.check()?;
-        ids.resize((graph.vertices() - start).min(AT_ONCE as u64) as usize, 0);
-        graph.external_ids(start, &mut ids)?;
-        for (vertex, id) in (start..).zip(&ids) {
-            each(vertex, graph.id_type().order_key(*id).wrapping_sub(smallest))?;
-        }
-    }
-    Ok(())
 }

@@ -18,17 +18,16 @@ pub(crate) fn labels<L: Label>(
     resources: &Resources,
 ) -> Result<ScratchArray<L>> {
     let vertices = graph.connected() as usize;
-    let smallest = graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);
+    let offsets = graph.id_offsets()?;
     let least: Vec<L::Atomic> = (0..vertices).map(|_| L::atomic()).collect();
     let windows = vertices.div_ceil(WINDOW);
     resources.job.begin("label", 2 * windows as u64);
-    resources.share(windows, |window, ids: &mut Vec<u64>| -> Result<()> {
+    resources.share(windows, |window, places: &mut Vec<u64>| -> Result<()> {
         let start = window * WINDOW;
-        ids.resize(WINDOW.min(vertices - start), 0);
-        graph.external_ids(start as u64, ids)?;
-        for (at, id) in ids.iter().enumerate() {
-            let place = graph.id_type().order_key(*id).wrapping_sub(smallest);
-            L::lower(&least[component((start + at) as u32) as usize], place);
+        places.resize(WINDOW.min(vertices - start), 0);
+        graph.external_offsets(offsets, start as u64, places)?;
+        for (at, place) in places.iter().enumerate() {
+            L::lower(&least[component((start + at) as u32) as usize], *place);
         }
         resources.job.advance(1);
         Ok(())

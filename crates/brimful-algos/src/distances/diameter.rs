@@ -146,11 +146,10 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
             true => diameter_of(start, &mut searching)?,
             false => ([start; 2], 0),
         };
-        let smallest = graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);
+        let offsets = graph.id_offsets()?;
         let mut words = [0, 0, distance.into()];
         for (end, word) in ends.into_iter().zip(&mut words) {
-            graph.external_ids(end, std::slice::from_mut(word))?;
-            *word = graph.id_type().order_key(*word).wrapping_sub(smallest);
+            *word = graph.external_offset(offsets, end)?;
         }
         rows.push(&words)?;
     }

@@ -1,14 +1,18 @@
-//! Checkpoints of gather programs: the states as an array, all else in [`CheckpointState`].
+//! The beginning of a gather program, and its checkpoints: the states as an array, all else in
+//! [`CheckpointState`].
 
 use brimful_store::Error as StoreError;
 use brimful_store::checkpoint::Saved;
 use serde::{Deserialize, Serialize};
 
 use super::run::GatherRun;
+use super::step::GatherContext;
+use super::vertex_facts::VertexFacts;
 use crate::checkpoint::Checkpointer;
 use crate::error::{Error, Result};
 use crate::plan::options::RunOptions;
 use crate::result::stats::{Durations, Swept};
+use crate::supersteps::Resumable;
 use crate::vertex::aggregate::Aggregate;
 use crate::vertex::gather::Gather;
 
@@ -33,9 +37,35 @@ pub(super) fn identity<G: Gather>(options: &RunOptions) -> [(&'static str, Strin
     ]
 }
 
-impl<G: Gather> GatherRun<'_, G> {
-    /// Makes a checkpoint between two supersteps, if it is due.
-    pub(super) fn checkpoint(&mut self, checkpointer: &mut Checkpointer<'_>) -> Result<bool> {
+impl<G: Gather> Resumable for GatherRun<'_, G> {
+    type Fields = CheckpointState;
+
+    fn initialize(&mut self) -> Result<()> {
+        let GatherContext { program, graph, resources, weighted, shards, .. } = &self.context;
+        let offsets = G::NEEDS_EXTERNAL.then(|| graph.id_offsets()).transpose()?;
+        resources.job.begin("initialize", shards.intervals() as u64);
+        let windows = self.current.states.windows();
+        resources.share(
+            shards.intervals(),
+            |interval, (facts, buffer): &mut (VertexFacts, Vec<G::State>)| {
+                let range = shards.window(interval);
+                facts.read_degrees::<G>(graph, *weighted, &range)?;
+                facts.read_external(graph, offsets, &range)?;
+                let initial = |at| program.initial(facts.vertex(range.start, at));
+                windows.overwrite(interval, buffer, |states| {
+                    states.iter_mut().enumerate().for_each(|(at, state)| *state = initial(at));
+                })?;
+                resources.job.advance(1);
+                Ok::<_, Error>(())
+            },
+        )?;
+        drop(windows);
+        self.current.globals.aggregate =
+            self.context.aggregate(&self.current.states, &self.current.states)?;
+        Ok(())
+    }
+
+    fn checkpoint(&mut self, checkpointer: &mut Checkpointer<'_>) -> Result<bool> {
         let globals = &self.current.globals;
         if !checkpointer.is_due(globals.superstep) {
             return Ok(false);
@@ -55,12 +85,7 @@ impl<G: Gather> GatherRun<'_, G> {
         Ok(true)
     }
 
-    /// Resumes from a checkpoint.
-    pub(super) fn restore(
-        &mut self,
-        saved: &mut Saved,
-        saved_state: CheckpointState,
-    ) -> Result<()> {
+    fn restore(&mut self, saved: &mut Saved, saved_state: CheckpointState) -> Result<()> {
         saved.array(&mut self.current.states, self.context.resources)?;
         let misfit = || {
             Error::from(StoreError::corrupt_checkpoint(

@@ -5,7 +5,6 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Instant;
 
 use brimful_graph::Graph;
 use brimful_graph::read::shards::ShardFile;
@@ -13,7 +12,6 @@ use brimful_store::scratch::ScratchArray;
 use brimful_store::{Content, Error as StoreError, Resources};
 
 use super::step::{GatherBuffers, GatherContext, GatherState, Step};
-use super::vertex_facts::VertexFacts;
 use super::{Gathered, checkpoint};
 use crate::checkpoint::Checkpointer;
 use crate::error::{Error, Result};
@@ -22,8 +20,8 @@ use crate::plan::forecast::Setting;
 use crate::plan::gather::{PURPOSE, Plan};
 use crate::plan::needs::GatherNeeds;
 use crate::plan::options::RunOptions;
-use crate::result::stats::{Durations, Stats, Swept, Traversal};
-use crate::supersteps::{Supersteps, build_missing, moved, run_supersteps};
+use crate::result::stats::{Durations, Swept, Traversal};
+use crate::supersteps::{Supersteps, build_missing, run_to_end};
 use crate::traverse::interval_edges::spill::Spill;
 use crate::traverse::interval_edges::{Reader, Shards};
 use crate::vertex::aggregate::Aggregate;
@@ -59,53 +57,16 @@ pub fn gather<G: Gather>(
     let open = |chosen| {
         Checkpointer::open(chosen, graph, &checkpoint::identity::<G>(options), resources, true)
     };
-    let mut checkpointer = options.checkpoints.as_ref().map(open).transpose()?;
+    let checkpointer = options.checkpoints.as_ref().map(open).transpose()?;
     let index_seconds = build_missing(graph, program.indexes(), resources)?;
-    let (begin, before) = (Instant::now(), moved(graph, resources));
     if graph.connected() > u64::from(u32::MAX) {
         return Err(Error::Usage("neighbour lists are for up to 2^32 vertices with edges".into()));
     }
     let _memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
-    let mut run = GatherRun::new(program, graph, options, resources)?;
-    let resumed_from = match &mut checkpointer {
-        Some(own) => own.resume(options.max_supersteps, |mut saved, saved_state| {
-            run.restore(&mut saved, saved_state)
-        })?,
-        None => None,
-    };
-    if resumed_from.is_none() {
-        run.initialize()?;
-    }
-    let prepared = begin.elapsed().as_secs_f64();
-    let reason = run_supersteps(
-        &mut run,
-        options,
-        begin,
-        || moved(graph, resources),
-        |run| checkpointer.as_mut().map_or(Ok(false), |own| run.checkpoint(own)),
-    )?;
-    let checkpoints = checkpointer.map(Checkpointer::finish).transpose()?;
-    let seconds = begin.elapsed().as_secs_f64();
-    let mut phases = vec![
-        ("prepare", prepared),
-        ("supersteps", seconds - prepared - checkpoints.unwrap_or(0.0)),
-    ];
-    phases.extend(checkpoints.map(|seconds| ("checkpoints", seconds)));
+    let (run, stats) = run_to_end(graph, options, resources, checkpointer, index_seconds, || {
+        GatherRun::new(program, graph, options, resources)
+    })?;
     let GatherState { states, globals } = run.current;
-    let stats = Stats {
-        supersteps: globals.superstep,
-        reason,
-        durations: run.durations,
-        seconds,
-        index_seconds,
-        signals: run.swept.signals,
-        edges_visited: run.swept.edges,
-        moved: moved(graph, resources) - before,
-        phases,
-        threads: resources.workers(),
-        resumed_from,
-        store: None,
-    };
     Ok(Gathered { states, aggregate: globals.aggregate, stats })
 }
 
@@ -181,35 +142,6 @@ impl<'a, G: Gather> GatherRun<'a, G> {
             durations: Durations::default(),
         })
     }
-
-    /// Sets every state.
-    fn initialize(&mut self) -> Result<()> {
-        let GatherContext { program, graph, resources, weighted, shards, .. } = &self.context;
-        let smallest = match G::NEEDS_EXTERNAL {
-            true => graph.key_bounds()?.map_or(0, |(smallest, _)| smallest),
-            false => 0,
-        };
-        resources.job.begin("initialize", shards.intervals() as u64);
-        let windows = self.current.states.windows();
-        resources.share(
-            shards.intervals(),
-            |interval, (facts, buffer): &mut (VertexFacts, Vec<G::State>)| {
-                let range = shards.window(interval);
-                facts.read_degrees::<G>(graph, *weighted, &range)?;
-                facts.read_external::<G>(graph, smallest, &range)?;
-                let initial = |at| program.initial(facts.vertex(range.start, at));
-                windows.overwrite(interval, buffer, |states| {
-                    states.iter_mut().enumerate().for_each(|(at, state)| *state = initial(at));
-                })?;
-                resources.job.advance(1);
-                Ok::<_, Error>(())
-            },
-        )?;
-        drop(windows);
-        self.current.globals.aggregate =
-            self.context.aggregate(&self.current.states, &self.current.states)?;
-        Ok(())
-    }
 }
 
 impl<G: Gather> Supersteps for GatherRun<'_, G> {
@@ -275,7 +207,7 @@ impl<G: Gather> Supersteps for GatherRun<'_, G> {
         self.context.program.converged(&self.current.globals)
     }
 
-    fn goes_on(&mut self) -> Result<bool> {
+    fn has_work(&mut self) -> Result<bool> {
         Ok(self.last.changed > 0 && self.last.open > 0)
     }
 }

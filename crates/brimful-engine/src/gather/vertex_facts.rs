@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use brimful_graph::Graph;
+use brimful_graph::ids::offsets::IdOffsets;
 
 use crate::error::Result;
 use crate::vertex::gather::Gather;
@@ -36,19 +37,15 @@ impl VertexFacts {
         Ok(())
     }
 
-    pub(super) fn read_external<G: Gather>(
+    pub(super) fn read_external(
         &mut self,
         graph: &Graph,
-        smallest: u64,
+        offsets: Option<IdOffsets>,
         range: &Range<usize>,
     ) -> Result<()> {
-        if G::NEEDS_EXTERNAL {
+        if let Some(offsets) = offsets {
             self.external.resize(range.len(), 0);
-            graph.external_ids(range.start as u64, &mut self.external)?;
-            let id_type = graph.id_type();
-            self.external
-                .iter_mut()
-                .for_each(|id| *id = id_type.order_key(*id).wrapping_sub(smallest));
+            graph.external_offsets(offsets, range.start as u64, &mut self.external)?;
         }
         Ok(())
     }

@@ -150,22 +150,22 @@ impl Plan {
         // If everything fits, each unit is read only once, so more reads in flight come last.
         let vertex_bytes: u64 = needs.of_vertices(vertices, weighted).iter().sum();
         let all_fits = vertex_bytes + to_pin + if may_be_sparse { limits[0].1 } else { 0 } <= spare;
-        let mut afford = |bytes: u64| afford(&mut spare, bytes);
+        let mut take = |bytes: u64| take(&mut spare, bytes);
         // Reading little pays off: hundreds of supersteps with small frontiers take a tenth of the
         // time.
         if may_be_sparse && !needs.degrees {
-            plan.sparse = affordable(&limits, &mut afford);
+            plan.sparse = first_that_fits(&limits, &mut take);
         }
-        plan.reads += usize::from(!all_fits && to_pin > 0 && afford(workers * largest));
-        plan.keep_vertices(needs, vertices, weighted, &mut afford);
+        plan.reads += usize::from(!all_fits && to_pin > 0 && take(workers * largest));
+        plan.keep_vertices(needs, vertices, weighted, &mut take);
         if may_be_sparse && plan.degrees_resident {
-            plan.sparse = affordable(&limits, &mut afford);
+            plan.sparse = first_that_fits(&limits, &mut take);
         }
-        if all_fits && afford(to_pin) {
+        if all_fits && take(to_pin) {
             plan.pinned_bytes = packed;
         }
         let may_read_more = all_fits || plan.reads > READS.0 as usize;
-        while may_read_more && (plan.reads as u64) < READS.1 && afford(workers * largest) {
+        while may_read_more && (plan.reads as u64) < READS.1 && take(workers * largest) {
             plan.reads += 1;
         }
         if !all_fits {
@@ -227,12 +227,12 @@ impl Plan {
         needs: &Needs,
         vertices: u64,
         weighted: bool,
-        mut afford: impl FnMut(u64) -> bool,
+        mut take: impl FnMut(u64) -> bool,
     ) {
         let [states, next, degrees] = needs.of_vertices(vertices, weighted);
-        self.states_resident = afford(states);
-        self.next_resident = afford(next);
-        self.degrees_resident = needs.degrees && afford(degrees);
+        self.states_resident = take(states);
+        self.next_resident = take(next);
+        self.degrees_resident = needs.degrees && take(degrees);
     }
 
     /// Bytes of the reservation that a run over shards is likely to fill if it reads `read`
@@ -262,7 +262,7 @@ impl Plan {
         let sums =
             if self.source_window.is_some() { SUMS_PER_WORKER_IF_KEPT } else { SUMS_PER_WORKER };
         let pinned = self.pinned_bytes.min(read);
-        let in_flight = workers * (self.reads as u64 + at_hand(extent)) * extent.largest_unit();
+        let in_flight = workers * (self.reads as u64 + units_held(extent)) * extent.largest_unit();
         let in_flight = in_flight.min(read - pinned);
         let at_edges = sums * extent.interval() * needs.sum + external + extent.unpacked();
         let of_worker = paged + if read > 0 { at_edges } else { 0 };
@@ -310,11 +310,11 @@ fn is_pinned(extent: &Extent, workers: u64) -> bool {
 
 /// Bytes of the units of all workers.
 fn unit_bytes(extent: &Extent, workers: u64) -> u64 {
-    workers * (READS.0 + at_hand(extent)) * extent.largest_unit()
+    workers * (READS.0 + units_held(extent)) * extent.largest_unit()
 }
 
 /// Units that each worker holds, in addition to those in flight: one of every file.
-fn at_hand(extent: &Extent) -> u64 {
+fn units_held(extent: &Extent) -> u64 {
     extent.columns().count() as u64 + u64::from(extent.weighted)
 }
 
@@ -340,13 +340,13 @@ fn tables(needs: &Needs, extent: &Extent) -> u64 {
         + Frontier::memory_bytes(extent.vertices)
 }
 
-/// The first limits of sparse supersteps whose bytes can be afforded.
-fn affordable(limits: &[(Limits, u64)], mut afford: impl FnMut(u64) -> bool) -> Option<Limits> {
-    limits.iter().find(|(_, bytes)| afford(*bytes)).map(|(limits, _)| *limits)
+/// The first limits of sparse supersteps that fit in the spare memory.
+fn first_that_fits(limits: &[(Limits, u64)], mut take: impl FnMut(u64) -> bool) -> Option<Limits> {
+    limits.iter().find(|(_, bytes)| take(*bytes)).map(|(limits, _)| *limits)
 }
 
-/// Takes `bytes` from `spare`, if it has enough.
-fn afford(spare: &mut u64, bytes: u64) -> bool {
+/// Takes `bytes` from `spare`; false if it has less.
+fn take(spare: &mut u64, bytes: u64) -> bool {
     let fits = bytes <= *spare;
     *spare -= if fits { bytes } else { 0 };
     fits

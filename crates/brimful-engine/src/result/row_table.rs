@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use brimful_graph::Graph;
+use brimful_graph::ids::offsets::IdOffsets;
 use brimful_store::Job;
 use brimful_store::scratch::ScratchArray;
 
@@ -138,14 +139,13 @@ impl<'r> RowWriter<'r> {
             self.words += self.part.len();
             self.parts.push(std::mem::take(&mut self.part));
         }
-        let smallest_key = self.graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);
         Ok(RowTable {
             graph: Arc::clone(self.graph),
             layout: self.layout,
             parts: self.parts,
             spilled: self.spilled,
             rows: (self.words / self.layout.width().max(1)) as u64,
-            smallest_key,
+            offsets: self.graph.id_offsets()?,
         })
     }
 }
@@ -158,7 +158,7 @@ pub struct RowTable {
     parts: Vec<Vec<u64>>,
     spilled: Option<ScratchArray<u64>>,
     rows: u64,
-    smallest_key: u64,
+    offsets: IdOffsets,
 }
 
 impl RowTable {
@@ -212,12 +212,10 @@ impl RowTable {
             let part = &self.parts[at / PART][at % PART..];
             words.extend(part.iter().take(count - words.len()));
         }
-        let id_type = self.graph.id_type();
         for (at, (_, kind)) in self.columns().iter().enumerate() {
             if *kind == Kind::Vertex {
-                let key = |word: u64| self.smallest_key.wrapping_add(word);
                 let own = words.iter_mut().skip(at).step_by(width);
-                own.for_each(|word| *word = id_type.from_order_key(key(*word)));
+                own.for_each(|word| *word = self.offsets.id(*word));
             }
         }
         Ok(words)

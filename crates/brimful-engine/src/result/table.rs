@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use brimful_graph::Graph;
+use brimful_graph::ids::offsets::IdOffsets;
 use brimful_store::Job;
 
 use crate::error::Result;
@@ -27,15 +28,14 @@ pub struct ResultTable {
     graph: Arc<Graph>,
     name: &'static str,
     values: Values,
-    /// Order key of the smallest external id.
-    smallest_key: u64,
+    offsets: IdOffsets,
 }
 
 impl ResultTable {
     /// A table of `values` under the column `name`.
     pub fn new(graph: Arc<Graph>, name: &'static str, values: Values) -> Result<Self> {
-        let smallest_key = graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);
-        Ok(Self { graph, name, values, smallest_key })
+        let offsets = graph.id_offsets()?;
+        Ok(Self { graph, name, values, offsets })
     }
 
     /// Name of the value column.
@@ -75,25 +75,16 @@ impl ResultTable {
     pub fn read_raw(&self, start: u64, count: usize, out: &mut Vec<Option<u64>>) -> Result<()> {
         self.values.read(start as usize, count, out)?;
         if self.values.kind() == Kind::Vertex {
-            out.iter_mut().flatten().for_each(|place| *place = self.id_at(*place));
+            out.iter_mut().flatten().for_each(|place| *place = self.offsets.id(*place));
         }
         Ok(())
     }
 
-    fn id_at(&self, place: u64) -> u64 {
-        self.graph.id_type().from_order_key(self.smallest_key.wrapping_add(place))
-    }
-
-    /// The offset of the external id with the bits `id` from the smallest one, in order of keys.
-    fn place(&self, id: u64) -> u64 {
-        self.graph.id_type().order_key(id).wrapping_sub(self.smallest_key)
-    }
-
     /// The value of the vertex without edges whose external id has the bits `id`.
     pub(crate) fn isolated(&self, id: u64) -> Option<u64> {
-        let value = self.values.isolated(self.place(id));
+        let value = self.values.isolated(self.offsets.of(id));
         if self.values.kind() == Kind::Vertex {
-            value.map(|place| self.id_at(place))
+            value.map(|place| self.offsets.id(place))
         } else {
             value
         }

@@ -44,11 +44,11 @@ pub(super) struct Asynchronous {
     flow: Vec<f32>,
     groups: usize,
     /// For each group, the sum of signal scores that it has not yet received.
-    unheard: Vec<f64>,
+    unreceived: Vec<f64>,
     /// For each 2^12 vertices the time of their last signal, and for each block the time when it
     /// last received signals; 0: never.
-    spoke: Vec<u64>,
-    listened: Vec<u64>,
+    signalled: Vec<u64>,
+    received: Vec<u64>,
     now: u64,
     /// The interval at which each block ends.
     ends: Vec<usize>,
@@ -56,12 +56,12 @@ pub(super) struct Asynchronous {
 
 /// The part of this state that changes, for checkpoints; scores are stored as raw bits.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Heard {
+pub(super) struct SavedSweeps {
     /// Where each block ends.
     ends: Vec<usize>,
-    unheard: Vec<u64>,
-    spoke: Vec<u64>,
-    listened: Vec<u64>,
+    unreceived: Vec<u64>,
+    signalled: Vec<u64>,
+    received: Vec<u64>,
     now: u64,
 }
 
@@ -100,36 +100,37 @@ impl Asynchronous {
             edges,
             flow,
             groups,
-            unheard: vec![0.0; groups],
-            spoke: vec![0; vertices.div_ceil(1 << ACTIVITY_BITS)],
-            listened: vec![0; blocks.len()],
+            unreceived: vec![0.0; groups],
+            signalled: vec![0; vertices.div_ceil(1 << ACTIVITY_BITS)],
+            received: vec![0; blocks.len()],
             now: 1,
             ends: blocks.iter().map(|block| block.intervals.end).collect(),
         }
     }
 
     /// The state to hand to the next sweep.
-    pub(super) fn save(&self) -> Heard {
-        Heard {
+    pub(super) fn save(&self) -> SavedSweeps {
+        SavedSweeps {
             ends: self.ends.clone(),
-            unheard: self.unheard.iter().map(|score| score.to_bits()).collect(),
-            spoke: self.spoke.clone(),
-            listened: self.listened.clone(),
+            unreceived: self.unreceived.iter().map(|score| score.to_bits()).collect(),
+            signalled: self.signalled.clone(),
+            received: self.received.clone(),
             now: self.now,
         }
     }
 
     /// Resumes from a saved state.
-    pub(super) fn restore(&mut self, heard: Heard) -> Result<()> {
-        let lengths = [heard.unheard.len(), heard.spoke.len(), heard.listened.len()];
-        if heard.ends != self.ends
-            || lengths != [self.unheard.len(), self.spoke.len(), self.listened.len()]
+    pub(super) fn restore(&mut self, saved: SavedSweeps) -> Result<()> {
+        let lengths = [saved.unreceived.len(), saved.signalled.len(), saved.received.len()];
+        if saved.ends != self.ends
+            || lengths != [self.unreceived.len(), self.signalled.len(), self.received.len()]
         {
-            let what = "the blocks of this run are not those of the checkpoint; resume with the memory budget and threads that it was made with";
+            let what = "the blocks of this run are not those of the checkpoint; resume with the \
+                        memory budget and threads that it was made with";
             return Err(Error::Usage(what.into()));
         }
-        self.unheard = heard.unheard.into_iter().map(f64::from_bits).collect();
-        (self.spoke, self.listened, self.now) = (heard.spoke, heard.listened, heard.now);
+        self.unreceived = saved.unreceived.into_iter().map(f64::from_bits).collect();
+        (self.signalled, self.received, self.now) = (saved.signalled, saved.received, saved.now);
         Ok(())
     }
 
@@ -139,7 +140,7 @@ impl Asynchronous {
 
     /// Chooses the next part of a sweep among `blocks`.
     fn next_part(&self, mut blocks: Vec<usize>) -> Vec<usize> {
-        let score = |block: &usize| self.unheard[self.group(*block)];
+        let score = |block: &usize| self.unreceived[self.group(*block)];
         blocks.sort_by(|a, b| score(b).total_cmp(&score(a)).then(a.cmp(b)));
         let mut edges = 0;
         let full = |block: &usize| {
@@ -153,16 +154,16 @@ impl Asynchronous {
 
     /// Records that the blocks of a part have received all signals, and adds the scores of their
     /// new ones.
-    fn take_turns(&mut self, part: &[usize], scores: &[f64]) {
+    fn record_part(&mut self, part: &[usize], scores: &[f64]) {
         for &block in part {
             let group = self.group(block);
-            self.unheard[group] = 0.0;
-            self.listened[block] = self.now;
+            self.unreceived[group] = 0.0;
+            self.received[block] = self.now;
         }
         for (&block, score) in part.iter().zip(scores) {
             let row = self.group(block) * self.groups;
-            for (unheard, share) in self.unheard.iter_mut().zip(&self.flow[row..]) {
-                *unheard += score * f64::from(*share);
+            for (unreceived, share) in self.unreceived.iter_mut().zip(&self.flow[row..]) {
+                *unreceived += score * f64::from(*share);
             }
         }
     }
@@ -170,15 +171,15 @@ impl Asynchronous {
 
 impl<P: Program> ShardRun<'_, P> {
     /// Records a signal of every vertex in the frontier.
-    pub(super) fn everybody_spoke(&mut self) {
+    pub(super) fn record_frontier(&mut self) {
         let (Some(asynchronous), Some(frontier)) = (&mut self.asynchronous, &mut self.frontier)
         else {
             return;
         };
         asynchronous.now += 1;
-        for (spoke, active) in asynchronous.spoke.iter_mut().zip(frontier.map()) {
+        for (signalled, active) in asynchronous.signalled.iter_mut().zip(frontier.map()) {
             if active.load(Ordering::Relaxed) {
-                *spoke = asynchronous.now;
+                *signalled = asynchronous.now;
             }
         }
     }
@@ -196,7 +197,7 @@ impl<P: Program> ShardRun<'_, P> {
                 return Ok(None);
             }
             if self.sparse_superstep(edges)? {
-                self.everybody_spoke();
+                self.record_frontier();
                 return Ok(Some(Traversal::Sparse));
             }
         }
@@ -216,7 +217,7 @@ impl<P: Program> ShardRun<'_, P> {
         let (window, buffer) = (self.context.window(), &mut Vec::new());
         let next = self.next.windows();
         for (interval, signals) in self.signals.chunks_mut(window).enumerate() {
-            if asynchronous.listened[self.context.schedule.block_of[interval]] > start {
+            if asynchronous.received[self.context.schedule.block_of[interval]] > start {
                 next.update(interval, buffer, |next| signals.copy_from_slice(next))?;
             } else {
                 signals.fill(P::Combiner::SILENCE);
@@ -230,23 +231,25 @@ impl<P: Program> ShardRun<'_, P> {
         let walked = context.walked(&self.globals);
         let blocks = context.schedule.blocks().to_vec();
         let (buffers, partials) = (context.buffers(), context.empty_partials());
-        let speaking = context.empty_activity();
+        let signalling = context.empty_activity();
         let mut left: Vec<usize> = (0..blocks.len()).collect();
         let start = asynchronous.now;
         loop {
             let context = &self.context;
             asynchronous.now += 1;
             let activity = match P::MODE {
-                Mode::Idempotent => {
-                    Activity::Since { spoke: &asynchronous.spoke, listened: &asynchronous.listened }
-                }
+                Mode::Idempotent => Activity::Since {
+                    signalled: &asynchronous.signalled,
+                    received: &asynchronous.received,
+                },
                 Mode::Full | Mode::Delta => Activity::All,
             };
             let mut sweep =
                 context.sweep(Sources::all(&self.signals), activity, &walked, &self.finished);
             // Blocks without signals to receive now may have some after this part.
-            let hears = |block: &usize| P::MODE == Mode::Full || sweep.has_work(&blocks[*block]);
-            let part = asynchronous.next_part(left.iter().copied().filter(hears).collect());
+            let has_input =
+                |block: &usize| P::MODE == Mode::Full || sweep.has_work(&blocks[*block]);
+            let part = asynchronous.next_part(left.iter().copied().filter(has_input).collect());
             if part.is_empty() {
                 break;
             }
@@ -257,7 +260,7 @@ impl<P: Program> ShardRun<'_, P> {
             let arrays = (&mut self.states, &mut self.next);
             let collector = Collector {
                 scored: true,
-                ..context.collector(arrays, speaking.as_deref(), &self.finished, self.globals)
+                ..context.collector(arrays, signalling.as_deref(), &self.finished, self.globals)
             };
             self.swept += context.sweep_and_collect(&sweep, &collector, &buffers, &partials)?;
             drop(collector);
@@ -267,18 +270,22 @@ impl<P: Program> ShardRun<'_, P> {
                 for interval in blocks[block].intervals.clone() {
                     score +=
                         partials[interval].lock().unwrap_or_else(PoisonError::into_inner).score;
-                    self.publish(interval, speaking.as_deref().unwrap_or_default(), asynchronous)?;
+                    self.publish(
+                        interval,
+                        signalling.as_deref().unwrap_or_default(),
+                        asynchronous,
+                    )?;
                 }
                 scores.push(score);
             }
-            asynchronous.take_turns(&part, &scores);
+            asynchronous.record_part(&part, &scores);
         }
         if P::MODE == Mode::Idempotent {
             self.silence_received(asynchronous, start)?;
         }
         let isolated = self.evolve_isolated()?;
         self.globals.superstep += 1;
-        self.conclude(unlock(partials), speaking, isolated);
+        self.conclude(unlock(partials), signalling, isolated);
         Ok(())
     }
 
@@ -286,7 +293,7 @@ impl<P: Program> ShardRun<'_, P> {
     fn publish(
         &mut self,
         interval: usize,
-        speaking: &[AtomicBool],
+        signalling: &[AtomicBool],
         asynchronous: &mut Asynchronous,
     ) -> Result<()> {
         let window = self.context.window();
@@ -303,9 +310,9 @@ impl<P: Program> ShardRun<'_, P> {
         })?;
         let marks = range.start >> ACTIVITY_BITS..range.end.div_ceil(1 << ACTIVITY_BITS);
         for mark in
-            marks.filter(|mark| speaking.get(*mark).is_some_and(|on| on.load(Ordering::Relaxed)))
+            marks.filter(|mark| signalling.get(*mark).is_some_and(|on| on.load(Ordering::Relaxed)))
         {
-            asynchronous.spoke[mark] = asynchronous.now;
+            asynchronous.signalled[mark] = asynchronous.now;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Checkpoints of a run over shards.
+//! The beginning of a run over shards, and its checkpoints.
 //!
 //! Arrays: the states; then the signals, except in full programs whose vertices signal one by one,
 //! where they follow from the states. All else is in [`CheckpointState`], the frontier as a map.
@@ -10,12 +10,13 @@ use brimful_store::Error as StoreError;
 use brimful_store::checkpoint::Saved;
 use serde::{Deserialize, Serialize};
 
-use super::asynchronous::Heard;
+use super::asynchronous::SavedSweeps;
 use super::{ShardRun, SignalOf};
 use crate::checkpoint::Checkpointer;
 use crate::error::{Error, Result};
 use crate::plan::options::RunOptions;
 use crate::result::stats::{Durations, Swept};
+use crate::supersteps::Resumable;
 use crate::traverse::frontier::Frontier;
 use crate::vertex::aggregate::Aggregate;
 use crate::vertex::program::{Mode, Program};
@@ -38,7 +39,7 @@ pub(super) struct CheckpointState {
     edges: u64,
     last_visits: u64,
     durations: Durations,
-    asynchronous: Option<Heard>,
+    asynchronous: Option<SavedSweeps>,
 }
 
 /// The options of a run of `P` that its states depend on, besides the graph and the user's
@@ -60,9 +61,18 @@ impl<P: Program> ShardRun<'_, P> {
     fn signals_follow(&self) -> bool {
         P::MODE == Mode::Full && self.context.program.batched().is_none()
     }
+}
 
-    /// Makes a checkpoint between two supersteps, if it is due.
-    pub(super) fn checkpoint(&mut self, checkpointer: &mut Checkpointer<'_>) -> Result<bool> {
+impl<P: Program> Resumable for ShardRun<'_, P> {
+    type Fields = CheckpointState;
+
+    /// Sets every state and computes the first signals.
+    fn initialize(&mut self) -> Result<()> {
+        self.context.resources.job.begin("initialize", self.context.graph.intervals());
+        self.pass(Turn::First)
+    }
+
+    fn checkpoint(&mut self, checkpointer: &mut Checkpointer<'_>) -> Result<bool> {
         if !checkpointer.is_due(self.globals.superstep) {
             return Ok(false);
         }
@@ -108,12 +118,7 @@ impl<P: Program> ShardRun<'_, P> {
         Ok(true)
     }
 
-    /// Resumes from a checkpoint, after degrees are loaded.
-    pub(super) fn restore(
-        &mut self,
-        saved: &mut Saved,
-        saved_state: CheckpointState,
-    ) -> Result<()> {
+    fn restore(&mut self, saved: &mut Saved, saved_state: CheckpointState) -> Result<()> {
         let (graph, resources, window) =
             (self.context.graph, self.context.resources, self.context.window());
         resources.job.begin("resume", graph.intervals());
@@ -161,7 +166,7 @@ impl<P: Program> ShardRun<'_, P> {
         self.last_visits = saved_state.last_visits;
         self.durations = saved_state.durations;
         match (&mut self.asynchronous, saved_state.asynchronous) {
-            (Some(asynchronous), Some(heard)) => asynchronous.restore(heard),
+            (Some(asynchronous), Some(saved)) => asynchronous.restore(saved),
             (None, None) => Ok(()),
             (sweeps @ Some(_), None) => {
                 // The checkpointed run had already changed to supersteps.
@@ -170,5 +175,10 @@ impl<P: Program> ShardRun<'_, P> {
             }
             (None, Some(_)) => Err(misfit()),
         }
+    }
+
+    /// Gathers the states of all processes.
+    fn complete(&mut self) -> Result<()> {
+        self.gather(false)
     }
 }

@@ -201,7 +201,7 @@ impl<'a, P: Program> RunContext<'a, P> {
             finished,
             globals,
             thresholds: self.thresholds,
-            smallest_key: 0,
+            offsets: None,
             window: self.window(),
         }
     }

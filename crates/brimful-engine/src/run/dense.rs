@@ -17,14 +17,11 @@ impl<P: Program> ShardRun<'_, P> {
     /// Lets every vertex take a turn that needs no edges.
     pub(super) fn pass(&mut self, turn: Turn<'static, SumOf<P>>) -> Result<()> {
         let context = &self.context;
-        let smallest_key = match P::NEEDS_EXTERNAL {
-            true => context.graph.key_bounds()?.map_or(0, |(smallest, _)| smallest),
-            false => 0,
-        };
+        let offsets = P::NEEDS_EXTERNAL.then(|| context.graph.id_offsets()).transpose()?;
         let activity = context.empty_activity();
         let arrays = (&mut self.states, &mut self.next);
         let collector = Collector {
-            smallest_key,
+            offsets,
             ..context.collector(arrays, activity.as_deref(), &self.finished, self.globals)
         };
         let first = context.owned.start;
@@ -40,7 +37,7 @@ impl<P: Program> ShardRun<'_, P> {
         if P::MODE != Mode::Full {
             self.finished = partials.iter().map(|partial| partial.open == 0).collect();
         }
-        self.everybody_spoke();
+        self.record_frontier();
         Ok(())
     }
 

@@ -39,7 +39,7 @@ pub(crate) enum Activity<'a> {
     Marked(&'a [AtomicBool]),
     /// For each 2^12 vertices the time of their last signal, and for each block of the schedule the
     /// time when it last collected; 0: never.
-    Since { spoke: &'a [u64], listened: &'a [u64] },
+    Since { signalled: &'a [u64], received: &'a [u64] },
 }
 
 /// The input of a sweep.
@@ -186,9 +186,9 @@ impl<P: Program> Sweep<'_, P> {
         match self.activity {
             Activity::All => false,
             Activity::Marked(map) => !is_any_marked(map, first..end),
-            Activity::Since { spoke, listened } => {
-                let since = listened[self.schedule.block_of[step.interval]].max(1);
-                !spoke[entries(first..end)].iter().any(|spoke| *spoke >= since)
+            Activity::Since { signalled, received } => {
+                let since = received[self.schedule.block_of[step.interval]].max(1);
+                !signalled[entries(first..end)].iter().any(|signalled| *signalled >= since)
             }
         }
     }

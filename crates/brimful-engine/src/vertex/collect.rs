@@ -6,6 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use brimful_graph::Graph;
+use brimful_graph::ids::offsets::IdOffsets;
 use brimful_store::scratch::Windows;
 
 use crate::error::Result;
@@ -96,7 +97,7 @@ pub(crate) struct Collector<'c, P: Program> {
     pub(crate) finished: &'c [bool],
     pub(crate) globals: Globals<P::Aggregate>,
     pub(crate) thresholds: Thresholds,
-    pub(crate) smallest_key: u64,
+    pub(crate) offsets: Option<IdOffsets>,
     pub(crate) window: usize,
 }
 
@@ -278,13 +279,9 @@ impl<P: Program> Collector<'_, P> {
         length: usize,
         external: &'e mut Vec<u64>,
     ) -> Result<&'e [u64]> {
-        if P::NEEDS_EXTERNAL {
+        if let Some(offsets) = self.offsets {
             external.resize(length, 0);
-            self.graph.external_ids(start as u64, external)?;
-            let id_type = self.graph.id_type();
-            external
-                .iter_mut()
-                .for_each(|id| *id = id_type.order_key(*id).wrapping_sub(self.smallest_key));
+            self.graph.external_offsets(offsets, start as u64, external)?;
         }
         Ok(external)
     }

@@ -2,6 +2,7 @@
 //! vertices.
 
 use brimful_graph::Graph;
+use brimful_graph::ids::offsets::IdOffsets;
 
 use crate::error::Result;
 use crate::numeric::erased::Facts;
@@ -13,20 +14,17 @@ pub(super) struct Attributes {
     external: Vec<u64>,
     needs_degrees: bool,
     is_weighted: bool,
-    smallest_key: Option<u64>,
+    offsets: Option<IdOffsets>,
 }
 
 const WINDOW: u64 = 1 << 14;
 
 impl Attributes {
     pub(super) fn new(graph: &Graph, facts: Facts, is_weighted: bool) -> Result<Self> {
-        let smallest_key = match facts.needs_external {
-            true => Some(graph.key_bounds()?.map_or(0, |(smallest, _)| smallest)),
-            false => None,
-        };
+        let offsets = facts.needs_external.then(|| graph.id_offsets()).transpose()?;
         let (strengths, external) = (Vec::new(), Vec::new());
         let needs_degrees = facts.needs_degrees;
-        Ok(Self { start: 0, strengths, external, needs_degrees, is_weighted, smallest_key })
+        Ok(Self { start: 0, strengths, external, needs_degrees, is_weighted, offsets })
     }
 
     /// The strength of a vertex, and the offset of its external id; 0 if not needed.
@@ -34,7 +32,7 @@ impl Attributes {
         let is_there =
             |start: u64, length: usize| length > 0 && (start..start + length as u64).contains(&id);
         if self.needs_degrees && !is_there(self.start, self.strengths.len())
-            || self.smallest_key.is_some() && !is_there(self.start, self.external.len())
+            || self.offsets.is_some() && !is_there(self.start, self.external.len())
         {
             self.read(graph, id)?;
         }
@@ -59,11 +57,9 @@ impl Attributes {
                     .for_each(|(strength, degree)| *strength = degree as f64);
             }
         }
-        if let Some(smallest) = self.smallest_key {
+        if let Some(offsets) = self.offsets {
             self.external.resize(length, 0);
-            graph.external_ids(id, &mut self.external)?;
-            let key = |bits| graph.id_type().order_key(bits).wrapping_sub(smallest);
-            self.external.iter_mut().for_each(|bits| *bits = key(*bits));
+            graph.external_offsets(offsets, id, &mut self.external)?;
         }
         Ok(())
     }

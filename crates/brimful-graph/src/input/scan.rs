@@ -194,7 +194,7 @@ impl InputScan {
                 .unwrap_or_else(PoisonError::into_inner),
             inputs: Vec::new(),
             columns: None,
-            bitmap: Some(self.bitmap).filter(|bitmap| !bitmap.gave_up()),
+            bitmap: Some(self.bitmap).filter(|bitmap| !bitmap.is_incomplete()),
             sampled: self.sample.finish(),
             declared,
             all_declared: false,
@@ -381,7 +381,7 @@ impl Reader<'_> {
         };
         let (summary, declared) = if let Some(before) = before {
             let declared = settle(listed, 0..0)?;
-            let members = Some(&scan.bitmap).filter(|bitmap| !bitmap.gave_up());
+            let members = Some(&scan.bitmap).filter(|bitmap| !bitmap.is_incomplete());
             // Files of edges declare no vertices.
             let none = Spool::new(self.folder, &self.resources.job)?;
             let spools = [&spool, &none];

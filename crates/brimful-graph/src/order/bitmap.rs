@@ -51,7 +51,7 @@ pub(crate) struct IdBitmap {
     slabs: Box<[OnceLock<Slab>]>,
     used: AtomicUsize,
     allowed: usize,
-    gave_up: AtomicBool,
+    is_incomplete: AtomicBool,
 }
 
 impl IdBitmap {
@@ -74,13 +74,13 @@ impl IdBitmap {
             slabs: (0..allowed.div_ceil(SLAB_PAGES)).map(|_| OnceLock::new()).collect(),
             used: AtomicUsize::new(0),
             allowed,
-            gave_up: AtomicBool::new(false),
+            is_incomplete: AtomicBool::new(false),
         }
     }
 
-    /// True if an id did not fit.
-    pub(crate) fn gave_up(&self) -> bool {
-        self.gave_up.load(Ordering::Relaxed)
+    /// True if an id did not fit: the set is incomplete.
+    pub(crate) fn is_incomplete(&self) -> bool {
+        self.is_incomplete.load(Ordering::Relaxed)
     }
 
     /// Adds the ends of edges, and counts the sampled ones.
@@ -193,7 +193,7 @@ impl IdBitmap {
 
     #[cold]
     fn new_page<'p>(&self, slot: Option<&'p OnceLock<Box<Page>>>) -> Option<&'p Page> {
-        if self.gave_up() {
+        if self.is_incomplete() {
             return None;
         }
         let page = slot.and_then(|slot| {
@@ -206,7 +206,7 @@ impl IdBitmap {
             slot.get().filter(|page| page.counters < self.allowed)
         });
         if page.is_none() {
-            self.gave_up.store(true, Ordering::Relaxed);
+            self.is_incomplete.store(true, Ordering::Relaxed);
         }
         page.map(|page| &**page)
     }
@@ -234,16 +234,16 @@ mod tests {
     fn it_gives_up_on_wide_ids_and_on_too_many_pages() {
         let wide = IdBitmap::new(1 << 30);
         wide.insert_edges(&edges(&[1 << 32]));
-        assert!(wide.gave_up());
+        assert!(wide.is_incomplete());
         let bytes = 2 * IdBitmap::BASE_BYTES + (SLAB_BYTES + 2 * IdBitmap::PAGE_BYTES) as u64;
         let small = IdBitmap::new(bytes);
         small.insert_edges(&edges(&[0, PAGE_IDS as u64]));
-        assert!(!small.gave_up());
+        assert!(!small.is_incomplete());
         small.insert_range(5..2 * PAGE_IDS as u64 + 1);
-        assert!(small.gave_up());
+        assert!(small.is_incomplete());
         let none = IdBitmap::new(0);
         none.insert_range(0..1);
-        assert!(none.gave_up());
+        assert!(none.is_incomplete());
     }
 
     #[test]

@@ -74,9 +74,9 @@ impl Directory {
             segments: Vec::with_capacity(segments.len() + 1),
         };
         let mut unit = Buffer::new();
-        let mut at_hand = None;
+        let mut current = None;
         for (index, segment) in range.zip(segments) {
-            if at_hand.replace(shards.unit(index)) != Some(shards.unit(index)) {
+            if current.replace(shards.unit(index)) != Some(shards.unit(index)) {
                 file.read_block(shards.unit(index), &mut unit)?;
             }
             out.segments.push(out.sources.len() as u32);

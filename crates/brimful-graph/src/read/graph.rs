@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::ids::ascending::{AscendingFile, BLOCK_NUMBERS};
 use crate::ids::external::IdType;
 use crate::ids::names::NameFile;
+use crate::ids::offsets::IdOffsets;
 use crate::read::description::{Description, FORMAT, Shards};
 use crate::read::segment_reader::SegmentReader;
 use crate::read::shards::ShardFile;
@@ -326,6 +327,17 @@ impl Graph {
         Ok(bounds)
     }
 
+    /// The offsets of external ids from the smallest one. Reads two blocks per run.
+    pub fn id_offsets(&self) -> Result<IdOffsets> {
+        let smallest = self.key_bounds()?.map_or(0, |(smallest, _)| smallest);
+        Ok(IdOffsets::new(self.id_type(), smallest))
+    }
+
+    /// The offset of the largest external id from the smallest one; 0 without vertices.
+    pub fn largest_id_offset(&self) -> Result<u64> {
+        Ok(self.key_bounds()?.map_or(0, |(smallest, largest)| largest - smallest))
+    }
+
     /// The shards of `index`, or `None` if they are not built. An undirected graph is its own
     /// reverse.
     pub fn shards(&self, index: Index) -> Option<&Arc<ShardFile>> {
@@ -351,6 +363,20 @@ impl Graph {
                 Ok(())
             }
         }
+    }
+
+    /// Fills `out` with the offsets of the external ids of the vertices from `start` on.
+    pub fn external_offsets(&self, offsets: IdOffsets, start: u64, out: &mut [u64]) -> Result<()> {
+        self.external_ids(start, out)?;
+        out.iter_mut().for_each(|id| *id = offsets.of(*id));
+        Ok(())
+    }
+
+    /// The offset of the external id of a vertex.
+    pub fn external_offset(&self, offsets: IdOffsets, vertex: u64) -> Result<u64> {
+        let mut offset = [0];
+        self.external_offsets(offsets, vertex, &mut offset)?;
+        Ok(offset[0])
     }
 
     /// The internal id of the vertex with external id `number`.

@@ -149,7 +149,7 @@ impl<'r, R: Record> Walk<'r, R> {
     }
 
     /// The parts in memory, and the number of the first.
-    fn at_hand(&self) -> (&Parts<R>, u64) {
+    fn current_parts(&self) -> (&Parts<R>, u64) {
         match &self.run.storage {
             RunStorage::Memory { parts, .. } => (parts, 0),
             RunStorage::File { .. } => (&self.window, self.first),
@@ -168,13 +168,13 @@ impl<'r, R: Record> Walk<'r, R> {
             self.first = self.part;
             self.window.read(file, *parts, *count, self.part..(self.part + WINDOW).min(*count))?;
         }
-        let (parts, first) = self.at_hand();
+        let (parts, first) = self.current_parts();
         Ok(Some(parts.least[(self.part - first) as usize]))
     }
 
     /// Passes the next part, whose bounds are loaded, and returns the range of its records.
     fn pass(&mut self) -> Range<u64> {
-        let (parts, first) = self.at_hand();
+        let (parts, first) = self.current_parts();
         let at = (self.part - first) as usize;
         let (least, greatest, start, end) =
             (parts.least[at], parts.greatest[at], self.start, parts.ends[at]);

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use brimful::graph::Graph;
 use brimful::graph::edges::EdgeBatch;
+use brimful::graph::ids::offsets::IdOffsets;
 use brimful::graph::read::lookup::{Direction, Lookup, NeighborReader};
 use brimful::store::Moved;
 use serde::Serialize;
@@ -47,7 +48,7 @@ pub(crate) struct Loaded<E> {
 pub(crate) struct Input {
     lookup: Arc<Lookup>,
     pub(crate) external: Vec<u64>,
-    smallest: u64,
+    offsets: IdOffsets,
     numbers: HashMap<u64, u32>,
     /// When the last collection was loaded, and what was moved by then.
     loaded: Cell<(Instant, Moved)>,
@@ -61,12 +62,12 @@ impl Input {
         let mut external = vec![0; graph.connected() as usize];
         graph.external_ids(0, &mut external)?;
         let numbers = external.iter().copied().zip(0..).collect();
-        let smallest = graph.key_bounds()?.map_or(0, |(smallest, _)| smallest);
+        let offsets = graph.id_offsets()?;
         let loaded = Cell::new((Instant::now(), graph.traffic().moved()));
         Ok(Self {
             lookup: Arc::new(Lookup::new(Arc::clone(graph))),
             external,
-            smallest,
+            offsets,
             numbers,
             loaded,
         })
@@ -84,7 +85,6 @@ impl Input {
         mut each: impl FnMut(Vec<Loaded<E>>) -> Result<()>,
     ) -> Result<()> {
         let all: Vec<u64> = (0..self.external.len() as u64).collect();
-        let key = |id: u64| self.lookup.graph().id_type().order_key(id);
         let weighted = self.lookup.graph().description().weighted;
         let mut reader =
             NeighborReader::new(Arc::clone(&self.lookup), all, Direction::Out, weighted);
@@ -99,7 +99,7 @@ impl Input {
                     None => vertices.push(Loaded {
                         number: self.numbers[source],
                         external: *source,
-                        place: key(*source) - self.smallest,
+                        place: self.offsets.of(*source),
                         edges: vec![edge],
                     }),
                 }

@@ -161,7 +161,7 @@ impl Blocks {
         }
         let (bits, first_target) =
             (shards.interval_bits(), segment.interval << shards.interval_bits());
-        let (mut place, mut done, mut goes_on) = (0, 0, true);
+        let (mut place, mut done, mut wants_more) = (0, 0, true);
         for &source in sources {
             let found = directory.find(index, done, (source - segment.first_source) as u32);
             for block in found.start.max(done)..found.end {
@@ -202,8 +202,8 @@ impl Blocks {
                             while sources.get(place).is_some_and(|source| *source < of) {
                                 place += 1;
                             }
-                            if goes_on && sources.get(place) == Some(&of) {
-                                goes_on = take(place, target, weight);
+                            if wants_more && sources.get(place) == Some(&of) {
+                                wants_more = take(place, target, weight);
                             }
                             target < self.vertices
                         })
@@ -212,7 +212,7 @@ impl Blocks {
                 if !is_sound {
                     return Err(shards.contradiction(index).into());
                 }
-                if !goes_on {
+                if !wants_more {
                     return Ok(false);
                 }
             }
