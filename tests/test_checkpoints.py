@@ -248,3 +248,10 @@ def test_python_resumes(rmat: Path, tmp_path: Path, caplog: pytest.LogCaptureFix
         assert caplog.messages == ["the run resumes from superstep 4"]
         assert resumed.to_arrow() == whole.to_arrow()
         assert not folder.exists()
+
+
+def test_a_default_that_is_given_resumes_a_run_with_the_default(grid: Path, tmp_path: Path) -> None:
+    given = ["run", "katz", grid, "--checkpoint-dir", tmp_path / "checkpoints"]
+    succeed(*given, "--checkpoint-every", 1, "--max-supersteps", 2)
+    resumed = succeed(*given, "--param", "beta=1", "--max-supersteps", 3, "--resume")
+    assert resumed.figures["resumed_from"] == 2

@@ -361,7 +361,10 @@ def test_a_comparison_stays_within_its_budget(
     assert told.code == DIFFERENT and figures["differing"] > 0.9 * count
     assert figures["rank_correlation"] is not None
     assert figures["peak_rss_bytes"] <= figures["budget_bytes"]
-    assert "give" in refuse(BUDGET, "compare", *paths, "--budget", "100M")
+    refused = refuse(BUDGET, "compare", *paths, "--budget", "100M")
+    least = refused.rsplit("smallest that works is ", 1)[1].rstrip(".\n")
+    with hard_limit(parse_budget(least) or 0) as enter:
+        assert brimful("compare", *paths, "--budget", least, before=enter).code == DIFFERENT
 
 
 # Neighbors and paths.

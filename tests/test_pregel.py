@@ -300,6 +300,8 @@ def test_a_checkpoint_holds_aggregators_master_and_context(
         assert len(stopped[1]) < len(whole[1])
         rest = bf.run(graph, Tally(), resume=True, **given)
         assert (rest.stats["resumed_from"], dict(rest)) == (last, whole)
+        # The master ended the run, so the checkpoints are of no use.
+        assert not (tmp_path / "checkpoints").exists()
 
 
 def test_what_a_serializer_cannot_write_is_refused_before_the_run(tmp_path: Path) -> None:

@@ -667,6 +667,9 @@ def test_wrong_checkpoints_are_refused(tmp_path: Path) -> None:
                 checkpoint_every=5,
                 checkpoint_dir=tmp_path / "checkpoints",
             )
+        # The clock cannot hold that time, which never comes.
+        never: dict[str, Any] = {"checkpoint_every": "1e19s", "checkpoint_dir": tmp_path / "never"}
+        assert bf.run(graph, Distances(3), mode="async", **never)[3] == 0.0
 
 
 class Favourites(bf.Program):

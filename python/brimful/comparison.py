@@ -6,17 +6,16 @@ left out where they do not fit the budget.
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from brimful.errors import BudgetError, UsageError
+from brimful.errors import UsageError
 from brimful.io.ingest import Resources
 from brimful.memory import resident_bytes
 from brimful.options.described import described
 from brimful.sizes import Budget, parse_budget
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES, shrink_arrow_pools
-from brimful.tables.joining import join_memory
+from brimful.tables.joining import join_memory, too_small
 from brimful.tables.sides import Matched, Side, matched
 from brimful.wording import shortened
 
@@ -157,24 +156,20 @@ def _shares(resources: Resources, *, joins: bool) -> tuple[int, int]:
     """
     from brimful import _native
 
+    if joins:
+        memory = join_memory(resources, 1 - 1 / _RANKED_SHARE)
+        # DuckDB manages a part of what it has.
+        return memory // (_RANKED_SHARE - 1), memory
     limit = resources.budget
     if limit is None:
         limit = _native.auto_budget_bytes()
-    free = limit
-    if resources.process_budget:
-        shrink_arrow_pools()
-        least = resident_bytes() + ARROW_RESERVE_BYTES
-        free = limit - least
-        if free < 0:
-            raise BudgetError(
-                "the memory budget is too small to compare results; give at least "
-                f"{-(-least // (1 << 20))}M",
-                least,
-            )
-    if not joins:
-        return free, 0
-    ranked = free // _RANKED_SHARE
-    return ranked, join_memory(dataclasses.replace(resources, budget=limit - ranked))
+    if not resources.process_budget:
+        return limit, 0
+    shrink_arrow_pools()
+    taken = resident_bytes() + ARROW_RESERVE_BYTES
+    if limit < taken:
+        raise too_small(limit, taken, "to compare results")
+    return limit - taken, 0
 
 
 def _tally(sides: tuple[Side, Side], tolerance: float, top: int, most: int) -> _Tally:

@@ -45,8 +45,7 @@ class Neighbors:
 
         Returns:
             The targets; with `weights` two lists of one length, targets and weights, where parallel
-            edges
-            are in the order of their weights.
+            edges are in the order of their weights.
 
         Raises:
             UsageError: `weights`, and the edges have none.

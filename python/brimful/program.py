@@ -351,15 +351,17 @@ class Combining(Program):
         self._program, self._combine = program, _combiner(program)
         for name in ("delivery", "signal_threshold", "collect_threshold"):
             setattr(self, name, getattr(program, name))
+        # Bound methods of the program save a call per edge; the definitions below only satisfy the
+        # abstract base class.
         for name in ("initial_state", "signal"):
             setattr(self, name, getattr(program, name))
 
     def initial_state(self, vertex: Vertex) -> Any:
-        """Stand for the method of the program."""
+        """Delegate to the program."""
         return self._program.initial_state(vertex)
 
     def signal(self, source: Vertex, target: Any, weight: float) -> Any:
-        """Stand for the method of the program."""
+        """Delegate to the program."""
         return self._program.signal(source, target, weight)
 
     def combine(self, left: Any, right: Any) -> Any:

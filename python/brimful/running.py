@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from brimful.opening import GraphLike
     from brimful.result import Result
 
-#: Where a run on vertices that are in a store already begins: their first or their last states.
+#: Initial states of a run on a kept store: computed anew, or those of the last run.
 Start = Literal["initial", "kept"]
 #: Serializer and store of an interpreted program, and its start if the vertices stay.
 Where = tuple["str | Serializer", str, "Start | None"]

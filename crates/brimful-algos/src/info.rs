@@ -24,6 +24,16 @@ pub struct ParameterInfo {
     pub values: Accepts,
 }
 
+impl ParameterInfo {
+    /// The default in the form of a given value, such as `1` for 1.0.
+    pub(crate) fn default_value(&self) -> String {
+        match (self.values, self.default.parse::<f64>()) {
+            (Accepts::Number, Ok(number)) => number.to_string(),
+            _ => self.default.into(),
+        }
+    }
+}
+
 /// The values that a parameter accepts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Accepts {

@@ -209,7 +209,7 @@ fn identity(request: &Request, info: &Info) -> Vec<(String, String)> {
     let mut items = vec![item("algorithm", info.name.into())];
     items.extend(info.parameters.iter().map(|parameter| {
         let given = request.parameters.get(parameter.name);
-        item(parameter.name, given.map_or_else(|| parameter.default.into(), ToString::to_string))
+        item(parameter.name, given.map_or_else(|| parameter.default_value(), ToString::to_string))
     }));
     items.extend(
         sources::identity(&request.sources, &request.source_weights)

@@ -38,6 +38,7 @@ use crate::traverse::frontier::Frontier;
 use crate::traverse::sparse::Sparse;
 use crate::traverse::sums::SpilledSums;
 use crate::vertex::aggregate::Aggregate;
+use crate::vertex::collect::Degrees;
 use crate::vertex::isolated::Isolated;
 use crate::vertex::program::{Globals, Program, SignalOf, SumOf};
 use crate::vertex::turn::Turn;
@@ -185,6 +186,10 @@ impl<'a, P: Program> ShardRun<'a, P> {
     fn load_degrees(&mut self) -> Result<()> {
         if P::NEEDS_DEGREES {
             self.context.degrees = self.context.read_degrees()?;
+            if matches!(self.context.degrees, Degrees::OnDisk) {
+                // Both need the degree of any vertex at any time.
+                (self.sparse, self.context.plan.unpacked) = (None, false);
+            }
         }
         Ok(())
     }
@@ -234,7 +239,7 @@ impl<P: Program> Supersteps for ShardRun<'_, P> {
     }
 
     /// Begins rounds until a vertex signals. False if none does and there is no other round.
-    fn has_work(&mut self) -> Result<bool> {
+    fn advance_rounds(&mut self) -> Result<bool> {
         while self.frontier.as_ref().is_some_and(|frontier| frontier.count() == 0) {
             if !self.context.program.another_round(&self.globals) {
                 return Ok(false);

@@ -36,8 +36,8 @@ pub trait Supersteps {
     /// True if the program has converged.
     fn converged(&mut self) -> bool;
 
-    /// False if no vertex has anything left to do, in this round or another.
-    fn has_work(&mut self) -> Result<bool, Self::Error>;
+    /// Begins further rounds until a vertex is due; false if none is due and no round is left.
+    fn advance_rounds(&mut self) -> Result<bool, Self::Error>;
 }
 
 /// Runs supersteps until a run that began at `start` ends. After each but the last, `checkpoint`
@@ -65,7 +65,7 @@ pub fn run_supersteps<R: Supersteps>(
         if run.converged() {
             return Ok(Reason::Converged);
         }
-        if !run.has_work()? {
+        if !run.advance_rounds()? {
             return Ok(Reason::NoChange);
         }
         if checkpoint(run)? {

@@ -16,7 +16,7 @@ use brimful_engine::RunOptions;
 use brimful_graph::read::name_cursor::NameCursor;
 use brimful_graph::{Graph, Index};
 use brimful_store::external::TemporaryFolder;
-use brimful_store::{DiskFolder, Folder, Resources};
+use brimful_store::{DiskFolder, Error as StoreError, Folder, Resources};
 use brimful_vertices::cache::ScoreFunction;
 use brimful_vertices::{
     CacheMemory, Edges, PartitionOptions, Schemes, Serializer, Stored, VertexStore,
@@ -262,7 +262,10 @@ pub(crate) fn scratch_folder(graph: &Graph, chosen: Option<&Path>) -> DiskFolder
         return DiskFolder::new(folder);
     }
     let beside = DiskFolder::new(graph.path());
-    if beside.scratch().is_ok() { beside } else { DiskFolder::new(std::env::temp_dir()) }
+    let is_unwritable = beside.scratch().is_err_and(|error| {
+        StoreError::io(graph.path(), "create a file in", error).is_unwritable()
+    });
+    if is_unwritable { DiskFolder::new(std::env::temp_dir()) } else { beside }
 }
 
 /// Vertices whose degrees are read at once.

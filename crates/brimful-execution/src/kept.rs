@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::{fs, io};
 
 use brimful_graph::Graph;
+use brimful_graph::read::versioned;
 use brimful_store::external::{FolderLock, make_folder};
 use brimful_store::{DiskFolder, Error as StoreError, Folder, Traffic, manifest};
 use brimful_vertices::{PARTITION, Schemes};
@@ -199,13 +200,7 @@ fn folders_of<'u>(url: &'u str, schemes: &'u Schemes) -> Result<(&'u str, Vec<&'
 fn read(folder: &DiskFolder, traffic: &Arc<Traffic>) -> Result<(u64, Description)> {
     let (number, payload) = manifest::read(folder, traffic)?;
     let file = folder.path().join(manifest::name(number));
-    let description: Description = serde_json::from_slice(&payload)
-        .map_err(|error| StoreError::corrupt(&file, 64, error.to_string()))?;
-    if description.format > FORMAT {
-        let (path, found) = (file, description.format);
-        return Err(StoreError::Version { path, found, supported: FORMAT }.into());
-    }
-    Ok((number, description))
+    Ok((number, versioned::parse(&file, 64, &payload, FORMAT)?))
 }
 
 /// Refuses a new store in a folder that has other files.

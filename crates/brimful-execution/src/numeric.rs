@@ -432,11 +432,11 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
 
     /// Copies the states into the program.
     fn finish(mut self, reason: Reason) -> Result<Done> {
+        let checkpoints = self.checkpoints.take().map(NumericCheckpoints::finish).transpose()?;
         let seconds = self.begin.elapsed().as_secs_f64();
         self.execution.for_each_by(|numeric, vertex| {
             Ok(numeric.program.keep(*vertex.id(), vertex.state.state())?)
         })?;
-        let checkpoints = self.checkpoints.map(NumericCheckpoints::finish).transpose()?;
         let load_seconds = (self.loaded - self.begin).as_secs_f64();
         let supersteps = seconds - load_seconds - checkpoints.unwrap_or(0.0);
         let mut phases = vec![("load", load_seconds), ("supersteps", supersteps)];
@@ -479,7 +479,7 @@ impl<const S: usize, const M: usize, E: EdgeData> Supersteps for NumericRun<'_, 
         self.program().converged()
     }
 
-    fn has_work(&mut self) -> Result<bool> {
+    fn advance_rounds(&mut self) -> Result<bool> {
         Ok(self.is_due || self.next_round()?)
     }
 }

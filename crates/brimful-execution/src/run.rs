@@ -215,11 +215,10 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         let end =
             limits.max_seconds.map(|most| begin + Duration::from_secs_f64(most.clamp(0.0, 1e9)));
         loop {
-            let look = Instant::now() + limits.check_every;
-            let deadline = end.map_or(look, |end| look.min(end));
-            self.phase(Some(deadline), |phase, worker| {
-                asynchronous::work(phase, worker, schedule)
-            })?;
+            // A time that the clock cannot hold never comes.
+            let check = Instant::now().checked_add(limits.check_every);
+            let deadline = [check, end].into_iter().flatten().min();
+            self.phase(deadline, |phase, worker| asynchronous::work(phase, worker, schedule))?;
             let is_settled = !self.exchange.is_stopped();
             if until(self)? {
                 return Ok(Reason::Converged);

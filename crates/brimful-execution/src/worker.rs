@@ -203,8 +203,7 @@ fn receive<P: VertexProgram>(
         received.push((source, signal));
     }
     vertex.receive_all(received);
-    incoming.signals.extend(vertex.latest().iter().map(|(_, signal)| signal.clone()));
-    Ok(())
+    incoming.replace(vertex.latest().iter().map(|(_, signal)| signal.clone()))
 }
 
 /// Calls the user's program; a panic becomes an error that names the vertex.

@@ -1,6 +1,6 @@
 //! The internal order of vertices, chosen at import.
 //!
-//! `classes` defines the order, `id_ranks` makes it in memory, `distinct` by sorting, and `choice`
+//! `classes` defines the order, `bitmap` makes it in memory, `distinct` by sorting, and `choice`
 //! decides whether it pays.
 
 pub(crate) mod bitmap;

@@ -13,4 +13,5 @@ pub mod segment_reader;
 pub mod shards;
 pub mod tables;
 pub mod verify;
+pub mod versioned;
 pub mod weight_range;

@@ -217,7 +217,8 @@ fn run(
     let started =
         start(program, part, stores, &|| Ok(Box::new(records())), checkpoints.as_mut(), resources);
     if matches!(started, Err(Error::Program { .. })) {
-        location.stopped()?;
+        // The first error is the one to report.
+        let _ = location.stopped();
     }
     let mut execution = started.map_err(|error| with_vertex(error, &ids))?;
     location.loaded(execution.partition_edges())?;
@@ -261,7 +262,7 @@ fn run(
     let stopped = |error| by_external_id(with_vertex(error, &ids), graph);
     // The first error is the one to report; without the note the store counts as damaged.
     if done.is_err() && execution.sync().is_ok() {
-        location.stopped()?;
+        let _ = location.stopped();
     }
     let mut reason = done.map_err(stopped)?;
     if is_endless {
@@ -285,7 +286,8 @@ fn run(
     figures.reason = Some(reason);
     let resumed_from = checkpoints.as_ref().and_then(RunCheckpoints::resumed_from);
     checkpoints.map(RunCheckpoints::finish).transpose()?;
-    if let Some(chosen) = settings.checkpoints.as_ref().filter(|_| reason == Reason::NoChange) {
+    let is_complete = matches!(reason, Reason::NoChange | Reason::Converged);
+    if let Some(chosen) = settings.checkpoints.as_ref().filter(|_| is_complete) {
         // The checkpoints are no longer needed.
         checkpoint::discard(&chosen.folder)?;
     }

@@ -136,6 +136,13 @@ impl Error {
         matches!(self, Self::Io { source, .. } if matches!(source.kind(), NotFound | NotADirectory))
     }
 
+    /// True if the path is not writable, by its permissions or its file system.
+    pub fn is_unwritable(&self) -> bool {
+        use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+        matches!(self, Self::Io { source, .. }
+            if matches!(source.kind(), PermissionDenied | ReadOnlyFilesystem))
+    }
+
     /// The kind of this error.
     pub fn kind(&self) -> ErrorKind {
         match self {

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from brimful.building import whole_graph
-from brimful.errors import BrimfulError, BudgetError, InputError, UsageError
+from brimful.errors import BrimfulError, InputError, UsageError
 from brimful.io.ingest import Resources, import_table
 from brimful.io.output import native_batches
 from brimful.options.imports import ImportOptions, PolicyOptions, import_options
@@ -50,6 +50,7 @@ from brimful.tables.joining import (
     join_errors,
     plain_type,
     sql_name,
+    too_small,
 )
 
 if TYPE_CHECKING:
@@ -60,8 +61,10 @@ if TYPE_CHECKING:
 
 #: Rows of a batch of joined edges.
 _BATCH_ROWS = 65_536
-#: The share of a budget that joins may take.
+#: The share of the budget beyond the smallest that joins take.
 _JOINED_SHARE = 4
+#: More than the smallest budget of an import with joins: of any, and for each thread.
+_LEAST_BYTES = 384 << 20, 64 << 20
 
 #: Vertices with columns of some names, each time from the first.
 Vertices = Callable[[Sequence[str]], Iterator[Any]]
@@ -215,14 +218,14 @@ def _shares(resources: Resources, *, joins: bool) -> tuple[Resources, int, int]:
     limit = resources.budget
     if limit is None:
         limit = _native.auto_budget_bytes()
-    memory = max(LEAST_JOIN_BYTES, limit // _JOINED_SHARE)
+    # Joins have no more than the least in the smallest budget, so that its name is that of a budget
+    # that works.
+    common, of_thread = _LEAST_BYTES
+    least = common + of_thread * (resources.threads or os.cpu_count() or 1)
+    memory = LEAST_JOIN_BYTES + max(0, limit - least) // _JOINED_SHARE
     if not resources.process_budget:
         if limit <= memory:
-            least = 2 * LEAST_JOIN_BYTES
-            raise BudgetError(
-                f"the memory budget is too small for joins beside an import; give {least >> 20}M",
-                least,
-            )
+            raise too_small(limit, 2 * LEAST_JOIN_BYTES, "for joins beside an import")
         return dataclasses.replace(resources, budget=limit - memory), memory, 0
     return resources, memory, JOIN_RESERVE_BYTES + memory - LEAST_JOIN_BYTES
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 from brimful.errors import BudgetError, InputError, NotFoundError, StoreIoError, UsageError
 from brimful.io.output import write_table
 from brimful.memory import resident_bytes
+from brimful.sizes import format_bytes
 from brimful.tables.convert_out import require
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES
 from brimful.wording import counted, did_you_mean
@@ -29,18 +30,20 @@ if TYPE_CHECKING:
     from brimful.io.ingest import Resources
 
 #: What DuckDB itself takes, loaded, beside the memory that it manages.
-_LOADED_BYTES = 96 << 20
+LOADED_BYTES = 96 << 20
 #: The share of the rest that it manages: pages that it decodes and rows on their way are beside.
 _MANAGED = 0.75
 #: The least memory in which DuckDB joins and sorts.
 LEAST_JOIN_BYTES = 96 << 20
 #: What a thread of DuckDB holds while it joins and sorts.
 _THREAD_BYTES = 64 << 20
+#: The step of the budgets that errors name.
+_STEP_BYTES = 8 << 20
 #: What the allocators keep of the memory that a run has freed.
 _RETAINED_BYTES = 16 << 20
 #: What a run leaves free for a join that follows, or an import for one beside it.
 JOIN_RESERVE_BYTES = (
-    ARROW_RESERVE_BYTES + _RETAINED_BYTES + _LOADED_BYTES + int(LEAST_JOIN_BYTES / _MANAGED)
+    ARROW_RESERVE_BYTES + _RETAINED_BYTES + LOADED_BYTES + int(LEAST_JOIN_BYTES / _MANAGED)
 )
 #: Rows of a batch of the outcome: few, as they may be long.
 _BATCH_ROWS = 8192
@@ -412,8 +415,8 @@ def plain_type(kind: pyarrow.DataType) -> pyarrow.DataType:
     return kind
 
 
-def join_memory(resources: Resources) -> int:
-    """Return the memory limit of DuckDB.
+def join_memory(resources: Resources, share: float = 1.0) -> int:
+    """Return the memory limit of DuckDB, which has a `share` of the free part of the budget.
 
     Raises:
         BudgetError: It is too little.
@@ -423,17 +426,25 @@ def join_memory(resources: Resources) -> int:
     limit = resources.budget
     if limit is None:
         limit = _native.auto_budget_bytes()
-    if resources.process_budget:
-        limit -= resident_bytes() + _LOADED_BYTES
-    memory = int(limit * _MANAGED)
+    taken = resident_bytes() + LOADED_BYTES if resources.process_budget else 0
+    memory = int((limit - taken) * share * _MANAGED)
     if memory < LEAST_JOIN_BYTES:
-        lacking = int((LEAST_JOIN_BYTES - memory) / _MANAGED)
-        raise BudgetError(
-            "the memory budget is too small for a join; give "
-            f"{-(-lacking // (1 << 20))}M more, or join the result afterwards",
-            lacking,
-        )
+        raise too_small(limit, taken + int(LEAST_JOIN_BYTES / (share * _MANAGED)), "for a join")
     return memory
+
+
+def too_small(limit: int, needed: int, purpose: str) -> BudgetError:
+    """Return the error of a budget that is less than `needed`.
+
+    The memory of a process differs a little from start to start, so the budget that the error names
+    is up to two steps of 8 MiB larger.
+    """
+    named = (needed // _STEP_BYTES + 2) * _STEP_BYTES
+    return BudgetError(
+        f"a memory budget of {format_bytes(limit)} is too small {purpose}; "
+        f"the smallest that works is {named >> 20}M",
+        named,
+    )
 
 
 def sql_name(column: str) -> str:

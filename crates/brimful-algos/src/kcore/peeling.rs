@@ -69,9 +69,10 @@ pub(super) fn cores(
     let neighbours = Adjacency::of(graph, indexes, (false, false), &resources.job)?;
     let unpacked = begin.elapsed().as_secs_f64();
     let mut cores = ScratchArray::resident(graph.connected() as usize, WINDOW);
-    if let Some(cores) = cores.in_memory_mut() {
-        peel(&neighbours, cores, &resources.job)?;
-    }
+    let Some(numbers) = cores.in_memory_mut() else {
+        unreachable!("a resident array is in memory")
+    };
+    peel(&neighbours, numbers, &resources.job)?;
     let phases = vec![("unpack", unpacked), ("peel", begin.elapsed().as_secs_f64() - unpacked)];
     let moved = moved(graph, resources) - moved_before;
     let stats = Stats::one_pass(Traversal::Search, phases, edges, moved, resources.workers());

@@ -45,11 +45,16 @@ pub fn gather<G: Gather>(
     const {
         assert!(
             !G::SETTLES || size_of::<G::Aggregate>() == 0,
-            "how far a program that settles has come in a superstep depends on the memory: it has no aggregate"
+            "a program that settles has no aggregate: its progress in a superstep depends on the budget"
         );
     }
     options.check_weights(graph)?;
     options.check_gather(G::SETTLES)?;
+    if graph.connected() > u64::from(u32::MAX) {
+        return Err(Error::Usage(
+            "neighbour lists are for fewer than 2^32 vertices with edges".into(),
+        ));
+    }
     // The smallest budget of all stages, including a missing index, is checked before the first.
     let extent = Extent::of(graph, program.indexes(), options.weighted);
     let least = Setting::new(&extent, resources).least_of_lists(&GatherNeeds::of(program));
@@ -59,9 +64,6 @@ pub fn gather<G: Gather>(
     };
     let checkpointer = options.checkpoints.as_ref().map(open).transpose()?;
     let index_seconds = build_missing(graph, program.indexes(), resources)?;
-    if graph.connected() > u64::from(u32::MAX) {
-        return Err(Error::Usage("neighbour lists are for up to 2^32 vertices with edges".into()));
-    }
     let _memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
     let (run, stats) = run_to_end(graph, options, resources, checkpointer, index_seconds, || {
         GatherRun::new(program, graph, options, resources)
@@ -207,7 +209,7 @@ impl<G: Gather> Supersteps for GatherRun<'_, G> {
         self.context.program.converged(&self.current.globals)
     }
 
-    fn has_work(&mut self) -> Result<bool> {
+    fn advance_rounds(&mut self) -> Result<bool> {
         Ok(self.last.changed > 0 && self.last.open > 0)
     }
 }

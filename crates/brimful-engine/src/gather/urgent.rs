@@ -55,7 +55,9 @@ impl<G: Gather> GatherContext<'_, G> {
     /// Gathers the most urgent vertices that are not settled.
     pub(super) fn most_urgent(&self, current: &mut GatherState<G>) -> Result<Step> {
         let GatherState { states, globals } = current;
-        let Some(states) = states.in_memory_mut() else { return Ok(Step::default()) };
+        let Some(states) = states.in_memory_mut() else {
+            unreachable!("vertices are chosen where the plan keeps states in memory")
+        };
         let (mut chosen, open) = self.choose(states)?;
         let mut ids = HugeArray::zeroed(chosen.last().map_or(0, |last| last.list().end));
         let edges = self.list(&chosen, &mut ids)?;
@@ -92,7 +94,9 @@ impl<G: Gather> GatherContext<'_, G> {
     /// The most urgent vertices whose lists fit in memory together, by id, and the number of
     /// vertices that are not settled.
     fn choose(&self, states: &[G::State]) -> Result<(Vec<Chosen>, u64)> {
-        let Some(lengths) = self.lengths.in_memory() else { return Ok((Vec::new(), 0)) };
+        let Some(lengths) = self.lengths.in_memory() else {
+            unreachable!("vertices are chosen where the plan keeps lengths in memory")
+        };
         let open = || {
             let all = (0_u32..).zip(states.iter().zip(lengths));
             all.filter(|(_, (state, _))| !self.is_settled(**state))
@@ -144,12 +148,16 @@ impl<G: Gather> GatherContext<'_, G> {
             }
             (low, high) = (first, last);
         }
-        let (mut chosen, mut start, mut held) = (Vec::new(), 0, 0);
-        for (vertex, _, length) in open().filter(|(_, urgency, _)| *urgency >= least) {
-            held += Chosen::bytes(length);
-            if held > free_bytes {
-                break;
-            }
+        let fitting = || {
+            let urgent = open().filter(|(_, urgency, _)| *urgency >= least);
+            urgent.scan(0, |bytes, (vertex, _, length)| {
+                *bytes += Chosen::bytes(length);
+                (*bytes <= free_bytes).then_some((vertex, length))
+            })
+        };
+        // A list that grows would take twice its bytes.
+        let (mut chosen, mut start) = (Vec::with_capacity(fitting().count()), 0);
+        for (vertex, length) in fitting() {
             chosen.push(Chosen { vertex, length, start });
             start += length as usize;
         }

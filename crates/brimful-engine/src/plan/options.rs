@@ -85,7 +85,12 @@ impl RunOptions {
             return Ok(make(&DiskFolder::new(scratch))?);
         }
         // A read-only graph is legitimate; a folder that the user named has no substitute.
-        Ok(make(graph.folder()).or_else(|_| make(&DiskFolder::new(std::env::temp_dir())))?)
+        match make(graph.folder()) {
+            Err(error) if error.is_unwritable() => {
+                Ok(make(&DiskFolder::new(std::env::temp_dir()))?)
+            }
+            made => Ok(made?),
+        }
     }
 
     /// An array of one record per vertex with edges, in memory or in scratch; its windows are the

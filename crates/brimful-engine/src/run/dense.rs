@@ -41,8 +41,8 @@ impl<P: Program> ShardRun<'_, P> {
         Ok(())
     }
 
-    /// Runs one superstep with all signals in memory; true.
-    pub(super) fn dense_superstep(&mut self, edges: u64) -> Result<bool> {
+    /// Runs one superstep with all signals in memory.
+    pub(super) fn dense_superstep(&mut self, edges: u64) -> Result<()> {
         self.context
             .resources
             .job
@@ -64,7 +64,7 @@ impl<P: Program> ShardRun<'_, P> {
         let isolated = self.evolve_isolated()?;
         self.globals.superstep += 1;
         self.end_superstep(unlock(partials).collect(), activity, isolated)?;
-        Ok(true)
+        Ok(())
     }
 
     /// Lets the vertices without edges take a turn; returns their part of the aggregate.

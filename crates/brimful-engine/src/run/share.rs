@@ -179,10 +179,9 @@ impl<P: Program> ShardRun<'_, P> {
         if all.len() != division.share.count {
             return Err(garbled());
         }
-        let mut lists = vec![list; usize::from(division.share.index.is_some())];
-        lists.resize_with(all.len(), || None);
+        let mut lists = vec![None; all.len()];
         if let Some(index) = division.share.index {
-            lists.swap(0, index);
+            lists[index] = list;
         }
         for (index, vertices) in division.others() {
             let bytes = (*told[index].signals).as_ref();

@@ -63,7 +63,9 @@ impl<P: Program> ShardRun<'_, P> {
         combined: Vec<(usize, TargetSums<SumOf<P>>)>,
     ) -> Result<()> {
         let context = &self.context;
-        let Some(frontier) = &mut self.frontier else { return Ok(()) };
+        let Some(frontier) = &mut self.frontier else {
+            unreachable!("full programs take dense supersteps")
+        };
         let mut list =
             Vec::with_capacity(combined.iter().map(|(_, target_sums)| target_sums.len()).sum());
         for vertex in frontier.replace(Vec::new()) {

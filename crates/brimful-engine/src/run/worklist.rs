@@ -40,8 +40,10 @@ impl<P: Program> ShardRun<'_, P> {
         self.sparse = None;
         self.next = ScratchArray::resident(0, context.window());
         let adjacencies = context.unpack(|files| vec![files])?;
-        let Some(adjacency) = adjacencies.first() else { return Ok(false) };
-        let Some(states) = self.states.in_memory_mut() else { return Ok(false) };
+        let [adjacency] = &adjacencies[..] else { unreachable!("all files are unpacked together") };
+        let Some(states) = self.states.in_memory_mut() else {
+            unreachable!("the plan of an ordered traversal keeps states in memory")
+        };
         let (signals, mut partial) = (&mut self.signals, Partial::default());
         let mut queue = Queue::new(states.len());
         for seed in seeds {

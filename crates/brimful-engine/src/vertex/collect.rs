@@ -26,14 +26,15 @@ pub(crate) enum Degrees {
 }
 
 impl Degrees {
-    /// Degree and strength of a vertex; zero if they are not in memory.
+    /// Degree and strength of a vertex; zero if the program does not need them.
     pub(crate) fn of(&self, vertex: u64) -> (u64, f64) {
         match self {
             Self::Resident(degrees) => {
                 (degrees[vertex as usize].into(), degrees[vertex as usize].into())
             }
             Self::ResidentStrengths(strengths) => (0, strengths[vertex as usize]),
-            Self::Unused | Self::OnDisk => (0, 0.0),
+            Self::Unused => (0, 0.0),
+            Self::OnDisk => unreachable!("only dense supersteps read degrees from disk"),
         }
     }
 }

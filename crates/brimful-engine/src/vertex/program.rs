@@ -68,9 +68,11 @@ pub enum Mode {
 pub struct Vertex {
     /// Internal id, from 0.
     pub id: u64,
-    /// Outgoing arcs, with multiplicity. 0 unless [`Program::NEEDS_DEGREES`].
+    /// Outgoing arcs, with multiplicity. 0 in weighted runs over shards, and unless
+    /// [`Program::NEEDS_DEGREES`].
     pub degree: u64,
-    /// Sum of outgoing weights; the degree if the run is not weighted.
+    /// Sum of outgoing weights, or the degree if the run is not weighted. 0 unless
+    /// [`Program::NEEDS_DEGREES`].
     pub strength: f64,
     /// The external id as an offset: its order key minus the smallest order key of the graph. Set
     /// only in [`Program::initial`]; 0 unless [`Program::NEEDS_EXTERNAL`].

@@ -58,7 +58,9 @@ fn sorted<R: EdgeRecord, E: EdgeData>(
     let sorter = Sorter::<R>::new(folder, bytes, resources.workers(), job)?;
     let mut writer = sorter.writer();
     for index in indexes {
-        let Some(shards) = graph.shards(*index) else { continue };
+        let Some(shards) = graph.shards(*index) else {
+            return Err(Error::Internal(format!("the {} index is not built", index.name())));
+        };
         job.begin("sort", shards.edges());
         let (mut reader, way) =
             (SegmentReader::default().with_weights(part.is_weighted), way(*index));

@@ -87,7 +87,8 @@ impl<I: Id> IdSet<I> {
         self.table.upcoming(most)
     }
 
-    /// True if `score` is not below the average of the open generation.
+    /// True if `score` is not below the average of the scores inserted for the open generation; a
+    /// replaced score counts.
     pub fn is_average(&self, score: f64) -> bool {
         let average = self.ready.sum / self.ready.count as f64;
         // Rounding must not put one of equal scores below the average.

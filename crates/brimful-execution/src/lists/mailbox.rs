@@ -80,6 +80,14 @@ impl<P: VertexProgram> IncomingSignals<P> {
         self.growth.give(self.growth.used().saturating_sub(kept as u64));
     }
 
+    /// Replaces the signals of arrival, which are drained, by `signals`.
+    pub fn replace(&mut self, signals: impl Iterator<Item = P::Signal>) -> Result<()> {
+        for signal in signals {
+            self.push(None, signal)?;
+        }
+        Ok(())
+    }
+
     fn push(&mut self, source: Option<Along<P>>, signal: P::Signal) -> Result<()> {
         let heap =
             signal.heap_bytes() + source.as_ref().map_or(0, |(source, _)| source.heap_bytes());

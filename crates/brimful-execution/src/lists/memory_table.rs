@@ -228,16 +228,15 @@ impl MemoryTable {
             (free, size) = (larger, larger.min(MOST_BLOCK));
         }
         let tail = u32_at(&self.arena, entry, TAIL);
-        if let Some(mut place) = self.arena.get_mut(tail as usize..tail as usize + needed) {
-            let mut length = message.len() + 1;
-            while place.len() > message.len() {
-                let more = if length >= 128 { 128 } else { 0 };
-                place[0] = length as u8 & 127 | more;
-                length >>= 7;
-                place = &mut place[1..];
-            }
-            place.copy_from_slice(message);
+        let mut place = &mut self.arena[tail as usize..tail as usize + needed];
+        let mut length = message.len() + 1;
+        while place.len() > message.len() {
+            let more = if length >= 128 { 128 } else { 0 };
+            place[0] = length as u8 & 127 | more;
+            length >>= 7;
+            place = &mut place[1..];
         }
+        place.copy_from_slice(message);
         self.set(entry, TAIL, tail + needed as u32);
         self.set_block(entry, free - needed, size);
         true

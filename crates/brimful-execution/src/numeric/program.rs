@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use brimful_engine as engine;
 use brimful_vertices::{Edge, Edges, Loan, Vertex};
 
-use crate::error::{Failure, Result as Done};
+use crate::error::{Failure, Result};
 use crate::from_graph::{ALONG, EdgeData, way};
 use crate::numeric::erased::{Erased, Facts};
 use crate::numeric::parts::{Cell, SignalWords};
@@ -88,7 +88,7 @@ impl<'p, const S: usize, const M: usize, E: EdgeData> Numeric<'p, S, M, E> {
         strength: f64,
         is_due: bool,
         edges: Edges<u64, E>,
-    ) -> Done<VertexOf<Self>> {
+    ) -> Result<VertexOf<Self>> {
         let mut cell = Cell::new(strength);
         self.program.kept(id, cell.state_mut())?;
         let mut vertex = Vertex::new(id, cell, edges);

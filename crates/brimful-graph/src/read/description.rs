@@ -132,7 +132,7 @@ pub struct Counts {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shards {
-    /// The layers; exactly one in format 1.
+    /// The layers; readers accept exactly one.
     pub layers: Vec<Layer>,
 }
 

@@ -22,6 +22,7 @@ use crate::ids::offsets::IdOffsets;
 use crate::read::description::{Description, FORMAT, Shards};
 use crate::read::segment_reader::SegmentReader;
 use crate::read::shards::ShardFile;
+use crate::read::versioned;
 
 /// Most runs in an order.
 pub const MOST_RUNS: usize = 8;
@@ -457,6 +458,7 @@ impl Graph {
     /// the same one, whatever indexes they have.
     pub fn fingerprint(&self) -> u64 {
         let Description { vertices, directed, ids, interval_bits, .. } = &self.description;
+        // Checkpoints and kept stores hold the checksum of this text, which must never change.
         let mut bytes = format!("{vertices} {directed} {ids:?} {interval_bits}").into_bytes();
         for entry in self.files_without_indexes().into_iter().flat_map(SealedFile::entries) {
             bytes.extend_from_slice(&entry.len.to_le_bytes());
@@ -527,21 +529,8 @@ impl Graph {
 }
 
 fn parse_description(path: &Path, number: u64, payload: &[u8]) -> Result<Description> {
-    #[derive(serde::Deserialize)]
-    struct Version {
-        format: u32,
-    }
-    let file = path.join(format!("manifest-{number}"));
-    let broken = |what: String| StoreError::corrupt(&file, 64, what);
-    // The other fields are known only in versions up to ours, so the version is checked first.
-    let version: Version = serde_json::from_slice(payload).map_err(|e| broken(e.to_string()))?;
-    if version.format > FORMAT {
-        return Err(
-            StoreError::Version { path: file, found: version.format, supported: FORMAT }.into()
-        );
-    }
-    let description: Description =
-        serde_json::from_slice(payload).map_err(|e| broken(e.to_string()))?;
+    let file = path.join(manifest::name(number));
+    let description: Description = versioned::parse(&file, 64, payload, FORMAT)?;
     // A name that contains a folder would lead out of the graph.
     let is_name = |name: &str| {
         !name.is_empty()
@@ -568,7 +557,7 @@ fn parse_description(path: &Path, number: u64, payload: &[u8]) -> Result<Descrip
         && description.tables.values().all(|table| is_name(&table.name))
         && description.forward.is_some();
     if !sane {
-        return Err(broken("the manifest has impossible values".into()).into());
+        return Err(StoreError::corrupt(&file, 64, "the manifest has impossible values").into());
     }
     Ok(description)
 }

@@ -1,4 +1,4 @@
-//! `verify`: checks every byte against its checksum, and every structure against the manifest.
+//! `verify`: checks every byte against its checksum, and ids, degrees and arcs against the shards.
 
 use brimful_store::{Error as StoreError, Job};
 

@@ -153,7 +153,7 @@ impl Import<'_> {
         let free = self
             .folder
             .free_bytes()
-            .map_err(|e| StoreError::io(self.folder.path(), "look at", e))?;
+            .map_err(|e| StoreError::io(self.folder.path(), "find the free space of", e))?;
         let vertices = declared.numbered();
         if vertices.saturating_mul(DECLARED_BYTES) > free {
             let what = format!(

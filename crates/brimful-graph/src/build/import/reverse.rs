@@ -3,7 +3,6 @@
 //! Invariant: a new manifest publishes the index when it is complete and durable; until then the
 //! graph is unchanged.
 
-use std::io::ErrorKind;
 use std::time::Instant;
 
 use brimful_store::external::FolderLock;
@@ -28,12 +27,7 @@ pub fn build_reverse(graph: &Graph, resources: &Resources) -> Result<f64> {
         return Ok(0.0);
     }
     let _lock = FolderLock::wait(graph.path(), &resources.job).map_err(|error| match error {
-        StoreError::Io { ref source, .. }
-            if matches!(
-                source.kind(),
-                ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem
-            ) =>
-        {
+        error if error.is_unwritable() => {
             Error::MissingIndex { path: graph.path().into(), index: Index::Reverse.name() }
         }
         error if error.is_missing() => Error::Replaced { path: graph.path().into() },
@@ -73,7 +67,9 @@ pub fn build_reverse_alone(graph: &Graph, resources: &Resources) -> Result<f64> 
     let foreseen = forecast_index(&sizes, bytes, resources.budget.limit(), resources.workers());
     let needed = foreseen.least_disk_bytes();
     // The folder knows its free space; it need not be in the file system.
-    let free = folder.free_bytes().map_err(|e| StoreError::io(folder.path(), "look at", e))?;
+    let free = folder
+        .free_bytes()
+        .map_err(|e| StoreError::io(folder.path(), "find the free space of", e))?;
     if free < needed {
         let path = folder.path().join(Index::Reverse.name());
         return Err(StoreError::NoSpace { path, needed, free }.into());
