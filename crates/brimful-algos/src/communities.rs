@@ -44,7 +44,7 @@ use brimful_engine::{Stats, Values};
 use brimful_graph::{Graph, Index};
 use brimful_store::{Reservation, Resources};
 
-use crate::communities::lists::{Lists, Order, Room};
+use crate::communities::lists::{ListBudget, Lists, Order};
 use crate::communities::moving::{Level, Moves};
 use crate::connected_components::labels::{WINDOW, labels};
 use crate::connected_components::propagation::Label;
@@ -214,11 +214,11 @@ fn run<L: Label>(
 ) -> Result<Finished> {
     let settings = settings(method, request)?;
     let (begin, workers) = (Instant::now(), resources.workers());
-    let (_memory, room) = prepared(&settings, request, graph, resources, 0)?;
+    let (_memory, budget) = prepared(&settings, request, graph, resources, 0)?;
     let moved_before = moved(graph, resources);
-    let lists = Lists::of(graph, settings.weighted, &room)?;
+    let lists = Lists::of(graph, settings.weighted, &budget)?;
     let listed = begin.elapsed().as_secs_f64();
-    let (communities, edges) = communities(lists, &settings, &room, None)?;
+    let (communities, edges) = communities(lists, &settings, &budget, None)?;
     let found = begin.elapsed().as_secs_f64();
     let order = Order::of(graph);
     let community = |vertex| communities[order.number(vertex) as usize];
@@ -245,7 +245,7 @@ fn prepared<'r>(
     graph: &'r Graph,
     resources: &'r Resources,
     beside: u64,
-) -> Result<(Reservation, Room<'r>)> {
+) -> Result<(Reservation, ListBudget<'r>)> {
     const PURPOSE: &str = "to find communities";
     let (method, workers) = (settings.method, resources.workers());
     request.options(0).check_weights(graph)?;
@@ -260,8 +260,8 @@ fn prepared<'r>(
         + beside;
     resources.budget.require(needed, PURPOSE)?;
     let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
-    let room = Room::new(memory.bytes() - needed, graph, resources);
-    Ok((memory, room))
+    let budget = ListBudget::new(memory.bytes() - needed, graph, resources);
+    Ok((memory, budget))
 }
 
 /// Takes the communities of a level: that of each vertex of the lists.
@@ -272,10 +272,10 @@ type TakeLevel<'t> = dyn FnMut(&[u32]) -> Result<()> + 't;
 fn communities<'r>(
     lists: Lists<'r>,
     settings: &Settings,
-    room: &'r Room<'r>,
+    budget: &'r ListBudget<'r>,
     mut each_level: Option<&mut TakeLevel<'_>>,
 ) -> Result<(Vec<u32>, u64)> {
-    let base = Level::new(lists, room)?;
+    let base = Level::new(lists, budget)?;
     let whole = base.strength();
     let mut community: Vec<u32> = (0..base.len() as u32).collect();
     let mut edges = base.entries();
@@ -285,13 +285,13 @@ fn communities<'r>(
             settings,
             scale: settings.resolution / whole,
             least: settings.tolerance * whole / 2.0,
-            room,
+            budget,
         };
         for _ in 0..settings.iterations {
             let moves = climb.from(&base, &mut community, each_level.as_deref_mut())?;
             edges += moves.entries;
             if settings.method == Method::Leiden {
-                community = base.connected_parts(&community, room)?;
+                community = base.connected_parts(&community, budget)?;
                 edges += base.entries();
             }
             if moves.count == 0 {
@@ -311,7 +311,7 @@ struct Climb<'c, 'r> {
     scale: f64,
     /// The gain below which a level ends, in the unit of moves.
     least: f64,
-    room: &'r Room<'r>,
+    budget: &'r ListBudget<'r>,
 }
 
 impl<'r> Climb<'_, 'r> {
@@ -322,15 +322,15 @@ impl<'r> Climb<'_, 'r> {
         community: &mut Vec<u32>,
         mut each_level: Option<&mut TakeLevel<'_>>,
     ) -> Result<Moves> {
-        let Self { settings, scale, least, room } = *self;
+        let Self { settings, scale, least, budget } = *self;
         // The vertex of the level that holds each vertex of the base.
         let mut holders: Vec<u32> = (0..base.len() as u32).collect();
         let (mut upper, mut done): (Option<Level<'r>>, u64) = (None, 0);
         let mut all = Moves::default();
         while done < settings.levels {
             let level = upper.as_ref().unwrap_or(base);
-            room.job().begin(format!("level {}", done + 1), 0);
-            let moves = level.move_vertices(community, scale, least, room)?;
+            budget.job().begin(format!("level {}", done + 1), 0);
+            let moves = level.move_vertices(community, scale, least, budget)?;
             (all.count, all.entries) = (all.count + moves.count, all.entries + moves.entries);
             done += 1;
             // Communities that nothing moved to may still be joined at the next level.
@@ -340,7 +340,7 @@ impl<'r> Climb<'_, 'r> {
                 let own = |holder: &u32| community[*holder as usize];
                 let mut all_own: Vec<u32> = holders.iter().map(own).collect();
                 if settings.method == Method::Leiden {
-                    all_own = base.connected_parts(&all_own, room)?;
+                    all_own = base.connected_parts(&all_own, budget)?;
                 }
                 take(&all_own)?;
             }
@@ -351,7 +351,7 @@ impl<'r> Climb<'_, 'r> {
                 Method::Louvain => community.clone(),
                 Method::Leiden => {
                     all.entries += 2 * level.entries();
-                    level.refine(community, scale, room)?
+                    level.refine(community, scale, budget)?
                 }
             };
             let count = renumber(&mut parts);
@@ -359,7 +359,7 @@ impl<'r> Climb<'_, 'r> {
                 break;
             }
             all.entries += level.entries();
-            let next = level.contract(&parts, count, room)?;
+            let next = level.contract(&parts, count, budget)?;
             *community = communities_of_parts(&parts, community, count);
             holders.iter_mut().for_each(|holder| *holder = parts[*holder as usize]);
             upper = Some(next);

@@ -70,8 +70,8 @@ fn plan(planner: &Planner<'_>) -> Result<Forecast> {
 /// The vertex is removed; its core number is in the lower bits.
 const REMOVED: u64 = 1 << 63;
 /// The vertex must signal its neighbours, at its start or its removal.
-const TELLS: u64 = 1 << 62;
-const NUMBER: u64 = TELLS - 1;
+const DUE: u64 = 1 << 62;
+const NUMBER: u64 = DUE - 1;
 
 /// Core numbers.
 #[derive(Debug, Clone, Copy)]
@@ -83,7 +83,7 @@ fn looks(round: u64) -> bool {
 }
 
 fn removed(core: u64) -> u64 {
-    REMOVED | TELLS | core
+    REMOVED | DUE | core
 }
 
 /// The core number of a vertex that was removed.
@@ -106,19 +106,19 @@ impl Program for CoreNumbers {
     }
 
     fn initial(&self, _: Vertex, _: &Globals<(Least, Greatest)>) -> u64 {
-        TELLS
+        DUE
     }
 
     fn signal(&self, _: Vertex, state: u64) -> u8 {
-        u8::from(state & TELLS != 0)
+        u8::from(state & DUE != 0)
     }
 
     fn signalled(&self, state: u64) -> u64 {
-        state & !TELLS
+        state & !DUE
     }
 
     fn signal_score(&self, _: u64, new: u64) -> f64 {
-        f64::from(u8::from(new & TELLS != 0))
+        f64::from(u8::from(new & DUE != 0))
     }
 
     #[inline]
@@ -147,13 +147,12 @@ impl Program for CoreNumbers {
         if new & REMOVED == 0 {
             return (Least((new & NUMBER) as f64), Greatest::NOTHING);
         }
-        let core =
-            if new & TELLS != 0 { Greatest((new & NUMBER) as f64) } else { Greatest::NOTHING };
+        let core = if new & DUE != 0 { Greatest((new & NUMBER) as f64) } else { Greatest::NOTHING };
         (Least::NOTHING, core)
     }
 
     fn finished(&self, state: u64) -> bool {
-        state & (REMOVED | TELLS) == REMOVED
+        state & (REMOVED | DUE) == REMOVED
     }
 
     /// A round that finds the least degree has no supersteps, so its aggregate covers all vertices.

@@ -31,8 +31,8 @@ pub(crate) fn work<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
         if !has_work || worker.context.is_under_loaded() {
             match worker.context.wait(phase, has_work)? {
                 Next::Arrived => continue,
-                Next::Turn => is_turn = true,
-                Next::Enough => {}
+                Next::AllIdle => is_turn = true,
+                Next::BackOffEnded => {}
                 Next::End => return Ok(()),
             }
         }

@@ -12,7 +12,7 @@ use brimful_store::Job;
 use brimful_vertices::{Field, Id, Loan};
 
 use crate::error::{Error, Result, element, no_element};
-use crate::exchange::{Event, Exchange, Packet};
+use crate::exchange::{Event, Packet, PacketQueues};
 use crate::lists::{IdSet, Mailbox, SignalTo, write_message};
 use crate::partitioner::Partitioner;
 use crate::program::{Delivery, VertexOf, VertexProgram};
@@ -30,7 +30,7 @@ pub(crate) struct Phase<'e, P: VertexProgram> {
     pub(crate) partitioner: &'e Partitioner<P::Id>,
     /// The worker of each partition, and its index among that worker's partitions.
     pub(crate) owners: &'e [(usize, usize)],
-    pub(crate) exchange: &'e Exchange,
+    pub(crate) exchange: &'e PacketQueues,
     pub(crate) packet_bytes: usize,
     pub(crate) thresholds: Thresholds,
     pub(crate) job: &'e Job,
@@ -130,9 +130,9 @@ pub(crate) enum Next {
     /// A packet arrived.
     Arrived,
     /// No other worker is busy: do the remaining work.
-    Turn,
+    AllIdle,
     /// The idle back-off is over: do the remaining work.
-    Enough,
+    BackOffEnded,
     /// No worker has any work left, or the phase was stopped.
     End,
 }
@@ -397,8 +397,8 @@ impl<P: VertexProgram> WorkerContext<P> {
         }
         match phase.exchange.wait(self.me, with_work.then_some(self.idle_until)) {
             Event::Packet(packet) => self.open(phase, &packet).map(|()| Next::Arrived),
-            Event::Turn => Ok(Next::Turn),
-            Event::Enough => Ok(Next::Enough),
+            Event::AllIdle => Ok(Next::AllIdle),
+            Event::BackOffEnded => Ok(Next::BackOffEnded),
             Event::Settled | Event::Stopped => Ok(Next::End),
         }
     }

@@ -37,18 +37,18 @@ pub(crate) enum Event {
     /// A packet arrived.
     Packet(Packet),
     /// No worker is busy: those in idle back-off continue.
-    Turn,
+    AllIdle,
     /// The idle back-off is over.
-    Enough,
+    BackOffEnded,
     /// No worker has anything left to do.
     Settled,
-    /// [`Exchange::stop`] was called.
+    /// [`PacketQueues::stop`] was called.
     Stopped,
 }
 
 /// Queues of packets, one for each worker.
 #[derive(Debug)]
-pub(crate) struct Exchange {
+pub(crate) struct PacketQueues {
     state: Mutex<ExchangeState>,
     wake: Vec<Condvar>,
     /// Packets in each queue, readable without the lock.
@@ -62,17 +62,17 @@ struct Inbox {
     bytes: usize,
     sent: u64,
     received: u64,
-    doing: Doing,
+    status: WorkerStatus,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Doing {
+enum WorkerStatus {
     #[default]
-    Work,
+    Busy,
     /// Under-loaded, in idle back-off.
-    Wait,
+    BackingOff,
     /// Idle, with nothing to send.
-    Nothing,
+    Idle,
 }
 
 #[derive(Debug)]
@@ -84,21 +84,25 @@ struct ExchangeState {
 impl ExchangeState {
     /// True if no worker is busy and no packet is in flight.
     fn is_quiet(&self) -> bool {
-        self.inboxes.iter().all(|inbox| inbox.doing != Doing::Work && inbox.sent == inbox.received)
+        self.inboxes
+            .iter()
+            .all(|inbox| inbox.status != WorkerStatus::Busy && inbox.sent == inbox.received)
     }
 
     /// Ends the idle back-off of all workers; false if none is in it.
     fn turn(&mut self) -> bool {
         let mut is_any = false;
-        for inbox in self.inboxes.iter_mut().filter(|inbox| inbox.doing == Doing::Wait) {
-            inbox.doing = Doing::Work;
+        for inbox in
+            self.inboxes.iter_mut().filter(|inbox| inbox.status == WorkerStatus::BackingOff)
+        {
+            inbox.status = WorkerStatus::Busy;
             is_any = true;
         }
         is_any
     }
 }
 
-impl Exchange {
+impl PacketQueues {
     /// Queues of at most `most_bytes` each, or one packet.
     pub(crate) fn new(workers: usize, most_bytes: usize) -> Self {
         let queues = (0..workers).map(|_| VecDeque::new()).collect();
@@ -117,7 +121,7 @@ impl Exchange {
 
     /// Sets all workers to busy. Packets that a stop left in the queues are still there.
     pub(crate) fn begin(&self) {
-        self.lock().inboxes.iter_mut().for_each(|inbox| inbox.doing = Doing::Work);
+        self.lock().inboxes.iter_mut().for_each(|inbox| inbox.status = WorkerStatus::Busy);
         self.stopped.store(false, Ordering::SeqCst);
     }
 
@@ -149,7 +153,7 @@ impl Exchange {
         let inbox = &mut state.inboxes[me];
         inbox.bytes -= packet.messages.len();
         inbox.received += 1;
-        inbox.doing = Doing::Work;
+        inbox.status = WorkerStatus::Busy;
         self.queued[me].fetch_sub(1, Ordering::Relaxed);
         // A sender may have waited for the space.
         self.wake_all();
@@ -172,9 +176,9 @@ impl Exchange {
     /// Waits for a packet for `me`, whose own packets are sent. An idle worker waits without limit,
     /// an under-loaded one `until` its back-off ends.
     pub(crate) fn wait(&self, me: usize, until: Option<Instant>) -> Event {
-        let doing = if until.is_some() { Doing::Wait } else { Doing::Nothing };
+        let status = if until.is_some() { WorkerStatus::BackingOff } else { WorkerStatus::Idle };
         let mut state = self.lock();
-        state.inboxes[me].doing = doing;
+        state.inboxes[me].status = status;
         loop {
             if self.is_stopped() {
                 return Event::Stopped;
@@ -190,14 +194,14 @@ impl Exchange {
                 }
             }
             // Another worker may have ended the back-off.
-            if state.inboxes[me].doing == Doing::Work {
-                return Event::Turn;
+            if state.inboxes[me].status == WorkerStatus::Busy {
+                return Event::AllIdle;
             }
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             state = match left {
                 Some(left) if left.is_zero() => {
-                    state.inboxes[me].doing = Doing::Work;
-                    return Event::Enough;
+                    state.inboxes[me].status = WorkerStatus::Busy;
+                    return Event::BackOffEnded;
                 }
                 Some(left) => {
                     let woken = self.wake[me].wait_timeout(state, left);
@@ -215,7 +219,7 @@ impl Exchange {
         self.wake_all();
     }
 
-    /// True once [`Exchange::stop`] was called.
+    /// True once [`PacketQueues::stop`] was called.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }
@@ -226,8 +230,8 @@ impl Exchange {
     }
 }
 
-/// See [`Exchange::stop_on_panic`].
-pub(crate) struct StopOnPanic<'e>(&'e Exchange);
+/// See [`PacketQueues::stop_on_panic`].
+pub(crate) struct StopOnPanic<'e>(&'e PacketQueues);
 
 impl Drop for StopOnPanic<'_> {
     fn drop(&mut self) {
@@ -249,7 +253,7 @@ mod models {
     }
 
     /// Sends, receiving packets while the queue is full; returns how many it received.
-    fn send(exchange: &Exchange, me: usize, to: usize) -> u64 {
+    fn send(exchange: &PacketQueues, me: usize, to: usize) -> u64 {
         let (mut next, mut taken) = (packet(), 0);
         while let Err(back) = exchange.post(to, next) {
             next = back;
@@ -263,13 +267,13 @@ mod models {
 
     /// Receives packets until no worker has anything left to do; returns how many. Answers the
     /// first `answers` of them.
-    fn settle(exchange: &Exchange, me: usize, mut answers: u64) -> u64 {
+    fn settle(exchange: &PacketQueues, me: usize, mut answers: u64) -> u64 {
         let mut taken = 0;
         loop {
             match exchange.wait(me, None) {
                 Event::Packet(_) => taken += 1,
                 Event::Settled => return taken,
-                Event::Stopped | Event::Turn | Event::Enough => unreachable!(),
+                Event::Stopped | Event::AllIdle | Event::BackOffEnded => unreachable!(),
             }
             if answers > 0 {
                 answers -= 1;
@@ -286,12 +290,12 @@ mod models {
     /// Runs `one` and `other` as the two workers.
     fn workers(
         most_bytes: usize,
-        one: impl Fn(&Exchange) -> u64 + Sync + Send + Copy + 'static,
-        other: impl Fn(&Exchange) -> u64 + Sync + Send + Copy + 'static,
+        one: impl Fn(&PacketQueues) -> u64 + Sync + Send + Copy + 'static,
+        other: impl Fn(&PacketQueues) -> u64 + Sync + Send + Copy + 'static,
         check: impl Fn(u64, u64) + Sync + Send + 'static,
     ) {
         loom::model(move || {
-            let exchange = Arc::new(Exchange::new(2, most_bytes));
+            let exchange = Arc::new(PacketQueues::new(2, most_bytes));
             exchange.begin();
             let theirs = Arc::clone(&exchange);
             let thread = loom::thread::spawn(move || other(&theirs));
@@ -302,7 +306,7 @@ mod models {
 
     #[test]
     fn nobody_settles_before_the_answer_to_a_packet_was_taken_in() {
-        let one = |exchange: &Exchange| send(exchange, 0, 1) + settle(exchange, 0, 0);
+        let one = |exchange: &PacketQueues| send(exchange, 0, 1) + settle(exchange, 0, 0);
         workers(
             1 << 20,
             one,
@@ -314,7 +318,7 @@ mod models {
     #[test]
     fn full_queues_on_both_sides_neither_lose_packets_nor_block() {
         let work = |me: usize| {
-            move |exchange: &Exchange| {
+            move |exchange: &PacketQueues| {
                 let taken = send(exchange, me, 1 - me) + send(exchange, me, 1 - me);
                 taken + settle(exchange, me, 0)
             }
@@ -324,28 +328,28 @@ mod models {
 
     #[test]
     fn back_off_ends_when_nobody_works_and_not_before_the_answer() {
-        // Has the work of one packet left, and waits for more before doing it.
-        let backed_off = |exchange: &Exchange| {
+        // Has the work of one packet left, and waits for more before status it.
+        let backed_off = |exchange: &PacketQueues| {
             let mut taken = 0;
             loop {
                 match exchange.wait(0, late()) {
                     Event::Packet(_) => taken += 1,
-                    Event::Turn => break,
-                    Event::Enough | Event::Settled | Event::Stopped => unreachable!(),
+                    Event::AllIdle => break,
+                    Event::BackOffEnded | Event::Settled | Event::Stopped => unreachable!(),
                 }
             }
             assert_eq!(taken, 1);
             taken + send(exchange, 0, 1) + settle(exchange, 0, 0)
         };
-        let other = |exchange: &Exchange| send(exchange, 1, 0) + settle(exchange, 1, 0);
+        let other = |exchange: &PacketQueues| send(exchange, 1, 0) + settle(exchange, 1, 0);
         workers(1 << 20, backed_off, other, |one, other| assert_eq!((one, other), (1, 1)));
     }
 
     #[test]
     fn two_workers_in_back_off_both_go_on() {
         let backed_off = |me: usize| {
-            move |exchange: &Exchange| {
-                assert!(matches!(exchange.wait(me, late()), Event::Turn));
+            move |exchange: &PacketQueues| {
+                assert!(matches!(exchange.wait(me, late()), Event::AllIdle));
                 settle(exchange, me, 0)
             }
         };
@@ -357,25 +361,25 @@ mod models {
     #[test]
     fn a_worker_after_its_back_off_works_and_nobody_settles_before_it_has() {
         // Continues at once with the remaining work, whether or not a packet arrives first.
-        let hasty = |exchange: &Exchange| {
+        let hasty = |exchange: &PacketQueues| {
             let mut taken = 0;
             loop {
                 match exchange.wait(0, Some(Instant::now())) {
                     Event::Packet(_) => taken += 1,
-                    Event::Enough | Event::Turn => break,
+                    Event::BackOffEnded | Event::AllIdle => break,
                     Event::Settled | Event::Stopped => unreachable!(),
                 }
             }
             taken + send(exchange, 0, 1) + settle(exchange, 0, 0)
         };
-        let other = |exchange: &Exchange| send(exchange, 1, 0) + settle(exchange, 1, 0);
+        let other = |exchange: &PacketQueues| send(exchange, 1, 0) + settle(exchange, 1, 0);
         workers(1 << 20, hasty, other, |one, other| assert_eq!((one, other), (1, 1)));
     }
 
     #[test]
     fn one_ends_its_back_off_while_the_other_is_still_in_it() {
         let work = |me: usize, until: fn() -> Option<Instant>| {
-            move |exchange: &Exchange| {
+            move |exchange: &PacketQueues| {
                 let mut taken = 0;
                 while let Event::Packet(_) = exchange.wait(me, until()) {
                     taken += 1;
@@ -390,11 +394,11 @@ mod models {
 
     #[test]
     fn a_stop_ends_both_waits() {
-        let one = |exchange: &Exchange| {
+        let one = |exchange: &PacketQueues| {
             exchange.stop();
             0
         };
-        let other = |exchange: &Exchange| {
+        let other = |exchange: &PacketQueues| {
             let first = exchange.post(0, packet());
             assert!(first.is_ok());
             exchange.wait_for_space(1, 0);
@@ -414,7 +418,7 @@ mod tests {
 
     /// Workers that receive `n` send two packets of `n - 1` to others, as soon as there is space.
     fn flood(workers: usize, most_bytes: usize, depth: u8) -> u64 {
-        let (exchange, taken) = (Exchange::new(workers, most_bytes), AtomicU64::new(0));
+        let (exchange, taken) = (PacketQueues::new(workers, most_bytes), AtomicU64::new(0));
         exchange.begin();
         let work = |me: usize| {
             let mut todo = if me == 0 { vec![depth] } else { Vec::new() };
@@ -443,7 +447,7 @@ mod tests {
                     Event::Packet(packet) if me % 2 == 1 => later.push(packet.messages[0]),
                     Event::Packet(packet) => todo.push(packet.messages[0]),
                     Event::Settled => return,
-                    Event::Turn | Event::Enough => todo.append(&mut later),
+                    Event::AllIdle | Event::BackOffEnded => todo.append(&mut later),
                     Event::Stopped => unreachable!(),
                 }
             }
@@ -469,7 +473,7 @@ mod tests {
 
     #[test]
     fn a_stop_ends_all_waiting_and_loses_nothing() {
-        let exchange = Exchange::new(2, 1);
+        let exchange = PacketQueues::new(2, 1);
         exchange.begin();
         let packet = || Packet { partition: 3, messages: vec![1, 2] };
         exchange.post(1, packet()).unwrap();

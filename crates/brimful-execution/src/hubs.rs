@@ -29,7 +29,7 @@ pub(crate) struct Copies {
     /// Bytes of an edge in all copies.
     edge_bytes: u64,
     /// Vertices that workers hold at once.
-    hands: usize,
+    at_once: usize,
 }
 
 impl Copies {
@@ -37,7 +37,7 @@ impl Copies {
     ///
     /// # Errors
     /// [`crate::Error::Usage`] for an unknown store.
-    pub(crate) fn new(stores: &StoreOptions<'_>, data_bytes: u64, hands: usize) -> Result<Self> {
+    pub(crate) fn new(stores: &StoreOptions<'_>, data_bytes: u64, at_once: usize) -> Result<Self> {
         // In loading, the copies are the vertex as read, as gathered, and as a record. During a
         // loan they are the vertex, the record that is written, and the one that is gathered with
         // others; on disk also the record that was read, its value, and the link that is stored.
@@ -50,7 +50,7 @@ impl Copies {
             2
         };
         let copies = copies + u64::from(cache.is_some());
-        Ok(Self { edge_bytes: copies * (NEIGHBOUR_BYTES + data_bytes), hands: hands.max(1) })
+        Ok(Self { edge_bytes: copies * (NEIGHBOUR_BYTES + data_bytes), at_once: at_once.max(1) })
     }
 }
 
@@ -88,11 +88,11 @@ impl Hubs {
     /// # Errors
     /// The budget's.
     #[inline]
-    pub(crate) fn coming(&mut self, edges: u64) -> Result<()> {
+    pub(crate) fn reserve_for(&mut self, edges: u64) -> Result<()> {
         if edges < FEW_EDGES || !edges.is_multiple_of(FEW_EDGES) {
             return Ok(());
         }
-        self.set_aside(self.with(edges))
+        self.reserve(self.edges_with(edges))
     }
 
     /// Records a vertex with so many edges.
@@ -100,33 +100,33 @@ impl Hubs {
     /// # Errors
     /// The budget's.
     #[inline]
-    pub(crate) fn came(&mut self, edges: u64) -> Result<()> {
+    pub(crate) fn record(&mut self, edges: u64) -> Result<()> {
         if edges < FEW_EDGES {
             return Ok(());
         }
-        let all = self.with(edges);
+        let all = self.edges_with(edges);
         if all <= self.edges {
             return Ok(());
         }
-        self.set_aside(all)?;
+        self.reserve(all)?;
         self.edges = all;
         self.largest.push(Reverse(edges));
-        if self.largest.len() > self.copies.hands {
+        if self.largest.len() > self.copies.at_once {
             self.largest.pop();
         }
         Ok(())
     }
 
     /// Edges of the largest vertices if one more has so many.
-    fn with(&self, edges: u64) -> u64 {
+    fn edges_with(&self, edges: u64) -> u64 {
         let leaves = match self.largest.peek() {
-            Some(Reverse(least)) if self.largest.len() >= self.copies.hands => *least,
+            Some(Reverse(least)) if self.largest.len() >= self.copies.at_once => *least,
             _ => 0,
         };
         self.edges + edges.saturating_sub(leaves)
     }
 
-    fn set_aside(&mut self, edges: u64) -> Result<()> {
+    fn reserve(&mut self, edges: u64) -> Result<()> {
         let bytes = edges.saturating_mul(self.copies.edge_bytes);
         Ok(self.memory.take(bytes.saturating_sub(self.memory.used()))?)
     }
@@ -150,7 +150,7 @@ pub(crate) fn bytes_of_graph(
         graph.degrees(start, &mut window)?;
         for edges in window.iter().filter(|edges| **edges >= FEW_EDGES) {
             largest.push(Reverse(*edges));
-            if largest.len() > copies.hands {
+            if largest.len() > copies.at_once {
                 largest.pop();
             }
         }

@@ -12,7 +12,7 @@ use brimful_vertices::{Borrower, Loan, VertexStore};
 
 use crate::context::{Phase, Thresholds, WorkerContext};
 use crate::error::{Error, Result, element, no_element};
-use crate::exchange::Exchange;
+use crate::exchange::PacketQueues;
 use crate::hubs::Hubs;
 use crate::lists::{IdSet, IncomingSignals, MINIMUM_BYTES, Mailbox, SpillFile};
 use crate::loading::PriorRun;
@@ -47,7 +47,7 @@ pub struct Execution<'r, P: VertexProgram, S> {
     /// The worker of each partition, and its index among that worker's partitions.
     owners: Vec<(usize, usize)>,
     workers: Vec<Mutex<Worker<P, S>>>,
-    exchange: Exchange,
+    exchange: PacketQueues,
     thresholds: Thresholds,
     resources: &'r Resources,
     spill: Arc<SpillFile>,
@@ -129,7 +129,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             program,
             partitioner,
             owners,
-            exchange: Exchange::new(workers.len(), QUEUE_BYTES),
+            exchange: PacketQueues::new(workers.len(), QUEUE_BYTES),
             workers,
             thresholds,
             resources,

@@ -2,7 +2,7 @@
 
 pub(crate) mod degrees;
 pub mod import;
-pub mod look;
+pub mod probe;
 pub mod records;
 pub mod shards;
 pub mod sizes;

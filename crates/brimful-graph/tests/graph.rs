@@ -8,14 +8,14 @@ mod faults;
 mod formats;
 #[path = "graph/left_out.rs"]
 mod left_out;
-#[path = "graph/look.rs"]
-mod look;
 #[path = "graph/lookups.rs"]
 mod lookups;
 #[path = "graph/names.rs"]
 mod names;
 #[path = "graph/order.rs"]
 mod order;
+#[path = "graph/probe.rs"]
+mod probe;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -89,7 +89,7 @@ def _sampled(paths: list[str], name: str, options: ImportOptions) -> Sample | No
 
     if name == "parquet":
         return _tables(paths, columns_of(options))
-    seen = _native.look(
+    seen = _native.probe(
         paths,
         format=name,
         columns=columns_of(options),

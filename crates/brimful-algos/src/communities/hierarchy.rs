@@ -110,9 +110,9 @@ fn run<L: Label>(
     let (begin, workers, job) = (Instant::now(), resources.workers(), &resources.job);
     let settings = Settings { iterations: 1, ..super::settings(method, request)? };
     let beside = beside_bytes(graph.connected(), workers);
-    let (_memory, room) = prepared(&settings, request, graph, resources, beside)?;
+    let (_memory, budget) = prepared(&settings, request, graph, resources, beside)?;
     let before = moved(graph, resources);
-    let lists = Lists::of(graph, settings.weighted, &room)?;
+    let lists = Lists::of(graph, settings.weighted, &budget)?;
     let sorting = edge_rows::least_bytes(workers) - RowWriter::MINIMUM_BYTES;
     let sorter = RunOptions::default()
         .in_scratch(graph, |folder| Sorter::<EdgeRow>::new(folder, sorting, workers, job))?;
@@ -121,7 +121,7 @@ fn run<L: Label>(
     let (last, edges) = communities(
         lists,
         &settings,
-        &room,
+        &budget,
         Some(&mut |community: &[u32]| {
             let labels =
                 labels::<L>(graph, &|vertex| community[order.number(vertex) as usize], resources)?;

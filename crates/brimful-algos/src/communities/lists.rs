@@ -2,7 +2,7 @@
 //! memory where they fit, else in scratch.
 //!
 //! Invariant: an entry is there once for each neighbour, ascending, with the sum of its weights in
-//! ascending order; the lists are symmetric. Memory stays within the [`Room`].
+//! ascending order; the lists are symmetric. Memory stays within the [`ListBudget`].
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -98,14 +98,14 @@ impl Record for Link {
 }
 
 /// The memory for lists, beyond the least; and where those that do not fit lie.
-pub(super) struct Room<'r> {
+pub(super) struct ListBudget<'r> {
     /// Bytes that no lists have taken.
     bytes: Cell<u64>,
     graph: &'r Graph,
     resources: &'r Resources,
 }
 
-impl<'r> Room<'r> {
+impl<'r> ListBudget<'r> {
     pub(super) fn new(bytes: u64, graph: &'r Graph, resources: &'r Resources) -> Self {
         Self { bytes: Cell::new(bytes), graph, resources }
     }
@@ -140,7 +140,7 @@ impl<'r> Room<'r> {
         };
         let taken = if is_resident { len as u64 * ENTRY_BYTES } else { 0 };
         self.bytes.set(left - taken);
-        let taken = Taken { bytes: taken, from: &self.bytes };
+        let taken = ListReservation { bytes: taken, from: &self.bytes };
         let mut lists = Lists { entries, lengths: vec![0; vertices], _taken: taken };
         let mut filling = Filling {
             out: lists.entries.windows(),
@@ -216,12 +216,12 @@ impl Filling<'_> {
 }
 
 /// Memory of lists, which is free again after them.
-struct Taken<'r> {
+struct ListReservation<'r> {
     bytes: u64,
     from: &'r Cell<u64>,
 }
 
-impl Drop for Taken<'_> {
+impl Drop for ListReservation<'_> {
     fn drop(&mut self) {
         self.from.set(self.from.get() + self.bytes);
     }
@@ -232,23 +232,23 @@ pub(super) struct Lists<'r> {
     entries: ScratchArray<Entry>,
     /// Entries of each vertex.
     lengths: Vec<u32>,
-    _taken: Taken<'r>,
+    _taken: ListReservation<'r>,
 }
 
 impl<'r> Lists<'r> {
     /// The lists of `graph`, with the links of an edge in both directions, and two of a self-loop.
-    pub(super) fn of(graph: &Graph, weighted: bool, room: &'r Room<'_>) -> Result<Self> {
+    pub(super) fn of(graph: &Graph, weighted: bool, budget: &'r ListBudget<'_>) -> Result<Self> {
         let shards = graph
             .shards(Index::In)
             .ok_or_else(|| Error::Usage("the graph has no in-shards".into()))?;
         let (vertices, directed) = (graph.connected() as usize, graph.description().directed);
         let order = Order::of(graph);
-        room.job().begin("list", shards.edges());
+        budget.job().begin("list", shards.edges());
         let most = super::listed_arcs(shards.edges(), directed);
-        room.sorted((vertices, most), |links| {
+        budget.sorted((vertices, most), |links| {
             let mut reader = SegmentReader::default().with_weights(weighted);
             for (index, segment) in shards.segments().iter().enumerate() {
-                room.job().check()?;
+                budget.job().check()?;
                 let mut pushed = Ok(());
                 reader.for_each_edge(shards, index, |source, target, weight| {
                     if pushed.is_err() {
@@ -265,7 +265,7 @@ impl<'r> Lists<'r> {
                     };
                 })?;
                 pushed?;
-                room.job().advance(u64::from(segment.edges));
+                budget.job().advance(u64::from(segment.edges));
             }
             Ok(())
         })
@@ -276,10 +276,10 @@ impl<'r> Lists<'r> {
     pub(super) fn next(
         &self,
         vertices: usize,
-        room: &'r Room<'_>,
+        budget: &'r ListBudget<'_>,
         push: impl FnOnce(&mut Links<'_, '_>) -> Result<()>,
     ) -> Result<Self> {
-        room.sorted((vertices, self.entries()), push)
+        budget.sorted((vertices, self.entries()), push)
     }
 
     /// Number of vertices.

@@ -6,7 +6,7 @@
 //! their numbers, so the modularity never falls.
 
 use crate::Result;
-use crate::communities::lists::{List, Lists, Room};
+use crate::communities::lists::{List, ListBudget, Lists};
 
 /// A move must add more than this share of the strength of a vertex: less is rounding.
 const MARGIN: f64 = 1e-12;
@@ -70,9 +70,9 @@ pub(super) struct Moves {
 
 impl<'r> Level<'r> {
     /// The level of these lists.
-    pub(super) fn new(lists: Lists<'r>, room: &Room<'_>) -> Result<Self> {
+    pub(super) fn new(lists: Lists<'r>, budget: &ListBudget<'_>) -> Result<Self> {
         let mut strengths = vec![0.0; lists.len()];
-        lists.for_each(room.job(), |vertex, list| {
+        lists.for_each(budget.job(), |vertex, list| {
             list.each(|_, weight| strengths[vertex] += weight)
         })?;
         Ok(Self { lists, strengths })
@@ -110,7 +110,7 @@ impl<'r> Level<'r> {
         community: &mut [u32],
         scale: f64,
         least: f64,
-        room: &Room<'_>,
+        budget: &ListBudget<'_>,
     ) -> Result<Moves> {
         let mut sweep = Sweep {
             strengths: &self.strengths,
@@ -123,7 +123,7 @@ impl<'r> Level<'r> {
         let (mut moves, mut visits_all) = (Moves::default(), true);
         loop {
             let (mut gained, before) = (0.0, moves.count);
-            self.lists.for_each(room.job(), |vertex, list| {
+            self.lists.for_each(budget.job(), |vertex, list| {
                 if let Some(gain) = sweep.visit(vertex, &list)? {
                     gained += gain;
                     moves.count += 1;
@@ -144,10 +144,15 @@ impl<'r> Level<'r> {
     }
 
     /// The level whose vertices are `parts`, numbered below `count`.
-    pub(super) fn contract(&self, parts: &[u32], count: usize, room: &'r Room<'_>) -> Result<Self> {
+    pub(super) fn contract(
+        &self,
+        parts: &[u32],
+        count: usize,
+        budget: &'r ListBudget<'_>,
+    ) -> Result<Self> {
         let mut weights = Weights::new(count);
-        let lists = self.lists.next(count, room, |links| {
-            self.lists.for_each(room.job(), |vertex, list| {
+        let lists = self.lists.next(count, budget, |links| {
+            self.lists.for_each(budget.job(), |vertex, list| {
                 list.each(|neighbour, weight| weights.add(parts[neighbour], weight))?;
                 for part in weights.reached() {
                     links.push(parts[vertex], *part, weights.to(*part))?;

@@ -11,7 +11,7 @@
 //! with the connected parts of its communities; to divide what no arc joins adds to the modularity.
 
 use crate::Result;
-use crate::communities::lists::Room;
+use crate::communities::lists::ListBudget;
 use crate::communities::moving::{Level, Weights};
 use crate::spanning_forest::root;
 
@@ -21,7 +21,7 @@ impl Level<'_> {
         &self,
         community: &[u32],
         scale: f64,
-        room: &Room<'_>,
+        budget: &ListBudget<'_>,
     ) -> Result<Vec<u32>> {
         let wholes = self.strengths_of(community);
         let mut parts: Vec<u32> = (0..self.len() as u32).collect();
@@ -30,7 +30,7 @@ impl Level<'_> {
         let mut strengths = self.strengths.clone();
         let mut outside = vec![0.0; self.len()];
         let mut joined = vec![false; self.len()];
-        self.lists.for_each(room.job(), |vertex, list| {
+        self.lists.for_each(budget.job(), |vertex, list| {
             list.each(|neighbour, weight| {
                 if neighbour != vertex && community[neighbour] == community[vertex] {
                     outside[vertex] += weight;
@@ -38,7 +38,7 @@ impl Level<'_> {
             })
         })?;
         let mut weights = Weights::new(self.len());
-        self.lists.for_each(room.job(), |vertex, list| {
+        self.lists.for_each(budget.job(), |vertex, list| {
             if joined[vertex] {
                 return Ok(());
             }
@@ -78,9 +78,13 @@ impl Level<'_> {
     }
 
     /// The connected parts of communities: for each vertex the least number in its part.
-    pub(super) fn connected_parts(&self, community: &[u32], room: &Room<'_>) -> Result<Vec<u32>> {
+    pub(super) fn connected_parts(
+        &self,
+        community: &[u32],
+        budget: &ListBudget<'_>,
+    ) -> Result<Vec<u32>> {
         let mut parts: Vec<u32> = (0..self.len() as u32).collect();
-        self.lists.for_each(room.job(), |vertex, list| {
+        self.lists.for_each(budget.job(), |vertex, list| {
             list.each(|neighbour, _| {
                 if community[neighbour] == community[vertex] {
                     let (one, other) =

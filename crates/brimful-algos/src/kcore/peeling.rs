@@ -23,7 +23,7 @@ use crate::connected_components::labels::WINDOW;
 
 const PURPOSE: &str = "to peel vertices in memory";
 /// Vertices removed between two checks for a cancellation.
-const TURNS: usize = 1 << 14;
+const VERTICES_PER_CHECK: usize = 1 << 14;
 
 /// The forecast of a run; `None` if there are too many vertices or edges.
 pub(super) fn forecast(setting: &Setting<'_>) -> Option<Forecast> {
@@ -93,9 +93,9 @@ fn peel(neighbours: &Adjacency, left: &mut [u32], job: &Job) -> Result<()> {
         removed.extend(rest.iter().filter(|vertex| left[**vertex as usize] == core));
         while let Some(vertex) = removed.pop() {
             turns += 1;
-            if turns % TURNS == 0 {
+            if turns % VERTICES_PER_CHECK == 0 {
                 job.check()?;
-                job.advance(TURNS as u64);
+                job.advance(VERTICES_PER_CHECK as u64);
             }
             for &other in neighbours.targets(vertex as usize) {
                 let left = &mut left[other as usize];

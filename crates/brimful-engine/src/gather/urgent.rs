@@ -21,7 +21,7 @@ use crate::vertex::gather::{Gather, Neighbours, States};
 /// Bits of the class of urgency; a pass over all vertices distinguishes as many classes.
 const CLASS_BITS: u32 = 12;
 /// Vertices that are gathered between two checks for a cancellation.
-const TURNS: usize = 1 << 12;
+const VERTICES_PER_CHECK: usize = 1 << 12;
 
 /// A vertex whose list is made.
 #[derive(Debug, Clone, Copy)]
@@ -65,7 +65,7 @@ impl<G: Gather> GatherContext<'_, G> {
         chosen
             .sort_unstable_by_key(|one| Reverse(self.program.urgency(states[one.vertex as usize])));
         let (facts, mut own) = (VertexFacts::default(), G::Buffers::default());
-        for chosen in chosen.chunks(TURNS) {
+        for chosen in chosen.chunks(VERTICES_PER_CHECK) {
             self.resources.job.check()?;
             for one in chosen {
                 let (at, list) = (one.vertex as usize, &ids[one.list()]);

@@ -9,7 +9,7 @@ use brimful_graph::codec::BATCH;
 use brimful_graph::read::directory::Directory;
 use brimful_graph::read::shards::Segment;
 
-use crate::traverse::residency::{Resident, Shard};
+use crate::traverse::residency::{PinnedIndex, Shard};
 
 /// Vertices of a frontier in the sample, in runs, because neighbouring vertices may share blocks.
 const SAMPLE: usize = 256;
@@ -48,7 +48,7 @@ impl CostModel {
         vertices: u64,
         weighted: bool,
         walked: &[bool],
-        files: &[Resident],
+        files: &[PinnedIndex],
         intervals: &[Shard],
         directories: &[Directory],
     ) -> Self {

@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::plan::division::MOST_GROUPS;
 use crate::result::stats::Traversal;
 use crate::traverse::frontier::ACTIVITY_BITS;
-use crate::traverse::residency::Resident;
+use crate::traverse::residency::PinnedIndex;
 use crate::traverse::schedule::Schedule;
 use crate::traverse::sweep::{Activity, Sources};
 use crate::vertex::collect::Collector;
@@ -67,7 +67,7 @@ pub(super) struct SavedSweeps {
 
 impl Asynchronous {
     pub(super) fn new(
-        files: &[Resident],
+        files: &[PinnedIndex],
         schedule: &Schedule,
         vertices: usize,
         interval_bits: u32,

@@ -20,7 +20,7 @@ use crate::plan::needs::Needs;
 use crate::plan::options::RunOptions;
 use crate::result::stats::Swept;
 use crate::traverse::frontier::Frontier;
-use crate::traverse::residency::Resident;
+use crate::traverse::residency::PinnedIndex;
 use crate::traverse::schedule::Schedule;
 use crate::traverse::sums::FreeSums;
 use crate::traverse::sweep::{Activity, Sources, Sweep};
@@ -44,7 +44,7 @@ pub(super) struct RunContext<'a, P: Program> {
     pub(super) plan: Plan,
     #[expect(dead_code, reason = "holds the memory of the whole run")]
     memory: Reservation,
-    pub(super) files: Vec<Resident>,
+    pub(super) files: Vec<PinnedIndex>,
     pub(super) schedule: Schedule,
     /// The intervals of this process; all, unless several processes make the run.
     pub(super) owned: Range<usize>,
@@ -80,7 +80,7 @@ impl<'a, P: Program> RunContext<'a, P> {
         let intervals = graph.intervals() as usize;
         let division = options.share.as_ref().map(|share| Division::new(share, graph, &borrowed));
         let owned = division.as_ref().map_or(0..intervals, Division::owned);
-        let files = Resident::spread(shards, options.weighted, plan.pinned_bytes, &owned);
+        let files = PinnedIndex::pin(shards, options.weighted, plan.pinned_bytes, &owned);
         Ok(Self {
             program,
             graph,

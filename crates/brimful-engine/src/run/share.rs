@@ -79,7 +79,7 @@ const ALL_SIGNALS: u64 = 0;
 const LISTED_SIGNALS: u64 = 1;
 
 /// The facts of a turn.
-struct Facts<A> {
+struct SuperstepReport<A> {
     /// Supersteps and rounds done.
     position: [u64; 2],
     swept: Swept,
@@ -88,7 +88,7 @@ struct Facts<A> {
     partials: Vec<(usize, Partial<A>)>,
 }
 
-impl<A: Aggregate> Facts<A> {
+impl<A: Aggregate> SuperstepReport<A> {
     fn to_bytes(&self) -> Vec<u8> {
         let [superstep, round] = self.position;
         let mut words = vec![superstep, round, self.swept.signals, self.swept.edges, self.form];
@@ -148,7 +148,7 @@ impl<P: Program> ShardRun<'_, P> {
             mark::<P>(map, &self.signals, own.clone(), Some(list));
         }
         let list = self.listed(own.clone(), &partials, list);
-        let facts = Facts {
+        let facts = SuperstepReport {
             position: [self.globals.superstep, self.globals.round],
             swept: self.swept - self.swept_before,
             form: if list.is_some() { LISTED_SIGNALS } else { ALL_SIGNALS },
@@ -169,8 +169,8 @@ impl<P: Program> ShardRun<'_, P> {
         let told = exchange.turn(&facts.to_bytes(), signals, &context.resources.job)?;
         let mut all = Vec::with_capacity(told.len());
         for one in &told {
-            let theirs =
-                Facts::<P::Aggregate>::of_bytes((*one.facts).as_ref()).ok_or_else(garbled)?;
+            let theirs = SuperstepReport::<P::Aggregate>::of_bytes((*one.facts).as_ref())
+                .ok_or_else(garbled)?;
             if theirs.position != facts.position {
                 return Err(out_of_step(facts.position[0], theirs.position[0]));
             }
@@ -359,12 +359,13 @@ mod tests {
     fn facts_survive_the_way() {
         let partial = Partial { aggregate: crate::Sum(-0.0), signalling: 3, score: 0.0, open: 4 };
         let swept = Swept { signals: 5, edges: 6 };
-        let facts = Facts { position: [1, 2], swept, form: 1, partials: vec![(7, partial)] };
+        let facts =
+            SuperstepReport { position: [1, 2], swept, form: 1, partials: vec![(7, partial)] };
         let bytes = facts.to_bytes();
-        let back = Facts::<crate::Sum>::of_bytes(&bytes).unwrap();
+        let back = SuperstepReport::<crate::Sum>::of_bytes(&bytes).unwrap();
         assert_eq!((back.position, back.swept, back.form), ([1, 2], swept, 1));
         assert_eq!((back.partials[0].0, back.partials[0].1.open), (7, 4));
         assert!(back.partials[0].1.aggregate.0.is_sign_negative());
-        assert!(Facts::<crate::Sum>::of_bytes(&bytes[..bytes.len() - 8]).is_none());
+        assert!(SuperstepReport::<crate::Sum>::of_bytes(&bytes[..bytes.len() - 8]).is_none());
     }
 }

@@ -16,9 +16,9 @@ use crate::error::Result;
 use crate::plan::options::TraversalMode;
 use crate::result::stats::Swept;
 use crate::traverse::adjacency::Adjacency;
-use crate::traverse::residency::Resident;
+use crate::traverse::residency::PinnedIndex;
 use crate::traverse::sparse::{TargetSums, Touched};
-use crate::traverse::worklist::TURNS;
+use crate::traverse::worklist::VERTICES_PER_CHECK;
 use crate::vertex::combiner::Combiner;
 use crate::vertex::program::{Program, SumOf};
 
@@ -37,7 +37,7 @@ impl<P: Program> RunContext<'_, P> {
         groups: impl Fn(Vec<Arc<ShardFile>>) -> Vec<Vec<Arc<ShardFile>>>,
     ) -> Result<Vec<Adjacency>> {
         let shards: Vec<_> = self.files.iter().map(|file| Arc::clone(file.shards())).collect();
-        self.files = Resident::spread(shards.clone(), self.options.weighted, 0, &self.owned);
+        self.files = PinnedIndex::pin(shards.clone(), self.options.weighted, 0, &self.owned);
         let kinds = (self.options.weighted, P::SELF_LOOPS);
         let unpack = |files| Adjacency::of(self.graph, files, kinds, &self.resources.job);
         groups(shards).into_iter().map(unpack).collect()
@@ -100,7 +100,7 @@ impl<P: Program> ShardRun<'_, P> {
         let Some(frontier) = &mut self.frontier else { return Ok(TargetSums::new()) };
         let sources = frontier.list(|vertex| self.signals[vertex] != P::Combiner::SILENCE);
         let (program, vertices, mut visited) = (self.context.program, self.signals.len(), 0);
-        for some in sources.chunks(TURNS) {
+        for some in sources.chunks(VERTICES_PER_CHECK) {
             job.check()?;
             for (adjacency, _) in adjacencies.iter().zip(&walked).filter(|(_, walked)| **walked) {
                 for &source in some {

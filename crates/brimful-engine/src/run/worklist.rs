@@ -5,7 +5,7 @@ use brimful_store::scratch::ScratchArray;
 use super::ShardRun;
 use crate::error::Result;
 use crate::result::stats::Swept;
-use crate::traverse::worklist::{BRIEF, PASSES_WORTH_UNPACKING, Queue, TURNS};
+use crate::traverse::worklist::{BRIEF, PASSES_WORTH_UNPACKING, Queue, VERTICES_PER_CHECK};
 use crate::vertex::collect::turn;
 use crate::vertex::combiner::Combiner;
 use crate::vertex::program::{Program, Vertex};
@@ -54,7 +54,7 @@ impl<P: Program> ShardRun<'_, P> {
         let mut swept = Swept::default();
         loop {
             context.resources.job.check()?;
-            for _ in 0..TURNS {
+            for _ in 0..VERTICES_PER_CHECK {
                 let next = queue.pop(|one, other| {
                     context.program.before(states[one as usize], states[other as usize])
                 });

@@ -16,10 +16,10 @@ use crate::plan::extent::{Extent, weight_bytes};
 use crate::traverse::interval_edges::{Reader, Shards};
 
 /// Weights of the edges, in the narrower type that holds all exactly.
-enum Beside {
-    Nothing,
-    Narrow(Vec<f32>),
-    Wide(Vec<f64>),
+enum EdgeWeights {
+    None,
+    F32(Vec<f32>),
+    F64(Vec<f64>),
 }
 
 /// The edges among the vertices of consecutive intervals, by source.
@@ -27,7 +27,7 @@ pub struct Adjacency {
     /// The position of the first edge of each source; sources are counted from the first vertex.
     starts: Vec<u32>,
     targets: Vec<u32>,
-    weights: Beside,
+    weights: EdgeWeights,
 }
 
 impl Adjacency {
@@ -60,7 +60,7 @@ impl Adjacency {
         let beside = weighted.then_some(weight_bytes(types));
         let shards = Shards::new(graph, indexes, weighted, 0);
         match shards.intervals() {
-            0 => Ok(Self { starts: vec![0], targets: Vec::new(), weights: Beside::Nothing }),
+            0 => Ok(Self { starts: vec![0], targets: Vec::new(), weights: EdgeWeights::None }),
             count => Self::new(&shards, 0..count, (beside, self_loops), job),
         }
     }
@@ -96,9 +96,9 @@ impl Adjacency {
         }
         let mut targets = vec![0_u32; edges as usize];
         let mut weights = match weight_bytes {
-            None => Beside::Nothing,
-            Some(4) => Beside::Narrow(vec![0.0; edges as usize]),
-            Some(_) => Beside::Wide(vec![0.0; edges as usize]),
+            None => EdgeWeights::None,
+            Some(4) => EdgeWeights::F32(vec![0.0; edges as usize]),
+            Some(_) => EdgeWeights::F64(vec![0.0; edges as usize]),
         };
         for interval in intervals {
             let shift = shards.window(interval).start;
@@ -115,9 +115,9 @@ impl Adjacency {
                     let Some(id) = targets.get_mut(at) else { return false };
                     *id = (shift + target - first) as u32;
                     match &mut weights {
-                        Beside::Nothing => {}
-                        Beside::Narrow(weights) => weights[at] = weight as f32,
-                        Beside::Wide(weights) => weights[at] = weight,
+                        EdgeWeights::None => {}
+                        EdgeWeights::F32(weights) => weights[at] = weight as f32,
+                        EdgeWeights::F64(weights) => weights[at] = weight,
                     }
                     true
                 })
@@ -142,11 +142,11 @@ impl Adjacency {
         let targets = self.targets[range.clone()].iter().map(|target| *target as usize);
         let count = range.len() as u64;
         match &self.weights {
-            Beside::Nothing => targets.for_each(|target| edge(target, 1.0)),
-            Beside::Narrow(weights) => targets
+            EdgeWeights::None => targets.for_each(|target| edge(target, 1.0)),
+            EdgeWeights::F32(weights) => targets
                 .zip(&weights[range])
                 .for_each(|(target, weight)| edge(target, f64::from(*weight))),
-            Beside::Wide(weights) => {
+            EdgeWeights::F64(weights) => {
                 targets.zip(&weights[range]).for_each(|(target, weight)| edge(target, *weight));
             }
         }

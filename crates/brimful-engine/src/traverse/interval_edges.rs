@@ -15,7 +15,7 @@ use brimful_graph::read::shards::ShardFile;
 use brimful_store::{Error as StoreError, Job};
 
 use crate::error::Result;
-use crate::traverse::residency::{ALL_INTERVALS, Resident, Shard, Spare, segments_of_intervals};
+use crate::traverse::residency::{ALL_INTERVALS, PinnedIndex, Shard, Spare, segments_of_intervals};
 use spill::{Pair, Part, Spill};
 
 /// A batch of edges into one interval; sources ascend.
@@ -80,7 +80,7 @@ impl Reader {
 
 /// The indexes from which lists are made, with their edges.
 pub(crate) struct Shards {
-    files: Vec<Resident>,
+    files: Vec<PinnedIndex>,
     /// For each interval, its segments in each file.
     intervals: Vec<Shard>,
     bits: u32,
@@ -97,7 +97,7 @@ impl Shards {
     ) -> Self {
         Self {
             intervals: segments_of_intervals(&files, graph.intervals() as usize),
-            files: Resident::spread(files, weighted, pinned_bytes, &ALL_INTERVALS),
+            files: PinnedIndex::pin(files, weighted, pinned_bytes, &ALL_INTERVALS),
             bits: graph.description().interval_bits,
             vertices: graph.connected() as usize,
         }

@@ -28,7 +28,7 @@ impl Units {
 }
 
 /// An index, partly in memory: the units of its edges, and of its weights if the run uses them.
-pub struct Resident {
+pub struct PinnedIndex {
     shards: Arc<ShardFile>,
     columns: Vec<Units>,
 }
@@ -81,10 +81,10 @@ fn owned_units(shards: &ShardFile, owned: &Range<usize>) -> Range<usize> {
     }
 }
 
-impl Resident {
+impl PinnedIndex {
     /// Splits `bytes` of pinned memory over the edges into the `owned` intervals of all indexes,
     /// and within an index evenly.
-    pub fn spread(
+    pub fn pin(
         indexes: Vec<Arc<ShardFile>>,
         weighted: bool,
         bytes: u64,
@@ -194,7 +194,7 @@ pub struct Announced {
 
 /// One worker's access to units, in the order of their announcement.
 pub struct Feed<'r> {
-    residents: &'r [Resident],
+    residents: &'r [PinnedIndex],
     reads: ReadAhead<'r>,
     spare: Vec<Buffer>,
     /// For each index, the last announced unit, and the current one.
@@ -204,7 +204,7 @@ pub struct Feed<'r> {
 
 impl<'r> Feed<'r> {
     /// A feed without announced units.
-    pub fn new(residents: &'r [Resident], pool: &'r ReadPool) -> Self {
+    pub fn new(residents: &'r [PinnedIndex], pool: &'r ReadPool) -> Self {
         Self {
             residents,
             reads: ReadAhead::new(pool),

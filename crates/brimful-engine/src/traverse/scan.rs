@@ -14,7 +14,7 @@ use brimful_store::read_ahead::ReadPool;
 
 use crate::error::Result;
 use crate::plan::extent::Extent;
-use crate::traverse::residency::{ALL_INTERVALS, Feed, Resident};
+use crate::traverse::residency::{ALL_INTERVALS, Feed, PinnedIndex};
 
 /// Edges into one interval: a source is `source + (key >> bits)`, a target `target + (key & mask)`,
 /// ascending.
@@ -44,7 +44,7 @@ impl Edges<'_> {
 
 /// An index to scan.
 pub struct Scan {
-    files: Vec<Resident>,
+    files: Vec<PinnedIndex>,
     /// Segments of each unit.
     units: Vec<std::ops::Range<usize>>,
     pool: ReadPool,
@@ -83,7 +83,7 @@ impl Scan {
                 None => units.push(index..index + 1),
             }
         }
-        let files = Resident::spread(vec![shards], false, pinned, &ALL_INTERVALS);
+        let files = PinnedIndex::pin(vec![shards], false, pinned, &ALL_INTERVALS);
         Ok(Self { files, units, pool: ReadPool::new(READS * workers.clamp(1, 4))? })
     }
 

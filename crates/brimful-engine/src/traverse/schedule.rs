@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use brimful_graph::read::shards::Segment;
 
-use crate::traverse::residency::Resident;
+use crate::traverse::residency::PinnedIndex;
 
 /// Fewest and most edges of an item of light intervals; a vertex counts as an edge. Small items let
 /// workers end together; large ones read whole units.
@@ -18,7 +18,7 @@ const ITEMS: u64 = 64;
 
 /// A segment to walk.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Step {
+pub(crate) struct SegmentRef {
     pub(crate) interval: usize,
     pub(crate) file: usize,
     pub(crate) segment: usize,
@@ -43,7 +43,7 @@ pub(crate) struct ScheduleBlock {
 
 /// The items of the owned intervals, in order.
 pub(crate) struct Schedule {
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<SegmentRef>,
     pub(crate) items: Vec<Item>,
     blocks: Vec<ScheduleBlock>,
     /// The block of each interval.
@@ -56,13 +56,13 @@ impl Schedule {
     pub(crate) fn memory_bytes(segments: u64, items: u64, intervals: u64) -> u64 {
         let of_item = size_of::<Item>() + size_of::<ScheduleBlock>();
         // A growing list takes up to twice the memory of its contents.
-        2 * (segments * size_of::<Step>() as u64 + items * of_item as u64)
+        2 * (segments * size_of::<SegmentRef>() as u64 + items * of_item as u64)
             + intervals * size_of::<usize>() as u64
     }
 
     /// The schedule of the `owned` ones of so many intervals.
     pub(crate) fn new(
-        files: &[Resident],
+        files: &[PinnedIndex],
         intervals: usize,
         owned: &Range<usize>,
         interval_bits: u32,
@@ -111,7 +111,7 @@ impl Schedule {
             for (file, range) in shards {
                 *weight +=
                     range.clone().map(|segment| u64::from(of(file, segment).edges)).sum::<u64>();
-                schedule.steps.extend(range.map(|segment| Step { interval, file, segment }));
+                schedule.steps.extend(range.map(|segment| SegmentRef { interval, file, segment }));
             }
         }
         schedule.close(&mut light, owned.end);
@@ -136,7 +136,7 @@ impl Schedule {
     }
 
     /// The segments of a block, in order.
-    pub(crate) fn steps(&self, block: &ScheduleBlock) -> impl Iterator<Item = Step> + '_ {
+    pub(crate) fn steps(&self, block: &ScheduleBlock) -> impl Iterator<Item = SegmentRef> + '_ {
         self.items[block.items.clone()]
             .iter()
             .flat_map(|item| self.steps[item.steps.clone()].iter().copied())
@@ -179,7 +179,7 @@ impl Schedule {
                         turns: 0,
                     });
                 }
-                self.steps.push(Step { interval, file: *file, segment });
+                self.steps.push(SegmentRef { interval, file: *file, segment });
                 if let Some(item) = self.items.last_mut() {
                     item.steps.end = self.steps.len();
                 }

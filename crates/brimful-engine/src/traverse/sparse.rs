@@ -19,7 +19,7 @@ use crate::plan::cost_model::{CostModel, within};
 use crate::plan::extent::Extent;
 use crate::plan::needs::Needs;
 use crate::result::stats::Swept;
-use crate::traverse::residency::{Resident, Shard, Spare, segments_of_intervals};
+use crate::traverse::residency::{PinnedIndex, Shard, Spare, segments_of_intervals};
 use crate::traverse::sweep::Sources;
 use crate::traverse::sweep::batcher::Batcher;
 use crate::vertex::combiner::Combiner;
@@ -84,7 +84,7 @@ pub(crate) struct Combine<'a, P: Program> {
     pub(crate) program: &'a P,
     /// For each file, whether its edges are walked.
     pub(crate) walked: &'a [bool],
-    pub(crate) files: &'a [Resident],
+    pub(crate) files: &'a [PinnedIndex],
     pub(crate) signals: &'a [SignalOf<P>],
     pub(crate) frontier: &'a [u64],
     /// For each interval, whether all of its vertices are finished.
@@ -151,13 +151,13 @@ fn sums(needs: &Needs, extent: &Extent, workers: u64) -> u64 {
 impl<S: Copy + Send> Sparse<S> {
     /// Reads the directories of `files`, to combine the `owned` ones of so many intervals.
     pub(crate) fn load(
-        files: &[Resident],
+        files: &[PinnedIndex],
         intervals: usize,
         owned: &Range<usize>,
         (vertices, limits): (u64, Limits),
         workers: usize,
     ) -> Result<Self> {
-        let mut intervals = segments_of_intervals(files.iter().map(Resident::shards), intervals);
+        let mut intervals = segments_of_intervals(files.iter().map(PinnedIndex::shards), intervals);
         let is_owned = |interval: usize| owned.contains(&interval);
         (intervals.iter_mut().enumerate().filter(|(interval, _)| !is_owned(*interval)))
             .for_each(|(_, shard)| shard.clear());
@@ -186,7 +186,7 @@ impl<S: Copy + Send> Sparse<S> {
         combine: &Combine<'_, P>,
     ) -> Option<CostModel> {
         let Combine { frontier, weighted, walked, files, .. } = *combine;
-        if frontier.len() <= FEW && files.iter().all(Resident::is_loaded) {
+        if frontier.len() <= FEW && files.iter().all(PinnedIndex::is_loaded) {
             return None;
         }
         let (intervals, directories) = (&self.intervals, &self.directories);
@@ -434,7 +434,7 @@ impl<S: Copy + Send> Sparse<S> {
 
 /// The first and the last source of the segments of an interval; an empty range if there is no
 /// segment.
-fn span(files: &[Resident], shard: &Shard) -> (u64, u64) {
+fn span(files: &[PinnedIndex], shard: &Shard) -> (u64, u64) {
     let segments =
         shard.iter().flat_map(|(file, range)| &files[*file].shards().segments()[range.clone()]);
     segments.fold((u64::MAX, 0), |(first, last), segment| {

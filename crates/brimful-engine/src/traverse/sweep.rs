@@ -24,8 +24,8 @@ use brimful_store::read_ahead::ReadPool;
 use crate::error::Result;
 use crate::result::stats::Swept;
 use crate::traverse::frontier::{entries, is_any_marked};
-use crate::traverse::residency::{Announced, Feed, Resident};
-use crate::traverse::schedule::{Item, Schedule, ScheduleBlock, Step};
+use crate::traverse::residency::{Announced, Feed, PinnedIndex};
+use crate::traverse::schedule::{Item, Schedule, ScheduleBlock, SegmentRef};
 use crate::traverse::sums::{FreeSums, SpilledSums, merge};
 use crate::vertex::program::{Program, SignalOf, SumOf};
 pub(crate) use combine::Sources;
@@ -47,7 +47,7 @@ pub(crate) struct Sweep<'a, P: Program> {
     pub(crate) program: &'a P,
     /// For each file, whether its edges are walked.
     pub(crate) walked: &'a [bool],
-    pub(crate) files: &'a [Resident],
+    pub(crate) files: &'a [PinnedIndex],
     pub(crate) schedule: &'a Schedule,
     pub(crate) sources: Sources<'a, SignalOf<P>>,
     pub(crate) activity: Activity<'a>,
@@ -141,7 +141,7 @@ impl<P: Program> Sweep<'_, P> {
     /// Calls `visit` for every interval of every item, from all threads, until it returns false.
     fn visit(
         &self,
-        visit: impl Fn(&Worker<'_, P>, &Item, &mut Steps<'_, '_, P>) -> Result<bool> + Sync,
+        visit: impl Fn(&Worker<'_, P>, &Item, &mut IntervalSegments<'_, '_, P>) -> Result<bool> + Sync,
     ) -> Result<Swept> {
         let shared = Shared {
             next: AtomicUsize::new(0),
@@ -176,7 +176,7 @@ impl<P: Program> Sweep<'_, P> {
         self.schedule.steps(block).any(|step| !self.is_idle(step))
     }
 
-    fn is_idle(&self, step: Step) -> bool {
+    fn is_idle(&self, step: SegmentRef) -> bool {
         let segment = &self.files[step.file].shards().segments()[step.segment];
         let first = segment.first_source.max(self.sources.first);
         let end = self.sources.end().min(segment.last_source.saturating_add(1));
@@ -203,12 +203,12 @@ struct Worker<'s, P: Program> {
 /// A claimed item, with its announced and unannounced steps.
 struct Claimed {
     item: usize,
-    announced: VecDeque<(Step, Option<Announced>)>,
+    announced: VecDeque<(SegmentRef, Option<Announced>)>,
     unannounced: Range<usize>,
 }
 
 /// The remaining steps of one interval.
-struct Steps<'v, 'r, P: Program> {
+struct IntervalSegments<'v, 'r, P: Program> {
     worker: &'v Worker<'v, P>,
     interval: usize,
     claimed: &'v mut VecDeque<Claimed>,
@@ -216,7 +216,7 @@ struct Steps<'v, 'r, P: Program> {
     buffer: &'v mut Vec<u8>,
 }
 
-impl<P: Program> Steps<'_, '_, P> {
+impl<P: Program> IntervalSegments<'_, '_, P> {
     /// True if no step remains.
     fn are_done(&mut self) -> bool {
         self.worker.look_ahead(self.claimed, self.feed);
@@ -242,7 +242,7 @@ impl<P: Program> Steps<'_, '_, P> {
 impl<P: Program> Worker<'_, P> {
     fn run(
         &self,
-        visit: impl Fn(&Self, &Item, &mut Steps<'_, '_, P>) -> Result<bool>,
+        visit: impl Fn(&Self, &Item, &mut IntervalSegments<'_, '_, P>) -> Result<bool>,
     ) -> Result<()> {
         let mut feed = Feed::new(self.sweep.files, self.sweep.read_pool);
         let (mut claimed, mut buffer) = (VecDeque::new(), Vec::new());
@@ -256,7 +256,7 @@ impl<P: Program> Worker<'_, P> {
                 if self.shared.failed.load(Ordering::SeqCst) {
                     return Ok(());
                 }
-                let mut steps = Steps {
+                let mut steps = IntervalSegments {
                     worker: self,
                     interval,
                     claimed: &mut claimed,
@@ -313,7 +313,7 @@ impl<P: Program> Worker<'_, P> {
 
     fn walk(
         &self,
-        step: Step,
+        step: SegmentRef,
         feed: &Feed<'_>,
         buffer: &mut Vec<u8>,
         sums: &mut [SumOf<P>],

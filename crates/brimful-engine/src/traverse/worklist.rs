@@ -14,7 +14,7 @@ pub(crate) const PASSES_WORTH_UNPACKING: u64 = 12;
 /// Edge visits that are too brief for any other traversal to pay off: some ten milliseconds.
 pub(crate) const BRIEF: u64 = 1 << 22;
 /// Vertices that signal between two checks for a cancellation.
-pub(crate) const TURNS: usize = 1 << 12;
+pub(crate) const VERTICES_PER_CHECK: usize = 1 << 12;
 /// Children of a node of the heap: few enough to share a cache line.
 const CHILDREN: usize = 4;
 /// The position of a vertex that is not in the queue.

@@ -82,7 +82,7 @@ fn sorted<R: EdgeRecord, E: EdgeData>(
     // A copy has exactly the memory of its edges. The memory of a hub is not kept for later
     // vertices.
     let mut hand_over = |vertex: u64, edges: &mut Edges<u64, E>, hubs: &mut Hubs| {
-        hubs.came(edges.len() as u64)?;
+        hubs.record(edges.len() as u64)?;
         if edges.len() > MOST_KEPT {
             return take(vertex, std::mem::take(edges).shrunk());
         }
@@ -99,7 +99,7 @@ fn sorted<R: EdgeRecord, E: EdgeData>(
                 hand_over(next, &mut edges, hubs)?;
                 next += 1;
             }
-            hubs.coming(edges.len() as u64)?;
+            hubs.reserve_for(edges.len() as u64)?;
             let way =
                 if graph.description().directed { 1 << (neighbour % 2) } else { ALONG | AGAINST };
             edges.push(neighbour / 2, E::new(weight.unwrap_or(1.0), way));

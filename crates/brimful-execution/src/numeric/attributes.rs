@@ -5,7 +5,7 @@ use brimful_graph::Graph;
 use brimful_graph::ids::offsets::IdOffsets;
 
 use crate::error::Result;
-use crate::numeric::erased::Facts;
+use crate::numeric::erased::ProgramTraits;
 
 /// Degrees, sums of weights and external ids, read a window at a time on demand.
 pub(super) struct Attributes {
@@ -20,7 +20,7 @@ pub(super) struct Attributes {
 const WINDOW: u64 = 1 << 14;
 
 impl Attributes {
-    pub(super) fn new(graph: &Graph, facts: Facts, is_weighted: bool) -> Result<Self> {
+    pub(super) fn new(graph: &Graph, facts: ProgramTraits, is_weighted: bool) -> Result<Self> {
         let offsets = facts.needs_external.then(|| graph.id_offsets()).transpose()?;
         let (strengths, external) = (Vec::new(), Vec::new());
         let needs_degrees = facts.needs_degrees;

@@ -31,7 +31,7 @@ fn get<T: Pod>(words: &[u64]) -> T {
 
 /// The properties of a program.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Facts {
+pub(super) struct ProgramTraits {
     /// Number of words of a state and of a sum.
     pub(super) state: usize,
     pub(super) sum: usize,
@@ -53,9 +53,9 @@ pub(super) struct ProgramProgress {
     isolated: Option<Vec<u8>>,
 }
 
-/// A program of any types. `state` and `sum` have at least as many words as [`Facts`] says.
+/// A program of any types. `state` and `sum` have at least as many words as [`ProgramTraits`] says.
 pub(super) trait Erased: Send + Sync {
-    fn facts(&self) -> Facts;
+    fn facts(&self) -> ProgramTraits;
 
     /// Supersteps completed.
     fn superstep(&self) -> u64;
@@ -152,8 +152,8 @@ impl<'p, P: Program> Typed<'p, P> {
 }
 
 impl<P: Program> Erased for Typed<'_, P> {
-    fn facts(&self) -> Facts {
-        Facts {
+    fn facts(&self) -> ProgramTraits {
+        ProgramTraits {
             state: size_of::<P::State>().div_ceil(8),
             sum: size_of::<SumOf<P>>().div_ceil(8),
             is_full: P::MODE == Mode::Full,

@@ -14,7 +14,7 @@ use brimful_vertices::{Edges, Place, Stored, Vertex, index_bytes};
 use crate::error::Result;
 use crate::from_graph::{EdgeData, LoadingShares, StoreOptions, Tagged, edge_bytes, partitions_of};
 use crate::hubs::{Copies, bytes_of_graph};
-use crate::numeric::parts::{Cell, SignalWords};
+use crate::numeric::parts::{SignalWords, StateWords};
 use crate::numeric::{BySize, by_size};
 use crate::{ListLocation, run};
 
@@ -76,7 +76,7 @@ struct Average<'s> {
 /// The most edges of the vertex to be written.
 const MOST_WRITTEN: u64 = 1 << 12;
 /// Approximate overhead of the allocator for each allocation.
-const PIECE_BYTES: usize = 16;
+const ALLOCATION_OVERHEAD_BYTES: usize = 16;
 /// Bytes before a record in memory.
 const RECORD_HEADER: u64 = 9;
 /// Factors for records on disk. `LOOSE`: the space of records that grow and move. `FILLED`: the
@@ -101,17 +101,19 @@ impl BySize for Average<'_> {
         let step = (self.vertices / degree.max(1)).max(1);
         let targets: Vec<u64> = (0..degree).map(|edge| edge * step + edge * 7919 % step).collect();
         let data = targets.iter().map(|_| E::new(1.0, 1)).collect();
-        let mut vertex: Vertex<u64, Cell<S>, E, SignalWords<M>> = Vertex::from_parts(VertexParts {
-            id: self.vertices / 2,
-            state: Cell::new(degree as f64),
-            edges: Edges::from_parts(targets, data).unwrap_or_default(),
-            signalled: None,
-            latest: Vec::new(),
-            parallels: Vec::new(),
-        });
+        let mut vertex: Vertex<u64, StateWords<S>, E, SignalWords<M>> =
+            Vertex::from_parts(VertexParts {
+                id: self.vertices / 2,
+                state: StateWords::new(degree as f64),
+                edges: Edges::from_parts(targets, data).unwrap_or_default(),
+                signalled: None,
+                latest: Vec::new(),
+                parallels: Vec::new(),
+            });
         vertex.signalled = Some(vertex.state);
         let (mut record, mut key) = (Vec::new(), Vec::new());
-        let mut serializer = named::<Vertex<u64, Cell<S>, E, SignalWords<M>>>(self.serializer)?;
+        let mut serializer =
+            named::<Vertex<u64, StateWords<S>, E, SignalWords<M>>>(self.serializer)?;
         let written = serializer.encode(&vertex, &mut record);
         written.map_err(|what| {
             crate::Error::Usage(format!("the serializer {}: {what}", self.serializer))
@@ -121,7 +123,9 @@ impl BySize for Average<'_> {
         // With more edges than written, nearly all bytes are those of edges.
         let grown = |bytes: usize| bytes as u64 * all.max(1) / degree.max(1);
         Ok(VertexBytes {
-            live: grown(size_of_val(&vertex) + vertex.heap_bytes() + pieces * PIECE_BYTES),
+            live: grown(
+                size_of_val(&vertex) + vertex.heap_bytes() + pieces * ALLOCATION_OVERHEAD_BYTES,
+            ),
             bare: size_of_val(&vertex) as u64,
             record: grown(record.len() + key.len()),
             signal: size_of::<SignalWords<M>>() as u64,

@@ -14,9 +14,9 @@ pub(super) struct SignalWords<const N: usize>(pub(super) [u64; N]);
 /// states in the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(transparent)]
-pub(super) struct Cell<const N: usize>([u64; N]);
+pub(super) struct StateWords<const N: usize>([u64; N]);
 
-impl<const N: usize> Cell<N> {
+impl<const N: usize> StateWords<N> {
     /// A zeroed state for a vertex of this strength.
     pub(super) fn new(strength: f64) -> Self {
         let mut words = [0; N];
@@ -37,4 +37,4 @@ impl<const N: usize> Cell<N> {
     }
 }
 
-plain_field! { SignalWords<N> [const N: usize] Cell<N> [const N: usize] }
+plain_field! { SignalWords<N> [const N: usize] StateWords<N> [const N: usize] }

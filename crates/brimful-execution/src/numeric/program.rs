@@ -13,14 +13,14 @@ use brimful_vertices::{Edge, Edges, Loan, Vertex};
 
 use crate::error::{Failure, Result};
 use crate::from_graph::{ALONG, EdgeData, way};
-use crate::numeric::erased::{Erased, Facts};
-use crate::numeric::parts::{Cell, SignalWords};
+use crate::numeric::erased::{Erased, ProgramTraits};
+use crate::numeric::parts::{SignalWords, StateWords};
 use crate::program::{Delivery, VertexOf, VertexProgram};
 
 /// A numeric program with cells of `S` words, sums of `M` words and edge data `E`.
 pub(super) struct Numeric<'p, const S: usize, const M: usize, E> {
     pub(super) program: &'p mut dyn Erased,
-    facts: Facts,
+    facts: ProgramTraits,
     /// The directions that the coming superstep walks, and the direction of edges that do not store
     /// one.
     walked: u8,
@@ -74,7 +74,7 @@ impl<'p, const S: usize, const M: usize, E: EdgeData> Numeric<'p, S, M, E> {
         edges: Edges<u64, E>,
     ) -> VertexOf<Self> {
         let own = engine::Vertex { external, ..self.vertex(id, strength) };
-        let mut cell = Cell::new(strength);
+        let mut cell = StateWords::new(strength);
         let is_due = self.program.begin(own, cell.state_mut(), true);
         let mut vertex = Vertex::new(id, cell, edges);
         vertex.signalled = (!is_due).then_some(vertex.state);
@@ -89,7 +89,7 @@ impl<'p, const S: usize, const M: usize, E: EdgeData> Numeric<'p, S, M, E> {
         is_due: bool,
         edges: Edges<u64, E>,
     ) -> Result<VertexOf<Self>> {
-        let mut cell = Cell::new(strength);
+        let mut cell = StateWords::new(strength);
         self.program.kept(id, cell.state_mut())?;
         let mut vertex = Vertex::new(id, cell, edges);
         vertex.signalled = (!is_due).then_some(vertex.state);
@@ -107,7 +107,7 @@ impl<'p, const S: usize, const M: usize, E: EdgeData> Numeric<'p, S, M, E> {
 
 impl<const S: usize, const M: usize, E: EdgeData> VertexProgram for Numeric<'_, S, M, E> {
     type Id = u64;
-    type State = Cell<S>;
+    type State = StateWords<S>;
     type Edge = E;
     type Signal = SignalWords<M>;
 
@@ -120,7 +120,7 @@ impl<const S: usize, const M: usize, E: EdgeData> VertexProgram for Numeric<'_, 
         Ok(())
     }
 
-    fn initial(&self, _: &u64, _: &Edges<u64, E>) -> Result<Cell<S>, Failure> {
+    fn initial(&self, _: &u64, _: &Edges<u64, E>) -> Result<StateWords<S>, Failure> {
         Err("vertices of a numeric program come from a graph, with their states".into())
     }
 
@@ -148,7 +148,7 @@ impl<const S: usize, const M: usize, E: EdgeData> VertexProgram for Numeric<'_, 
         false
     }
 
-    fn signalled(&self, state: &mut Cell<S>) -> Result<(), Failure> {
+    fn signalled(&self, state: &mut StateWords<S>) -> Result<(), Failure> {
         self.program.signalled(state.state_mut());
         Ok(())
     }

@@ -6,7 +6,7 @@
 use brimful_graph::codec::{BATCH, Keys, scatter};
 
 use crate::error::Result;
-use crate::traverse::schedule::Step;
+use crate::traverse::schedule::SegmentRef;
 use crate::traverse::sweep::Sweep;
 use crate::traverse::sweep::batcher::Batcher;
 use crate::vertex::combiner::Combiner;
@@ -48,7 +48,7 @@ impl<P: Program> Sweep<'_, P> {
     /// Combines the signals of one segment into `sums`; returns their number.
     pub(super) fn accumulate(
         &self,
-        step: Step,
+        step: SegmentRef,
         unit: &[u8],
         weights: &[u8],
         buffer: &mut Vec<u8>,
@@ -64,7 +64,7 @@ impl<P: Program> Sweep<'_, P> {
     #[inline(never)]
     fn accumulate_of<const WEIGHTED: bool>(
         &self,
-        step: Step,
+        step: SegmentRef,
         bytes: (&[u8], Option<&[u8]>),
         buffer: &mut Vec<u8>,
         sums: &mut [SumOf<P>],
@@ -114,7 +114,7 @@ impl<P: Program> Sweep<'_, P> {
     pub(super) fn accumulate_batches(
         &self,
         batched: &dyn Batched<P>,
-        step: Step,
+        step: SegmentRef,
         unit: &[u8],
         weights: &[u8],
         buffer: &mut Vec<u8>,

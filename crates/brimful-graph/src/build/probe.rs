@@ -1,7 +1,7 @@
-//! A look at an input before its import: the size of its graph, for a forecast.
+//! A probe of an input before its import: the size of its graph, for a forecast.
 //!
 //! A header with counts states the size. Of other text, `sample` counts the edges of a part, with
-//! the parsers of the import. Invariant: a look takes a few MiB of memory and of reading, whatever
+//! the parsers of the import. Invariant: a probe takes a few MiB of memory and of reading, whatever
 //! the input; it changes nothing and reads nothing that can be read only once.
 
 mod sample;
@@ -29,9 +29,9 @@ use sample::Front;
 /// touches as much of it as it decodes, which is [`sample::FIRST_BYTES`].
 const DECODER_BYTES: u64 = 1 << 27;
 
-/// The facts about an input that was looked at.
+/// The facts that a probe finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen {
+pub struct InputEstimate {
     /// Number of edges: exact if the input states it or is short, otherwise an estimate.
     pub edges: u64,
     /// The largest id that the input states, or the largest of the sample.
@@ -42,7 +42,7 @@ pub struct Seen {
     pub undirected: bool,
 }
 
-impl Seen {
+impl InputEstimate {
     fn join(self, other: Self) -> Self {
         Self {
             edges: self.edges.saturating_add(other.edges),
@@ -57,8 +57,8 @@ impl Seen {
 ///
 /// Returns `None` for an input that does not tell its size: standard input and pipes, string or
 /// negative ids, compressed pairs, or a file that the import cannot read.
-pub fn look(input: &Input<'_>, options: &ImportOptions) -> Option<Seen> {
-    let seen = try_look(input, options);
+pub fn probe(input: &Input<'_>, options: &ImportOptions) -> Option<InputEstimate> {
+    let seen = try_probe(input, options);
     seen.unwrap_or_else(|error| {
         // The import meets the same flaw and reports it.
         tracing::debug!(error = %error, "sampling the input failed");
@@ -66,45 +66,45 @@ pub fn look(input: &Input<'_>, options: &ImportOptions) -> Option<Seen> {
     })
 }
 
-fn try_look(input: &Input<'_>, options: &ImportOptions) -> Result<Option<Seen>> {
+fn try_probe(input: &Input<'_>, options: &ImportOptions) -> Result<Option<InputEstimate>> {
     if options.ids == IdChoice::String {
         return Ok(None);
     }
     match input {
-        Input::EdgeList(paths) => look_at_texts(&alone(TextFormat::EdgeList, paths), options),
-        Input::Text(format, paths) => look_at_texts(&alone(*format, paths), options),
+        Input::EdgeList(paths) => probe_texts(&alone(TextFormat::EdgeList, paths), options),
+        Input::Text(format, paths) => probe_texts(&alone(*format, paths), options),
         Input::Graphalytics(paths) => {
             let files = graphalytics::files(paths, open)?;
-            look_at_texts(&files, options)
+            probe_texts(&files, options)
         }
         Input::WebGraph(path) => {
             let graph = WebGraph::open(path, DECODER_BYTES, open)?;
             let largest = graph.declared().end.saturating_sub(1);
             let edges = graph.arcs();
-            Ok(Some(Seen { edges, largest, weighted: false, undirected: false }))
+            Ok(Some(InputEstimate { edges, largest, weighted: false, undirected: false }))
         }
-        Input::Pairs(paths) => look_at_each(paths.iter(), |path: &PathBuf| look_at_pairs(path)),
+        Input::Pairs(paths) => probe_each(paths.iter(), |path: &PathBuf| probe_pairs(path)),
         Input::Stream(_) | Input::Numbered(..) => Ok(None),
     }
 }
 
 /// The joint facts about all `inputs`; `None` if one of them does not tell.
-fn look_at_each<T>(
+fn probe_each<T>(
     inputs: impl Iterator<Item = T>,
-    look: impl Fn(T) -> Result<Option<Seen>>,
-) -> Result<Option<Seen>> {
-    let mut all: Option<Seen> = None;
+    probe: impl Fn(T) -> Result<Option<InputEstimate>>,
+) -> Result<Option<InputEstimate>> {
+    let mut all: Option<InputEstimate> = None;
     for input in inputs {
-        let Some(seen) = look(input)? else { return Ok(None) };
+        let Some(seen) = probe(input)? else { return Ok(None) };
         all = Some(all.map_or(seen, |all| all.join(seen)));
     }
     Ok(all)
 }
 
-fn look_at_texts(files: &[TextFile], options: &ImportOptions) -> Result<Option<Seen>> {
+fn probe_texts(files: &[TextFile], options: &ImportOptions) -> Result<Option<InputEstimate>> {
     // The edges of a graph of Graphalytics are in its other file.
     let files = files.iter().filter(|file| file.format != TextFormat::Vertices);
-    look_at_each(files, |file| look_at_text(file, options))
+    probe_each(files, |file| probe_text(file, options))
 }
 
 /// Opens a file that belongs to a graph of several files.
@@ -117,12 +117,12 @@ fn length_of(path: &Path) -> Option<u64> {
     input_len(path).filter(|_| path != Path::new("-"))
 }
 
-fn look_at_text(file: &TextFile, options: &ImportOptions) -> Result<Option<Seen>> {
+fn probe_text(file: &TextFile, options: &ImportOptions) -> Result<Option<InputEstimate>> {
     if let TextFormat::Graphalytics(said) = file.format
         && let Some((vertices, edges)) = said.counts
     {
         let ((undirected, weighted), largest) = (said.kind(), vertices.saturating_sub(1));
-        return Ok(Some(Seen { edges, largest, weighted, undirected }));
+        return Ok(Some(InputEstimate { edges, largest, weighted, undirected }));
     }
     let Some(length) = length_of(&file.path) else { return Ok(None) };
     let mut front = Front::open(file, length, options)?;
@@ -131,12 +131,12 @@ fn look_at_text(file: &TextFile, options: &ImportOptions) -> Result<Option<Seen>
     let declared = body.declared.map(|ids| (ids.first + ids.count).saturating_sub(1));
     let stated = edges_stated(&body);
     if let (Some(edges), Some(largest)) = (stated, declared) {
-        return Ok(Some(Seen { edges, largest, weighted, undirected }));
+        return Ok(Some(InputEstimate { edges, largest, weighted, undirected }));
     }
     if matches!(body.claim, Some(Claim::Declared(Declaration { names: true, .. }))) {
         return Ok(None);
     }
-    Ok(front.sample(options.on_error)?.map(|sampled| Seen {
+    Ok(front.sample(options.on_error)?.map(|sampled| InputEstimate {
         edges: stated.unwrap_or(sampled.edges),
         largest: declared.unwrap_or(sampled.largest),
         weighted,
@@ -154,7 +154,7 @@ fn edges_stated(body: &Body) -> Option<u64> {
     }
 }
 
-fn look_at_pairs(path: &Path) -> Result<Option<Seen>> {
+fn probe_pairs(path: &Path) -> Result<Option<InputEstimate>> {
     let Some(length) = length_of(path) else { return Ok(None) };
     let job = Arc::new(Job::new());
     if decompress::is_compressed(&decompress::first_bytes(path, &job)?) {
@@ -170,5 +170,10 @@ fn look_at_pairs(path: &Path) -> Result<Option<Seen>> {
         pairs::decode(&bytes, &mut batch);
         largest = sample::largest_of(&[&batch.sources, &batch.targets]).max(largest);
     }
-    Ok(Some(Seen { edges: length / PAIR_BYTES, largest, weighted: false, undirected: false }))
+    Ok(Some(InputEstimate {
+        edges: length / PAIR_BYTES,
+        largest,
+        weighted: false,
+        undirected: false,
+    }))
 }

@@ -1,9 +1,9 @@
-//! `look`: the facts that an input states about its graph before its import.
+//! `probe`: the facts that an input states about its graph before its import.
 
 use std::path::PathBuf;
 
 use brimful::graph::build::import::ImportOptions;
-use brimful::graph::build::look::{Seen, look as look_at};
+use brimful::graph::build::probe::{InputEstimate, probe as probe_input};
 use brimful::graph::input::columns::ColumnChoice;
 use pyo3::prelude::*;
 
@@ -14,7 +14,7 @@ use crate::imports::{input_of, on_error_of};
 /// does not tell; options that the import will refuse are one such case.
 #[pyfunction]
 #[pyo3(signature = (paths, *, format, columns, directed, on_error))]
-pub(crate) fn look(
+pub(crate) fn probe(
     py: Python<'_>,
     paths: Vec<PathBuf>,
     format: &str,
@@ -25,7 +25,7 @@ pub(crate) fn look(
     let input = input_of(format, paths).ok()?;
     let (columns, on_error) = (ColumnChoice::try_from(columns).ok()?, on_error_of(on_error).ok()?);
     let options = ImportOptions { columns, directed, on_error, ..ImportOptions::default() };
-    let Seen { edges, largest, weighted, undirected } =
-        py.detach(move || look_at(&input, &options))?;
+    let InputEstimate { edges, largest, weighted, undirected } =
+        py.detach(move || probe_input(&input, &options))?;
     Some((edges, largest, weighted, undirected))
 }

@@ -1,4 +1,4 @@
-//! A look at an input before its import: exact for short inputs and headers, near for long ones,
+//! A probe of an input before its import: exact for short inputs and headers, near for long ones,
 //! and nothing for an input that does not tell.
 
 use std::fmt::Write;
@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use brimful_graph::build::import::{IdChoice, ImportOptions, Input, OnError};
-use brimful_graph::build::look::{Seen, look};
+use brimful_graph::build::probe::{InputEstimate, probe};
 use brimful_graph::input::columns::ColumnChoice;
 use brimful_graph::input::formats::TextFormat;
 
@@ -16,16 +16,16 @@ fn text(name: &str, path: &Path) -> Input<'static> {
     Input::Text(TextFormat::from_name(name).unwrap(), vec![path.into()])
 }
 
-/// The look at a text of the format `name`.
-fn seen(name: &str, bytes: impl AsRef<[u8]>) -> Option<Seen> {
+/// The probe of a text of the format `name`.
+fn seen(name: &str, bytes: impl AsRef<[u8]>) -> Option<InputEstimate> {
     let folder = tempfile::tempdir().unwrap();
     let path = write(folder.path(), "input", bytes);
-    look(&text(name, &path), &ImportOptions::default())
+    probe(&text(name, &path), &ImportOptions::default())
 }
 
 /// Edges, largest id, weights, no direction.
-fn of(edges: u64, largest: u64, weighted: bool, undirected: bool) -> Option<Seen> {
-    Some(Seen { edges, largest, weighted, undirected })
+fn of(edges: u64, largest: u64, weighted: bool, undirected: bool) -> Option<InputEstimate> {
+    Some(InputEstimate { edges, largest, weighted, undirected })
 }
 
 /// A long list of edges that compresses alike everywhere.
@@ -81,7 +81,7 @@ fn headers_state_the_size() {
     let folder = tempfile::tempdir().unwrap();
     let path = write(folder.path(), "a.metis", "4 3\n2\n1 3\n");
     let directed = ImportOptions { directed: true, ..ImportOptions::default() };
-    assert_eq!(look(&text("metis", &path), &directed), of(6, 4, false, true));
+    assert_eq!(probe(&text("metis", &path), &directed), of(6, 4, false, true));
 }
 
 #[test]
@@ -118,14 +118,14 @@ fn the_user_decides_about_columns_and_flaws() {
         ..ColumnChoice::default()
     };
     let options = ImportOptions { columns, ..ImportOptions::default() };
-    assert_eq!(look(&text("csv", &path), &options), of(3, 9, false, false));
+    assert_eq!(probe(&text("csv", &path), &options), of(3, 9, false, false));
     let columns = ColumnChoice { ignore_extra: true, ..ColumnChoice::default() };
     let options = ImportOptions { columns, ..ImportOptions::default() };
-    assert_eq!(look(&text("csv", &path), &options), None);
+    assert_eq!(probe(&text("csv", &path), &options), None);
     let skipping = ImportOptions { on_error: OnError::Skip, ..options };
-    assert_eq!(look(&text("csv", &path), &skipping), of(2, 8, false, false));
+    assert_eq!(probe(&text("csv", &path), &skipping), of(2, 8, false, false));
     let strings = ImportOptions { ids: IdChoice::String, ..skipping };
-    assert_eq!(look(&text("csv", &path), &strings), None);
+    assert_eq!(probe(&text("csv", &path), &strings), None);
 }
 
 #[test]
@@ -155,12 +155,12 @@ fn long_inputs_are_sampled() {
     let columns =
         ColumnChoice { source: column("id"), target: column("to"), ..ColumnChoice::default() };
     let options = ImportOptions { columns, ..ImportOptions::default() };
-    let seen = look(&text("csv", &path), &options).unwrap();
+    let seen = probe(&text("csv", &path), &options).unwrap();
     assert!(near(seen.edges, 500_000) && seen.largest == 345, "{seen:?}");
 }
 
 #[test]
-fn every_compression_is_looked_into() {
+fn every_compression_is_probed() {
     let (lines, folder) = (600_000, tempfile::tempdir().unwrap());
     let list = long_list(lines);
     let xz = liblzma::encode_all(list.as_bytes(), 1).unwrap();
@@ -175,14 +175,14 @@ fn every_compression_is_looked_into() {
         [("xz", xz), ("zstd", zstd), ("bzip2", bzip2), ("parts", parts), ("short", short)]
     {
         let path = write(folder.path(), name, &bytes);
-        let seen = look(&text("auto", &path), &ImportOptions::default()).unwrap();
+        let seen = probe(&text("auto", &path), &ImportOptions::default()).unwrap();
         // A block of bzip2 is decoded as a whole.
         assert!(seen.edges.abs_diff(lines) <= lines / 10, "{name}: {seen:?}");
         std::fs::write(&path, &bytes[..bytes.len() / 9]).unwrap();
-        let cut = look(&text("auto", &path), &ImportOptions::default());
+        let cut = probe(&text("auto", &path), &ImportOptions::default());
         assert!(cut.is_none_or(|seen| seen.edges < lines / 4), "{name}: {cut:?}");
         std::fs::write(&path, [&bytes[..20], &[0; 500], &bytes[20..]].concat()).unwrap();
-        assert_eq!(look(&text("auto", &path), &ImportOptions::default()), None, "{name}");
+        assert_eq!(probe(&text("auto", &path), &ImportOptions::default()), None, "{name}");
     }
 }
 
@@ -206,13 +206,13 @@ fn pairs_are_counted_by_their_length() {
     let options = ImportOptions::default();
     let at = |name: &str, bytes: &[u8]| vec![write(folder.path(), name, bytes)];
     let short = Input::Pairs(at("short", &pairs[..800]));
-    assert_eq!(look(&short, &options), of(100, 199, false, false));
-    let long = look(&Input::Pairs(at("long", &pairs)), &options).unwrap();
+    assert_eq!(probe(&short, &options), of(100, 199, false, false));
+    let long = probe(&Input::Pairs(at("long", &pairs)), &options).unwrap();
     assert!(long.edges == 50_000 && (90_000..100_000).contains(&long.largest), "{long:?}");
     let two = vec![folder.path().join("short"), folder.path().join("long")];
-    assert_eq!(look(&Input::Pairs(two), &options).unwrap().edges, 50_100);
+    assert_eq!(probe(&Input::Pairs(two), &options).unwrap().edges, 50_100);
     for (name, bytes) in [("cut", pairs[..801].to_vec()), ("packed", gzip(&pairs))] {
-        assert_eq!(look(&Input::Pairs(at(name, &bytes)), &options), None, "{name}");
+        assert_eq!(probe(&Input::Pairs(at(name, &bytes)), &options), None, "{name}");
     }
 }
 
@@ -226,17 +226,17 @@ fn the_files_beside_an_input_are_heeded() {
         at("b.properties", &format!("{counts}graph.b.edge-properties.names : {names}\n"));
         let input = Input::Graphalytics(vec![vertices.clone(), edges.clone()]);
         let options = ImportOptions::default();
-        assert_eq!(look(&input, &options), of(1, 1, weighted, true), "{names}");
+        assert_eq!(probe(&input, &options), of(1, 1, weighted, true), "{names}");
     }
     // Without counts the edges are counted.
     at("b.properties", "graph.b.directed = false\ngraph.b.edge-properties.names = a, weight\n");
     let input = Input::Graphalytics(vec![vertices]);
-    assert_eq!(look(&input, &ImportOptions::default()), of(1, 9, true, true));
+    assert_eq!(probe(&input, &ImportOptions::default()), of(1, 9, true, true));
     at("w.properties", "nodes=5\narcs=8\n");
     let input = Input::WebGraph(at("w.graph", ""));
-    assert_eq!(look(&input, &ImportOptions::default()), of(8, 4, false, false));
+    assert_eq!(probe(&input, &ImportOptions::default()), of(8, 4, false, false));
     std::fs::remove_file(folder.path().join("w.properties")).unwrap();
-    assert_eq!(look(&input, &ImportOptions::default()), None);
+    assert_eq!(probe(&input, &ImportOptions::default()), None);
 }
 
 #[test]
@@ -249,13 +249,13 @@ fn an_input_without_an_end_or_a_beginning_tells_nothing() {
     let options = ImportOptions::default();
     for path in [&long, &listed, &comments, &packed] {
         for name in ["auto", "csv", "mtx", "metis", "dimacs", "jlg", "adjacency", "adjacency-ids"] {
-            let seen = look(&text(name, path), &options);
+            let seen = probe(&text(name, path), &options);
             assert_eq!(seen, None, "{name}: {}", path.display());
         }
     }
     let missing: [PathBuf; 2] = ["-".into(), folder.path().join("missing")];
     for path in missing {
-        assert_eq!(look(&text("auto", &path), &options), None);
-        assert_eq!(look(&Input::Pairs(vec![path]), &options), None);
+        assert_eq!(probe(&text("auto", &path), &options), None);
+        assert_eq!(probe(&Input::Pairs(vec![path]), &options), None);
     }
 }
