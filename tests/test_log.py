@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import operator
 from collections import Counter
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import pytest
 
 import brimful as bf
@@ -89,6 +91,97 @@ def test_the_log_of_a_run_adds_up(rmat: Path, tmp_path: Path, algorithm: str) ->
     read = {event["content"]: event["bytes_read"] for event in named(parsed, "traffic")}
     assert read.items() <= figures["bytes_read_by"].items()
     assert sum(read.values()) == figures["bytes_read"]
+
+
+#: Lists of the figures, and the fields of events.
+LISTED = ("seconds", "frontier", "signals", "edges", "bytes_read", "bytes_written")
+
+
+@pytest.mark.parametrize("place", [(), ("--store", "bytes"), ("--store", "file")])
+def test_the_frontier_of_a_search_is_its_layers(
+    rmat: Path, tmp_path: Path, place: tuple[str, ...]
+) -> None:
+    log = tmp_path / "run.log"
+    words = ("run", "bfs", rmat, "--source", 0, "--threads", 2, "--json", "--quiet", "--log", log)
+    where = ("--store", f"file:{tmp_path}") if place[1:] == ("file",) else place
+    figures = succeed(*words, *where).figures
+    with bf.Graph.open(rmat) as graph:
+        web = graph.to_networkx()
+    layers = list(nx.bfs_layers(web, 0))
+    assert figures["superstep_frontier"] == [len(layer) for layer in layers]
+    assert figures["largest_frontier"] == max(map(len, layers))
+    degrees = [sum(web.out_degree(vertex) for vertex in layer) for layer in layers]
+    visits = figures["superstep_edges"]
+    # Blocks of edges also hold those of other sources.
+    assert all(map(operator.ge, visits, degrees)) and (not place or visits == degrees)
+    steps = named(events(log.read_text()), "superstep")
+    for name in LISTED:
+        assert [step[name] for step in steps] == figures[f"superstep_{name}"], name
+
+
+def test_the_frontier_of_the_other_traversals(rmat: Path, tmp_path: Path) -> None:
+    with bf.Graph.open(rmat) as graph:
+        degrees = nx.degree(graph.to_networkx())
+        every, connected = len(degrees), sum(degree > 0 for _, degree in degrees)
+        assert connected < every
+        for store in (None, "bytes"):
+            stats = bf.pagerank(graph, max_supersteps=3, tolerance=0, store=store).stats
+            assert stats["superstep_frontier"] == 3 * [every]
+        gathered = bf.label_propagation(graph, max_supersteps=2).stats
+        assert gathered["superstep_frontier"] == 2 * [connected]
+        # Vertices that have a color do not gather again.
+        colored = bf.color(graph, budget="96M").stats["superstep_frontier"]
+        assert colored[0] == connected and colored == sorted(colored, reverse=True)
+        scanned = bf.connected_components(graph).stats
+        assert (scanned["superstep_frontier"], scanned["largest_frontier"]) == ([None], None)
+        swept = bf.connected_components(graph, mode="async").stats
+        assert swept["superstep_frontier"][0] == connected
+
+
+def test_a_resumed_run_lists_the_supersteps_before_it(rmat: Path, tmp_path: Path) -> None:
+    saved = ("--checkpoint-every", 2, "--checkpoint-dir", tmp_path / "saved")
+    run = ("run", "bfs", rmat, "--source", 0, "--json", "--quiet")
+    for place in ((), ("--store", "bytes")):
+        whole = succeed(*run, *place).figures
+        succeed(*run, *place, *saved, "--max-supersteps", 2)
+        resumed = succeed(*run, *place, *saved, "--resume").figures
+        assert resumed["resumed_from"] == 2
+        for name in ("frontier", "signals"):
+            assert resumed[f"superstep_{name}"] == whole[f"superstep_{name}"], place
+
+
+def test_programs_in_python_list_their_supersteps(rmat: Path, tmp_path: Path) -> None:
+    class Levels(bf.Program):
+        def initial_state(self, vertex: bf.Vertex) -> int:
+            return 0 if vertex.id == 0 else 1 << 30
+
+        def signal(self, source: bf.Vertex, target: Any, weight: float) -> int | None:
+            return source.state + 1 if source.state < 1 << 30 else None
+
+        def collect(self, vertex: bf.Vertex, signals: list[int]) -> int:
+            return min(vertex.state, *signals)
+
+    with bf.Graph.open(rmat) as graph:
+        stats = bf.run(graph, Levels(), store=f"file:{tmp_path}").stats
+        layers = list(nx.bfs_layers(graph.to_networkx(), 0))
+        first = (len(graph), graph.arcs)
+    # First all vertices are due; then those whose state changed.
+    assert stats["superstep_frontier"][1:] == [len(layer) for layer in layers[1:]]
+    assert (stats["superstep_frontier"][0], stats["superstep_edges"][0]) == first
+    steps = stats["store_figures"]["supersteps"]
+    assert [step["edges"] for step in steps] == stats["superstep_edges"]
+    assert [step["messages"] for step in steps] == stats["superstep_signals"]
+    # All pages of these records fit in memory.
+    assert stats["superstep_bytes_written"] == len(steps) * [0]
+
+
+def test_the_summary_has_the_largest_frontier(rmat: Path) -> None:
+    words = ("run", "bfs", rmat, "--source", 0)
+    figures = succeed(*words, "--json", "--quiet").figures
+    shown = succeed(*words).out
+    counts = (figures["largest_frontier"], figures["edge_visits"])
+    assert "largest frontier: {:,} vertices; {:,} edges visited".format(*counts) in shown
+    assert "frontier" not in succeed("run", "connected_components", rmat).out
 
 
 def test_the_log_of_a_run_in_a_store_adds_up(rmat: Path, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import subprocess
@@ -28,7 +27,8 @@ RUN_FIGURES = [
     "Memory of the process",
     "Seconds per superstep",
     "Bytes per superstep",
-    "Frontier: signals, and edges visited",
+    "Frontier per superstep",
+    "Edges per superstep",
     "Where the time went",
     "Distribution of pagerank",
 ]
@@ -149,18 +149,24 @@ def test_a_browser_shows_every_figure(pages: tuple[Path, Path]) -> None:
         browser.close()
 
 
-def test_a_report_uses_the_log_of_the_user(rmat: Path, tmp_path: Path) -> None:
-    log, page = tmp_path / "log", tmp_path / "page.html"
-    log.write_text('{"message": "superstep", "superstep": "of another command"}\n')
-    run = ("run", "bfs", rmat, "--source", 0, "--quiet", "--report", page)
-    succeed(*run, "--log", log)
-    events = [json.loads(line) for line in log.read_text().splitlines()]
-    assert Counter(event["message"] for event in events)["superstep"] > 3
-    assert "Bytes per superstep" in Page(page.read_text()).figures
-    # What standard error has got cannot be read back; the seconds are among the figures.
-    succeed(*run, "--overwrite", "--log", "-")
-    figures = Page(page.read_text()).figures
-    assert "Bytes per superstep" not in figures and "Seconds per superstep" in figures
+def test_supersteps_are_drawn_wherever_the_report_comes_from(rmat: Path, tmp_path: Path) -> None:
+    drawn = {name for name in RUN_FIGURES if name.endswith("per superstep")}
+    run = ("run", "bfs", rmat, "--source", 0, "--quiet", "--report", tmp_path / "page.html")
+    for log in ((), ("--log", tmp_path / "log"), ("--log", "-")):
+        succeed(*run, *log, "--overwrite")
+        assert drawn < set(Page((tmp_path / "page.html").read_text()).figures)
+    with bf.Graph.open(rmat) as graph:
+        assert drawn < set(Page(bf.bfs(graph, source=0).report().html).figures)
+        # A scan has no frontier.
+        labels = set(Page(bf.connected_components(graph).report().html).figures)
+    assert drawn - labels == {"Frontier per superstep"}
+
+
+def test_a_report_says_how_many_supersteps_it_draws(tmp_path: Path) -> None:
+    graph, page = tmp_path / "g.brimful", tmp_path / "page.html"
+    succeed("generate", "chain", graph, "--vertices", 1500, "--quiet")
+    succeed("run", "bfs", graph, "--source", 0, "--quiet", "--report", page)
+    assert page.read_text().count("The first 1,000 of 1,500 supersteps.") == 4
 
 
 def test_a_report_is_refused_before_the_run(rmat: Path, tmp_path: Path) -> None:

@@ -71,7 +71,11 @@ class Result(PerVertex["float | int | str | None"]):
         asynchronously), "worklist" (vertex by vertex, in order), "gather" (lists of neighbours),
         "store", "scan" (all edges once), "search" (depth first) or "cluster" (divided among
         workers, each in its own way). `last_traversal` is that of the last superstep, None without
-        one. `documents` is None unless the result was written to a
+        one. The work of the first 1,000 supersteps is in lists: `superstep_seconds`,
+        `superstep_frontier` (the vertices that signal or gather; None without a frontier),
+        `superstep_signals`, `superstep_edges` (visited, whether their sources signalled or not),
+        `superstep_bytes_read` and `superstep_bytes_written`. `largest_frontier` is that of all
+        supersteps. `documents` is None unless the result was written to a
         database: field, documents `updated`, `vertices_without_document` and the `first_missing`.
         """
         return {**self._native.stats, "output": self._output, "documents": self._documents}

@@ -73,9 +73,9 @@ class Shown:
     def report(self, *, graph: Graph | None = None, around: Iterable[int | str] = ()) -> Report:
         """Return a report with figures of the run and of the values, which a notebook shows.
 
-        The report has seconds per superstep, shares of the time, the distribution of the values,
-        and the largest values. `brimful run --report` adds memory over time, and bytes and frontier
-        per superstep.
+        The report has seconds, bytes, frontier and edges per superstep, shares of the time, the
+        distribution of the values, and the largest values. `brimful run --report` adds memory over
+        time.
 
         Args:
             graph: The graph, for drawings of neighborhoods; None: no drawings.

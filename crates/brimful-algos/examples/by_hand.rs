@@ -42,7 +42,7 @@ fn main() {
         output.states.read(0, &mut states).unwrap();
         let apart = states.iter().zip(&scores).map(|(a, b)| (a - b).abs() / b).fold(0.0, f64::max);
         assert!(apart < 1e-9, "scores differ by {apart}");
-        by_trait.extend_from_slice(&output.stats.durations.first()[1..]);
+        by_trait.extend_from_slice(&output.stats.durations.seconds()[1..]);
     }
     let (hand, engine) = (median(by_hand), median(by_trait));
     println!(

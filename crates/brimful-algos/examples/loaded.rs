@@ -57,7 +57,7 @@ fn main() {
     let (sources, rounds) = (graph.find(number(2).into()).unwrap().into(), number(3));
     let program = Searches { search: Levels { sources }, rounds };
     let output = brimful_engine::run(&program, &graph, &RunOptions::default(), &resources).unwrap();
-    let durations = output.stats.durations.first();
+    let durations = output.stats.durations.seconds();
     let each = durations.len() / rounds as usize;
     assert_eq!(each * rounds as usize, durations.len(), "every round is the same search");
     let mut seconds: Vec<f64> = durations.chunks(each).map(|round| round.iter().sum()).collect();

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 
 /// Version of the payload and of its fields.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 /// Number of complete checkpoints to keep.
 const KEEP: usize = 2;
 

@@ -210,7 +210,9 @@ impl<P: Program> Supersteps for ShardRun<'_, P> {
         &mut self.durations
     }
 
-    fn superstep(&mut self) -> Result<Traversal> {
+    fn superstep(&mut self) -> Result<(Traversal, u64)> {
+        // Without a frontier every vertex takes part, those without edges too.
+        let due = self.frontier.as_ref().map_or(self.globals.vertices, Frontier::count);
         let edges: u64 = self.context.files.iter().map(|file| file.shards().edges()).sum();
         let visits_before = self.swept.edges;
         let traversal = if self.worklist_superstep(edges)? {
@@ -231,7 +233,8 @@ impl<P: Program> Supersteps for ShardRun<'_, P> {
             Traversal::Dense
         };
         self.last_visits = self.swept.edges - visits_before;
-        Ok(if self.context.division.is_some() { Traversal::Cluster } else { traversal })
+        let is_divided = self.context.division.is_some();
+        Ok((if is_divided { Traversal::Cluster } else { traversal }, due))
     }
 
     fn converged(&mut self) -> bool {

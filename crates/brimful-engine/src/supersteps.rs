@@ -13,8 +13,7 @@ use serde::de::DeserializeOwned;
 use crate::checkpoint::Checkpointer;
 use crate::error::{Error, Result};
 use crate::plan::options::RunOptions;
-use crate::result::log::SuperstepLog;
-use crate::result::stats::{Durations, Reason, Stats, Swept, Traversal};
+use crate::result::stats::{Durations, Reason, Stats, Swept, Traversal, Work};
 
 /// A run in supersteps.
 pub trait Supersteps {
@@ -30,8 +29,8 @@ pub trait Supersteps {
     /// Durations and traversals of supersteps.
     fn durations(&mut self) -> &mut Durations;
 
-    /// Runs one superstep and returns its traversal.
-    fn superstep(&mut self) -> Result<Traversal, Self::Error>;
+    /// Runs one superstep; returns its traversal and the number of vertices in its frontier.
+    fn superstep(&mut self) -> Result<(Traversal, u64), Self::Error>;
 
     /// True if the program has converged.
     fn converged(&mut self) -> bool;
@@ -50,18 +49,21 @@ pub fn run_supersteps<R: Supersteps>(
     mut checkpoint: impl FnMut(&mut R) -> Result<bool, R::Error>,
 ) -> Result<Reason, R::Error> {
     let (first, mut begin) = (run.done(), Instant::now());
-    let mut log = SuperstepLog::new(run.swept(), moved());
+    let mut before = (run.swept(), moved());
     while run.done() < options.max_supersteps {
         let spent = (begin - start).as_secs_f64();
         if run.done() > first && options.max_seconds.is_some_and(|most| spent >= most) {
             return Ok(Reason::MaxSeconds);
         }
-        let traversal = run.superstep()?;
+        let (traversal, frontier) = run.superstep()?;
         let end = Instant::now();
         let seconds = (end - begin).as_secs_f64();
-        run.durations().push(seconds, traversal);
+        let now = (run.swept(), moved());
+        let work = Work::new(seconds, Some(frontier), now.0 - before.0, now.1 - before.1);
+        before = now;
+        run.durations().push(work, traversal);
+        work.log(run.done(), traversal);
         begin = end;
-        log.tell((run.done(), seconds), traversal, run.swept(), &moved);
         if run.converged() {
             return Ok(Reason::Converged);
         }

@@ -70,7 +70,7 @@ fn on_store(
     let bytes =
         if stats.store_disk_bytes > 0 { stats.store_disk_bytes } else { stats.store_memory_bytes };
     let bytes = bytes as f64 / graph.vertices() as f64;
-    let seconds = output.stats.durations.first().to_vec();
+    let seconds = output.stats.durations.seconds();
     print(load, Some(bytes), seconds, states.iter().sum::<f64>() / graph.vertices() as f64);
     Ok(())
 }

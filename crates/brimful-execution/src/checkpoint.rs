@@ -126,6 +126,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
         let prior = PriorRun {
             supersteps: stats.supersteps,
             signals_sent: stats.signals_sent,
+            edges_visited: stats.edges_visited,
             beside: beside()?,
         };
         checkpoints.make(number, prior, |draft, resources| {

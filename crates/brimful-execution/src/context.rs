@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use brimful_engine::result::stats::Swept;
 use brimful_store::Job;
 use brimful_vertices::{Field, Id, Loan};
 
@@ -52,6 +53,8 @@ impl<P: VertexProgram> Phase<'_, P> {
 pub(crate) struct WorkerCounts {
     pub(crate) sent: u64,
     pub(crate) signalled: u64,
+    /// Edges of the vertices that signalled.
+    pub(crate) edges: u64,
     pub(crate) collected: u64,
     /// Signals to vertices that do not exist.
     pub(crate) undelivered: u64,
@@ -177,6 +180,7 @@ impl<P: VertexProgram> WorkerContext<P> {
         }
         self.deliver_own(phase)?;
         self.counts.signalled += 1;
+        self.counts.edges += vertex.edges().len() as u64;
         let mut state = vertex.state.clone();
         let sent = program.signalled(&mut state);
         sent.map_err(|failure| Error::program(vertex.id(), "signal", failure))?;
@@ -229,9 +233,9 @@ impl<P: VertexProgram> WorkerContext<P> {
         Ok(())
     }
 
-    /// Signals sent so far.
-    pub(crate) fn sent(&self) -> u64 {
-        self.counts.sent
+    /// Signals sent and edges visited so far.
+    pub(crate) fn swept(&self) -> Swept {
+        Swept { signals: self.counts.sent, edges: self.counts.edges }
     }
 
     /// Puts a vertex of the partition at `place` into its to-signal list.

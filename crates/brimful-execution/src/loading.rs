@@ -32,6 +32,7 @@ pub(crate) fn gathered_bytes(free: u64) -> u64 {
 pub(crate) struct PriorRun {
     pub(crate) supersteps: u64,
     pub(crate) signals_sent: u64,
+    pub(crate) edges_visited: u64,
     /// What the caller saved beside the vertices.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) beside: String,

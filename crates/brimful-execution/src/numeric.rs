@@ -140,8 +140,8 @@ fn run_in<P: Program>(
         durations: done.durations,
         seconds: done.seconds,
         index_seconds,
-        signals: done.prior.signals + done.stats.signals_sent,
-        edges_visited: done.prior.signals + done.stats.signals_sent,
+        signals: done.prior.swept.signals + done.stats.signals_sent,
+        edges_visited: done.prior.swept.edges + done.stats.edges_visited,
         moved: moved(graph, resources) - moved_before,
         phases: done.phases,
         threads: resources.workers(),
@@ -391,10 +391,10 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
                     _ => Duration::from_secs(3600),
                 };
             let limits = RunLimits { max_seconds: left, check_every, ..RunLimits::default() };
-            let (checkpoints, signals) = (&mut self.checkpoints, self.prior.signals);
+            let (checkpoints, swept) = (&mut self.checkpoints, self.prior.swept);
             let reason = self.execution.run(self.options.mode, &limits, |execution| {
                 if let Some(checkpoints) = checkpoints {
-                    checkpoints.make_if_due(execution, (signals, &self.durations))?;
+                    checkpoints.make_if_due(execution, (swept, &self.durations))?;
                 }
                 Ok(false)
             })?;
@@ -410,7 +410,7 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
         let Some(checkpoints) = &mut self.checkpoints else {
             return Ok(false);
         };
-        checkpoints.make_if_due(&mut self.execution, (self.prior.signals, &self.durations))
+        checkpoints.make_if_due(&mut self.execution, (self.prior.swept, &self.durations))
     }
 
     /// Begins rounds until a vertex is due to signal; false if there are no more rounds.
@@ -460,19 +460,21 @@ impl<const S: usize, const M: usize, E: EdgeData> Supersteps for NumericRun<'_, 
     }
 
     fn swept(&mut self) -> Swept {
-        let sent = self.prior.signals + self.execution.signals_sent();
-        Swept { signals: sent, edges: sent }
+        let mut swept = self.prior.swept;
+        swept += self.execution.swept();
+        swept
     }
 
     fn durations(&mut self) -> &mut Durations {
         &mut self.durations
     }
 
-    fn superstep(&mut self) -> Result<Traversal> {
+    fn superstep(&mut self) -> Result<(Traversal, u64)> {
+        let before = self.execution.signalled();
         self.execution.program_mut().begin_superstep();
         self.is_due = self.execution.superstep()?;
         self.program().end_superstep();
-        Ok(Traversal::Store)
+        Ok((Traversal::Store, self.execution.signalled() - before))
     }
 
     fn converged(&mut self) -> bool {

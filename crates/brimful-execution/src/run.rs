@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use brimful_engine::Reason;
+use brimful_engine::result::stats::Swept;
 use brimful_store::{DiskFolder, Reservation, Resources};
 use brimful_vertices::{Borrower, Loan, VertexStore};
 
@@ -238,18 +239,21 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     /// As [`Execution::run`].
     pub fn superstep(&mut self) -> Result<bool> {
         self.resources.job.begin(format!("superstep {}", self.supersteps + 1), 0);
-        let (before, begin) = (self.totals()?, Instant::now());
+        let traffic = self.resources.job.traffic();
+        let (before, moved, begin) = (self.totals()?, traffic.moved(), Instant::now());
         self.phase(None, synchronous::signal)?;
         let signalled = Instant::now();
         self.phase(None, synchronous::collect)?;
         let collect_seconds = signalled.elapsed().as_secs_f64();
         self.supersteps += 1;
-        let budget = &self.resources.budget;
+        let (budget, moved) = (&self.resources.budget, traffic.moved() - moved);
         let figures = SuperstepFigures {
             superstep: self.supersteps,
             signal_seconds: (signalled - begin).as_secs_f64(),
             collect_seconds,
             memory_bytes: budget.limit() - budget.free(),
+            bytes_read: moved.bytes_read(),
+            bytes_written: moved.bytes_written(),
             ..SuperstepFigures::default()
         };
         let figures = figures.between(&before, &self.totals()?);
@@ -406,9 +410,17 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         self.workers().for_each(|worker| worker.is_fresh = true);
     }
 
-    /// Signals sent so far by this execution.
-    pub(crate) fn signals_sent(&mut self) -> u64 {
-        self.workers().map(|worker| worker.context.sent()).sum()
+    /// Signals sent and edges visited so far by this execution.
+    pub(crate) fn swept(&mut self) -> Swept {
+        self.workers().fold(Swept::default(), |mut swept, worker| {
+            swept += worker.context.swept();
+            swept
+        })
+    }
+
+    /// Vertices that signalled so far in this execution.
+    pub(crate) fn signalled(&mut self) -> u64 {
+        self.workers().map(|worker| worker.context.counts.signalled).sum()
     }
 
     /// Vertices that were skipped in loading, because their id existed already.
@@ -432,6 +444,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             reason: self.reason,
             seconds: self.seconds,
             signals_sent: self.prior.signals_sent,
+            edges_visited: self.prior.edges_visited,
             spilled_bytes: self.spill.written_bytes(),
             ..ExecutionStats::default()
         };

@@ -18,6 +18,7 @@ pub(crate) fn add<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
     let counts = worker.context.counts;
     stats.vertices_signalled += counts.signalled;
     stats.vertices_collected += counts.collected;
+    stats.edges_visited += counts.edges;
     stats.signals_sent += counts.sent;
     stats.signals_undelivered += counts.undelivered;
     for mailbox in worker.context.mailboxes.iter().map(Mailbox::stats) {

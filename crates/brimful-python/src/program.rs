@@ -38,7 +38,7 @@ use crate::errors::Failure;
 use crate::graph::{Graph, Stream};
 use crate::plugin::with_store;
 use crate::request::{Store, checkpoint_options, where_to_go_on};
-use crate::run::store_figures;
+use crate::run::{store_figures, work_figures};
 use crate::vertex::Vertex;
 use beside::Beside;
 pub(crate) use calls::Seen;
@@ -175,6 +175,7 @@ pub(crate) fn run_program(
     out.set_item("seconds", done.seconds)?;
     out.set_item("signals", done.signals_sent)?;
     out.set_item("resumed_from", resumed_from)?;
+    work_figures(&out, &done.by_superstep.iter().map(|one| one.work()).collect::<Vec<_>>())?;
     store_figures(&out, &store, Some(&done))?;
     states.stats = Some(out.unbind());
     Ok(states)

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use brimful::algos::planning::Subject;
 use brimful::algos::registry::{Accepts, FAMILIES, Finished, Request, run_request};
 use brimful::engine::checkpoint::{self};
-use brimful::engine::result::stats::Traversal;
+use brimful::engine::result::stats::{Traversal, Work};
 use brimful::engine::result::table::{Top, Value};
 use brimful::engine::{ResultTable, Stats};
 use brimful::execution::{self, ListLocation, SuperstepFigures};
@@ -245,6 +245,10 @@ fn superstep_of_store<'py>(
     out.set_item("signal_seconds", figures.signal_seconds)?;
     out.set_item("collect_seconds", figures.collect_seconds)?;
     out.set_item("memory_bytes", figures.memory_bytes)?;
+    out.set_item("frontier", figures.frontier)?;
+    out.set_item("edges", figures.edges)?;
+    out.set_item("bytes_read", figures.bytes_read)?;
+    out.set_item("bytes_written", figures.bytes_written)?;
     out.set_item("vertex_reads", figures.vertex_reads)?;
     out.set_item("vertex_writes", figures.vertex_writes)?;
     out.set_item("cache_hits", figures.cache_hits)?;
@@ -254,8 +258,24 @@ fn superstep_of_store<'py>(
     Ok(out)
 }
 
+/// Durations and work of supersteps, a list each.
+pub(crate) fn work_figures(out: &Bound<'_, PyDict>, listed: &[Work]) -> PyResult<()> {
+    let list = |name: &str, count: &dyn Fn(&Work) -> Option<u64>| {
+        let each: Vec<_> = listed.iter().map(count).collect();
+        out.set_item(format!("superstep_{name}"), each)
+    };
+    let seconds: Vec<f64> = listed.iter().map(|work| work.seconds).collect();
+    out.set_item("superstep_seconds", seconds)?;
+    list("frontier", &|work| work.frontier)?;
+    list("signals", &|work| Some(work.swept.signals))?;
+    list("edges", &|work| Some(work.swept.edges))?;
+    list("bytes_read", &|work| Some(work.bytes_read))?;
+    list("bytes_written", &|work| Some(work.bytes_written))
+}
+
 fn superstep_figures(out: &Bound<'_, PyDict>, stats: &Stats) -> PyResult<()> {
-    out.set_item("superstep_seconds", stats.durations.first())?;
+    work_figures(out, stats.durations.listed())?;
+    out.set_item("largest_frontier", stats.durations.largest_frontier())?;
     let spread = stats.durations.spread();
     for (at, name) in ["superstep_min", "superstep_median", "superstep_max"].into_iter().enumerate()
     {

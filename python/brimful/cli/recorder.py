@@ -1,26 +1,18 @@
-"""Records a run for its report: memory over time, and supersteps.
+"""Records the memory of a run over time, for its report.
 
-Invariant: the records have a fixed size. Events of supersteps come from the log of the process,
-which is the user's if there is one.
+Invariant: the records have a fixed size.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 from brimful.memory import resident_bytes
 from brimful.reporting import Reporter
 
 #: So many samples of the memory are kept at most; beyond them every other one is.
 _MOST_SAMPLES = 1000
-#: So many supersteps are drawn, as the figures of a run list.
-_MOST_SUPERSTEPS = 1000
 
 
 class Recorder:
@@ -51,39 +43,3 @@ class Recorder:
             return report(phase, done, total, seconds)
 
         return both
-
-
-@contextlib.contextmanager
-def superstep_events(log: str | None) -> Iterator[Callable[[], list[dict[str, Any]]]]:
-    """Give a function that returns the events of supersteps so far.
-
-    `log` is the user's log; without one the context makes a temporary one.
-    A log on standard error cannot be read back, so there are no events.
-    """
-    from brimful import _native
-
-    if log == "-":
-        yield lambda: []
-    elif log is not None:
-        start = os.path.getsize(log)
-        yield lambda: _events(log, start)
-    else:
-        folder = _native.TemporaryFolder(tempfile.gettempdir(), ".brimful-log-")
-        try:
-            own = os.path.join(folder.path, "log")
-            _native.log_to(own)
-            yield lambda: _events(own, 0)
-        finally:
-            folder.close()
-
-
-def _events(path: str, start: int) -> list[dict[str, Any]]:
-    """Return the first events of supersteps after `start`."""
-    found: list[dict[str, Any]] = []
-    with open(path, encoding="utf-8") as file:
-        file.seek(start)
-        for line in file:
-            event = json.loads(line)
-            if event.get("message") == "superstep" and len(found) < _MOST_SUPERSTEPS:
-                found.append(event)
-    return found

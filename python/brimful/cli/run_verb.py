@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -34,9 +33,6 @@ if TYPE_CHECKING:
     from brimful.cli.recorder import Recorder
     from brimful.io.ingest import Resources
     from brimful.tables.joining import Columns, Join
-
-    #: What records memory, and what returns the events of supersteps.
-    Recorded = tuple[Recorder, Callable[[], list[dict[str, Any]]]]
 
 NAME = "run"
 
@@ -114,19 +110,18 @@ def act(options: argparse.Namespace) -> None:
         refuse_around(options, "--report")
         _run(options, join, None)
         return
-    from brimful.cli.recorder import Recorder, superstep_events
+    from brimful.cli.recorder import Recorder
     from brimful.report.html import check_packages
 
     check_packages()
     check_output(options.report, overwrite=options.overwrite)
-    with superstep_events(options.log) as events:
-        _run(options, join, (Recorder(), events))
+    _run(options, join, Recorder())
 
 
 def _run(
     options: argparse.Namespace,
     join: Columns | None,
-    recorded: Recorded | None,
+    recorder: Recorder | None,
 ) -> None:
     from brimful import _native
 
@@ -143,7 +138,7 @@ def _run(
         from brimful.tables.joining import JOIN_RESERVE_BYTES, write_joined
 
         reserve_bytes = ARROW_RESERVE_BYTES if join is None else JOIN_RESERVE_BYTES
-    if recorded is not None:
+    if recorder is not None:
         from brimful.report.html import REPORT_RESERVE_BYTES
 
         reserve_bytes += REPORT_RESERVE_BYTES
@@ -153,8 +148,8 @@ def _run(
         logged_to(progress),
     ):
         given = shared.resources(options, progress)
-        if recorded is not None:
-            given = replace(given, progress=recorded[0].beside(progress.update))
+        if recorder is not None:
+            given = replace(given, progress=recorder.beside(progress.update))
         graph = shared.open_named_graph(options, given, progress)
         where = Where(graph, shared.chosen(options, WhereOptions))
         graph = stack.enter_context(where.part(given))
@@ -210,9 +205,9 @@ def _run(
                 disk += stats["store_figures"]["disk_bytes"]
             progress.say(held(stats["forecast"], stats["peak_rss_bytes"], disk))
         stats["report"] = options.report
-        if recorded is not None and isinstance(result, _native.Result):
+        if recorder is not None and isinstance(result, _native.Result):
             progress.update(f"write {redacted_word(options.report)}", 0, 0, 0.0)
-            _report(options, Result(result), stats, graph, around, recorded)
+            _report(options, Result(result), stats, graph, around, recorder)
     if not options.json and not options.quiet:
         shared.show(summary(options.graph, stats))
         for sentence in where.sentences():
@@ -264,15 +259,14 @@ def _report(
     stats: dict[str, Any],
     graph: _native.Graph,
     around: list[int | str],
-    recorded: Recorded,
+    recorder: Recorder,
 ) -> None:
     """Write the report of a run."""
     from brimful.graph import Graph
     from brimful.report import html as report_html
 
-    recorder, events = recorded
     recorder.sample()
-    known = report_html.Recorded(command_of(options.words), recorder.samples, events())
+    known = report_html.Recorded(command_of(options.words), recorder.samples)
     made = report_html.of_result(
         result, stats=stats, recorded=known, graph=Graph(graph), around=around
     )
@@ -336,6 +330,11 @@ def summary(graph: str, stats: dict[str, Any]) -> str:
         lines.append(
             f"  seconds per superstep: {stats['superstep_min']:.3g} min, "
             f"{stats['superstep_median']:.3g} median, {stats['superstep_max']:.3g} max"
+        )
+    if stats["largest_frontier"] is not None:
+        lines.append(
+            f"  largest frontier: {counted(stats['largest_frontier'], 'vertex')}; "
+            f"{counted(stats['edge_visits'], 'edge')} visited"
         )
     lines.append("  " + shared.peak_memory(stats["peak_rss_bytes"], stats["budget_bytes"]))
     if stats["documents"] is not None:

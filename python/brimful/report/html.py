@@ -7,6 +7,7 @@ Invariant: a report needs no network, and the report states the reason for each 
 from __future__ import annotations
 
 import html
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 #: What pyarrow, matplotlib and Jinja take beside brimful's own memory.
 REPORT_RESERVE_BYTES = ARROW_RESERVE_BYTES + (80 << 20)
+#: Directions of bytes in a superstep.
+_DIRECTIONS = ("read", "written")
 #: Neighborhoods that are drawn if none are named.
 _DRAWN = 2
 #: Figures of a run in the table of a report, by the fields of its figures.
@@ -44,6 +47,7 @@ _FIGURES = {
     "threads": "threads",
     "signals": "signals",
     "edge_visits": "edge visits",
+    "largest_frontier": "largest frontier",
     "bytes_read": "bytes read",
     "bytes_written": "bytes written",
     "peak_rss_bytes": "peak memory",
@@ -77,12 +81,10 @@ class Recorded:
     Attributes:
         command: The command that runs it again.
         memory: Seconds since the start, and the memory of the process in bytes.
-        supersteps: The events of supersteps in the log.
     """
 
     command: str | None = None
     memory: list[tuple[float, int]] = field(default_factory=list)
-    supersteps: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -237,24 +239,7 @@ def _run_figures(found: Mapping[str, Any], known: Recorded) -> list[Figure]:
                 ),
             )
         )
-    steps = known.supersteps
-    seconds = [step["seconds"] for step in steps] or list(found.get("superstep_seconds") or ())
-    if seconds:
-        drawn.append(_series("Seconds per superstep", {"seconds": seconds}, "seconds"))
-    if steps:
-        mebibytes = {
-            name: [step[f"bytes_{name}"] / 2**20 for step in steps] for name in ("read", "written")
-        }
-        drawn.append(_series("Bytes per superstep", mebibytes, "MiB"))
-        frontier = {name: [float(step[name]) for step in steps] for name in ("signals", "edges")}
-        drawn.append(
-            _series(
-                "Frontier: signals, and edges visited",
-                frontier,
-                "number",
-                "A superstep visits the edges of the vertices that signal, or all edges.",
-            )
-        )
+    drawn += _superstep_figures(found)
     phases = {name: seconds for name, seconds in (found.get("phases") or {}).items() if seconds > 0}
     if found.get("index_seconds"):
         phases["index"] = found["index_seconds"]
@@ -266,6 +251,36 @@ def _run_figures(found: Mapping[str, Any], known: Recorded) -> list[Figure]:
             )
         )
     return drawn
+
+
+def _superstep_figures(found: Mapping[str, Any]) -> list[Figure]:
+    """Return the figures of the supersteps that the figures of a run list."""
+
+    def listed(name: str) -> list[float]:
+        return [math.nan if one is None else one for one in found[f"superstep_{name}"]]
+
+    if not found.get("superstep_seconds"):
+        return []
+    count = found["supersteps"]
+    seconds = listed("seconds")
+    note = f"The first {len(seconds):,} of {count:,} supersteps." if count > len(seconds) else ""
+    mebibytes = {name: [one / 2**20 for one in listed(f"bytes_{name}")] for name in _DIRECTIONS}
+    drawn = [
+        _series("Seconds per superstep", {"seconds": seconds}, "seconds", note),
+        _series("Bytes per superstep", mebibytes, "MiB", note),
+    ]
+    frontier = listed("frontier")
+    if not all(map(math.isnan, frontier)):
+        drawn.append(_series("Frontier per superstep", {"frontier": frontier}, "vertices", note))
+    return [
+        *drawn,
+        _series(
+            "Edges per superstep",
+            {name: listed(name) for name in ("edges", "signals")},
+            "number",
+            f"A superstep visits the edges of its frontier, or all edges. {note}".strip(),
+        ),
+    ]
 
 
 def _neighborhoods(graph: Graph, around: Iterable[int | str]) -> list[Figure]:

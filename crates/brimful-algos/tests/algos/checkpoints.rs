@@ -158,7 +158,7 @@ fn a_resumed_run_ends_as_the_undisturbed_one() {
                 };
                 assert_eq!(figures(&rest), figures(&whole), "{name}: from superstep {end} on");
                 assert_eq!(
-                    rest.stats.durations.first().len() as u64,
+                    rest.stats.durations.listed().len() as u64,
                     supersteps.min(1000),
                     "{name}"
                 );

@@ -162,7 +162,7 @@ impl<G: Gather> Supersteps for GatherRun<'_, G> {
     }
 
     /// Gathers every vertex that is not settled, once.
-    fn superstep(&mut self) -> Result<Traversal> {
+    fn superstep(&mut self) -> Result<(Traversal, u64)> {
         let (context, current) = (&self.context, &mut self.current);
         if self.items.is_empty() || G::SETTLES {
             self.items = context.cut(&current.states)?;
@@ -202,7 +202,7 @@ impl<G: Gather> Supersteps for GatherRun<'_, G> {
         self.last = Step::default();
         steps.into_iter().for_each(|step| self.last += step);
         self.swept += self.last.swept;
-        Ok(Traversal::Gather)
+        Ok((Traversal::Gather, self.last.gathered))
     }
 
     fn converged(&mut self) -> bool {

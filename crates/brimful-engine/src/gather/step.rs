@@ -35,6 +35,8 @@ pub(super) struct GatherState<G: Gather> {
 pub(super) struct Step {
     /// Neighbours gathered, and edges read.
     pub(super) swept: Swept,
+    /// Vertices that gathered.
+    pub(super) gathered: u64,
     /// States that changed.
     pub(super) changed: u64,
     /// Vertices that are not settled.
@@ -44,6 +46,7 @@ pub(super) struct Step {
 impl std::ops::AddAssign for Step {
     fn add_assign(&mut self, other: Self) {
         self.swept += other.swept;
+        self.gathered += other.gathered;
         self.changed += other.changed;
         self.open += other.open;
     }
@@ -154,6 +157,7 @@ impl<G: Gather> GatherContext<'_, G> {
         if G::SETTLES {
             order.sort_unstable_by_key(|at| Reverse(self.program.urgency(old[*at as usize])));
         }
+        step.gathered = order.len() as u64;
         for at in order.iter().map(|at| *at as usize) {
             let seen = if G::SETTLES { (first, &new[..]) } else { (0, &[][..]) };
             let neighbours = lists.of(at, lengths[at], states.in_memory(), seen);

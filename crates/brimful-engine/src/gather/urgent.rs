@@ -61,7 +61,8 @@ impl<G: Gather> GatherContext<'_, G> {
         let (mut chosen, open) = self.choose(states)?;
         let mut ids = HugeArray::zeroed(chosen.last().map_or(0, |last| last.list().end));
         let edges = self.list(&chosen, &mut ids)?;
-        let mut step = Step { swept: Swept { signals: ids.len() as u64, edges }, changed: 0, open };
+        let swept = Swept { signals: ids.len() as u64, edges };
+        let mut step = Step { swept, gathered: chosen.len() as u64, changed: 0, open };
         chosen
             .sort_unstable_by_key(|one| Reverse(self.program.urgency(states[one.vertex as usize])));
         let (facts, mut own) = (VertexFacts::default(), G::Buffers::default());

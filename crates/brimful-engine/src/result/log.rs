@@ -1,49 +1,25 @@
 //! The log of a run: events of [`tracing`], computed only if a subscriber listens.
 
-use brimful_store::Moved;
 use tracing::Level;
 
 use crate::plan::division::Plan;
-use crate::result::stats::{Stats, Swept, Traversal};
+use crate::result::stats::{Stats, Traversal, Work};
 
-/// The totals up to the last superstep; the log gives the differences.
-#[derive(Debug)]
-pub(crate) struct SuperstepLog {
-    swept: Swept,
-    moved: Moved,
-}
-
-impl SuperstepLog {
-    /// A log that begins after so many signals, edges and bytes.
-    pub(crate) fn new(swept: Swept, moved: Moved) -> Self {
-        Self { swept, moved }
-    }
-
-    /// Logs a superstep with its `traversal`, from the signals, edges and bytes of the run so far.
-    pub(crate) fn tell(
-        &mut self,
-        (superstep, seconds): (u64, f64),
-        traversal: Traversal,
-        swept: Swept,
-        moved: impl FnOnce() -> Moved,
-    ) {
-        if !tracing::enabled!(Level::INFO) {
-            return;
-        }
-        let moved = moved();
-        let (step, work) = (moved - self.moved, swept - self.swept);
+impl Work {
+    /// Logs the work of a superstep with its `traversal`.
+    pub(crate) fn log(&self, superstep: u64, traversal: Traversal) {
         tracing::info!(
             superstep,
-            seconds,
+            seconds = self.seconds,
             traversal = traversal.name(),
-            signals = work.signals,
-            edges = work.edges,
-            bytes_read = step.bytes_read(),
-            bytes_written = step.bytes_written(),
-            bytes_found = step.bytes_found(),
+            frontier = self.frontier,
+            signals = self.swept.signals,
+            edges = self.swept.edges,
+            bytes_read = self.bytes_read,
+            bytes_written = self.bytes_written,
+            bytes_found = self.bytes_found,
             "superstep"
         );
-        *self = Self { swept, moved };
     }
 }
 

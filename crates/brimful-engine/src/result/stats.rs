@@ -98,11 +98,47 @@ impl Traversal {
     }
 }
 
-/// Durations and traversals of supersteps. As there may be millions, only the first durations are
+/// The work of a superstep.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Work {
+    /// Its duration.
+    pub seconds: f64,
+    /// The vertices of the frontier: those that signal, or gather; `None` for a traversal without a
+    /// frontier.
+    pub frontier: Option<u64>,
+    /// Signals and edges.
+    #[serde(flatten)]
+    pub swept: Swept,
+    /// Bytes read from files.
+    pub bytes_read: u64,
+    /// Bytes written to files.
+    pub bytes_written: u64,
+    /// Bytes found in memory instead of read, because the run had pinned them.
+    pub bytes_found: u64,
+}
+
+impl Work {
+    /// The work of `seconds` for a `frontier`, in which so many signals, edges and bytes were
+    /// counted.
+    pub fn new(seconds: f64, frontier: Option<u64>, swept: Swept, moved: Moved) -> Self {
+        Self {
+            seconds,
+            frontier,
+            swept,
+            bytes_read: moved.bytes_read(),
+            bytes_written: moved.bytes_written(),
+            bytes_found: moved.bytes_found(),
+        }
+    }
+}
+
+/// Durations, work and traversals of supersteps. As there may be millions, only the first are
 /// listed.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Durations {
-    first: Vec<f64>,
+    first: Vec<Work>,
+    /// The largest frontier, if any superstep had one.
+    largest_frontier: Option<u64>,
     count: u64,
     total: f64,
     least: f64,
@@ -125,16 +161,18 @@ fn class_of(seconds: f64) -> usize {
 }
 
 impl Durations {
-    /// The most durations that are listed.
+    /// The most supersteps that are listed.
     pub const MOST_LISTED: usize = 1000;
 
-    /// Adds a superstep of `seconds` with its traversal.
-    pub fn push(&mut self, seconds: f64, traversal: Traversal) {
+    /// Adds a superstep with its traversal.
+    pub fn push(&mut self, work: Work, traversal: Traversal) {
+        let seconds = work.seconds;
         self.traversals[traversal as usize] += 1;
         self.last = Some(traversal);
         if self.first.len() < Self::MOST_LISTED {
-            self.first.push(seconds);
+            self.first.push(work);
         }
+        self.largest_frontier = self.largest_frontier.max(work.frontier);
         self.least = if self.count == 0 { seconds } else { self.least.min(seconds) };
         self.greatest = self.greatest.max(seconds);
         self.count += 1;
@@ -146,9 +184,19 @@ impl Durations {
         self.classes[class] += 1;
     }
 
-    /// Seconds of the first supersteps, at most [`Durations::MOST_LISTED`].
-    pub fn first(&self) -> &[f64] {
+    /// The work of the first supersteps, at most [`Durations::MOST_LISTED`].
+    pub fn listed(&self) -> &[Work] {
         &self.first
+    }
+
+    /// Seconds of the first supersteps, as [`Durations::listed`].
+    pub fn seconds(&self) -> Vec<f64> {
+        self.first.iter().map(|work| work.seconds).collect()
+    }
+
+    /// The largest frontier of all supersteps; `None` if none had one.
+    pub fn largest_frontier(&self) -> Option<u64> {
+        self.largest_frontier
     }
 
     /// Number of supersteps with this traversal.
@@ -171,7 +219,7 @@ impl Durations {
     pub fn spread(&self) -> Option<[f64; 3]> {
         let middle = self.count / 2;
         let median = if self.count <= Self::MOST_LISTED as u64 {
-            let mut sorted = self.first.clone();
+            let mut sorted = self.seconds();
             sorted.sort_by(f64::total_cmp);
             *sorted.get(middle as usize)?
         } else {
@@ -188,7 +236,7 @@ impl Durations {
 }
 
 /// Counts of signals and edges in traversals.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Swept {
     /// Signals combined.
     pub signals: u64,
@@ -253,7 +301,8 @@ impl Stats {
     ) -> Self {
         let seconds = phases.iter().map(|(_, seconds)| seconds).sum();
         let mut durations = Durations::default();
-        durations.push(seconds, traversal);
+        let swept = Swept { signals: edges, edges };
+        durations.push(Work::new(seconds, None, swept, moved), traversal);
         Self {
             supersteps: 1,
             reason: Reason::Finished,
@@ -282,17 +331,19 @@ mod tests {
 
     #[test]
     fn the_median_of_many_durations_is_nearly_right() {
+        let work = |seconds, frontier| Work { seconds, frontier, ..Work::default() };
         let mut durations = Durations::default();
         assert_eq!(durations.spread(), None);
         for index in 0..3 {
-            durations.push(f64::from(3 - index), Traversal::Dense);
+            durations.push(work(f64::from(3 - index), Some(9)), Traversal::Dense);
         }
         assert_eq!(durations.spread(), Some([1.0, 2.0, 3.0]));
         for index in 0..5000 {
-            durations.push(f64::from(index) * 1e-6, Traversal::Sparse);
+            durations.push(work(f64::from(index) * 1e-6, None), Traversal::Sparse);
         }
+        assert_eq!(durations.largest_frontier(), Some(9));
         let [least, median, greatest] = durations.spread().unwrap();
-        assert_eq!((least, greatest, durations.first().len()), (0.0, 3.0, 1000));
+        assert_eq!((least, greatest, durations.listed().len()), (0.0, 3.0, 1000));
         assert!((median / 2.5e-3 - 1.0).abs() < 0.03, "{median}");
         let counts = Traversal::ALL.map(|traversal| durations.count(traversal));
         assert_eq!(counts, [3, 0, 5000, 0, 0, 0, 0, 0, 0, 0, 0]);

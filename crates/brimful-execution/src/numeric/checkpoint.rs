@@ -4,7 +4,7 @@
 //! loads the edges from the graph.
 
 use brimful_engine::checkpoint::CheckpointOptions;
-use brimful_engine::result::stats::Durations;
+use brimful_engine::result::stats::{Durations, Swept};
 use brimful_graph::Graph;
 use brimful_store::huge::HugeArray;
 use brimful_store::{Error as StoreError, Reservation, Resources};
@@ -24,7 +24,7 @@ use crate::{Execution, RunMode};
 #[serde(deny_unknown_fields)]
 struct CheckpointState {
     progress: ProgramProgress,
-    signals: u64,
+    swept: Swept,
     durations: Durations,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct NumericCheckpoints<'c> {
 #[derive(Default)]
 pub(super) struct PriorNumericRun {
     pub(super) resumed_from: Option<u64>,
-    pub(super) signals: u64,
+    pub(super) swept: Swept,
     pub(super) durations: Durations,
 }
 
@@ -91,7 +91,7 @@ impl<'c> NumericCheckpoints<'c> {
                 )
                 .into());
             }
-            (prior.signals, prior.durations) = (saved_state.signals, saved_state.durations);
+            (prior.swept, prior.durations) = (saved_state.swept, saved_state.durations);
             Ok(())
         })?;
         prior.resumed_from = self.checkpoints.resumed_from();
@@ -112,7 +112,7 @@ impl<'c> NumericCheckpoints<'c> {
     pub(super) fn make_if_due<'p, const S: usize, const M: usize, E: EdgeData, T>(
         &mut self,
         execution: &mut Execution<'_, Numeric<'p, S, M, E>, T>,
-        (signals, durations): (u64, &Durations),
+        (mut swept, durations): (Swept, &Durations),
     ) -> Result<bool>
     where
         T: VertexStore<VertexOf<Numeric<'p, S, M, E>>>,
@@ -131,13 +131,10 @@ impl<'c> NumericCheckpoints<'c> {
             }
             Ok(())
         })?;
-        let sent = execution.signals_sent();
+        swept += execution.swept();
         let program = &*execution.program().program;
-        let saved_state = CheckpointState {
-            progress: program.progress(),
-            signals: signals + sent,
-            durations: durations.clone(),
-        };
+        let saved_state =
+            CheckpointState { progress: program.progress(), swept, durations: durations.clone() };
         let window = self.window;
         self.checkpoints.make(number, saved_state, |draft, resources| {
             program.draft(draft, resources)?;

@@ -2,7 +2,7 @@
 
 use brimful_store::CacheStats;
 
-use super::Reason;
+use super::{Reason, Swept, Work};
 
 /// Figures of one synchronous superstep.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -15,6 +15,14 @@ pub struct SuperstepFigures {
     pub collect_seconds: f64,
     /// Bytes of the budget in use after it.
     pub memory_bytes: u64,
+    /// Vertices that signalled.
+    pub frontier: u64,
+    /// Their edges.
+    pub edges: u64,
+    /// Bytes read from files.
+    pub bytes_read: u64,
+    /// Bytes written to files.
+    pub bytes_written: u64,
     /// Vertices read from records.
     pub vertex_reads: u64,
     /// Vertices written to records.
@@ -41,6 +49,8 @@ impl SuperstepFigures {
         // A miss of the last cache reaches the store.
         let misses = |stats: &ExecutionStats| stats.caches.last().map_or(0, |cache| cache.misses);
         Self {
+            frontier: after.vertices_signalled - before.vertices_signalled,
+            edges: after.edges_visited - before.edges_visited,
             vertex_reads: after.vertices_read - before.vertices_read,
             vertex_writes: after.vertices_written - before.vertices_written,
             cache_hits: hits(after) - hits(before),
@@ -51,6 +61,18 @@ impl SuperstepFigures {
         }
     }
 
+    /// The figures that every superstep has.
+    pub fn work(&self) -> Work {
+        Work {
+            seconds: self.signal_seconds + self.collect_seconds,
+            frontier: Some(self.frontier),
+            swept: Swept { signals: self.messages, edges: self.edges },
+            bytes_read: self.bytes_read,
+            bytes_written: self.bytes_written,
+            bytes_found: 0,
+        }
+    }
+
     /// Logs the figures.
     pub fn log(&self) {
         tracing::info!(
@@ -58,6 +80,10 @@ impl SuperstepFigures {
             signal_seconds = self.signal_seconds,
             collect_seconds = self.collect_seconds,
             memory_bytes = self.memory_bytes,
+            frontier = self.frontier,
+            edges = self.edges,
+            bytes_read = self.bytes_read,
+            bytes_written = self.bytes_written,
             vertex_reads = self.vertex_reads,
             vertex_writes = self.vertex_writes,
             cache_hits = self.cache_hits,
@@ -83,6 +109,8 @@ pub struct ExecutionStats {
     pub vertices_signalled: u64,
     /// Collecting vertices; each is counted each time.
     pub vertices_collected: u64,
+    /// Edges of signalling vertices; each is counted each time.
+    pub edges_visited: u64,
     /// Signals sent along edges.
     pub signals_sent: u64,
     /// Signals that arrived in a mailbox.
