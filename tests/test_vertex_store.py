@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import brimful as bf
+from command import USAGE, refuse, succeed
 
 
 class Hops(bf.Program):
@@ -330,3 +331,65 @@ def test_a_kill_is_noticed(moment: str, url: str, tmp_path: Path) -> None:
             bf.run(graph, Hops(), store=url, keep=True)
         return
     assert dict(bf.run(graph, Hops(), store=url, keep=True)) == {0: 0, 1: 1, 2: 2, 3: 3, 4: 1}
+
+
+def test_an_algorithm_leaves_its_vertices(url: str, tmp_path: Path) -> None:
+    graph, out = graph_at(tmp_path), tmp_path / "hops.csv"
+    run = ("run", "bfs", graph, "--source", 0, "--store", url, "--keep", "-o", out)
+    outcome = succeed(*run, "--json", "--quiet", "--budget", "200M")
+    assert outcome.figures["kept"] == url
+    assert outcome.figures["peak_rss_bytes"] < 200 << 20
+    with bf.VertexStore.open(url) as store:
+        assert dict(store) == dict(bf.SavedResult(out)) == {0: 0, 1: 1, 2: 2, 3: 3, 4: 1}
+        assert store.edges(0) == [(1, 1.0), (4, 1.0)]
+        # All signal once, and nothing changes; then only the change has an effect.
+        went_on = store.run(Hops(), start="kept")
+        assert went_on.stats["superstep_frontier"] == [5]
+        store.add_edge(4, 3)
+        went_on = store.run(Hops(), start="kept")
+        assert went_on[3] == 2 and went_on.stats["superstep_frontier"] == [1, 1]
+    assert f"vertices: {url}2" in succeed(*run[:5], "--store", f"{url}2", "--keep").out
+
+
+def test_values_of_any_type_stay(tmp_path: Path) -> None:
+    names = {"source": ["a b", '"'], "target": ['"', "é"], "weight": [0.1, 2.5]}
+    graph = graph_at(tmp_path, names)
+    with bf.Graph.open(graph) as opened:
+        for name, ran in {
+            "sssp": bf.sssp(opened, source='"', weighted=True),
+            "connected_components": bf.connected_components(opened),
+            "pagerank": bf.pagerank(opened, store="bytes", weighted=True, threads=1),
+        }.items():
+            url = f"file:{tmp_path}/{name}"
+            more = ("--source", '"') if name == "sssp" else ()
+            weighted = () if name == "connected_components" else ("--weighted",)
+            words = ("run", name, graph, *more, *weighted, "--threads", 1, "--store", url)
+            succeed(*words, "--keep", "--quiet")
+            with bf.VertexStore.open(url) as store:
+                assert dict(store) == dict(ran), name
+                assert store.edges('"') == [("é", 2.5 if weighted else 1.0)]
+
+
+def test_vertices_that_cannot_stay_are_refused_before_the_run(tmp_path: Path) -> None:
+    graph, url = graph_at(tmp_path), f"file:{tmp_path}/kept"
+    run = ("run", "pagerank", graph, "--keep", "--quiet")
+    assert "give --store file:PATH" in refuse(USAGE, *run)
+    assert "cannot be kept" in refuse(USAGE, *run, "--store", "bytes")
+    where = ("--where", "vertex > 1")
+    assert "brimful derive" in refuse(USAGE, *run, "--store", url, *where)
+    assert not (tmp_path / "kept").exists()
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "letter.txt").touch()
+    assert "such as letter.txt" in refuse(USAGE, *run, "--store", url)
+    (tmp_path / "kept" / "letter.txt").unlink()
+    succeed(*run, "--store", url)
+    assert "there is a store at" in refuse(USAGE, *run, "--store", url)
+
+
+def test_given_states_are_those_of_all_vertices(url: str, tmp_path: Path) -> None:
+    graph = graph_at(tmp_path)
+    states = {vertex: [vertex, "x"] for vertex in range(5)}
+    with bf.VertexStore.create(url, graph, states=states) as store:
+        assert dict(store) == states
+    with pytest.raises(bf.ProgramError, match="vertex 4"):
+        bf.VertexStore.create(f"{url}2", graph, states={0: 1, 1: 1, 2: 1, 3: 1})

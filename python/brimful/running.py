@@ -219,7 +219,8 @@ def interpreted(
 ) -> States:
     """Run a program by calls of its methods, with options that were checked.
 
-    `followed` are the vertices of a trace, and `why` says why the program is interpreted.
+    `followed` are the vertices of a trace, and `why` says why the program is interpreted. With
+    `process_budget` among the options the budget covers the whole process.
 
     Raises:
         UsageError, ProgramError, BudgetError: As `run`.
@@ -232,7 +233,8 @@ def interpreted(
     if start is not None:
         _check_kept(known, program, chosen)
     location = place(store_url(store)) | {"serializer": None}
-    resources = Resources(**picked(WorkOptions, chosen))
+    process_budget = chosen.get("process_budget", False)
+    resources = Resources(**picked(WorkOptions, chosen), process_budget=process_budget)
     limits = vars(resources.on(known))
     # One thread makes all calls: only one at a time can have the interpreter.
     del limits["threads"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+import os
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
@@ -15,7 +17,7 @@ from brimful.options.table import ResourceOptions, WorkOptions, checked, picked
 from brimful.per_vertex import vertex_id
 from brimful.program import Program, States, Vertex
 from brimful.reporting import shows_progress
-from brimful.running import Start, checked_dumps, interpreted
+from brimful.running import Start, Where, checked_dumps, interpreted
 from brimful.wording import counted
 
 if TYPE_CHECKING:
@@ -39,17 +41,24 @@ _STORE = RUN | {
 }
 
 
-class _Nothing(Program):
-    """Gives every vertex the state None."""
+class _Given(Program):
+    """Gives every vertex its state in a mapping; without one, the state None. None signals."""
 
-    def initial_state(self, vertex: Vertex) -> None:
-        """Return no state."""
+    signal_threshold = math.inf
+
+    def __init__(self, states: Mapping[Any, Any] | None) -> None:
+        self._states = states
+
+    def initial_state(self, vertex: Vertex) -> Any:
+        """Return the state."""
+        return None if self._states is None else self._states[vertex.id]
 
     def signal(self, source: Vertex, target: Any, weight: float) -> None:
         """Send no signal."""
 
-    def collect(self, vertex: Vertex, signals: list[Any]) -> None:
+    def collect(self, vertex: Vertex, signals: list[Any]) -> Any:
         """Collect nothing."""
+        return vertex.state
 
 
 class VertexStore(States):
@@ -112,15 +121,20 @@ class VertexStore(States):
         url: str,
         graph: GraphLike,
         *,
+        states: Mapping[Any, Any] | None = None,
         weighted: bool = False,
         serializer: Literal["json", "str", "bytes", "pickle"] | Serializer = "json",
         **options: Unpack[WorkOptions],
     ) -> VertexStore:
-        """Load the vertices of a graph into a new store; their states are None.
+        """Load the vertices of a graph into a new store.
+
+        With the result of an algorithm as `states`, programs continue from it: `start="kept"` lets
+        every vertex signal its value once, and then computes what changes.
 
         Args:
             url: URL of the new store.
             graph: A `Graph` in a directory that stays, or its path.
+            states: The states by vertex, such as a `Result`; None: every state is None.
             weighted: Keep the weights of the edges; else they are 1.
             serializer: How states become bytes; as in `brimful.run`.
 
@@ -129,6 +143,7 @@ class VertexStore(States):
 
         Raises:
             UsageError: There is a store already, or other files are in its folder.
+            ProgramError: `states` lacks a vertex, or the serializer cannot write a state.
 
         >>> import brimful as bf, os, pyarrow as pa, tempfile
         >>> folder = tempfile.mkdtemp()
@@ -138,16 +153,14 @@ class VertexStore(States):
         ...     dict(store), store.edges(1)
         ({1: None, 2: None}, [(2, 1.0)])
         """
-        from brimful import _native
         from brimful.io.ingest import Resources
         from brimful.opening import as_graph
 
-        if _native.KeptVertexStore.describe(_own(url)) is not None:
-            raise UsageError(f"there is a store at {url} already; open it, or remove its folder")
+        check_new(url)
         given = {"weighted": weighted, **options}
-        chosen = checked(ProgramOptions, given, "create", ("url", "serializer"))
+        chosen = checked(ProgramOptions, given, "create", ("url", "states", "serializer"))
         known = as_graph(graph, Resources(**picked(WorkOptions, chosen)))
-        interpreted(known, _Nothing(), (serializer, url, "initial"), [], chosen, _WHY)
+        keep(known, url, states, serializer, chosen)
         return cls.open(url, serializer=serializer, budget=options.get("budget"))
 
     @classmethod
@@ -446,6 +459,43 @@ class VertexStore(States):
 
     def _headline(self) -> str:
         return f"brimful.VertexStore {self._url}: {counted(len(self), 'vertex')}"
+
+
+def check_new(url: str) -> None:
+    """Refuse a new store whose folder is in use.
+
+    Raises:
+        UsageError: There is a store, or there are other files.
+    """
+    from brimful import _native
+
+    if _native.KeptVertexStore.describe(_own(url)) is not None:
+        raise UsageError(f"there is a store at {url} already; open it, or remove its folder")
+    for folder in url.partition(":")[2].split(","):
+        # Runs that were killed leave such a folder; the next one removes it.
+        found = os.listdir(folder) if os.path.isdir(folder) else []
+        others = [name for name in found if not name.startswith(".brimful-run-")]
+        if others:
+            raise UsageError(
+                f"{folder} has other files, such as {min(others)}; name another folder for the "
+                "store"
+            )
+
+
+def keep(
+    graph: Graph,
+    url: str,
+    states: Mapping[Any, Any] | None,
+    serializer: str | Serializer,
+    chosen: Mapping[str, Any],
+) -> None:
+    """Load the vertices of a graph into a new store, with states and options that were checked.
+
+    Raises:
+        UsageError, ProgramError, BudgetError: As `create`.
+    """
+    where: Where = (serializer, url, "initial")
+    interpreted(graph, _Given(states), where, [], chosen, _WHY)
 
 
 def _own(url: str) -> str:

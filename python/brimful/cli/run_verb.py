@@ -21,8 +21,8 @@ from brimful.io.output import check_output, reserve_of_result, write_result
 from brimful.io.redaction import redacted_word
 from brimful.options.checks import column_names
 from brimful.options.derivations import WhereOptions
-from brimful.options.runs import CheckpointOptions, ClusterOptions
-from brimful.options.table import ResourceOptions
+from brimful.options.runs import CheckpointOptions, ClusterOptions, ProgramOptions
+from brimful.options.table import ResourceOptions, checked
 from brimful.result import Result, run_native
 from brimful.rows import computed_rows, refuse_documents
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES, shrink_arrow_pools
@@ -89,6 +89,12 @@ def add_to(verbs: shared.Verbs) -> None:
         "(pip install 'brimful[report]')",
     )
     add_around(parser)
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="leave the vertices with their edges and values in the folder of --store, file:PATH "
+        "or kv:PATH, which brimful.VertexStore opens in Python; the graph directory must stay",
+    )
     parser.add_argument("--top", metavar="N", type=integer(1), help="print the N largest values")
     shared.add_options(parser, ResourceOptions)
     shared.add_reporting(parser)
@@ -101,6 +107,8 @@ def act(options: argparse.Namespace) -> None:
     asked(options, options.algorithm, place=place)
     if algorithms()[options.algorithm]["rows"]:
         _refuse_for_rows(options)
+    if options.keep:
+        _check_keep(options)
     join = _join(options)
     if options.output is not None:
         # The suffix decides what else the budget holds.
@@ -188,10 +196,13 @@ def _run(
                 )
         if isinstance(result, _native.Result):
             result.discard_checkpoints()
+            if options.keep:
+                _keep(options, Result(result), graph, given)
         stats = result.stats
         stats["peak_rss_bytes"] = _native.peak_rss_bytes()
         stats["output"] = options.output if written is None else written.name
         stats["documents"] = None if written is None else written.figures()
+        stats["kept"] = options.store if options.keep else None
         stats["where"] = where.figures
         stats["join"] = None if join is None else asdict(tally)
         for sentence in tally.sentences(join.name) if join is not None else []:
@@ -240,6 +251,35 @@ def _refuse_for_rows(options: argparse.Namespace) -> None:
             )
     if options.output is not None:
         refuse_documents(options.output)
+
+
+def _check_keep(options: argparse.Namespace) -> None:
+    """Refuse --keep where the vertices cannot stay.
+
+    Raises:
+        UsageError: There is no store in a folder, the folder is in use, or the graph is temporary.
+    """
+    from brimful.vertex_store import check_new
+
+    if options.store is None:
+        raise UsageError("--keep needs the folder where vertices stay; give --store file:PATH")
+    if options.where or options.where_edges:
+        raise UsageError(
+            "--keep needs the directory of the graph, and a part of a graph is temporary; make the "
+            "part a graph with 'brimful derive'"
+        )
+    check_new(options.store)
+
+
+def _keep(
+    options: argparse.Namespace, result: Result, graph: _native.Graph, given: Resources
+) -> None:
+    """Leave the vertices with their values in the folder of the store."""
+    from brimful.graph import Graph
+    from brimful.vertex_store import keep
+
+    chosen = checked(ProgramOptions, {"weighted": options.weighted})
+    keep(Graph(graph), options.store, result, "json", {**chosen, **vars(given)})
 
 
 def _show_top(result: _native.Result | _native.Rows, count: int) -> None:
@@ -345,6 +385,8 @@ def summary(graph: str, stats: dict[str, Any]) -> str:
         )
     elif stats["output"] is not None:
         lines.append(f"  result: {stats['output']}")
+    if stats["kept"] is not None:
+        lines.append(f"  vertices: {stats['kept']}")
     if stats["report"] is not None:
         lines.append(f"  report: {stats['report']}")
     return "\n".join(lines)
