@@ -15,6 +15,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from pictures import inline, screenshots
+
 import brimful as bf
 from brimful.catalog import algorithms
 from brimful.sizes import format_bytes
@@ -35,6 +37,9 @@ SOURCES = ("bfs", "count_paths", "sssp")
 #: The graph of the forecasts, on a machine of round figures.
 VERTICES, EDGES = 1e8, 1e9
 MACHINE = {"memory_bandwidth": 20.0, "disk_bandwidth": 2.0}
+#: A picture of a report in a page, and the pictures by the name of the report.
+PICTURE = re.compile(r"<!-- picture of (\w+)\.html -->")
+PICTURES: dict[str, str | list[str]] = {}
 LINK = re.compile(r"(\]\()([^)#:\s]+)((?:#[^)]*)?\))")
 
 
@@ -45,9 +50,10 @@ def on_files(files: Any, config: Any) -> Any:
     pages = {place: (ROOT / path).read_text() for place, path in ELSEWHERE.items()}
     with tempfile.TemporaryDirectory() as folder:
         run(EXAMPLE, folder)
-        pages |= algorithm_pages(folder) | reports(folder)
+        pages |= algorithm_pages(folder)
+        made = reports(folder)
     pages |= api_pages() | {"adr/index.md": decisions()}
-    for place, text in pages.items():
+    for place, text in (pages | made).items():
         files.append(File.generated(config, place, content=text))
     shim = ROOT / "site" / "vendor" / "iframe-worker.js"
     files.append(File.generated(config, "assets/iframe-worker.js", abs_src_path=str(shim)))
@@ -68,7 +74,16 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
             return link[0]
         return link[1] + posixpath.relpath(place, posixpath.dirname(here) or ".") + link[3]
 
-    return LINK.sub(led, markdown)
+    return PICTURE.sub(lambda found: picture(found[1], here), LINK.sub(led, markdown))
+
+
+def picture(report: str, here: str) -> str:
+    """Return the picture of a report for the page `here`."""
+    shown = PICTURES[report]
+    if isinstance(shown, str):
+        return shown
+    folder = posixpath.relpath("reports", posixpath.dirname(here) or ".")
+    return "\n".join(f"![The report {report}.html]({folder}/{name})" for name in shown)
 
 
 def algorithm_pages(folder: str) -> dict[str, str]:
@@ -81,17 +96,22 @@ def algorithm_pages(folder: str) -> dict[str, str]:
     return pages
 
 
-def reports(folder: str) -> dict[str, str]:
-    """Return the report of a run and that of a graph, and a page that leads to them."""
+def reports(folder: str) -> dict[str, str | bytes]:
+    """Return the report of a run and that of a graph, their pictures, and a page with them."""
     run(["run", "pagerank", "web.brimful", "--report", "run.html", "--quiet"], folder)
     run(["info", "web.brimful", "--html", "graph.html", "--quiet"], folder)
-    made = {
-        f"reports/{name}": (Path(folder) / name).read_text() for name in ("run.html", "graph.html")
-    }
-    return made | {
+    made: dict[str, str | bytes] = {
         "reports/index.md": "# Reports\n\nMade with this site: [a run of PageRank](run.html) and "
-        "[its graph](graph.html). [How to make them](../guide/reports.md).\n"
+        "[its graph](graph.html). [How to make them](../guide/reports.md).\n\n"
+        "<!-- picture of graph.html -->\n"
     }
+    for name in ("run", "graph"):
+        path = Path(folder) / f"{name}.html"
+        taken = screenshots(path)
+        PICTURES[name] = list(taken) or inline(path.read_text())
+        made[f"reports/{path.name}"] = path.read_text()
+        made |= {f"reports/{picture}": image for picture, image in taken.items()}
+    return made
 
 
 def algorithm_page(name: str, info: dict[str, Any], folder: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pictures
 import pyarrow as pa
 import pytest
 from matplotlib.figure import Figure
@@ -21,8 +21,6 @@ from brimful.cli.recorder import Recorder
 from brimful.report import facts
 from command import INPUT, USAGE, names_below, refuse, succeed
 
-#: Browsers that Playwright can drive, as systems install them.
-BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 RUN_FIGURES = [
     "Memory of the process",
     "Seconds per superstep",
@@ -120,9 +118,9 @@ def test_a_browser_shows_every_figure(pages: tuple[Path, Path]) -> None:
     playwright = pytest.importorskip(
         "playwright.sync_api", reason="SKIPPED: no Playwright (pip install playwright)"
     )
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    found = pictures.browser()
     if found is None:
-        pytest.skip(f"SKIPPED: no browser; install one of {', '.join(BROWSERS)}")
+        pytest.skip(f"SKIPPED: no browser; install one of {', '.join(pictures.BROWSERS)}")
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=found, args=["--no-sandbox"])
         for path in pages:

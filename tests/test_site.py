@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pictures
+import pyarrow as pa
 import pytest
 
 import brimful as bf
 from brimful.catalog import algorithms
-from test_report import BROWSERS, Page
+from test_report import Page
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -75,13 +76,44 @@ def test_the_reports_of_a_run_and_a_graph_are_there(site: Path) -> None:
 
 
 @pytest.mark.slow
+def test_pages_show_what_reports_look_like(site: Path) -> None:
+    for place, name in (("guide/reports.html", "run"), ("reports/index.html", "graph")):
+        text = (site / place).read_text()
+        assert "<!-- picture" not in text
+        if pictures.browser() is None:
+            assert len(Page(text).figures) >= 4
+            continue
+        for scheme in ("light", "dark"):
+            picture = site / "reports" / f"{name}-{scheme}.png"
+            assert f'{picture.name}"' in text
+            # An empty page is a few kilobytes.
+            assert picture.read_bytes()[:4] == b"\x89PNG" and picture.stat().st_size > 20_000
+
+
+def test_figures_of_a_report_stand_in_a_page() -> None:
+    with bf.Graph.from_arrow(pa.table({"source": [0, 0], "target": [1, 2]})) as graph:
+        report = graph.report(around=[0]).html
+    text = pictures.inline(report)
+    assert (
+        Page(text).figures
+        == Page(report).figures
+        == [
+            "Degree distribution",
+            "Component sizes",
+            "Neighborhood of 0",
+        ]
+    )
+    assert text.count("<figcaption>") == 3 and "--ink: " in text
+
+
+@pytest.mark.slow
 def test_the_search_needs_no_network(site: Path) -> None:
     playwright = pytest.importorskip(
         "playwright.sync_api", reason="SKIPPED: no Playwright (pip install playwright)"
     )
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    found = pictures.browser()
     if found is None:
-        pytest.skip(f"SKIPPED: no browser; install one of {', '.join(BROWSERS)}")
+        pytest.skip(f"SKIPPED: no browser; install one of {', '.join(pictures.BROWSERS)}")
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=found, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1280, "height": 900})
