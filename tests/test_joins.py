@@ -196,8 +196,10 @@ def test_the_command_line_refuses_before_the_run(edges: Path, tmp_path: Path) ->
     twice = brimful(*run, "--join", table, "--on", "id", "-o", out)
     assert twice.code == USAGE and "both the result and" in twice.err
     table.write_text("id\n1\n1\n")
-    twice = brimful(*run, "--join", table, "--on", "id", "-o", out)
-    assert twice.code == INPUT and "has 1 more than once" in twice.err
+    for name in ("out.csv", "out.parquet", "out.arrow"):
+        twice = brimful(*run, "--join", table, "--on", "id", "-o", tmp_path / name)
+        assert twice.code == INPUT and "has 1 more than once" in twice.err, name
+        assert "Traceback" not in twice.err and name not in names_below(tmp_path)
     refuse(BUDGET, *run, "--join", table, "--on", "id", "-o", out, "--budget", "100M")
     assert "out.csv" not in names_below(tmp_path)
 

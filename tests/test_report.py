@@ -352,3 +352,41 @@ def test_samples_of_memory_are_few_and_spread_over_the_run(
     gaps = np.diff(times)
     assert times[0] == 0 and times[-1] > 19_900 and gaps.min() > 0 and gaps.max() <= 64
     assert all(size > 1 << 20 for _, size in recorder.samples)
+
+
+def test_a_graph_without_edges_has_a_report(tmp_path: Path) -> None:
+    """All degrees are 0, which has no place on a logarithmic axis."""
+    (tmp_path / "none.txt").write_text("# nothing\n")
+    graph, page = tmp_path / "g.brimful", tmp_path / "page.html"
+    imported = succeed("import", tmp_path / "none.txt", graph, "--vertices", 3)
+    assert "bytes per edge" not in imported.out
+    succeed("info", graph, "--html", page, "--quiet")
+    assert Page(page.read_text()).figures[:2] == GRAPH_FIGURES
+    assert "3 of degree 0" in page.read_text()
+    with bf.Graph.open(graph) as opened:
+        assert Page(opened._repr_html_()).figures == ["Degree distribution"]
+        ranks = bf.pagerank(opened)
+        assert "Distribution of pagerank" in Page(ranks.report(graph=opened).html).figures
+
+
+def test_reports_of_ids_beyond_signed_integers(tmp_path: Path) -> None:
+    (tmp_path / "big.txt").write_text(f"5 {2**64 - 1}\n{2**64 - 1} {2**63}\n")
+    page = tmp_path / "page.html"
+    succeed("run", "pagerank", tmp_path / "big.txt", "--report", page, "--quiet")
+    drawn = Page(page.read_text()).figures[-2:]
+    assert drawn == [f"Neighborhood of {2**63}", f"Neighborhood of {2**64 - 1}"]
+
+
+def test_one_vertex_stands_for_a_list_of_it() -> None:
+    with bf.Graph.from_arrow(pa.table({"source": ["ann"], "target": ["bob"]})) as graph:
+        assert Page(graph.report(around="ann").html).figures[2:] == ["Neighborhood of ann"]
+        ranks = bf.pagerank(graph)
+        assert "Neighborhood of bob" in Page(ranks.report(graph=graph, around="bob").html).figures
+
+
+def test_a_report_is_html(rmat: Path, tmp_path: Path) -> None:
+    for name in ("-", str(tmp_path / "page.txt")):
+        assert "does not end in .html" in refuse(USAGE, "info", rmat, "--html", name)
+        assert "does not end in .html" in refuse(USAGE, "run", "degrees", rmat, "--report", name)
+    with bf.Graph.open(rmat) as graph, pytest.raises(bf.UsageError, match=r"end in \.html"):
+        bf.degrees(graph).report().write(tmp_path / "page.txt")

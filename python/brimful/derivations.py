@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 from brimful.errors import UsageError
 from brimful.importing import made
 from brimful.io.ingest import Resources
+from brimful.neighbors import id_array
 from brimful.options.derivations import DERIVED, DerivedOptions, MergedOptions, conditions
 from brimful.options.described import LOOK_UP, described
 from brimful.options.imports import PolicyOptions, SelfLoops
@@ -114,7 +115,7 @@ class Derivations:
         ([0, 1], 1)
         """
         chosen = checked(DerivedOptions, options, "subgraph", ("vertices",))
-        return self._derived(chosen, {}, ids=_array(vertices))
+        return self._derived(chosen, {}, ids=id_array(vertices))
 
     @shows_progress
     @described(DERIVED | LOOK_UP, "vertex", *_ERRORS)
@@ -223,20 +224,3 @@ class Derivations:
             )
         policies = {"duplicates": "sum", "self_loops": self_loops}
         return self._derived(chosen, policies, contract=labels)
-
-
-def _array(vertices: Any) -> Any:
-    """Return ids as an Arrow array.
-
-    Raises:
-        UsageError: They are no ids.
-    """
-    import pyarrow as pa
-
-    try:
-        if hasattr(vertices, "__arrow_c_stream__"):
-            return pa.chunked_array(vertices).combine_chunks()
-        return pa.array(vertices)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        reason = " ".join(str(error).split())
-        raise UsageError(f"vertices must be all 64-bit integers or all strings: {reason}") from None

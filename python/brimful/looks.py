@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from brimful.graph import Graph
+    from brimful.per_vertex import Vertices
     from brimful.report.facts import Census
     from brimful.report.html import Report
     from brimful.result import Result
@@ -117,14 +117,15 @@ class Looks:
 
     @shows_progress
     @described(texts(WorkOptions), "closed graph", "budget", "corrupt", "io")
-    def report(self, *, around: Iterable[int | str] = (), **options: Unpack[WorkOptions]) -> Report:
+    def report(self, *, around: Vertices = (), **options: Unpack[WorkOptions]) -> Report:
         """Return a report with figures of the graph, which a notebook shows.
 
         Properties, degree distribution, component sizes, the vertices of the highest degree, and
         drawings of neighborhoods. Runs `degrees` and `connected_components`.
 
         Args:
-            around: Vertices whose neighborhoods are drawn; none: the two of the highest degree.
+            around: A vertex whose neighborhood is drawn, or several; none: the two of the highest
+                degree.
 
         Returns:
             A `Report`; its `write` makes a file that needs no network.
@@ -141,7 +142,7 @@ class Looks:
         resources = _resources(options, "report", "around")
         from brimful.report import html as report_html
 
-        graph, drawn = cast("Graph", self), list(around)
+        graph, drawn = cast("Graph", self), report_html.named(around)
         report_html.check_packages()
         for vertex in drawn:
             # An unknown vertex is an error before the runs.

@@ -258,6 +258,28 @@ class Neighbors:
         return lookup
 
 
+def id_array(vertices: Any) -> Any:
+    """Return vertices as an Arrow array.
+
+    Raises:
+        UsageError: They are neither all 64-bit integers nor all strings.
+    """
+    import pyarrow as pa
+
+    try:
+        if hasattr(vertices, "__arrow_c_stream__"):
+            return pa.chunked_array(vertices).combine_chunks()
+        given = vertices if hasattr(vertices, "__len__") else list(vertices)
+        try:
+            return pa.array(given)
+        except OverflowError:
+            # Arrow takes integers for signed ones.
+            return pa.array(given, pa.uint64())
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        reason = " ".join(str(error).split())
+        raise UsageError(f"vertices must be all 64-bit integers or all strings: {reason}") from None
+
+
 def _many(vertices: object) -> memoryview | list[str]:
     """Return vertices as the native module takes them: 64-bit integers, or strings.
 
@@ -266,15 +288,7 @@ def _many(vertices: object) -> memoryview | list[str]:
     """
     import pyarrow as pa
 
-    try:
-        array = (
-            pa.chunked_array(vertices).combine_chunks()
-            if hasattr(vertices, "__arrow_c_stream__")
-            else pa.array(vertices)
-        )
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        reason = " ".join(str(error).split())
-        raise UsageError(f"vertices must be all 64-bit integers or all strings: {reason}") from None
+    array = id_array(vertices)
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     kind = array.type

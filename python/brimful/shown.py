@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from brimful.errors import UsageError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from brimful.graph import Graph
-    from brimful.per_vertex import PerVertex
+    from brimful.per_vertex import PerVertex, Vertices
     from brimful.report.html import Report
     from brimful.tables.joining import Columns
 
@@ -70,7 +70,7 @@ class Shown:
         return (package if connection is None else connection).from_arrow(self)
 
     @described({}, "corrupt", "io")
-    def report(self, *, graph: Graph | None = None, around: Iterable[int | str] = ()) -> Report:
+    def report(self, *, graph: Graph | None = None, around: Vertices = ()) -> Report:
         """Return a report with figures of the run and of the values, which a notebook shows.
 
         The report has seconds, bytes, frontier and edges per superstep, shares of the time, the
@@ -79,7 +79,8 @@ class Shown:
 
         Args:
             graph: The graph, for drawings of neighborhoods; None: no drawings.
-            around: Vertices whose neighborhoods are drawn; none: the two with the largest values.
+            around: A vertex whose neighborhood is drawn, or several; none: the two with the largest
+                values.
 
         Returns:
             A `Report`; its `write` makes a file that needs no network.
@@ -93,9 +94,9 @@ class Shown:
         ...     "Distribution of pagerank" in bf.pagerank(graph).report(graph=graph).html
         True
         """
-        from brimful.report.html import of_result
+        from brimful.report.html import named, of_result
 
-        return of_result(self._mapping(), graph=graph, around=list(around))
+        return of_result(self._mapping(), graph=graph, around=named(around))
 
     @described({}, "corrupt", "io")
     def plot(self, ax: Axes | None = None) -> Axes:

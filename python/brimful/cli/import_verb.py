@@ -199,7 +199,7 @@ def summary(out: str, figures: dict[str, object]) -> str:
     budget = figures.get("budget_bytes")
     lines.append(
         f"  {format_seconds(real('seconds'))}, {format_bytes(count('bytes_on_disk'))} on disk, "
-        f"{real('bytes_per_edge'):.2f} bytes per edge, "
+        + (f"{real('bytes_per_edge'):.2f} bytes per edge, " if count("arcs") else "")
         + shared.peak_memory(
             peak if isinstance(peak, int) else None, budget if isinstance(budget, int) else None
         )

@@ -8,7 +8,6 @@ from brimful.cli import options as shared
 from brimful.cli.log import command_of
 from brimful.cli.progress import ProgressLine, logged_to
 from brimful.cli.request import add_around, around_of, refuse_around
-from brimful.io.output import check_output
 from brimful.options.table import ResourceOptions
 from brimful.sizes import format_bytes
 
@@ -63,10 +62,9 @@ def act(options: argparse.Namespace) -> None:
     from brimful.graph import Graph
 
     if options.html is not None:
-        from brimful.report.html import check_packages
+        from brimful.report.html import check_report
 
-        check_packages()
-        check_output(options.html, overwrite=options.overwrite)
+        check_report(options.html, overwrite=options.overwrite)
     else:
         refuse_around(options, "--html")
     with ProgressLine(quiet=options.quiet) as progress, logged_to(progress):

@@ -119,10 +119,9 @@ def act(options: argparse.Namespace) -> None:
         _run(options, join, None)
         return
     from brimful.cli.recorder import Recorder
-    from brimful.report.html import check_packages
+    from brimful.report.html import check_report
 
-    check_packages()
-    check_output(options.report, overwrite=options.overwrite)
+    check_report(options.report, overwrite=options.overwrite)
     _run(options, join, Recorder())
 
 

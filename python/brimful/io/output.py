@@ -219,7 +219,9 @@ def write_arrow(stream: object, path: str, format_name: str) -> None:
     """Write an Arrow stream to `path` as "parquet" or "arrow", in groups of bounded size."""
     import pyarrow as pa
 
-    source = pa.RecordBatchReader.from_stream(stream)
+    # A reader of Python raises errors of its own, which a stream would turn into their text.
+    is_reader = isinstance(stream, pa.RecordBatchReader)
+    source = stream if is_reader else pa.RecordBatchReader.from_stream(stream)
     schema, batches = source.schema, native_batches(source)
     if format_name == "parquet":
         # Ids and scores hardly repeat: a dictionary costs memory and gains nothing.
@@ -276,6 +278,8 @@ def native_batches(source: Any) -> Iterator[Any]:
 
     try:
         yield from source
+    except BrimfulError:
+        raise
     except (pa.ArrowException, OSError) as error:
         text = " ".join(str(error).split()).removeprefix("External error: ")
         name, colon, sentence = text.partition(": ")

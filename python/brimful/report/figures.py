@@ -141,8 +141,10 @@ def plot_counts(
         )
         if one.get(0):
             ax.plot([], [], " ", label=f"{one[0]:,} of {label} 0")
-    ax.set_xscale("log")
-    ax.set_yscale("log")
+    # Matplotlib draws no logarithmic axis without a value.
+    if any(size > 0 for one in counts.values() for size in one):
+        ax.set_xscale("log")
+        ax.set_yscale("log")
     ax.set_xlabel(label)
     ax.set_ylabel(unit)
     if len(counts) > 1 or any(one.get(0) for one in counts.values()):

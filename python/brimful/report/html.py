@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from brimful.errors import UsageError
 from brimful.io.output import check_output, new_file
 from brimful.options.described import EXPORT, described
 from brimful.report import facts, figures
@@ -25,7 +26,7 @@ from brimful.wording import counted
 
 if TYPE_CHECKING:
     from brimful.graph import Graph
-    from brimful.per_vertex import PerVertex
+    from brimful.per_vertex import PerVertex, Vertices
 
 #: What pyarrow, matplotlib and Jinja take beside brimful's own memory.
 REPORT_RESERVE_BYTES = ARROW_RESERVE_BYTES + (80 << 20)
@@ -110,7 +111,7 @@ class Report:
         """Write the report to a file, whole or not at all.
 
         Raises:
-            UsageError: The file exists and `overwrite` is false.
+            UsageError: The file exists and `overwrite` is false, or its name does not end in .html.
 
         >>> import brimful as bf, os, pyarrow as pa, tempfile
         >>> path = os.path.join(tempfile.mkdtemp(), "report.html")
@@ -120,7 +121,7 @@ class Report:
         True
         """
         name = os.fspath(path)
-        check_output(name, overwrite=overwrite)
+        check_report(name, overwrite=overwrite)
         with (
             new_file(name, overwrite=overwrite) as partial,
             open(partial, "w", encoding="utf-8") as file,
@@ -133,6 +134,25 @@ class Report:
             '<iframe style="width: 100%; height: 40rem; border: 0" srcdoc="'
             f'{html.escape(self.html)}"></iframe>'
         )
+
+
+def named(around: Vertices) -> list[int | str]:
+    """Return the vertices that a user names: one, or several."""
+    return [around] if isinstance(around, (int, str)) else list(around)
+
+
+def check_report(path: str, *, overwrite: bool) -> None:
+    """Refuse a file of a report before the work that it describes.
+
+    Raises:
+        MissingPackageError: Matplotlib or Jinja is not installed.
+        UsageError: The name is not that of HTML, or as `check_output`.
+        StoreIoError: As `check_output`.
+    """
+    check_packages()
+    if not path.lower().endswith((".html", ".htm")):
+        raise UsageError(f"a report is a file of HTML, and {path} does not end in .html")
+    check_output(path, overwrite=overwrite)
 
 
 def check_packages() -> None:

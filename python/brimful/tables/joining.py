@@ -268,7 +268,7 @@ class Join:
         if self._on not in kinds:
             raise UsageError(
                 f"{self.name} has no column {self._on} (found: {', '.join(kinds)}); name the "
-                "column of vertex ids with --on"
+                "column of vertex ids with --on (Python: on=)"
             )
         kind = kinds[self._on]
         if (kind == "VARCHAR") != texts or not (texts or "INT" in kind):
