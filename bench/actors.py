@@ -18,7 +18,8 @@ class Actor(Worker):
 
     def exchange(self, index: int, peers: Sequence[Any], byte_count: int, turns: int) -> float:
         """Exchange so many bytes in each of some turns; return the seconds without the first."""
-        connection = Connection(index, peers, self._board, together=True)
+        connection = Connection(index, peers, self._board)
+        connection.share_memory(byte_count)
         own, taken = os.urandom(byte_count), bytearray(byte_count)
         begin = 0.0
         for turn in range(turns + 1):

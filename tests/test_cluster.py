@@ -57,14 +57,19 @@ def graph(rmat: Path) -> bf.Graph:
     return bf.Graph.open(rmat)
 
 
-def workers() -> list[int]:
-    """The ids of the processes of actors, by the titles that Ray gives them."""
+def processes(title: bytes) -> list[int]:
+    """The ids of processes, by the titles that Ray gives them."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if (process / "cmdline").read_bytes().startswith(b"ray::Worker"):
+            if (process / "cmdline").read_bytes().startswith(title):
                 found.append(int(process.name))
     return found
+
+
+def workers() -> list[int]:
+    """The ids of the processes of actors."""
+    return processes(b"ray::Worker")
 
 
 def kill(process: int) -> None:
@@ -252,17 +257,40 @@ def test_a_board_keeps_a_message_for_all_its_readers_and_fails_for_all() -> None
 
 
 def test_a_slot_keeps_the_part_of_a_turn_until_the_turn_after_next() -> None:
-    slots, views = Slots(), Views()
+    slots, views = Slots(6), Views()
     first = views.read(slots.write(memoryview(b"first")))
     second = views.read(slots.write(memoryview(b"second")))
     assert (first, second) == (b"first", b"second") and first.readonly
-    # The slot grows; who has read the first part maps it again.
-    third = views.read(slots.write(memoryview(b"3" * 10_000_000)))
-    assert (first, second, len(third)) == (b"33333", b"second", 10_000_000)
-    shorter = views.read(slots.write(memoryview(b"4")))
-    assert (shorter, second) == (b"4", b"4econd")
+    third = views.read(slots.write(memoryview(b"3")))
+    assert (first, second, third) == (b"3irst", b"second", b"3")
+    with pytest.raises(IndexError):
+        slots.write(memoryview(b"7 bytes"))
     with pytest.raises(FileNotFoundError):
         views.read(Mapped("/proc/0/fd/0", 1))
+
+
+def test_memory_that_workers_share_is_in_their_budgets(tmp_path: Path) -> None:
+    graph, log = tmp_path / "ring.brimful", tmp_path / "log"
+    assert brimful("generate", "ring", graph, "--vertices", 300_000, "--quiet").code == DONE
+    words: list[object] = ["pagerank", graph, "--threads", 1, "--max-supersteps", 3, "--json"]
+    foreseen = brimful("plan", *words, "--cluster", "local:2", "--budget", "300M").figures
+    # Two slots with the signals of the larger part: all but two of five intervals.
+    memory = foreseen["exchange_memory_bytes"]
+    assert memory == 2 * foreseen["sent_bytes_per_superstep"] == 2 * 8 * (300_000 - (2 << 16))
+    ranks = []
+    for budget, expected in (("300M", memory), (foreseen["minimum_budget_bytes"], 0)):
+        own: list[object] = ["--cluster", "local:2", "--budget", budget]
+        plan = brimful("plan", *words, *own).figures
+        assert plan["fits"] and plan["exchange_memory_bytes"] == expected
+        run = brimful("run", *words, *own, "--log", log, "-o", tmp_path / "ranks.csv")
+        assert run.code == DONE, run.err
+        workers = run.figures["cluster"]["workers"]
+        assert [worker["exchange_memory_bytes"] for worker in workers] == [expected] * 2
+        assert ("go through Ray's object store" in log.read_text()) == (expected == 0)
+        ranks.append((tmp_path / "ranks.csv").read_bytes())
+    assert ranks[0] == ranks[1]
+    assert brimful("plan", *words, "--cluster", "2").figures["exchange_memory_bytes"] == 0
+    assert brimful("plan", *words).figures["exchange_memory_bytes"] is None
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,8 @@ class Forecast:
         sent_bytes_per_superstep: The most bytes of signals that a worker passes on in a superstep
             in which all vertices signal, in all to the others; None for one process.
         received_bytes_per_superstep: The most that a worker takes in; None likewise.
+        exchange_memory_bytes: Memory of a worker, within its budget, through which workers of one
+            machine exchange signals; 0: they go through Ray's object store; None likewise.
         seconds_per_superstep: An estimate; None if the time is unknown.
         seconds: An estimate; None if the time is unknown.
         memory_bandwidth: In GB/s, given or measured; None: not used.
@@ -108,6 +110,7 @@ class Forecast:
     workers: int | None
     sent_bytes_per_superstep: int | None
     received_bytes_per_superstep: int | None
+    exchange_memory_bytes: int | None
     seconds_per_superstep: float | None
     seconds: float | None
     memory_bandwidth: float | None

@@ -35,6 +35,13 @@ pub trait Exchange: Debug + Send + Sync {
     /// # Errors
     /// As [`Exchange::turn`].
     fn gather(&self, records: &[u8], job: &Job) -> Result<Vec<Received>>;
+
+    /// Passes on the signals of later turns, at most `most_bytes` of each, through memory that the
+    /// processes share: two slots of so many bytes, which the caller has reserved.
+    ///
+    /// # Errors
+    /// [`crate::Error::Exchange`] if there is no such memory.
+    fn share_memory(&self, most_bytes: u64) -> Result<()>;
 }
 
 /// The share of this process in a run.
@@ -44,6 +51,8 @@ pub struct Share {
     pub count: usize,
     /// The position of this process among them; `None`: it is the observer.
     pub index: Option<usize>,
+    /// True if the processes that own intervals can share memory.
+    pub shares_memory: bool,
     /// The connection to the others.
     pub exchange: Arc<dyn Exchange>,
 }

@@ -3,7 +3,8 @@
 //! A connection has the methods `turn(facts, signals)` and `gather(records)`. Each takes memory
 //! views that end with the call, and returns an object whose `wait(seconds)` returns a tuple of
 //! buffers for each process that owns intervals, or None after that time, so that a cancelled run
-//! ends. The GIL is held only during a call. Errors keep class and text.
+//! ends. A connection between processes of one node also has `share_memory(most_bytes)`. The GIL is
+//! held only during a call. Errors keep class and text.
 
 use std::sync::Arc;
 
@@ -27,13 +28,20 @@ pub(crate) struct GivenShare {
     count: usize,
     /// The position of this one among them; None: it is the observer.
     index: Option<usize>,
+    /// All of them are on one node.
+    together: bool,
     connection: Py<PyAny>,
 }
 
 impl GivenShare {
     pub(crate) fn share(&self, py: Python<'_>) -> Share {
         let connection = Connection(self.connection.clone_ref(py));
-        Share { count: self.count, index: self.index, exchange: Arc::new(connection) }
+        Share {
+            count: self.count,
+            index: self.index,
+            shares_memory: self.together,
+            exchange: Arc::new(connection),
+        }
     }
 }
 
@@ -145,5 +153,10 @@ impl Exchange for Connection {
     fn gather(&self, records: &[u8], job: &Job) -> Result<Vec<Received>> {
         let all = self.call("gather", [records], job)?;
         Ok(all.into_iter().map(|[records]| records).collect())
+    }
+
+    fn share_memory(&self, most_bytes: u64) -> Result<()> {
+        Python::attach(|py| self.0.bind(py).call_method1("share_memory", (most_bytes,)).map(|_| ()))
+            .map_err(|error| Error::Exchange(Box::new(error)))
     }
 }

@@ -75,6 +75,7 @@ impl Prediction {
             "received_bytes_per_superstep",
             exchange.map(|exchange| exchange.received_bytes),
         )?;
+        out.set_item("exchange_memory_bytes", exchange.map(|exchange| exchange.memory_bytes))?;
         Ok(out)
     }
 }

@@ -132,7 +132,7 @@ def summary(of: str, figures: dict[str, Any]) -> str:
         lines.append(
             "  a superstep in which all vertices signal passes on "
             f"{format_bytes(figures['sent_bytes_per_superstep'])} and takes in "
-            f"{format_bytes(figures['received_bytes_per_superstep'])}"
+            f"{format_bytes(figures['received_bytes_per_superstep'])}" + _through(figures)
         )
     each = figures["seconds_per_superstep"]
     seconds = "time unknown beforehand"
@@ -148,6 +148,15 @@ def summary(of: str, figures: dict[str, Any]) -> str:
             + ("" if network is None else f", and a network of {network:.3g} Gbit/s")
         )
     return "\n".join(lines)
+
+
+def _through(figures: dict[str, Any]) -> str:
+    if figures["workers"] == 1:
+        return ""
+    memory = figures["exchange_memory_bytes"]
+    if memory == 0:
+        return ", through Ray's store"
+    return f", through {format_bytes(memory)} of memory that workers share"
 
 
 def _time(imported: dict[str, Any]) -> str:

@@ -134,6 +134,12 @@ class Crew:
             int(place["memory_bytes"]) // (on_host[place["host"]] + 1) for place in self.places
         )
 
+    def can_share_memory(self) -> bool:
+        """Return whether all workers are on one node, whose system has memory to share."""
+        return len({place["node"] for place in self.places}) == 1 and all(
+            place["has_shared_memory"] for place in self.places
+        )
+
     def _no_room(self, otherwise: str) -> UsageError:
         return UsageError(
             f"the cluster has no room for {counted(self.count, 'worker')} of "
@@ -169,7 +175,11 @@ class Observer:
         self._tally, self._begin = Tally(), time.perf_counter()
         #: When the first superstep began; before it, when the workers did.
         self.began = self._begin
-        self.share = {"count": len(crew.actors), "index": None, "connection": self}
+        together = crew.can_share_memory()
+        self.share = {
+            **{"count": len(crew.actors), "index": None},
+            **{"together": together, "connection": self},
+        }
 
     def turn(self, facts: memoryview, signals: memoryview) -> Answers:
         """Await the facts of all workers."""
@@ -186,10 +196,10 @@ class Observer:
         actors = self._crew.actors
         if not self._runs:
             graph = self._graph.path, self._graph.fingerprint
-            together = len({place["node"] for place in self._crew.places}) == 1
             self._runs = [
                 actor.run.remote(
-                    self._work, graph, index, actors, *self._options, together=together
+                    *(self._work, graph, index, actors, *self._options),
+                    together=self.share["together"],
                 )
                 for index, actor in enumerate(actors)
             ]

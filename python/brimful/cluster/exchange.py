@@ -56,25 +56,27 @@ class Slots:
 
     A process begins its turn after next when all others have posted the next one, and so have read
     this one: a part stays in place as long as it is needed. The memory has no name, and ends with
-    its process.
+    its process. The run has reserved it from its budget.
     """
 
-    def __init__(self) -> None:
-        """Begin without memory."""
-        self._files: list[int] = []
-        self._maps: list[mmap.mmap | None] = [None, None]
+    def __init__(self, most_bytes: int) -> None:
+        """Make two slots for parts of at most so many bytes, which take memory when written."""
+        files = [os.memfd_create("brimful-exchange") for _ in range(2)]
+        self.bytes = len(files) * most_bytes
+        for file in files:
+            os.ftruncate(file, most_bytes)
+        self._slots = [(file, mmap.mmap(file, most_bytes)) for file in files]
         self._turns = 0
+
+    @staticmethod
+    def are_possible() -> bool:
+        """Return whether the system has such memory."""
+        return hasattr(os, "memfd_create")
 
     def write(self, part: memoryview) -> Mapped:
         """Copy the part of the next turn; return its place."""
-        if not self._files:
-            self._files = [os.memfd_create("brimful-exchange") for _ in self._maps]
-        slot = self._turns % len(self._maps)
+        file, mapped = self._slots[self._turns % len(self._slots)]
         self._turns += 1
-        mapped, file = self._maps[slot], self._files[slot]
-        if mapped is None or len(mapped) < len(part):
-            os.ftruncate(file, len(part))
-            mapped = self._maps[slot] = mmap.mmap(file, len(part))
         mapped[: len(part)] = part
         return Mapped(f"/proc/{os.getpid()}/fd/{file}", len(part))
 
@@ -93,13 +95,12 @@ class Views:
             OSError: Its process is lost.
         """
         mapped = self._maps.get(place.path)
-        if mapped is None or len(mapped) < place.length:
+        if mapped is None:
             file = os.open(place.path, os.O_RDONLY)
             try:
-                mapped = mmap.mmap(file, 0, prot=mmap.PROT_READ)
+                mapped = self._maps[place.path] = mmap.mmap(file, 0, prot=mmap.PROT_READ)
             finally:
                 os.close(file)
-            self._maps[place.path] = mapped
         return memoryview(mapped)[: place.length]
 
 

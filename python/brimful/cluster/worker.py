@@ -35,16 +35,20 @@ if TYPE_CHECKING:
 class Connection:
     """The connection of a worker to the others, as the native module takes it."""
 
-    def __init__(self, index: int, peers: Sequence[Any], board: Board, *, together: bool) -> None:
-        """Connect worker `index` of `peers`, which holds its own handle too.
-
-        `together`: all of them are on one node.
-        """
+    def __init__(self, index: int, peers: Sequence[Any], board: Board) -> None:
+        """Connect worker `index` of `peers`, which holds its own handle too."""
         self._index, self._peers, self._board = index, peers, board
         self._calls = 0
-        self._slots = Slots() if together and hasattr(os, "memfd_create") else None
+        self._slots: Slots | None = None
         self._views = Views()
         self.tally = Tally()
+        #: Bytes of memory through which signals go to the others.
+        self.memory_bytes = 0
+
+    def share_memory(self, most_bytes: int) -> None:
+        """Pass on the signals of later turns, at most so many bytes, through shared memory."""
+        self._slots = Slots(most_bytes)
+        self.memory_bytes = self._slots.bytes
 
     def turn(self, facts: memoryview, signals: memoryview) -> Answers:
         """Post facts and signals of a turn, and await those of the others."""
@@ -94,6 +98,7 @@ class Worker:
             "pid": os.getpid(),
             "memory_bytes": _native.auto_budget_bytes(),
             "version": __version__,
+            "has_shared_memory": Slots.are_possible(),
         }
 
     def told(self, number: int, parts: int) -> tuple[Part, ...]:
@@ -113,13 +118,16 @@ class Worker:
     ) -> tuple[dict[str, Any] | None, BaseException | None]:
         """Run a share of work on a graph, named by path and fingerprint.
 
-        `together`: all workers are on one node.
+        `together`: all workers are on one node, and can share memory.
 
         Returns:
             Its figures, or the error that ended it.
         """
-        connection = Connection(index, peers, self._board, together=together)
-        share = {"count": len(peers), "index": index, "connection": connection}
+        connection = Connection(index, peers, self._board)
+        share = {
+            **{"count": len(peers), "index": index},
+            **{"together": together, "connection": connection},
+        }
         begin = time.perf_counter()
         try:
             work(_opened(*graph), share, checkpoints, limits)
@@ -132,6 +140,7 @@ class Worker:
         return {
             **figures,
             "budget_bytes": limits["budget"],
+            "exchange_memory_bytes": connection.memory_bytes,
             "bytes_sent": connection.tally.bytes_sent,
             "bytes_received": connection.tally.bytes_received,
             "wait_seconds": connection.tally.wait_seconds,

@@ -92,6 +92,10 @@ impl Exchange for Connection {
         let all = self.exchange([records, &[]], self.index.is_none())?;
         Ok(all.into_iter().map(|[records, _]| Box::new(records) as Received).collect())
     }
+
+    fn share_memory(&self, _: u64) -> brimful_engine::Result<()> {
+        Ok(())
+    }
 }
 
 /// Runs a request in `count` processes and an observer; the result of the observer. Process 0 is
@@ -102,7 +106,8 @@ fn shared(request: &Request, graph: &Arc<Graph>, count: usize, last: u64) -> Res
         let last = if index == Some(0) { last } else { u64::MAX };
         let connection =
             Connection { hub: Arc::clone(&hub), count, index, calls: AtomicU64::new(0), last };
-        let share = Share { count, index, exchange: Arc::new(connection) };
+        let shares_memory = count % 2 == 1;
+        let share = Share { count, index, shares_memory, exchange: Arc::new(connection) };
         let request = Request { share: Some(share), ..request.clone() };
         // A process that is lost or fails takes the others with it.
         let result = run_request(&request, graph, &resources(1 + count % 2, LARGE));

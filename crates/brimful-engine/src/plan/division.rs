@@ -3,8 +3,9 @@
 //! The plan always includes the tables of the graph and the buffers of every worker. Next are the
 //! signals of all sources or, if they do not fit, of as wide a window of sources as fits. Packed
 //! edges that take no more memory than the buffers for reading them are all in memory. Spare memory
-//! goes, in this order, to sparse supersteps, more reads in flight, states, next signals, degrees,
-//! and then to as many packed segments as fit; if everything fits, more reads in flight come last.
+//! goes, in this order, to sparse supersteps, memory that processes share for their exchange, more
+//! reads in flight, states, next signals, degrees, and then to as many packed segments as fit; if
+//! everything fits, more reads in flight come last.
 //! Programs and graphs are described by plain numbers, so that a run and its forecast have the same
 //! plan. Invariant: the sum of all parts is within the budget.
 
@@ -51,6 +52,9 @@ pub struct Plan {
     /// True if the rest of a long run may traverse edges unpacked in memory, in order (`worklist`)
     /// or in supersteps.
     pub unpacked: bool,
+    /// Bytes of the memory through which processes of one machine exchange signals; 0: there is
+    /// none, or it does not fit.
+    pub exchange_bytes: u64,
     /// Bytes of packed units that stay in memory.
     pub pinned_bytes: u64,
     /// Bytes reserved in total.
@@ -114,7 +118,11 @@ impl Plan {
         let arrays: u64 = needs.of_vertices(extent.vertices, extent.weighted).iter().sum();
         // A second read in flight of every worker comes before the arrays.
         let second = workers * extent.largest_unit();
-        Least::new(needs, extent, asynchronous, workers).resident + sparse + arrays + second
+        Least::new(needs, extent, asynchronous, workers).resident
+            + sparse
+            + needs.exchange
+            + arrays
+            + second
     }
 
     /// Plans a run of a program that needs `needs` over a graph of `extent`.
@@ -149,12 +157,16 @@ impl Plan {
         let may_be_sparse = !needs.full && windowed.is_none();
         // If everything fits, each unit is read only once, so more reads in flight come last.
         let vertex_bytes: u64 = needs.of_vertices(vertices, weighted).iter().sum();
-        let all_fits = vertex_bytes + to_pin + if may_be_sparse { limits[0].1 } else { 0 } <= spare;
+        let sparse_most = if may_be_sparse { limits[0].1 } else { 0 };
+        let all_fits = vertex_bytes + to_pin + sparse_most + needs.exchange <= spare;
         let mut take = |bytes: u64| take(&mut spare, bytes);
         // Reading little pays off: hundreds of supersteps with small frontiers take a tenth of the
         // time.
         if may_be_sparse && !needs.degrees {
             plan.sparse = first_that_fits(&limits, &mut take);
+        }
+        if take(needs.exchange) {
+            plan.exchange_bytes = needs.exchange;
         }
         plan.reads += usize::from(!all_fits && to_pin > 0 && take(workers * largest));
         plan.keep_vertices(needs, vertices, weighted, &mut take);
@@ -215,6 +227,7 @@ impl Plan {
             degrees_resident: false,
             sparse: None,
             unpacked: false,
+            exchange_bytes: 0,
             pinned_bytes: 0,
             total_bytes: minimum,
         };
@@ -273,6 +286,7 @@ impl Plan {
             + signals
             + vertex_bytes
             + workers * of_worker
+            + self.exchange_bytes
             + in_flight
             + pinned
             + sparse;

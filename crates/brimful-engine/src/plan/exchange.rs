@@ -13,6 +13,8 @@ const SHARED_A_SECOND: f64 = 4e9;
 const STORED_A_SECOND: f64 = 0.85e9;
 /// Bytes that one core takes in in a second.
 const TAKEN_IN_A_SECOND: f64 = 4e9;
+/// Slots of memory that workers of a node share: others may still read the last turn from one.
+const SLOTS: u64 = 2;
 /// Seconds of a turn in which no vertex signals, and of a core for each message in it.
 const TURN_SECONDS: f64 = 0.001;
 const MESSAGE_SECONDS: f64 = 0.0005;
@@ -34,10 +36,19 @@ pub struct ExchangeForecast {
     pub sent_bytes: u64,
     /// The most bytes that a worker takes in.
     pub received_bytes: u64,
+    /// Bytes of the memory through which a worker passes on its signals; 0: they go through Ray's
+    /// object store.
+    pub memory_bytes: u64,
+}
+
+/// Bytes of the memory through which a process shares the signals of so many vertices.
+pub(crate) fn slot_bytes(vertices: u64, signal: u64) -> u64 {
+    SLOTS * vertices * signal
 }
 
 impl ExchangeForecast {
-    /// The exchange of signals of so many bytes between workers that own parts of a graph.
+    /// The exchange of signals of so many bytes between workers that own parts of a graph, in
+    /// shared memory if they are on one machine.
     pub(crate) fn of(cluster: &Cluster, whole: &Part, signal: u64) -> Self {
         let Crew { workers, cores } = cluster.crew;
         let vertices = || cluster.parts.iter().map(|part| part.vertices);
@@ -53,7 +64,17 @@ impl ExchangeForecast {
             published_bytes: if workers > 1 { most * signal } else { 0 },
             sent_bytes: (most * signal).saturating_mul(workers - 1),
             received_bytes: (whole.vertices - fewest) * signal,
+            memory_bytes: match (cores, workers) {
+                (None, _) | (_, 1) => 0,
+                _ => slot_bytes(most, signal),
+            },
         }
+    }
+
+    /// The exchange with so many bytes of shared memory.
+    #[must_use]
+    pub(crate) fn in_memory(self, memory_bytes: u64) -> Self {
+        Self { memory_bytes, ..self }
     }
 
     /// Seconds of an exchange in which all vertices signal.
@@ -62,7 +83,7 @@ impl ExchangeForecast {
             Some(_) => 0.0,
             None => self.sent_bytes.max(self.received_bytes) as f64 / network,
         };
-        let published = if self.cores.is_some() { SHARED_A_SECOND } else { STORED_A_SECOND };
+        let published = if self.memory_bytes > 0 { SHARED_A_SECOND } else { STORED_A_SECOND };
         let copying = self.published_bytes as f64 / published
             + self.received_bytes as f64 / TAKEN_IN_A_SECOND;
         self.turn_seconds() + travelling + copying * self.waiting()

@@ -386,6 +386,7 @@ mod tests {
             ordered: false,
             commutes: false,
             shared: false,
+            exchange: 0,
             indexes: &[Index::In],
         };
         let real = Extent::of(&graph, needs.indexes, false);
@@ -431,6 +432,7 @@ mod tests {
             ordered: false,
             commutes: false,
             shared: false,
+            exchange: 0,
             indexes: &[Index::In],
         };
         let extent = Extent::of(&graph, needs.indexes, false);
@@ -441,5 +443,44 @@ mod tests {
             (least..).step_by(1 << 12).find(|budget| plan(*budget).sparse.is_some()).unwrap();
         assert!(first > least);
         assert!(!plan(first).states_resident && plan(first).source_window.is_none());
+    }
+
+    #[test]
+    fn shared_memory_is_within_the_budget_or_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let graph = rmat(&folder.path().join("g.brimful"), &ImportOptions::default());
+        let alone = Needs {
+            state: 8,
+            signal: 8,
+            sum: 8,
+            target_sum: 16,
+            partial: 0,
+            degrees: false,
+            external: false,
+            full: true,
+            ordered: false,
+            commutes: false,
+            shared: true,
+            exchange: 0,
+            indexes: &[Index::In],
+        };
+        let needs = alone.with_exchange(1_000_003);
+        let extent = Extent::of(&graph, needs.indexes, false);
+        let least = Plan::minimum_bytes(&needs, &extent, false, 2);
+        assert_eq!(least, Plan::minimum_bytes(&alone, &extent, false, 2));
+        let plan = |needs: &Needs, budget: u64| {
+            let plan = Plan::new(needs, &extent, false, 2, &Budget::new(budget, 0)).unwrap();
+            assert!(plan.total_bytes <= budget);
+            plan
+        };
+        assert_eq!(plan(&needs, least + needs.exchange - 1).exchange_bytes, 0);
+        let first = plan(&needs, least + needs.exchange);
+        assert_eq!(first.exchange_bytes, needs.exchange);
+        assert!(!first.states_resident, "it comes before states");
+        let ample = Plan::in_memory_bytes(&needs, &extent, false, 2);
+        assert_eq!(ample, Plan::in_memory_bytes(&alone, &extent, false, 2) + needs.exchange);
+        let (with, without) = (plan(&needs, ample), plan(&alone, ample - needs.exchange));
+        assert!(with.states_resident && with.exchange_bytes == needs.exchange);
+        assert_eq!(with.total_bytes, without.total_bytes + needs.exchange);
     }
 }

@@ -165,7 +165,10 @@ impl<'e> Setting<'e> {
         steps: Steps,
     ) -> Result<Forecast> {
         let Self { extent, workers, cluster, .. } = *self;
-        let needs = &needs.of_share(cluster.is_some());
+        let whole = Part { vertices: extent.vertices, edges: extent.edges() };
+        let exchange = cluster.map(|cluster| ExchangeForecast::of(cluster, &whole, needs.signal));
+        let memory = exchange.map_or(0, |exchange| exchange.memory_bytes);
+        let needs = &needs.of_share(cluster.is_some()).with_exchange(memory);
         let minimum = self.least_of_program(needs, asynchronous);
         let plan = Plan::new(needs, extent, asynchronous, workers, &self.budget(minimum))?;
         let steps = steps.of_plan(&plan);
@@ -173,7 +176,6 @@ impl<'e> Setting<'e> {
         let traffic = |part: Part| {
             EDGE_TRAFFIC * part.edges + part.vertices * 2 * (needs.state + needs.signal)
         };
-        let whole = Part { vertices: extent.vertices, edges: extent.edges() };
         let own = cluster.map_or(whole, |cluster| cluster.busiest(traffic));
         let share = own.edges as f64 / whole.edges.max(1) as f64;
         let packed = (share * extent.packed() as f64) as u64;
@@ -194,7 +196,6 @@ impl<'e> Setting<'e> {
         let first = first_indexes as f64 / extent.indexes.len().max(1) as f64;
         let walked = if steps.supersteps == 0 { 0.0 } else { steps.passes.max(first).min(1.0) };
         let read = (walked * packed as f64) as u64;
-        let exchange = cluster.map(|cluster| ExchangeForecast::of(cluster, &whole, needs.signal));
         let in_memory = Plan::in_memory_bytes(needs, extent, asynchronous, workers);
         Ok(Forecast {
             in_memory_bytes: in_memory.max(minimum),
@@ -209,7 +210,7 @@ impl<'e> Setting<'e> {
                 None => traffic(own),
                 Some(cluster) => cluster.of_machine(workers, traffic(own), traffic(whole)),
             },
-            exchange,
+            exchange: exchange.map(|exchange| exchange.in_memory(plan.exchange_bytes)),
             ..self.empty(minimum, steps)
         })
     }

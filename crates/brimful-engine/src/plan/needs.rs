@@ -36,6 +36,9 @@ pub struct Needs {
     pub commutes: bool,
     /// The run is divided among processes, which keep the signals of all vertices in memory.
     pub shared: bool,
+    /// Bytes of the memory through which processes of one machine exchange signals; 0: there is
+    /// none.
+    pub exchange: u64,
     /// Indexes that are walked.
     pub indexes: &'static [Index],
 }
@@ -55,6 +58,7 @@ impl Needs {
             ordered: P::ORDERED,
             commutes: P::Combiner::COMMUTES,
             shared: false,
+            exchange: 0,
             indexes: program.indexes(),
         }
     }
@@ -63,6 +67,12 @@ impl Needs {
     #[must_use]
     pub fn of_share(self, shared: bool) -> Self {
         Self { shared, ..self }
+    }
+
+    /// The needs with so many bytes of memory that processes share.
+    #[must_use]
+    pub fn with_exchange(self, exchange: u64) -> Self {
+        Self { exchange, ..self }
     }
 
     /// The number of indexes that `program` walks in the first superstep on so many vertices.

@@ -3,6 +3,7 @@
 use tracing::Level;
 
 use crate::plan::division::Plan;
+use crate::plan::needs::Needs;
 use crate::result::stats::{Stats, Traversal, Work};
 
 impl Work {
@@ -25,7 +26,7 @@ impl Work {
 
 impl Plan {
     /// Logs the location of the arrays of the run.
-    pub(crate) fn log(&self) {
+    pub(crate) fn log(&self, needs: &Needs) {
         tracing::info!(
             total_bytes = self.total_bytes,
             pinned_bytes = self.pinned_bytes,
@@ -34,9 +35,17 @@ impl Plan {
             source_window = self.source_window,
             degrees_resident = self.degrees_resident,
             sparse = self.sparse.is_some(),
+            exchange_bytes = self.exchange_bytes,
             reads = self.reads,
             "plan"
         );
+        if self.exchange_bytes < needs.exchange {
+            tracing::info!(
+                memory_bytes = needs.exchange,
+                "the budget has no room to share signals in memory; they go through Ray's object \
+                 store"
+            );
+        }
     }
 }
 

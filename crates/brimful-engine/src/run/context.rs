@@ -70,15 +70,20 @@ impl<'a, P: Program> RunContext<'a, P> {
         shards: Vec<Arc<ShardFile>>,
     ) -> Result<Self> {
         let (workers, budget) = (resources.workers(), &resources.budget);
-        let needs = Needs::of(program).of_share(options.share.is_some());
         let borrowed: Vec<&Arc<ShardFile>> = shards.iter().collect();
+        let division = options.share.as_ref().map(|share| Division::new(share, graph, &borrowed));
+        let needs = Needs::of(program).of_share(division.is_some());
+        let memory = division.as_ref().map_or(0, |one| one.exchange_bytes(needs.signal));
+        let needs = needs.with_exchange(memory);
         let extent = Extent::of_shards(graph, &borrowed, options.weighted);
         let plan = Plan::new(&needs, &extent, options.asynchronous, workers, budget)?;
-        plan.log();
+        plan.log(&needs);
         let memory = budget.reserve(plan.total_bytes, PURPOSE)?;
         let interval_bits = graph.description().interval_bits;
         let intervals = graph.intervals() as usize;
-        let division = options.share.as_ref().map(|share| Division::new(share, graph, &borrowed));
+        if let Some(division) = division.as_ref().filter(|_| plan.exchange_bytes > 0) {
+            division.share_memory(needs.signal)?;
+        }
         let owned = division.as_ref().map_or(0..intervals, Division::owned);
         let files = PinnedIndex::pin(shards, options.weighted, plan.pinned_bytes, &owned);
         Ok(Self {

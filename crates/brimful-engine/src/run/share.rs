@@ -21,6 +21,7 @@ use super::ShardRun;
 use crate::error::{Error, Result};
 use crate::exchange::Share;
 use crate::plan::dealing::deal_out;
+use crate::plan::exchange::slot_bytes;
 use crate::result::stats::Swept;
 use crate::traverse::frontier::{ACTIVITY_BITS, Frontier};
 use crate::vertex::aggregate::Aggregate;
@@ -48,6 +49,26 @@ impl<'a> Division<'a> {
     /// The intervals of this process.
     pub(super) fn owned(&self) -> Range<usize> {
         self.share.index.map_or(0..0, |index| self.parts[index].clone())
+    }
+
+    /// Bytes of the memory through which a process passes on its signals, the same in all; 0: they
+    /// cannot share memory, or nobody reads it.
+    pub(super) fn exchange_bytes(&self, signal: u64) -> u64 {
+        let shared = self.share.shares_memory && self.share.count > 1;
+        if shared { slot_bytes(self.most_vertices(), signal) } else { 0 }
+    }
+
+    /// Begins to pass on signals through memory, which is reserved.
+    pub(super) fn share_memory(&self, signal: u64) -> Result<()> {
+        if self.observes() {
+            return Ok(());
+        }
+        self.share.exchange.share_memory(self.most_vertices() * signal)
+    }
+
+    /// The most vertices of a process.
+    fn most_vertices(&self) -> u64 {
+        (0..self.parts.len()).map(|index| self.vertices(index).len() as u64).max().unwrap_or(0)
     }
 
     /// True if this process is the observer.
