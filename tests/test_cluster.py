@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import logging
 import os
 import random
@@ -10,10 +11,13 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import ray
 from ray.cluster_utils import Cluster
@@ -22,6 +26,8 @@ import brimful as bf
 from brimful.cluster import driver
 from brimful.cluster.exchange import Board, Mapped, PeerFailedError, Slots, Views
 from brimful.cluster.worker import _opened
+from brimful.io.ingest import Resources, import_paths
+from brimful.options.imports import import_options
 from command import BRIMFUL, BUDGET, DONE, INTERRUPTED, USAGE, assert_one_sentence, brimful
 
 #: Kills at random moments, and in a nightly run.
@@ -375,3 +381,212 @@ def test_a_driver_that_ends_leaves_no_worker_and_its_run_can_be_resumed(
     assert resumed.figures["resumed_from"] >= 20
     assert brimful(*words, "-o", tmp_path / "one.csv").code == DONE
     assert (tmp_path / "resumed.csv").read_bytes() == (tmp_path / "one.csv").read_bytes()
+
+
+def edges(seed: int, count: int, largest: int = 3000) -> list[tuple[int, int]]:
+    """Random edges with hubs, self-loops and duplicates."""
+    lottery = random.Random(seed)
+    some = [int(largest * lottery.random() ** 3) for _ in range(2 * count)]
+    return list(zip(some[::2], some[1::2], strict=True))
+
+
+def lines(pairs: list[tuple[Any, Any]], separator: str = " ", weighted: bool = False) -> str:
+    texts = (
+        (str(s), str(t)) + ((str((int(i) * 7) % 11 / 4),) if weighted else ())
+        for i, (s, t) in enumerate(pairs)
+    )
+    return "".join(separator.join(words) + "\n" for words in texts)
+
+
+def text_files(folder: Path) -> list[Path]:
+    """An edge list in four files: one of several messages, a compressed one, an empty one."""
+    first = "# a comment\n" + lines(edges(1, 70_000))
+    (folder / "1.txt").write_text(first)
+    (folder / "2.txt.gz").write_bytes(gzip.compress(lines(edges(2, 2000, 70_000)).encode()))
+    (folder / "3.txt").write_text("# nothing\n")
+    (folder / "4.txt").write_text(lines([*edges(4, 10), (-3, 5), (7, 7), (7, 7)]))
+    return sorted(folder.iterdir())
+
+
+def named_files(folder: Path) -> list[Path]:
+    for number in range(3):
+        pairs = [(f"née{s}", f"v{t}") for s, t in edges(number, 3000, 500)]
+        (folder / f"{number}.txt").write_text(lines(pairs, "\t"))
+    return sorted(folder.iterdir())
+
+
+def csv_files(folder: Path) -> list[Path]:
+    for number in range(3):
+        pairs = [(s + 10**12, t) for s, t in edges(number, 3000, 200)]
+        rows = lines(pairs, ",", weighted=True)
+        (folder / f"{number}.csv").write_text('payer,payee,"amount"\n' + rows)
+    return sorted(folder.iterdir())
+
+
+def broken_files(folder: Path) -> list[Path]:
+    paths = csv_files(folder)
+    for path in paths[:0:-1]:
+        path.write_text(path.read_text() + f"1,{path.stem},2.5,9\nx,2,1\n")
+    return paths
+
+
+def parquet_files(folder: Path, names: bool = False) -> list[Path]:
+    for number in range(3):
+        pairs = edges(number, 2000 if names else 70_000, 400)
+        ends = [
+            [f"v{one}" for one in end] if names else list(end) for end in zip(*pairs, strict=True)
+        ]
+        weights = [(at * 7) % 11 / 4 for at in range(len(pairs))]
+        table = pa.table({"source": ends[0], "target": ends[1], "weight": weights})
+        pq.write_table(table, folder / f"{number}.parquet", row_group_size=30_000)
+    return sorted(folder.iterdir())
+
+
+def exported_files(folder: Path) -> list[Path]:
+    """A graph with vertices without edges, as an export declares them."""
+    pairs = edges(5, 200, 90)
+    said = "# brimful: directed=yes weighted=no ids=int vertices=110 edges=200 isolated="
+    with bf.read(pa.table({"source": [p[0] for p in pairs], "target": [p[1] for p in pairs]})) as g:
+        isolated = [f"# vertex {1000 + at}" for at in range(110 - g.vertices)]
+    header = said + f"{len(isolated)}\n" + "\n".join(isolated) + "\n"
+    (folder / "whole.txt").write_text(header + lines(pairs))
+    return [folder / "whole.txt"]
+
+
+def undirected_files(folder: Path) -> list[Path]:
+    """Two files whose headers say that edges have no direction."""
+    for number in range(2):
+        pairs = [(s + 1, t + 1) for s, t in edges(number, 5000, 2000)]
+        header = f"2000,{len(pairs)},u,half\n"
+        (folder / f"{number}.jlg").write_text(header + lines(pairs, ","))
+    return sorted(folder.iterdir())
+
+
+IMPORTS: list[tuple[Callable[[Path], list[Path]], dict[str, Any]]] = [
+    (text_files, {}),
+    (text_files, {"duplicates": "drop", "self_loops": "drop", "undirected": True}),
+    (text_files, {"weights": "hash", "index": "in,reverse", "vertices": 90_000}),
+    (text_files, {"ids": "string", "duplicates": "sum"}),
+    (named_files, {"header": False}),
+    (named_files, {"header": False, "duplicates": "drop", "self_loops": "drop"}),
+    (csv_files, {"source": "payer", "target": "payee", "weight": "amount", "duplicates": "sum"}),
+    (csv_files, {"source": 2, "target": 1, "ignore_extra": True, "duplicates": "min"}),
+    (broken_files, {"source": 1, "target": 2, "weight": 3, "on_error": "skip"}),
+    (parquet_files, {"weight": "weight"}),
+    (parquet_files, {"weight": "weight", "duplicates": "min", "self_loops": "drop"}),
+    (partial(parquet_files, names=True), {"weight": "weight", "duplicates": "sum"}),
+    (exported_files, {}),
+    (undirected_files, {}),
+    (undirected_files, {"undirected": False}),
+]
+
+
+def imported(
+    paths: list[Path], out: Path, options: dict[str, Any], cluster: dict[str, Any] | None
+) -> tuple[dict[str, bytes], dict[str, Any]]:
+    """The files of a graph, and what an import tells of its input."""
+    wanted = import_options(**options)
+    figures = import_paths([*map(str, paths)], str(out), wanted, Resources(), cluster=cluster)
+    told = ("vertices", "edges", "lines", "rejections", "left_out", "columns", "duplicates")
+    files = {str(one.relative_to(out)): one.read_bytes() for one in out.rglob("*") if one.is_file()}
+    return files, {name: figures[name] for name in told}
+
+
+@pytest.mark.parametrize(("make", "options"), IMPORTS)
+def test_an_import_on_a_cluster_makes_the_bytes_of_one_process(
+    cluster: Cluster, tmp_path: Path, make: Callable[[Path], list[Path]], options: dict[str, Any]
+) -> None:
+    (tmp_path / "in").mkdir()
+    paths = make(tmp_path / "in")
+    alone = imported(paths, tmp_path / "one.brimful", options, None)
+    for count in (1, 3):
+        out = tmp_path / f"{count}.brimful"
+        assert imported(paths, out, options, {"cluster": "auto", "workers": count}) == alone
+
+
+def test_the_first_error_of_an_import_on_a_cluster_is_that_of_one_process(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    (tmp_path / "in").mkdir()
+    paths, errors = broken_files(tmp_path / "in"), []
+    options = {"source": 1, "target": 2, "weight": 3}
+    for place in (None, {"cluster": "auto", "workers": 3}):
+        with pytest.raises(bf.InputError) as error:
+            imported(paths, tmp_path / "g.brimful", options, place)
+        errors.append(str(error.value))
+    assert errors[0] == errors[1] and "1.csv:3002:" in errors[0]
+    # One kind of file refuses the ids of another.
+    (tmp_path / "huge.csv").write_text(f"source,target\n{2**63},1\n")
+    (tmp_path / "negative.csv").write_text("source,target\n-1,1\n")
+    (tmp_path / "weighted.csv").write_text("source,target,weight\n1,1,1\n")
+    huge = [tmp_path / "huge.csv", tmp_path / "negative.csv"]
+    mixed = [tmp_path / "huge.csv", tmp_path / "weighted.csv"]
+    for paths in (huge, mixed, [tmp_path / "empty.csv", *mixed]):
+        paths[0].touch()
+        for place in (None, {"cluster": "auto", "workers": 3}):
+            with pytest.raises(bf.InputError) as error:
+                imported(paths, tmp_path / "g.brimful", {}, place)
+            errors.append(str(error.value))
+        assert errors[-1] == errors[-2]
+    assert not (tmp_path / "g.brimful").exists()
+
+
+def test_a_task_of_an_import_that_is_killed_is_repeated(cluster: Cluster, tmp_path: Path) -> None:
+    paths = []
+    for number in range(30):
+        paths.append(tmp_path / f"{number:02}.txt")
+        paths[-1].write_text(lines(edges(number, 20_000, 40_000)) * 5)
+    alone = imported(paths, tmp_path / "one.brimful", {}, None)
+    killed = threading.Event()
+
+    def kill_one() -> None:
+        while not killed.is_set():
+            for one in processes(b"ray::_messages"):
+                kill(one)
+                killed.set()
+
+    killer = threading.Thread(target=kill_one, daemon=True)
+    killer.start()
+    many = imported(paths, tmp_path / "two.brimful", {}, {"cluster": "auto", "workers": 3})
+    assert killed.is_set() and many == alone
+    killer.join()
+
+
+def test_an_import_on_a_cluster_has_a_budget_and_reads_files(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    (tmp_path / "in").mkdir()
+    paths = text_files(tmp_path / "in")
+    least = 1 << 20
+    for _ in range(2):
+        # First the import is refused, then perhaps a task.
+        with contextlib.suppress(bf.BudgetError):
+            bf.read(paths, cluster="auto", budget=least, path=tmp_path / "g.brimful").close()
+            break
+        with pytest.raises(bf.BudgetError) as error:
+            bf.read(paths, cluster="auto", budget=least)
+        least = error.value.needed_bytes
+    assert (tmp_path / "g.brimful").is_dir()
+    with pytest.raises(bf.UsageError, match="a cluster reads files; leave cluster= out"):
+        bf.read(pa.table({"source": [1], "target": [2]}), cluster="auto")
+    with pytest.raises(bf.UsageError, match="--workers counts the workers of a cluster"):
+        bf.read(paths, workers=2)
+    (tmp_path / "pairs.u32").write_bytes(b"")
+    for words, sentence in (
+        (["-"], "a cluster reads files, not standard input"),
+        ([tmp_path / "pairs.u32"], "a cluster reads text and Parquet, and the input is u32pairs"),
+    ):
+        outcome = brimful("import", *words, tmp_path / "h.brimful", "--cluster", "local:2")
+        assert outcome.code == USAGE and sentence in outcome.err
+
+
+def test_the_command_line_imports_on_a_local_cluster(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    paths = text_files(tmp_path / "in")
+    here = brimful("import", *paths, tmp_path / "one.brimful", "--json")
+    there = brimful("import", *paths, tmp_path / "two.brimful", "--json", "--cluster", "local:2")
+    assert (here.code, there.code) == (DONE, DONE), there.err
+    one, two = ({f.name: f.read_bytes() for f in p.iterdir()} for p in tmp_path.glob("*.brimful"))
+    assert one == two
+    assert there.figures["cluster"]["files_at_once"] == 2
+    assert there.figures["cluster"]["bytes_received"] > 0

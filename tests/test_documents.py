@@ -21,6 +21,7 @@ MOST_LINES = 120
 NOT_RUN = {
     "brimful import mongodb://": "needs a server; test_documents_in_databases.py does the same",
     "brimful run pagerank web.brimful --cluster auto": "needs machines; see test_cluster.py",
+    "brimful import part-*.txt.gz web.brimful --cluster": "needs machines; see test_cluster.py",
     "make demo ": "builds the package, and runs this test",
     "[project.entry-points": "a part of a package, not a program",
     "# a graph larger than the memory budget": "printed by `make demo`, which takes minutes",

@@ -40,6 +40,7 @@ __all__ = [
     "conductance",
     "foreign_format",
     "generate",
+    "has_names",
     "import_files",
     "import_stream",
     "join_declarations",
@@ -48,6 +49,7 @@ __all__ = [
     "log_to",
     "look",
     "modularity",
+    "parse_text",
     "peak_rss_bytes",
     "pick_columns",
     "plan",
@@ -92,7 +94,30 @@ def import_files(
     origin: str | None,
     replace: bool,
     progress: Progress | None,
+    parsed: tuple[bool, object] | None,
 ) -> dict[str, Any]: ...
+def has_names(
+    path: str,
+    *,
+    format: str,
+    columns: EdgeColumns,
+    ids: str,
+    budget: int,
+    progress: Progress | None,
+) -> bool: ...
+def parse_text(
+    path: str,
+    send: Callable[[bytes], object],
+    *,
+    format: str,
+    columns: EdgeColumns,
+    names: bool,
+    directed: bool,
+    on_error: str,
+    positions: bool,
+    budget: int,
+    progress: Progress | None,
+) -> None: ...
 def import_stream(
     stream: object,
     out: str,

@@ -14,7 +14,8 @@ from typing import Any
 
 from brimful.errors import UsageError
 from brimful.options import checks
-from brimful.options.runs import ClusterOptions, PlaceOptions, RequestOptions, StoreOptions
+from brimful.options.clusters import ClusterOptions
+from brimful.options.runs import PlaceOptions, RequestOptions, StoreOptions
 from brimful.options.table import picked
 from brimful.sizes import MOST
 from brimful.wording import did_you_mean, shortened, unknown

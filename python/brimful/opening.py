@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Unpack
 
+from brimful.catalog import cluster_of
 from brimful.errors import UsageError
 from brimful.graph import Graph
 from brimful.importing import from_object, imported
@@ -73,11 +74,13 @@ def read(
     (2, [2])
     """
     chosen = checked(ReadOptions, options, "read")
+    cluster = cluster_of(chosen)
     if (
         isinstance(source_data, (str, os.PathLike))
         and chosen["path"] is None
         and chosen["vertex_columns"] is None
         and chosen["edge_columns"] is None
+        and cluster is None
         and not is_pattern(source_data)
         and not is_remote(source_data)
     ):
@@ -85,6 +88,9 @@ def read(
         wanted = import_options(**picked(ImportOptions, chosen))
         native = open_graph(os.fspath(source_data), wanted, resources, warn)
         return Graph(native, budget=resources.budget)
+    is_path = isinstance(source_data, (str, os.PathLike, list, tuple))
+    if cluster is not None and not is_path:
+        raise UsageError("a cluster reads files; leave cluster= out")
     if hasattr(source_data, "__arrow_c_stream__"):
         return imported(
             Graph, lambda *given: import_arrow(source_data, *given), chosen, source_data
@@ -109,4 +115,6 @@ def read(
     if not paths:
         raise UsageError("the list of files is empty; name at least one")
     paths = expand_globs(paths)
-    return imported(Graph, lambda *given: import_paths(paths, *given), chosen, paths)
+    return imported(
+        Graph, lambda *given: import_paths(paths, *given, cluster=cluster), chosen, paths
+    )

@@ -10,6 +10,7 @@ pub mod decompress;
 pub mod formats;
 pub mod id_choice;
 pub mod pairs;
+pub mod parsed;
 pub mod policy;
 pub mod pump;
 pub(crate) mod scan;

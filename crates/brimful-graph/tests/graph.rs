@@ -14,6 +14,8 @@ mod lookups;
 mod names;
 #[path = "graph/order.rs"]
 mod order;
+#[path = "graph/parsed.rs"]
+mod parsed;
 #[path = "graph/probe.rs"]
 mod probe;
 

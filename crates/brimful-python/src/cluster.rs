@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 /// Seconds after which a wait looks for a cancellation.
-const TICK_SECONDS: f64 = 0.1;
+pub(crate) const TICK_SECONDS: f64 = 0.1;
 
 /// The share of this process, as given from Python.
 #[derive(Debug, FromPyObject)]
@@ -65,23 +65,33 @@ impl GivenCrew {
 struct Connection(Py<PyAny>);
 
 /// A buffer of Python, for as long as it is needed.
-struct Buffer(PyBuffer<u8>);
+pub(crate) struct Buffer(PyBuffer<u8>);
+
+impl Buffer {
+    /// A buffer that cannot be written, as one piece; `None` if it is another one.
+    pub(crate) fn constant(buffer: PyBuffer<u8>) -> Option<Self> {
+        (buffer.is_c_contiguous() && buffer.readonly()).then_some(Self(buffer))
+    }
+}
 
 impl AsRef<[u8]> for Buffer {
     #[expect(unsafe_code, reason = "a buffer of Python is a raw pointer")]
     fn as_ref(&self) -> &[u8] {
         let (start, len) = (self.0.buf_ptr().cast::<u8>(), self.0.len_bytes());
-        // SAFETY: `received` checks that the buffer is contiguous and cannot be written; the
+        // SAFETY: `constant` checks that the buffer is contiguous and cannot be written; the
         // exporter keeps it in place while `self` lives.
         if len == 0 { &[] } else { unsafe { std::slice::from_raw_parts(start, len) } }
     }
 }
 
 fn received<const N: usize>(buffers: [PyBuffer<u8>; N]) -> Result<[Received; N]> {
-    match buffers.iter().all(|buffer| buffer.is_c_contiguous() && buffer.readonly()) {
-        true => Ok(buffers.map(|buffer| Box::new(Buffer(buffer)) as Received)),
-        false => Err(Error::Exchange("a buffer of a connection must be constant bytes".into())),
+    let all = buffers.map(Buffer::constant);
+    if all.iter().any(Option::is_none) {
+        return Err(Error::Exchange("a buffer of a connection must be constant bytes".into()));
     }
+    Ok(all.map(|buffer| -> Received {
+        buffer.map_or_else(|| Box::new([]) as _, |one| Box::new(one) as _)
+    }))
 }
 
 /// Bytes as a memory view.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use brimful::graph::build::import::forecast::{self, Reading, forecast};
 use brimful::graph::build::import::{
-    IdChoice, ImportOptions, ImportReport, Input, OnError, Rejection, import,
+    IdChoice, ImportOptions, ImportReport, Input, Rejection, import,
 };
 use brimful::graph::build::sizes::Sizes;
 use brimful::graph::build::weights::Weights;
@@ -12,6 +12,7 @@ use brimful::graph::generate::{Amount, Generator, Kind};
 use brimful::graph::input::columns::ColumnChoice;
 use brimful::graph::input::declaration::Declaration;
 use brimful::graph::input::formats::TextFormat;
+use brimful::graph::input::parsed::ParsedFiles;
 use brimful::graph::input::policy::{Duplicates, Policy, SelfLoops};
 use brimful::graph::{Error as GraphError, Index};
 use brimful::store::external::require_space;
@@ -25,6 +26,7 @@ use crate::call::{Limits, with_resources, with_stream};
 use crate::columns::{Wanted, described};
 use crate::errors::Failure;
 use crate::figures::{bytes_moved, bytes_per_edge, phases};
+use crate::parsed::{PythonMessages, on_error_of, text_format};
 use crate::vertex::Vertex;
 
 /// The options `--ids`, `--on-error`, `--weights`, `--self-loops` and `--duplicates`.
@@ -36,16 +38,8 @@ struct Choices<'a> {
     duplicates: &'a str,
 }
 
-pub(crate) fn on_error_of(name: &str) -> Result<OnError, Failure> {
-    match name {
-        "fail" => Ok(OnError::Fail),
-        "skip" => Ok(OnError::Skip),
-        _ => Err(GraphError::Usage(format!("on_error must be fail or skip, not {name:?}")).into()),
-    }
-}
-
 /// The input that `paths` of a format other than tables are.
-pub(crate) fn input_of(format: &str, paths: Vec<PathBuf>) -> Result<Input<'static>, Failure> {
+pub(crate) fn input_of<'i>(format: &str, paths: Vec<PathBuf>) -> Result<Input<'i>, Failure> {
     Ok(match format {
         "u32pairs" => Input::Pairs(paths),
         "graphalytics" => Input::Graphalytics(paths),
@@ -183,9 +177,10 @@ pub(crate) fn require_disk(out: PathBuf, temporary_bytes: u64, graph_bytes: u64)
 }
 
 /// Imports files of any format other than tables as the new graph directory `out`; with `replace`,
-/// in the place of the graph there.
+/// in the place of the graph there. `parsed`: whether ids are strings, and the edges of the files,
+/// which are parsed elsewhere.
 #[pyfunction]
-#[pyo3(signature = (paths, out, *, format, columns, undirected, vertices, ids, on_error, index, weights, self_loops, duplicates, threads, budget, process_budget, origin, replace, progress))]
+#[pyo3(signature = (paths, out, *, format, columns, undirected, vertices, ids, on_error, index, weights, self_loops, duplicates, threads, budget, process_budget, origin, replace, progress, parsed))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn import_files<'py>(
     py: Python<'py>,
@@ -207,6 +202,7 @@ pub(crate) fn import_files<'py>(
     origin: Option<String>,
     replace: bool,
     progress: Option<&Bound<'py, PyAny>>,
+    parsed: Option<(bool, Py<PyAny>)>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let limits = Limits { threads, budget, process_budget, reserve_bytes: 0 };
     let ids = IdChoice::from_name(ids).map_err(Failure::from)?;
@@ -217,7 +213,15 @@ pub(crate) fn import_files<'py>(
         replace,
         ..options(undirected, vertices, &index, &choices, origin)?
     };
-    let input = input_of(format, paths)?;
+    let mut elsewhere;
+    let input = match parsed {
+        Some((names, messages)) => {
+            elsewhere = PythonMessages(messages);
+            let messages = &mut elsewhere;
+            Input::Parsed(ParsedFiles { format: text_format(format)?, paths, names, messages })
+        }
+        None => input_of(format, paths)?,
+    };
     let done = with_resources(py, progress, limits, |resources| {
         Ok(import(input, &out, &options, resources)?)
     })?;

@@ -17,6 +17,7 @@ mod kernel;
 mod keyed;
 mod log;
 mod lookup;
+mod parsed;
 mod partition;
 mod plan;
 mod plugin;
@@ -70,6 +71,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(columns::foreign_format, module)?)?;
     module.add_function(wrap_pyfunction!(probe::probe, module)?)?;
     module.add_function(wrap_pyfunction!(imports::import_files, module)?)?;
+    module.add_function(wrap_pyfunction!(parsed::has_names, module)?)?;
+    module.add_function(wrap_pyfunction!(parsed::parse_text, module)?)?;
     module.add_function(wrap_pyfunction!(imports::import_stream, module)?)?;
     module.add_function(wrap_pyfunction!(imports::join_declarations, module)?)?;
     module.add_function(wrap_pyfunction!(imports::generate, module)?)?;

@@ -8,7 +8,8 @@ use brimful::graph::input::columns::ColumnChoice;
 use pyo3::prelude::*;
 
 use crate::columns::Wanted;
-use crate::imports::{input_of, on_error_of};
+use crate::imports::input_of;
+use crate::parsed::on_error_of;
 
 /// Edges, largest id, whether edges have weights and whether they are undirected. None if the input
 /// does not tell; options that the import will refuse are one such case.

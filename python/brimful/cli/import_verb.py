@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from brimful.building import build, column_sentences
+from brimful.catalog import cluster_of
 from brimful.cli import options as shared
 from brimful.cli.forecasts import announced, held, is_small_import
 from brimful.cli.progress import ProgressLine, format_seconds
@@ -26,6 +27,7 @@ from brimful.io.ingest import (
     shared_format,
 )
 from brimful.io.source import fingerprint
+from brimful.options.clusters import ImportClusterOptions
 from brimful.options.imports import (
     EdgeColumnOptions,
     ImportOptions,
@@ -63,6 +65,7 @@ def add_to(verbs: shared.Verbs) -> None:
     shared.add_options(parser, VertexColumnOptions)
     shared.add_options(parser, EdgeColumnOptions)
     shared.add_options(parser, ResourceOptions)
+    shared.add_options(parser.add_argument_group("cluster"), ImportClusterOptions)
     shared.add_reporting(parser)
 
 
@@ -72,6 +75,7 @@ def act(options: argparse.Namespace) -> None:
 
     require_graph_suffix(options.out)
     wanted = import_options(**shared.chosen(options, ImportOptions))
+    cluster = cluster_of(shared.chosen(options, ImportClusterOptions))
     inputs = expand_globs(options.inputs)
     shared.refuse_terminal_input(inputs)
     for path in inputs:
@@ -96,7 +100,9 @@ def act(options: argparse.Namespace) -> None:
             require_disk(options.out, foreseen)
         figures = build(
             options.out,
-            lambda place: import_paths(inputs, place, wanted, given, origin=origin),
+            lambda place: import_paths(
+                inputs, place, wanted, given, origin=origin, cluster=cluster
+            ),
             {
                 **wanted,
                 **shared.chosen(options, VertexColumnOptions),

@@ -20,8 +20,9 @@ from brimful.errors import UsageError
 from brimful.io.output import check_output, reserve_of_result, write_result
 from brimful.io.redaction import redacted_word
 from brimful.options.checks import column_names
+from brimful.options.clusters import ClusterOptions
 from brimful.options.derivations import WhereOptions
-from brimful.options.runs import CheckpointOptions, ClusterOptions, ProgramOptions
+from brimful.options.runs import CheckpointOptions, ProgramOptions
 from brimful.options.table import ResourceOptions, checked
 from brimful.result import Result, run_native
 from brimful.rows import computed_rows, refuse_documents

@@ -38,6 +38,16 @@ InputFormat = Literal[
 TABLE_FORMATS = ("parquet", "arrow", "graphml", "gexf", "documents")
 #: Formats of text whose columns the user may choose; `auto` may turn out to be one.
 COLUMN_FORMATS = ("auto", "edgelist", "csv", "tsv", "graphalytics")
+#: Formats that tasks of a cluster do not read: their files are not read alone, or take no parsing.
+UNDIVIDED_FORMATS = (
+    "arrow",
+    "graphml",
+    "gexf",
+    "documents",
+    "graphalytics",
+    "u32pairs",
+    "webgraph",
+)
 #: Formats that `export` writes.
 ExportFormat = Literal[
     "edgelist", "u32pairs", "csv", "parquet", "arrow", "mtx", "metis", "graphalytics"

@@ -6,18 +6,24 @@ differ. It prints nothing.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import glob
 import os
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from brimful.documents import is_database
 from brimful.errors import InputError, StoreIoError, UsageError
-from brimful.io.formats import COLUMN_FORMATS, TABLE_FORMATS, input_format
+from brimful.io.formats import (
+    COLUMN_FORMATS,
+    TABLE_FORMATS,
+    UNDIVIDED_FORMATS,
+    input_format,
+)
 from brimful.io.redaction import redacted
 from brimful.io.remote import Feed, check, expand, is_remote
 from brimful.options.imports import (
@@ -40,6 +46,7 @@ from brimful.tables.parquet import open_parquet
 from brimful.wording import counted, printable
 
 if TYPE_CHECKING:
+    from brimful.cluster.importing import Decoding, Parsing
     from brimful.graph import Graph
     from brimful.reporting import Progress
 
@@ -78,19 +85,24 @@ def import_paths(
     *,
     origin: str | None = None,
     replace: bool = False,
+    cluster: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Import files (`-`: standard input) into the new graph directory `out`.
 
     Returns the counts and figures of `import --json`. On any failure nothing is left at `out`; with
-    `replace` the graph that was there stays. `origin` is kept in the manifest unchanged.
+    `replace` the graph that was there stays. `origin` is kept in the manifest unchanged. With a
+    `cluster` its tasks read the files.
 
     Raises:
         UsageError: An option does not apply to the format.
         InputError: A file is missing or a directory, or its content is not of the format.
         BudgetError: The budget is too small.
         StoreIoError: The operating system refuses to read or write.
+        WorkerLostError: A task of the cluster was lost too often.
     """
     format_name = shared_format(paths, options)
+    if cluster is not None:
+        _check_divided(paths, format_name)
     for path in paths:
         check_input_file(path)
     remote = any(is_remote(path) for path in paths)
@@ -103,7 +115,10 @@ def import_paths(
             f"{format_name} needs several files in one folder, not standard input; name one of them"
         )
     if format_name in TABLE_FORMATS:
-        return _import_tables(list(paths), format_name, out, options, resources, origin, replace)
+        with _decoding(paths, cluster, options, resources) as decoding:
+            return _import_tables(
+                *(list(paths), format_name, out, options, resources, origin, replace, decoding)
+            )
     columns = columns_of(options)
     if columns != columns_of(import_options()) and format_name not in COLUMN_FORMATS:
         raise UsageError(
@@ -113,27 +128,86 @@ def import_paths(
         )
     from brimful import _native
 
-    def read(paths: list[str], progress: Progress | None) -> dict[str, Any]:
+    def read(paths: list[str], given: Resources, parsing: Parsing | None = None) -> dict[str, Any]:
         return _native.import_files(
             paths,
             out,
             format=format_name,
             columns=columns,
             **picked(EdgeOptions, options),
-            **vars(dataclasses.replace(resources, progress=progress)),
+            **vars(given),
             origin=origin,
             replace=replace,
+            parsed=None if parsing is None else (parsing.names, parsing),
         ) | {"duplicates_policy": options["duplicates"]}
 
+    if cluster is not None:
+        return _import_parsed(paths, cluster, format_name, options, resources, read)
     if not remote:
-        return read(list(paths), resources.progress)
+        return read(list(paths), resources)
     if resources.process_budget:
         shrink_arrow_pools()
     with Feed(paths, resources.progress) as feed:
-        figures = read(feed.paths, feed.progress)
+        figures = read(feed.paths, dataclasses.replace(resources, progress=feed.progress))
     for kind in _left_out(figures):
         kind["input"] = feed.renamed(kind["input"])
     return figures
+
+
+def _check_divided(paths: Sequence[str], format_name: str) -> None:
+    """Refuse an input that tasks of a cluster do not read.
+
+    Raises:
+        UsageError: It is standard input, or its format is not divided.
+    """
+    if "-" in paths:
+        raise UsageError("a cluster reads files, not standard input; leave --cluster out")
+    if format_name in UNDIVIDED_FORMATS:
+        raise UsageError(
+            f"a cluster reads text and Parquet, and the input is {_listed({format_name})}; leave "
+            "--cluster out (Python: cluster=)"
+        )
+
+
+def _import_parsed(
+    paths: Sequence[str],
+    cluster: Mapping[str, Any],
+    format_name: str,
+    options: ImportOptions,
+    resources: Resources,
+    read: Callable[[list[str], Resources, Parsing], dict[str, Any]],
+) -> dict[str, Any]:
+    """Import text that tasks of a cluster parse; `read` takes in their messages."""
+    from brimful.cluster.importing import Parsing, TextChoices
+
+    choices = TextChoices(
+        format=format_name,
+        columns=columns_of(options),
+        ids=options["ids"],
+        directed=options["undirected"] is False,
+        on_error=options["on_error"],
+        positions=options["self_loops"] == "drop" or options["duplicates"] != "keep",
+    )
+    with Parsing(paths, choices, cluster, resources.budget) as parsing:
+        # Of a process with Ray in it, brimful cannot account for all memory.
+        budget = parsing.budget_bytes()
+        own = dataclasses.replace(resources, budget=budget, process_budget=False)
+        figures = read(parsing.paths, own, parsing)
+        return figures | {"cluster": parsing.figures()}
+
+
+def _decoding(
+    paths: Sequence[str],
+    cluster: Mapping[str, Any] | None,
+    options: ImportOptions,
+    resources: Resources,
+) -> contextlib.AbstractContextManager[Decoding | None]:
+    """Return the tasks of a cluster that decode Parquet files, as a context manager; or None."""
+    if cluster is None:
+        return contextlib.nullcontext()
+    from brimful.cluster.importing import Decoding
+
+    return Decoding(paths, columns_of(options), options["ids"], cluster, resources.budget)
 
 
 def require_budget(format_name: str, options: ImportOptions, resources: Resources) -> None:
@@ -207,7 +281,12 @@ def _import_tables(
     resources: Resources,
     origin: str | None,
     replace: bool,
+    decoding: Decoding | None,
 ) -> dict[str, Any]:
+    if decoding is not None:
+        # Of a process with Ray in it, brimful cannot account for all memory.
+        budget = decoding.budget_bytes()
+        resources = dataclasses.replace(resources, budget=budget, process_budget=False)
     require_budget(format_name, options, resources)
     if resources.process_budget:
         shrink_arrow_pools()
@@ -227,7 +306,11 @@ def _import_tables(
             from brimful.tables.graph_xml import GraphXml
 
             return GraphXml(path).table(columns, options["ids"])
-        return open_parquet(path, columns, ids=options["ids"], stopped=stopped)
+        table = open_parquet(path, columns, ids=options["ids"], stopped=stopped)
+        if decoding is None:
+            return table
+        table.stopped = stopped
+        return decoding.take_over(table)
 
     if format_name in ("graphml", "gexf") and len(paths) > 1:
         raise UsageError(
@@ -237,6 +320,8 @@ def _import_tables(
     with opened as table:
         table.stopped = stopped
         figures = import_table(table, out, options, resources, origin=origin, replace=replace)
+    if decoding is not None:
+        figures["cluster"] = decoding.figures()
     # A row of documents has no more to show than that it is empty.
     for kind in figures["rejections"]:
         kind["found"] = skipped[0] if skipped else kind["found"]

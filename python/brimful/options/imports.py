@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, TypedDict, Unpack
 from brimful.errors import UsageError
 from brimful.io.formats import InputFormat
 from brimful.options import checks
+from brimful.options.clusters import ImportClusterOptions
 from brimful.options.table import Option, WorkOptions, checked, picked, texts
 from brimful.wording import shortened, unknown
 
@@ -316,7 +317,9 @@ class NewGraphOptions(NewPlaceOptions, VertexColumnOptions, total=False):
     """Options of every import."""
 
 
-class ReadOptions(ImportOptions, EdgeColumnOptions, NewGraphOptions, total=False):
+class ReadOptions(
+    ImportOptions, EdgeColumnOptions, NewGraphOptions, ImportClusterOptions, total=False
+):
     """Options of `brimful.read`."""
 
 

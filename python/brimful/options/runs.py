@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from brimful.errors import UsageError
 from brimful.options import checks
+from brimful.options.clusters import MOST_WORKERS, ClusterOptions
 from brimful.options.imports import IndexOptions
 from brimful.options.table import Option, ResourceOptions, WorkOptions, texts
 from brimful.per_vertex import Vertices, vertex_ids
@@ -191,57 +192,6 @@ class StoreOptions(TypedDict, total=False):
         Option(
             "How the vertices of a store are divided among threads and disks: ranges of vertices "
             'with about equally many edges ("range", default), or by a hash ("hash").'
-        ),
-    ]
-
-
-def cluster_address(address: Any, name: str = "cluster") -> str | None:
-    """Return the address of a cluster, or None.
-
-    Raises:
-        UsageError: It has none of the forms of an address.
-    """
-    given = checks.text(address, name)
-    if given is None or _CLUSTER.fullmatch(given):
-        return given
-    raise UsageError(
-        f"{name} must be local:N, auto, HOST:PORT or ray://HOST:PORT, not {shortened(given)}"
-    )
-
-
-#: The most workers of a cluster.
-MOST_WORKERS = 1000
-
-_CLUSTER = re.compile(r"local:[1-9][0-9]{0,2}|auto|(?!local:)(ray://)?[^/:\s]+:[0-9]+")
-
-
-class ClusterOptions(TypedDict, total=False):
-    """The cluster of a run."""
-
-    cluster: Annotated[
-        str | None,
-        Option(
-            'Divide the run among the workers of a Ray cluster: "local:N" (N processes on this '
-            'machine), "auto" (the cluster that runs here), or its address, "HOST:PORT" or '
-            '"ray://HOST:PORT". All nodes must see the graph at the same path. `threads` and '
-            "`budget` apply to each worker (None: the workers of a node share it), and `budget` "
-            "does not cover Ray's own memory. Needs `pip install "
-            "'brimful[ray]'`. None: this process.",
-            help="divide the run among the workers of a Ray cluster: local:N (N processes on this "
-            "machine), auto (the cluster that runs here), HOST:PORT or ray://HOST:PORT. All nodes "
-            "must see GRAPH at the same path; --threads and --budget apply to each worker, and do "
-            "not cover Ray's own memory",
-            metavar="ADDRESS",
-            check=cluster_address,
-        ),
-    ]
-    workers: Annotated[
-        int | None,
-        Option(
-            'Workers of the cluster; None: one for each node, or N of "local:N".',
-            help="workers of the cluster (default: one for each node, or N of local:N)",
-            least=1,
-            most=MOST_WORKERS,
         ),
     ]
 

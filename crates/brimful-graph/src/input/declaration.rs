@@ -10,6 +10,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::input::text::Span;
 
 /// The beginning of the comment line of a declaration.
@@ -21,7 +23,7 @@ const VERTEX: &str = "# vertex ";
 pub const KEY: &str = "brimful";
 
 /// Facts about a graph that its edges do not state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Declaration {
     /// True if edges have a direction.
     pub directed: bool,

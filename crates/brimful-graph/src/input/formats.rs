@@ -11,6 +11,8 @@
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 use crate::input::columns::{ColumnChoice, Columns, Doubt};
 use crate::input::declaration::Declaration;
 use crate::input::text::{self, Span};
@@ -245,8 +247,26 @@ impl Body {
     }
 }
 
+/// The facts that a header states about the contents of its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Stated {
+    /// True if the body lists vertices, not edges.
+    pub(crate) vertices: bool,
+    pub(crate) undirected: bool,
+    pub(crate) weighted: bool,
+    pub(crate) declared: Option<Span>,
+    pub(crate) claim: Option<Claim>,
+}
+
+impl From<Body> for Stated {
+    fn from(body: Body) -> Self {
+        let Body { shape, undirected, weighted, declared, claim } = body;
+        Self { vertices: shape == Shape::Vertices, undirected, weighted, declared, claim }
+    }
+}
+
 /// A count in a header, to be compared with the contents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Claim {
     /// Number of entries.
     Entries(u64),

@@ -5,6 +5,7 @@
 //! pass reads exactly the edges that the scan counts.
 
 mod names;
+mod parsed;
 
 use std::io::Read;
 use std::ops::Range;
@@ -30,7 +31,7 @@ use crate::input::policy::Policy;
 use crate::input::pump::{chunks_in_flight, pump};
 use crate::input::source::Input;
 use crate::input::stream::{EdgeStream, Listed, Rejection};
-use crate::input::text::{Signs, Span, check_signs};
+use crate::input::text::{Signs, check_signs};
 use crate::input_position::{InputPart, PositionedEdge};
 use crate::order::bitmap::IdBitmap;
 use crate::order::choice::{EdgeSample, Sampled};
@@ -258,6 +259,7 @@ impl Reader<'_> {
                 let mut stream = WebGraph::open(path, self.decoder_bytes, |path| self.open(path))?;
                 self.read_stream(&mut stream, scan)
             }
+            Input::Parsed(parsed) => self.read_parsed(parsed, scan),
             Input::Pairs(files) => self.read_pairs(files, scan),
             Input::Stream(stream) => self.read_stream(&mut **stream, scan),
             Input::Numbered(source, vertices) => {
@@ -275,8 +277,7 @@ impl Reader<'_> {
         files: &[TextFile],
         scan: InputScan,
     ) -> Result<(Box<dyn EdgeSource + 'i>, ScanSummary)> {
-        let lengths: Option<u64> = files.iter().map(|file| input_len(&file.path)).sum();
-        self.resources.job.begin("read", lengths.unwrap_or(0));
+        self.begin_text(files);
         let numbers = files.iter().find(|file| !file.format.may_have_names());
         match (self.ids, numbers, files.first()) {
             (IdChoice::String, Some(file), _) => Err(no_names(&file.path, file.format)),
@@ -290,6 +291,12 @@ impl Reader<'_> {
             }
             _ => self.read_text(files, None, scan),
         }
+    }
+
+    /// Shows progress by the lengths of the files, if they are known.
+    fn begin_text(&self, files: &[TextFile]) {
+        let lengths: Option<u64> = files.iter().map(|file| input_len(&file.path)).sum();
+        self.resources.job.begin("read", lengths.unwrap_or(0));
     }
 
     /// True if a file is uncompressed. For a file that cannot be examined it is false; reading that
@@ -374,11 +381,7 @@ impl Reader<'_> {
         };
         let lines = before.as_ref().map_or(0, |summary| summary.lines);
         let all_declared = before.is_some();
-        let settle = |listed: Spool, numbered| {
-            let listed = listed.into_source();
-            let listed = (listed.parts() > 0).then(|| Box::new(listed) as Listed);
-            self.settle(&scan, numbered, listed)
-        };
+        let settle = |listed: Spool, numbered| self.settle(&scan, numbered, listed_in(listed));
         let (summary, declared) = if let Some(before) = before {
             let declared = settle(listed, 0..0)?;
             let members = Some(&scan.bitmap).filter(|bitmap| !bitmap.is_incomplete());
@@ -391,24 +394,31 @@ impl Reader<'_> {
         } else {
             let spools = [&spool, &listed];
             let summary = self.pump_text(&edges, first, &scan, spools, &mut signs, (None, 0))?;
-            let numbered =
-                summary.declared.map_or(0..0, |Span { first, count }| first..first + count);
-            let declared = settle(listed, numbered)?;
+            let declared = settle(listed, summary.numbered())?;
             (summary, declared)
         };
-        check_signs(signs, files.first().map_or(Path::new("-"), |file| &file.path))?;
-        let id_type = if signs.huge { IdType::UInt64 } else { IdType::Int64 };
-        let seen = ScanSummary {
-            undirected: summary.undirected,
-            rejected: summary.rejected,
-            rejections: summary.rejections,
-            inputs: summary.inputs,
-            columns: summary.columns,
-            claim: summary.claim,
-            all_declared,
-            ..scan.into_summary(declared, id_type, summary.weighted, summary.lines)
-        };
-        Ok((Box::new(spool.into_source()), seen))
+        let seen = summarized(files, scan, summary, declared, signs)?;
+        Ok((Box::new(spool.into_source()), ScanSummary { all_declared, ..seen }))
+    }
+
+    /// Adds the edges of `out` to the scan and one spool, and its vertices to the other.
+    fn take_numbers(
+        &self,
+        out: &mut Output,
+        scan: &InputScan,
+        [spool, listed]: [&Spool; 2],
+        buffer: &mut Vec<u8>,
+    ) -> Result<()> {
+        if !out.edges.is_empty() {
+            scan.add(&out.edges);
+            self.spool(spool, &mut out.edges, buffer)?;
+            out.edges.clear();
+        }
+        if !out.declared.is_empty() {
+            listed.append(&out.declared, buffer)?;
+            out.declared.clear();
+        }
+        Ok(())
     }
 
     /// Reads files on all cores: spools edges among `members` in one spool, vertices in the other.
@@ -428,17 +438,8 @@ impl Reader<'_> {
         let parser =
             TextParser::new(files, self.on_error).noting_positions(self.positions).among(members);
         let all_signs = Mutex::new(signs);
-        let take = |out: &mut Output, buffer: &mut Vec<u8>| -> Result<()> {
-            if !out.edges.is_empty() {
-                scan.add(&out.edges);
-                self.spool(spool, &mut out.edges, buffer)?;
-                out.edges.clear();
-            }
-            if !out.declared.is_empty() {
-                listed.append(&out.declared, buffer)?;
-                out.declared.clear();
-            }
-            Ok(())
+        let take = |out: &mut Output, buffer: &mut Vec<u8>| {
+            self.take_numbers(out, scan, [spool, listed], buffer)
         };
         pump(
             resources,
@@ -456,7 +457,7 @@ impl Reader<'_> {
                 take(&mut out, &mut buffer)
             },
         )?;
-        parser.finish(&reader.into_ends())
+        parser.finish(reader.into_ends())
     }
 
     fn read_pairs<'i>(
@@ -524,9 +525,7 @@ impl Reader<'_> {
         let rejections = stream.rejections();
         let rejected = rejections.iter().map(|rejection| rejection.count).sum();
         let claim = self.claim_of(stream, rejected)?;
-        let listed = listed.into_source();
-        let listed = (listed.parts() > 0).then(|| Box::new(listed) as Listed);
-        let declared = self.settle(&scan, stream.declared(), listed)?;
+        let declared = self.settle(&scan, stream.declared(), listed_in(listed))?;
         let seen =
             scan.into_summary(declared, stream.id_type()?, stream.weighted(), edges + rejected);
         let (undirected, inputs, columns) =
@@ -547,6 +546,33 @@ impl Reader<'_> {
         let claimed = stream.check()?.filter(|_| rejected == 0);
         Ok(claimed.map(|vertices| VertexClaim { path: stream.name().into(), line: None, vertices }))
     }
+}
+
+/// The vertices in a spool, if there are any.
+fn listed_in(spool: Spool) -> Option<Listed> {
+    let listed = spool.into_source();
+    (listed.parts() > 0).then(|| Box::new(listed) as Listed)
+}
+
+/// The results of the scan of text with integer ids.
+fn summarized(
+    files: &[TextFile],
+    scan: InputScan,
+    summary: Summary,
+    declared: Declared,
+    signs: Signs,
+) -> Result<ScanSummary> {
+    check_signs(signs, files.first().map_or(Path::new("-"), |file| &file.path))?;
+    let id_type = if signs.huge { IdType::UInt64 } else { IdType::Int64 };
+    Ok(ScanSummary {
+        undirected: summary.undirected,
+        rejected: summary.rejected,
+        rejections: summary.rejections,
+        inputs: summary.inputs,
+        columns: summary.columns,
+        claim: summary.claim,
+        ..scan.into_summary(declared, id_type, summary.weighted, summary.lines)
+    })
 }
 
 /// Files that all have the format `format`.

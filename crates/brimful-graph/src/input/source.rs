@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::edges::EdgeSource;
 use crate::input::formats::TextFormat;
+use crate::input::parsed::ParsedFiles;
 use crate::input::stream::EdgeStream;
 
 /// An input of an import.
@@ -14,6 +15,8 @@ pub enum Input<'a> {
     Text(TextFormat, Vec<PathBuf>),
     /// Graphs of a vertex and an edge file each, named by any of their files.
     Graphalytics(Vec<PathBuf>),
+    /// Text files that other processes parse.
+    Parsed(ParsedFiles<'a>),
     /// A graph in the BV format, named by any of its files.
     WebGraph(PathBuf),
     /// Little-endian pairs of 32-bit ids.
@@ -42,6 +45,7 @@ impl Input<'_> {
             | Self::Pairs(files)
             | Self::Text(_, files)
             | Self::Graphalytics(files) => files.first().cloned().unwrap_or_default(),
+            Self::Parsed(parsed) => parsed.paths.first().cloned().unwrap_or_default(),
             Self::WebGraph(path) => path.clone(),
             Self::Stream(stream) => stream.name().into(),
             Self::Numbered(..) => "(generator)".into(),

@@ -5,10 +5,12 @@
 
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Error, Result};
 
 /// The signs of the ids that were read.
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Default, Clone, Copy, Serialize, Deserialize)]
 pub struct Signs {
     /// True if an id is below zero.
     pub negative: bool,
@@ -46,7 +48,7 @@ pub(crate) struct Id {
 }
 
 /// The ids that a header declares: `count` ids from `first` on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Span {
     pub(crate) first: u64,
     /// Number of ids.
@@ -61,7 +63,7 @@ impl Span {
 }
 
 /// The reason to reject a word or a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Reason {
     /// A line with fewer words than an edge.
     Missing,

@@ -85,7 +85,7 @@ pub fn parse_columns(
         parser.parse(&chunk, &mut out, &mut full)?;
     }
     full(&mut out)?;
-    let summary = parser.finish(&reader.into_ends())?;
+    let summary = parser.finish(reader.into_ends())?;
     Ok(ParsedInput {
         declared: summary.declared.map(|span| (span.first, span.count)),
         undirected: summary.undirected,
@@ -129,7 +129,7 @@ pub fn parse_names(
         parser.parse(&chunk, &mut out, &mut full)?;
     }
     full(&mut out)?;
-    parser.finish(&reader.into_ends())?;
+    parser.finish(reader.into_ends())?;
     Ok((ends, alone))
 }
 

@@ -4,11 +4,14 @@
 //! end, the counts equal those that the headers claim.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use serde::{Deserialize, Serialize};
+
 use super::reader::{Chunk, FileEnd, Start};
-use super::{Body, Claim, Shape, TextFile, TextFormat, lines};
+use super::{Claim, Shape, Stated, TextFile, TextFormat, lines};
 use crate::edges::{BATCH_EDGES, EdgeBatch};
 use crate::error::{Error, Result};
 use crate::ids::names::NameBatch;
@@ -32,7 +35,7 @@ pub enum OnError {
 const BATCH_DECLARED: usize = BATCH_EDGES / 16;
 
 /// The counts of one file, to be compared with its header.
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Default, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Tally {
     pub(crate) entries: u64,
     /// Isolated vertices that comment lines name.
@@ -238,7 +241,7 @@ impl<'w> Work<'w> {
 }
 
 /// The number of rejections for one reason, and the first of them.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
 struct ReasonCount {
     count: u64,
     position: (usize, u64),
@@ -305,6 +308,11 @@ pub(crate) struct TextParser<'a> {
 }
 
 impl Summary {
+    /// The range of ids that the headers declare.
+    pub(crate) fn numbered(&self) -> Range<u64> {
+        self.declared.map_or(0..0, |Span { first, count }| first..first + count)
+    }
+
     /// The results of `before`, followed by those of `self`.
     pub(crate) fn after(self, before: Self) -> Self {
         let mut rejections = before.rejections;
@@ -379,55 +387,98 @@ impl<'a> TextParser<'a> {
         Ok(())
     }
 
-    /// Compares the counts with the headers.
-    pub(crate) fn finish(self, ends: &[FileEnd]) -> Result<Summary> {
+    /// The facts found in the files, which end with `ends`; `signs` are those of all ids.
+    pub(crate) fn found(self, ends: Vec<FileEnd>, signs: Signs) -> Found {
         let tallies = self.tallies.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let rejections = self.rejections.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Found {
+            files: ends.into_iter().zip(tallies).collect(),
+            rejections: rejections.into_iter().collect(),
+            signs,
+        }
+    }
+
+    /// Compares the counts with the headers.
+    pub(crate) fn finish(self, ends: Vec<FileEnd>) -> Result<Summary> {
+        let files = self.files;
+        self.found(ends, Signs::default()).summary(files)
+    }
+}
+
+/// The facts found in files that were parsed to their ends.
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
+pub(crate) struct Found {
+    files: Vec<(FileEnd, Tally)>,
+    /// By reason, ascending.
+    rejections: Vec<(Reason, ReasonCount)>,
+    pub(crate) signs: Signs,
+}
+
+impl Found {
+    /// Adds the facts of the files that follow.
+    pub(crate) fn append(&mut self, next: Self) {
+        let before = self.files.len();
+        self.files.extend(next.files);
+        self.signs.merge(next.signs);
+        let mut rejections: BTreeMap<_, _> =
+            std::mem::take(&mut self.rejections).into_iter().collect();
+        for (reason, more) in next.rejections {
+            let (file, line) = more.position;
+            let more = ReasonCount { position: (before + file, line), ..more };
+            rejections
+                .entry(reason)
+                .and_modify(|counted: &mut ReasonCount| counted.count += more.count)
+                .or_insert(more);
+        }
+        self.rejections = rejections.into_iter().collect();
+    }
+
+    /// Compares the counts with the headers of the files.
+    pub(crate) fn summary(self, files: &[TextFile]) -> Result<Summary> {
         let mut summary = Summary::default();
-        let mut first: Option<(&TextFile, &Body, &FileEnd)> = None;
+        let mut first: Option<(&TextFile, &Stated, &FileEnd)> = None;
         let mut free = false;
-        for ((file, end), tally) in self.files.iter().zip(ends).zip(&tallies) {
+        for (file, (end, tally)) in files.iter().zip(&self.files) {
             summary.lines += end.lines;
             summary.rejected += tally.rejected;
             summary.inputs.push((file.path.clone(), end.lines));
-            let Some(body) = &end.body else {
+            let Some(stated) = &end.stated else {
                 // Without a body only the properties state the kind of edges.
                 if let TextFormat::Graphalytics(edges) = file.format {
                     (summary.undirected, summary.weighted) = edges.kind();
                 }
                 continue;
             };
-            check_claim(file, end, body, tally)?;
-            if let (Some(Claim::Declared(said)), [_], 0) = (body.claim, self.files, tally.rejected)
-            {
+            check_claim(file, end, stated, tally)?;
+            if let (Some(Claim::Declared(said)), [_], 0) = (stated.claim, files, tally.rejected) {
                 let (path, line) = (file.path.clone(), Some(end.header_line));
                 summary.claim = Some(VertexClaim { path, line, vertices: said.vertices });
             }
-            free |= body.declared.is_none();
-            summary.declared = merge(summary.declared, body.declared);
-            if body.shape == Shape::Vertices {
+            free |= stated.declared.is_none();
+            summary.declared = merge(summary.declared, stated.declared);
+            if stated.vertices {
                 continue;
             }
             match first {
-                None => first = Some((file, body, end)),
+                None => first = Some((file, stated, end)),
                 Some((known, other, known_end)) => {
                     check_columns(known, known_end, file, end)?;
-                    check_same(known, other, file, body)?;
+                    check_same(known, other, file, stated)?;
                 }
             }
-            (summary.undirected, summary.weighted) = (body.undirected, body.weighted);
+            (summary.undirected, summary.weighted) = (stated.undirected, stated.weighted);
         }
         if free {
             summary.declared = None;
         }
         summary.columns = first.and_then(|(.., end)| end.columns.clone());
-        let rejections = self.rejections.into_inner().unwrap_or_else(PoisonError::into_inner);
-        summary.rejections = rejections
+        summary.rejections = self
+            .rejections
             .into_iter()
             .map(|(reason, counted)| Rejection {
                 reason: reason.name(),
                 count: counted.count,
-                path: self
-                    .files
+                path: files
                     .get(counted.position.0)
                     .map(|file| file.path.clone())
                     .unwrap_or_default(),
@@ -471,11 +522,11 @@ fn check_columns(
 }
 
 /// Checks that files of one graph agree on direction and weights.
-fn check_same(known: &TextFile, other: &Body, file: &TextFile, body: &Body) -> Result<()> {
+fn check_same(known: &TextFile, other: &Stated, file: &TextFile, stated: &Stated) -> Result<()> {
     let what = |kind: [&'static str; 2], yes: bool| if yes { kind[0] } else { kind[1] };
     for (kind, a, b) in [
-        (["undirected", "directed"], other.undirected, body.undirected),
-        (["weighted", "unweighted"], other.weighted, body.weighted),
+        (["undirected", "directed"], other.undirected, stated.undirected),
+        (["weighted", "unweighted"], other.weighted, stated.weighted),
     ] {
         if a != b {
             let what = format!(
@@ -490,7 +541,7 @@ fn check_same(known: &TextFile, other: &Body, file: &TextFile, body: &Body) -> R
     Ok(())
 }
 
-fn check_claim(file: &TextFile, end: &FileEnd, body: &Body, tally: &Tally) -> Result<()> {
+fn check_claim(file: &TextFile, end: &FileEnd, stated: &Stated, tally: &Tally) -> Result<()> {
     let fail = |expected: String, found: String| {
         let path = file.path.clone();
         Err(Error::Parse {
@@ -502,7 +553,7 @@ fn check_claim(file: &TextFile, end: &FileEnd, body: &Body, tally: &Tally) -> Re
             advice: CUT.into(),
         })
     };
-    match body.claim {
+    match stated.claim {
         None => Ok(()),
         Some(Claim::Entries(claimed)) if tally.entries + tally.rejected == claimed => Ok(()),
         Some(Claim::Entries(claimed)) => fail(

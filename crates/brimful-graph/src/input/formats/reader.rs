@@ -8,9 +8,11 @@
 use std::io::{Cursor, Read};
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 use super::{
-    Body, Draft, HeaderFlaw, Lists, Shape, Step, TextFile, TextFormat, edge_list, foreign, lists,
-    records,
+    Body, Draft, HeaderFlaw, Lists, Shape, Stated, Step, TextFile, TextFormat, edge_list, foreign,
+    lists, records,
 };
 use crate::error::{Error, Result};
 use crate::input::columns::{ColumnChoice, Columns};
@@ -61,10 +63,10 @@ pub(crate) struct Chunk {
 }
 
 /// The facts about a file that has been read.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct FileEnd {
     /// The header's facts; `None` if the file had only comments.
-    pub(crate) body: Option<Body>,
+    pub(crate) stated: Option<Stated>,
     pub(crate) header_line: u64,
     pub(crate) lines: u64,
     /// The chosen columns, if the format leaves a choice.
@@ -459,9 +461,9 @@ impl<'a> Current<'a> {
             let expected = format!("{} lists, one for each vertex of the header", ids.count);
             return Err(fail(expected, format!("the end of the file after {}", self.at.row)));
         }
-        let (body, header_line, columns) =
-            (self.body, self.header_line, self.draft.columns.clone());
-        Ok(FileEnd { body, header_line, lines: self.at.line - 1, columns })
+        let (stated, header_line, columns) =
+            (self.body.map(Stated::from), self.header_line, self.draft.columns.clone());
+        Ok(FileEnd { stated, header_line, lines: self.at.line - 1, columns })
     }
 }
 

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::ids::external::IdType;
 use crate::ids::names::{InternBuffers, Interner, NameBatch, NameWriter};
 use crate::input::formats::TextFile;
-use crate::input::formats::parser::{Output, TextParser};
+use crate::input::formats::parser::{Output, Summary, TextParser};
 use crate::input::formats::reader::{CHUNK_BYTES, TextReader};
 use crate::input::pump::pump;
 use crate::input::scan::{InputScan, Reader, ScanSummary, each_part};
@@ -40,7 +40,7 @@ impl Reader<'_> {
     }
 
     /// Memory for a generation of names in this phase, in bytes.
-    fn names_bytes(&self, decoder_bytes: u64) -> u64 {
+    pub(super) fn names_bytes(&self, decoder_bytes: u64) -> u64 {
         let buffers = self.resources.workers() as u64 * NameBatch::MEMORY_BYTES;
         (self.bitmap_bytes + self.decoder_bytes)
             .saturating_sub(decoder_bytes + buffers)
@@ -78,7 +78,17 @@ impl Reader<'_> {
             |(out, buffers), _, chunk| parser.parse(chunk, out, &mut |out| take(out, buffers)),
             |(mut out, mut buffers)| take(&mut out, &mut buffers),
         )?;
-        let summary = parser.finish(&reader.into_ends())?;
+        self.end_names(scan, interner, bytes, parser.finish(reader.into_ends())?)
+    }
+
+    /// Ends the reading of text whose names are all in `interner`.
+    pub(super) fn end_names<'i>(
+        &self,
+        scan: InputScan,
+        interner: Interner<'_>,
+        bytes: u64,
+        summary: Summary,
+    ) -> Result<Reading<'i>> {
         if summary.undirected {
             scan.take_both_directions();
         }

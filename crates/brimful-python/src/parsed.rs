@@ -1,0 +1,117 @@
+//! `has_names`, `parse_text`: text files that are parsed for an import elsewhere; and their edges,
+//! as that import takes them from an object written in Python.
+//!
+//! The object has a method `next(seconds)`. It returns a list of the number of a file and a constant
+//! buffer, an empty list at the end, or None after that time, so that a cancelled import ends. It
+//! keeps its errors, and the caller raises them in place of those here.
+
+use std::path::PathBuf;
+
+use brimful::graph::Error as GraphError;
+use brimful::graph::Result as GraphResult;
+use brimful::graph::build::import::{IdChoice, OnError};
+use brimful::graph::input::columns::ColumnChoice;
+use brimful::graph::input::formats::{TextFile, TextFormat};
+use brimful::graph::input::parsed::parse_file;
+use brimful::graph::input::parsed::{Choices, Message, Messages, has_names as ids_are_names};
+use brimful::store::Job;
+use pyo3::buffer::PyBuffer;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::call::{Limits, with_resources};
+use crate::cluster::{Buffer, TICK_SECONDS};
+use crate::columns::Wanted;
+use crate::errors::Failure;
+
+/// Messages from an object in Python.
+#[derive(Debug)]
+pub(crate) struct PythonMessages(pub(crate) Py<PyAny>);
+
+impl Messages for PythonMessages {
+    fn next(&mut self, job: &Job) -> GraphResult<Option<(usize, Message)>> {
+        let failed = |error: PyErr| GraphError::input("the cluster", error.to_string());
+        loop {
+            job.check()?;
+            let next = Python::attach(|py| {
+                let next = self.0.bind(py).call_method1("next", (TICK_SECONDS,))?;
+                next.extract::<Option<Vec<(usize, PyBuffer<u8>)>>>()
+            });
+            let Some(messages) = next.map_err(failed)? else { continue };
+            let Some((file, buffer)) = messages.into_iter().next() else { return Ok(None) };
+            let message = Buffer::constant(buffer).ok_or_else(|| {
+                GraphError::input("the cluster", "a message must be constant bytes")
+            })?;
+            return Ok(Some((file, Box::new(message))));
+        }
+    }
+}
+
+/// The text format `name` of files that stand alone.
+pub(crate) fn text_format(name: &str) -> Result<TextFormat, Failure> {
+    let missing = || GraphError::Usage(format!("{name:?} is no format of text"));
+    Ok(TextFormat::from_name(name).ok_or_else(missing)?)
+}
+
+/// The treatment of lines that are no edges.
+pub(crate) fn on_error_of(name: &str) -> Result<OnError, Failure> {
+    match name {
+        "fail" => Ok(OnError::Fail),
+        "skip" => Ok(OnError::Skip),
+        _ => Err(GraphError::Usage(format!("on_error must be fail or skip, not {name:?}")).into()),
+    }
+}
+
+fn limits(budget: u64) -> Limits {
+    Limits { threads: Some(1), budget: Some(budget), process_budget: false, reserve_bytes: 0 }
+}
+
+/// Whether the ids of a file are strings, by the choice `ids` or its first lines.
+#[pyfunction]
+#[pyo3(signature = (path, *, format, columns, ids, budget, progress))]
+pub(crate) fn has_names(
+    py: Python<'_>,
+    path: PathBuf,
+    format: &str,
+    columns: Wanted,
+    ids: &str,
+    budget: u64,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<bool> {
+    let file = TextFile { path, format: text_format(format)? };
+    let ids = IdChoice::from_name(ids).map_err(Failure::from)?;
+    let columns = ColumnChoice::try_from(columns)?;
+    with_resources(py, progress, limits(budget), |resources| {
+        Ok(ids_are_names(&file, ids, &columns, resources)?)
+    })
+}
+
+/// Parses a file, and calls `send` with the bytes of each message.
+#[pyfunction]
+#[pyo3(signature = (path, send, *, format, columns, names, directed, on_error, positions, budget, progress))]
+#[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
+pub(crate) fn parse_text(
+    py: Python<'_>,
+    path: PathBuf,
+    send: Py<PyAny>,
+    format: &str,
+    columns: Wanted,
+    names: bool,
+    directed: bool,
+    on_error: &str,
+    positions: bool,
+    budget: u64,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let file = TextFile { path, format: text_format(format)? };
+    let columns = ColumnChoice::try_from(columns)?;
+    let on_error = on_error_of(on_error)?;
+    let choices = Choices { names, directed, columns, on_error, positions };
+    with_resources(py, progress, limits(budget), |resources| {
+        Ok(parse_file(&file, &choices, resources, |message| {
+            let sent =
+                Python::attach(|py| send.bind(py).call1((PyBytes::new(py, &message),)).map(|_| ()));
+            sent.map_err(|error| GraphError::input(&file.path, error.to_string()))
+        })?)
+    })
+}
