@@ -79,8 +79,11 @@ impl Least {
         };
         let tables = tables(needs, extent);
         let asynchronous_bytes = if asynchronous { asynchronous_bytes(vertices) } else { 0 };
-        let resident =
-            tables + with_sums(SUMS_PER_WORKER) + asynchronous_bytes + vertices * needs.signal;
+        let resident = tables
+            + with_sums(SUMS_PER_WORKER)
+            + asynchronous_bytes
+            + vertices * needs.signal
+            + list_bytes(needs, vertices);
         let windowed = tables + with_sums(SUMS_PER_WORKER_IF_KEPT) + window * needs.signal;
         Self {
             resident,
@@ -310,6 +313,14 @@ impl Plan {
     pub fn source_windows(&self, extent: &Extent) -> u64 {
         self.source_window.map_or(1, |window| extent.vertices.div_ceil(window as u64).max(1))
     }
+}
+
+/// The most bytes of the lists of signals that a process passes on and takes in: the ids and
+/// signals of its own vertices, their ids, and those of all. A list has fewer bytes than all signals
+/// of its vertices.
+fn list_bytes(needs: &Needs, vertices: u64) -> u64 {
+    let of_ids = 8 * needs.signal / (8 + needs.signal);
+    if needs.shared && !needs.full { vertices * (needs.signal + 2 * of_ids) } else { 0 }
 }
 
 /// Bytes of the packed edges, or of the buffers that read them: the fewer of both.

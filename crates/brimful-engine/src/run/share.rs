@@ -8,6 +8,7 @@
 //! intervals, whatever process each belongs to, so that states and aggregates are the same bits at
 //! any number of processes.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -175,14 +176,14 @@ impl<P: Program> ShardRun<'_, P> {
             form: if list.is_some() { LISTED_SIGNALS } else { ALL_SIGNALS },
             partials,
         };
-        let listed: Vec<u8>;
+        let packed: Vec<u8>;
         let signals: &[u8] = match &list {
             Some(list) => {
                 let said = list.iter().flat_map(|vertex| {
                     bytemuck::bytes_of(&self.signals[*vertex as usize]).iter().copied()
                 });
-                listed = list.iter().flat_map(|id| id.to_le_bytes()).chain(said).collect();
-                &listed
+                packed = list.iter().flat_map(|id| id.to_le_bytes()).chain(said).collect();
+                &packed
             }
             None => bytemuck::cast_slice(&self.signals[own]),
         };
@@ -200,16 +201,23 @@ impl<P: Program> ShardRun<'_, P> {
         if all.len() != division.share.count {
             return Err(garbled());
         }
-        let mut lists = vec![None; all.len()];
-        if let Some(index) = division.share.index {
-            lists[index] = list;
-        }
-        for (index, vertices) in division.others() {
-            let bytes = (*told[index].signals).as_ref();
-            let form = all[index].form;
-            lists[index] = take_in::<P>(&mut self.signals, vertices, form, bytes)?;
-            if let Some(map) = &mut activity {
-                mark::<P>(map, &self.signals, division.vertices(index), lists[index].as_deref());
+        // A sparse superstep begins with the list of all vertices that signal, ascending.
+        let is_listed = self.sparse.is_some() && all.iter().all(|one| one.form == LISTED_SIGNALS);
+        let mut listed = Vec::new();
+        // The observer takes in no signals.
+        for (index, one) in all.iter().enumerate().filter(|_| !division.observes()) {
+            let part = if division.share.index == Some(index) {
+                list.as_deref().unwrap_or_default().into()
+            } else {
+                let (vertices, bytes) = (division.vertices(index), (*told[index].signals).as_ref());
+                let part = take_in::<P>(&mut self.signals, vertices.clone(), one.form, bytes)?;
+                if let Some(map) = &mut activity {
+                    mark::<P>(map, &self.signals, vertices, part.as_deref());
+                }
+                Cow::from(part.unwrap_or_default())
+            };
+            if is_listed {
+                listed.extend_from_slice(&part);
             }
         }
         self.swept = all.iter().fold(self.swept_before, |mut swept, theirs| {
@@ -217,11 +225,10 @@ impl<P: Program> ShardRun<'_, P> {
             swept
         });
         self.swept_before = self.swept;
-        let are_listed = !division.observes() && all.iter().all(|one| one.form == LISTED_SIGNALS);
         Ok(Turned {
             partials: all.into_iter().flat_map(|one| one.partials).map(|(_, one)| one).collect(),
             activity,
-            list: are_listed.then(|| lists.into_iter().flatten().flatten().collect()),
+            list: is_listed.then_some(listed),
         })
     }
 
