@@ -50,11 +50,11 @@ impl<P: Program> ShardRun<'_, P> {
         let context = &self.context;
         let (partials, activity) = (context.empty_partials(), context.empty_activity());
         let walked = context.walked(&self.globals);
-        let speaking = self
+        let signalling = self
             .frontier
             .as_mut()
             .map_or(Activity::All, |frontier| Activity::Marked(frontier.map()));
-        let sweep = context.sweep(Sources::all(&self.signals), speaking, &walked, &self.finished);
+        let sweep = context.sweep(Sources::all(&self.signals), signalling, &walked, &self.finished);
         let arrays = (&mut self.states, &mut self.next);
         let collector =
             context.collector(arrays, activity.as_deref(), &self.finished, self.globals);

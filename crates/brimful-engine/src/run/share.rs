@@ -140,7 +140,7 @@ impl<A: Aggregate> SuperstepReport<A> {
 }
 
 /// The result of an exchange, the same in every process but for the observer's missing marks.
-pub(super) struct Turned<A> {
+pub(super) struct ExchangedSuperstep<A> {
     /// The partial results of all intervals that took a turn, ascending.
     pub(super) partials: Vec<Partial<A>>,
     /// The map of the next frontier, in the modes that have one.
@@ -158,11 +158,11 @@ impl<P: Program> ShardRun<'_, P> {
         partials: Vec<(usize, Partial<P::Aggregate>)>,
         activity: Option<Vec<AtomicBool>>,
         list: Option<Vec<u64>>,
-    ) -> Result<Turned<P::Aggregate>> {
+    ) -> Result<ExchangedSuperstep<P::Aggregate>> {
         let context = &self.context;
         let Some(division) = &context.division else {
             let partials = partials.into_iter().map(|(_, partial)| partial).collect();
-            return Ok(Turned { partials, activity, list });
+            return Ok(ExchangedSuperstep { partials, activity, list });
         };
         let own = division.own_vertices();
         let mut activity = activity;
@@ -179,10 +179,10 @@ impl<P: Program> ShardRun<'_, P> {
         let packed: Vec<u8>;
         let signals: &[u8] = match &list {
             Some(list) => {
-                let said = list.iter().flat_map(|vertex| {
+                let own_signals = list.iter().flat_map(|vertex| {
                     bytemuck::bytes_of(&self.signals[*vertex as usize]).iter().copied()
                 });
-                packed = list.iter().flat_map(|id| id.to_le_bytes()).chain(said).collect();
+                packed = list.iter().flat_map(|id| id.to_le_bytes()).chain(own_signals).collect();
                 &packed
             }
             None => bytemuck::cast_slice(&self.signals[own]),
@@ -192,14 +192,14 @@ impl<P: Program> ShardRun<'_, P> {
         let mut all = Vec::with_capacity(told.len());
         for one in &told {
             let theirs = SuperstepReport::<P::Aggregate>::of_bytes((*one.facts).as_ref())
-                .ok_or_else(garbled)?;
+                .ok_or_else(malformed_message)?;
             if theirs.position != facts.position {
                 return Err(out_of_step(facts.position[0], theirs.position[0]));
             }
             all.push(theirs);
         }
         if all.len() != division.share.count {
-            return Err(garbled());
+            return Err(malformed_message());
         }
         // A sparse superstep begins with the list of all vertices that signal, ascending.
         let is_listed = self.sparse.is_some() && all.iter().all(|one| one.form == LISTED_SIGNALS);
@@ -225,7 +225,7 @@ impl<P: Program> ShardRun<'_, P> {
             swept
         });
         self.swept_before = self.swept;
-        Ok(Turned {
+        Ok(ExchangedSuperstep {
             partials: all.into_iter().flat_map(|one| one.partials).map(|(_, one)| one).collect(),
             activity,
             list: is_listed.then_some(listed),
@@ -245,8 +245,8 @@ impl<P: Program> ShardRun<'_, P> {
             return None;
         }
         list.or_else(|| {
-            let speaks = |vertex: &usize| self.signals[*vertex] != P::Combiner::SILENCE;
-            Some(own.filter(speaks).map(|vertex| vertex as u64).collect())
+            let signals_now = |vertex: &usize| self.signals[*vertex] != P::Combiner::SILENCE;
+            Some(own.filter(signals_now).map(|vertex| vertex as u64).collect())
         })
     }
 
@@ -310,23 +310,23 @@ fn take_in<P: Program>(
     if form == ALL_SIGNALS {
         let place: &mut [u8] = bytemuck::cast_slice_mut(&mut signals[vertices]);
         if place.len() != bytes.len() {
-            return Err(garbled());
+            return Err(malformed_message());
         }
         place.copy_from_slice(bytes);
         return Ok(None);
     }
     let of_signal = size_of::<SignalOf<P>>();
     let count = bytes.len() / (8 + of_signal);
-    let (ids, said) = bytes.split_at(count * 8);
+    let (ids, listed) = bytes.split_at(count * 8);
     let (ids, _) = ids.as_chunks();
     let list: Vec<u64> = ids.iter().map(|id| u64::from_le_bytes(*id)).collect();
-    if said.len() != count * of_signal
+    if listed.len() != count * of_signal
         || !list.iter().all(|vertex| vertices.contains(&(*vertex as usize)))
     {
-        return Err(garbled());
+        return Err(malformed_message());
     }
-    for (vertex, said) in list.iter().zip(said.chunks_exact(of_signal)) {
-        signals[*vertex as usize] = bytemuck::pod_read_unaligned(said);
+    for (vertex, signal) in list.iter().zip(listed.chunks_exact(of_signal)) {
+        signals[*vertex as usize] = bytemuck::pod_read_unaligned(signal);
     }
     Ok(Some(list))
 }
@@ -354,7 +354,7 @@ fn store<T: Pod + Send>(
     bytes: &[u8],
 ) -> Result<()> {
     if bytes.len() != vertices.len() * size_of::<T>() {
-        return Err(garbled());
+        return Err(malformed_message());
     }
     let (windows, mut records) = (array.windows(), Vec::new());
     for (index, part) in bytes.chunks(size_of::<T>() << ACTIVITY_BITS).enumerate() {
@@ -365,7 +365,7 @@ fn store<T: Pod + Send>(
     Ok(())
 }
 
-fn garbled() -> Error {
+fn malformed_message() -> Error {
     Error::Exchange("a worker sent bytes of another run; please report it".into())
 }
 

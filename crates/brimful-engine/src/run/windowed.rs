@@ -25,7 +25,7 @@ impl<P: Program> ShardRun<'_, P> {
         context.resources.job.begin(format!("superstep {}", self.globals.superstep + 1), edges);
         let marks = self.frontier.as_mut().map(Frontier::map);
         let activity = marks.map_or(Activity::All, Activity::Marked);
-        let speaks =
+        let signals_now =
             |vertices: Range<u64>| marks.is_none_or(|marks| is_any_marked(marks, vertices));
         let vertices = context.graph.connected();
         let of_interval = |interval: usize| {
@@ -46,7 +46,7 @@ impl<P: Program> ShardRun<'_, P> {
                 let first_interval = first as usize / context.window();
                 for (index, signals) in window.chunks_mut(context.window()).enumerate() {
                     let range = of_interval(first_interval + index);
-                    match speaks(range.clone()) {
+                    match signals_now(range.clone()) {
                         true => self.next.read(range.start as usize, signals)?,
                         false => signals.fill(P::Combiner::SILENCE),
                     }
@@ -69,7 +69,7 @@ impl<P: Program> ShardRun<'_, P> {
                 }
                 // Collecting the sum of no signals would change nothing, but old signals must not
                 // be received again.
-                match speaks(of_interval(interval)) {
+                match signals_now(of_interval(interval)) {
                     true => collector.silence(interval, buffers),
                     false => Ok(Partial::default()),
                 }

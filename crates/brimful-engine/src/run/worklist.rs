@@ -63,13 +63,13 @@ impl<P: Program> ShardRun<'_, P> {
                     self.globals.superstep += 1;
                     return Ok(true);
                 };
-                let said = std::mem::replace(&mut signals[source], P::Combiner::SILENCE);
+                let signal = std::mem::replace(&mut signals[source], P::Combiner::SILENCE);
                 let edges = adjacency.each(source, |target, weight| {
                     let (degree, strength) = context.degrees.of(target as u64);
                     let vertex = Vertex { id: target as u64, degree, strength, external: 0 };
                     let sum = P::Combiner::combine(
                         P::Combiner::IDENTITY,
-                        context.program.along(said, weight),
+                        context.program.along(signal, weight),
                     );
                     let signal = turn(
                         context.program,

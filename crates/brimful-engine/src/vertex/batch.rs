@@ -68,11 +68,13 @@ pub(crate) fn collect_target_sums<P: Program>(
         let mut of_targets: Vec<P::State> =
             target_sums.iter().map(|(at, _)| states[*at as usize]).collect();
         let sums: Vec<SumOf<P>> = target_sums.iter().map(|(_, sum)| *sum).collect();
-        let mut said = vec![P::Combiner::SILENCE; target_sums.len()];
-        let arrays = (&mut of_targets[..], &mut said[..]);
+        let mut new_signals = vec![P::Combiner::SILENCE; target_sums.len()];
+        let arrays = (&mut of_targets[..], &mut new_signals[..]);
         let vertex = |at: usize| vertex(target_sums[at].0);
         take_turns(batched, Turn::Collect(&sums), arrays, &vertex, known, partial)?;
-        for ((at, _), (state, signal)) in target_sums.iter().zip(of_targets.into_iter().zip(said)) {
+        for ((at, _), (state, signal)) in
+            target_sums.iter().zip(of_targets.into_iter().zip(new_signals))
+        {
             (states[*at as usize], signals[*at as usize]) = (state, signal);
         }
     }

@@ -171,7 +171,7 @@ impl<P: Program> Collector<'_, P> {
                 signals
                     .iter()
                     .enumerate()
-                    .for_each(|(at, said)| self.count(start + at, *said, partial));
+                    .for_each(|(at, signal)| self.count(start + at, *signal, partial));
                 // A batched program does not tell which vertices are finished.
                 partial.open += signals.len() as u64;
                 return Ok(());
@@ -234,7 +234,7 @@ impl<P: Program> Collector<'_, P> {
         partial: &mut Partial<P::Aggregate>,
     ) {
         let id = start as u64;
-        let said = |at: usize, signal: SignalOf<P>, partial: &mut Partial<P::Aggregate>| {
+        let record = |at: usize, signal: SignalOf<P>, partial: &mut Partial<P::Aggregate>| {
             self.count(start + at, signal, partial);
         };
         let how = (self.thresholds, self.scored);
@@ -244,18 +244,18 @@ impl<P: Program> Collector<'_, P> {
             IntervalDegrees::Unused => {
                 let vertex =
                     |at| Vertex { id: id + at as u64, degree: 0, strength: 0.0, external: 0 };
-                collect_all(program, globals, how, arrays, sums, vertex, said, partial);
+                collect_all(program, globals, how, arrays, sums, vertex, record, partial);
             }
             IntervalDegrees::Degrees(degrees) => {
                 let vertex = |at: usize| {
                     let (degree, strength) = (degrees[at].into(), degrees[at].into());
                     Vertex { id: id + at as u64, degree, strength, external: 0 }
                 };
-                collect_all(program, globals, how, arrays, sums, vertex, said, partial);
+                collect_all(program, globals, how, arrays, sums, vertex, record, partial);
             }
             IntervalDegrees::Strengths(_) | IntervalDegrees::Wide(_) => {
                 let vertex = |at: usize| interval_degrees.vertex(start, at, 0);
-                collect_all(program, globals, how, arrays, sums, vertex, said, partial);
+                collect_all(program, globals, how, arrays, sums, vertex, record, partial);
             }
         }
     }
@@ -319,7 +319,7 @@ fn collect_all<P: Program>(
     (states, signals): (&mut [P::State], &mut [SignalOf<P>]),
     sums: &[SumOf<P>],
     vertex: impl Fn(usize) -> Vertex,
-    said: impl Fn(usize, SignalOf<P>, &mut Partial<P::Aggregate>),
+    record: impl Fn(usize, SignalOf<P>, &mut Partial<P::Aggregate>),
     partial: &mut Partial<P::Aggregate>,
 ) {
     for (at, ((state, signal), sum)) in states.iter_mut().zip(signals).zip(sums).enumerate() {
@@ -328,7 +328,7 @@ fn collect_all<P: Program>(
         if scored {
             partial.score += program.signal_score(old, *state);
         }
-        said(at, *signal, partial);
+        record(at, *signal, partial);
     }
 }
 
