@@ -533,9 +533,9 @@ def test_the_first_error_of_an_import_on_a_cluster_is_that_of_one_process(
 
 def test_a_task_of_an_import_that_is_killed_is_repeated(cluster: Cluster, tmp_path: Path) -> None:
     paths = []
-    for number in range(30):
+    for number in range(12):
         paths.append(tmp_path / f"{number:02}.txt")
-        paths[-1].write_text(lines(edges(number, 20_000, 40_000)) * 5)
+        paths[-1].write_text(lines(edges(number, 10_000, 20_000)) * 3)
     alone = imported(paths, tmp_path / "one.brimful", {}, None)
     killed = threading.Event()
 
