@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from brimful.pregel.vertex import PregelVertex
     from brimful.program import Program, States, Vertex
     from brimful.report.html import Report
-    from brimful.result import Result
+    from brimful.result import Records, Result
     from brimful.rows import Rows
     from brimful.running import run
     from brimful.saved import SavedResult
@@ -120,6 +120,7 @@ __all__ = [
     "Program",
     "ProgramError",
     "RecordIdError",
+    "Records",
     "Report",
     "Result",
     "Rows",
@@ -205,6 +206,7 @@ _HOMES = {
     "Program": "brimful.program",
     "ProgramError": "brimful.errors",
     "RecordIdError": "brimful.errors",
+    "Records": "brimful.result",
     "Report": "brimful.report.html",
     "Result": "brimful.result",
     "Rows": "brimful.rows",

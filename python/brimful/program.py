@@ -7,8 +7,7 @@ import math
 import operator
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from brimful.errors import UsageError
@@ -18,9 +17,12 @@ from brimful.per_vertex import PerVertex, vertex_id
 from brimful.wording import counted, shortened
 
 if TYPE_CHECKING:
+    import numpy
     import pyarrow
 
     from brimful import _native
+    from brimful.pregel.aggregators import Aggregator
+    from brimful.record import Record
 
 #: Rows that come from the native side at once.
 _BATCH = 1 << 12
@@ -105,6 +107,20 @@ class Program(ABC):
     #: one: "sum" with delivery "latest" (a vertex collects the latest signals of all its edges),
     #: "min", "max" and "or" (of bits) with delivery "combined".
     combiner: ClassVar[Literal["sum", "min", "max", "or"] | None] = None
+
+    #: The fields of a state of several numbers, a structured type of NumPy such as
+    #: `numpy.dtype([("rank", "f8"), ("seen", "u4")])`. Methods then return a tuple of all fields
+    #: for a state, and read `vertex.state.rank`; the result has a column for each field. None: a
+    #: state is any object, in compiled programs one number.
+    state: ClassVar[numpy.dtype[Any] | None] = None
+
+    #: Values over all vertices whose state a superstep changes, by name; see `aggregate`. In the
+    #: next superstep `collect` reads them as `self.aggregated.NAME`; `stats["aggregates"]` has the
+    #: last ones.
+    aggregators: ClassVar[Mapping[str, Aggregator]] = {}
+
+    #: The values of `aggregators` after the superstep before, during a run.
+    aggregated: Any = None
 
     #: A vertex signals if its `signal_score` exceeds this.
     signal_threshold: ClassVar[float] = 0.01
@@ -194,6 +210,42 @@ class Program(ABC):
         ...     bf.run(graph, Count())[8]
         2
         """
+
+    def aggregate(self, vertex: Vertex, new: Any) -> Any:
+        """Return the contributions of a vertex to `aggregators`.
+
+        It is called when `collect` has changed the state of a vertex: `aggregators` see changes. A
+        persistent sum of `new - vertex.state` therefore follows the sum of all states.
+
+        Args:
+            vertex: The vertex with its state before.
+            new: Its new state.
+
+        Returns:
+            A value for each of `aggregators` in their order, in a tuple; the value alone if there
+            is one.
+
+        Raises:
+            NotImplementedError: The class has `aggregators`, and does not define the method.
+            Exception: Any exception ends the run as a `ProgramError` that names the vertex.
+
+        >>> import brimful as bf, pyarrow as pa
+        >>> class Largest(bf.Program):
+        ...     delivery, combiner = "combined", "max"
+        ...     aggregators = {"changed": bf.Aggregator("sum", 0, persistent=True)}
+        ...     def initial_state(self, vertex):
+        ...         return vertex.id
+        ...     def signal(self, source, target, weight):
+        ...         return source.state
+        ...     def collect(self, vertex, signals):
+        ...         return max(vertex.state, signals[0])
+        ...     def aggregate(self, vertex, new):
+        ...         return 1
+        >>> with bf.Graph.from_arrow(pa.table({"source": [9, 1], "target": [1, 2]})) as graph:
+        ...     bf.run(graph, Largest()).stats["aggregates"]
+        {'changed': 3}
+        """
+        raise NotImplementedError(f"{type(self).__name__} has aggregators, but no aggregate()")
 
     def signal_score(self, vertex: Vertex) -> float:
         """Return how urgently a vertex should signal; it does if this exceeds `signal_threshold`.
@@ -314,7 +366,7 @@ class Program(ABC):
         2.0
         """
         if self.combiner is not None:
-            return _combiner(self)(left, right)
+            return combiner_of(self)(left, right)
         raise NotImplementedError(
             f"{type(self).__name__} has delivery 'combined', but no combine()"
         )
@@ -329,7 +381,7 @@ _COMBINERS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def _combiner(program: Program) -> Callable[[Any, Any], Any]:
+def combiner_of(program: Program) -> Callable[[Any, Any], Any]:
     """Return the function of a named combiner.
 
     Raises:
@@ -343,63 +395,11 @@ def _combiner(program: Program) -> Callable[[Any, Any], Any]:
     return _COMBINERS[program.combiner]
 
 
-class Combining(Program):
-    """A program with a named combiner, whose latest signals become one before `collect`."""
-
-    def __init__(self, program: Program) -> None:
-        """Wrap a program."""
-        self._program, self._combine = program, _combiner(program)
-        for name in ("delivery", "signal_threshold", "collect_threshold"):
-            setattr(self, name, getattr(program, name))
-        # Bound methods of the program save a call per edge; the definitions below only satisfy the
-        # abstract base class.
-        for name in ("initial_state", "signal"):
-            setattr(self, name, getattr(program, name))
-
-    def initial_state(self, vertex: Vertex) -> Any:
-        """Delegate to the program."""
-        return self._program.initial_state(vertex)
-
-    def signal(self, source: Vertex, target: Any, weight: float) -> Any:
-        """Delegate to the program."""
-        return self._program.signal(source, target, weight)
-
-    def combine(self, left: Any, right: Any) -> Any:
-        """Combine two signals by the named combiner."""
-        return self._combine(left, right)
-
-    def collect(self, vertex: Vertex, signals: list[Any]) -> Any:
-        """Let the program collect one signal."""
-        return self._program.collect(vertex, [reduce(self._combine, signals)])
-
-    def _signal_score(self, vertex: Vertex) -> float:
-        return self._program.signal_score(vertex)
-
-    def _cache_score(self, vertex: Vertex) -> float:
-        return self._program.cache_score(vertex)
-
-    def _collect_score(self, vertex: Vertex, signals: list[Any]) -> float:
-        return self._program.collect_score(vertex, [reduce(self._combine, signals)])
-
-
-def combining(program: Program) -> Program:
-    """Return a program with a named combiner as one that receives one signal at a time.
-
-    It has the scores that the class defines: the native side calls no others.
-    """
-    scores = {
-        name: getattr(Combining, f"_{name}")
-        for name in ("signal_score", "collect_score", "cache_score")
-        if getattr(type(program), name) is not getattr(Program, name)
-    }
-    kind: type[Combining] = type("Combining", (Combining,), scores) if scores else Combining
-    return kind(program)
-
-
 class States(PerVertex[Any]):
     """The states that a run ended with: a mapping from every vertex to its state.
 
-    Columns are `vertex` and `state`, of the type that Arrow finds for all states. `stats` has mode,
+    Columns are `vertex` and `state`, of the type that Arrow finds for all states, or a column for
+    each field where the program has `state`. `stats` has mode,
     supersteps, seconds, signals, the figures of store and cache, and why the program was not
     compiled.
 
@@ -424,6 +424,8 @@ class States(PerVertex[Any]):
         *,
         is_pregel: bool = False,
         trace: Callable[[], pyarrow.Table] | None = None,
+        record: Record | None = None,
+        aggregates: Mapping[str, Any] | None = None,
     ) -> None:
         """Wrap the native states; called by `run`, which gives the reason for interpretation.
 
@@ -431,6 +433,7 @@ class States(PerVertex[Any]):
         """
         self._native, self._why = native, why
         self._is_pregel, self._trace = is_pregel, trace
+        self._record, self._aggregates = record, aggregates
 
     @property
     def trace(self) -> pyarrow.Table | None:
@@ -452,7 +455,8 @@ class States(PerVertex[Any]):
 
         `variant` is "interpreted", and `why` tells why the program was not compiled.
         """
-        return {**self._native.stats, "variant": "interpreted", "why": self._why}
+        more = {} if self._aggregates is None else {"aggregates": dict(self._aggregates)}
+        return {**self._native.stats, "variant": "interpreted", "why": self._why, **more}
 
     @described({})
     def top(self, n: int = 10, *, key: Callable[[Any], Any] | None = None) -> list[tuple[Any, Any]]:
@@ -460,7 +464,8 @@ class States(PerVertex[Any]):
 
         Args:
             n: Number of rows.
-            key: Function of a state whose result is compared; None: the state itself.
+            key: Function of a state whose result is compared; None: the state itself, or its first
+                field.
 
         Returns:
             Pairs `(vertex, state)`, largest first, ties by vertex id.
@@ -481,7 +486,7 @@ class States(PerVertex[Any]):
         [(1, 2)]
         """
         ranked = (pair for pair in self.items() if pair[1] is not None)
-        measure = key or (lambda state: state)
+        measure = key or (lambda state: state if self._record is None else state[0])
         try:
             return heapq.nlargest(operator.index(n), ranked, key=lambda pair: measure(pair[1]))
         except TypeError as error:
@@ -491,10 +496,10 @@ class States(PerVertex[Any]):
 
     @described({})
     def to_arrow(self) -> pyarrow.Table:
-        """Return both columns as a `pyarrow.Table`, a copy in memory.
+        """Return all columns as a `pyarrow.Table`, a copy in memory.
 
         Returns:
-            The columns `vertex` and `state`.
+            The columns `vertex` and `state`, or `vertex` and one for each field of a state.
 
         Raises:
             UsageError: Arrow has no type for all states.
@@ -516,7 +521,7 @@ class States(PerVertex[Any]):
         ids = pa.RecordBatchReader.from_stream(self._native.vertex_stream()).schema.field("vertex")
         try:
             parts = [
-                pa.table({"vertex": pa.array(vertices, ids.type), self.column: states})
+                pa.table({"vertex": pa.array(vertices, ids.type), **self._columns(states)})
                 for vertices, states in self._batches()
             ]
             return pa.concat_tables(parts or [ids.empty_table()], promote_options="permissive")
@@ -525,6 +530,9 @@ class States(PerVertex[Any]):
                 f"the states do not fit one Arrow column: {' '.join(str(error).split())}; "
                 "read them with items()"
             ) from None
+
+    def _columns(self, states: Sequence[Any]) -> dict[str, Any]:
+        return {self.column: states} if self._record is None else self._record.columns(states)
 
     @described(EXPORT, "io")
     def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:

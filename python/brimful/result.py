@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from brimful.catalog import opened
+from brimful.errors import UsageError
 from brimful.io.output import native_batches, write_result
 from brimful.options.described import EXPORT, described
 from brimful.options.runs import CheckpointOptions
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from brimful import _native
     from brimful.cluster.worker import Work
     from brimful.io.ingest import Resources
+    from brimful.record import Record
 
 
 class Result(PerVertex["float | int | str | None"]):
@@ -112,7 +114,7 @@ class Result(PerVertex["float | int | str | None"]):
         """
         import pyarrow as pa
 
-        source = pa.RecordBatchReader.from_stream(self._native)
+        source = pa.RecordBatchReader.from_stream(self._columns())
         return pa.Table.from_batches(native_batches(source), source.schema)
 
     @described(EXPORT, "corrupt", "io")
@@ -140,7 +142,7 @@ class Result(PerVertex["float | int | str | None"]):
         ['vertex,degree', '0,1', '1,0']
         """
         name = os.fspath(path)
-        written = write_result(self._native, name, overwrite=overwrite)
+        written = write_result(self._columns(), name, overwrite=overwrite)
         self._output = name if written is None else written.name
         self._documents = None if written is None else written.figures()
         if written is not None and written.missing:
@@ -160,7 +162,12 @@ class Result(PerVertex["float | int | str | None"]):
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the Arrow stream capsule of both columns; may be called any number of times."""
-        return self._native.__arrow_c_stream__(requested_schema)
+        stream: object = self._columns().__arrow_c_stream__(requested_schema)
+        return stream
+
+    def _columns(self) -> Any:
+        """Return the object with the stream of all columns."""
+        return self._native
 
     def _batches(self) -> Iterator[tuple[Sequence[Any], Sequence[Any]]]:
         import pyarrow as pa
@@ -174,6 +181,117 @@ class Result(PerVertex["float | int | str | None"]):
             f"brimful.Result {stats['algorithm']}: {counted(len(self), 'vertex')}, "
             f"{counted(stats['supersteps'], 'superstep')}, {stats['seconds']:.3g} s"
         )
+
+
+class Records(Result):
+    """The states of a compiled program that have several fields: a column for each of them.
+
+    As a mapping it gives each vertex its state, a named tuple.
+
+    >>> import brimful as bf, numpy as np, pyarrow as pa
+    >>> class Seen(bf.Program):
+    ...     delivery, combiner = "combined", "max"
+    ...     state = np.dtype([("greatest", "i8"), ("changes", "u4")])
+    ...     def initial_state(self, vertex):
+    ...         return vertex.id, 0
+    ...     def signal(self, source, target, weight):
+    ...         return source.state.greatest
+    ...     def collect(self, vertex, signals):
+    ...         if signals[0] <= vertex.state.greatest:
+    ...             return vertex.state.greatest, vertex.state.changes
+    ...         return signals[0], vertex.state.changes + 1
+    >>> with bf.Graph.from_arrow(pa.table({"source": [9, 1], "target": [1, 2]})) as graph:
+    ...     states = bf.run(graph, Seen(), on="shards")
+    >>> states[1], states.to_arrow().column_names
+    (State(greatest=9, changes=1), ['vertex', 'greatest', 'changes'])
+    """
+
+    def __init__(self, native: _native.Result, record: Record, *, keeps: object = None) -> None:
+        """Wrap a native result; called by `run`, not by users."""
+        super().__init__(native, keeps=keeps)
+        self._record = record
+
+    @property
+    def column(self) -> str:
+        """Name of the mapped value, which has the columns of `to_arrow`."""
+        return "state"
+
+    @described({}, "corrupt", "io")
+    def top(self, n: int = 10, *, field: str | None = None) -> list[tuple[Any, Any]]:
+        """Return the states with the largest values of a field.
+
+        Args:
+            n: Number of rows.
+            field: Name of the field; None: the first one.
+
+        Returns:
+            Pairs `(vertex, state)`, largest first, ties by vertex id.
+
+        Raises:
+            UsageError: There is no such field.
+
+        >>> import brimful as bf, numpy as np, pyarrow as pa
+        >>> class Named(bf.Program):
+        ...     delivery, combiner = "combined", "max"
+        ...     state = np.dtype([("id", "i8"), ("less", "i8")])
+        ...     def initial_state(self, vertex):
+        ...         return vertex.id, -vertex.id
+        ...     def signal(self, source, target, weight):
+        ...         return source.state.id
+        ...     def collect(self, vertex, signals):
+        ...         return vertex.state.id, vertex.state.less
+        >>> with bf.Graph.from_arrow(pa.table({"source": [9, 1], "target": [1, 2]})) as graph:
+        ...     bf.run(graph, Named(), on="shards").top(1, field="less")
+        [(1, State(id=1, less=-1))]
+        """
+        names = [one.name for one in self._record.fields]
+        if field is not None and field not in names:
+            raise UsageError(f"there is no field {field!r}; choose {' or '.join(names)}")
+        count = min(max(0, operator.index(n)), 2**63)
+        at = 0 if field is None else names.index(field)
+        rows = (row for rows in self.native.top(count, at) for row in rows)
+        return [(vertex, self[vertex]) for vertex, _ in rows]
+
+    def __getitem__(self, vertex: int | str) -> Any:
+        """Return the state of a vertex.
+
+        Raises:
+            NotFoundError: The graph has no such vertex (also a `KeyError`).
+        """
+        return self._record.shown(self.native.values(vertex_id(vertex)))
+
+    def _columns(self) -> Any:
+        return Columns(self.native, self._record)
+
+    def _batches(self) -> Iterator[tuple[Sequence[Any], Sequence[Any]]]:
+        import pyarrow as pa
+
+        for batch in native_batches(pa.RecordBatchReader.from_stream(self._columns())):
+            vertices, *fields = (column.to_pylist() for column in batch.columns)
+            yield vertices, [self._record.type(*values) for values in zip(*fields, strict=True)]
+
+
+class Columns:
+    """The columns of a native result, in the types of the fields of states."""
+
+    def __init__(self, native: _native.Result, record: Record) -> None:
+        """Take the result, and the types."""
+        self._native, self._record = native, record
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the Arrow stream capsule."""
+        import pyarrow as pa
+
+        source = pa.RecordBatchReader.from_stream(self._native)
+        fields = [pa.field(one.name, self._record.arrow(one), False) for one in self._record.fields]
+        stream: object = source.cast(
+            pa.schema([source.schema.field(0), *fields])
+        ).__arrow_c_stream__(requested_schema)
+        return stream
+
+    def write_csv(self, path: str, *, overwrite: bool) -> None:
+        """Write the columns."""
+        self._native.write_csv(path, overwrite=overwrite)
 
 
 def computed(

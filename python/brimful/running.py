@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
+from brimful.adapted import Totals, adapted, totals_of
 from brimful.catalog import cluster_of, opened, place
 from brimful.containers.bags import serializer_of
 from brimful.errors import UsageError
@@ -26,7 +27,8 @@ from brimful.options.table import WorkOptions, checked, picked
 from brimful.per_vertex import vertex_id
 from brimful.pregel.adapter import PregelAdapter
 from brimful.pregel.program import Pregel
-from brimful.program import Program, States, combining, thresholds_of
+from brimful.program import Program, States, thresholds_of
+from brimful.record import record_of
 from brimful.reporting import shows_progress
 from brimful.tracing import Trace
 from brimful.wording import shortened
@@ -107,8 +109,8 @@ def run(
     and also states, except those of `file` and `kv`, which stay in the files of the run. On the
     shards of the graph, methods are compiled, or called with arrays of NumPy: nearly as fast as the
     algorithms of this package, and in any budget. The result is then a `Result` with the column
-    `state`. `stats["variant"]` is "compiled", "arrays" or "interpreted", and `stats["why"]` the
-    reason for interpretation.
+    `state`, or `Records` with one for each field. `stats["variant"]` is "compiled", "arrays" or
+    "interpreted", and `stats["why"]` the reason for interpretation.
 
     Objects of the program are a part of `budget`: the run measures the memory of the process while
     it creates them. A `BudgetError` in the middle of a run names the stores that need less.
@@ -136,9 +138,10 @@ def run(
             `VertexStore` opens them. If they are there already, nothing is loaded: `initial_state`
             sees the state of the last run as `vertex.state`.
         on: "shards" makes a kernel of the methods, "store" calls them vertex by vertex; None:
-            `compile` decides. A program on shards has a `combiner`, states and signals of one
-            number each, and a `signal` that uses the weight only as in `value + weight`, `value *
-            weight`, `min(value, weight)` or `max(value, weight)`.
+            `compile` decides. A program on shards has a `combiner`, signals of one number
+            each, states of one number or with the fields of `state`, and a `signal` that uses the
+            weight only as in `value + weight`, `value * weight`, `min(value, weight)` or
+            `max(value, weight)`.
         compile: "numba" compiles the methods, or raises an error with the reason (`pip install
             "brimful[numba]"`). "auto" compiles them if possible and if no option needs a store.
             "never" compiles nothing: on "shards", fields of vertices and signals are then arrays of
@@ -244,26 +247,31 @@ def interpreted(
     for vertex in followed:
         # An unknown vertex is an error before the run.
         known.degree(vertex)
-    adapter = beside = None
+    adapter = totals = record = None
     if isinstance(program, Pregel):
         adapter = PregelAdapter(program, known.vertices)
         adapter.check(chosen["mode"])
-        beside = _beside(adapter, checked_dumps(name, dumps), loads) if saving else None
         called = noted.follow(adapter)
     else:
-        called = noted.follow(program)
-        called = called if program.combiner is None else combining(called)
+        record = record_of(program)
+        own, totals = totals_of(program, chosen["mode"])
+        called = adapted(noted.follow(own), record, totals)
+    written = checked_dumps(name, dumps)
+    of_states = (written, loads) if record is None else record.serializer(written, loads)
+    steps = adapter or totals
+    beside = _beside(steps, written, loads) if saving and steps else None
     with opened(location):
         states = _native.run_program(
             known.native,
             called,
             delivery=called.delivery,
             thresholds=thresholds_of(called),
-            dumps=checked_dumps(name, dumps),
-            loads=loads,
+            dumps=of_states[0],
+            loads=of_states[1],
             keeps_numbers=name in ("json", "pickle"),
-            next_superstep=adapter.next_superstep if adapter else None,
+            next_superstep=steps.next_superstep if steps else None,
             beside=beside,
+            addresses=adapter is not None,
             creates=adapter is not None and adapter.creates,
             **picked(StepOptions, chosen),
             store=location | picked(StoreOptions, chosen),
@@ -272,10 +280,15 @@ def interpreted(
             identity=identity,
             **limits,
         )
-    if adapter:
-        adapter.end()
+    if steps:
+        steps.end()
     return States(
-        states, why, is_pregel=adapter is not None, trace=noted.to_arrow if followed else None
+        states,
+        why,
+        is_pregel=adapter is not None,
+        trace=noted.to_arrow if followed else None,
+        record=record,
+        aggregates=None if totals is None else totals.values(),
     )
 
 
@@ -336,21 +349,21 @@ def _kernel(
 
 
 def _beside(
-    adapter: PregelAdapter, dumps: Callable[[Any], bytes], loads: Callable[[bytes], Any]
+    steps: PregelAdapter | Totals, dumps: Callable[[Any], bytes], loads: Callable[[bytes], Any]
 ) -> tuple[Callable[[], str], Callable[[str], None]] | None:
     """Return the calls by which checkpoints save and restore the data beside the vertices.
 
     Raises:
         UsageError: The serializer cannot write it.
     """
-    if not adapter.has_beside:
+    if isinstance(steps, PregelAdapter) and not steps.has_beside:
         return None
 
     def save() -> str:
-        return base64.b64encode(dumps(adapter.saved())).decode()
+        return base64.b64encode(dumps(steps.saved())).decode()
 
     def restore(text: str) -> None:
-        adapter.restore(loads(base64.b64decode(text)))
+        steps.restore(loads(base64.b64decode(text)))
 
     try:
         save()
@@ -372,6 +385,11 @@ def _check_kept(graph: Graph, program: Program | Pregel, chosen: Mapping[str, An
         raise UsageError(
             "vertices of Pregel have messages and votes beside their values, and cannot be kept; "
             "leave keep= out, or write the program as a brimful.Program"
+        )
+    if program.state is not None or program.aggregators:
+        raise UsageError(
+            "vertices whose states are records, or with aggregators, cannot be kept; leave out "
+            "keep=, or state and aggregators of the program"
         )
     if chosen["checkpoint_every"] is not None or chosen["resume"]:
         raise UsageError("a kept store has no checkpoints; leave out checkpoint_every= and resume=")

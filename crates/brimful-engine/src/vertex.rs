@@ -8,4 +8,5 @@ pub mod gather;
 pub(crate) mod isolated;
 pub mod kernel;
 pub mod program;
+pub mod slot;
 pub(crate) mod turn;

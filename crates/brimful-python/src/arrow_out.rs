@@ -233,10 +233,16 @@ pub(crate) struct ResultReader {
 }
 
 impl ResultReader {
-    pub(crate) fn new(table: Arc<ResultTable>) -> Self {
-        let value = (table.name(), table.values().kind(), table.values().is_nullable());
-        let columns = Columns::new(table.graph(), &[("vertex", Kind::Vertex, false), value], None);
-        Self { rows: Rows::new(table), columns }
+    /// The columns of tables of `graph`.
+    pub(crate) fn new(graph: &Arc<Graph>, tables: Vec<Arc<ResultTable>>) -> Self {
+        let value = |table: &Arc<ResultTable>| {
+            (table.name().to_owned(), table.values().kind(), table.values().is_nullable())
+        };
+        let values: Vec<_> = tables.iter().map(value).collect();
+        let mut known = vec![("vertex", Kind::Vertex, false)];
+        known.extend(values.iter().map(|(name, kind, nullable)| (name.as_str(), *kind, *nullable)));
+        let columns = Columns::new(graph, &known, None);
+        Self { rows: Rows::of(Arc::clone(graph), tables), columns }
     }
 }
 
@@ -244,9 +250,11 @@ impl Batches for ResultReader {
     fn read(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
         let rows = &mut self.rows;
         self.columns.next(|| {
-            let read = rows.next_batch(BATCH_ROWS).map_err(external)?;
-            let columns = |(ids, column): (Vec<u64>, _)| vec![Column::Ids(present(&ids)), column];
-            Ok(read.map(columns).unwrap_or_default())
+            let Some((ids, mut columns)) = rows.next_columns(BATCH_ROWS).map_err(external)? else {
+                return Ok(Vec::new());
+            };
+            columns.insert(0, Column::Ids(present(&ids)));
+            Ok(columns)
         })
     }
 

@@ -1,22 +1,26 @@
 //! `run_kernel`: programs in Python, as kernels on the shards of a graph.
 //!
-//! A state and a signal are one number of 64 bits each. The shapes below give the engine their
-//! types; the kernel does the vertex phase, and the edges too unless [`Along`] describes them
-//! fully. Invariant: a vertex that receives nothing keeps its state, as on a store.
+//! A signal is one number of 64 bits, and a state one such number or a record of several fields.
+//! The shapes below give the engine their types; the kernel does the vertex phase, and the edges
+//! too unless [`Along`] describes them fully. Invariant: a vertex that receives nothing keeps its
+//! state, as on a store.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use brimful::algos::registry::{Finished, Request};
 use brimful::engine::checkpoint;
-use brimful::engine::vertex::kernel::{ABI_VERSION, Context};
+use brimful::engine::vertex::kernel::{ABI_VERSION, AGGREGATES, Context};
+use brimful::engine::vertex::slot::{Slot, rule};
 use brimful::engine::{
-    Along, Combiner, Error, Isolated, Kernel, KernelProgram, Max, Min, Mode, Or, Output,
+    Aggregate, Along, Combiner, Error, Isolated, Kernel, KernelProgram, Max, Min, Mode, Or, Output,
     ResultTable, RunOptions, Shape, Values, run,
 };
 use brimful::graph::Graph as Inner;
 use brimful::store::Resources;
+use brimful::store::scratch::ScratchArray;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::call::{Limits, with_resources};
 use crate::cluster::GivenShare;
@@ -98,11 +102,14 @@ fn known<const KNOWN: usize>(along: Along) -> Along {
     }
 }
 
-/// Every vertex signals in every superstep, and sums are collected.
-struct Sums<const KNOWN: usize>;
+/// A state of so many words of 64 bits.
+type State<const WORDS: usize> = [u64; WORDS];
 
-impl<const KNOWN: usize> Shape for Sums<KNOWN> {
-    type State = u64;
+/// Every vertex signals in every superstep, and sums are collected.
+struct Sums<const KNOWN: usize, const WORDS: usize>;
+
+impl<const KNOWN: usize, const WORDS: usize> Shape for Sums<KNOWN, WORDS> {
+    type State = State<WORDS>;
     type Combiner = Total;
     const MODE: Mode = Mode::Full;
     const NEEDS_DEGREES: bool = true;
@@ -117,10 +124,10 @@ impl<const KNOWN: usize> Shape for Sums<KNOWN> {
 /// collected.
 macro_rules! idempotent {
     ($($name:ident: $combiner:ty, $along:expr;)*) => {$(
-        struct $name<const KNOWN: usize>;
+        struct $name<const KNOWN: usize, const WORDS: usize>;
 
-        impl<const KNOWN: usize> Shape for $name<KNOWN> {
-            type State = u64;
+        impl<const KNOWN: usize, const WORDS: usize> Shape for $name<KNOWN, WORDS> {
+            type State = State<WORDS>;
             type Combiner = $combiner;
             const MODE: Mode = Mode::Idempotent;
             const NEEDS_EXTERNAL: bool = true;
@@ -163,13 +170,18 @@ pub(crate) struct Described {
     address: usize,
     abi_version: u32,
     combiner: String,
-    /// Signals and states are floats, else integers.
+    /// Signals are floats, else integers.
     float_signals: bool,
-    float_states: bool,
+    /// Words of 64 bits in a state: 1, 2, 4 or 8.
+    words: usize,
+    /// Name, type and first byte of each field of a state.
+    fields: Vec<(String, String, usize)>,
     /// The change of a signal along an edge; `None`: the kernel makes it.
     along: Option<String>,
     /// Bits of the numbers that the program uses.
     parameters: Vec<u64>,
+    /// Name, rule, bits of the initial value, and place of each aggregator.
+    aggregators: Vec<(String, u64, u64, usize)>,
     /// The least external id, from which the kernel counts; 0 if the program reads none.
     least_id: i64,
 }
@@ -225,56 +237,130 @@ pub(crate) fn run_kernel<'py>(
         ..RunOptions::default()
     };
     let limits = Limits { threads, budget, process_budget, reserve_bytes };
-    let (finished, scratch) = with_resources(py, progress, limits, |resources| {
-        let finished = of_shape(&description, &inner, &options, resources)?;
-        if max_supersteps.is_none() && finished.stats.supersteps >= DEFAULT_MAX_SUPERSTEPS {
+    let (ended, scratch) = with_resources(py, progress, limits, |resources| {
+        let ran = of_words(&description, &inner, &options, resources)?;
+        if max_supersteps.is_none() && ran.finished.stats.supersteps >= DEFAULT_MAX_SUPERSTEPS {
             resources.job.say(
                 "the program did not end within 10,000 supersteps, the default limit; set \
                  max_supersteps to change it",
             );
         }
-        Ok((finished, resources.job.traffic().most_scratch()))
+        Ok((ran, resources.job.traffic().most_scratch()))
     })
     .map_err(|error| where_to_go_on(py, error, folder.as_deref()))?;
     let request = Request {
-        algorithm: description.name,
+        algorithm: description.name.clone(),
         asynchronous: options.asynchronous,
         weighted,
         ..Request::default()
     };
-    Result::new(
-        py,
-        finished,
-        &Figures { request: &request, precision: "f64", limits, scratch },
-        folder,
-    )
+    let figures = Figures { request: &request, precision: "f64", limits, scratch };
+    let result = Result::with_fields(py, ended.finished, ended.more, &figures, folder)?;
+    if !description.aggregators.is_empty() {
+        result.add_stats(py, &aggregates(py, &description.aggregators, &ended.aggregate)?)?;
+    }
+    Ok(result)
 }
 
+/// The values of aggregators after the last superstep, as `stats` has them; `None` for a sum that
+/// 64 bits cannot hold.
+fn aggregates<'py>(
+    py: Python<'py>,
+    aggregators: &[(String, u64, u64, usize)],
+    slots: &[Slot],
+) -> PyResult<Bound<'py, PyDict>> {
+    let (out, values) = (PyDict::new(py), PyDict::new(py));
+    for (name, rule, initial, place) in aggregators {
+        let initial = Slot { rule: *rule, value: *initial };
+        let slot = initial.merge(slots.get(*place).copied().unwrap_or(Slot::NOTHING));
+        match slot.rule & !rule::PERSISTENT {
+            rule::SUM_FLOAT | rule::LEAST_FLOAT | rule::GREATEST_FLOAT => {
+                values.set_item(name, f64::from_bits(slot.value))?;
+            }
+            rule::ANY | rule::ALL => values.set_item(name, slot.value == 1)?,
+            rule::OVERFLOW => values.set_item(name, py.None())?,
+            _ => values.set_item(name, slot.value.cast_signed())?,
+        }
+    }
+    out.set_item("aggregates", values)?;
+    Ok(out)
+}
+
+/// A finished run.
+struct Ended {
+    /// The first field of the states.
+    finished: Finished,
+    /// The other fields.
+    more: Vec<ResultTable>,
+    /// The aggregate of the last superstep.
+    aggregate: [Slot; AGGREGATES],
+}
+
+type Ran<T = Ended> = std::result::Result<T, Failure>;
+
+fn of_words(
+    description: &Described,
+    graph: &Arc<Inner>,
+    options: &RunOptions,
+    resources: &Resources,
+) -> Ran {
+    match description.words {
+        1 => of_shape(description, graph, options, resources),
+        2 => of_record::<2>(description, graph, options, resources),
+        4 => of_record::<4>(description, graph, options, resources),
+        8 => of_record::<8>(description, graph, options, resources),
+        words => Err(Error::Usage(format!("a state cannot have {words} words")).into()),
+    }
+}
+
+/// Runs a program whose states have one word, with the loops over edges that are frequent.
 fn of_shape(
     description: &Described,
     graph: &Arc<Inner>,
     options: &RunOptions,
     resources: &Resources,
-) -> std::result::Result<Finished, Failure> {
+) -> Ran {
     let along = description.along();
+    match (description.combiner.as_str(), description.float_signals, along) {
+        ("sum", true, Some(Along::Unchanged)) => {
+            run_shape::<Sums<UNCHANGED, 1>, 1>(description, graph, options, resources)
+        }
+        ("sum", true, Some(Along::Times)) => {
+            run_shape::<Sums<TIMES, 1>, 1>(description, graph, options, resources)
+        }
+        ("min", true, Some(Along::Plus)) => {
+            run_shape::<LeastFloat<PLUS, 1>, 1>(description, graph, options, resources)
+        }
+        _ => of_record::<1>(description, graph, options, resources),
+    }
+}
+
+/// Runs a program whose states have some words, with any change of signals along edges.
+fn of_record<const WORDS: usize>(
+    description: &Described,
+    graph: &Arc<Inner>,
+    options: &RunOptions,
+    resources: &Resources,
+) -> Ran {
     match (description.combiner.as_str(), description.float_signals) {
-        ("sum", true) => match along {
-            Some(Along::Unchanged) => {
-                run_shape::<Sums<UNCHANGED>>(description, graph, options, resources)
-            }
-            Some(Along::Times) => run_shape::<Sums<TIMES>>(description, graph, options, resources),
-            _ => run_shape::<Sums<ANY>>(description, graph, options, resources),
-        },
-        ("min", true) => match along {
-            Some(Along::Plus) => {
-                run_shape::<LeastFloat<PLUS>>(description, graph, options, resources)
-            }
-            _ => run_shape::<LeastFloat<ANY>>(description, graph, options, resources),
-        },
-        ("min", false) => run_shape::<LeastInteger<ANY>>(description, graph, options, resources),
-        ("max", true) => run_shape::<GreatestFloat<ANY>>(description, graph, options, resources),
-        ("max", false) => run_shape::<GreatestInteger<ANY>>(description, graph, options, resources),
-        ("or", false) => run_shape::<Union<ANY>>(description, graph, options, resources),
+        ("sum", true) => {
+            run_shape::<Sums<ANY, WORDS>, WORDS>(description, graph, options, resources)
+        }
+        ("min", true) => {
+            run_shape::<LeastFloat<ANY, WORDS>, WORDS>(description, graph, options, resources)
+        }
+        ("min", false) => {
+            run_shape::<LeastInteger<ANY, WORDS>, WORDS>(description, graph, options, resources)
+        }
+        ("max", true) => {
+            run_shape::<GreatestFloat<ANY, WORDS>, WORDS>(description, graph, options, resources)
+        }
+        ("max", false) => {
+            run_shape::<GreatestInteger<ANY, WORDS>, WORDS>(description, graph, options, resources)
+        }
+        ("or", false) => {
+            run_shape::<Union<ANY, WORDS>, WORDS>(description, graph, options, resources)
+        }
         (other, _) => {
             let what = format!("the combiner {other:?} does not fit the signals of the program");
             Err(Error::Usage(what).into())
@@ -282,37 +368,64 @@ fn of_shape(
     }
 }
 
-fn run_shape<S: Shape<State = u64>>(
+fn run_shape<S: Shape<State = State<WORDS>>, const WORDS: usize>(
     description: &Described,
     graph: &Arc<Inner>,
     options: &RunOptions,
     resources: &Resources,
-) -> std::result::Result<Finished, Failure> {
+) -> Ran {
     let mut parameters = vec![f64::from_bits(description.least_id.cast_unsigned())];
     parameters.extend(description.parameters.iter().map(|bits| f64::from_bits(*bits)));
     let (kernel, program) = program_of::<S>(description, parameters.clone())?;
-    // The first parameter is there for the vertices without edges as well.
-    let initial = move |place: u64| initial_state(kernel, &parameters, place);
-    let Output { states, isolated, stats, .. } = run(&program, graph, options, resources)?;
+    let Output { states, isolated, stats, aggregate } = run(&program, graph, options, resources)?;
+    let (states, parameters) = (Arc::new(states), Arc::new(parameters));
     let of_isolated = move |place: u64| match isolated {
         Isolated::Same(state) => state,
-        Isolated::Initial => initial(place),
+        // The first parameter is there for the vertices without edges as well.
+        Isolated::Initial => initial_state(kernel, &parameters, place),
     };
-    let values = match description.float_states {
-        true => Values::floats(
-            states,
-            |state| Some(f64::from_bits(state)),
-            move |place| Some(f64::from_bits(of_isolated(place))),
-        ),
-        false => Values::integers(
-            states,
-            |state: u64| Some(state.cast_signed()),
-            move |place| Some(of_isolated(place).cast_signed()),
-        ),
+    let column = |(name, kind, offset): &(String, String, usize)| {
+        let values = field_of(&states, of_isolated.clone(), kind, *offset)?;
+        Ok(ResultTable::new(Arc::clone(graph), name.clone(), values.without_nulls())?)
     };
-    let table = ResultTable::new(Arc::clone(graph), "state", values.without_nulls())?;
+    let mut tables = description.fields.iter().map(column).collect::<Ran<Vec<_>>>()?.into_iter();
+    let Some(table) = tables.next() else {
+        return Err(Error::Usage("a state has no field".into()).into());
+    };
     let variant = if description.of_arrays { "arrays" } else { "compiled" };
-    Ok(Finished { table, stats, variant })
+    Ok(Ended { finished: Finished { table, stats, variant }, more: tables.collect(), aggregate })
+}
+
+/// The values of one field of states: the number of a NumPy type at an offset in bytes.
+fn field_of<const WORDS: usize>(
+    states: &Arc<ScratchArray<State<WORDS>>>,
+    of_isolated: impl Fn(u64) -> State<WORDS> + Send + Sync + 'static,
+    kind: &str,
+    offset: usize,
+) -> std::result::Result<Values, Failure> {
+    macro_rules! values {
+        ($make:ident, $number:ty, $shown:ty) => {{
+            let field = move |state: State<WORDS>| {
+                let bytes =
+                    bytemuck::bytes_of(&state).get(offset..offset + size_of::<$number>())?;
+                let number = bytemuck::pod_read_unaligned::<$number>(bytes);
+                Some(<$shown>::from(number))
+            };
+            Values::$make(Arc::clone(states), field, move |place| field(of_isolated(place)))
+        }};
+    }
+    Ok(match kind {
+        "f8" => values!(floats, f64, f64),
+        "f4" => values!(floats, f32, f64),
+        "i8" => values!(integers, i64, i64),
+        "i4" => values!(integers, i32, i64),
+        "i2" => values!(integers, i16, i64),
+        "i1" => values!(integers, i8, i64),
+        "u4" => values!(integers, u32, i64),
+        "u2" => values!(integers, u16, i64),
+        "u1" | "b1" => values!(integers, u8, i64),
+        _ => return Err(Error::Usage(format!("a field cannot have the type {kind:?}")).into()),
+    })
 }
 
 #[expect(unsafe_code, reason = "a kernel is known by its address alone")]
@@ -340,15 +453,19 @@ fn program_of<S: Shape>(
 /// The first state of a vertex without edges, by the place of its external id. The kernel set the
 /// first states of other vertices without an error, and is a pure function.
 #[expect(unsafe_code, reason = "a call to a function that is known by its address alone")]
-fn initial_state(kernel: Kernel, parameters: &[f64], place: u64) -> u64 {
+fn initial_state<const WORDS: usize>(
+    kernel: Kernel,
+    parameters: &[f64],
+    place: u64,
+) -> State<WORDS> {
     let vertex = brimful::engine::Vertex { id: 0, degree: 0, strength: 0.0, external: place };
-    let (mut state, mut signal, mut partial, aggregate) =
-        (0_u64, 0_u64, [0.0_f64; 4], [0.0_f64; 4]);
+    let (mut state, mut signal) = ([0_u64; WORDS], 0_u64);
+    let (mut partial, aggregate) = ([Slot::NOTHING; AGGREGATES], [Slot::NOTHING; AGGREGATES]);
     let mut context = Context {
         abi_version: ABI_VERSION,
         size: size_of::<Context>() as u32,
         call: 0,
-        state_words: 1,
+        state_words: WORDS as u32,
         count: 1,
         failed: u64::MAX,
         parameters: parameters.as_ptr(),
@@ -362,7 +479,7 @@ fn initial_state(kernel: Kernel, parameters: &[f64], place: u64) -> u64 {
         source_signals: std::ptr::null(),
         sums: std::ptr::null_mut(),
         vertices: &raw const vertex,
-        states: &raw mut state,
+        states: state.as_mut_ptr(),
         signals: &raw mut signal,
         vertex_count: 1,
         superstep: 0,

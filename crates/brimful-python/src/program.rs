@@ -55,10 +55,12 @@ struct Settings {
     max_supersteps: Option<u64>,
     signal_threshold: f64,
     collect_threshold: f64,
-    /// For Pregel: called with the number of each superstep before it begins; false ends the run.
+    /// Called with the number of each superstep before it begins; false ends the run.
     next_superstep: Option<Py<PyAny>>,
-    /// For Pregel: the texts that checkpoints hold beside the vertices, returned and taken.
+    /// The texts that checkpoints hold beside the vertices, returned and taken.
     beside: Option<(Py<PyAny>, Py<PyAny>)>,
+    /// For Pregel: vertices choose the targets of their messages.
+    addresses: bool,
     /// Messages create the vertices that they do not find.
     creates: bool,
     weighted: bool,
@@ -72,7 +74,7 @@ const DEFAULT_MAX_SUPERSTEPS: u64 = 10_000;
 
 /// Runs a program of Python methods on a graph.
 #[pyfunction]
-#[pyo3(signature = (graph, program, *, delivery, thresholds, dumps, loads, keeps_numbers, next_superstep, beside, creates, mode, max_supersteps, weighted, store, keeping, checkpoint_every, checkpoint_dir, resume, identity, budget, process_budget, progress))]
+#[pyo3(signature = (graph, program, *, delivery, thresholds, dumps, loads, keeps_numbers, next_superstep, beside, addresses, creates, mode, max_supersteps, weighted, store, keeping, checkpoint_every, checkpoint_dir, resume, identity, budget, process_budget, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn run_program(
     py: Python<'_>,
@@ -85,6 +87,7 @@ pub(crate) fn run_program(
     keeps_numbers: bool,
     next_superstep: Option<Py<PyAny>>,
     beside: Option<(Py<PyAny>, Py<PyAny>)>,
+    addresses: bool,
     creates: bool,
     mode: &str,
     max_supersteps: Option<u64>,
@@ -137,6 +140,7 @@ pub(crate) fn run_program(
         collect_threshold: thresholds.1,
         next_superstep,
         beside,
+        addresses,
         creates,
         weighted,
         checkpoints,
@@ -232,7 +236,7 @@ fn run(
         limits.check_every = time;
     }
     superstep.store(execution.stats()?.supersteps, Ordering::Relaxed);
-    // Pregel's master computes before each superstep, and may end the run.
+    // Aggregates and Pregel's master act before each superstep; the master may end the run.
     let wants_superstep = |number: u64| match &settings.next_superstep {
         None => Ok(true),
         Some(next) => Python::attach(|py| next.bind(py).call1((number,))?.is_truthy())
@@ -278,10 +282,11 @@ fn run(
              give max_supersteps= if it takes more"
         ));
     }
-    let is_pregel = settings.next_superstep.is_some();
+    // Requests of Pregel create vertices and remove them.
+    let changes = settings.creates;
     let in_memory = match leaves {
         true => None,
-        false => Some(InMemory::of(&mut execution, (graph, &ids), is_pregel, memory)?),
+        false => Some(InMemory::of(&mut execution, (graph, &ids), changes, memory)?),
     };
     let mut figures = execution.stats()?;
     figures.reason = Some(reason);
@@ -295,7 +300,7 @@ fn run(
     let source = match in_memory {
         Some(states) => Source::Memory(states),
         None => {
-            if is_pregel {
+            if changes {
                 remove_missing(&mut execution)?;
             }
             execution.sync()?;
@@ -354,12 +359,12 @@ struct InMemory {
 }
 
 impl InMemory {
-    /// The states of all vertices of an execution; those of Pregel that are nothing are of vertices
-    /// that were removed, or never created.
+    /// The states of all vertices of an execution. If vertices `change`, those without a state were
+    /// removed, or never created.
     fn of(
         execution: &mut OnStores<'_>,
         (graph, ids): (&Inner, &Ids),
-        is_pregel: bool,
+        change: bool,
         mut memory: Growth,
     ) -> Result<Self, Error> {
         let count = ids.count();
@@ -367,7 +372,7 @@ impl InMemory {
         let mut states = vec![None; count as usize];
         execution.for_each(&mut |vertex| {
             memory.take((vertex.state.heap_bytes() as u64).saturating_sub(SMALL_STATE))?;
-            let exists = !is_pregel || vertex.state != Value::None;
+            let exists = !change || vertex.state != Value::None;
             if let Some(state) = states.get_mut(*vertex.id() as usize).filter(|_| exists) {
                 *state = Some(vertex.state.clone());
             }

@@ -7,7 +7,7 @@ use brimful::algos::planning::Subject;
 use brimful::algos::registry::{Accepts, FAMILIES, Finished, Request, run_request};
 use brimful::engine::checkpoint::{self};
 use brimful::engine::result::stats::{Traversal, Work};
-use brimful::engine::result::table::{Top, Value};
+use brimful::engine::result::table::{Top, Value, write_csv};
 use brimful::engine::{ResultTable, Stats};
 use brimful::execution::{self, ListLocation, SuperstepFigures};
 use brimful::graph::Graph as Inner;
@@ -146,11 +146,28 @@ impl Result {
         figures: &Figures<'_>,
         folder: Option<PathBuf>,
     ) -> PyResult<Self> {
+        Self::with_fields(py, finished, Vec::new(), figures, folder)
+    }
+
+    /// The same, with more columns beside the first.
+    pub(crate) fn with_fields(
+        py: Python<'_>,
+        finished: Finished,
+        more: Vec<ResultTable>,
+        figures: &Figures<'_>,
+        folder: Option<PathBuf>,
+    ) -> PyResult<Self> {
         let stats = stats(py, figures, &finished, finished.table.graph())?;
         let checkpoints = folder.filter(|_| finished.stats.converged());
         let lookup = Lookup::new(Arc::clone(finished.table.graph()));
         let table = Arc::new(finished.table);
-        Ok(Self { table, lookup, stats: stats.unbind(), checkpoints })
+        let more = more.into_iter().map(Arc::new).collect();
+        Ok(Self { table, more, lookup, stats: stats.unbind(), checkpoints })
+    }
+
+    /// All columns, the first one first.
+    fn tables(&self) -> impl Iterator<Item = &Arc<ResultTable>> {
+        std::iter::once(&self.table).chain(&self.more)
     }
 }
 
@@ -294,10 +311,12 @@ fn superstep_figures(out: &Bound<'_, PyDict>, stats: &Stats) -> PyResult<()> {
     out.set_item("sparse_supersteps", stats.durations.count(Traversal::Sparse))
 }
 
-/// The result of a run: one value per vertex.
+/// The result of a run: one value per vertex, or several.
 #[pyclass(frozen, module = "brimful._native")]
 pub(crate) struct Result {
     pub(crate) table: Arc<ResultTable>,
+    /// Further columns, of a program whose states have several fields.
+    more: Vec<Arc<ResultTable>>,
     lookup: Lookup,
     stats: Py<PyDict>,
     /// The folder of checkpoints that can be deleted once the result is safe.
@@ -351,7 +370,7 @@ impl TopRows {
 #[pymethods]
 impl Result {
     #[getter]
-    fn column(&self) -> &'static str {
+    fn column(&self) -> &str {
         self.table.name()
     }
 
@@ -370,14 +389,29 @@ impl Result {
         to_python(py, value, &mut Shown::new(self.table.graph()))
     }
 
+    /// The values of a vertex in all columns.
+    fn values<'py>(&self, py: Python<'py>, vertex: Vertex) -> PyResult<Bound<'py, PyList>> {
+        let values = || -> std::result::Result<Vec<Value>, Failure> {
+            let internal = self.lookup.find(&vertex.into())?;
+            self.tables().map(|table| Ok(table.value_at(internal)?)).collect()
+        };
+        let (out, mut shown) = (PyList::empty(py), Shown::new(self.table.graph()));
+        for value in py.detach(values)? {
+            out.append(to_python(py, value, &mut shown)?)?;
+        }
+        Ok(out)
+    }
+
     /// Adds to the figures of the run.
-    fn add_stats(&self, py: Python<'_>, more: &Bound<'_, PyDict>) -> PyResult<()> {
+    pub(crate) fn add_stats(&self, py: Python<'_>, more: &Bound<'_, PyDict>) -> PyResult<()> {
         self.stats.bind(py).update(more.as_mapping())
     }
 
-    /// The `n` largest values, in lists.
-    fn top(&self, n: u64) -> TopRows {
-        TopRows { top: Mutex::new(Top::new(Arc::clone(&self.table), n)) }
+    /// The `n` largest values of a column, in lists.
+    #[pyo3(signature = (n, column = 0))]
+    fn top(&self, n: u64, column: usize) -> TopRows {
+        let table = self.tables().nth(column).unwrap_or(&self.table);
+        TopRows { top: Mutex::new(Top::new(Arc::clone(table), n)) }
     }
 
     #[pyo3(signature = (requested_schema = None))]
@@ -388,7 +422,7 @@ impl Result {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // The interface allows us to ignore the request: the consumer casts.
         let _ = requested_schema;
-        capsule(py, ResultReader::new(Arc::clone(&self.table)))
+        capsule(py, ResultReader::new(self.table.graph(), self.tables().cloned().collect()))
     }
 
     /// Removes the checkpoints of the run, if it converged.
@@ -399,6 +433,7 @@ impl Result {
 
     #[pyo3(signature = (path, *, overwrite))]
     fn write_csv(&self, py: Python<'_>, path: PathBuf, overwrite: bool) -> PyResult<()> {
-        with_job(py, None, |job| Ok(self.table.write_csv(&path, overwrite, job)?))
+        let tables: Vec<&ResultTable> = self.tables().map(Arc::as_ref).collect();
+        with_job(py, None, |job| Ok(write_csv(self.table.graph(), &tables, &path, overwrite, job)?))
     }
 }

@@ -6,6 +6,7 @@ vertices of a batch that have something to do: fields of `vertex` and the one si
 
 from __future__ import annotations
 
+import copy
 import ctypes
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -15,9 +16,11 @@ import numpy as np
 from brimful.kernels.interface import CONTEXT, INITIAL, VERTEX
 from brimful.kernels.methods import Unfit, place
 from brimful.kernels.numbers import Numbers, bits, shown, silence_of
+from brimful.kernels.slots import SUM_FLOAT, Slot, aggregates_type
 
 if TYPE_CHECKING:
     from brimful.program import Program
+    from brimful.record import Record
 
 _C_TYPES: dict[str, Any] = {"u4": ctypes.c_uint32, "u8": ctypes.c_uint64, "f8": ctypes.c_double}
 _VERTEX_TYPE = np.dtype([tuple(field.split(":")) for field in VERTEX.split()], align=True)
@@ -35,6 +38,69 @@ def _array(address: int, count: int, kind: Any) -> Any:
     return np.frombuffer((ctypes.c_byte * size).from_address(address), kind)
 
 
+#: The functions of NumPy that merge values one after another.
+_MERGES: dict[str, Any] = {
+    "sum": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "or": np.maximum,
+    "and": np.minimum,
+}
+
+
+def _word(slot: Slot, address: int) -> tuple[Any, Any]:
+    """Return rule and value of a slot in an aggregate at an address, as arrays of one element."""
+    kind = "f8" if slot.kind == "float64" else "i8"
+    at = address + 8 * slot.word
+    return _array(at, 1, np.int64), _array(at + 8, 1, kind)
+
+
+def read(slot: Slot, address: int) -> Any:
+    """Return the value of an aggregator in the aggregate at an address.
+
+    Raises:
+        OverflowError: It is a sum that 64 bits cannot hold.
+    """
+    rule, value = _word(slot, address)
+    if rule[0] == 0:
+        return slot.initial
+    merged = None if slot.kind == "float64" else _exact(slot, [int(slot.initial), int(value[0])])
+    if rule[0] == slot.overflow or (merged is not None and merged >> 63 not in (0, -1)):
+        raise OverflowError(f"the sum {slot.name} of aggregates exceeds the integers of 64 bits")
+    return _merged(slot, slot.initial, value) if merged is None else merged
+
+
+def add(slot: Slot, address: int, values: Any) -> None:
+    """Merge values into an aggregator in the aggregate at an address, in their order."""
+    rule, value = _word(slot, address)
+    if rule[0] == slot.overflow:
+        return
+    kind = "f8" if slot.kind == "float64" else "i8"
+    values = values.astype(kind)
+    whole = values if rule[0] == 0 else np.concatenate([value, values])
+    if slot.kind != "float64":
+        found = _exact(slot, whole.tolist())
+        if found >> 63 not in (0, -1):
+            rule[0] = slot.overflow
+            return
+        value[0] = found
+    else:
+        value[0] = _merged(slot, whole[0], whole[1:])
+    rule[0] = slot.rule
+
+
+def _exact(slot: Slot, values: list[int]) -> int:
+    """Return integers merged, without a limit."""
+    if slot.function == "sum":
+        return sum(values)
+    return max(values) if slot.function in ("max", "or") else min(values)
+
+
+def _merged(slot: Slot, first: float, others: Any) -> float:
+    """Return floats merged; the sums of NumPy's `reduce` depend on their number."""
+    return float(_MERGES[slot.function].accumulate(np.concatenate([[first], others]))[-1])
+
+
 class ArrayKernel:
     """A kernel that calls methods with arrays; it lives as long as the engine may call it."""
 
@@ -44,17 +110,24 @@ class ArrayKernel:
         methods: dict[str, FunctionType],
         along: str,
         least_id: int,
+        states_and_slots: tuple[Record | None, tuple[Slot, ...]],
         *,
         is_weighted: bool,
     ) -> None:
         """Take the methods of a program, and the id from which places of ids count.
 
-        `along` is the engine's operation on a signal and a weight.
+        `along` is the engine's operation on a signal and a weight; then come the fields of states
+        and the aggregators.
 
         Raises:
             Unfit: A method does not return numbers.
         """
-        self._program, self._methods, self._least_id = program, methods, least_id
+        self._record, self._slots = states_and_slots
+        # Each call sets the aggregates that methods read, which all calls of a superstep share.
+        self._program = copy.copy(program) if self._slots else program
+        self._methods, self._least_id = methods, least_id
+        self._aggregates = aggregates_type(self._slots)
+        self._state = None if self._record is None else self._record.padded()
         self._is_sum = program.combiner == "sum"
         self._degrees_known = self._is_sum and not is_weighted
         self._shown = shown(is_sum=self._is_sum)
@@ -70,6 +143,22 @@ class ArrayKernel:
     def _found_numbers(self, along: str) -> Numbers:
         """Return the types of states and signals, from calls with arrays of no vertices."""
         none, degrees = np.empty(0, np.int64), np.empty(0, np.int64)
+        self._show([slot.initial for slot in self._slots])
+        numbers = self._found_values(none, degrees, along)
+        if self._slots:
+            vertex = self._later(self._loaded(np.empty(0, self._state or numbers.state)), degrees)
+            self._values(self._returned("aggregate", vertex, vertex.state))
+        return numbers
+
+    def _found_values(self, none: Any, degrees: Any, along: str) -> Numbers:
+        if self._record is not None:
+            self._made("initial_state", self._first(none, degrees))
+            later = self._later(self._loaded(np.empty(0, self._state)), degrees)
+            signal = self._kind("signal", later, None, 1.0)
+            if self._is_sum or along != "unchanged":
+                signal = "float64"
+            self._made("collect", later, [np.empty(0, signal)])
+            return Numbers("record", signal)
         state = self._kind("initial_state", self._first(none, degrees))
         later = self._later(np.empty(0, state), degrees)
         signal = self._kind("signal", later, None, 1.0)
@@ -78,18 +167,59 @@ class ArrayKernel:
         collected = self._kind("collect", later, [np.empty(0, signal)])
         return Numbers("float64" if "float64" in (state, collected) else state, signal)
 
-    def _kind(self, name: str, *arguments: Any) -> str:
+    def _made(self, name: str, *arguments: Any) -> None:
+        """Check that a method returns a tuple of arrays for the fields of states.
+
+        Raises:
+            Unfit: It does not.
+        """
+        assert self._record is not None
+        try:
+            self._store(np.empty(0, self._state), self._returned(name, *arguments))
+        except (TypeError, ValueError) as error:
+            where = place(name, self._methods[name])
+            raise Unfit(f"{where}: {error}", "Return a tuple of arrays") from error
+
+    def _returned(self, name: str, *arguments: Any) -> Any:
         where = place(name, self._methods[name])
         try:
-            found = np.asarray(self._methods[name](self._program, *arguments)).dtype
+            return self._methods[name](self._program, *arguments)
         except Exception as error:
             raise Unfit(
                 f"{where} does not take arrays: {type(error).__name__}: {error}",
                 "Write it with functions of NumPy, such as numpy.minimum and numpy.where",
             ) from error
+
+    def _kind(self, name: str, *arguments: Any) -> str:
+        where = place(name, self._methods[name])
+        found = np.asarray(self._returned(name, *arguments)).dtype
         if found.kind not in "biuf":
             raise Unfit(f"{where} returns {found}, and not numbers", "Return an array of numbers")
         return "float64" if found.kind == "f" else "int64"
+
+    def _loaded(self, states: Any) -> Any:
+        """Return states as methods read them."""
+        if self._record is None:
+            return states
+        return self._record.type(
+            *[states[field.name].astype(field.kind) for field in self._record.fields]
+        )
+
+    def _store(self, states: Any, values: Any) -> None:
+        """Set states to what a method returned."""
+        if self._record is None:
+            states[:] = values
+        else:
+            self._record.store(states, values)
+
+    def _show(self, values: list[Any]) -> None:
+        """Let methods read aggregates."""
+        if self._slots:
+            seen = [
+                bool(one) if slot.kind == "bool" else one
+                for slot, one in zip(self._slots, values, strict=True)
+            ]
+            self._program.aggregated = self._aggregates(*seen)
 
     def _first(self, ids: Any, degrees: Any) -> Any:
         if self._is_sum:
@@ -110,16 +240,20 @@ class ArrayKernel:
 
     def _work(self, context: Any) -> None:
         count = context.count
-        states = _array(context.states, count, self.numbers.state)
+        states = _array(context.states, count, self._state or self.numbers.state)
         signals = _array(context.signals, count, self.numbers.signal)
         vertices = _array(context.vertices, count, _VERTEX_TYPE)
         degrees = vertices["degree"].astype(np.int64) if self._is_sum else None
-        partial = _array(context.partial, 1, np.float64)
+        self._show([read(slot, context.aggregate) for slot in self._slots])
+        rule, due_count = _array(context.partial, 1, np.int64), _array(context.partial + 8, 1, "f8")
+        rule[0] = SUM_FLOAT
         if context.call == INITIAL:
             ids = None if self._is_sum else vertices["external"].astype(np.int64) + self._least_id
             method = self._methods["initial_state"]
-            states[:] = method(self._program, self._first(ids, degrees))
-            partial[0] += count
+            if self._state is not None:
+                states.view(np.uint8)[:] = 0
+            self._store(states, method(self._program, self._first(ids, degrees)))
+            due_count[0] += count
             self._signal(signals, slice(None), states, degrees)
             return
         sums = _array(context.sums, count, self.numbers.signal)
@@ -127,30 +261,66 @@ class ArrayKernel:
         old = states[received]
         of_received = None if degrees is None else degrees[received]
         before = states.copy()
-        states[received] = self._methods["collect"](
-            self._program, self._later(old, of_received), [sums[received]]
-        )
+        vertex = self._later(self._loaded(old), of_received)
+        new = old.copy()
+        self._store(new, self._methods["collect"](self._program, vertex, [sums[received]]))
+        states[received] = new
+        if self._slots:
+            self._contribute(context, old, new, of_received)
         if "signal_score" in self._methods:
-            vertex = self._shown.scored(states, degrees, before)
+            vertex = self._shown.scored(self._loaded(states), degrees, self._loaded(before))
             scores = self._methods["signal_score"](self._program, vertex)
         else:
             scores = (states != before).astype(np.float64)
         scores = np.broadcast_to(scores, count)
         due = np.flatnonzero(scores > self._threshold)
         context.score += scores.sum()
-        partial[0] += len(due)
+        due_count[0] += len(due)
         if self._is_sum:
             self._signal(signals, slice(None), states, degrees)
         else:
             signals[:] = self._silence
             self._signal(signals, due, states, degrees)
 
+    def _contribute(self, context: Any, old: Any, new: Any, degrees: Any) -> None:
+        """Add the contributions of vertices whose state changed, one after another."""
+        at = np.flatnonzero(old != new)
+        if not len(at):
+            return
+        vertex = self._later(self._loaded(old[at]), None if degrees is None else degrees[at])
+        given = self._methods["aggregate"](self._program, vertex, self._loaded(new[at]))
+        for slot, value in zip(self._slots, self._values(given), strict=True):
+            add(slot, context.partial, np.broadcast_to(value, len(at)))
+
+    def _values(self, given: Any) -> list[Any]:
+        """Return what `aggregate` returned as an array for each aggregator.
+
+        Raises:
+            Unfit: It is something else.
+        """
+        values = (given,) if len(self._slots) == 1 else given
+        where = place("aggregate", self._methods["aggregate"])
+        if not isinstance(values, tuple) or len(values) != len(self._slots):
+            names = ", ".join(slot.name for slot in self._slots)
+            raise Unfit(
+                f"{where} does not return a tuple of {len(self._slots)}: {names}",
+                "Return a tuple in all cases",
+            )
+        arrays = [np.asarray(value) for value in values]
+        for slot, value in zip(self._slots, arrays, strict=True):
+            if not np.can_cast(value.dtype, slot.kind, "same_kind"):
+                raise Unfit(
+                    f"{where} returns {value.dtype} for {slot.name}, which is {slot.kind}",
+                    "Convert the values",
+                )
+        return arrays
+
     def _signal(self, signals: Any, due: Any, states: Any, degrees: Any) -> None:
         """Set the signals of some vertices of a batch."""
         if self._degrees_known:
             signals[:] = self._silence
             due = np.flatnonzero(degrees > 0)
-        vertex = self._later(states[due], None if degrees is None else degrees[due])
+        vertex = self._later(self._loaded(states[due]), None if degrees is None else degrees[due])
         # Neither target nor weight is read; the engine applies the weight.
         found = self._methods["signal"](self._program, vertex, None, 1.0)
         signals[due] = self._silence if found is None else found

@@ -10,6 +10,7 @@ from types import FunctionType
 from typing import Any
 
 from brimful.program import Program
+from brimful.record import Record
 
 #: The operations of `signal` on the weight of an edge, and the engine's names for them.
 _OPERATORS: dict[type[ast.operator], str] = {ast.Add: "plus", ast.Mult: "times"}
@@ -55,6 +56,18 @@ def check_class(program: Program) -> None:
             raise Unfit(
                 f'{name}.{method} has no place on shards with combiner "{combiner}"', "Remove it"
             )
+
+
+def check_record(record: Record) -> None:
+    """Refuse states that shards cannot hold.
+
+    Raises:
+        Unfit: A state is too large.
+    """
+    try:
+        record.padded()
+    except ValueError as error:
+        raise Unfit(str(error), "Leave fields out") from error
 
 
 def method_of(program: Program, name: str) -> FunctionType:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 
 class Numbers(NamedTuple):
-    """The types of states and signals: "float64" or "int64"."""
+    """The types of states and signals: "float64" or "int64", or "record" for states of fields."""
 
     state: str
     signal: str

@@ -6,6 +6,7 @@ that this cannot promise is refused before the run, with the method, the line an
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import logging
 import os
@@ -22,16 +23,19 @@ from brimful.kernels.interface import ABI_VERSION, CONTEXT, VERTEX
 from brimful.kernels.methods import (
     Unfit,
     check_class,
+    check_record,
     method_of,
     names_of,
     overrides,
     without_weight,
 )
 from brimful.kernels.numbers import Numbers, bits
+from brimful.kernels.slots import Slot, slots_of
 from brimful.options.runs import CheckpointOptions, StepOptions
 from brimful.options.table import WorkOptions, picked
 from brimful.program import Program, thresholds_of
-from brimful.result import Result, run_divided
+from brimful.record import Record, record_of
+from brimful.result import Records, Result, run_divided
 
 if TYPE_CHECKING:
     from brimful import _native
@@ -42,10 +46,11 @@ if TYPE_CHECKING:
 
 
 class Kernel(NamedTuple):
-    """A kernel: what the native side takes, and the object that holds the code."""
+    """A kernel: what the native side takes, the object that holds the code, and the states."""
 
     description: dict[str, Any]
     code: Any
+    record: Record | None
 
 
 class _Parts(NamedTuple):
@@ -58,6 +63,9 @@ class _Parts(NamedTuple):
     parameters: dict[str, float | int]
     least_id: int
     is_weighted: bool
+    #: The fields of states, if they are not one number, and the aggregators.
+    record: Record | None
+    slots: tuple[Slot, ...]
 
 
 class KernelRun:
@@ -176,8 +184,13 @@ def run(
         picked(CheckpointOptions, chosen),
         {**vars(resources), "reserve_bytes": 0},
     )
+    for name, value in native.stats.get("aggregates", {}).items():
+        if value is None:
+            raise ProgramError(f"the sum {name} of aggregates exceeds the integers of 64 bits")
     # The values of vertices without edges are computed when they are read.
-    return Result(native, keeps=kernel.code)
+    if kernel.record is None:
+        return Result(native, keeps=kernel.code)
+    return Records(native, kernel.record, keeps=kernel.code)
 
 
 def kernel_of(
@@ -198,12 +211,22 @@ def kernel_of(
         "abi_version": ABI_VERSION,
         "combiner": program.combiner,
         "float_signals": numbers.signal == "float64",
-        "float_states": numbers.state == "float64",
+        "words": 1 if parts.record is None else parts.record.padded().itemsize // 8,
+        "fields": _fields(numbers, parts.record),
+        "aggregators": [slot.described() for slot in parts.slots],
         "along": parts.along,
         "parameters": [bits(value) & (1 << 64) - 1 for value in parts.parameters.values()],
         "least_id": parts.least_id,
     }
-    return Kernel(description, code)
+    return Kernel(description, code, parts.record)
+
+
+def _fields(numbers: Numbers, record: Record | None) -> list[tuple[str, str, int]]:
+    """Return name, type and first byte of each field of a state."""
+    if record is None:
+        return [("state", "f8" if numbers.state == "float64" else "i8", 0)]
+    layout = record.padded().fields
+    return [(field.name, field.code, layout[field.name][1]) for field in record.fields]
 
 
 def _parts_of(graph: Graph, program: Program | Pregel, chosen: Mapping[str, Any]) -> _Parts:
@@ -225,6 +248,12 @@ def _parts_of(graph: Graph, program: Program | Pregel, chosen: Mapping[str, Any]
     methods["signal"], along = without_weight(method_of(program, "signal"))
     if overrides(program, "signal_score"):
         methods["signal_score"] = method_of(program, "signal_score")
+    slots = slots_of(program, chosen["mode"])
+    if slots:
+        methods["aggregate"] = method_of(program, "aggregate")
+    record = record_of(program)
+    if record is not None:
+        check_record(record)
     names = names_of(methods.values())
     if chosen["weighted"] and "degree" in names:
         raise Unfit(
@@ -236,7 +265,7 @@ def _parts_of(graph: Graph, program: Program | Pregel, chosen: Mapping[str, Any]
         if isinstance(value := getattr(program, name, None), int | float)
     }
     least_id = _least_id(graph) if "id" in names_of([methods["initial_state"]]) else 0
-    return _Parts(methods, along, parameters, least_id, chosen["weighted"])
+    return _Parts(methods, along, parameters, least_id, chosen["weighted"], record, slots)
 
 
 def _least_id(graph: Graph) -> int:
@@ -261,7 +290,12 @@ def _of_arrays(program: Program, parts: _Parts) -> tuple[Numbers, ArrayKernel]:
     from brimful.kernels.arrays import ArrayKernel
 
     kernel = ArrayKernel(
-        program, parts.methods, parts.along, parts.least_id, is_weighted=parts.is_weighted
+        program,
+        parts.methods,
+        parts.along,
+        parts.least_id,
+        (parts.record, parts.slots),
+        is_weighted=parts.is_weighted,
     )
     return kernel.numbers, kernel
 
@@ -278,28 +312,36 @@ def _compiled(program: Program, parts: _Parts) -> tuple[Numbers, Any]:
         raise Unfit(
             "Numba is not installed", 'Install it with: pip install "brimful[numba]"'
         ) from error
+    from brimful.kernels import template
     from brimful.kernels.inference import Methods
     from brimful.kernels.kept import kept
-    from brimful.kernels.template import TEMPLATE, compile_kernel, source_of
 
     combiner, threshold = str(program.combiner), float(program.signal_threshold)
     methods, along, is_weighted = parts.methods, parts.along, parts.is_weighted
     # Their values are passed to the code, their types are a part of it.
     types = {name: isinstance(value, float) for name, value in parts.parameters.items()}
     functions: Iterable[FunctionType] = methods.values()
-    interface = (ABI_VERSION, CONTEXT, VERTEX, TEMPLATE)
-    place = kept(functions, *interface, combiner, along, is_weighted, threshold, types)
-    called = Methods(methods, parts.parameters, is_sum=combiner == "sum")
+    interface = (ABI_VERSION, CONTEXT, VERTEX)
+    fields = None if parts.record is None else parts.record.fields
+    own = (combiner, along, is_weighted, threshold, types, fields, parts.slots)
+    called = Methods(methods, parts.parameters, parts.record, parts.slots, is_sum=combiner == "sum")
+    place = kept(functions, *interface, inspect.getsource(template), *own)
     known = None if place is None else place.numbers()
     numbers = called.numbers(along) if known is None else known
     has_score = "signal_score" in methods
-    source = source_of(
-        types, numbers, combiner=combiner, has_score=has_score, is_weighted=is_weighted
+    source = template.source_of(
+        types,
+        numbers,
+        parts.record,
+        parts.slots,
+        combiner=combiner,
+        has_score=has_score,
+        is_weighted=is_weighted,
     )
 
     def build(place: Kept | None) -> Any:
         how: Any = {"combiner": combiner, "threshold": threshold}
-        return compile_kernel(source, called, numbers, place, **how)
+        return template.compile_kernel(source, called, numbers, place, **how)
 
     if place is None:
         return numbers, build(None)

@@ -7,34 +7,43 @@ with the same values as an interpreted run.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from brimful.kernels.inference import Methods
 from brimful.kernels.interface import CONTEXT, INITIAL, VERTEX
 from brimful.kernels.kept import Kept
 from brimful.kernels.numbers import Numbers, bits, silence_of
+from brimful.kernels.slots import SLOTS, SUM_FLOAT, Slot
 
-#: The kernel.
+if TYPE_CHECKING:
+    from brimful.record import Record
+
+#: The kernel. Parts in braces depend on the program.
 TEMPLATE = """
 def kernel(pointer):
     c = carray(pointer, (1,))[0]
     count = int64(c.count)
     floats = carray(address(c.parameters), ({parameters} + 1,), float64)
     integers = carray(address(c.parameters), ({parameters} + 1,), int64)
-    self = Parameters({values})
     vertices = carray(address(c.vertices), (count,), vertex_type)
     states = carray(address(c.states), (count,), state_type)
+    words = carray(address(c.states), (count * {words},), int64)
     signals = carray(address(c.signals), (count,), signal_type)
-    partial = carray(address(c.partial), (4,), float64)
+    before_floats = carray(address(c.aggregate), ({slots},), float64)
+    before_integers = carray(address(c.aggregate), ({slots},), int64)
+    now_floats = carray(address(c.partial), ({slots},), float64)
+    now_integers = carray(address(c.partial), ({slots},), int64)
     status, failed, due, total = 1, 0, 0.0, 0.0
     try:
+        self = Parameters({values})
         if c.call == {initial}:
+            {clear}
             for at in range(count):
                 failed = at
                 vertex = vertices[at]
                 degree = int64(vertex.degree)
-                new = state_type(initial_state(self, First({first})))
-                states[at] = new
+                new = made(initial_state(self, First({first})))
+                store(states, at, new)
                 signals[at] = signal_of(self, new, degree)
             due = float64(count)
         else:
@@ -43,11 +52,14 @@ def kernel(pointer):
             for at in range(count):
                 failed = at
                 degree = int64(vertices[at].degree)
-                old = states[at]
+                old = load(states[at])
                 new = old
                 if bits[at] != {nothing}:
-                    new = state_type(collect(self, {vertex}, (sums[at],)))
-                    states[at] = new
+                    new = made(collect(self, {vertex}, (sums[at],)))
+                    store(states, at, new)
+                    if {contributes}:
+                        if is_new(new, old):
+                            contribute(now_floats, now_integers, aggregate(self, {vertex}, new))
                 score = {score}
                 total += score
                 if score > threshold:
@@ -61,7 +73,8 @@ def kernel(pointer):
         c.failed = failed
     # Written once: a sum in memory would be loaded and stored for every vertex.
     c.score += total
-    partial[0] += due
+    now_integers[0] = {due_rule}
+    now_floats[1] += due
     return status
 
 
@@ -72,12 +85,142 @@ def signal_of(self, state, degree):
     if value is None:
         return silence
     return signal_type(plain(value))
+
+
+def fitting(value, least, greatest):
+    if value < least or value > greatest:
+        raise OverflowError
+    return value
+
+
+def made(value):
+    return {made}
+
+
+def load(state):
+    return {load}
+
+
+def store(states, at, new):
+    {store}
+
+
+def is_new(new, old):
+    return {is_new}
+
+
+def contribute(floats, integers, given):
+    {contribute}
+
+
+def aggregated(floats, integers):
+    return {aggregated}
 """
+
+
+def _of_slots(slots: tuple[Slot, ...]) -> dict[str, str]:
+    """Return the expressions of the template that concern aggregators."""
+    merged, seen = [], []
+    for at, slot in enumerate(slots):
+        words, number = ("floats", "float64") if slot.kind == "float64" else ("integers", "int64")
+        function = f"{slot.function}_of_{number}"
+        given = "given" if len(slots) == 1 else f"given[{at}]"
+        where = f"{words}, integers, {slot.word}"
+        merged.append(
+            f"merge({function}, {where}, {slot.rule}, {slot.overflow}, {number}({given}))"
+        )
+        value = f"seen({function}, {where}, {slot.overflow}, initial_{at})"
+        seen.append(f"{value} == 1" if slot.kind == "bool" else value)
+    return {
+        "contributes": str(bool(slots)),
+        "contribute": "\n    ".join(merged) or "pass",
+        "aggregated": f"Aggregates({', '.join(seen)})",
+    }
+
+
+#: Functions that merge two values, and return whether 64 bits hold the result, and the result.
+def _sum_of_int64(left: Any, right: Any) -> Any:
+    total = left + right
+    return (left ^ total) & (right ^ total) >= 0, total
+
+
+def _sum_of_float64(left: Any, right: Any) -> Any:
+    return True, left + right
+
+
+def _least(left: Any, right: Any) -> Any:
+    return True, right if right < left else left
+
+
+def _greatest(left: Any, right: Any) -> Any:
+    return True, right if right > left else left
+
+
+_MERGES = {
+    "sum_of_int64": _sum_of_int64,
+    "sum_of_float64": _sum_of_float64,
+    **dict.fromkeys(("min_of_int64", "min_of_float64", "and_of_int64"), _least),
+    **dict.fromkeys(("max_of_int64", "max_of_float64", "or_of_int64"), _greatest),
+}
+
+
+def _merge(
+    function: Any, values: Any, rules: Any, word: Any, rule: Any, overflow: Any, given: Any
+) -> None:
+    """Merge a value into the slot at a word."""
+    if rules[word] == 0:
+        rules[word], values[word + 1] = rule, given
+    elif rules[word] == rule:
+        fits, merged = function(values[word + 1], given)
+        rules[word], values[word + 1] = rule if fits else overflow, merged
+
+
+def _seen(function: Any, values: Any, rules: Any, word: Any, overflow: Any, initial: Any) -> Any:
+    """Return the value of the slot at a word, which began with another one."""
+    if rules[word] == 0:
+        return initial
+    fits, merged = function(initial, values[word + 1])
+    if rules[word] == overflow or not fits:
+        raise OverflowError
+    return merged
+
+
+def _of_record(record: Record | None) -> dict[str, str]:
+    """Return the expressions of the template that concern states."""
+    if record is None:
+        return {
+            "made": "state_type(value)",
+            "load": "state",
+            "store": "states[at] = new",
+            "is_new": "new != old",
+            "clear": "",
+        }
+    made, load, store = [], [], ["record = states[at]"]
+    for at, field in enumerate(record.fields):
+        number = {"float64": "float64", "int64": "int64", "bool": "boolean"}[field.kind]
+        value = f"{number}(value[{at}])"
+        if field.code == "f4":
+            value = f"float64(float32(value[{at}]))"
+        elif field.kind == "int64" and field.code != "i8":
+            value = f"fitting({value}, {field.least}, {field.greatest})"
+        made.append(value)
+        load.append(f'{number}(state["{field.name}"])')
+        store.append(f'record["{field.name}"] = new[{at}]')
+    return {
+        "made": f"State({', '.join(made)})",
+        "load": f"State({', '.join(load)})",
+        "store": "\n    ".join(store),
+        "is_new": " or ".join(f"new[{at}] != old[{at}]" for at in range(len(made))),
+        # Bytes between fields are the same in all checkpoints.
+        "clear": "words[:] = 0",
+    }
 
 
 def source_of(
     parameters: dict[str, bool],
     numbers: Numbers,
+    record: Record | None,
+    slots: tuple[Slot, ...],
     *,
     combiner: str,
     has_score: bool,
@@ -86,26 +229,35 @@ def source_of(
     """Return the source code of the kernel; `parameters` tells which of them are floats."""
     is_sum = combiner == "sum"
     later = "Later({}, degree)" if is_sum else "Later({})"
+    values = [
+        f"{'floats' if is_float else 'integers'}[{at}]"
+        for at, is_float in enumerate(parameters.values(), 1)
+    ]
+    if slots:
+        values.append("aggregated(before_floats, before_integers)")
+    vertex = later.format("old")
     return TEMPLATE.format(
         initial=INITIAL,
         parameters=len(parameters),
-        values="".join(
-            f"{'floats' if is_float else 'integers'}[{at}], "
-            for at, is_float in enumerate(parameters.values(), 1)
-        ),
+        words=1 if record is None else record.padded().itemsize // 8,
+        slots=2 * SLOTS,
+        due_rule=SUM_FLOAT,
+        values="".join(f"{value}, " for value in values),
         first="None, degree, None"
         if is_sum
         else "integers[0] + int64(vertex.external), None, None",
-        vertex=later.format("old"),
+        vertex=vertex,
         source=later.format("state"),
         score="signal_score(self, Scored(new, degree, old))"
         if has_score
-        else "float64(new != old)",
+        else "float64(is_new(new, old))",
         signals="True" if is_sum else "score > threshold",
         # The engine calls for every vertex; signal() is for those with edges. Degrees are known
         # in sums only, where the run is not weighted.
         has_no_edges="degree == 0" if is_sum and not is_weighted else "False",
         nothing=bits(silence_of(combiner, numbers.signal)),
+        **_of_record(record),
+        **_of_slots(slots),
     )
 
 
@@ -155,14 +307,26 @@ def compile_kernel(
         "carray": nb.carray,
         "int64": nb.int64,
         "float64": nb.float64,
+        "float32": nb.float32,
+        "boolean": nb.boolean,
         "vertex_type": record(VERTEX),
-        "state_type": getattr(nb, numbers.state),
+        "state_type": getattr(nb, numbers.state)
+        if methods.record is None
+        else methods.record.padded(),
+        "State": None if methods.record is None else methods.record.type,
+        "Aggregates": methods.aggregates,
+        **{f"initial_{at}": slot.initial for at, slot in enumerate(methods.slots)},
+        "merge": nb.njit(_merge),
+        "seen": nb.njit(_seen),
+        **{name: nb.njit(merge) for name, merge in _MERGES.items()},
         "signal_type": getattr(nb, numbers.signal),
         "silence": silence_of(combiner, numbers.signal),
         "threshold": threshold,
     }
     file = "<kernel>" if kept is None else kept.source_file(source)
     exec(compile(source, file, "exec"), names)
-    names["signal_of"] = nb.njit(names["signal_of"])
+    helpers = "signal_of fitting made load store is_new contribute aggregated"
+    for name in helpers.split():
+        names[name] = nb.njit(names[name])
     signature = nb.int32(nb.types.CPointer(nb.from_dtype(record(CONTEXT))))
     return nb.cfunc(signature, cache=kept is not None)(names["kernel"])

@@ -14,6 +14,7 @@ use brimful_algos::sssp::ShortestPaths;
 use brimful_engine::result::stats::Traversal;
 use brimful_engine::vertex::kernel::{ABI_VERSION, Call, Context};
 use brimful_engine::vertex::program::BATCH;
+use brimful_engine::vertex::slot::{Slot, rule};
 use brimful_engine::{
     Add, Error, Globals, Kernel, KernelProgram, Min, Mode, Program, RunOptions, Shape,
     TraversalMode, Vertex, run,
@@ -174,8 +175,10 @@ unsafe fn turn_vertices<S: Copy>(
 
 /// Adds to the aggregate.
 unsafe fn add(context: &Context, place: usize, number: f64) {
-    // SAFETY: the interface: the aggregate has four sums.
-    unsafe { *context.partial.add(place) += number }
+    // SAFETY: the interface: the aggregate has eight values.
+    let partial = unsafe { &mut *context.partial.add(place) };
+    let sum = f64::from_bits(partial.value) + number;
+    *partial = Slot { rule: rule::SUM_FLOAT, value: sum.to_bits() };
 }
 
 unsafe fn parameter(context: &Context, place: usize) -> f64 {
@@ -196,7 +199,7 @@ unsafe extern "C" fn pagerank(context: *mut Context) -> i32 {
             return 0;
         }
         let (n, damping) = (context.vertex_count as f64, parameter(context, 0));
-        let missing = 1.0 - *context.aggregate;
+        let missing = 1.0 - (*context.aggregate).float();
         turn_vertices(context, |context, vertex, old: f64, sum| {
             let (old, new) = match context.call == Call::Initial as u32 {
                 true => (1.0 / n, 1.0 / n),
@@ -341,7 +344,7 @@ unsafe extern "C" fn increments(context: *mut Context) -> i32 {
             return 0;
         }
         let (damping, mass) = (parameter(context, 0), parameter(context, 1));
-        let scale = (1.0 - damping) * mass / (mass - *context.aggregate);
+        let scale = (1.0 - damping) * mass / (mass - (*context.aggregate).float());
         turn_vertices(context, |context, vertex, old: Rank, sum| {
             let sum = f64::from_bits(sum);
             let per_arc = |residual: f64| {

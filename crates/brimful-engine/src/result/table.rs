@@ -2,6 +2,7 @@
 
 pub(crate) mod rows;
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Deref;
@@ -26,21 +27,25 @@ pub const BATCH_ROWS: usize = 64 << 10;
 #[derive(Debug)]
 pub struct ResultTable {
     graph: Arc<Graph>,
-    name: &'static str,
+    name: Cow<'static, str>,
     values: Values,
     offsets: IdOffsets,
 }
 
 impl ResultTable {
     /// A table of `values` under the column `name`.
-    pub fn new(graph: Arc<Graph>, name: &'static str, values: Values) -> Result<Self> {
+    pub fn new(
+        graph: Arc<Graph>,
+        name: impl Into<Cow<'static, str>>,
+        values: Values,
+    ) -> Result<Self> {
         let offsets = graph.id_offsets()?;
-        Ok(Self { graph, name, values, offsets })
+        Ok(Self { graph, name: name.into(), values, offsets })
     }
 
     /// Name of the value column.
-    pub fn name(&self) -> &'static str {
-        self.name
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// The graph.
@@ -173,15 +178,31 @@ impl ResultTable {
 
     /// Writes `vertex,<name>` and a line per vertex.
     pub fn write_csv(&self, path: &Path, overwrite: bool, job: &Job) -> Result<()> {
-        let mut out = CsvFile::create(path, overwrite, &["vertex", self.name], &self.graph)?;
-        job.begin("write result", self.len());
-        let mut rows = self.rows();
-        while let Some((vertices, column)) = rows.next_batch(BATCH_ROWS)? {
-            let vertices = Column::Ids(vertices.into_iter().map(Some).collect());
-            out.write(&[vertices, column], job)?;
-        }
-        out.finish()
+        write_csv(&self.graph, &[self], path, overwrite, job)
     }
+}
+
+/// Writes `vertex`, the names of tables of `graph`, and a line per vertex.
+///
+/// # Errors
+/// Those of reading and of writing.
+pub fn write_csv(
+    graph: &Arc<Graph>,
+    tables: &[&ResultTable],
+    path: &Path,
+    overwrite: bool,
+    job: &Job,
+) -> Result<()> {
+    let mut names = vec!["vertex"];
+    names.extend(tables.iter().map(|table| table.name()));
+    let mut out = CsvFile::create(path, overwrite, &names, graph)?;
+    job.begin("write result", graph.vertices());
+    let mut rows = Rows::of(Arc::clone(graph), tables.to_vec());
+    while let Some((vertices, mut columns)) = rows.next_columns(BATCH_ROWS)? {
+        columns.insert(0, Column::Ids(vertices.into_iter().map(Some).collect()));
+        out.write(&columns, job)?;
+    }
+    out.finish()
 }
 
 /// Order key of a value, and order key of its vertex's id: ties go to the smaller id.

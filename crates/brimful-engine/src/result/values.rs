@@ -4,6 +4,7 @@
 //! external id of a vertex as an offset (see [`crate::Vertex::external`]).
 
 use std::fmt;
+use std::sync::Arc;
 
 use brimful_graph::ids::external::IdType;
 use brimful_store::scratch::ScratchArray;
@@ -72,7 +73,7 @@ trait States: Send + Sync {
 }
 
 struct Mapped<S, F> {
-    states: ScratchArray<S>,
+    states: Arc<ScratchArray<S>>,
     value: F,
 }
 
@@ -86,20 +87,21 @@ impl<S: Pod + Send + Sync, F: Fn(S) -> Option<u64> + Send + Sync> States for Map
     }
 }
 
+/// Several columns of values may share the states that they are read from.
 impl Values {
     fn new<S: Pod + Send + Sync>(
         kind: Kind,
-        states: ScratchArray<S>,
+        states: impl Into<Arc<ScratchArray<S>>>,
         value: impl Fn(S) -> Option<u64> + Send + Sync + 'static,
         isolated: impl Fn(u64) -> Option<u64> + Send + Sync + 'static,
     ) -> Self {
-        let states = Box::new(Mapped { states, value });
+        let states = Box::new(Mapped { states: states.into(), value });
         Self { kind, nullable: true, states, isolated: Box::new(isolated) }
     }
 
     /// Floats: `value` of each state, and `isolated` of the external id for vertices without edges.
     pub fn floats<S: Pod + Send + Sync>(
-        states: ScratchArray<S>,
+        states: impl Into<Arc<ScratchArray<S>>>,
         value: impl Fn(S) -> Option<f64> + Send + Sync + 'static,
         isolated: impl Fn(u64) -> Option<f64> + Send + Sync + 'static,
     ) -> Self {
@@ -114,7 +116,7 @@ impl Values {
 
     /// Integers; null where the state has none.
     pub fn integers<S: Pod + Send + Sync>(
-        states: ScratchArray<S>,
+        states: impl Into<Arc<ScratchArray<S>>>,
         value: impl Fn(S) -> Option<i64> + Send + Sync + 'static,
         isolated: impl Fn(u64) -> Option<i64> + Send + Sync + 'static,
     ) -> Self {
@@ -129,7 +131,7 @@ impl Values {
 
     /// Unsigned integers; null where the state has none.
     pub fn unsigned<S: Pod + Send + Sync>(
-        states: ScratchArray<S>,
+        states: impl Into<Arc<ScratchArray<S>>>,
         value: impl Fn(S) -> Option<u64> + Send + Sync + 'static,
         isolated: impl Fn(u64) -> Option<u64> + Send + Sync + 'static,
     ) -> Self {
@@ -138,7 +140,7 @@ impl Values {
 
     /// Vertices, as the offsets of their external ids; null where the state has none.
     pub fn vertices<S: Pod + Send + Sync>(
-        states: ScratchArray<S>,
+        states: impl Into<Arc<ScratchArray<S>>>,
         value: impl Fn(S) -> Option<u64> + Send + Sync + 'static,
         isolated: impl Fn(u64) -> Option<u64> + Send + Sync + 'static,
     ) -> Self {

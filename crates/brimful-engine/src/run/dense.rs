@@ -111,7 +111,7 @@ impl<P: Program> ShardRun<'_, P> {
             whole.aggregate = whole.aggregate.merge(partial.aggregate);
             whole.signalling += partial.signalling;
         }
-        self.globals.aggregate = whole.aggregate.merge(isolated);
+        self.globals.aggregate = whole.aggregate.merge(isolated).after(self.globals.aggregate);
         let vertices = self.context.graph.connected() as usize;
         self.frontier = activity.map(|map| Frontier::marked(vertices, map, whole.signalling));
     }

@@ -131,7 +131,8 @@ impl<P: Program> ShardRun<'_, P> {
             (Some(list), Some(frontier)) => {
                 let merge =
                     |whole: P::Aggregate, partial: &Partial<_>| whole.merge(partial.aggregate);
-                self.globals.aggregate = turned.partials.iter().fold(P::Aggregate::NOTHING, merge);
+                let whole = turned.partials.iter().fold(P::Aggregate::NOTHING, merge);
+                self.globals.aggregate = whole.after(self.globals.aggregate);
                 frontier.replace(list);
             }
             _ => self.conclude(turned.partials, turned.activity, P::Aggregate::NOTHING),

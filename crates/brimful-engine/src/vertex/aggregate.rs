@@ -18,6 +18,13 @@ pub trait Aggregate: Copy + Debug + Send + Sync + 'static {
     /// The value over `count` vertices that contribute this value each.
     fn times(self, count: u64) -> Self;
 
+    /// The value that the next superstep sees, where the superstep before saw `before`.
+    #[must_use]
+    fn after(self, before: Self) -> Self {
+        let _ = before;
+        self
+    }
+
     /// Appends words for a checkpoint; [`Aggregate::restore`] restores the same bits from them.
     fn save(self, words: &mut Vec<u64>);
 
@@ -187,6 +194,10 @@ impl<A: Aggregate, const N: usize> Aggregate for [A; N] {
 
     fn times(self, count: u64) -> Self {
         self.map(|part| part.times(count))
+    }
+
+    fn after(self, before: Self) -> Self {
+        std::array::from_fn(|at| self[at].after(before[at]))
     }
 
     fn save(self, words: &mut Vec<u64>) {

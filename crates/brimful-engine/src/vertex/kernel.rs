@@ -11,17 +11,17 @@ use brimful_graph::Index;
 use bytemuck::{Pod, Zeroable};
 
 use crate::error::{Error, Result};
-use crate::vertex::aggregate::Sum;
 use crate::vertex::combiner::Combiner;
 use crate::vertex::program::{Batched, Edges, Vertices};
 use crate::vertex::program::{Globals, Mode, Program, SignalOf, SumOf, Vertex};
+use crate::vertex::slot::Slot;
 use crate::vertex::turn::Turn;
 
 /// The version of [`Context`], [`Vertex`] and [`Call`]. Any change to them raises it.
-pub const ABI_VERSION: u32 = 1;
+pub const ABI_VERSION: u32 = 2;
 
-/// Number of sums over all vertices in the aggregate of a kernel.
-pub const AGGREGATES: usize = 4;
+/// Number of values over all vertices in the aggregate of a kernel.
+pub const AGGREGATES: usize = 8;
 
 /// The purpose of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,8 +76,8 @@ pub struct Context {
     pub vertex_count: u64,
     pub superstep: u64,
     pub round: u64,
-    pub aggregate: *const f64,
-    pub partial: *mut f64,
+    pub aggregate: *const Slot,
+    pub partial: *mut Slot,
     pub signal_threshold: f64,
     pub collect_threshold: f64,
     pub score: f64,
@@ -134,7 +134,7 @@ pub enum Along {
     Greatest,
 }
 
-/// A program with one kernel for all functions. Its aggregate is [`AGGREGATES`] sums.
+/// A program with one kernel for all functions. Its aggregate is [`AGGREGATES`] values.
 #[derive(Debug, Clone)]
 pub struct KernelProgram<S> {
     kernel: Kernel,
@@ -194,14 +194,14 @@ impl<S: Shape> KernelProgram<S> {
         Self { indexes, ..self }
     }
 
-    /// The run converges when the sum `place` of the aggregate is at most `limit`.
+    /// The run converges when the sum of floats at `place` of the aggregate is at most `limit`.
     ///
     /// # Errors
     /// [`Error::Usage`] if there is no such place.
     pub fn until(self, place: usize, limit: f64) -> Result<Self> {
         if place >= AGGREGATES {
             return Err(Error::Usage(format!(
-                "a kernel has {AGGREGATES} sums: there is none at {place}"
+                "a kernel has {AGGREGATES} values: there is none at {place}"
             )));
         }
         Ok(Self { until: Some((place, limit)), ..self })
@@ -293,8 +293,8 @@ impl<S: Shape> Batched<Self> for KernelProgram<S> {
             vertex_count: vertices.globals.vertices,
             superstep: vertices.globals.superstep,
             round: vertices.globals.round,
-            aggregate: vertices.globals.aggregate.as_ptr().cast(),
-            partial: vertices.aggregate.as_mut_ptr().cast(),
+            aggregate: vertices.globals.aggregate.as_ptr(),
+            partial: vertices.aggregate.as_mut_ptr(),
             signal_threshold: vertices.thresholds.signal,
             collect_threshold: vertices.thresholds.collect,
             score: *vertices.score,
@@ -309,7 +309,7 @@ impl<S: Shape> Batched<Self> for KernelProgram<S> {
 impl<S: Shape> Program for KernelProgram<S> {
     type State = S::State;
     type Combiner = S::Combiner;
-    type Aggregate = [Sum; AGGREGATES];
+    type Aggregate = [Slot; AGGREGATES];
     const MODE: Mode = S::MODE;
     const NEEDS_DEGREES: bool = S::NEEDS_DEGREES;
     const NEEDS_EXTERNAL: bool = S::NEEDS_EXTERNAL;
@@ -353,7 +353,7 @@ impl<S: Shape> Program for KernelProgram<S> {
     }
 
     fn converged(&self, globals: &Globals<Self::Aggregate>) -> bool {
-        self.until.is_some_and(|(place, limit)| globals.aggregate[place].0 <= limit)
+        self.until.is_some_and(|(place, limit)| globals.aggregate[place].float() <= limit)
     }
 }
 
@@ -423,7 +423,7 @@ mod tests {
             Some((row.get(1)?.parse().ok()?, row.get(2)?.trim_matches('`'), *row.get(3)?))
         })
         .filter(|(_, _, kind)| {
-            ["u32", "u64", "f64", "vertex"].iter().any(|number| kind.contains(number))
+            ["u32", "u64", "f64", "vertex", "slot"].iter().any(|number| kind.contains(number))
         })
         .collect()
     }
@@ -440,18 +440,19 @@ mod tests {
             parameters "f64", parameter_count "u64", silence "u64",
             sources "u32", targets "u32", weights "f64", first_source "u64", first_target "u64",
             source_signals "u64", sums "u64", vertices "vertex", states "u64", signals "u64",
-            vertex_count "u64", superstep "u64", round "u64", aggregate "f64", partial "f64",
+            vertex_count "u64", superstep "u64", round "u64", aggregate "slot", partial "slot",
             signal_threshold "f64", collect_threshold "f64", score "f64",
         );
         let vertex = fields!(Vertex: id "u64", degree "u64", strength "f64", external "u64");
+        let slot = fields!(Slot: rule "u64", value "u64");
         let described = described();
         assert_eq!(
             described.len(),
-            context.len() + vertex.len(),
+            context.len() + vertex.len() + slot.len(),
             "raise ABI_VERSION and describe each field"
         );
         for ((offset, name, kind), (at, field, number)) in
-            described.into_iter().zip(context.iter().chain(&vertex))
+            described.into_iter().zip(context.iter().chain(&vertex).chain(&slot))
         {
             assert_eq!((offset, name), (*at, *field), "a field has moved: raise ABI_VERSION");
             assert!(
@@ -460,11 +461,11 @@ mod tests {
             );
         }
         assert_eq!(
-            (size_of::<Context>(), size_of::<Vertex>()),
-            (200, 32),
+            (size_of::<Context>(), size_of::<Vertex>(), size_of::<Slot>()),
+            (200, 32, 16),
             "a size has changed: raise ABI_VERSION"
         );
-        assert_eq!(ABI_VERSION, 1, "write version {ABI_VERSION} into docs/kernel-abi.md");
+        assert_eq!(ABI_VERSION, 2, "write version {ABI_VERSION} into docs/kernel-abi.md");
         assert_eq!(
             [Call::Initial, Call::Round, Call::Edges, Call::Collect].map(|call| call as u32),
             [0, 1, 2, 3]

@@ -129,7 +129,7 @@ impl Program {
             has_supersteps: settings.mode == RunMode::Synchronous,
             delivery: settings.delivery,
             collect_threshold: settings.collect_threshold,
-            addresses: settings.next_superstep.is_some(),
+            addresses: settings.addresses,
             creates: settings.creates,
             methods,
             signalling: Mutex::new(None),

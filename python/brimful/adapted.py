@@ -1,0 +1,189 @@
+"""Programs as stores run them: with named combiners, records as states, and aggregates."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from functools import reduce
+from types import FunctionType
+from typing import Any
+
+from brimful.errors import UsageError
+from brimful.kernels.numbers import record as tuple_type
+from brimful.pregel.aggregators import Aggregated, Aggregator
+from brimful.program import Program, Vertex, combiner_of
+from brimful.record import Record
+from brimful.wording import shortened
+
+#: The methods that may read aggregates: in compiled code a vertex signals at the end of a
+#: superstep, before the values over all vertices are known.
+_READERS = ("collect", "aggregate")
+
+
+def aggregators_of(program: Program, mode: str) -> Mapping[str, Aggregator]:
+    """Return the aggregators of a program, checked for a run.
+
+    Raises:
+        UsageError: They are something else, the run has no supersteps, or a method reads them that
+            cannot.
+    """
+    found = program.aggregators
+    if not isinstance(found, Mapping) or not all(
+        isinstance(one, Aggregator) for one in found.values()
+    ):
+        raise UsageError(
+            f"aggregators must be a dict of names and Aggregators, not {shortened(found)}"
+        )
+    if not found:
+        return found
+    if mode == "async":
+        raise UsageError("aggregators need supersteps; leave out mode='async'")
+    for name in ("initial_state", "signal", "signal_score", "collect_score", "combine"):
+        method = getattr(type(program), name)
+        if isinstance(method, FunctionType) and "aggregated" in method.__code__.co_names:
+            raise UsageError(
+                f"{name} reads self.aggregated, and only {' and '.join(_READERS)} can; pass the "
+                "value on in the state"
+            )
+    if type(program).aggregate is Program.aggregate:
+        raise UsageError(f"{type(program).__name__} has aggregators, but no aggregate()")
+    return found
+
+
+class Totals:
+    """The values of the aggregators of one run on a store; `program` reads them."""
+
+    def __init__(self, program: Program, aggregators: Mapping[str, Aggregator]) -> None:
+        """Begin with the initial values; `program` is a copy for this run."""
+        self._program, self._names = program, list(aggregators)
+        self._aggregated = Aggregated(aggregators)
+        self._type: Any = tuple_type("Aggregates", tuple(self._names))
+        self._is_first = True
+        self._show()
+
+    def _show(self) -> None:
+        self._program.aggregated = self._type(*map(self._aggregated.last, self._names))
+
+    def add(self, given: Any) -> None:
+        """Add what a vertex contributes.
+
+        Raises:
+            ValueError: There is not one value for each aggregator.
+        """
+        values = (given,) if len(self._names) == 1 else given
+        if not isinstance(values, tuple) or len(values) != len(self._names):
+            raise ValueError(
+                f"aggregate returned {shortened(given)}, and not a tuple of one value for each of "
+                f"{', '.join(self._names)}"
+            )
+        for name, value in zip(self._names, values, strict=True):
+            self._aggregated.add(name, value)
+
+    def next_superstep(self, number: int) -> bool:
+        """Show the values of the last superstep; the run goes on."""
+        if not self._is_first:
+            self.end()
+        self._is_first = False
+        return True
+
+    def end(self) -> None:
+        """End a superstep."""
+        self._aggregated.end_superstep()
+        self._show()
+
+    def values(self) -> dict[str, Any]:
+        """Return the values of the last superstep."""
+        return {name: self._aggregated.last(name) for name in self._names}
+
+    def saved(self) -> list[dict[str, Any]]:
+        """Return what a checkpoint holds, before a superstep ends."""
+        return self._aggregated.saved()
+
+    def restore(self, saved: list[dict[str, Any]]) -> None:
+        """Continue from a checkpoint, whose superstep has not ended yet."""
+        self._aggregated.restore(saved)
+        self._is_first = False
+
+
+def totals_of(program: Program, mode: str) -> tuple[Program, Totals | None]:
+    """Return a program for one run, and its aggregates if it has some.
+
+    Raises:
+        UsageError: As `aggregators_of`.
+    """
+    aggregators = aggregators_of(program, mode)
+    if not aggregators:
+        return program, None
+    own = copy.copy(program)
+    return own, Totals(own, aggregators)
+
+
+class Adapted(Program):
+    """A program as stores run it, vertex by vertex.
+
+    A named combiner makes one signal of all before `collect`, states become records, and the
+    changes of states are aggregated.
+    """
+
+    def __init__(self, program: Program, record: Record | None, totals: Totals | None) -> None:
+        """Wrap a program with the record of its states and with its aggregators, if it has them."""
+        self._program, self._record, self._totals = program, record, totals
+        self._combine = None if program.combiner is None else combiner_of(program)
+        for name in ("delivery", "signal_threshold", "collect_threshold", "signal"):
+            setattr(self, name, getattr(program, name))
+        if record is None:
+            self.initial_state = program.initial_state
+
+    def initial_state(self, vertex: Vertex) -> Any:
+        """Return the first state as a record."""
+        state = self._program.initial_state(vertex)
+        return state if self._record is None else self._record.of(state, "initial_state")
+
+    def signal(self, source: Vertex, target: Any, weight: float) -> Any:
+        """Stand for the method of the program."""
+        raise NotImplementedError
+
+    def combine(self, left: Any, right: Any) -> Any:
+        """Combine two signals."""
+        combine = self._combine or self._program.combine
+        return combine(left, right)
+
+    def collect(self, vertex: Vertex, signals: list[Any]) -> Any:
+        """Let the program collect, and aggregate the change."""
+        new = self._program.collect(vertex, self._received(signals))
+        if self._record is None and self._totals is None:
+            return new
+        old = vertex.state
+        if self._record is not None and new is not old:
+            new = self._record.of(new, "collect")
+        if self._totals is not None and new != old:
+            self._totals.add(self._program.aggregate(vertex, new))
+        return new
+
+    def _received(self, signals: list[Any]) -> list[Any]:
+        return signals if self._combine is None else [reduce(self._combine, signals)]
+
+    def _signal_score(self, vertex: Vertex) -> float:
+        return self._program.signal_score(vertex)
+
+    def _cache_score(self, vertex: Vertex) -> float:
+        return self._program.cache_score(vertex)
+
+    def _collect_score(self, vertex: Vertex, signals: list[Any]) -> float:
+        return self._program.collect_score(vertex, self._received(signals))
+
+
+def adapted(program: Program, record: Record | None, totals: Totals | None) -> Program:
+    """Return a program as stores run it: itself, if it needs no adapter.
+
+    The adapter has the scores that the class defines: the native side calls no others.
+    """
+    if program.combiner is None and record is None and totals is None:
+        return program
+    scores = {
+        name: getattr(Adapted, f"_{name}")
+        for name in ("signal_score", "collect_score", "cache_score")
+        if getattr(type(program), name) is not getattr(Program, name)
+    }
+    kind: type[Adapted] = type("Adapted", (Adapted,), scores) if scores else Adapted
+    return kind(program, record, totals)

@@ -1,0 +1,91 @@
+"""Aggregators of a program on shards: the slots of the aggregate in which kernels keep them.
+
+Invariant: slot 0 belongs to the package, and counts vertices that signal.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from brimful.adapted import aggregators_of
+from brimful.kernels.methods import Unfit
+from brimful.kernels.numbers import bits, record
+
+if TYPE_CHECKING:
+    from brimful.program import Program
+
+#: Slots of the aggregate, as `docs/kernel-abi.md` describes them.
+SLOTS = 8
+#: Rules of merging for floats, and for integers.
+_RULES = {"sum": (1, 2), "min": (3, 4), "max": (5, 6), "or": (7, 7), "and": (8, 8)}
+SUM_FLOAT, OVERFLOW, PERSISTENT = 1, 9, 16
+
+
+class Slot(NamedTuple):
+    """An aggregator, and its place in the aggregate."""
+
+    name: str
+    place: int
+    function: str
+    #: What methods see: "int64", "float64" or "bool".
+    kind: str
+    initial: float | int
+    rule: int
+
+    @property
+    def word(self) -> int:
+        """Place of the rule among the words of the aggregate; the value is behind it."""
+        return 2 * self.place
+
+    @property
+    def overflow(self) -> int:
+        """The rule of a sum that 64 bits cannot hold."""
+        return OVERFLOW | self.rule & PERSISTENT
+
+    def described(self) -> tuple[str, int, int, int]:
+        """Return the slot as the native side takes it."""
+        return self.name, self.rule, bits(self.initial) & (1 << 64) - 1, self.place
+
+
+def slots_of(program: Program, mode: str) -> tuple[Slot, ...]:
+    """Return the slots of the aggregators of a program.
+
+    Raises:
+        Unfit: An aggregator has no place on shards.
+        UsageError: Something is no aggregator, or the run is asynchronous.
+    """
+    found = aggregators_of(program, mode)
+    if len(found) >= SLOTS:
+        raise Unfit(
+            f"a program on shards has at most {SLOTS - 1} aggregators, and this one {len(found)}",
+            "Leave some out",
+        )
+    slots = []
+    for place, (name, one) in enumerate(found.items(), 1):
+        if callable(one.function):
+            raise Unfit(
+                f"the aggregator {name} has a function of its own, which a program on shards "
+                "cannot merge",
+                f"Choose one of {', '.join(_RULES)}",
+            )
+        is_logical = one.function in ("or", "and")
+        allowed = bool if is_logical else int | float
+        initial = one.initial
+        if not isinstance(initial, allowed) or (
+            type(initial) is int and initial >> 63 not in (0, -1)
+        ):
+            raise Unfit(
+                f'the aggregator {name} is "{one.function}" and begins with {initial!r}',
+                "Begin with True or False" if is_logical else "Begin with a number of 64 bits",
+            )
+        is_float = isinstance(initial, float)
+        kind = "bool" if is_logical else "float64" if is_float else "int64"
+        rule = _RULES[one.function][not is_float] | (PERSISTENT if one.persistent else 0)
+        number = initial if is_float else int(initial)
+        slots.append(Slot(name, place, one.function, kind, number, rule))
+    return tuple(slots)
+
+
+def aggregates_type(slots: tuple[Slot, ...]) -> Any:
+    """Return the class of `self.aggregated`."""
+    return record("Aggregates", tuple(slot.name for slot in slots))
