@@ -54,7 +54,7 @@ class Ranks(bf.Program):
 class CountedRanks(Ranks):
     """The same with records as states, and two aggregates."""
 
-    state = np.dtype([("rank", "f8"), ("collected", "u4")])
+    state_type = np.dtype([("rank", "f8"), ("collected", "u4")])
     aggregators: ClassVar[dict[str, bf.Aggregator]] = {
         "gain": bf.Aggregator("sum", 0.0, persistent=True),
         "changed": bf.Aggregator("sum", 0),

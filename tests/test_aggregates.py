@@ -13,13 +13,14 @@ import pyarrow as pa
 import pytest
 
 import brimful as bf
+from command import succeed
 
 
 class Levels(bf.Program):
     """Distance from vertex 7; the state also keeps what was seen of the superstep before."""
 
     delivery, combiner = "combined", "min"
-    state = np.dtype([("level", "i8"), ("last", "i8"), ("reached", "i8"), ("any", "?")])
+    state_type = np.dtype([("level", "i8"), ("last", "i8"), ("reached", "i8"), ("any", "?")])
     aggregators: ClassVar[Any] = {
         "changed": bf.Aggregator("sum", 0),
         "reached": bf.Aggregator("sum", 1, persistent=True),
@@ -142,7 +143,9 @@ def test_sums_of_floats_agree(graph: bf.Graph) -> None:
 def test_aggregates_are_the_same_bits_at_any_number_of_threads_and_budget(
     tmp_path: Path, threads: int
 ) -> None:
-    with bf.generate("rmat", path=str(tmp_path / "g.brimful"), scale=17, edge_factor=4) as large:
+    path = tmp_path / "g.brimful"
+    succeed("generate", "rmat", path, "--scale", 15, "--edge-factor", 4, "--quiet")
+    with bf.Graph.open(path) as large:
         one = bf.run(large, Gain(), on="shards", threads=1, budget="2G", max_supersteps=6)
         other = bf.run(large, Gain(), on="shards", threads=threads, budget="64M", max_supersteps=6)
         assert one.stats["aggregates"] == other.stats["aggregates"]
@@ -163,7 +166,9 @@ def test_a_run_with_aggregates_resumes(
         resumed = bf.run(graph, program, max_supersteps=6, resume=True, **saved)
         assert resumed.stats["resumed_from"] == 3
         whole = bf.run(graph, program, max_supersteps=6, **way)
-        assert resumed.stats["aggregates"] == whole.stats["aggregates"]
+        # The vertices of a store may come in another order after a checkpoint.
+        expected = whole.stats["aggregates"]
+        assert resumed.stats["aggregates"] == pytest.approx(expected, rel=1e-12)
         assert resumed.to_arrow().equals(whole.to_arrow())
 
 

@@ -251,7 +251,7 @@ def test_python_resumes(rmat: Path, tmp_path: Path, caplog: pytest.LogCaptureFix
 
 
 def test_a_default_that_is_given_resumes_a_run_with_the_default(grid: Path, tmp_path: Path) -> None:
-    given = ["run", "katz", grid, "--checkpoint-dir", tmp_path / "checkpoints"]
+    given = ["run", "katz", grid, "--checkpoint-dir", tmp_path / "checkpoints", "--json"]
     succeed(*given, "--checkpoint-every", 1, "--max-supersteps", 2)
     resumed = succeed(*given, "--param", "beta=1", "--max-supersteps", 3, "--resume")
     assert resumed.figures["resumed_from"] == 2

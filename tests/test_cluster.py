@@ -288,7 +288,9 @@ def test_memory_that_workers_share_is_in_their_budgets(tmp_path: Path) -> None:
         own: list[object] = ["--cluster", "local:2", "--budget", budget]
         plan = brimful("plan", *words, *own).figures
         assert plan["fits"] and plan["exchange_memory_bytes"] == expected
-        run = brimful("run", *words, *own, "--log", log, "-o", tmp_path / "ranks.csv")
+        run = brimful(
+            "run", *words, *own, "--log", log, "-o", tmp_path / "ranks.csv", "--overwrite"
+        )
         assert run.code == DONE, run.err
         workers = run.figures["cluster"]["workers"]
         assert [worker["exchange_memory_bytes"] for worker in workers] == [expected] * 2

@@ -60,6 +60,8 @@ def look(graph: bf.Graph, path: str) -> bf.Report:
     found: bf.Comparison = bf.compare(saved, bf.pagerank(graph), tolerance=0.1)
     way: list[object] | None = graph.shortest_path(1, 2, weighted=True, budget="1G")
     print(found.equal, way, saved.join(path, on="id").num_rows, saved.top(1))
+    records: bf.Records = bf.run(graph, Degree(), on="shards")  # type: ignore[assignment]
+    print(records.column)
     return graph.report(around=[1])
 
 

@@ -129,10 +129,11 @@ class Adapted(Program):
         """Wrap a program with the record of its states and with its aggregators, if it has them."""
         self._program, self._record, self._totals = program, record, totals
         self._combine = None if program.combiner is None else combiner_of(program)
-        for name in ("delivery", "signal_threshold", "collect_threshold", "signal"):
+        # Bound methods of the program save a call per edge; the definitions below only satisfy the
+        # abstract base class.
+        methods = ["signal", "initial_state"] if record is None else ["signal"]
+        for name in ("delivery", "signal_threshold", "collect_threshold", *methods):
             setattr(self, name, getattr(program, name))
-        if record is None:
-            self.initial_state = program.initial_state
 
     def initial_state(self, vertex: Vertex) -> Any:
         """Return the first state as a record."""
@@ -140,8 +141,8 @@ class Adapted(Program):
         return state if self._record is None else self._record.of(state, "initial_state")
 
     def signal(self, source: Vertex, target: Any, weight: float) -> Any:
-        """Stand for the method of the program."""
-        raise NotImplementedError
+        """Delegate to the program."""
+        return self._program.signal(source, target, weight)
 
     def combine(self, left: Any, right: Any) -> Any:
         """Combine two signals."""

@@ -112,7 +112,7 @@ class Program(ABC):
     #: `numpy.dtype([("rank", "f8"), ("seen", "u4")])`. Methods then return a tuple of all fields
     #: for a state, and read `vertex.state.rank`; the result has a column for each field. None: a
     #: state is any object, in compiled programs one number.
-    state: ClassVar[numpy.dtype[Any] | None] = None
+    state_type: ClassVar[numpy.dtype[Any] | None] = None
 
     #: Values over all vertices whose state a superstep changes, by name; see `aggregate`. In the
     #: next superstep `collect` reads them as `self.aggregated.NAME`; `stats["aggregates"]` has the
@@ -243,7 +243,7 @@ class Program(ABC):
         ...         return 1
         >>> with bf.Graph.from_arrow(pa.table({"source": [9, 1], "target": [1, 2]})) as graph:
         ...     bf.run(graph, Largest()).stats["aggregates"]
-        {'changed': 3}
+        {'changed': 2}
         """
         raise NotImplementedError(f"{type(self).__name__} has aggregators, but no aggregate()")
 
@@ -399,7 +399,7 @@ class States(PerVertex[Any]):
     """The states that a run ended with: a mapping from every vertex to its state.
 
     Columns are `vertex` and `state`, of the type that Arrow finds for all states, or a column for
-    each field where the program has `state`. `stats` has mode,
+    each field where the program has `state_type`. `stats` has mode,
     supersteps, seconds, signals, the figures of store and cache, and why the program was not
     compiled.
 

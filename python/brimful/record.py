@@ -62,11 +62,11 @@ class Record:
         try:
             kinds = np.dtype(dtype)
         except TypeError as error:
-            raise UsageError(f"state must be a structured type of NumPy: {error}") from error
+            raise UsageError(f"state_type must be a structured type of NumPy: {error}") from error
         if not kinds.names:
             raise UsageError(
-                'state must be a structured type of NumPy, such as numpy.dtype([("rank", "f8"), '
-                f'("seen", "u4")]), not {shortened(dtype)}'
+                "state_type must be a structured type of NumPy, such as "
+                f'numpy.dtype([("rank", "f8"), ("seen", "u4")]), not {shortened(dtype)}'
             )
         #: The fields, in their order.
         self.fields = tuple(_field(name, kinds[name]) for name in kinds.names)
@@ -181,9 +181,9 @@ def record_of(program: Program) -> Record | None:
     """Return the record of the states of a program, if it has one.
 
     Raises:
-        UsageError: `state` is not a type of supported fields.
+        UsageError: `state_type` is not a type of supported fields.
     """
-    return None if program.state is None else Record(program.state)
+    return None if program.state_type is None else Record(program.state_type)
 
 
 def _field(name: str, kind: Any) -> Field:
@@ -192,7 +192,7 @@ def _field(name: str, kind: Any) -> Field:
     code = kind.str.lstrip("<|=")
     if code not in _KINDS:
         known = ", ".join(np.dtype(code).name for code in _KINDS)
-        raise UsageError(f"the field {name} of state has the type {kind}; choose of {known}")
+        raise UsageError(f"the field {name} of state_type has the type {kind}; choose of {known}")
     if kind.kind in "iu":
         bounds = np.iinfo(kind)
         return Field(name, code, _KINDS[code][0], int(bounds.min), int(bounds.max))

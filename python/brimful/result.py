@@ -191,7 +191,7 @@ class Records(Result):
     >>> import brimful as bf, numpy as np, pyarrow as pa
     >>> class Seen(bf.Program):
     ...     delivery, combiner = "combined", "max"
-    ...     state = np.dtype([("greatest", "i8"), ("changes", "u4")])
+    ...     state_type = np.dtype([("greatest", "i8"), ("changes", "u4")])
     ...     def initial_state(self, vertex):
     ...         return vertex.id, 0
     ...     def signal(self, source, target, weight):
@@ -204,6 +204,8 @@ class Records(Result):
     ...     states = bf.run(graph, Seen(), on="shards")
     >>> states[1], states.to_arrow().column_names
     (State(greatest=9, changes=1), ['vertex', 'greatest', 'changes'])
+    >>> states.column, states.stats["variant"]
+    ('state', 'compiled')
     """
 
     def __init__(self, native: _native.Result, record: Record, *, keeps: object = None) -> None:
@@ -233,7 +235,7 @@ class Records(Result):
         >>> import brimful as bf, numpy as np, pyarrow as pa
         >>> class Named(bf.Program):
         ...     delivery, combiner = "combined", "max"
-        ...     state = np.dtype([("id", "i8"), ("less", "i8")])
+        ...     state_type = np.dtype([("id", "i8"), ("less", "i8")])
         ...     def initial_state(self, vertex):
         ...         return vertex.id, -vertex.id
         ...     def signal(self, source, target, weight):

@@ -139,8 +139,8 @@ def run(
             sees the state of the last run as `vertex.state`.
         on: "shards" makes a kernel of the methods, "store" calls them vertex by vertex; None:
             `compile` decides. A program on shards has a `combiner`, signals of one number
-            each, states of one number or with the fields of `state`, and a `signal` that uses the
-            weight only as in `value + weight`, `value * weight`, `min(value, weight)` or
+            each, states of one number or with the fields of `state_type`, and a `signal` that uses
+            the weight only as in `value + weight`, `value * weight`, `min(value, weight)` or
             `max(value, weight)`.
         compile: "numba" compiles the methods, or raises an error with the reason (`pip install
             "brimful[numba]"`). "auto" compiles them if possible and if no option needs a store.
@@ -386,7 +386,7 @@ def _check_kept(graph: Graph, program: Program | Pregel, chosen: Mapping[str, An
             "vertices of Pregel have messages and votes beside their values, and cannot be kept; "
             "leave keep= out, or write the program as a brimful.Program"
         )
-    if program.state is not None or program.aggregators:
+    if program.state_type is not None or program.aggregators:
         raise UsageError(
             "vertices whose states are records, or with aggregators, cannot be kept; leave out "
             "keep=, or state and aggregators of the program"

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from brimful.containers.bags import Serializer
     from brimful.graph import Graph
     from brimful.opening import GraphLike
+    from brimful.result import Result
 
 #: Why a program is interpreted.
 _WHY = "the vertices are in a store"
@@ -46,7 +47,7 @@ class _Given(Program):
 
     signal_threshold = math.inf
 
-    def __init__(self, states: Mapping[Any, Any] | None) -> None:
+    def __init__(self, states: Mapping[Any, Any] | Result | None) -> None:
         self._states = states
 
     def initial_state(self, vertex: Vertex) -> Any:
@@ -121,7 +122,7 @@ class VertexStore(States):
         url: str,
         graph: GraphLike,
         *,
-        states: Mapping[Any, Any] | None = None,
+        states: Mapping[Any, Any] | Result | None = None,
         weighted: bool = False,
         serializer: Literal["json", "str", "bytes", "pickle"] | Serializer = "json",
         **options: Unpack[WorkOptions],
@@ -485,7 +486,7 @@ def check_new(url: str) -> None:
 def keep(
     graph: Graph,
     url: str,
-    states: Mapping[Any, Any] | None,
+    states: Mapping[Any, Any] | Result | None,
     serializer: str | Serializer,
     chosen: Mapping[str, Any],
 ) -> None:

@@ -220,8 +220,10 @@ def write_arrow(stream: object, path: str, format_name: str) -> None:
     import pyarrow as pa
 
     # A reader of Python raises errors of its own, which a stream would turn into their text.
-    is_reader = isinstance(stream, pa.RecordBatchReader)
-    source = stream if is_reader else pa.RecordBatchReader.from_stream(stream)
+    if isinstance(stream, pa.RecordBatchReader):
+        source = stream
+    else:
+        source = pa.RecordBatchReader.from_stream(stream)
     schema, batches = source.schema, native_batches(source)
     if format_name == "parquet":
         # Ids and scores hardly repeat: a dictionary costs memory and gains nothing.
