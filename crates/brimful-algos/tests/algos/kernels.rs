@@ -12,7 +12,7 @@ use brimful_algos::pagerank::delta::{DeltaPageRank, Rank};
 use brimful_algos::pagerank::{PageRank, Variant};
 use brimful_algos::sssp::ShortestPaths;
 use brimful_engine::result::stats::Traversal;
-use brimful_engine::vertex::kernel::{ABI_VERSION, Call, Context};
+use brimful_engine::vertex::kernel::{ABI_VERSION, AGGREGATES, Call, Context};
 use brimful_engine::vertex::program::BATCH;
 use brimful_engine::vertex::slot::{Slot, rule};
 use brimful_engine::{
@@ -466,5 +466,8 @@ fn what_cannot_be_is_refused_before_the_run() {
     let error = old.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage);
     assert!(error.to_string().contains(&format!("version {}", ABI_VERSION + 1)), "{error}");
-    assert_eq!(program::<Ranks>(pagerank, &[]).until(4, 0.0).unwrap_err().kind(), ErrorKind::Usage);
+    assert_eq!(
+        program::<Ranks>(pagerank, &[]).until(AGGREGATES, 0.0).unwrap_err().kind(),
+        ErrorKind::Usage
+    );
 }
