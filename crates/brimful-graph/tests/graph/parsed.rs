@@ -79,12 +79,13 @@ fn texts(folder: &Path, prefix: &str) -> Vec<PathBuf> {
 fn the_order_in_which_parsed_files_arrive_changes_nothing() {
     let both = Policy { self_loops: SelfLoops::Drop, duplicates: Duplicates::Drop };
     let skip = ImportOptions { on_error: OnError::Skip, ..Default::default() };
+    let no_header = ColumnChoice { header: Some(false), ..Default::default() };
     let cases = [
         ("", skip.clone()),
         ("", ImportOptions { policy: both, undirected: true, ..skip.clone() }),
         ("", ImportOptions { sort_ids: true, reverse: true, ..skip.clone() }),
         ("", ImportOptions { ids: IdChoice::String, ..skip.clone() }),
-        ("v", ImportOptions { policy: both, ..skip.clone() }),
+        ("v", ImportOptions { policy: both, columns: no_header, ..skip.clone() }),
     ];
     for (prefix, options) in cases {
         let folder = tempfile::tempdir().unwrap();
