@@ -195,6 +195,7 @@ def test_a_worker_that_is_killed_is_replaced(
     assert len(many.stats["cluster"]["restarts"]) <= int(killed.is_set())
 
 
+@pytest.mark.nightly
 def test_a_node_that_is_removed_is_replaced_by_the_others(
     cluster: Cluster, graph: bf.Graph, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -494,7 +495,14 @@ def imported(
     return files, {name: figures[name] for name in told}
 
 
-@pytest.mark.parametrize(("make", "options"), IMPORTS)
+@pytest.mark.parametrize(
+    ("make", "options"),
+    # One of each kind of file every day, all of them in a nightly run.
+    [
+        pytest.param(*one, marks=[] if one in IMPORTS[1::3] else pytest.mark.nightly)
+        for one in IMPORTS
+    ],
+)
 def test_an_import_on_a_cluster_makes_the_bytes_of_one_process(
     cluster: Cluster, tmp_path: Path, make: Callable[[Path], list[Path]], options: dict[str, Any]
 ) -> None:
@@ -582,6 +590,7 @@ def test_an_import_on_a_cluster_has_a_budget_and_reads_files(
         assert outcome.code == USAGE and sentence in outcome.err
 
 
+@pytest.mark.nightly
 def test_the_command_line_imports_on_a_local_cluster(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     paths = text_files(tmp_path / "in")
