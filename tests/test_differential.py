@@ -378,7 +378,14 @@ def test_ktruss(case: Case) -> None:
     assert rows == sorted((*edge, number) for edge, number in numbers.items())
 
 
-@pytest.mark.parametrize("name", ["wiki-Vote.txt.gz", "astro-ph.graph.gz", "email-enron.jlg"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "astro-ph.graph.gz",
+        pytest.param("wiki-Vote.txt.gz", marks=pytest.mark.nightly),
+        pytest.param("email-enron.jlg", marks=pytest.mark.nightly),
+    ],
+)
 def test_blocks_and_trusses_of_real_graphs(name: str, data: Path, tmp_path: Path) -> None:
     path = tmp_path / "g.brimful"
     succeed("import", data / name, path, "--undirected", "--quiet")

@@ -178,7 +178,7 @@ def test_a_run_of_records_resumes(
     monkeypatch.setattr(
         Ranks, "state_type", np.dtype([*Ranks.state_type.descr[:2], ("greatest", "f8")])
     )
-    with pytest.raises(bf.BrimfulError, match="attribute state was"):
+    with pytest.raises(bf.BrimfulError, match="attribute state_type was"):
         bf.run(graph, Ranks(), max_supersteps=8, resume=True, **saved)
 
 

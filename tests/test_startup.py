@@ -127,7 +127,7 @@ def test_a_full_standard_error_does_not_end_the_work(rmat: Path, tmp_path: Path)
     out = tmp_path / "r.csv"
     done = in_shell(f"brimful run pagerank {rmat} -o {out} --top 1 2>/dev/full")
     assert done.returncode == DONE and out.read_text().startswith("vertex,pagerank\n")
-    assert done.stdout.count(b"\n") == 7
+    assert done.stdout.count(b"\n") == 8
     # Neither where the log goes there too, which is then said by the exit code.
     out.unlink()
     done = in_shell(f"brimful run pagerank {rmat} -o {out} --log - 2>/dev/full")

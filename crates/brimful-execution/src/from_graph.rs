@@ -262,10 +262,11 @@ pub(crate) fn scratch_folder(graph: &Graph, chosen: Option<&Path>) -> DiskFolder
         return DiskFolder::new(folder);
     }
     let beside = DiskFolder::new(graph.path());
-    let is_unwritable = beside.scratch().is_err_and(|error| {
-        StoreError::io(graph.path(), "create a file in", error).is_unwritable()
+    let has_no_place = beside.scratch().is_err_and(|error| {
+        let error = StoreError::io(graph.path(), "create a file in", error);
+        error.is_unwritable() || error.is_missing()
     });
-    if is_unwritable { DiskFolder::new(std::env::temp_dir()) } else { beside }
+    if has_no_place { DiskFolder::new(std::env::temp_dir()) } else { beside }
 }
 
 /// Vertices whose degrees are read at once.

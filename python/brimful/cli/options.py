@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from brimful import _native
 
 #: What threads and the smallest work take beside the program.
-_LEAST_ADDRESS_SPACE = 64 << 20
+_LEAST_ADDRESS_SPACE = 80 << 20
 
 #: What `add_subparsers` returns.
 Verbs = Any
