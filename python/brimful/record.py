@@ -74,7 +74,7 @@ class Record:
             #: The class of states, as methods see them.
             self.type: Any = tuple_type("State", kinds.names)
         except ValueError as error:
-            raise UsageError(f"state has a field that Python cannot name: {error}") from error
+            raise UsageError(f"state_type has a field that Python cannot name: {error}") from error
         self._fits = [_fitting(field) for field in self.fields]
         self._bytes = struct.Struct("<" + "".join(_KINDS[field.code][1] for field in self.fields))
 

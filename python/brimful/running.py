@@ -389,7 +389,7 @@ def _check_kept(graph: Graph, program: Program | Pregel, chosen: Mapping[str, An
     if program.state_type is not None or program.aggregators:
         raise UsageError(
             "vertices whose states are records, or with aggregators, cannot be kept; leave out "
-            "keep=, or state and aggregators of the program"
+            "keep=, or state_type and aggregators of the program"
         )
     if chosen["checkpoint_every"] is not None or chosen["resume"]:
         raise UsageError("a kept store has no checkpoints; leave out checkpoint_every= and resume=")

@@ -298,6 +298,11 @@ struct Ended {
 
 type Ran<T = Ended> = std::result::Result<T, Failure>;
 
+/// A fault of `brimful.kernels`, which describes programs.
+fn fault(what: String) -> Failure {
+    brimful::execution::Error::Internal(what).into()
+}
+
 fn of_words(
     description: &Described,
     graph: &Arc<Inner>,
@@ -309,7 +314,7 @@ fn of_words(
         2 => of_record::<2>(description, graph, options, resources),
         4 => of_record::<4>(description, graph, options, resources),
         8 => of_record::<8>(description, graph, options, resources),
-        words => Err(Error::Usage(format!("a state cannot have {words} words")).into()),
+        words => Err(fault(format!("a state has {words} words"))),
     }
 }
 
@@ -390,7 +395,7 @@ fn run_shape<S: Shape<State = State<WORDS>>, const WORDS: usize>(
     };
     let mut tables = description.fields.iter().map(column).collect::<Ran<Vec<_>>>()?.into_iter();
     let Some(table) = tables.next() else {
-        return Err(Error::Usage("a state has no field".into()).into());
+        return Err(fault("a state has no field".into()));
     };
     let variant = if description.of_arrays { "arrays" } else { "compiled" };
     Ok(Ended { finished: Finished { table, stats, variant }, more: tables.collect(), aggregate })
@@ -424,7 +429,7 @@ fn field_of<const WORDS: usize>(
         "u4" => values!(integers, u32, i64),
         "u2" => values!(integers, u16, i64),
         "u1" | "b1" => values!(integers, u8, i64),
-        _ => return Err(Error::Usage(format!("a field cannot have the type {kind:?}")).into()),
+        _ => return Err(fault(format!("a field has the type {kind:?}"))),
     })
 }
 

@@ -370,25 +370,28 @@ mod tests {
         }
     }
 
+    /// The needs of a program with words of eight bytes.
+    const NEEDS: Needs = Needs {
+        state: 8,
+        signal: 8,
+        sum: 8,
+        target_sum: 16,
+        partial: 0,
+        degrees: false,
+        external: false,
+        full: true,
+        ordered: false,
+        commutes: false,
+        shared: false,
+        exchange: 0,
+        indexes: &[Index::In],
+    };
+
     #[test]
     fn the_plan_of_an_estimate_is_near_that_of_the_graph() {
         let folder = tempfile::tempdir().unwrap();
         let graph = rmat(&folder.path().join("g.brimful"), &ImportOptions::default());
-        let needs = Needs {
-            state: 8,
-            signal: 8,
-            sum: 8,
-            target_sum: 16,
-            partial: 64,
-            degrees: true,
-            external: false,
-            full: true,
-            ordered: false,
-            commutes: false,
-            shared: false,
-            exchange: 0,
-            indexes: &[Index::In],
-        };
+        let needs = Needs { partial: 64, degrees: true, ..NEEDS };
         let real = Extent::of(&graph, needs.indexes, false);
         let guess = Extent::estimate(&sizes(&graph), needs.indexes);
         let least = Plan::minimum_bytes(&needs, &real, false, 2);
@@ -420,21 +423,7 @@ mod tests {
     fn sparse_supersteps_come_before_states_where_memory_is_short() {
         let folder = tempfile::tempdir().unwrap();
         let graph = rmat(&folder.path().join("g.brimful"), &ImportOptions::default());
-        let needs = Needs {
-            state: 8,
-            signal: 8,
-            sum: 8,
-            target_sum: 16,
-            partial: 0,
-            degrees: false,
-            external: false,
-            full: false,
-            ordered: false,
-            commutes: false,
-            shared: false,
-            exchange: 0,
-            indexes: &[Index::In],
-        };
+        let needs = Needs { full: false, ..NEEDS };
         let extent = Extent::of(&graph, needs.indexes, false);
         let plan =
             |budget: u64| Plan::new(&needs, &extent, false, 2, &Budget::new(budget, 0)).unwrap();
@@ -449,21 +438,7 @@ mod tests {
     fn shared_memory_is_within_the_budget_or_left_out() {
         let folder = tempfile::tempdir().unwrap();
         let graph = rmat(&folder.path().join("g.brimful"), &ImportOptions::default());
-        let alone = Needs {
-            state: 8,
-            signal: 8,
-            sum: 8,
-            target_sum: 16,
-            partial: 0,
-            degrees: false,
-            external: false,
-            full: true,
-            ordered: false,
-            commutes: false,
-            shared: true,
-            exchange: 0,
-            indexes: &[Index::In],
-        };
+        let alone = Needs { shared: true, ..NEEDS };
         let needs = alone.with_exchange(1_000_003);
         let extent = Extent::of(&graph, needs.indexes, false);
         let least = Plan::minimum_bytes(&needs, &extent, false, 2);

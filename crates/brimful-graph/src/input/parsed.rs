@@ -130,7 +130,7 @@ pub fn parse_file(
     send(batch(&mut out, undirected, text_bytes))?;
     let mut message = vec![END];
     let found = parser.found(reader.into_ends(), out.signs);
-    serde_json::to_writer(&mut message, &found).map_err(|_| garbled(&file.path))?;
+    serde_json::to_writer(&mut message, &found).map_err(|_| damaged_message(&file.path))?;
     send(message)
 }
 
@@ -182,7 +182,7 @@ fn batch(out: &mut Output, undirected: bool, text_bytes: u64) -> Vec<u8> {
 /// # Errors
 /// [`Error::Input`] if it is damaged.
 pub(crate) fn content(message: &[u8], out: &mut Output, path: &Path) -> Result<Content> {
-    let damaged = || garbled(path);
+    let damaged = || damaged_message(path);
     match message {
         [END, found @ ..] => {
             Ok(Content::End(serde_json::from_slice(found).map_err(|_| damaged())?))
@@ -239,7 +239,7 @@ fn take<T: AnyBitPattern + NoUninit>(rest: &mut &[u8], records: &mut Vec<T>) -> 
     Some(())
 }
 
-fn garbled(path: &Path) -> Error {
+fn damaged_message(path: &Path) -> Error {
     let what = "the process that parses it sent a damaged message; please report it";
     Error::input(path, what)
 }
