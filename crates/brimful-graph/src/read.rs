@@ -1,5 +1,6 @@
 //! The graph directory and all that reads it: shards, single vertices, the graph in memory.
 
+pub mod block_cursor;
 pub(crate) mod degree_counter;
 pub mod description;
 pub mod directory;

@@ -10,7 +10,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use brimful_graph::codec::{BATCH, Unpack};
+use brimful_graph::codec::{BATCH, Keys};
+use brimful_graph::read::block_cursor::{BlockBuffers, BlockCursor, SegmentBytes};
 use brimful_graph::read::directory::Directory;
 use brimful_store::Resources;
 
@@ -333,101 +334,65 @@ impl<S: Copy + Send> Sparse<S> {
         let shards = resident.shards();
         let segment = &shards.segments()[index];
         let unit = shards.unit(index);
-        let SparseBuffers { sums, spares, plain, single, values, unpacked, unpack } = buffers;
+        let SparseBuffers { sums, spares, plain, unpacked, blocks } = buffers;
         let [spare, spare_weights] = spares.entry(file);
         let one_by_one = combine.costs.is_some_and(|costs| costs.one_by_one(file, unit));
-        let whole = if one_by_one {
+        let bytes = if one_by_one {
             *unpacked = None;
-            None
+            SegmentBytes::ReadBlocks
         } else if segment.packing.compressed && *unpacked == Some((file, index)) {
-            Some(&plain[..])
+            SegmentBytes::Loaded(plain)
         } else {
             *unpacked = None;
             let bytes = shards.plain(index, resident.unit(0, unit, spare)?, plain)?;
             *unpacked = segment.packing.compressed.then_some((file, index));
-            Some(bytes)
+            SegmentBytes::Loaded(bytes)
         };
         let weights = match combine.weighted {
             true => Some(shards.weights(index, resident.unit(1, unit, spare_weights)?)?),
             false => None,
         };
-        let first_target = segment.interval << combine.interval_bits;
-        let (mut done, mut count) = (0, Swept::default());
+        let (bits, mut count) = (combine.interval_bits, Swept::default());
+        let first_target = segment.interval << bits;
         let firsts = (segment.first_source, first_target);
         let batched = combine.program.batched().filter(|batched| batched.takes_edges());
         let mut batcher = batched.map(|batched| {
             Batcher::new(batched, Sources::all(combine.signals), firsts, combine.weighted)
         });
-        for &source in sources {
-            let found = directory.find(index, done, (source - segment.first_source) as u32);
-            for block in found.start.max(done)..found.end {
-                let block = directory.block(index, block, segment.plain);
-                let range = block.bytes.start as usize..block.bytes.end as usize;
-                let bytes = match whole {
-                    Some(bytes) => bytes.get(range).unwrap_or_default(),
-                    None => {
-                        shards.read_part(index, block.bytes.clone(), single)?;
-                        if !block.is(single) {
-                            return Err(shards
-                                .file()
-                                .corrupt(unit, "a block of edges fails its checksum")
-                                .into());
-                        }
-                        &single[..]
-                    }
+        let mut batch = |base: u64, keys: Keys<'_>, weights: &[f64; BATCH]| {
+            let signals = combine.signals.get(base as usize..).unwrap_or_default();
+            keys.iter().zip(weights).all(|(key, &weight)| {
+                let offset = (key >> bits) as usize;
+                let Some(&signal) = signals.get(offset) else {
+                    return false;
                 };
-                count.edges += u64::from(block.start.edges);
-                let mut packed = weights.map(|weights| weights.skip(block.first_edge));
-                let (codec, bits) = (segment.packing.codec, combine.interval_bits);
-                let is_sound =
-                    codec.decode_block(bytes, block.start, bits, *unpack, &mut |base, keys| {
-                        if let Some(packed) = &mut packed {
-                            packed.take(&mut values[..keys.len()]);
-                        }
-                        let base = (segment.first_source + base) as usize;
-                        let signals = combine.signals.get(base..).unwrap_or_default();
-                        keys.iter().zip(&*values).all(|(key, &weight)| {
-                            let offset = (key >> combine.interval_bits) as usize;
-                            let Some(&signal) = signals.get(offset) else {
-                                return false;
-                            };
-                            let target = key & ((1 << combine.interval_bits) - 1);
-                            let is_self_loop =
-                                (base + offset) as u64 == first_target + u64::from(target);
-                            if !is_left_out::<P>(signal, is_self_loop) {
-                                let sum =
-                                    sums.at::<P::Combiner>(target, 1 << combine.interval_bits);
-                                count.signals += 1;
-                                if batcher.is_none() {
-                                    *sum = P::Combiner::combine(
-                                        *sum,
-                                        combine.program.along(signal, weight),
-                                    );
-                                }
-                            }
-                            true
-                        }) && batcher.as_mut().is_none_or(|batcher| {
-                            batcher.add(
-                                base as u64,
-                                keys,
-                                combine.interval_bits,
-                                values,
-                                &mut sums.sums,
-                            )
-                        })
-                    });
-                if !is_sound {
-                    if let Some(batcher) = batcher {
-                        batcher.finish(&mut sums.sums)?;
+                let target = key & ((1 << bits) - 1);
+                let is_self_loop = base + offset as u64 == first_target + u64::from(target);
+                if !is_left_out::<P>(signal, is_self_loop) {
+                    let sum = sums.at::<P::Combiner>(target, 1 << bits);
+                    count.signals += 1;
+                    if batcher.is_none() {
+                        *sum = P::Combiner::combine(*sum, combine.program.along(signal, weight));
                     }
-                    return Err(shards.contradiction(index).into());
                 }
+                true
+            }) && batcher
+                .as_mut()
+                .is_none_or(|batcher| batcher.add(base, keys, bits, weights, &mut sums.sums))
+        };
+        let columns = (bytes, weights);
+        let mut cursor = BlockCursor::new((shards, directory), index, sources, columns, blocks);
+        let decoded = loop {
+            match cursor.next(&mut batch) {
+                Ok(Some(edges)) => count.edges += u64::from(edges),
+                end => break end,
             }
-            done = done.max(found.end);
-        }
+        };
+        // A failure of the program is reported before the edges that it refused.
         if let Some(batcher) = batcher {
             batcher.finish(&mut sums.sums)?;
         }
+        decoded?;
         Ok(count)
     }
 }
@@ -519,13 +484,9 @@ pub(crate) struct SparseBuffers<S> {
     sums: Touched<S>,
     spares: Spares,
     plain: Vec<u8>,
-    /// The bytes of one block.
-    single: Vec<u8>,
-    /// The weights of a batch of edges; ones if the run is not weighted.
-    values: [f64; BATCH],
     /// The index and the segment that `plain` holds.
     unpacked: Option<(usize, usize)>,
-    unpack: Unpack,
+    blocks: BlockBuffers,
 }
 
 impl<S> Default for SparseBuffers<S> {
@@ -534,10 +495,8 @@ impl<S> Default for SparseBuffers<S> {
             sums: Touched::default(),
             spares: Spares::default(),
             plain: Vec::new(),
-            single: Vec::new(),
-            values: [1.0; BATCH],
             unpacked: None,
-            unpack: Unpack::fastest(),
+            blocks: BlockBuffers::default(),
         }
     }
 }

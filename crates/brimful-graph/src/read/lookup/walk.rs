@@ -10,8 +10,8 @@ use std::sync::Arc;
 use brimful_store::sealed::{Buffer, SealedFile};
 
 use super::recent::Recent;
-use crate::codec::{BATCH, Unpack};
 use crate::error::Result;
+use crate::read::block_cursor::{BlockBuffers, BlockCursor, SegmentBytes};
 use crate::read::directory::Directory;
 use crate::read::shards::ShardFile;
 
@@ -53,9 +53,7 @@ pub(super) enum Reach {
 /// The scratch buffers of a walk, reused for all of its segments.
 struct WalkBuffers {
     directory: Option<(usize, Arc<Directory>)>,
-    bytes: Vec<u8>,
-    weights: [f64; BATCH],
-    unpack: Unpack,
+    blocks: BlockBuffers,
 }
 
 impl Blocks {
@@ -103,9 +101,7 @@ impl Blocks {
                 if is_it { found } else { &[] }
             }
         };
-        let unpack = Unpack::fastest();
-        let mut buffers =
-            WalkBuffers { directory: None, bytes: Vec::new(), weights: [1.0; BATCH], unpack };
+        let mut buffers = WalkBuffers { directory: None, blocks: BlockBuffers::default() };
         for interval in intervals {
             let (mut index, mut at) = (interval.start, 0);
             while let Some(&source) = sources.get(at) {
@@ -153,76 +149,39 @@ impl Blocks {
             None => None,
         };
         let unpacked = if segment.packing.compressed { Some(self.unpacked(index)?) } else { None };
-        // The range of the segment's bytes that `buffers` holds.
-        let mut held = 0..0;
-        if unpacked.is_none() && segment.blocks / BLOCKS_PER_SOURCE <= sources.len() as u32 {
-            held = 0..segment.plain;
-            shards.read_part(index, held.clone(), &mut buffers.bytes)?;
-        }
+        let bytes = match &unpacked {
+            Some(bytes) => SegmentBytes::Loaded(bytes),
+            None if segment.blocks / BLOCKS_PER_SOURCE <= sources.len() as u32 => {
+                SegmentBytes::ReadSegment
+            }
+            None => SegmentBytes::ReadSources,
+        };
         let (bits, first_target) =
             (shards.interval_bits(), segment.interval << shards.interval_bits());
-        let (mut place, mut done, mut wants_more) = (0, 0, true);
-        for &source in sources {
-            let found = directory.find(index, done, (source - segment.first_source) as u32);
-            for block in found.start.max(done)..found.end {
-                let block = directory.block(index, block, segment.plain);
-                let bytes = match &unpacked {
-                    Some(bytes) => part(bytes, &(0..segment.plain), &block.bytes),
-                    None => {
-                        if block.bytes.start < held.start || block.bytes.end > held.end {
-                            let last = directory.block(index, found.end - 1, segment.plain);
-                            held = block.bytes.start..last.bytes.end;
-                            shards.read_part(index, held.clone(), &mut buffers.bytes)?;
-                        }
-                        let bytes = part(&buffers.bytes, &held, &block.bytes);
-                        if !block.is(bytes) {
-                            let what = "a block of edges fails its checksum";
-                            return Err(shards.file().corrupt(unit, what).into());
-                        }
-                        bytes
+        let (mut place, mut wants_more) = (0, true);
+        let columns = (bytes, weights);
+        let mut cursor =
+            BlockCursor::new((shards, &directory), index, sources, columns, &mut buffers.blocks);
+        while wants_more {
+            let decoded = cursor.next(|base, keys, weights| {
+                keys.iter().zip(weights).all(|(key, &weight)| {
+                    let (of, target) = (base + u64::from(key >> bits), key & ((1 << bits) - 1));
+                    let target = first_target + u64::from(target);
+                    while sources.get(place).is_some_and(|source| *source < of) {
+                        place += 1;
                     }
-                };
-                let mut packed = weights.map(|weights| weights.skip(block.first_edge));
-                let values = &mut buffers.weights;
-                let codec = segment.packing.codec;
-                let is_sound = codec.decode_block(
-                    bytes,
-                    block.start,
-                    bits,
-                    buffers.unpack,
-                    &mut |base, keys| {
-                        if let Some(packed) = &mut packed {
-                            packed.take(&mut values[..keys.len()]);
-                        }
-                        let base = segment.first_source + base;
-                        keys.iter().zip(&*values).all(|(key, &weight)| {
-                            let (of, target) =
-                                (base + u64::from(key >> bits), key & ((1 << bits) - 1));
-                            let target = first_target + u64::from(target);
-                            while sources.get(place).is_some_and(|source| *source < of) {
-                                place += 1;
-                            }
-                            if wants_more && sources.get(place) == Some(&of) {
-                                wants_more = take(place, target, weight);
-                            }
-                            target < self.vertices
-                        })
-                    },
-                );
-                if !is_sound {
-                    return Err(shards.contradiction(index).into());
-                }
-                if !wants_more {
-                    return Ok(false);
-                }
+                    if wants_more && sources.get(place) == Some(&of) {
+                        wants_more = take(place, target, weight);
+                    }
+                    target < self.vertices
+                })
+            })?;
+            if decoded.is_none() {
+                buffers.directory = Some((unit, directory));
+                return Ok(true);
             }
-            done = done.max(found.end);
         }
-        buffers.directory = Some((unit, directory));
-        if weighted {
-            buffers.weights = [1.0; BATCH];
-        }
-        Ok(true)
+        Ok(false)
     }
 
     fn directory(&self, unit: usize) -> Result<Arc<Directory>> {
@@ -253,12 +212,4 @@ impl Blocks {
         };
         self.unpacked.get(index, load, |bytes| bytes.capacity() as u64)
     }
-}
-
-/// The range `wanted` of a segment's bytes, of which `bytes` are the range `held`; empty if `held`
-/// does not contain it.
-fn part<'b>(bytes: &'b [u8], held: &Range<u32>, wanted: &Range<u32>) -> &'b [u8] {
-    let place = |at: u32| at.checked_sub(held.start).map(|at| at as usize);
-    let range = place(wanted.start).zip(place(wanted.end));
-    range.and_then(|(start, end)| bytes.get(start..end)).unwrap_or_default()
 }
