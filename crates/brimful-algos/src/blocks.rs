@@ -25,7 +25,7 @@ use brimful_engine::result::table::Kind;
 use brimful_engine::supersteps::moved;
 use brimful_engine::traverse::scan::Scan;
 use brimful_engine::{RowColumn, Stats, Values};
-use brimful_graph::read::segment_reader::SegmentReader;
+use brimful_graph::read::segment_reader;
 use brimful_graph::{Graph, Index};
 use brimful_store::scratch::ScratchArray;
 use brimful_store::{Job, Resources};
@@ -231,21 +231,14 @@ fn for_each_edge(
     job: &Job,
     mut each: impl FnMut(u32, u32),
 ) -> Result<()> {
-    let shards =
-        graph.shards(Index::In).ok_or_else(|| Error::Usage("the graph has no in-shards".into()))?;
-    let (directed, mut reader) = (graph.description().directed, SegmentReader::default());
-    job.begin(phase, shards.edges());
-    for (index, segment) in shards.segments().iter().enumerate() {
-        job.check()?;
-        reader.for_each_edge(shards, index, |source, target, _| {
-            // An edge without direction is stored as two arcs.
-            if source < target || directed && source != target {
-                each(source as u32, target as u32);
-            }
-        })?;
-        job.advance(u64::from(segment.edges));
-    }
-    Ok(())
+    let directed = graph.description().directed;
+    segment_reader::for_each_edge(graph.forward(), false, (phase, job), |source, target, _| {
+        // An edge without direction is stored as two arcs.
+        if source < target || directed && source != target {
+            each(source as u32, target as u32);
+        }
+        Ok(())
+    })
 }
 
 /// What `take` makes of the forest of a graph and the bytes of memory for rows, with its figures.

@@ -127,8 +127,7 @@ fn count(
     if vertices >= 1 << (u32::BITS - DIRECTION_BITS) {
         return Err(Error::Usage("triangles are for less than 2^30 vertices with edges".into()));
     }
-    let shards =
-        graph.shards(Index::In).ok_or_else(|| Error::Usage("the graph has no in-shards".into()))?;
+    let shards = graph.forward();
     let extent = Extent::of(graph, &[Index::In], false);
     let (_, arrays) = array_bytes(&extent, workers);
     let needed = arrays + Scan::minimum_bytes(&extent, workers);

@@ -8,8 +8,8 @@
 use brimful_engine::RunOptions;
 use brimful_engine::plan::extent::Extent;
 use brimful_engine::traverse::scan::Scan;
-use brimful_graph::read::segment_reader::SegmentReader;
-use brimful_graph::{Graph, Index};
+use brimful_graph::Graph;
+use brimful_graph::read::segment_reader::for_each_edge;
 use brimful_store::scratch::{ScratchArray, Windows};
 use brimful_store::sorter::{self, Record, Sorter};
 use brimful_store::{Error as StoreError, Resources};
@@ -149,9 +149,7 @@ impl NeighbourLists {
         bytes: u64,
         resources: &Resources,
     ) -> Result<Self> {
-        let shards = graph
-            .shards(Index::In)
-            .ok_or_else(|| Error::Usage("the graph has no in-shards".into()))?;
+        let shards = graph.forward();
         if graph.connected() >= u64::from(u32::MAX) {
             let what = "lists of neighbours are for less than 2^32 vertices with edges";
             return Err(Error::Usage(what.into()));
@@ -167,23 +165,15 @@ impl NeighbourLists {
         let options = RunOptions::default();
         let sorter =
             options.in_scratch(graph, |folder| Sorter::<A>::new(folder, sorting, workers, job))?;
-        let mut reader = SegmentReader::default().with_weights(listed == Listed::Weighted);
         let mut writer = sorter.writer();
-        job.begin("list", shards.edges());
-        for (index, segment) in shards.segments().iter().enumerate() {
-            job.check()?;
-            let mut pushed = Ok(());
-            reader.for_each_edge(shards, index, |source, target, weight| {
-                if pushed.is_ok() {
-                    pushed = writer.push(A::new(source << u32::BITS | target, weight));
-                }
-                if pushed.is_ok() && both_ways && source != target {
-                    pushed = writer.push(A::new(target << u32::BITS | source, weight));
-                }
-            })?;
-            pushed?;
-            job.advance(u64::from(segment.edges));
-        }
+        let weighted = listed == Listed::Weighted;
+        for_each_edge(shards, weighted, ("list", job), |source, target, weight| {
+            writer.push(A::new(source << u32::BITS | target, weight))?;
+            if both_ways && source != target {
+                writer.push(A::new(target << u32::BITS | source, weight))?;
+            }
+            Ok::<_, StoreError>(())
+        })?;
         writer.finish()?;
         let len = sorter.len() as usize;
         let weighted = if listed == Listed::Weighted { len } else { 0 };

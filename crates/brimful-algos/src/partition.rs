@@ -17,7 +17,7 @@ use brimful_engine::result::stats::Traversal;
 use brimful_engine::supersteps::moved;
 use brimful_engine::traverse::scan::Scan;
 use brimful_engine::{ResultTable, Stats, Values};
-use brimful_graph::read::segment_reader::SegmentReader;
+use brimful_graph::read::segment_reader::for_each_edge;
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 use brimful_store::scratch::ScratchArray;
@@ -59,27 +59,19 @@ impl Communities {
     }
 
     fn add_edges(&mut self, graph: &Graph, weighted: bool, resources: &Resources) -> Result<()> {
-        let shards = graph
-            .shards(Index::In)
-            .ok_or_else(|| Error::Usage("the graph has no in-shards".into()))?;
         let directed = graph.description().directed;
-        resources.job.begin("measure", shards.edges());
-        let mut reader = SegmentReader::default().with_weights(weighted);
-        for (index, segment) in shards.segments().iter().enumerate() {
-            resources.job.check()?;
-            reader.for_each_edge(shards, index, |source, target, weight| {
-                let [one, other] = [source, target].map(|end| self.numbers[end as usize] as usize);
-                // An edge without direction is stored as two arcs, but a self-loop as one.
-                let weight = if directed || source == target { weight } else { weight / 2.0 };
-                self.strengths[one] += weight;
-                self.strengths[other] += weight;
-                if one == other {
-                    self.inside[one] += 2.0 * weight;
-                }
-            })?;
-            resources.job.advance(u64::from(segment.edges));
-        }
-        Ok(())
+        let phase = ("measure", &*resources.job);
+        for_each_edge(graph.forward(), weighted, phase, |source, target, weight| {
+            let [one, other] = [source, target].map(|end| self.numbers[end as usize] as usize);
+            // An edge without direction is stored as two arcs, but a self-loop as one.
+            let weight = if directed || source == target { weight } else { weight / 2.0 };
+            self.strengths[one] += weight;
+            self.strengths[other] += weight;
+            if one == other {
+                self.inside[one] += 2.0 * weight;
+            }
+            Ok(())
+        })
     }
 
     fn whole(&self) -> f64 {

@@ -20,7 +20,7 @@ use brimful_engine::result::stats::Traversal;
 use brimful_engine::supersteps::moved;
 use brimful_engine::traverse::scan::Scan;
 use brimful_engine::{RunOptions, Stats, Values};
-use brimful_graph::read::segment_reader::SegmentReader;
+use brimful_graph::read::segment_reader::for_each_edge;
 use brimful_graph::{Graph, Index};
 use brimful_store::scratch::ScratchArray;
 use brimful_store::sorter::{self, Record, Sorter};
@@ -128,28 +128,19 @@ fn forest(
     resources: &Resources,
 ) -> Result<Vec<[u32; 2]>> {
     let job = &resources.job;
-    let shards =
-        graph.shards(Index::In).ok_or_else(|| Error::Usage("the graph has no in-shards".into()))?;
     let sorter = RunOptions::default().in_scratch(graph, |folder| {
         Sorter::<WeightedEdge>::new(folder, bytes, resources.workers(), job)
     })?;
-    let (mut writer, mut reader) =
-        (sorter.writer(), SegmentReader::default().with_weights(weighted));
-    job.begin("sort", shards.edges());
-    for (index, segment) in shards.segments().iter().enumerate() {
-        job.check()?;
-        let mut pushed = Ok(());
-        reader.for_each_edge(shards, index, |source, target, weight| {
-            // One arc of an edge without direction is enough.
-            let is_second = !graph.description().directed && source > target;
-            if source != target && !is_second && pushed.is_ok() {
-                let ends = [source.min(target) as u32, source.max(target) as u32];
-                pushed = writer.push(WeightedEdge { weight: order_key(weight), ends });
-            }
-        })?;
-        pushed?;
-        job.advance(u64::from(segment.edges));
-    }
+    let mut writer = sorter.writer();
+    for_each_edge(graph.forward(), weighted, ("sort", job), |source, target, weight| {
+        // One arc of an edge without direction is enough.
+        let is_second = !graph.description().directed && source > target;
+        if source == target || is_second {
+            return Ok(());
+        }
+        let ends = [source.min(target) as u32, source.max(target) as u32];
+        writer.push(WeightedEdge { weight: order_key(weight), ends })
+    })?;
     writer.finish()?;
     let mut trees: Vec<u32> = (0..graph.connected() as u32).collect();
     let mut forest = Vec::with_capacity(trees.len());

@@ -20,7 +20,7 @@ use brimful_execution::from_graph::StoreOptions;
 use brimful_execution::numeric::{NumericOptions, run};
 use brimful_execution::{ListLocation, Partitioning, RunMode};
 use brimful_graph::read::segment_reader::SegmentReader;
-use brimful_graph::{Graph, Index};
+use brimful_graph::Graph;
 use brimful_store::{Budget, Job, Resources};
 use brimful_vertices::Schemes;
 
@@ -85,7 +85,7 @@ struct Page {
 fn pages(graph: &Graph) -> Result<Vec<Page>, Box<dyn Error>> {
     let page = || Page { rank: 1.0 - DAMPING, targets: Vec::new() };
     let mut pages: Vec<Page> = (0..graph.vertices()).map(|_| page()).collect();
-    let shards = graph.shards(Index::In).ok_or("the graph has no edges along their direction")?;
+    let shards = graph.forward();
     let mut reader = SegmentReader::default();
     for segment in 0..shards.segments().len() {
         reader.for_each_edge(shards, segment, |source, target, _| {

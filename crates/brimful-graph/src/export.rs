@@ -22,7 +22,7 @@ use crate::edges::EdgeBatch;
 use crate::error::{Error, Result};
 use crate::export::sink::Sink;
 use crate::read::external_order::ranks;
-use crate::read::graph::{ExternalIds, Graph, Index};
+use crate::read::graph::{ExternalIds, Graph};
 use crate::read::name_cursor::NameCursor;
 use crate::read::segment_reader::SegmentReader;
 
@@ -165,9 +165,7 @@ impl EdgeReader {
     pub fn next(&mut self, batch: &mut EdgeBatch) -> Result<bool> {
         batch.clear();
         let graph = Arc::clone(&self.graph);
-        let Some(shards) = graph.shards(Index::In) else {
-            return Ok(false);
-        };
+        let shards = graph.forward();
         let Some(segment) = shards.segments().get(self.segment) else {
             return Ok(false);
         };

@@ -9,8 +9,7 @@ use pyo3::types::PyDict;
 
 /// Bytes of the forward index (edges, weights and block starts) per stored arc.
 pub(crate) fn bytes_per_edge(graph: &Description) -> f64 {
-    let layers = graph.forward.iter().flat_map(|shards| &shards.layers);
-    ratio(layers.map(|layer| layer.bytes).sum(), graph.arcs)
+    ratio(graph.forward.layers[0].bytes, graph.arcs)
 }
 
 /// Bytes per stored arc.

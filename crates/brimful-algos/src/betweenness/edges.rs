@@ -16,12 +16,13 @@ use std::sync::Arc;
 use brimful_engine::RowColumn;
 use brimful_engine::plan::forecast::Forecast;
 use brimful_engine::result::table::Kind;
-use brimful_graph::read::segment_reader::SegmentReader;
-use brimful_graph::{Graph, Index};
+use brimful_graph::Graph;
+use brimful_graph::read::segment_reader::for_each_edge;
 use brimful_store::Resources;
 use brimful_store::scratch::ScratchArray;
 use bytemuck::Zeroable;
 
+use crate::Result;
 use crate::betweenness::{
     LANES, PARAMETERS, Paths, UNREACHED, check_finite, for_all_sources, plan_sources,
 };
@@ -30,7 +31,6 @@ use crate::info::{Info, Run, Takes};
 use crate::places::{place_bytes, places};
 use crate::planning::Planner;
 use crate::request::{FinishedRows, Request};
-use crate::{Error, Result};
 
 /// Sources whose states are in memory at once, and the targets of an interval.
 const SOURCES: usize = 1 << 10;
@@ -100,21 +100,11 @@ fn for_each_arc(
     resources: &Resources,
     mut each: impl FnMut(usize, u64, u64) -> Result<()>,
 ) -> Result<()> {
-    let shards =
-        graph.shards(Index::In).ok_or_else(|| Error::Usage("the graph has no in-shards".into()))?;
-    let (mut reader, mut at) = (SegmentReader::default(), 0);
-    for index in 0..shards.segments().len() {
-        resources.job.check()?;
-        let mut done = Ok(());
-        reader.for_each_edge(shards, index, |source, target, _| {
-            if source != target && done.is_ok() {
-                done = each(at, source, target);
-            }
-            at += 1;
-        })?;
-        done?;
-    }
-    Ok(())
+    let mut at = 0;
+    for_each_edge(graph.forward(), false, ("add", &*resources.job), |source, target, _| {
+        at += 1;
+        if source == target { Ok(()) } else { each(at - 1, source, target) }
+    })
 }
 
 /// Consecutive states, in memory.

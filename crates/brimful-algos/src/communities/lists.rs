@@ -10,14 +10,14 @@ use std::ops::Range;
 use brimful_engine::RunOptions;
 use brimful_engine::plan::extent::Extent;
 use brimful_engine::traverse::scan::Scan;
-use brimful_graph::read::segment_reader::SegmentReader;
-use brimful_graph::{Graph, Index};
+use brimful_graph::Graph;
+use brimful_graph::read::segment_reader::for_each_edge;
 use brimful_store::scratch::{ScratchArray, Windows};
 use brimful_store::sorter::{self, Record, SortWriter, Sorter};
 use brimful_store::{Error as StoreError, Job, Resources};
 use bytemuck::{Pod, Zeroable};
 
-use crate::{Error, Result};
+use crate::Result;
 
 /// Entries read or written at once.
 const BATCH: usize = 1 << 16;
@@ -238,36 +238,21 @@ pub(super) struct Lists<'r> {
 impl<'r> Lists<'r> {
     /// The lists of `graph`, with the links of an edge in both directions, and two of a self-loop.
     pub(super) fn of(graph: &Graph, weighted: bool, budget: &'r ListBudget<'_>) -> Result<Self> {
-        let shards = graph
-            .shards(Index::In)
-            .ok_or_else(|| Error::Usage("the graph has no in-shards".into()))?;
+        let shards = graph.forward();
         let (vertices, directed) = (graph.connected() as usize, graph.description().directed);
         let order = Order::of(graph);
-        budget.job().begin("list", shards.edges());
         let most = super::listed_arcs(shards.edges(), directed);
         budget.sorted((vertices, most), |links| {
-            let mut reader = SegmentReader::default().with_weights(weighted);
-            for (index, segment) in shards.segments().iter().enumerate() {
-                budget.job().check()?;
-                let mut pushed = Ok(());
-                reader.for_each_edge(shards, index, |source, target, weight| {
-                    if pushed.is_err() {
-                        return;
-                    }
-                    let [source, target] =
-                        [source, target].map(|vertex| order.number(vertex as u32));
-                    pushed = match (source == target, directed) {
-                        (true, _) => links.push(source, target, 2.0 * weight),
-                        (false, false) => links.push(source, target, weight),
-                        (false, true) => links
-                            .push(source, target, weight)
-                            .and_then(|()| links.push(target, source, weight)),
-                    };
-                })?;
-                pushed?;
-                budget.job().advance(u64::from(segment.edges));
-            }
-            Ok(())
+            for_each_edge(shards, weighted, ("list", budget.job()), |source, target, weight| {
+                let [source, target] = [source, target].map(|vertex| order.number(vertex as u32));
+                match (source == target, directed) {
+                    (true, _) => links.push(source, target, 2.0 * weight),
+                    (false, false) => links.push(source, target, weight),
+                    (false, true) => links
+                        .push(source, target, weight)
+                        .and_then(|()| links.push(target, source, weight)),
+                }
+            })
         })
     }
 

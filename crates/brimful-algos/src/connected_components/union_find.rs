@@ -16,7 +16,6 @@ use brimful_engine::result::stats::Traversal;
 use brimful_engine::supersteps::moved;
 use brimful_engine::traverse::scan::{Edges, Scan};
 use brimful_engine::{Error, Result, Stats};
-use brimful_graph::read::shards::ShardFile;
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 use brimful_store::huge::advise_spare;
@@ -50,10 +49,6 @@ pub(super) fn likely_bytes<L>(extent: &Extent) -> (u64, u64, u64) {
     (vertices * 4, array_bytes::<L>(vertices), vertices * size_of::<L>() as u64)
 }
 
-fn in_shards(graph: &Graph) -> Result<&Arc<ShardFile>> {
-    graph.shards(Index::In).ok_or_else(|| Error::Usage("the graph has no in-shards".into()))
-}
-
 /// The label of every vertex with edges: the least offset of its component.
 ///
 /// # Errors
@@ -62,7 +57,7 @@ pub(super) fn components<L: Label>(
     graph: &Graph,
     resources: &Resources,
 ) -> Result<(ScratchArray<L>, Stats)> {
-    let (begin, workers, shards) = (Instant::now(), resources.workers(), in_shards(graph)?);
+    let (begin, workers, shards) = (Instant::now(), resources.workers(), graph.forward());
     let extent = Extent::of(graph, &[Index::In], false);
     let needed = least_bytes::<L>(&extent, workers).ok_or_else(too_large)?;
     resources.budget.require(needed, "to find components by union-find")?;

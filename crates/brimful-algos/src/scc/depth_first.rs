@@ -14,7 +14,7 @@ use brimful_engine::result::stats::Traversal;
 use brimful_engine::supersteps::moved;
 use brimful_engine::traverse::adjacency::Adjacency;
 use brimful_engine::{Result, Stats};
-use brimful_graph::{Graph, Index};
+use brimful_graph::Graph;
 use brimful_store::Resources;
 use brimful_store::scratch::ScratchArray;
 
@@ -62,7 +62,7 @@ pub(super) fn components<L: Label>(
     let begin = Instant::now();
     let _memory = resources.budget.reserve(needed, "to search for strong components in memory")?;
     let moved_before = moved(graph, resources);
-    let indexes: Vec<_> = graph.shards(Index::In).map(Arc::clone).into_iter().collect();
+    let indexes = vec![Arc::clone(graph.forward())];
     resources.job.begin("unpack", graph.description().arcs);
     let adjacency = Adjacency::of(graph, indexes, (false, false), &resources.job)?;
     let unpacked = begin.elapsed().as_secs_f64();

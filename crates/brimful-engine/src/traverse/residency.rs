@@ -59,10 +59,9 @@ pub(crate) fn segments_of_intervals<'s>(
 ) -> Vec<Shard> {
     let mut out = vec![Shard::new(); count];
     for (file, shards) in indexes.into_iter().enumerate() {
-        let mut start = 0;
-        for shard in shards.segments().chunk_by(|a, b| a.interval == b.interval) {
-            out[shard[0].interval as usize].push((file, start..start + shard.len()));
-            start += shard.len();
+        for segments in shards.shards() {
+            let interval = shards.segments()[segments.start].interval;
+            out[interval as usize].push((file, segments));
         }
     }
     out

@@ -6,7 +6,7 @@
 
 use brimful_graph::build::records::{EdgeRecord, KeyLayout, Pair, WeightedPair};
 use brimful_graph::input_position::UNKNOWN;
-use brimful_graph::read::segment_reader::SegmentReader;
+use brimful_graph::read::segment_reader::for_each_edge;
 use brimful_store::sorter::Sorter;
 use brimful_store::{Folder, Resources};
 use brimful_vertices::Edges;
@@ -61,21 +61,13 @@ fn sorted<R: EdgeRecord, E: EdgeData>(
         let Some(shards) = graph.shards(*index) else {
             return Err(Error::Internal(format!("the {} index is not built", index.name())));
         };
-        job.begin("sort", shards.edges());
-        let (mut reader, way) =
-            (SegmentReader::default().with_weights(part.is_weighted), way(*index));
-        let mut edges: Vec<R> = Vec::new();
-        for (number, segment) in shards.segments().iter().enumerate() {
-            job.check()?;
-            reader.for_each_edge(shards, number, |source, target, weight| {
-                // The reverse shards hold the same edges with their ends exchanged. In both,
-                // signals go from the source of the shard.
-                let neighbour = target * 2 + u64::from(way >> 1);
-                edges.push(R::pack(layout, neighbour, source, weight, UNKNOWN));
-            })?;
-            edges.drain(..).try_for_each(|edge| writer.push(edge))?;
-            job.advance(u64::from(segment.edges));
-        }
+        let way = way(*index);
+        for_each_edge(shards, part.is_weighted, ("sort", job), |source, target, weight| {
+            // The reverse shards hold the same edges with their ends exchanged. In both, signals go
+            // from the source of the shard.
+            let neighbour = target * 2 + u64::from(way >> 1);
+            writer.push(R::pack(layout, neighbour, source, weight, UNKNOWN))
+        })?;
     }
     writer.finish()?;
 

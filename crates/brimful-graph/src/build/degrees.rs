@@ -26,26 +26,21 @@ pub(crate) fn bytes_per_vertex(weighted: bool) -> u64 {
 /// The most arcs to one vertex. Memory per thread: a count for each vertex of an interval, and a
 /// unit.
 pub(crate) fn most_incoming(shards: &ShardFile, resources: &Resources) -> Result<u64> {
-    let mut starts = Vec::new();
-    for (index, segment) in shards.segments().iter().enumerate() {
-        if starts.last().is_none_or(|(interval, _)| *interval != segment.interval) {
-            starts.push((segment.interval, index));
-        }
-    }
-    let end = |at: usize| starts.get(at + 1).map_or(shards.segments().len(), |(_, start)| *start);
+    let segments: Vec<_> = shards.shards().collect();
     let window = 1 << shards.interval_bits();
-    resources.job.begin("measure lists", starts.len() as u64);
+    resources.job.begin("measure lists", segments.len() as u64);
     let most = resources.share(
-        starts.len(),
+        segments.len(),
         |at, (reader, counts): &mut (Option<SegmentReader>, Vec<u64>)| {
-            let (interval, start) = starts[at];
+            let first_target =
+                shards.segments()[segments[at].start].interval << shards.interval_bits();
             let reader = reader.get_or_insert_with(|| SegmentReader::default().with_weights(false));
             counts.clear();
             counts.resize(window, 0);
-            for index in start..end(at) {
+            for index in segments[at].clone() {
                 resources.job.check()?;
                 reader.for_each_edge(shards, index, |_, target, _| {
-                    counts[(target - (interval << shards.interval_bits())) as usize] += 1;
+                    counts[(target - first_target) as usize] += 1;
                 })?;
             }
             resources.job.advance(1);

@@ -306,7 +306,7 @@ impl Import<'_> {
         let geometry = self.options.geometry;
         let applied = forward.applied;
         let layers = |index: Index, built: Built| Shards {
-            layers: vec![Layer { name: index.name().into(), arcs: built.arcs, bytes: built.bytes }],
+            layers: [Layer { name: index.name().into(), arcs: built.arcs, bytes: built.bytes }],
         };
         Description {
             format: FORMAT,
@@ -330,7 +330,7 @@ impl Import<'_> {
                 self_loops_dropped: applied.self_loops_dropped,
                 duplicates_dropped: applied.duplicates_dropped,
             },
-            forward: Some(layers(Index::In, forward)),
+            forward: layers(Index::In, forward),
             reverse: reverse.map(|reverse| layers(Index::Reverse, reverse)),
             seals: BTreeMap::new(),
             tables: BTreeMap::new(),

@@ -52,7 +52,7 @@ pub struct Description {
     pub counts: Counts,
     /// Forward shards: edges by target.
     #[serde(rename = "in")]
-    pub forward: Option<Shards>,
+    pub forward: Shards,
     /// Reverse shards: edges by source.
     pub reverse: Option<Shards>,
     /// The seals of all files except the manifest, by name. A seal tells a file from an intact file
@@ -132,8 +132,8 @@ pub struct Counts {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shards {
-    /// The layers; readers accept exactly one.
-    pub layers: Vec<Layer>,
+    /// The layers; for now exactly one.
+    pub layers: [Layer; 1],
 }
 
 /// One set of shards.

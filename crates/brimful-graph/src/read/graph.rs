@@ -77,7 +77,7 @@ pub struct Graph {
     /// Running sums of out-degrees.
     degrees: AscendingFile,
     strengths: Option<ArrayFile<f64>>,
-    forward: Option<Arc<ShardFile>>,
+    forward: Arc<ShardFile>,
     /// Set when the graph is opened, or when the index is built while it is open.
     reverse: OnceLock<Arc<ShardFile>>,
     /// Bytes of the manifest and of the pointer to it.
@@ -166,10 +166,8 @@ impl Graph {
             true => Some(ArrayFile::open(folder, STRENGTHS, Kind::Strengths, connected, traffic)?),
             false => None,
         };
-        let open = |shards: &Option<Shards>| -> Result<Option<Arc<ShardFile>>> {
-            let Some(layer) = shards.as_ref().and_then(|shards| shards.layers.first()) else {
-                return Ok(None);
-            };
+        let open = |shards: &Shards| -> Result<Arc<ShardFile>> {
+            let [layer] = &shards.layers;
             let (weighted, bits) = (description.weighted, description.interval_bits);
             let shards = ShardFile::open(folder, &layer.name, connected, weighted, bits, traffic)?;
             let found = (shards.edges(), shards.len_bytes()?);
@@ -180,13 +178,14 @@ impl Graph {
                 );
                 return Err(StoreError::corrupt(shards.file().path(), 0, what).into());
             }
-            Ok(Some(Arc::new(shards)))
+            Ok(Arc::new(shards))
         };
         for table in description.tables.values() {
             table.check(folder, traffic)?;
         }
         let forward = open(&description.forward)?;
-        let reverse = open(&description.reverse)?.map_or_else(OnceLock::new, OnceLock::from);
+        let reverse = description.reverse.as_ref().map(open).transpose()?;
+        let reverse = reverse.map_or_else(OnceLock::new, OnceLock::from);
         Ok(Self {
             path: folder.path().to_path_buf(),
             folder: folder.shared(),
@@ -222,7 +221,7 @@ impl Graph {
     fn seals(&self) -> impl Iterator<Item = (String, u64)> {
         let name =
             |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let shards = [self.forward.as_ref(), self.reverse.get()].into_iter().flatten();
+        let shards = [Some(&self.forward), self.reverse.get()].into_iter().flatten();
         let files =
             self.sealed_files().into_iter().map(move |file| (name(file.path()), file.seal()));
         files.chain(shards.map(|shards| shards.directory_seal()))
@@ -339,13 +338,17 @@ impl Graph {
         Ok(self.key_bounds()?.map_or(0, |(smallest, largest)| largest - smallest))
     }
 
+    /// The shards of [`Index::In`], which every graph has.
+    pub fn forward(&self) -> &Arc<ShardFile> {
+        &self.forward
+    }
+
     /// The shards of `index`, or `None` if they are not built. An undirected graph is its own
     /// reverse.
     pub fn shards(&self, index: Index) -> Option<&Arc<ShardFile>> {
         match index {
-            Index::In => self.forward.as_ref(),
-            Index::Reverse if !self.description.directed => self.forward.as_ref(),
-            Index::Reverse => self.reverse.get(),
+            Index::Reverse if self.description.directed => self.reverse.get(),
+            _ => Some(&self.forward),
         }
     }
 
@@ -478,7 +481,7 @@ impl Graph {
         job: &Job,
         mut wanted: impl FnMut(u64, u64, f64) -> Result<bool>,
     ) -> Result<Option<(u64, u64, f64)>> {
-        let Some(shards) = &self.forward else { return Ok(None) };
+        let shards = &self.forward;
         let (mut reader, mut found) = (SegmentReader::default(), Ok(None));
         for (index, segment) in shards.segments().iter().enumerate() {
             job.check()?;
@@ -512,13 +515,13 @@ impl Graph {
         files.extend(self.names.as_ref().map(NameFile::sealed));
         files.push(self.degrees.sealed());
         files.extend(self.strengths.as_ref().map(ArrayFile::sealed));
-        files.extend(self.forward.iter().flat_map(|s| s.files().map(|file| &**file)));
+        files.extend(self.forward.files().map(|file| &**file));
         files
     }
 
     /// Bytes of all files on disk.
     pub fn bytes_on_disk(&self) -> Result<u64> {
-        let shards = [self.forward.as_ref(), self.reverse.get()].into_iter().flatten();
+        let shards = [Some(&self.forward), self.reverse.get()].into_iter().flatten();
         let mut sum =
             self.manifest_bytes + shards.map(|shards| shards.directory_bytes()).sum::<u64>();
         for file in self.sealed_files() {
@@ -536,9 +539,6 @@ fn parse_description(path: &Path, number: u64, payload: &[u8]) -> Result<Descrip
         !name.is_empty()
             && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
     };
-    let layers = |shards: &Option<Shards>| {
-        shards.as_ref().is_none_or(|s| matches!(&s.layers[..], [layer] if is_name(&layer.name)))
-    };
     let (vertices, connected, runs) =
         (description.vertices, description.connected, &description.order.runs);
     // The runs cover every vertex, and vertices without edges are a run of their own.
@@ -552,10 +552,11 @@ fn parse_description(path: &Path, number: u64, payload: &[u8]) -> Result<Descrip
     let sane = (1..=24).contains(&description.interval_bits)
         && runs_cover
         && lists.max().is_none_or(|longest| longest <= description.arcs)
-        && layers(&description.forward)
-        && layers(&description.reverse)
-        && description.tables.values().all(|table| is_name(&table.name))
-        && description.forward.is_some();
+        && [&description.forward]
+            .into_iter()
+            .chain(&description.reverse)
+            .all(|Shards { layers: [layer] }| is_name(&layer.name))
+        && description.tables.values().all(|table| is_name(&table.name));
     if !sane {
         return Err(StoreError::corrupt(&file, 64, "the manifest has impossible values").into());
     }

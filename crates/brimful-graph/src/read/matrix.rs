@@ -11,7 +11,7 @@ use bytemuck::cast_slice_mut;
 
 use crate::error::Result;
 use crate::read::external_order::ranks;
-use crate::read::graph::{Graph, Index};
+use crate::read::graph::Graph;
 use crate::read::segment_reader::SegmentReader;
 
 /// A matrix with a layout of rows and without entries. Memory: 16 bytes a vertex.
@@ -148,7 +148,7 @@ impl<'g> Matrix<'g> {
         value: impl Fn(f64) -> V,
         job: &Job,
     ) -> Result<()> {
-        let Some(shards) = self.graph.shards(Index::In) else { return Ok(()) };
+        let shards = self.graph.forward();
         let ends = self.starts.clone();
         let mut reader = SegmentReader::default();
         for index in 0..shards.segments().len() {

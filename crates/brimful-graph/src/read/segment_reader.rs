@@ -5,11 +5,37 @@
 
 use std::sync::Arc;
 
-use brimful_store::Error as StoreError;
 use brimful_store::sealed::{Buffer, SealedFile};
+use brimful_store::{Error as StoreError, Job};
 
 use crate::codec::{Keys, Unpack, directory_rows};
 use crate::read::shards::ShardFile;
+
+/// Calls `edge(source, target, weight)` for all edges of `shards`, in order, as the phase `phase`;
+/// weights are 1 unless they are `weighted`. Memory: that of a [`SegmentReader`].
+///
+/// # Errors
+/// Those of reading and of `edge`; [`StoreError::Interrupted`] after a cancellation.
+pub fn for_each_edge<E: From<StoreError>>(
+    shards: &ShardFile,
+    weighted: bool,
+    (phase, job): (&str, &Job),
+    mut edge: impl FnMut(u64, u64, f64) -> Result<(), E>,
+) -> Result<(), E> {
+    let (mut reader, mut done) = (SegmentReader::default().with_weights(weighted), Ok(()));
+    job.begin(phase, shards.edges());
+    for (index, segment) in shards.segments().iter().enumerate() {
+        job.check()?;
+        reader.for_each_edge(shards, index, |source, target, weight| {
+            if done.is_ok() {
+                done = edge(source, target, weight);
+            }
+        })?;
+        std::mem::replace(&mut done, Ok(()))?;
+        job.advance(u64::from(segment.edges));
+    }
+    Ok(())
+}
 
 /// Reads segments in sequence, outside the engine. Holds a unit and its weights.
 #[derive(Debug)]

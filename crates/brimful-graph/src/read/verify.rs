@@ -46,11 +46,8 @@ pub fn verify(graph: &Graph, job: &Job) -> Result<Verified> {
     if let Some(names) = graph.names() {
         names.verify(job)?;
     }
-    for shards in [
-        graph.shards(Index::In),
-        graph.shards(Index::Reverse).filter(|_| graph.description().directed),
-    ] {
-        let Some(shards) = shards else { continue };
+    let reverse = graph.shards(Index::Reverse).filter(|_| graph.description().directed);
+    for shards in [graph.forward()].into_iter().chain(reverse) {
         let arcs = count_arcs(shards, job)?;
         found.files += 1;
         found.bytes += shards.directory_bytes();
@@ -104,9 +101,7 @@ fn count_arcs(shards: &ShardFile, job: &Job) -> Result<u64> {
 }
 
 fn verify_degrees(graph: &Graph, job: &Job) -> Result<()> {
-    let Some(shards) = graph.shards(Index::In) else {
-        return Ok(());
-    };
+    let shards = graph.forward();
     let weighted = graph.description().weighted;
     let (mut degrees, mut strengths) = (Vec::new(), Vec::new());
     for start in (0..graph.connected()).step_by(WINDOW as usize) {

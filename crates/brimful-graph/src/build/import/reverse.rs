@@ -47,12 +47,10 @@ pub fn build_reverse_alone(graph: &Graph, resources: &Resources) -> Result<f64> 
     let memory = resources.budget.reserve(resources.budget.limit(), "to build an index")?;
     // Since this graph was opened, another process may have built and published the index.
     let latest = graph.opened_again()?;
-    let Some(forward) =
-        latest.shards(Index::In).filter(|_| latest.shards(Index::Reverse).is_none())
-    else {
+    if latest.shards(Index::Reverse).is_some() {
         graph.adopt_reverse(&latest);
         return done();
-    };
+    }
     remove_unfinished(folder, Index::Reverse)?;
     let sizes = Sizes {
         vertices: graph.connected(),
@@ -62,8 +60,7 @@ pub fn build_reverse_alone(graph: &Graph, resources: &Resources) -> Result<f64> 
         reverse: false,
         bytes_per_edge: None,
     };
-    let bytes =
-        graph.description().forward.iter().flat_map(|shards| &shards.layers).map(|l| l.bytes).sum();
+    let bytes = graph.description().forward.layers[0].bytes;
     let foreseen = forecast_index(&sizes, bytes, resources.budget.limit(), resources.workers());
     let needed = foreseen.least_disk_bytes();
     // The folder knows its free space; it need not be in the file system.
@@ -89,12 +86,12 @@ pub fn build_reverse_alone(graph: &Graph, resources: &Resources) -> Result<f64> 
         phases: Vec::new(),
         since: Instant::now(),
     };
-    let (source, map) = (graph::ShardEdges::new(forward), IdMap::Consecutive { first: 0 });
+    let (source, map) = (graph::ShardEdges::new(latest.forward()), IdMap::Consecutive { first: 0 });
     let (connected, mut none) = (graph.connected(), DegreeCounter::default());
     let built = import.sort_index(Index::Reverse, &source, &map, connected, weighted, &mut none)?;
     let mut description = latest.description().clone();
     let layer = Layer { name: Index::Reverse.name().into(), arcs: built.arcs, bytes: built.bytes };
-    description.reverse = Some(Shards { layers: vec![layer] });
+    description.reverse = Some(Shards { layers: [layer] });
     let number = graph.opened_again()?.manifest_number() + 1;
     Graph::publish(folder, number, &mut description, resources.job.traffic())?;
     manifest::sweep(folder, number)?;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::Lookup;
 use super::walk::{Blocks, Reach};
 use crate::error::Result;
-use crate::read::graph::{Graph, Index};
+use crate::read::graph::Graph;
 
 /// The number of vertices at distance 0, 1, ... from `vertex` along edges, until `most` are found
 /// or no further one can be reached. The last distance counts only if all of its vertices were
@@ -14,10 +14,10 @@ use crate::read::graph::{Graph, Index};
 /// # Errors
 /// Corruption and I/O errors.
 pub fn vertices_by_distance(graph: &Graph, vertex: u64, most: usize) -> Result<Vec<u64>> {
-    let Some(shards) = graph.shards(Index::In).filter(|_| vertex < graph.connected()) else {
+    if vertex >= graph.connected() {
         return Ok(vec![1]);
-    };
-    let blocks = Blocks::open(shards, graph.connected(), Lookup::INDEX_BYTES)?;
+    }
+    let blocks = Blocks::open(graph.forward(), graph.connected(), Lookup::INDEX_BYTES)?;
     let (mut found, mut level, mut counts) = (HashSet::from([vertex]), vec![vertex], Vec::new());
     while !level.is_empty() {
         counts.push(level.len() as u64);

@@ -60,16 +60,9 @@ impl Blocks {
     /// Opens the index `shards` of a graph in which `vertices` vertices have edges. The cache uses
     /// about `memory_bytes`.
     pub(super) fn open(shards: &Arc<ShardFile>, vertices: u64, memory_bytes: u64) -> Result<Self> {
-        let mut end = 0;
-        let by_interval = shards.segments().chunk_by(|a, b| a.interval == b.interval);
-        let intervals = by_interval.map(|segments| {
-            let begin = end;
-            end += segments.len();
-            begin..end
-        });
         let part = memory_bytes / 4;
         Ok(Self {
-            intervals: intervals.collect(),
+            intervals: shards.shards().collect(),
             directory_file: shards.open_directory()?,
             shards: Arc::clone(shards),
             vertices,

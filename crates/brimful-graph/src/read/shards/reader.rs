@@ -4,6 +4,7 @@
 //! lengths of all units.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use brimful_store::sealed::{Buffer, Kind, SealedFile};
@@ -144,7 +145,7 @@ impl ShardFile {
     }
 
     /// The range of segments in a unit.
-    pub fn segments_of(&self, unit: usize) -> std::ops::Range<usize> {
+    pub fn segments_of(&self, unit: usize) -> Range<usize> {
         let begin = self.offsets.partition_point(|at| (at.unit as usize) < unit);
         let length = self.offsets[begin..].partition_point(|at| at.unit as usize == unit);
         begin..begin + length
@@ -205,10 +206,19 @@ impl ShardFile {
         out
     }
 
+    /// The segments of each non-empty shard, in order.
+    pub fn shards(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        let mut end = 0;
+        self.segments.chunk_by(|a, b| a.interval == b.interval).map(move |shard| {
+            end += shard.len();
+            end - shard.len()..end
+        })
+    }
+
     /// Number of edges of each non-empty shard, in order.
     pub fn shard_edges(&self) -> impl Iterator<Item = u64> + '_ {
-        let shards = self.segments.chunk_by(|a, b| a.interval == b.interval);
-        shards.map(|shard| shard.iter().map(|segment| u64::from(segment.edges)).sum())
+        let edges = |segment: &Segment| u64::from(segment.edges);
+        self.shards().map(move |range| self.segments[range].iter().map(edges).sum())
     }
 
     /// The size of the largest compressed segment after unpacking, in bytes.
@@ -270,7 +280,7 @@ impl ShardFile {
     pub fn read_part(
         &self,
         index: usize,
-        range: std::ops::Range<u32>,
+        range: Range<u32>,
         bytes: &mut Vec<u8>,
     ) -> Result<(), StoreError> {
         let start = u64::from(self.offsets[index].offset);
@@ -284,7 +294,7 @@ impl ShardFile {
     }
 
     /// The range of the block starts of segment `index` in the directory of its unit.
-    pub(crate) fn directory_range(&self, index: usize) -> std::ops::Range<usize> {
+    pub(crate) fn directory_range(&self, index: usize) -> Range<usize> {
         let start = self.offsets[index].directory as usize;
         start..start + self.segments[index].blocks as usize * DIRECTORY_ROW
     }
