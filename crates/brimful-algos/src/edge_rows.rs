@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use brimful_engine::result::table::Kind;
-use brimful_engine::{RowColumn, RowTable, RowWriter, RunOptions};
+use brimful_engine::{RowColumn, RowTable, RowWriter};
 use brimful_graph::Graph;
 use brimful_store::Resources;
-use brimful_store::sorter::{self, Record, Sorter};
+use brimful_store::sorter::{self, Record};
 use bytemuck::{Pod, Zeroable};
 
+use crate::sorting::sorted;
 use crate::{Error, Result};
 
 /// A row: the offsets of the external ids of two ends, and a value.
@@ -54,11 +55,9 @@ pub(crate) fn edge_rows(
     let (job, workers) = (&resources.job, resources.workers());
     let spare = bytes.saturating_sub(least_bytes(workers)) / 2;
     let sorting = sorter::minimum_bytes(workers, size_of::<EdgeRow>()) + spare;
-    let sorter = RunOptions::default()
-        .in_scratch(graph, |folder| Sorter::<EdgeRow>::new(folder, sorting, workers, job))?;
-    let mut writer = sorter.writer();
-    each(&mut |ends, value| Ok(writer.push(EdgeRow { ends, value })?))?;
-    writer.finish()?;
+    let sorter = sorted(graph, sorting, resources, |rows| {
+        each(&mut |ends, value| Ok(rows.push(EdgeRow { ends, value })?))
+    })?;
     let mut rows = RowWriter::new(graph, columns, RowWriter::MINIMUM_BYTES + spare, job);
     job.begin("sort rows", sorter.len());
     let adds_up = columns.get(2).is_some_and(|(_, kind)| *kind == Kind::Float);

@@ -34,6 +34,7 @@ pub mod registry;
 mod request;
 pub mod scc;
 mod similarity;
+mod sorting;
 pub mod sources;
 mod spanning_forest;
 pub mod sssp;

@@ -15,6 +15,7 @@ use brimful_store::sorter::{self, Record, Sorter};
 use brimful_store::{Error as StoreError, Resources};
 use bytemuck::{Pod, Zeroable};
 
+use crate::sorting::sorted_entries;
 use crate::{Error, Result};
 
 /// Entries written at once.
@@ -149,41 +150,28 @@ impl NeighbourLists {
         bytes: u64,
         resources: &Resources,
     ) -> Result<Self> {
-        let shards = graph.forward();
         if graph.connected() >= u64::from(u32::MAX) {
             let what = "lists of neighbours are for less than 2^32 vertices with edges";
             return Err(Error::Usage(what.into()));
         }
-        let (job, workers) = (&resources.job, resources.workers());
         let both_ways = graph.description().directed && listed == Listed::Symmetric;
-        let most = listed.most_entries(shards.edges(), both_ways);
-        let [entry_bytes, sorted_bytes] = listed.bytes();
-        // In memory if that leaves a sort of half of the entries there.
-        let is_resident = bytes >= most * (entry_bytes + sorted_bytes / 2);
-        let least = sorter::minimum_bytes(workers, size_of::<A>());
-        let sorting = least + if is_resident { bytes - most * entry_bytes } else { bytes };
-        let options = RunOptions::default();
-        let sorter =
-            options.in_scratch(graph, |folder| Sorter::<A>::new(folder, sorting, workers, job))?;
-        let mut writer = sorter.writer();
-        let weighted = listed == Listed::Weighted;
-        for_each_edge(shards, weighted, ("list", job), |source, target, weight| {
-            writer.push(A::new(source << u32::BITS | target, weight))?;
-            if both_ways && source != target {
-                writer.push(A::new(target << u32::BITS | source, weight))?;
-            }
-            Ok::<_, StoreError>(())
-        })?;
-        writer.finish()?;
-        let len = sorter.len() as usize;
+        let most = listed.most_entries(graph.forward().edges(), both_ways);
+        let entries = (most, listed.bytes()[0]);
+        let (sorter, is_resident) =
+            sorted_entries::<A>(graph, entries, bytes, resources, |arcs| {
+                let (weighted, phase) = (listed == Listed::Weighted, ("list", &*resources.job));
+                for_each_edge(graph.forward(), weighted, phase, |source, target, weight| {
+                    arcs.push(A::new(source << u32::BITS | target, weight))?;
+                    if both_ways && source != target {
+                        arcs.push(A::new(target << u32::BITS | source, weight))?;
+                    }
+                    Ok(())
+                })
+            })?;
+        let (len, options) = (sorter.len() as usize, RunOptions::default());
         let weighted = if listed == Listed::Weighted { len } else { 0 };
-        let (mut entries, mut weights) = match is_resident {
-            true => (ScratchArray::resident(len, BATCH), ScratchArray::resident(weighted, BATCH)),
-            false => options.in_scratch(graph, |folder| {
-                let entries = ScratchArray::paged(len, BATCH, folder, job)?;
-                Ok((entries, ScratchArray::paged(weighted, BATCH, folder, job)?))
-            })?,
-        };
+        let mut entries = options.scratch(is_resident, (len, BATCH), graph, resources)?;
+        let mut weights = options.scratch(is_resident, (weighted, BATCH), graph, resources)?;
         let mut starts = vec![0_u64; graph.connected() as usize + 1];
         let filling = Filling {
             starts: &mut starts,

@@ -19,11 +19,11 @@ use brimful_engine::plan::forecast::Forecast;
 use brimful_engine::result::stats::Traversal;
 use brimful_engine::supersteps::moved;
 use brimful_engine::traverse::scan::Scan;
-use brimful_engine::{RunOptions, Stats, Values};
+use brimful_engine::{Stats, Values};
 use brimful_graph::read::segment_reader::for_each_edge;
 use brimful_graph::{Graph, Index};
 use brimful_store::scratch::ScratchArray;
-use brimful_store::sorter::{self, Record, Sorter};
+use brimful_store::sorter::{self, Record};
 use brimful_store::{Error as StoreError, Resources};
 use bytemuck::{Pod, Zeroable};
 
@@ -31,6 +31,7 @@ use crate::info::{Info, Run, Takes};
 use crate::places::places;
 use crate::planning::Planner;
 use crate::request::{Finished, Request};
+use crate::sorting::sorted;
 use crate::{Error, Result};
 
 /// The registry entry.
@@ -128,20 +129,17 @@ fn forest(
     resources: &Resources,
 ) -> Result<Vec<[u32; 2]>> {
     let job = &resources.job;
-    let sorter = RunOptions::default().in_scratch(graph, |folder| {
-        Sorter::<WeightedEdge>::new(folder, bytes, resources.workers(), job)
+    let sorter = sorted(graph, bytes, resources, |edges| {
+        for_each_edge(graph.forward(), weighted, ("sort", job), |source, target, weight| {
+            // One arc of an edge without direction is enough.
+            let is_second = !graph.description().directed && source > target;
+            if source == target || is_second {
+                return Ok(());
+            }
+            let ends = [source.min(target) as u32, source.max(target) as u32];
+            Ok(edges.push(WeightedEdge { weight: order_key(weight), ends })?)
+        })
     })?;
-    let mut writer = sorter.writer();
-    for_each_edge(graph.forward(), weighted, ("sort", job), |source, target, weight| {
-        // One arc of an edge without direction is enough.
-        let is_second = !graph.description().directed && source > target;
-        if source == target || is_second {
-            return Ok(());
-        }
-        let ends = [source.min(target) as u32, source.max(target) as u32];
-        writer.push(WeightedEdge { weight: order_key(weight), ends })
-    })?;
-    writer.finish()?;
     let mut trees: Vec<u32> = (0..graph.connected() as u32).collect();
     let mut forest = Vec::with_capacity(trees.len());
     job.begin("join", sorter.len());

@@ -6,7 +6,6 @@ mod lists;
 mod run;
 mod step;
 mod urgent;
-mod vertex_facts;
 
 use brimful_store::scratch::ScratchArray;
 

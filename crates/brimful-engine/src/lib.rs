@@ -38,4 +38,4 @@ pub use vertex::gather::{Gather, Neighbours};
 pub use vertex::isolated::Isolated;
 pub use vertex::kernel::{Along, Kernel, KernelProgram, Shape};
 pub use vertex::program::{Globals, Mode, Program, SignalOf, SumOf, Vertex};
-pub use vertex::turn::{Thresholds, Turn};
+pub use vertex::turn::{COLLECT_THRESHOLD, SIGNAL_THRESHOLD, Thresholds, Turn};

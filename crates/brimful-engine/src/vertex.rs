@@ -1,6 +1,7 @@
 //! Vertex programs: the interface of algorithms, and the vertex phase of a superstep.
 
 pub mod aggregate;
+pub mod attributes;
 pub mod batch;
 pub(crate) mod collect;
 pub mod combiner;

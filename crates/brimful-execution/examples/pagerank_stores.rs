@@ -19,8 +19,8 @@ use brimful_engine::RunOptions;
 use brimful_execution::from_graph::StoreOptions;
 use brimful_execution::numeric::{NumericOptions, run};
 use brimful_execution::{ListLocation, Partitioning, RunMode};
-use brimful_graph::read::segment_reader::SegmentReader;
 use brimful_graph::Graph;
+use brimful_graph::read::segment_reader::SegmentReader;
 use brimful_store::{Budget, Job, Resources};
 use brimful_vertices::Schemes;
 

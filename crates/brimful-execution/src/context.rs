@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use brimful_engine::Thresholds;
 use brimful_engine::result::stats::Swept;
 use brimful_store::Job;
 use brimful_vertices::{Field, Id, Loan};
@@ -17,13 +18,6 @@ use crate::exchange::{Event, Packet, PacketQueues};
 use crate::lists::{IdSet, Mailbox, SignalTo, write_message};
 use crate::partitioner::Partitioner;
 use crate::program::{Delivery, VertexOf, VertexProgram};
-
-/// Scores above which vertices act.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Thresholds {
-    pub(crate) signal: f64,
-    pub(crate) collect: f64,
-}
 
 /// The data that all workers of a phase share.
 pub(crate) struct Phase<'e, P: VertexProgram> {

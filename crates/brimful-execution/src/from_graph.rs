@@ -269,9 +269,6 @@ pub(crate) fn scratch_folder(graph: &Graph, chosen: Option<&Path>) -> DiskFolder
     if has_no_place { DiskFolder::new(std::env::temp_dir()) } else { beside }
 }
 
-/// Vertices whose degrees are read at once.
-const WINDOW: u64 = 1 << 14;
-
 /// The assignment of the first `count` vertices to partitions.
 fn partitioner(
     stores: &StoreOptions<'_>,
@@ -282,14 +279,6 @@ fn partitioner(
     if stores.partitioning == Partitioning::Hash {
         return Ok(Partitioner::Hash);
     }
-    let mut window = Vec::new();
-    let degrees = (0..count).map(|id| {
-        let at = (id % WINDOW) as usize;
-        if at == 0 {
-            window.resize((count - id).min(WINDOW) as usize, 0);
-            graph.degrees(id, &mut window)?;
-        }
-        Ok((id, window.get(at).copied().unwrap_or(0)))
-    });
+    let degrees = (0..).zip(graph.degrees_of_first(count)).map(|(id, degree)| Ok((id, degree?)));
     Partitioner::balanced(degrees, (count, graph.description().arcs), partitions)
 }

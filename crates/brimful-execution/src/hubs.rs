@@ -18,8 +18,6 @@ use crate::options::StoreOptions;
 
 /// Vertices with fewer edges are not hubs.
 const FEW_EDGES: u64 = 1 << 14;
-/// Vertices whose degrees are read at once.
-const WINDOW: u64 = 1 << 14;
 /// Bytes of a neighbour in a vertex.
 const NEIGHBOUR_BYTES: u64 = 8;
 
@@ -144,12 +142,10 @@ pub(crate) fn bytes_of_graph(
         return Ok(0);
     }
     let mut largest = BinaryHeap::new();
-    let mut window = Vec::new();
-    for start in (0..count).step_by(WINDOW as usize) {
-        window.resize((count - start).min(WINDOW) as usize, 0);
-        graph.degrees(start, &mut window)?;
-        for edges in window.iter().filter(|edges| **edges >= FEW_EDGES) {
-            largest.push(Reverse(*edges));
+    for edges in graph.degrees_of_first(count) {
+        let edges = edges?;
+        if edges >= FEW_EDGES {
+            largest.push(Reverse(edges));
             if largest.len() > copies.at_once {
                 largest.pop();
             }

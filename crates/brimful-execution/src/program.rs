@@ -43,7 +43,7 @@
 //! }
 //! ```
 
-pub use brimful_engine::vertex::program::{COLLECT_THRESHOLD, SIGNAL_THRESHOLD};
+pub use brimful_engine::{COLLECT_THRESHOLD, SIGNAL_THRESHOLD};
 
 use brimful_vertices::cache::ScoreFunction;
 use brimful_vertices::{Edge, Edges, Field, Id, Loan, Vertex};

@@ -6,12 +6,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use brimful_engine::Reason;
 use brimful_engine::result::stats::Swept;
+use brimful_engine::{Reason, Thresholds};
 use brimful_store::{DiskFolder, Reservation, Resources};
 use brimful_vertices::{Borrower, Loan, VertexStore};
 
-use crate::context::{Phase, Thresholds, WorkerContext};
+use crate::context::{Phase, WorkerContext};
 use crate::error::{Error, Result, element, no_element};
 use crate::exchange::PacketQueues;
 use crate::hubs::Hubs;
@@ -20,7 +20,7 @@ use crate::loading::PriorRun;
 use crate::loading::{Loaded, Loading};
 use crate::options::{ExecutionOptions, ListLocation, RunLimits, RunMode, Scheduler};
 use crate::partitioner::{Partitioner, assign};
-use crate::program::{COLLECT_THRESHOLD, SIGNAL_THRESHOLD, VertexOf, VertexProgram};
+use crate::program::{VertexOf, VertexProgram};
 use crate::stats::{ExecutionStats, SuperstepFigures, add};
 use crate::worker::{Announced, Worker};
 use crate::{asynchronous, synchronous};
@@ -76,10 +76,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     /// The budget's, if the lists do not fit in it; [`Error::Usage`] for thresholds that are not
     /// numbers.
     pub fn start(loading: Loading<'r, P, S>, options: &ExecutionOptions) -> Result<Self> {
-        let thresholds = Thresholds {
-            signal: options.signal_threshold.unwrap_or(SIGNAL_THRESHOLD),
-            collect: options.collect_threshold.unwrap_or(COLLECT_THRESHOLD),
-        };
+        let thresholds = Thresholds::new(options.signal_threshold, options.collect_threshold);
         if thresholds.signal.is_nan() || thresholds.collect.is_nan() {
             return Err(Error::Usage("a threshold must be a number".into()));
         }

@@ -21,6 +21,7 @@ use brimful_store::Resources;
 use crate::edges::EdgeBatch;
 use crate::error::{Error, Result};
 use crate::export::sink::Sink;
+use crate::ids::external::present;
 use crate::read::external_order::ranks;
 use crate::read::graph::{ExternalIds, Graph};
 use crate::read::name_cursor::NameCursor;
@@ -294,11 +295,6 @@ pub fn each_isolated(graph: &Graph, mut each: impl FnMut(&[u64]) -> Result<()>) 
         each(&ids)?;
     }
     Ok(())
-}
-
-/// The ids as options, all present.
-fn present(ids: &[u64]) -> Vec<Option<u64>> {
-    ids.iter().copied().map(Some).collect()
 }
 
 /// [`each_edge`] for a graph with string ids.

@@ -15,7 +15,7 @@ use brimful::engine::{ListColumn, ResultTable, RowTable, Rows};
 use brimful::graph::Graph;
 use brimful::graph::edges::EdgeBatch;
 use brimful::graph::export::EdgeReader;
-use brimful::graph::ids::external::IdType;
+use brimful::graph::ids::external::{IdType, present};
 use brimful::graph::input::declaration::{Declaration, KEY};
 use brimful::graph::read::external_order::ExternalOrder;
 use brimful::graph::read::name_cursor::{Labels, NameCursor};
@@ -85,11 +85,6 @@ fn id_arrays(
         }
     };
     Ok((rows, columns.iter().map(array).collect()))
-}
-
-/// Ids without nulls.
-fn present(ids: &[u64]) -> Vec<Option<u64>> {
-    ids.iter().copied().map(Some).collect()
 }
 
 /// The next batch of a stream, `None` at the end.

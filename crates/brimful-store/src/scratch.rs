@@ -154,6 +154,40 @@ impl<T: Pod + Send> ScratchArray<T> {
     }
 }
 
+/// Consecutive records of a [`ScratchArray`] in memory, for a reader that mostly stays near the
+/// record that it read last.
+#[derive(Debug)]
+pub struct ScratchWindow<T> {
+    start: usize,
+    records: Vec<T>,
+}
+
+impl<T> Default for ScratchWindow<T> {
+    fn default() -> Self {
+        Self { start: 0, records: Vec::new() }
+    }
+}
+
+impl<T: Pod + Send> ScratchWindow<T> {
+    /// Record `at` of `array`. If the window lacks it, the window becomes the `len` records around
+    /// it; windows begin at multiples of `len`.
+    ///
+    /// # Panics
+    /// If the array has no such record.
+    #[inline]
+    pub fn get(&mut self, array: &ScratchArray<T>, at: usize, len: usize) -> Result<&T> {
+        if at.wrapping_sub(self.start) >= self.records.len() {
+            // The window is empty after a failed read.
+            let mut records = std::mem::take(&mut self.records);
+            self.start = at - at % len;
+            records.resize(len.min(array.len() - self.start), T::zeroed());
+            array.read(self.start, &mut records)?;
+            self.records = records;
+        }
+        Ok(&self.records[at - self.start])
+    }
+}
+
 /// The records of window `index` of an array of `len` records in windows of `window`.
 fn window_range(len: usize, window: usize, index: usize) -> Range<usize> {
     let start = index * window;

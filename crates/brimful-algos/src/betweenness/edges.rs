@@ -19,8 +19,7 @@ use brimful_engine::result::table::Kind;
 use brimful_graph::Graph;
 use brimful_graph::read::segment_reader::for_each_edge;
 use brimful_store::Resources;
-use brimful_store::scratch::ScratchArray;
-use bytemuck::Zeroable;
+use brimful_store::scratch::{ScratchArray, ScratchWindow};
 
 use crate::Result;
 use crate::betweenness::{
@@ -107,31 +106,6 @@ fn for_each_arc(
     })
 }
 
-/// Consecutive states, in memory.
-struct Held {
-    start: u64,
-    states: Vec<Paths>,
-    most: usize,
-}
-
-impl Held {
-    fn new(most: usize) -> Self {
-        Self { start: 0, states: Vec::new(), most }
-    }
-
-    /// The state of a vertex; reads it with those around it if it is not here.
-    #[inline]
-    fn of(&mut self, vertex: u64, all: &ScratchArray<Paths>) -> Result<&Paths> {
-        if !(self.start..self.start + self.states.len() as u64).contains(&vertex) {
-            self.start = vertex - vertex % self.most as u64;
-            let count = (all.len() - self.start as usize).min(self.most);
-            self.states.resize(count, Paths::zeroed());
-            all.read(self.start as usize, &mut self.states)?;
-        }
-        Ok(&self.states[(vertex - self.start) as usize])
-    }
-}
-
 /// Adds what arcs take of the dependencies of a run.
 fn add(
     graph: &Graph,
@@ -140,9 +114,10 @@ fn add(
     resources: &Resources,
 ) -> Result<()> {
     let targets = 1 << graph.description().interval_bits;
-    let (mut sources, mut targets) = (Held::new(SOURCES), Held::new(targets));
+    let (mut from, mut to) = (ScratchWindow::default(), ScratchWindow::default());
     for_each_arc(graph, resources, |at, source, target| {
-        let (from, to) = (sources.of(source, states)?, targets.of(target, states)?);
+        let from = from.get(states, source as usize, SOURCES)?;
+        let to = to.get(states, target as usize, targets)?;
         for lane in 0..LANES {
             let level = from.levels[lane];
             if level != UNREACHED && to.levels[lane] == level + 1 {

@@ -13,11 +13,12 @@ use brimful_engine::traverse::scan::Scan;
 use brimful_graph::Graph;
 use brimful_graph::read::segment_reader::for_each_edge;
 use brimful_store::scratch::{ScratchArray, Windows};
-use brimful_store::sorter::{self, Record, SortWriter, Sorter};
+use brimful_store::sorter::{self, Record, SortWriter};
 use brimful_store::{Error as StoreError, Job, Resources};
 use bytemuck::{Pod, Zeroable};
 
 use crate::Result;
+use crate::sorting::sorted_entries;
 
 /// Entries read or written at once.
 const BATCH: usize = 1 << 16;
@@ -118,26 +119,17 @@ impl<'r> ListBudget<'r> {
     fn sorted(
         &self,
         (vertices, most): (usize, u64),
-        push: impl FnOnce(&mut Links<'_, '_>) -> Result<()>,
+        push: impl FnOnce(&mut Links<'_, '_, '_>) -> Result<()>,
     ) -> Result<Lists<'_>> {
         let (resources, job, left) = (self.resources, self.job(), self.bytes.get());
-        // In memory if that leaves a sort of half of the links there.
-        let is_resident = left >= most * (ENTRY_BYTES + size_of::<Link>() as u64 / 2);
-        let least = sorter::minimum_bytes(resources.workers(), size_of::<Link>());
-        let bytes = least + if is_resident { left - most * ENTRY_BYTES } else { left };
-        let options = RunOptions::default();
-        let sorter = options.in_scratch(self.graph, |folder| {
-            Sorter::<Link>::new(folder, bytes, resources.workers(), job)
-        })?;
-        let mut links = Links { writer: sorter.writer() };
-        push(&mut links)?;
-        links.writer.finish()?;
+        let entries = (most, ENTRY_BYTES);
+        let (sorter, is_resident) =
+            sorted_entries(self.graph, entries, left, resources, |writer| {
+                push(&mut Links { writer })
+            })?;
         let len = sorter.len() as usize;
-        let entries = match is_resident {
-            true => ScratchArray::resident(len, BATCH),
-            false => options
-                .in_scratch(self.graph, |folder| ScratchArray::paged(len, BATCH, folder, job))?,
-        };
+        let entries =
+            RunOptions::default().scratch(is_resident, (len, BATCH), self.graph, resources)?;
         let taken = if is_resident { len as u64 * ENTRY_BYTES } else { 0 };
         self.bytes.set(left - taken);
         let taken = ListReservation { bytes: taken, from: &self.bytes };
@@ -159,11 +151,11 @@ impl<'r> ListBudget<'r> {
 }
 
 /// Takes the links of lists, in any order.
-pub(super) struct Links<'s, 'j> {
-    writer: SortWriter<'s, 'j, Link>,
+pub(super) struct Links<'w, 's, 'j> {
+    writer: &'w mut SortWriter<'s, 'j, Link>,
 }
 
-impl Links<'_, '_> {
+impl Links<'_, '_, '_> {
     #[inline]
     pub(super) fn push(&mut self, vertex: u32, neighbour: u32, weight: f64) -> Result<()> {
         Ok(self.writer.push(Link { vertex, neighbour, weight: weight.to_bits() })?)
@@ -262,7 +254,7 @@ impl<'r> Lists<'r> {
         &self,
         vertices: usize,
         budget: &'r ListBudget<'_>,
-        push: impl FnOnce(&mut Links<'_, '_>) -> Result<()>,
+        push: impl FnOnce(&mut Links<'_, '_, '_>) -> Result<()>,
     ) -> Result<Self> {
         budget.sorted((vertices, self.entries()), push)
     }

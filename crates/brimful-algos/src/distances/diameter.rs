@@ -24,7 +24,6 @@ use crate::distances::{
 };
 use crate::edge_rows;
 use crate::info::{Info, Run, Takes};
-use crate::out_weights::AT_ONCE;
 use crate::request::{FinishedRows, Request};
 use crate::{Error, Result};
 
@@ -159,14 +158,11 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
 
 /// The vertex with the most outgoing arcs; `None` in a graph without vertices.
 fn most_arcs(graph: &Graph) -> Result<Option<u64>> {
-    let (mut best, mut degrees) = (None, Vec::new());
-    for start in (0..graph.connected()).step_by(AT_ONCE) {
-        degrees.resize((graph.connected() - start).min(AT_ONCE as u64) as usize, 0);
-        graph.degrees(start, &mut degrees)?;
-        for (vertex, degree) in (start..).zip(&degrees) {
-            if best.is_none_or(|(most, _)| *degree > most) {
-                best = Some((*degree, vertex));
-            }
+    let mut best = None;
+    for (vertex, degree) in (0..).zip(graph.degrees_of_first(graph.connected())) {
+        let degree = degree?;
+        if best.is_none_or(|(most, _)| degree > most) {
+            best = Some((degree, vertex));
         }
     }
     Ok(best.map(|(_, vertex)| vertex).or((graph.vertices() > 0).then_some(0)))

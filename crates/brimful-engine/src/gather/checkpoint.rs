@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use super::run::GatherRun;
 use super::step::GatherContext;
-use super::vertex_facts::VertexFacts;
 use crate::checkpoint::Checkpointer;
 use crate::error::{Error, Result};
 use crate::plan::options::RunOptions;
 use crate::result::stats::{Durations, Swept};
 use crate::supersteps::Resumable;
 use crate::vertex::aggregate::Aggregate;
+use crate::vertex::attributes::VertexAttributes;
 use crate::vertex::gather::Gather;
 
 /// The fields of a checkpoint.
@@ -41,17 +41,17 @@ impl<G: Gather> Resumable for GatherRun<'_, G> {
     type Fields = CheckpointState;
 
     fn initialize(&mut self) -> Result<()> {
-        let GatherContext { program, graph, resources, weighted, shards, .. } = &self.context;
+        let GatherContext { program, graph, resources, shards, .. } = &self.context;
         let offsets = G::NEEDS_EXTERNAL.then(|| graph.id_offsets()).transpose()?;
         resources.job.begin("initialize", shards.intervals() as u64);
         let windows = self.current.states.windows();
         resources.share(
             shards.intervals(),
-            |interval, (facts, buffer): &mut (VertexFacts, Vec<G::State>)| {
+            |interval, (attributes, buffer): &mut (VertexAttributes, Vec<G::State>)| {
                 let range = shards.window(interval);
-                facts.read_degrees::<G>(graph, *weighted, &range)?;
-                facts.read_external(graph, offsets, &range)?;
-                let initial = |at| program.initial(facts.vertex(range.start, at));
+                self.context.read_degrees(attributes, &range)?;
+                attributes.read_external(graph, offsets, &range)?;
+                let initial = |at| program.initial(attributes.vertex(range.start, at));
                 windows.overwrite(interval, buffer, |states| {
                     states.iter_mut().enumerate().for_each(|(at, state)| *state = initial(at));
                 })?;

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use brimful_store::Job;
-use brimful_store::scratch::ScratchArray;
+use brimful_store::scratch::{ScratchArray, ScratchWindow};
 use bytemuck::Pod;
 
 use crate::error::Result;
@@ -28,7 +28,7 @@ pub(super) struct Lists<S> {
     weights: Vec<f64>,
     /// One for each id, if states are on disk.
     states: Vec<S>,
-    nearby: Nearby<S>,
+    window: ScratchWindow<S>,
 }
 
 impl<S> Default for Lists<S> {
@@ -39,7 +39,7 @@ impl<S> Default for Lists<S> {
             ids: Vec::new(),
             weights: Vec::new(),
             states: Vec::new(),
-            nearby: Nearby { start: 0, states: Vec::new() },
+            window: ScratchWindow::default(),
         }
     }
 }
@@ -53,12 +53,12 @@ impl<S: Pod + Send> Lists<S> {
         (shards, spill): (&Shards, Option<&Spill>),
         job: &Job,
         targets: Range<usize>,
-        (lengths, most): (impl Iterator<Item = Option<u32>>, usize),
+        (lengths, most): (impl Iterator<Item = Option<u32>> + Clone, usize),
         (weighted, states): (bool, &ScratchArray<S>),
     ) -> Result<u64> {
         let mut end = 0;
         self.ends.clear();
-        self.ends.extend(lengths.map(|length| match length {
+        self.ends.extend(lengths.clone().map(|length| match length {
             Some(length) => {
                 end += length as usize;
                 end - length as usize
@@ -70,13 +70,14 @@ impl<S: Pod + Send> Lists<S> {
         resize(&mut self.weights, if weighted { (end, most) } else { (0, 0) }, 1.0);
         resize(&mut self.states, if listed { (end, most) } else { (0, 0) }, S::zeroed());
         let (first, mut read) = (targets.start, 0);
+        let interval_len = shards.window(0).len();
         for interval in shards.interval(first)..=shards.interval(targets.end - 1) {
-            let window = shards.window(interval);
+            let range = shards.window(interval);
             let parts = spill.map_or(&[][..], |spill| spill.parts(interval));
-            let whole = parts.is_empty().then_some((window.clone(), None));
+            let whole = parts.is_empty().then_some((range.clone(), None));
             let pieces = parts.iter().map(|part| (part.targets.clone(), Some(part))).chain(whole);
             // Targets are counted from the first of the interval, ends from the first of `targets`.
-            let shift = window.start.wrapping_sub(first);
+            let shift = range.start.wrapping_sub(first);
             for (piece, part) in pieces {
                 let wanted = piece.start.max(first)..piece.end.min(targets.end);
                 if wanted.is_empty()
@@ -86,9 +87,9 @@ impl<S: Pod + Send> Lists<S> {
                 {
                     continue;
                 }
-                let Self { reader, ends, ids, weights, states: copies, nearby } = self;
-                let mut failed = Ok(());
-                let mut put = |edges: Edges<'_>| {
+                let Self { reader, ends, ids, weights, states: copies, window } = self;
+                let mut failed: Result<()> = Ok(());
+                let mut put_all = |edges: Edges<'_>| {
                     if !weighted && !listed {
                         return place(&edges, shift, ends, ids);
                     }
@@ -98,30 +99,43 @@ impl<S: Pod + Send> Lists<S> {
                         let Some(end) = ends.get_mut(shift.wrapping_add(target)) else {
                             return true;
                         };
-                        let Some(id) = ids.get_mut(*end) else { return true };
-                        *id = source as u32;
-                        if let (Some(place), Some(weight)) = (weights.get_mut(*end), weight) {
+                        let at = *end;
+                        if !put(source, end, ids) {
+                            return true;
+                        }
+                        if let (Some(place), Some(weight)) = (weights.get_mut(at), weight) {
                             *place = *weight;
                         }
-                        if let Some(place) = copies.get_mut(*end) {
-                            match nearby.state(states, shards, source as usize) {
-                                Ok(state) => *place = state,
-                                Err(error) => failed = Err(error),
+                        if let Some(place) = copies.get_mut(at) {
+                            match window.get(states, source as usize, interval_len) {
+                                Ok(state) => *place = *state,
+                                Err(error) => failed = Err(error.into()),
                             }
                         }
-                        *end += 1;
                         failed.is_ok()
                     })
                 };
                 let all = match spill.zip(part) {
-                    Some((spill, part)) => reader.each_of_part(spill, part, job, &mut put),
-                    None => shards.each(interval, weighted, job, reader, &mut put),
+                    Some((spill, part)) => reader.each_of_part(spill, part, job, &mut put_all),
+                    None => shards.each(interval, weighted, job, reader, &mut put_all),
                 };
                 failed?;
                 read += all?;
             }
         }
-        Ok(read)
+        match self.first_wrong(lengths) {
+            None => Ok(read),
+            Some(at) => Err(shards.changed(shards.interval(first + at)).into()),
+        }
+    }
+
+    /// The position of the first target whose list does not have its length.
+    fn first_wrong(&self, lengths: impl Iterator<Item = Option<u32>>) -> Option<usize> {
+        let mut expected = 0;
+        lengths.zip(&self.ends).position(|(length, end)| {
+            expected += length.unwrap_or(0) as usize;
+            length.is_some() && *end != expected
+        })
     }
 
     /// The list of target `at`, of `length` neighbours. States are in `all` if they are in memory;
@@ -151,35 +165,73 @@ fn resize<T: Copy>(array: &mut Vec<T>, (len, most): (usize, usize), value: T) {
     array.resize(len, value);
 }
 
+/// Writes a source to the list that continues at `end`; false if the list is not wanted, or has no
+/// space. A list without space continues beyond the end of all, and so has the wrong length.
+#[inline]
+fn put(source: u64, end: &mut usize, ids: &mut [u32]) -> bool {
+    let Some(id) = ids.get_mut(*end) else {
+        *end += usize::from(*end != NOWHERE);
+        return false;
+    };
+    *id = source as u32;
+    *end += 1;
+    true
+}
+
 /// Writes sources to the lists of their targets; enough if states are in memory and the run is not
 /// weighted.
 pub(super) fn place(edges: &Edges<'_>, shift: usize, ends: &mut [usize], ids: &mut [u32]) -> bool {
     edges.all(|source, target| {
-        if let Some(end) = ends.get_mut(shift.wrapping_add(target))
-            && let Some(id) = ids.get_mut(*end)
-        {
-            *id = source as u32;
-            *end += 1;
+        if let Some(end) = ends.get_mut(shift.wrapping_add(target)) {
+            put(source, end, ids);
         }
         true
     })
 }
 
-/// The states around the last requested source, of an array on disk.
-struct Nearby<S> {
-    start: usize,
-    states: Vec<S>,
-}
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
 
-impl<S: Pod + Send> Nearby<S> {
-    fn state(&mut self, all: &ScratchArray<S>, shards: &Shards, vertex: usize) -> Result<S> {
-        if let Some(state) = self.states.get(vertex.wrapping_sub(self.start)) {
-            return Ok(*state);
+    use brimful_graph::Graph;
+    use brimful_graph::build::import::{ImportOptions, Input, import};
+    use brimful_store::{Budget, ErrorKind, Job, Resources};
+
+    use super::*;
+
+    #[test]
+    fn lists_of_other_lengths_than_the_edges_have_are_corrupt() {
+        let folder = tempfile::tempdir().unwrap();
+        let (text, path) = (folder.path().join("edges.txt"), folder.path().join("graph"));
+        std::fs::write(&text, "0 1\n0 2\n1 2\n2 0\n").unwrap();
+        let job = Arc::new(Job::new());
+        let resources = Resources::new(Budget::new(1 << 28, 0), Arc::clone(&job), Some(1)).unwrap();
+        import(Input::EdgeList(vec![text]), &path, &ImportOptions::default(), &resources).unwrap();
+        let graph = Graph::open(&path, job.traffic()).unwrap();
+        let shards = Shards::new(&graph, vec![Arc::clone(graph.forward())], false, 1 << 20);
+        let mut known = [0_u32; 3];
+        let count = &mut |edges: Edges<'_>| {
+            edges.all(|_, target| {
+                known[target] += 1;
+                true
+            })
+        };
+        assert_eq!(shards.each(0, false, &job, &mut Reader::default(), count).unwrap(), 4);
+        let states = ScratchArray::<u32>::resident(3, 1 << 16);
+        let make = |lengths: [u32; 3]| {
+            let lengths = lengths.map(Some).into_iter();
+            let mut lists = Lists::default();
+            lists.make((&shards, None), &job, 0..3, (lengths, 9), (false, &states))
+        };
+        assert_eq!(make(known).unwrap(), 4);
+        for at in 0..3 {
+            let (mut more, mut fewer) = (known, known);
+            more[at] += 1;
+            fewer[at] -= 1;
+            for lengths in [more, fewer] {
+                let kind = make(lengths).map_err(|error| error.kind());
+                assert_eq!(kind, Err(ErrorKind::Corrupt), "{lengths:?} for {known:?}");
+            }
         }
-        let window = shards.window(shards.interval(vertex));
-        self.states.resize(window.len(), S::zeroed());
-        all.read(window.start, &mut self.states)?;
-        self.start = window.start;
-        Ok(self.states[vertex - window.start])
     }
 }

@@ -14,13 +14,13 @@ use brimful_store::Resources;
 use brimful_store::scratch::{ScratchArray, Windows};
 
 use super::lists::Lists;
-use super::vertex_facts::VertexFacts;
 use crate::error::Result;
 use crate::plan::gather::Plan;
 use crate::result::stats::Swept;
 use crate::traverse::interval_edges::Shards;
 use crate::traverse::interval_edges::spill::Spill;
 use crate::vertex::aggregate::Aggregate;
+use crate::vertex::attributes::VertexAttributes;
 use crate::vertex::gather::Gather;
 use crate::vertex::program::Globals;
 
@@ -74,7 +74,7 @@ pub(super) struct GatherBuffers<G: Gather> {
     lengths: Vec<u32>,
     /// The order in which targets are gathered.
     order: Vec<u32>,
-    facts: VertexFacts,
+    attributes: VertexAttributes,
     own: G::Buffers,
 }
 
@@ -86,7 +86,7 @@ impl<G: Gather> Default for GatherBuffers<G> {
             new: Vec::new(),
             lengths: Vec::new(),
             order: Vec::new(),
-            facts: VertexFacts::default(),
+            attributes: VertexAttributes::default(),
             own: G::Buffers::default(),
         }
     }
@@ -95,6 +95,22 @@ impl<G: Gather> Default for GatherBuffers<G> {
 impl<G: Gather> GatherContext<'_, G> {
     pub(super) fn is_settled(&self, state: G::State) -> bool {
         G::SETTLES && self.program.settled(state)
+    }
+
+    /// Reads the degrees of `vertices`, and their strengths if the run is weighted, if the program
+    /// needs them.
+    pub(super) fn read_degrees(
+        &self,
+        attributes: &mut VertexAttributes,
+        vertices: &Range<usize>,
+    ) -> Result<()> {
+        if G::NEEDS_DEGREES {
+            attributes.read_degrees(self.graph, vertices)?;
+            if self.weighted {
+                attributes.read_strengths(self.graph, vertices)?;
+            }
+        }
+        Ok(())
     }
 
     /// Cuts all vertices into items; lists of settled ones are not made.
@@ -133,7 +149,7 @@ impl<G: Gather> GatherContext<'_, G> {
         next: Option<&Windows<'_, G::State>>,
         buffers: &mut GatherBuffers<G>,
     ) -> Result<(Step, Vec<G::State>)> {
-        let GatherBuffers { lists, old, new, lengths, order, facts, own } = buffers;
+        let GatherBuffers { lists, old, new, lengths, order, attributes, own } = buffers;
         let (first, states) = (targets.start, &current.states);
         let old = states.slice(targets.clone(), old)?;
         let lengths = self.lengths.slice(targets.clone(), lengths)?;
@@ -149,7 +165,7 @@ impl<G: Gather> GatherContext<'_, G> {
             (self.weighted, states),
         )?;
         let mut step = Step { swept: Swept { signals: 0, edges }, ..Step::default() };
-        facts.read_degrees::<G>(self.graph, self.weighted, &targets)?;
+        self.read_degrees(attributes, &targets)?;
         new.clear();
         new.extend_from_slice(old);
         order.clear();
@@ -163,7 +179,7 @@ impl<G: Gather> GatherContext<'_, G> {
             let neighbours = lists.of(at, lengths[at], states.in_memory(), seen);
             step.swept.signals += neighbours.len() as u64;
             let state = self.program.gather(
-                facts.vertex(first, at),
+                attributes.vertex(first, at),
                 old[at],
                 neighbours,
                 &current.globals,
@@ -189,16 +205,17 @@ impl<G: Gather> GatherContext<'_, G> {
         if size_of::<G::Aggregate>() == 0 {
             return Ok(G::Aggregate::NOTHING);
         }
-        type AggregateBuffers<S> = (VertexFacts, Vec<S>, Vec<S>);
+        type AggregateBuffers<S> = (VertexAttributes, Vec<S>, Vec<S>);
         let fold = |interval: usize,
-                    (facts, old_buffer, new_buffer): &mut AggregateBuffers<G::State>|
+                    (attributes, old_buffer, new_buffer): &mut AggregateBuffers<G::State>|
          -> Result<_> {
             let range = self.shards.window(interval);
-            facts.read_degrees::<G>(self.graph, self.weighted, &range)?;
+            self.read_degrees(attributes, &range)?;
             let old = old.slice(range.clone(), old_buffer)?;
             let new = new.slice(range.clone(), new_buffer)?;
-            let part =
-                |at: usize| self.program.aggregate(facts.vertex(range.start, at), old[at], new[at]);
+            let part = |at: usize| {
+                self.program.aggregate(attributes.vertex(range.start, at), old[at], new[at])
+            };
             Ok((0..old.len()).fold(G::Aggregate::NOTHING, |sum, at| sum.merge(part(at))))
         };
         let parts = self.resources.share(self.shards.intervals(), fold)?;

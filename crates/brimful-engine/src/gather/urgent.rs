@@ -12,10 +12,10 @@ use brimful_store::huge::HugeArray;
 
 use super::lists::{NOWHERE, place};
 use super::step::{GatherContext, GatherState, Step};
-use super::vertex_facts::VertexFacts;
 use crate::error::Result;
 use crate::result::stats::Swept;
 use crate::traverse::interval_edges::Reader;
+use crate::vertex::attributes::VertexAttributes;
 use crate::vertex::gather::{Gather, Neighbours, States};
 
 /// Bits of the class of urgency; a pass over all vertices distinguishes as many classes.
@@ -65,7 +65,7 @@ impl<G: Gather> GatherContext<'_, G> {
         let mut step = Step { swept, gathered: chosen.len() as u64, changed: 0, open };
         chosen
             .sort_unstable_by_key(|one| Reverse(self.program.urgency(states[one.vertex as usize])));
-        let (facts, mut own) = (VertexFacts::default(), G::Buffers::default());
+        let (attributes, mut own) = (VertexAttributes::default(), G::Buffers::default());
         for chosen in chosen.chunks(VERTICES_PER_CHECK) {
             self.resources.job.check()?;
             for one in chosen {
@@ -77,7 +77,7 @@ impl<G: Gather> GatherContext<'_, G> {
                     new: (0, &[]),
                 };
                 let state = self.program.gather(
-                    facts.vertex(at, 0),
+                    attributes.vertex(at, 0),
                     states[at],
                     neighbours,
                     globals,

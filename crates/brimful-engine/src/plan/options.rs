@@ -33,10 +33,10 @@ pub struct RunOptions {
     /// Seconds after which no superstep begins; at least one is done.
     pub max_seconds: Option<f64>,
     /// A vertex signals if its score exceeds this; `None`:
-    /// [`crate::vertex::program::SIGNAL_THRESHOLD`].
+    /// [`crate::SIGNAL_THRESHOLD`].
     pub signal_threshold: Option<f64>,
     /// A vertex collects if its score exceeds this; `None`:
-    /// [`crate::vertex::program::COLLECT_THRESHOLD`].
+    /// [`crate::COLLECT_THRESHOLD`].
     pub collect_threshold: Option<f64>,
     /// Dense or sparse traversal, if both are possible; the result is the same.
     pub traversal: TraversalMode,
@@ -102,14 +102,26 @@ impl RunOptions {
         graph: &Graph,
         resources: &Resources,
     ) -> Result<ScratchArray<T>> {
-        let (vertices, window) =
-            (graph.connected() as usize, 1 << graph.description().interval_bits);
+        let window = 1 << graph.description().interval_bits;
+        self.scratch(resident, (graph.connected() as usize, window), graph, resources)
+    }
+
+    /// An array of `len` records in windows of `window`, in memory if it is `resident`, else in
+    /// scratch.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn scratch<T: Pod + Send>(
+        &self,
+        resident: bool,
+        (len, window): (usize, usize),
+        graph: &Graph,
+        resources: &Resources,
+    ) -> Result<ScratchArray<T>> {
         if resident {
-            return Ok(ScratchArray::resident(vertices, window));
+            return Ok(ScratchArray::resident(len, window));
         }
-        self.in_scratch(graph, |folder| {
-            ScratchArray::paged(vertices, window, folder, &resources.job)
-        })
+        self.in_scratch(graph, |folder| ScratchArray::paged(len, window, folder, &resources.job))
     }
 
     /// Refuses weights if `graph` has none.

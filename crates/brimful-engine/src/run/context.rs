@@ -25,9 +25,7 @@ use crate::traverse::schedule::Schedule;
 use crate::traverse::sums::FreeSums;
 use crate::traverse::sweep::{Activity, Sources, Sweep};
 use crate::vertex::collect::{CollectBuffers, Collector, Degrees};
-use crate::vertex::program::{
-    COLLECT_THRESHOLD, Globals, Mode, Program, SIGNAL_THRESHOLD, SignalOf, SumOf,
-};
+use crate::vertex::program::{Globals, Mode, Program, SignalOf, SumOf};
 use crate::vertex::turn::{Partial, Thresholds, Turn};
 
 use super::share::Division;
@@ -99,10 +97,7 @@ impl<'a, P: Program> RunContext<'a, P> {
             files,
             read_pool: ReadPool::new(2 * workers.clamp(1, 4))?,
             degrees: Degrees::Unused,
-            thresholds: Thresholds {
-                signal: options.signal_threshold.unwrap_or(SIGNAL_THRESHOLD),
-                collect: options.collect_threshold.unwrap_or(COLLECT_THRESHOLD),
-            },
+            thresholds: Thresholds::new(options.signal_threshold, options.collect_threshold),
             free: FreeSums::new(interval_bits),
         })
     }

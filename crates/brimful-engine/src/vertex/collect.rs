@@ -12,6 +12,7 @@ use brimful_store::scratch::Windows;
 use crate::error::Result;
 use crate::traverse::frontier::ACTIVITY_BITS;
 use crate::vertex::aggregate::Aggregate;
+use crate::vertex::attributes::VertexAttributes;
 use crate::vertex::batch::take_turns;
 use crate::vertex::combiner::Combiner;
 use crate::vertex::program::{Globals, Mode, Program, SignalOf, SumOf, Vertex};
@@ -66,20 +67,12 @@ impl IntervalDegrees<'_> {
 pub(crate) struct CollectBuffers<P: Program> {
     states: Vec<P::State>,
     signals: Vec<SignalOf<P>>,
-    degrees: Vec<u64>,
-    strengths: Vec<f64>,
-    external: Vec<u64>,
+    attributes: VertexAttributes,
 }
 
 impl<P: Program> Default for CollectBuffers<P> {
     fn default() -> Self {
-        Self {
-            states: vec![],
-            signals: vec![],
-            degrees: vec![],
-            strengths: vec![],
-            external: vec![],
-        }
+        Self { states: vec![], signals: vec![], attributes: VertexAttributes::default() }
     }
 }
 
@@ -115,28 +108,28 @@ impl<P: Program> Collector<'_, P> {
         }
         let start = interval * self.window;
         let length = self.window.min(self.graph.connected() as usize - start);
-        let CollectBuffers {
-            states: state_buffer,
-            signals: signal_buffer,
-            degrees,
-            strengths,
-            external,
-        } = buffers;
-        self.read_degrees(start, length, degrees, strengths)?;
+        let range = start..start + length;
+        let CollectBuffers { states, signals, attributes } = buffers;
+        match (self.degrees, self.weighted) {
+            (Degrees::OnDisk, true) => attributes.read_strengths(self.graph, &range)?,
+            (Degrees::OnDisk, false) => attributes.read_degrees(self.graph, &range)?,
+            _ => {}
+        }
         let external = match turn {
-            Turn::First => self.read_external(start, length, external)?,
+            Turn::First => {
+                attributes.read_external(self.graph, self.offsets, &range)?;
+                &attributes.external[..]
+            }
             Turn::Round | Turn::Collect(_) => &[],
         };
         let interval_degrees = match self.degrees {
             Degrees::Unused => IntervalDegrees::Unused,
-            Degrees::Resident(all) => IntervalDegrees::Degrees(&all[start..start + length]),
-            Degrees::ResidentStrengths(all) => {
-                IntervalDegrees::Strengths(&all[start..start + length])
-            }
-            Degrees::OnDisk if self.weighted => IntervalDegrees::Strengths(strengths),
-            Degrees::OnDisk => IntervalDegrees::Wide(degrees),
+            Degrees::Resident(all) => IntervalDegrees::Degrees(&all[range]),
+            Degrees::ResidentStrengths(all) => IntervalDegrees::Strengths(&all[range]),
+            Degrees::OnDisk if self.weighted => IntervalDegrees::Strengths(&attributes.strengths),
+            Degrees::OnDisk => IntervalDegrees::Wide(&attributes.degrees),
         };
-        self.step(interval, turn, (interval_degrees, external), (state_buffer, signal_buffer))
+        self.step(interval, turn, (interval_degrees, external), (states, signals))
     }
 
     /// Sets the signals of one interval to silence.
@@ -271,40 +264,6 @@ impl<P: Program> Collector<'_, P> {
             partial.signalling += 1;
             map[vertex >> ACTIVITY_BITS].store(true, Ordering::Relaxed);
         }
-    }
-
-    /// The offsets of the external ids of an interval, if the program uses them.
-    fn read_external<'e>(
-        &self,
-        start: usize,
-        length: usize,
-        external: &'e mut Vec<u64>,
-    ) -> Result<&'e [u64]> {
-        if let Some(offsets) = self.offsets {
-            external.resize(length, 0);
-            self.graph.external_offsets(offsets, start as u64, external)?;
-        }
-        Ok(external)
-    }
-
-    fn read_degrees(
-        &self,
-        start: usize,
-        length: usize,
-        degrees: &mut Vec<u64>,
-        strengths: &mut Vec<f64>,
-    ) -> Result<()> {
-        if !matches!(self.degrees, Degrees::OnDisk) {
-            return Ok(());
-        }
-        if self.weighted {
-            strengths.resize(length, 0.0);
-            self.graph.strengths(start as u64, strengths)?;
-        } else {
-            degrees.resize(length, 0);
-            self.graph.degrees(start as u64, degrees)?;
-        }
-        Ok(())
     }
 }
 

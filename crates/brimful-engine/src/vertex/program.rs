@@ -97,11 +97,6 @@ pub type SignalOf<P> = <<P as Program>::Combiner as Combiner>::Signal;
 /// The sum that a vertex collects.
 pub type SumOf<P> = <<P as Program>::Combiner as Combiner>::Sum;
 
-/// Default score above which a vertex signals (as in Signal/Collect).
-pub const SIGNAL_THRESHOLD: f64 = 0.01;
-/// Default score above which a vertex collects (as in Signal/Collect).
-pub const COLLECT_THRESHOLD: f64 = 0.0;
-
 /// A numeric vertex program.
 ///
 /// Results are the same bits at any budget and number of threads, as long as these methods are

@@ -31,6 +31,11 @@ pub enum Turn<'s, S> {
     Collect(&'s [S]),
 }
 
+/// Default score above which a vertex signals (as in Signal/Collect).
+pub const SIGNAL_THRESHOLD: f64 = 0.01;
+/// Default score above which a vertex collects (as in Signal/Collect).
+pub const COLLECT_THRESHOLD: f64 = 0.0;
+
 /// Scores above which vertices act.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Thresholds {
@@ -38,4 +43,15 @@ pub struct Thresholds {
     pub signal: f64,
     /// Above this a vertex collects.
     pub collect: f64,
+}
+
+impl Thresholds {
+    /// The thresholds that a user chose; those not chosen are [`SIGNAL_THRESHOLD`] and
+    /// [`COLLECT_THRESHOLD`].
+    pub fn new(signal: Option<f64>, collect: Option<f64>) -> Self {
+        Self {
+            signal: signal.unwrap_or(SIGNAL_THRESHOLD),
+            collect: collect.unwrap_or(COLLECT_THRESHOLD),
+        }
+    }
 }

@@ -8,11 +8,11 @@ use std::fmt::Write as _;
 
 use super::{
     Exporting, FLUSH_BYTES, Format, OTHERS, Sink, each_edge, each_isolated, each_named_edge,
-    present,
 };
 use crate::edges::EdgeBatch;
 use crate::error::{Error, Result};
 use crate::export::EdgeReader;
+use crate::ids::external::present;
 use crate::input::declaration::Declaration;
 use crate::input::id_choice::{LOOKED_AT_LINES, are_names};
 use crate::input::text::{is_integer, push_csv};

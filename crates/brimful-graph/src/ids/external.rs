@@ -86,6 +86,11 @@ impl IdType {
     }
 }
 
+/// Ids of which none is missing.
+pub fn present(ids: &[u64]) -> Vec<Option<u64>> {
+    ids.iter().copied().map(Some).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -444,6 +444,19 @@ impl Graph {
         Ok(())
     }
 
+    /// The out-degrees of the first `count` vertices, read a window at a time.
+    pub fn degrees_of_first(&self, count: u64) -> impl Iterator<Item = Result<u64>> {
+        let mut window = Vec::new();
+        (0..count).map(move |vertex| {
+            let at = vertex as usize % BLOCK_NUMBERS;
+            if at == 0 {
+                window.resize((count - vertex).min(BLOCK_NUMBERS as u64) as usize, 0);
+                self.degrees(vertex, &mut window)?;
+            }
+            Ok(window[at])
+        })
+    }
+
     /// Fills `out` with the sums of outgoing weights of the vertices from `start` on.
     ///
     /// # Errors

@@ -1,0 +1,40 @@
+//! Records that are sorted in scratch, and the memory of the lists that they become.
+
+use brimful_engine::RunOptions;
+use brimful_graph::Graph;
+use brimful_store::Resources;
+use brimful_store::sorter::{self, Record, SortWriter, Sorter};
+
+use crate::Result;
+
+/// The records that `push` gives, to be merged in order, in `bytes` of memory.
+pub(crate) fn sorted<'r, R: Record>(
+    graph: &Graph,
+    bytes: u64,
+    resources: &'r Resources,
+    push: impl FnOnce(&mut SortWriter<'_, 'r, R>) -> Result<()>,
+) -> Result<Sorter<'r, R>> {
+    let (workers, job) = (resources.workers(), &resources.job);
+    let sorter = RunOptions::default()
+        .in_scratch(graph, |folder| Sorter::new(folder, bytes, workers, job))?;
+    let mut writer = sorter.writer();
+    push(&mut writer)?;
+    writer.finish()?;
+    Ok(sorter)
+}
+
+/// The same for at most `most` records that become entries of `entry_bytes` bytes each, in `bytes`
+/// of memory beyond the least; and true if the entries are to be in memory, which leaves a sort of
+/// half of the records there.
+pub(crate) fn sorted_entries<'r, R: Record>(
+    graph: &Graph,
+    (most, entry_bytes): (u64, u64),
+    bytes: u64,
+    resources: &'r Resources,
+    push: impl FnOnce(&mut SortWriter<'_, 'r, R>) -> Result<()>,
+) -> Result<(Sorter<'r, R>, bool)> {
+    let is_resident = bytes >= most * (entry_bytes + size_of::<R>() as u64 / 2);
+    let least = sorter::minimum_bytes(resources.workers(), size_of::<R>());
+    let sorting = least + if is_resident { bytes - most * entry_bytes } else { bytes };
+    Ok((sorted(graph, sorting, resources, push)?, is_resident))
+}
