@@ -323,54 +323,26 @@ impl EdgeSource for Generator {
                 let (source, target) = self.rmat_edge(edge, scale);
                 push(source, target);
             }),
-            Kind::LogNormal { vertices, mu, sigma } => {
-                let mut targets = Vec::new();
-                for vertex in range {
-                    self.log_normal_targets(vertex, vertices, mu, sigma, &mut targets);
-                    targets.iter().for_each(|&target| push(vertex, target));
-                }
-            }
+            Kind::LogNormal { vertices, mu, sigma } => draw(range, push, |vertex, targets| {
+                self.log_normal_targets(vertex, vertices, mu, sigma, targets);
+            }),
             Kind::Chain { vertices } => {
                 range.filter(|v| v + 1 < vertices).for_each(|v| push(v, v + 1))
             }
             Kind::Ring { vertices } => range.for_each(|v| push(v, (v + 1) % vertices)),
             Kind::Star { .. } => range.filter(|v| *v > 0).for_each(|v| push(v, 0)),
             Kind::Grid { rows, columns, torus } => {
-                for v in range {
-                    let (row, column) = (v / columns, v % columns);
-                    // In a torus of size one or two, this would repeat an edge or make a self-loop.
-                    if column + 1 < columns {
-                        push(v, v + 1);
-                    } else if torus && columns > 2 {
-                        push(v, row * columns);
-                    }
-                    if row + 1 < rows {
-                        push(v, v + columns);
-                    } else if torus && rows > 2 {
-                        push(v, column);
-                    }
-                }
+                range.for_each(|v| grid_edges(v, (rows, columns), torus, &mut push))
             }
-            Kind::Mesh { .. } => {
-                let mut targets = Vec::new();
-                for vertex in range {
-                    mesh_targets(self.random(vertex), vertex, &mut targets);
-                    targets.iter().for_each(|&target| push(vertex, target));
-                }
-            }
+            Kind::Mesh { .. } => draw(range, push, |vertex, targets| {
+                mesh_targets(self.random(vertex), vertex, targets);
+            }),
             Kind::WattsStrogatz { vertices, neighbors, rewire } => {
-                let mut targets = Vec::new();
-                for v in range {
-                    small_world_targets(
-                        self.random(v),
-                        v,
-                        vertices,
-                        neighbors / 2,
-                        rewire,
-                        &mut targets,
-                    );
-                    targets.iter().for_each(|&target| push(v, target));
-                }
+                let half = neighbors / 2;
+                draw(range, push, |vertex, targets| {
+                    let random = self.random(vertex);
+                    small_world_targets(random, vertex, vertices, half, rewire, targets);
+                })
             }
             Kind::ErdosRenyi { vertices, amount: Amount::Edges(_), undirected } => {
                 let pairs = Pairs { vertices, undirected };
@@ -393,6 +365,40 @@ impl EdgeSource for Generator {
             }
         }
         Ok(())
+    }
+}
+
+/// Calls `push` with the edges of `sources` to the targets that `targets_of` draws for each.
+fn draw(
+    sources: std::ops::Range<u64>,
+    mut push: impl FnMut(u64, u64),
+    mut targets_of: impl FnMut(u64, &mut Vec<u64>),
+) {
+    let mut targets = Vec::new();
+    for source in sources {
+        targets_of(source, &mut targets);
+        targets.iter().for_each(|&target| push(source, target));
+    }
+}
+
+/// Calls `push` with the edges of `vertex` in a grid to its right and its lower neighbor.
+fn grid_edges(
+    vertex: u64,
+    (rows, columns): (u64, u64),
+    torus: bool,
+    push: &mut impl FnMut(u64, u64),
+) {
+    let (row, column) = (vertex / columns, vertex % columns);
+    // In a torus of size one or two, the edge around it would be repeated or a self-loop.
+    if column + 1 < columns {
+        push(vertex, vertex + 1);
+    } else if torus && columns > 2 {
+        push(vertex, row * columns);
+    }
+    if row + 1 < rows {
+        push(vertex, vertex + columns);
+    } else if torus && rows > 2 {
+        push(vertex, column);
     }
 }
 

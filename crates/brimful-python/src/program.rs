@@ -2,7 +2,7 @@
 //!
 //! - `value`: states and signals, alive or as bytes; `record`: the records of vertices with them.
 //! - `calls`: the calls of the program's methods; `purity`: checks that they change no object.
-//! - `beside`: what checkpoints hold beside vertices.
+//! - `states`: the result; `beside`: what checkpoints hold beside vertices.
 //! - `ids`: external ids of vertices, also of those that the program creates; `kept`: vertices
 //!   between runs.
 
@@ -12,11 +12,12 @@ mod ids;
 pub(crate) mod kept;
 mod purity;
 mod record;
+mod states;
 mod value;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use brimful::algos::registry::StoreChoice;
 use brimful::engine::Reason;
@@ -29,23 +30,24 @@ use brimful::execution::{
 };
 use brimful::graph::Graph as Inner;
 use brimful::store::Resources;
-use brimful::vertices::{Field, Growth, Place};
+use brimful::vertices::{Growth, Place};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::PyDict;
 
 use crate::call;
 use crate::errors::Failure;
-use crate::graph::{Graph, Stream};
+use crate::graph::Graph;
 use crate::plugin::with_store;
 use crate::request::{Store, checkpoint_options, where_to_go_on};
 use crate::run::{store_figures, work_figures};
-use crate::vertex::Vertex;
 use beside::Beside;
 pub(crate) use calls::Seen;
 use calls::{Program, with_vertex};
 use ids::Ids;
-use kept::{Keeping, Location, Opened, Shared, listed, locked, missing, rows_of};
+use kept::{Keeping, Location, locked};
 use record::Records;
+pub(crate) use states::States;
+use states::{InMemory, Source};
 use value::{MemoryWatch, Value, Values};
 
 /// The options of a run.
@@ -118,23 +120,8 @@ pub(crate) fn run_program(
         Failure::from(Error::Usage("a program in Python needs a store; give one (store=)".into()))
     })?;
     let settings = Settings {
-        delivery: match delivery {
-            "each" => Delivery::Each,
-            "combined" => Delivery::Combined,
-            "latest" => Delivery::LatestPerEdge,
-            other => {
-                let what =
-                    format!("there is no delivery {other:?}; choose each, combined or latest");
-                return Err(Failure::from(Error::Usage(what)).into());
-            }
-        },
-        mode: match mode {
-            "sync" | "async" => choice.mode(mode == "async").map_err(Failure::from)?,
-            other => {
-                let what = format!("there is no mode {other:?}; choose sync or async");
-                return Err(Failure::from(Error::Usage(what)).into());
-            }
-        },
+        delivery: delivery_of(delivery).map_err(Failure::from)?,
+        mode: mode_of(mode, &choice)?,
         max_supersteps,
         signal_threshold: thresholds.0,
         collect_threshold: thresholds.1,
@@ -172,6 +159,37 @@ pub(crate) fn run_program(
     let (mut states, done, resumed_from) =
         with_store(py, progress, limits, store.opener.as_ref(), run)
             .map_err(|error| where_to_go_on(py, error, folder.as_deref()))?;
+    states.stats = Some(figures(py, (mode, &store), &done, resumed_from)?);
+    Ok(states)
+}
+
+fn delivery_of(name: &str) -> Result<Delivery, Error> {
+    match name {
+        "each" => Ok(Delivery::Each),
+        "combined" => Ok(Delivery::Combined),
+        "latest" => Ok(Delivery::LatestPerEdge),
+        other => Err(Error::Usage(format!(
+            "there is no delivery {other:?}; choose each, combined or latest"
+        ))),
+    }
+}
+
+fn mode_of(name: &str, store: &StoreChoice) -> Result<RunMode, Failure> {
+    match name {
+        "sync" | "async" => Ok(store.mode(name == "async")?),
+        other => {
+            Err(Error::Usage(format!("there is no mode {other:?}; choose sync or async")).into())
+        }
+    }
+}
+
+/// The figures of a run.
+fn figures(
+    py: Python<'_>,
+    (mode, store): (&str, &Store),
+    done: &ExecutionStats,
+    resumed_from: Option<u64>,
+) -> PyResult<Py<PyDict>> {
     let out = PyDict::new(py);
     out.set_item("mode", mode)?;
     out.set_item("supersteps", done.supersteps)?;
@@ -180,9 +198,8 @@ pub(crate) fn run_program(
     out.set_item("signals", done.signals_sent)?;
     out.set_item("resumed_from", resumed_from)?;
     work_figures(&out, &done.by_superstep.iter().map(|one| one.work()).collect::<Vec<_>>())?;
-    store_figures(&out, &store, Some(&done))?;
-    states.stats = Some(out.unbind());
-    Ok(states)
+    store_figures(&out, store, Some(done))?;
+    Ok(out.unbind())
 }
 
 /// Bytes of each state in the result that are reserved before the run.
@@ -197,91 +214,30 @@ fn run(
 ) -> Result<(States, ExecutionStats, Option<u64>), Error> {
     let (ids, values) = (Arc::clone(&program.ids), Arc::clone(&program.values));
     let superstep = Arc::clone(&program.superstep);
-    let lists = ExecutionOptions {
-        signal_threshold: Some(settings.signal_threshold),
-        collect_threshold: Some(settings.collect_threshold),
-        lists: store.lists,
-        ..ExecutionOptions::default()
-    };
-    // Reserved before the work; the size of larger states is not known yet.
-    let mut memory = Growth::new(&resources.budget, "for the result")?;
-    if !leaves {
-        memory.take(
-            graph.vertices() * (size_of::<Value>() + size_of::<u64>()) as u64
-                + graph.vertices() * SMALL_STATE,
-        )?;
-    }
+    let memory = result_memory(graph, leaves, resources)?;
     let most = settings.max_supersteps.unwrap_or(DEFAULT_MAX_SUPERSTEPS);
     let open = |chosen| RunCheckpoints::open(chosen, (settings.mode, most), graph, &[], resources);
     let mut checkpoints = settings.checkpoints.as_ref().map(open).transpose()?;
-    let records = || Records(Arc::clone(&values));
-    location.begin()?;
-    let url = location.url.clone();
-    let stores = StoreOptions { store: &url, kept: location.vertices(), ..store.options() };
-    let (part, stores) = ((&**graph, settings.weighted), (&stores, &lists));
-    let started =
-        start(program, part, stores, &|| Ok(Box::new(records())), checkpoints.as_mut(), resources);
-    if matches!(started, Err(Error::Program { .. })) {
-        // The first error is the one to report.
-        let _ = location.stopped();
-    }
-    let mut execution = started.map_err(|error| with_vertex(error, &ids))?;
-    location.loaded(execution.partition_edges())?;
-    location.touched().try_for_each(|rank| execution.request_collect(&rank))?;
-    let mut limits = RunLimits {
-        max_supersteps: most - most.min(execution.stats()?.supersteps),
-        ..RunLimits::default()
-    };
-    if let Some(Every::Time(time)) = settings.checkpoints.as_ref().and_then(|chosen| chosen.every) {
-        limits.check_every = time;
-    }
+    let part = (graph, settings);
+    let mut execution =
+        started(program, part, (store, &mut location), checkpoints.as_mut(), resources)?;
     superstep.store(execution.stats()?.supersteps, Ordering::Relaxed);
-    // Aggregates and Pregel's master act before each superstep; the master may end the run.
-    let wants_superstep = |number: u64| match &settings.next_superstep {
-        None => Ok(true),
-        Some(next) => Python::attach(|py| next.bind(py).call1((number,))?.is_truthy())
-            .map_err(|error| Error::Internal(error.to_string())),
-    };
     let beside = Beside { calls: settings.beside.as_ref(), ids: Arc::clone(&ids) };
     if let Some(checkpoints) = &checkpoints {
         beside.restore(checkpoints.beside())?;
     }
-    // Without supersteps, a vertex counts one each time it collects.
-    let most_collects = DEFAULT_MAX_SUPERSTEPS * graph.vertices().max(1);
-    let is_limited = settings.mode != RunMode::Synchronous && settings.max_supersteps.is_none();
-    let mut is_endless = false;
-    let done = if wants_superstep(execution.stats()?.supersteps)? {
-        execution.run(settings.mode, &limits, |execution| {
-            let figures = execution.stats()?;
-            let number = figures.supersteps;
-            is_endless = is_limited && figures.vertices_collected > most_collects;
-            superstep.store(number, Ordering::Relaxed);
-            if let Some(checkpoints) = &mut checkpoints {
-                execution.checkpoint(checkpoints, &mut records(), || beside.save())?;
-            }
-            Ok(is_endless || (execution.is_due() && number < most && !wants_superstep(number)?))
-        })
-    } else {
-        Ok(Reason::Converged)
+    let done = match wants_superstep(settings, execution.stats()?.supersteps)? {
+        true => {
+            let notes = (&*superstep, &beside, &values);
+            supersteps(&mut execution, part, most, notes, checkpoints.as_mut(), resources)
+        }
+        false => Ok(Reason::Converged),
     };
-    let stopped = |error| by_external_id(with_vertex(error, &ids), graph);
     // The first error is the one to report; without the note the store counts as damaged.
     if done.is_err() && execution.sync().is_ok() {
         let _ = location.stopped();
     }
-    let mut reason = done.map_err(stopped)?;
-    if is_endless {
-        reason = Reason::MaxSupersteps;
-        resources.job.say(format!(
-            "the program did not end when its vertices had collected {DEFAULT_MAX_SUPERSTEPS} \
-             times on average; run it with supersteps, which max_supersteps= limits"
-        ));
-    } else if reason == Reason::MaxSupersteps && settings.max_supersteps.is_none() {
-        resources.job.say(format!(
-            "the program did not end within {DEFAULT_MAX_SUPERSTEPS} supersteps; \
-             give max_supersteps= if it takes more"
-        ));
-    }
+    let reason = done.map_err(|error| by_external_id(with_vertex(error, &ids), graph))?;
     // Requests of Pregel create vertices and remove them.
     let changes = settings.creates;
     let in_memory = match leaves {
@@ -316,6 +272,104 @@ fn run(
     Ok((States { ids, values, source, stats: None }, figures, resumed_from))
 }
 
+/// The memory of the result, reserved before the work; the size of larger states is not known yet.
+fn result_memory(graph: &Inner, leaves: bool, resources: &Resources) -> Result<Growth, Error> {
+    let mut memory = Growth::new(&resources.budget, "for the result")?;
+    if !leaves {
+        let state = (size_of::<Value>() + size_of::<u64>()) as u64 + SMALL_STATE;
+        memory.take(graph.vertices() * state)?;
+    }
+    Ok(memory)
+}
+
+/// Loads the vertices, or opens the store that holds them.
+fn started<'r>(
+    program: Program,
+    (graph, settings): (&Arc<Inner>, &Settings),
+    (store, location): (&StoreChoice, &mut Location),
+    checkpoints: Option<&mut RunCheckpoints<'_>>,
+    resources: &'r Resources,
+) -> Result<OnStores<'r>, Error> {
+    let (ids, values) = (Arc::clone(&program.ids), Arc::clone(&program.values));
+    let lists = ExecutionOptions {
+        signal_threshold: Some(settings.signal_threshold),
+        collect_threshold: Some(settings.collect_threshold),
+        lists: store.lists,
+        ..ExecutionOptions::default()
+    };
+    location.begin()?;
+    let url = location.url.clone();
+    let stores = StoreOptions { store: &url, kept: location.vertices(), ..store.options() };
+    let (part, stores) = ((&**graph, settings.weighted), (&stores, &lists));
+    let serializer = || Ok(Box::new(Records(Arc::clone(&values))) as _);
+    let started = start(program, part, stores, &serializer, checkpoints, resources);
+    if matches!(started, Err(Error::Program { .. })) {
+        // The first error is the one to report.
+        let _ = location.stopped();
+    }
+    let mut execution = started.map_err(|error| with_vertex(error, &ids))?;
+    location.loaded(execution.partition_edges())?;
+    location.touched().try_for_each(|rank| execution.request_collect(&rank))?;
+    Ok(execution)
+}
+
+/// Aggregates and Pregel's master act before superstep `number`; false if the master ends the run.
+fn wants_superstep(settings: &Settings, number: u64) -> Result<bool, Error> {
+    match &settings.next_superstep {
+        None => Ok(true),
+        Some(next) => Python::attach(|py| next.bind(py).call1((number,))?.is_truthy())
+            .map_err(|error| Error::Internal(error.to_string())),
+    }
+}
+
+/// Runs at most `most` supersteps, with checkpoints, and says why a run without a limit ended.
+fn supersteps(
+    execution: &mut OnStores<'_>,
+    (graph, settings): (&Arc<Inner>, &Settings),
+    most: u64,
+    (superstep, beside, values): (&AtomicU64, &Beside<'_>, &Arc<Values>),
+    mut checkpoints: Option<&mut RunCheckpoints<'_>>,
+    resources: &Resources,
+) -> Result<Reason, Error> {
+    let mut limits = RunLimits {
+        max_supersteps: most - most.min(execution.stats()?.supersteps),
+        ..RunLimits::default()
+    };
+    if let Some(Every::Time(time)) = settings.checkpoints.as_ref().and_then(|chosen| chosen.every) {
+        limits.check_every = time;
+    }
+    // Without supersteps, a vertex counts one each time it collects.
+    let most_collects = DEFAULT_MAX_SUPERSTEPS * graph.vertices().max(1);
+    let is_limited = settings.mode != RunMode::Synchronous && settings.max_supersteps.is_none();
+    let mut is_endless = false;
+    let reason = execution.run(settings.mode, &limits, |execution| {
+        let figures = execution.stats()?;
+        let number = figures.supersteps;
+        is_endless = is_limited && figures.vertices_collected > most_collects;
+        superstep.store(number, Ordering::Relaxed);
+        if let Some(checkpoints) = &mut checkpoints {
+            execution
+                .checkpoint(checkpoints, &mut Records(Arc::clone(values)), || beside.save())?;
+        }
+        Ok(is_endless
+            || (execution.is_due() && number < most && !wants_superstep(settings, number)?))
+    })?;
+    if is_endless {
+        resources.job.say(format!(
+            "the program did not end when its vertices had collected {DEFAULT_MAX_SUPERSTEPS} \
+             times on average; run it with supersteps, which max_supersteps= limits"
+        ));
+        return Ok(Reason::MaxSupersteps);
+    }
+    if reason == Reason::MaxSupersteps && settings.max_supersteps.is_none() {
+        resources.job.say(format!(
+            "the program did not end within {DEFAULT_MAX_SUPERSTEPS} supersteps; \
+             give max_supersteps= if it takes more"
+        ));
+    }
+    Ok(reason)
+}
+
 /// Removes the vertices that a program of Pregel has removed.
 fn remove_missing(execution: &mut OnStores<'_>) -> Result<(), Error> {
     let mut gone = Vec::new();
@@ -330,132 +384,3 @@ fn remove_missing(execution: &mut OnStores<'_>) -> Result<(), Error> {
 
 /// The execution of a program on any store.
 type OnStores<'r> = Execution<'r, Program, StoreOf<VertexOf<Program>>>;
-
-/// The states at the end of a run.
-#[pyclass(frozen, module = "brimful._native")]
-pub(crate) struct States {
-    ids: Arc<Ids>,
-    values: Arc<Values>,
-    source: Source,
-    stats: Option<Py<PyDict>>,
-}
-
-/// Where states are.
-enum Source {
-    Memory(InMemory),
-    /// In the store of the run, until the store changes.
-    Disk {
-        shared: Shared,
-        generation: u64,
-    },
-}
-
-/// States in memory.
-struct InMemory {
-    /// Ranks of the vertices that exist, in the order of external ids.
-    order: Vec<u64>,
-    /// By rank; `None` for a vertex that does not exist.
-    states: Vec<Option<Value>>,
-}
-
-impl InMemory {
-    /// The states of all vertices of an execution. If vertices `change`, those without a state were
-    /// removed, or never created.
-    fn of(
-        execution: &mut OnStores<'_>,
-        (graph, ids): (&Inner, &Ids),
-        change: bool,
-        mut memory: Growth,
-    ) -> Result<Self, Error> {
-        let count = ids.count();
-        memory.take((count - graph.vertices()) * (size_of::<Value>() as u64 + 8 + SMALL_STATE))?;
-        let mut states = vec![None; count as usize];
-        execution.for_each(&mut |vertex| {
-            memory.take((vertex.state.heap_bytes() as u64).saturating_sub(SMALL_STATE))?;
-            let exists = !change || vertex.state != Value::None;
-            if let Some(state) = states.get_mut(*vertex.id() as usize).filter(|_| exists) {
-                *state = Some(vertex.state.clone());
-            }
-            Ok(())
-        })?;
-        let mut order = ids.order().map_err(|error| Error::Internal(error.to_string()))?;
-        order.retain(|rank| states[*rank as usize].is_some());
-        Ok(Self { order, states })
-    }
-}
-
-#[pymethods]
-impl States {
-    #[getter]
-    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        self.stats.as_ref().map_or_else(|| Ok(PyDict::new(py)), |stats| stats.bind(py).copy())
-    }
-
-    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        match &self.source {
-            Source::Memory(states) => Ok(states.order.len()),
-            Source::Disk { .. } => self.on_disk(py, |opened| Ok(opened.len()? as usize)),
-        }
-    }
-
-    fn state<'py>(&self, py: Python<'py>, vertex: Vertex) -> PyResult<Bound<'py, PyAny>> {
-        let id = vertex.into();
-        let rank = self.ids.rank(&id, false)?;
-        let state = match &self.source {
-            Source::Memory(states) => states.states.get(rank as usize).cloned().flatten(),
-            Source::Disk { .. } => self.on_disk(py, |opened| opened.state(rank))?,
-        };
-        match state {
-            Some(state) => self.values.object(py, &state),
-            None => Err(missing(&id)),
-        }
-    }
-
-    fn vertex_stream(&self) -> Stream {
-        Stream::of_vertices(&self.ids.graph)
-    }
-
-    /// Vertices and states from position `start` on, in the order of ids.
-    fn rows<'py>(
-        &self,
-        py: Python<'py>,
-        start: usize,
-        count: usize,
-    ) -> PyResult<Bound<'py, PyList>> {
-        let rows = match &self.source {
-            Source::Memory(states) => {
-                let ranks = states.order.iter().skip(start).take(count);
-                ranks
-                    .filter_map(|rank| Some((*rank, states.states[*rank as usize].clone()?)))
-                    .collect()
-            }
-            Source::Disk { .. } => self.on_disk(py, |opened| rows_of(opened, start, count))?,
-        };
-        listed(py, &self.ids, &self.values, rows)
-    }
-}
-
-impl States {
-    /// Calls `work` with the vertices in the store of the run.
-    fn on_disk<T: Send>(
-        &self,
-        py: Python<'_>,
-        work: impl FnOnce(&mut Opened) -> Result<T, Error> + Send,
-    ) -> PyResult<T> {
-        let Source::Disk { shared, generation } = &self.source else {
-            return Err(Failure::from(Error::Internal("the states are in memory".into())).into());
-        };
-        let done = py.detach(|| {
-            let mut opened = locked(shared);
-            if opened.generation != *generation {
-                return Err(Error::Usage(
-                    "the vertices of the store have changed since this run; read the store itself, \
-                     or keep the states with to_arrow() or dict()"
-                        .into(),
-                ));
-            }
-            work(&mut opened)
-        });
-        Ok(done.map_err(Failure::from)?)
-    }
-}

@@ -51,19 +51,41 @@ pub(crate) fn order_edges<R: EndsRecord>(
     source: &dyn EdgeSource,
     sampled: Sampled,
 ) -> Result<(SpooledEdges, OrderedIds)> {
+    let listed = sort_listed(spec, source)?;
+    let Sorted { ends, counted, edges } = sort_ids::<R>(spec, source)?;
+    let declared = DeclaredKeys::new(&spec.declared.ranges, listed.as_ref(), spec.id_type);
+    let declared = declared.only(spec.all_declared);
+    let ids = DistinctIds::new(ends, counted, declared, spec.id_type, spec.folder, spec.resources)?;
+    drop(listed);
+    let name = choose(&ids, spec.id_type, sampled)?;
+    let flat = name == OrderName::External;
+    let tally = if flat { ids.tally().flattened() } else { ids.tally() };
+    let first = write_ids(spec.folder, &ids.in_order(flat), spec.resources)?;
+    let by_target = rank_sources(spec, edges, &ids, flat)?;
+    let edges = rank_targets(spec, by_target, &ids, flat)?;
+    Ok((edges, OrderedIds { name, tally, first }))
+}
+
+/// The keys of all ends of edges, those of sampled ones, and the edges by source.
+struct Sorted<'j, R> {
+    ends: Sorter<'j, u64>,
+    counted: Sorter<'j, u64>,
+    edges: Sorter<'j, R>,
+}
+
+/// Sorts the keys of ends, and edges by source.
+fn sort_ids<'j, R: EndsRecord>(spec: &Spec<'j>, source: &dyn EdgeSource) -> Result<Sorted<'j, R>> {
     let (workers, job) = (spec.resources.workers(), &*spec.resources.job);
     let key = |bits| spec.id_type.order_key(bits);
-    let listed = sort_listed(spec, source)?;
     // Single keys need a third of the memory of weighted edges, so two sorters fit in the share of
     // one.
     let third = spec.bytes / 3;
     let ends = Sorter::<u64>::new(spec.folder, 2 * third, workers, job)?;
     let counted = Sorter::<u64>::new(spec.folder, third, workers, job)?;
-    let by_source = Sorter::<R>::new(spec.folder, spec.bytes, workers, job)?;
+    let edges = Sorter::<R>::new(spec.folder, spec.bytes, workers, job)?;
     job.begin("sort ids", source.parts() as u64);
-    let begin = || {
-        Ok(Writers { ends: ends.writer(), counted: counted.writer(), edges: by_source.writer() })
-    };
+    let begin =
+        || Ok(Writers { ends: ends.writer(), counted: counted.writer(), edges: edges.writer() });
     let push_all = |writers: &mut Writers<'_, '_, R>, batch: &EdgeBatch| {
         for (at, (&source, &target)) in batch.sources.iter().zip(&batch.targets).enumerate() {
             let (s, t) = (key(source), key(target));
@@ -85,15 +107,17 @@ pub(crate) fn order_edges<R: EndsRecord>(
         writers.counted.finish()?;
         Ok(writers.edges.finish()?)
     })?;
-    let declared = DeclaredKeys::new(&spec.declared.ranges, listed.as_ref(), spec.id_type);
-    let declared = declared.only(spec.all_declared);
-    let ids = DistinctIds::new(ends, counted, declared, spec.id_type, spec.folder, spec.resources)?;
-    drop(listed);
-    let name = choose(&ids, spec.id_type, sampled)?;
-    let flat = name == OrderName::External;
-    let tally = if flat { ids.tally().flattened() } else { ids.tally() };
-    let first = write_ids(spec.folder, &ids.in_order(flat), spec.resources)?;
+    Ok(Sorted { ends, counted, edges })
+}
 
+/// Replaces the sources of edges by internal ids; the edges are sorted by target.
+fn rank_sources<'j, R: EndsRecord>(
+    spec: &Spec<'j>,
+    by_source: Sorter<'_, R>,
+    ids: &DistinctIds,
+    flat: bool,
+) -> Result<Sorter<'j, R>> {
+    let job = &*spec.resources.job;
     job.begin("rank sources", by_source.len());
     let by_target = Sorter::<R>::new(spec.folder, spec.bytes, 1, job)?;
     let mut writer = by_target.writer();
@@ -101,18 +125,24 @@ pub(crate) fn order_edges<R: EndsRecord>(
     by_source.merge(&spec.resources.pool, |batch| {
         for edge in batch {
             let (s, t) = edge.ends();
-            writer.push(R::new(
-                t,
-                cursor.internal(s)?,
-                edge.weight().unwrap_or(1.0),
-                edge.position(),
-            ))?;
+            let (source, weight) = (cursor.internal(s)?, edge.weight().unwrap_or(1.0));
+            writer.push(R::new(t, source, weight, edge.position()))?;
         }
         job.advance(batch.len() as u64);
         Ok::<(), Error>(())
     })?;
     writer.finish()?;
+    Ok(by_target)
+}
 
+/// Replaces the targets of edges by internal ids.
+fn rank_targets<R: EndsRecord>(
+    spec: &Spec<'_>,
+    by_target: Sorter<'_, R>,
+    ids: &DistinctIds,
+    flat: bool,
+) -> Result<SpooledEdges> {
+    let job = &*spec.resources.job;
     job.begin("rank targets", by_target.len());
     let spool = Spool::new(spec.folder, job)?;
     let (mut out, mut buffer) = (EdgeBatch::default(), Vec::new());
@@ -135,7 +165,7 @@ pub(crate) fn order_edges<R: EndsRecord>(
     if !out.is_empty() {
         spool.append(&out, &mut buffer)?;
     }
-    Ok((spool.into_source(), OrderedIds { name, tally, first }))
+    Ok(spool.into_source())
 }
 
 /// The ids that are listed, and those of dropped self-loops, ascending and distinct.
