@@ -22,8 +22,9 @@ use crate::edges::EdgeBatch;
 use crate::error::{Error, Result};
 use crate::export::sink::Sink;
 use crate::ids::external::present;
+use crate::read::external_ids::ExternalIds;
 use crate::read::external_order::ranks;
-use crate::read::graph::{ExternalIds, Graph};
+use crate::read::graph::Graph;
 use crate::read::name_cursor::NameCursor;
 use crate::read::segment_reader::SegmentReader;
 

@@ -25,4 +25,5 @@ pub mod order;
 pub mod read;
 
 pub use error::{Error, Result};
-pub use read::graph::{Graph, Index};
+pub use read::graph::Graph;
+pub use read::index::Index;

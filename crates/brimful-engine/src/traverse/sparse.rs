@@ -6,62 +6,31 @@
 //! own checksum. Weights and segments compressed by lz4 are read in whole units only. Invariant:
 //! states, signals and aggregates are the same bits as in dense traversal.
 
+mod limits;
+mod touched;
+
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use brimful_graph::codec::{BATCH, Keys};
+use brimful_graph::codec::{BATCH, Keys, Weights};
 use brimful_graph::read::block_cursor::{BlockBuffers, BlockCursor, SegmentBytes};
 use brimful_graph::read::directory::Directory;
 use brimful_store::Resources;
 
 use crate::error::Result;
 use crate::plan::cost_model::{CostModel, within};
-use crate::plan::extent::Extent;
-use crate::plan::needs::Needs;
 use crate::result::stats::Swept;
 use crate::traverse::residency::{PinnedIndex, Shard, Spare, segments_of_intervals};
 use crate::traverse::sweep::Sources;
 use crate::traverse::sweep::batcher::Batcher;
 use crate::vertex::combiner::Combiner;
 use crate::vertex::program::{Program, SignalOf, is_left_out};
+pub(crate) use limits::{Limits, likely_bytes, memory_bytes, reading_bytes};
+pub(crate) use touched::Touched;
 
-/// Sparse traversal is tried if at most one vertex in so many signals.
-pub(crate) const SOURCES_PER_SIGNAL: u64 = 32;
-/// It is abandoned if more than one vertex in so many receives a signal: dense is faster then.
-const TARGETS_PER_SUM: u64 = 16;
-/// If memory is short, both limits are lower by this factor.
-const SCARCITY: u64 = 8;
-/// The limits are at least so many vertices, on any graph.
-const FEWEST: u64 = 1 << 12;
 /// Frontiers up to this size are not worth waking other threads for.
 pub(crate) const FEW: usize = 64;
-
-/// The most vertices of a sparse superstep.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Vertices that signal.
-    sources: u64,
-    /// Vertices that receive a signal.
-    targets: u64,
-}
-
-impl Limits {
-    /// The limits beyond which dense supersteps are faster.
-    pub(crate) fn ample(vertices: u64) -> Self {
-        Self::new(vertices, 1)
-    }
-
-    /// The limits if memory is short.
-    pub(crate) fn scarce(vertices: u64) -> Self {
-        Self::new(vertices, SCARCITY)
-    }
-
-    fn new(vertices: u64, scarcity: u64) -> Self {
-        let one_in = |many: u64| (vertices / (many * scarcity)).max(FEWEST).min(vertices);
-        Self { sources: one_in(SOURCES_PER_SIGNAL), targets: one_in(TARGETS_PER_SUM) }
-    }
-}
 
 /// The sums of one interval: targets within the interval, ascending, and their sums.
 pub(crate) type TargetSums<S> = Vec<(u32, S)>;
@@ -101,52 +70,6 @@ pub(crate) struct CombinedIntervals<S> {
     /// Sums by interval, ascending; intervals without any are left out.
     pub(crate) intervals: Vec<(usize, TargetSums<S>)>,
     pub(crate) swept: Swept,
-}
-
-/// Bytes of memory that sparse supersteps take at most beyond the `reading` bytes with which a
-/// dense superstep reads. The working memory of the two is never allocated at the same time.
-pub(crate) fn memory_bytes(
-    needs: &Needs,
-    extent: &Extent,
-    limits: Limits,
-    (workers, reading): (u64, u64),
-) -> u64 {
-    let working = limits.targets * needs.target_sum
-        + sums(needs, extent, workers)
-        + reading_bytes(extent, workers);
-    directories(extent) + lists(limits) + working.saturating_sub(reading)
-}
-
-/// Bytes that sparse supersteps are likely to take beyond those: growing lists may be half empty.
-pub(crate) fn likely_bytes(
-    needs: &Needs,
-    extent: &Extent,
-    limits: Limits,
-    (workers, reading): (u64, u64),
-) -> u64 {
-    let working = limits.targets * needs.target_sum / 2 + sums(needs, extent, workers);
-    directories(extent) + lists(limits) / 2 + working.saturating_sub(reading)
-}
-
-/// Bytes with which sparse supersteps read: for each worker a unit of every file.
-pub(crate) fn reading_bytes(extent: &Extent, workers: u64) -> u64 {
-    let units: u64 = extent.columns().map(|column| column.largest).sum();
-    workers * (units + extent.unpacked())
-}
-
-fn directories(extent: &Extent) -> u64 {
-    extent.indexes.iter().map(|index| index.directory).sum()
-}
-
-/// Bytes of the frontier of this superstep, and of the next one.
-fn lists(limits: Limits) -> u64 {
-    (limits.sources + limits.targets) * 8
-}
-
-/// Bytes of sums, marks and lists of touched targets.
-fn sums(needs: &Needs, extent: &Extent, workers: u64) -> u64 {
-    let window = if extent.indexes.is_empty() { 0 } else { extent.interval().min(extent.vertices) };
-    workers * window * (needs.sum + 1 + 4 + needs.target_sum)
 }
 
 impl<S: Copy + Send> Sparse<S> {
@@ -330,28 +253,13 @@ impl<S: Copy + Send> Sparse<S> {
         sources: &[u64],
         buffers: &mut SparseBuffers<S>,
     ) -> Result<Swept> {
-        let (resident, directory) = (&combine.files[file], &self.directories[file]);
-        let shards = resident.shards();
+        let (pinned, directory) = (&combine.files[file], &self.directories[file]);
+        let shards = pinned.shards();
         let segment = &shards.segments()[index];
-        let unit = shards.unit(index);
-        let SparseBuffers { sums, spares, plain, unpacked, blocks } = buffers;
-        let [spare, spare_weights] = spares.entry(file);
-        let one_by_one = combine.costs.is_some_and(|costs| costs.one_by_one(file, unit));
-        let bytes = if one_by_one {
-            *unpacked = None;
-            SegmentBytes::ReadBlocks
-        } else if segment.packing.compressed && *unpacked == Some((file, index)) {
-            SegmentBytes::Loaded(plain)
-        } else {
-            *unpacked = None;
-            let bytes = shards.plain(index, resident.unit(0, unit, spare)?, plain)?;
-            *unpacked = segment.packing.compressed.then_some((file, index));
-            SegmentBytes::Loaded(bytes)
-        };
-        let weights = match combine.weighted {
-            true => Some(shards.weights(index, resident.unit(1, unit, spare_weights)?)?),
-            false => None,
-        };
+        let SparseBuffers { sums, units, blocks } = buffers;
+        let one_by_one =
+            combine.costs.is_some_and(|costs| costs.one_by_one(file, shards.unit(index)));
+        let columns = units.columns(pinned, (file, index), combine.weighted, one_by_one)?;
         let (bits, mut count) = (combine.interval_bits, Swept::default());
         let first_target = segment.interval << bits;
         let firsts = (segment.first_source, first_target);
@@ -380,7 +288,6 @@ impl<S: Copy + Send> Sparse<S> {
                 .as_mut()
                 .is_none_or(|batcher| batcher.add(base, keys, bits, weights, &mut sums.sums))
         };
-        let columns = (bytes, weights);
         let mut cursor = BlockCursor::new((shards, directory), index, sources, columns, blocks);
         let decoded = loop {
             match cursor.next(&mut batch) {
@@ -407,96 +314,60 @@ fn span(files: &[PinnedIndex], shard: &Shard) -> (u64, u64) {
     })
 }
 
-/// Sums of targets, of which few are touched.
-pub(crate) struct Touched<S> {
-    sums: Vec<S>,
-    /// A bit for each target that has a sum.
-    marks: Vec<u64>,
-    targets: Vec<u32>,
-}
-
-impl<S> Default for Touched<S> {
-    fn default() -> Self {
-        Self { sums: Vec::new(), marks: Vec::new(), targets: Vec::new() }
-    }
-}
-
-impl<S: Copy> Touched<S> {
-    /// Bytes for `targets`, all of them touched, with sums of `sum` bytes.
-    pub(crate) fn memory_bytes(targets: u64, sum: u64) -> u64 {
-        // The list grows by doubling.
-        targets * (sum + 2 * 4) + targets.div_ceil(8)
-    }
-
-    /// The sum of `target`, one of `targets`.
-    #[inline]
-    pub(crate) fn at<C: Combiner<Sum = S>>(&mut self, target: u32, targets: usize) -> &mut S {
-        if self.sums.is_empty() {
-            self.sums = vec![C::IDENTITY; targets];
-            self.marks = vec![0; targets.div_ceil(64)];
-        }
-        let (word, bit) = (&mut self.marks[target as usize / 64], 1 << (target % 64));
-        if *word & bit == 0 {
-            *word |= bit;
-            self.targets.push(target);
-        }
-        &mut self.sums[target as usize]
-    }
-
-    /// Moves the sums, if there are any, to the end of `windows`.
-    pub(crate) fn drain_into<C: Combiner<Sum = S>>(&mut self, windows: &mut Vec<TargetSums<S>>) {
-        if self.targets.is_empty() {
-            return;
-        }
-        if self.targets.len() < self.marks.len() {
-            self.targets.sort_unstable();
-        } else {
-            self.targets.clear();
-            let of_word = |(place, word): (usize, &u64)| {
-                let (base, word) = (place as u32 * 64, *word);
-                (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| base + bit)
-            };
-            self.targets.extend(self.marks.iter().enumerate().flat_map(of_word));
-        }
-        let target_sums = self.targets.drain(..).map(|target| {
-            self.marks[target as usize / 64] = 0;
-            (target, std::mem::replace(&mut self.sums[target as usize], C::IDENTITY))
-        });
-        windows.push(target_sums.collect());
-    }
-}
-
-/// Units that were read out of turn, one for each column of each index.
+/// Units that were read out of order, one for each column of each index, and an unpacked segment.
 #[derive(Default)]
-struct Spares(Vec<[Spare; 2]>);
+struct Units {
+    spares: Vec<[Spare; 2]>,
+    plain: Vec<u8>,
+    /// The index and the segment that `plain` holds.
+    unpacked: Option<(usize, usize)>,
+}
 
-impl Spares {
-    fn entry(&mut self, file: usize) -> &mut [Spare; 2] {
-        if self.0.len() <= file {
-            self.0.resize_with(file + 1, Default::default);
+impl Units {
+    /// The bytes of segment `index` of index `file`, to be read later if its blocks are needed
+    /// `one_by_one`, and its weights if the run is `weighted`.
+    fn columns<'b>(
+        &'b mut self,
+        pinned: &'b PinnedIndex,
+        (file, index): (usize, usize),
+        weighted: bool,
+        one_by_one: bool,
+    ) -> Result<(SegmentBytes<'b>, Option<Weights<'b>>)> {
+        let Self { spares, plain, unpacked } = self;
+        if spares.len() <= file {
+            spares.resize_with(file + 1, Default::default);
         }
-        &mut self.0[file]
+        let ([spare, spare_weights], shards) = (&mut spares[file], pinned.shards());
+        let (unit, is_compressed) =
+            (shards.unit(index), shards.segments()[index].packing.compressed);
+        let known = unpacked.take().filter(|known| *known == (file, index));
+        let bytes = if one_by_one {
+            SegmentBytes::ReadBlocks
+        } else if is_compressed && known.is_some() {
+            *unpacked = known;
+            SegmentBytes::Loaded(plain)
+        } else {
+            let bytes = shards.plain(index, pinned.unit(0, unit, spare)?, plain)?;
+            *unpacked = is_compressed.then_some((file, index));
+            SegmentBytes::Loaded(bytes)
+        };
+        let weights = match weighted {
+            true => Some(shards.weights(index, pinned.unit(1, unit, spare_weights)?)?),
+            false => None,
+        };
+        Ok((bytes, weights))
     }
 }
 
 /// The scratch buffers of one worker.
 pub(crate) struct SparseBuffers<S> {
     sums: Touched<S>,
-    spares: Spares,
-    plain: Vec<u8>,
-    /// The index and the segment that `plain` holds.
-    unpacked: Option<(usize, usize)>,
+    units: Units,
     blocks: BlockBuffers,
 }
 
 impl<S> Default for SparseBuffers<S> {
     fn default() -> Self {
-        Self {
-            sums: Touched::default(),
-            spares: Spares::default(),
-            plain: Vec::new(),
-            unpacked: None,
-            blocks: BlockBuffers::default(),
-        }
+        Self { sums: Touched::default(), units: Units::default(), blocks: BlockBuffers::default() }
     }
 }

@@ -1,13 +1,17 @@
 //! The contents of a graph's manifest, as JSON.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
+use brimful_store::{Error as StoreError, manifest};
 use serde::{Deserialize, Serialize};
 
+use crate::error::Result;
 use crate::ids::external::IdType;
 use crate::input::columns::Columns;
 use crate::order::choice::OrderName;
 use crate::read::tables::{Table, TableName};
+use crate::read::versioned;
 use crate::read::weight_range::WeightRange;
 
 /// The newest graph format that this program reads. Formats before 2 have no seals, those before 3
@@ -15,6 +19,8 @@ use crate::read::weight_range::WeightRange;
 pub const FORMAT: u32 = 3;
 /// The format of a graph without tables.
 const WITHOUT_TABLES: u32 = 2;
+/// Most runs in an order.
+pub const MAX_RUNS: usize = 8;
 
 /// The payload of a manifest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -71,6 +77,43 @@ pub struct Description {
 }
 
 impl Description {
+    /// Parses the payload of manifest `number` of the graph at `path`.
+    ///
+    /// # Errors
+    /// Corruption if its values contradict each other; newer versions.
+    pub(crate) fn parse(path: &Path, number: u64, payload: &[u8]) -> Result<Self> {
+        let file = path.join(manifest::name(number));
+        let description: Self = versioned::parse(&file, 64, payload, FORMAT)?;
+        // A name that contains a folder would lead out of the graph.
+        let is_name = |name: &str| {
+            !name.is_empty()
+                && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+        };
+        let (vertices, connected, runs) =
+            (description.vertices, description.connected, &description.order.runs);
+        // The runs cover every vertex, and vertices without edges are a run of their own.
+        let runs_cover = runs.first().copied() == (vertices > 0).then_some(0)
+            && runs.is_sorted_by(|a, b| a < b)
+            && runs.last().is_none_or(|last| *last < vertices)
+            && runs.len() <= MAX_RUNS
+            && connected <= vertices
+            && (connected == vertices || runs.last() == Some(&connected));
+        let lists =
+            description.longest_lists.iter().flat_map(|lists| [lists.incoming, lists.outgoing]);
+        let sane = (1..=24).contains(&description.interval_bits)
+            && runs_cover
+            && lists.max().is_none_or(|longest| longest <= description.arcs)
+            && [&description.forward]
+                .into_iter()
+                .chain(&description.reverse)
+                .all(|Shards { layers: [layer] }| is_name(&layer.name))
+            && description.tables.values().all(|table| is_name(&table.name));
+        if !sane {
+            return Err(StoreError::corrupt(&file, 64, "the manifest has impossible values").into());
+        }
+        Ok(description)
+    }
+
     /// The format in which this is written.
     pub fn written_format(&self) -> u32 {
         if self.tables.is_empty() { WITHOUT_TABLES } else { FORMAT }

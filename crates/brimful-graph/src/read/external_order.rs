@@ -7,13 +7,13 @@ use std::ops::Deref;
 
 use crate::error::Result;
 use crate::ids::ascending::BLOCK_NUMBERS;
+use crate::read::description::MAX_RUNS;
 use crate::read::graph::Graph;
-use crate::read::graph::MOST_RUNS;
 
 /// Ids of a run in memory at once: one block of the file of ids.
 const WINDOW: u64 = BLOCK_NUMBERS as u64;
 /// Most memory of a cursor, in bytes.
-pub const MEMORY_BYTES: u64 = MOST_RUNS as u64 * WINDOW * 8 + (64 << 10);
+pub const MEMORY_BYTES: u64 = MAX_RUNS as u64 * WINDOW * 8 + (64 << 10);
 
 /// The rest of a run.
 #[derive(Debug)]

@@ -6,26 +6,22 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use brimful_store::array::ArrayFile;
 use brimful_store::sealed::{Kind, SealedFile};
 use brimful_store::{DiskFolder, Error as StoreError, Folder, Job, StoreFile, Traffic, manifest};
 
 use crate::codec::WeightType;
-use crate::edges::{EdgeBatch, EdgeSource};
 use crate::error::{Error, Result};
 use crate::ids::ascending::{AscendingFile, BLOCK_NUMBERS};
 use crate::ids::external::IdType;
 use crate::ids::names::NameFile;
 use crate::ids::offsets::IdOffsets;
-use crate::read::description::{Description, FORMAT, Shards};
+use crate::read::description::{Description, Shards};
+use crate::read::index::Index;
 use crate::read::segment_reader::SegmentReader;
 use crate::read::shards::ShardFile;
-use crate::read::versioned;
-
-/// Most runs in an order.
-pub const MOST_RUNS: usize = 8;
 
 /// The file of external ids.
 pub(crate) const IDS: &str = "ids";
@@ -33,37 +29,6 @@ pub(crate) const IDS: &str = "ids";
 pub(crate) const DEGREES: &str = "degrees";
 /// The file of outgoing weight sums.
 pub(crate) const STRENGTHS: &str = "strengths";
-
-/// An index: the direction by which shards are grouped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Index {
-    /// Edges by target interval.
-    In,
-    /// Edges by source interval: the shards of the reversed graph.
-    Reverse,
-}
-
-impl Index {
-    /// The name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::In => "in",
-            Self::Reverse => "reverse",
-        }
-    }
-
-    /// The index called `name`.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] that lists the valid names.
-    pub fn from_name(name: &str) -> Result<Self> {
-        match name {
-            "in" => Ok(Self::In),
-            "reverse" => Ok(Self::Reverse),
-            _ => Err(Error::Usage(format!("there is no index {name:?}; choose from: in, reverse"))),
-        }
-    }
-}
 
 /// An open graph.
 #[derive(Debug)]
@@ -134,7 +99,7 @@ impl Graph {
 
     fn open_files(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<Self> {
         let (number, payload) = manifest::read(folder, traffic)?;
-        let description = parse_description(folder.path(), number, &payload)?;
+        let description = Description::parse(folder.path(), number, &payload)?;
         let mut graph = Self::of_files(folder, description, traffic)?;
         graph.check_seals()?;
         graph.manifest_number = number;
@@ -541,102 +506,5 @@ impl Graph {
             sum += file.len()?;
         }
         Ok(sum + self.description.tables.values().map(|table| table.bytes).sum::<u64>())
-    }
-}
-
-fn parse_description(path: &Path, number: u64, payload: &[u8]) -> Result<Description> {
-    let file = path.join(manifest::name(number));
-    let description: Description = versioned::parse(&file, 64, payload, FORMAT)?;
-    // A name that contains a folder would lead out of the graph.
-    let is_name = |name: &str| {
-        !name.is_empty()
-            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
-    };
-    let (vertices, connected, runs) =
-        (description.vertices, description.connected, &description.order.runs);
-    // The runs cover every vertex, and vertices without edges are a run of their own.
-    let runs_cover = runs.first().copied() == (vertices > 0).then_some(0)
-        && runs.is_sorted_by(|a, b| a < b)
-        && runs.last().is_none_or(|last| *last < vertices)
-        && runs.len() <= MOST_RUNS
-        && connected <= vertices
-        && (connected == vertices || runs.last() == Some(&connected));
-    let lists = description.longest_lists.iter().flat_map(|lists| [lists.incoming, lists.outgoing]);
-    let sane = (1..=24).contains(&description.interval_bits)
-        && runs_cover
-        && lists.max().is_none_or(|longest| longest <= description.arcs)
-        && [&description.forward]
-            .into_iter()
-            .chain(&description.reverse)
-            .all(|Shards { layers: [layer] }| is_name(&layer.name))
-        && description.tables.values().all(|table| is_name(&table.name));
-    if !sane {
-        return Err(StoreError::corrupt(&file, 64, "the manifest has impossible values").into());
-    }
-    Ok(description)
-}
-
-/// Looks up the external ids of internal ids that ascend or lie close together, one window at a
-/// time.
-#[derive(Debug, Default)]
-pub(crate) struct ExternalIds {
-    window: Vec<u64>,
-    start: u64,
-}
-
-impl ExternalIds {
-    /// Ids in the window: one block of the file of ids.
-    const WINDOW: u64 = BLOCK_NUMBERS as u64;
-
-    /// The bits of the external id of `vertex`, which must exist.
-    #[inline]
-    pub(crate) fn of(&mut self, graph: &Graph, vertex: u64) -> Result<u64> {
-        match self.window.get(vertex.wrapping_sub(self.start) as usize) {
-            Some(id) => Ok(*id),
-            None => self.look_up(graph, vertex),
-        }
-    }
-
-    #[cold]
-    fn look_up(&mut self, graph: &Graph, vertex: u64) -> Result<u64> {
-        self.start = vertex - vertex % Self::WINDOW;
-        self.window
-            .resize(graph.vertices().saturating_sub(self.start).min(Self::WINDOW) as usize, 0);
-        graph.external_ids(self.start, &mut self.window)?;
-        let id = self.window.get((vertex - self.start) as usize).copied();
-        id.ok_or_else(|| Error::NoSuchVertex { vertex: vertex.to_string() })
-    }
-}
-
-/// The edges of a shard file by internal id; each part is a segment.
-pub(crate) struct ShardEdges<'g> {
-    shards: &'g ShardFile,
-    /// Idle readers. Each still holds the unit that probably contains the next part.
-    readers: Mutex<Vec<SegmentReader>>,
-}
-
-impl<'g> ShardEdges<'g> {
-    pub(crate) fn new(shards: &'g ShardFile) -> Self {
-        Self { shards, readers: Mutex::default() }
-    }
-}
-
-impl EdgeSource for ShardEdges<'_> {
-    fn parts(&self) -> usize {
-        self.shards.segments().len()
-    }
-
-    fn read_part(&self, part: usize, batch: &mut EdgeBatch) -> Result<()> {
-        batch.clear();
-        let readers = || self.readers.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut reader = readers().pop().unwrap_or_default();
-        let weighted = self.shards.weights_file().is_some();
-        reader.for_each_edge(self.shards, part, |source, target, weight| {
-            batch.sources.push(source);
-            batch.targets.push(target);
-            batch.weights.extend(weighted.then_some(weight));
-        })?;
-        readers().push(reader);
-        Ok(())
     }
 }

@@ -5,7 +5,8 @@ use brimful_store::{Error as StoreError, Job};
 use crate::error::Result;
 use crate::read::degree_counter::DegreeCounter;
 use crate::read::external_order::ExternalOrder;
-use crate::read::graph::{DEGREES, Graph, IDS, Index, STRENGTHS};
+use crate::read::graph::{DEGREES, Graph, IDS, STRENGTHS};
+use crate::read::index::Index;
 use crate::read::segment_reader::SegmentReader;
 use crate::read::shards::ShardFile;
 

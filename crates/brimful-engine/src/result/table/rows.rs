@@ -8,8 +8,8 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use brimful_graph::Graph;
+use brimful_graph::read::description::MAX_RUNS;
 use brimful_graph::read::external_order::{self, ExternalOrder};
-use brimful_graph::read::graph::MOST_RUNS;
 
 use crate::error::Result;
 use crate::result::table::{Column, ResultTable};
@@ -35,7 +35,7 @@ pub struct Rows<T> {
 
 impl<T> Rows<T> {
     /// The most bytes of memory of a reader, in addition to a batch.
-    pub const MEMORY_BYTES: u64 = external_order::MEMORY_BYTES + MOST_RUNS as u64 * WINDOW * 16;
+    pub const MEMORY_BYTES: u64 = external_order::MEMORY_BYTES + MAX_RUNS as u64 * WINDOW * 16;
 }
 
 impl<T: Deref<Target = ResultTable>> Rows<T> {

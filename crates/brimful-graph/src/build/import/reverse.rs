@@ -14,7 +14,9 @@ use crate::build::sizes::Sizes;
 use crate::error::{Error, Result};
 use crate::read::degree_counter::DegreeCounter;
 use crate::read::description::{Layer, Shards};
-use crate::read::graph::{self, Graph, Index};
+use crate::read::graph::Graph;
+use crate::read::index::Index;
+use crate::read::shard_edges::ShardEdges;
 use crate::read::shards::{Geometry, file_names};
 
 /// Builds the reverse shards of an existing graph and publishes them. Returns the seconds of the
@@ -86,7 +88,7 @@ pub fn build_reverse_alone(graph: &Graph, resources: &Resources) -> Result<f64> 
         phases: Vec::new(),
         since: Instant::now(),
     };
-    let (source, map) = (graph::ShardEdges::new(latest.forward()), IdMap::Consecutive { first: 0 });
+    let (source, map) = (ShardEdges::new(latest.forward()), IdMap::Consecutive { first: 0 });
     let (connected, mut none) = (graph.connected(), DegreeCounter::default());
     let built = import.sort_index(Index::Reverse, &source, &map, connected, weighted, &mut none)?;
     let mut description = latest.description().clone();

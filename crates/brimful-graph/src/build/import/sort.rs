@@ -18,7 +18,7 @@ use crate::input::scan::each_part;
 use crate::order::classes::{Tally, changed};
 use crate::read::degree_counter::DegreeCounter;
 use crate::read::description::LongestLists;
-use crate::read::graph::Index;
+use crate::read::index::Index;
 use crate::read::shards::ShardFile;
 
 /// Edges whose ends are mapped together.

@@ -19,14 +19,11 @@ use crate::input::formats::TextFile;
 use crate::input::formats::parser::{Output, Summary, TextParser};
 use crate::input::formats::reader::{CHUNK_BYTES, TextReader};
 use crate::input::pump::pump;
-use crate::input::scan::{InputScan, Reader, ScanSummary, each_part};
+use crate::input::scan::{InputScan, Reader, Reading, ScanSummary, each_part};
 use crate::input::stream::EdgeStream;
 
 /// The least memory for a generation of names, in bytes.
 const LEAST_BYTES: u64 = 1 << 20;
-
-/// The result of a reading: edges for the second pass, and the summary.
-type Reading<'i> = (Box<dyn EdgeSource + 'i>, ScanSummary);
 
 impl Reader<'_> {
     /// Refuses options that do not apply to strings.

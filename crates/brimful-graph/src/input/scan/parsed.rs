@@ -6,14 +6,15 @@
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use crate::edges::{EdgeSource, Spool};
+use crate::edges::Spool;
 use crate::error::{Error, Result};
 use crate::ids::names::{InternBuffers, Interner};
 use crate::input::formats::TextFile;
 use crate::input::formats::parser::{Found, Output, Summary};
 use crate::input::parsed::{Content, Message, ParsedFiles, content};
 use crate::input::pump::pump;
-use crate::input::scan::{InputScan, Reader, ScanSummary, alone, listed_in, summarized};
+use crate::input::scan::text::summarized;
+use crate::input::scan::{InputScan, Reader, Reading, alone, listed_in};
 use crate::input::text::Signs;
 
 /// Positions of each file: more than a file has lines, so that positions are known before the lines
@@ -28,7 +29,7 @@ impl Reader<'_> {
         &self,
         parsed: &mut ParsedFiles<'_>,
         scan: InputScan,
-    ) -> Result<(Box<dyn EdgeSource + 'i>, ScanSummary)> {
+    ) -> Result<Reading<'i>> {
         let files = alone(parsed.format, &parsed.paths);
         if self.positions && files.len() > MOST_FILES {
             return Err(Error::Usage(format!("an import takes at most {MOST_FILES} files")));
@@ -56,7 +57,7 @@ impl Reader<'_> {
         files: &[TextFile],
         parsed: &mut ParsedFiles<'_>,
         scan: InputScan,
-    ) -> Result<(Box<dyn EdgeSource + 'i>, ScanSummary)> {
+    ) -> Result<Reading<'i>> {
         self.check_names()?;
         let bytes = self.names_bytes(0);
         let interner = Interner::new(self.folder, bytes, self.resources)?;

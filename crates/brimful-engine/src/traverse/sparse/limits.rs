@@ -1,0 +1,85 @@
+//! The limits of sparse supersteps, and their memory.
+
+use crate::plan::extent::Extent;
+use crate::plan::needs::Needs;
+
+/// Sparse traversal is tried if at most one vertex in so many signals.
+const SOURCES_PER_SIGNAL: u64 = 32;
+/// It is abandoned if more than one vertex in so many receives a signal: dense is faster then.
+const TARGETS_PER_SUM: u64 = 16;
+/// If memory is short, both limits are lower by this factor.
+const SCARCITY: u64 = 8;
+/// The limits are at least so many vertices, on any graph.
+const FEWEST: u64 = 1 << 12;
+
+/// The most vertices of a sparse superstep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Vertices that signal.
+    pub(super) sources: u64,
+    /// Vertices that receive a signal.
+    pub(super) targets: u64,
+}
+
+impl Limits {
+    /// The limits beyond which dense supersteps are faster.
+    pub(crate) fn ample(vertices: u64) -> Self {
+        Self::new(vertices, 1)
+    }
+
+    /// The limits if memory is short.
+    pub(crate) fn scarce(vertices: u64) -> Self {
+        Self::new(vertices, SCARCITY)
+    }
+
+    fn new(vertices: u64, scarcity: u64) -> Self {
+        let one_in = |many: u64| (vertices / (many * scarcity)).max(FEWEST).min(vertices);
+        Self { sources: one_in(SOURCES_PER_SIGNAL), targets: one_in(TARGETS_PER_SUM) }
+    }
+}
+
+/// Bytes of memory that sparse supersteps take at most beyond the `reading` bytes with which a
+/// dense superstep reads. The working memory of the two is never allocated at the same time.
+pub(crate) fn memory_bytes(
+    needs: &Needs,
+    extent: &Extent,
+    limits: Limits,
+    (workers, reading): (u64, u64),
+) -> u64 {
+    let working = limits.targets * needs.target_sum
+        + sums(needs, extent, workers)
+        + reading_bytes(extent, workers);
+    directories(extent) + lists(limits) + working.saturating_sub(reading)
+}
+
+/// Bytes that sparse supersteps are likely to take beyond those: growing lists may be half empty.
+pub(crate) fn likely_bytes(
+    needs: &Needs,
+    extent: &Extent,
+    limits: Limits,
+    (workers, reading): (u64, u64),
+) -> u64 {
+    let working = limits.targets * needs.target_sum / 2 + sums(needs, extent, workers);
+    directories(extent) + lists(limits) / 2 + working.saturating_sub(reading)
+}
+
+/// Bytes with which sparse supersteps read: for each worker a unit of every file.
+pub(crate) fn reading_bytes(extent: &Extent, workers: u64) -> u64 {
+    let units: u64 = extent.columns().map(|column| column.largest).sum();
+    workers * (units + extent.unpacked())
+}
+
+fn directories(extent: &Extent) -> u64 {
+    extent.indexes.iter().map(|index| index.directory).sum()
+}
+
+/// Bytes of the frontier of this superstep, and of the next one.
+fn lists(limits: Limits) -> u64 {
+    (limits.sources + limits.targets) * 8
+}
+
+/// Bytes of sums, marks and lists of touched targets.
+fn sums(needs: &Needs, extent: &Extent, workers: u64) -> u64 {
+    let window = if extent.indexes.is_empty() { 0 } else { extent.interval().min(extent.vertices) };
+    workers * window * (needs.sum + 1 + 4 + needs.target_sum)
+}

@@ -1,0 +1,319 @@
+//! The results of parsed files, compared with the claims of their headers.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::tally::Tally;
+use crate::error::{Error, Result};
+use crate::input::columns::Columns;
+use crate::input::formats::reader::FileEnd;
+use crate::input::formats::{Claim, Stated, TextFile, TextFormat};
+use crate::input::stream::Rejection;
+use crate::input::text::{Reason, Signs, Span};
+use crate::input_position::InputPart;
+
+/// The number of rejections for one reason, and the first of them.
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
+pub(super) struct ReasonCount {
+    pub(super) count: u64,
+    /// File and line.
+    pub(super) position: (usize, u64),
+    pub(super) found: String,
+}
+
+/// The combined statements and counts of the files.
+#[derive(Debug, Default)]
+pub(crate) struct Summary {
+    pub(crate) lines: u64,
+    pub(crate) rejected: u64,
+    pub(crate) rejections: Vec<Rejection>,
+    /// The files and their lines.
+    pub(crate) inputs: Vec<InputPart>,
+    pub(crate) undirected: bool,
+    pub(crate) weighted: bool,
+    /// The vertices that the headers declare; edges name no others.
+    pub(crate) declared: Option<Span>,
+    /// The number of vertices that the only file declares.
+    pub(crate) claim: Option<VertexClaim>,
+    /// The chosen columns, if the format leaves a choice.
+    pub(crate) columns: Option<Columns>,
+}
+
+/// A number of vertices that a file declares, compared when all vertices are known.
+#[derive(Debug, Clone)]
+pub(crate) struct VertexClaim {
+    pub(crate) path: PathBuf,
+    /// The line of the declaration; `None` if it is in the metadata of a schema.
+    pub(crate) line: Option<u64>,
+    pub(crate) vertices: u64,
+}
+
+impl VertexClaim {
+    /// Compares the claim with the actual number.
+    pub(crate) fn check(self, vertices: u64) -> Result<()> {
+        if vertices == self.vertices {
+            return Ok(());
+        }
+        let expected = format!("{} vertices, as the declaration says", self.vertices);
+        let found = vertices.to_string();
+        Err(match self.line {
+            Some(line) => {
+                let advice = CUT.to_owned();
+                Error::Parse { path: self.path, line, column: 1, expected, found, advice }
+            }
+            None => Error::input(self.path, format!("expected {expected}, found {found}; {CUT}")),
+        })
+    }
+}
+
+/// Advice for counts that differ.
+const CUT: &str = "the file was cut or its header is wrong; correct it or get the file again";
+
+impl Summary {
+    /// The range of ids that the headers declare.
+    pub(crate) fn numbered(&self) -> Range<u64> {
+        self.declared.map_or(0..0, |Span { first, count }| first..first + count)
+    }
+
+    /// The results of `before`, followed by those of `self`.
+    pub(crate) fn after(self, before: Self) -> Self {
+        let mut rejections = before.rejections;
+        for rejection in self.rejections {
+            match rejections.iter_mut().find(|counted| counted.reason == rejection.reason) {
+                Some(counted) => counted.count += rejection.count,
+                None => rejections.push(rejection),
+            }
+        }
+        Self {
+            lines: before.lines + self.lines,
+            rejected: before.rejected + self.rejected,
+            rejections,
+            inputs: [before.inputs, self.inputs].concat(),
+            ..self
+        }
+    }
+}
+
+/// The facts found in files that were parsed to their ends.
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
+pub(crate) struct Found {
+    files: Vec<(FileEnd, Tally)>,
+    /// By reason, ascending.
+    rejections: Vec<(Reason, ReasonCount)>,
+    pub(crate) signs: Signs,
+}
+
+impl Found {
+    /// The facts found in files that end with `ends`.
+    pub(super) fn new(
+        ends: Vec<FileEnd>,
+        tallies: Vec<Tally>,
+        rejections: BTreeMap<Reason, ReasonCount>,
+        signs: Signs,
+    ) -> Self {
+        let files = ends.into_iter().zip(tallies).collect();
+        Self { files, rejections: rejections.into_iter().collect(), signs }
+    }
+
+    /// Adds the facts of the files that follow.
+    pub(crate) fn append(&mut self, next: Self) {
+        let before = self.files.len();
+        self.files.extend(next.files);
+        self.signs.merge(next.signs);
+        let mut rejections: BTreeMap<_, _> =
+            std::mem::take(&mut self.rejections).into_iter().collect();
+        for (reason, more) in next.rejections {
+            let (file, line) = more.position;
+            let more = ReasonCount { position: (before + file, line), ..more };
+            rejections
+                .entry(reason)
+                .and_modify(|counted: &mut ReasonCount| counted.count += more.count)
+                .or_insert(more);
+        }
+        self.rejections = rejections.into_iter().collect();
+    }
+
+    /// Compares the counts with the headers of the files.
+    pub(crate) fn summary(self, files: &[TextFile]) -> Result<Summary> {
+        let mut summary = Summary::default();
+        let mut first: Option<(&TextFile, &Stated, &FileEnd)> = None;
+        let mut free = false;
+        for (file, (end, tally)) in files.iter().zip(&self.files) {
+            summary.lines += end.lines;
+            summary.rejected += tally.rejected;
+            summary.inputs.push((file.path.clone(), end.lines));
+            let Some(stated) = &end.stated else {
+                // Without a body only the properties state the kind of edges.
+                if let TextFormat::Graphalytics(edges) = file.format {
+                    (summary.undirected, summary.weighted) = edges.kind();
+                }
+                continue;
+            };
+            check_claim(file, end, stated, tally)?;
+            if let (Some(Claim::Declared(said)), [_], 0) = (stated.claim, files, tally.rejected) {
+                let (path, line) = (file.path.clone(), Some(end.header_line));
+                summary.claim = Some(VertexClaim { path, line, vertices: said.vertices });
+            }
+            free |= stated.declared.is_none();
+            summary.declared = merge(summary.declared, stated.declared);
+            if stated.vertices {
+                continue;
+            }
+            match first {
+                None => first = Some((file, stated, end)),
+                Some((known, other, known_end)) => {
+                    check_columns(known, known_end, file, end)?;
+                    check_same(known, other, file, stated)?;
+                }
+            }
+            (summary.undirected, summary.weighted) = (stated.undirected, stated.weighted);
+        }
+        if free {
+            summary.declared = None;
+        }
+        summary.columns = first.and_then(|(.., end)| end.columns.clone());
+        summary.rejections = self
+            .rejections
+            .into_iter()
+            .map(|(reason, counted)| Rejection {
+                reason: reason.name(),
+                count: counted.count,
+                path: files
+                    .get(counted.position.0)
+                    .map(|file| file.path.clone())
+                    .unwrap_or_default(),
+                line: counted.position.1,
+                found: counted.found,
+            })
+            .collect();
+        Ok(summary)
+    }
+}
+
+/// The union of two spans; both begin at 0 or 1.
+fn merge(a: Option<Span>, b: Option<Span>) -> Option<Span> {
+    let (Some(a), Some(b)) = (a, b) else {
+        return a.or(b);
+    };
+    let first = a.first.min(b.first);
+    let end = (a.first + a.count).max(b.first + b.count);
+    Some(Span { first, count: end - first })
+}
+
+/// Checks that files of one graph have the same columns.
+fn check_columns(
+    known: &TextFile,
+    known_end: &FileEnd,
+    file: &TextFile,
+    end: &FileEnd,
+) -> Result<()> {
+    let taken = |end: &FileEnd| {
+        end.columns.as_ref().map(|c| (c.source.clone(), c.target.clone(), c.weight.clone()))
+    };
+    if taken(known_end) == taken(end) {
+        return Ok(());
+    }
+    let what = format!(
+        "its columns are not those of {}; name them with --source, --target and --weight where \
+         they have names, or import the files separately",
+        known.path.display()
+    );
+    Err(Error::input(&file.path, what))
+}
+
+/// Checks that files of one graph agree on direction and weights.
+fn check_same(known: &TextFile, other: &Stated, file: &TextFile, stated: &Stated) -> Result<()> {
+    let what = |kind: [&'static str; 2], yes: bool| if yes { kind[0] } else { kind[1] };
+    for (kind, a, b) in [
+        (["undirected", "directed"], other.undirected, stated.undirected),
+        (["weighted", "unweighted"], other.weighted, stated.weighted),
+    ] {
+        if a != b {
+            let what = format!(
+                "its edges are {} and those of {} are {}; import the files separately",
+                what(kind, b),
+                known.path.display(),
+                what(kind, a)
+            );
+            return Err(Error::input(&file.path, what));
+        }
+    }
+    Ok(())
+}
+
+fn check_claim(file: &TextFile, end: &FileEnd, stated: &Stated, tally: &Tally) -> Result<()> {
+    let fail = |expected: String, found: String| {
+        let path = file.path.clone();
+        Err(Error::Parse {
+            path,
+            line: end.header_line,
+            column: 1,
+            expected,
+            found,
+            advice: CUT.into(),
+        })
+    };
+    match stated.claim {
+        None => Ok(()),
+        Some(Claim::Entries(claimed)) if tally.entries + tally.rejected == claimed => Ok(()),
+        Some(Claim::Entries(claimed)) => fail(
+            format!("{claimed} edges, as the header says"),
+            (tally.entries + tally.rejected).to_string(),
+        ),
+        Some(Claim::Declared(said)) => {
+            let (edges, listed, rejected) = (tally.entries, tally.listed, tally.rejected);
+            let same = match rejected {
+                0 => (edges, listed) == (said.edges, said.listed()),
+                // Rejected lines may have been edges or vertices.
+                _ => edges + listed + rejected == said.edges + said.listed(),
+            };
+            if same {
+                return Ok(());
+            }
+            fail(
+                format!(
+                    "{} edges and {} vertices without edges, as the declaration says",
+                    said.edges,
+                    said.listed()
+                ),
+                format!("{edges} and {listed}"),
+            )
+        }
+        Some(Claim::Arcs(claimed)) => {
+            let found = tally.entries + tally.rejected;
+            if found == claimed || found == 2 * claimed {
+                return Ok(());
+            }
+            fail(
+                format!("{claimed} or {} arcs, as the header says", 2 * claimed),
+                found.to_string(),
+            )
+        }
+        // A rejected entry cannot be told from a missing one.
+        Some(Claim::Mirrored(_)) if tally.rejected > 0 => Ok(()),
+        Some(Claim::Mirrored(claimed)) => {
+            let (up, down) = (tally.up, tally.down);
+            if up.0 != down.0 {
+                let (first, second) = (up.0 + tally.loops, down.0);
+                return fail(
+                    format!("every edge at both its ends ({claimed} edges, as the header says)"),
+                    format!("{first} entries from the lower end and {second} from the higher"),
+                );
+            }
+            if up.0 + tally.loops != claimed {
+                let found = format!("{} (entries, halved)", up.0 + tally.loops);
+                return fail(format!("{claimed} edges, as the header says"), found);
+            }
+            if up.1 != down.1 {
+                return fail(
+                    "every edge at both its ends, with the same weight".into(),
+                    "an entry without its reverse".into(),
+                );
+            }
+            Ok(())
+        }
+    }
+}
