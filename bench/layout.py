@@ -68,6 +68,6 @@ def _write_edges(source: Path, out: Path) -> None:
         if source.name.endswith(".graph-txt.gz"):
             next(lines)
             for vertex, line in enumerate(lines):
-                edges.writelines(f"{vertex} {neighbour}\n" for neighbour in line.split())
+                edges.writelines(f"{vertex} {neighbor}\n" for neighbor in line.split())
         else:
             edges.writelines(line for line in lines if line[0].isdigit())

@@ -1,4 +1,4 @@
-"""`lookups`: neighbours and degrees of single vertices and of many, beside SciPy's rows in memory.
+"""`lookups`: neighbors and degrees of single vertices and of many, beside SciPy's rows in memory.
 
 Run as a module (`GRAPH`) it measures in its own process and prints JSON. Seconds are of the
 processor, the process's own: the page cache is warm, and other work does not count.

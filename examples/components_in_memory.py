@@ -1,4 +1,4 @@
-"""Count the connected components of a graph: a vertex takes the least label of its neighbours."""
+"""Count the connected components of a graph: a vertex takes the least label of its neighbors."""
 
 import sys
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def main(path: str) -> None:
-    """Read a file whose line n has the neighbours of vertex n; print how many components it has."""
+    """Read a file whose line n has the neighbors of vertex n; print how many components it has."""
     edges: list[str] = []
     with open(path, encoding="utf-8") as file:
         edges.extend(file)
@@ -15,8 +15,8 @@ def main(path: str) -> None:
     while changed:
         changed = False
         for vertex, line in enumerate(edges):
-            neighbours = np.array(line.split(), "u4")
-            least = labels[neighbours].min(initial=labels[vertex])
+            neighbors = np.array(line.split(), "u4")
+            least = labels[neighbors].min(initial=labels[vertex])
             if least < labels[vertex]:
                 labels[vertex] = least
                 changed = True

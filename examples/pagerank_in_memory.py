@@ -1,4 +1,4 @@
-"""Rank the vertices of an undirected graph: PageRank, 0.15 + 0.85 * what its neighbours share."""
+"""Rank the vertices of an undirected graph: PageRank, 0.15 + 0.85 * what its neighbors share."""
 
 import heapq
 import sys
@@ -7,7 +7,7 @@ import numpy as np
 
 
 def main(path: str, supersteps: str = "10") -> None:
-    """Read a file whose line n has the neighbours of vertex n; print the three highest ranks."""
+    """Read a file whose line n has the neighbors of vertex n; print the three highest ranks."""
     edges: list[str] = []
     with open(path, encoding="utf-8") as file:
         edges.extend(file)
@@ -16,8 +16,8 @@ def main(path: str, supersteps: str = "10") -> None:
         shares[vertex] = 0.15 / max(1, len(line.split()))
     for _ in range(int(supersteps)):
         for vertex, line in enumerate(edges):
-            neighbours = np.array(line.split(), "u4")
-            others[vertex] = (0.15 + 0.85 * shares[neighbours].sum()) / max(1, len(neighbours))
+            neighbors = np.array(line.split(), "u4")
+            others[vertex] = (0.15 + 0.85 * shares[neighbors].sum()) / max(1, len(neighbors))
         shares, others = others, shares
     ranks = (share * max(1, len(line.split())) for share, line in zip(shares, edges, strict=True))
     top = heapq.nlargest(3, zip(ranks, range(len(edges)), strict=True))

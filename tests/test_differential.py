@@ -123,18 +123,18 @@ def test_strong_components(case: Case) -> None:
 
 def peeled(case: Case) -> dict[int, int]:
     """Return core numbers, removing one vertex of least degree at a time."""
-    neighbours: dict[int, list[int]] = {vertex: [] for vertex in case.vertices}
+    neighbors: dict[int, list[int]] = {vertex: [] for vertex in case.vertices}
     for source, target in case.edges:
         if source != target:
-            neighbours[source].append(target)
-            neighbours[target].append(source)
-    left = {vertex: len(others) for vertex, others in neighbours.items()}
+            neighbors[source].append(target)
+            neighbors[target].append(source)
+    left = {vertex: len(others) for vertex, others in neighbors.items()}
     cores, core = {}, 0
     while left:
         vertex = min(left, key=lambda vertex: left[vertex])
         core = max(core, left.pop(vertex))
         cores[vertex] = core
-        for other in neighbours[vertex]:
+        for other in neighbors[vertex]:
             if other in left:
                 left[other] -= 1
     return cores

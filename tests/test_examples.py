@@ -91,19 +91,19 @@ def graph(tmp_path: Path) -> Iterator[bf.Graph]:
     random = np.random.default_rng(5)
     ends = np.unique(np.sort(random.integers(0, 700, (600, 2)), axis=1), axis=0)
     ends = ends[ends[:, 0] < ends[:, 1]]
-    neighbours: list[list[int]] = [[] for _ in range(700)]
+    neighbors: list[list[int]] = [[] for _ in range(700)]
     for source, target in ends.tolist():
-        neighbours[source].append(target)
-        neighbours[target].append(source)
-    lines = (" ".join(map(str, some)) + "\n" for some in neighbours)
-    (tmp_path / "neighbours").write_text("".join(lines))
+        neighbors[source].append(target)
+        neighbors[target].append(source)
+    lines = (" ".join(map(str, some)) + "\n" for some in neighbors)
+    (tmp_path / "neighbors").write_text("".join(lines))
     table = {"source": ends[:, 0], "target": ends[:, 1]}
     with bf.Graph.from_arrow(pa.table(table), undirected=True) as graph:
         yield graph
 
 
 def test_pagerank(graph: bf.Graph, tmp_path: Path) -> None:
-    path = str(tmp_path / "neighbours")
+    path = str(tmp_path / "neighbors")
     printed = run("pagerank.py", path, "12")
     assert printed == run("pagerank_in_memory.py", path, "12")
     ranks = bf.pagerank(graph, variant="unnormalized", tolerance=0, max_supersteps=12)
@@ -113,7 +113,7 @@ def test_pagerank(graph: bf.Graph, tmp_path: Path) -> None:
 
 
 def test_components(graph: bf.Graph, tmp_path: Path) -> None:
-    path = str(tmp_path / "neighbours")
+    path = str(tmp_path / "neighbors")
     printed = run("components.py", path)
     assert printed == run("components_in_memory.py", path)
     components = len(set(bf.connected_components(graph).values()))

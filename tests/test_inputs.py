@@ -78,7 +78,7 @@ def test_a_line_without_an_end_is_refused_where_it_is(
     assert names_below(tmp_path) == set()
 
 
-def test_ten_million_neighbours_on_a_line(hostile: Path, tmp_path: Path) -> None:
+def test_ten_million_neighbors_on_a_line(hostile: Path, tmp_path: Path) -> None:
     command = ["import", hostile / "ids.txt", tmp_path / "g.brimful", "--format", "adjacency-ids"]
     assert limited(smallest(*command), *command)["edges"] == 9_999_999
 

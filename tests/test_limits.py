@@ -104,7 +104,7 @@ def test_an_algorithm_keeps_a_small_limit(graph: Path, algorithm: str) -> None:
 
 @pytest.mark.slow
 def test_label_propagation_in_python_keeps_a_hard_limit(graph: Path, tmp_path: Path) -> None:
-    """The lists of neighbours must not leave free memory. The interpreter is beside the budget."""
+    """The lists of neighbors must not leave free memory. The interpreter is beside the budget."""
     succeed("index", graph, "reverse", "--quiet")
     tiny = tmp_path / "tiny.brimful"
     succeed("generate", "rmat", tiny, "--scale", 4, "--quiet")

@@ -44,7 +44,7 @@ def made(kind: type[Any], *, names: bool, weighted: bool, seed: int = 3) -> Any:
 
 
 def lists(graph: Any, vertex: Any, *, weighted: bool) -> tuple[list[Any], list[Any]]:
-    """Sorted `(neighbour, weight)` at the other ends of edges that leave, and that reach."""
+    """Sorted `(neighbor, weight)` at the other ends of edges that leave, and that reach."""
     data = "weight" if weighted else None
     leaving = graph.out_edges if graph.is_directed() else graph.edges
     out = [(t, w) for _, t, w in leaving(vertex, data=data, default=1.0)]

@@ -39,7 +39,7 @@ class Distances(bf.Program):
 
 
 class Ranks(bf.Program):
-    """PageRank, unnormalized; a vertex remembers the latest signal of each neighbour."""
+    """PageRank, unnormalized; a vertex remembers the latest signal of each neighbor."""
 
     delivery = "latest"
 
@@ -446,7 +446,7 @@ def test_objects_are_a_part_of_the_budget() -> None:
         bf.run(graph, Hoards(None), budget="256M")
 
 
-class Neighbours(bf.Program):
+class Neighbors(bf.Program):
     """Sets of those who are heard, which only pickle writes."""
 
     def initial_state(self, vertex: bf.Vertex) -> set[Any]:
@@ -469,11 +469,11 @@ def test_serializers_of_ones_own() -> None:
         wanted = {(arc["source"], arc["target"]) for arc in arcs}
         for serializer in ("pickle", Written()):
             found = bf.run(
-                graph, Neighbours(), serializer=serializer, max_supersteps=1, budget="64M"
+                graph, Neighbors(), serializer=serializer, max_supersteps=1, budget="64M"
             )
             assert {(source, v) for v, sources in found.items() for source in sources} == wanted
         with pytest.raises(bf.UsageError, match="there is no serializer 'xml'"):
-            bf.run(graph, Neighbours(), serializer="xml")
+            bf.run(graph, Neighbors(), serializer="xml")
 
 
 def test_what_makes_no_sense_is_refused() -> None:

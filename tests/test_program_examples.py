@@ -78,14 +78,14 @@ def test_the_random_walk_solves_its_equations(guide: dict[str, Any], store: str)
 
 def test_labels_propagate_as_in_a_loop(guide: dict[str, Any]) -> None:
     arcs = [arc for arc in drawn(2, 200, 60) if arc[0] < arc[1]]
-    neighbours: dict[int, list[int]] = {}
+    neighbors: dict[int, list[int]] = {}
     for source, target in arcs:
-        neighbours.setdefault(source, []).append(target)
-        neighbours.setdefault(target, []).append(source)
-    given = {one: (f"group {one % 7}", one % 3) for one in neighbours}
+        neighbors.setdefault(source, []).append(target)
+        neighbors.setdefault(target, []).append(source)
+    given = {one: (f"group {one % 7}", one % 3) for one in neighbors}
     labels = dict(given)
     for _ in range(6):
-        counts = {one: Counter(labels[other] for other in neighbours[one]) for one in labels}
+        counts = {one: Counter(labels[other] for other in neighbors[one]) for one in labels}
         labels = {
             one: min(label for label, count in of.items() if count == max(of.values()))
             for one, of in counts.items()

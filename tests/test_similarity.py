@@ -1,4 +1,4 @@
-"""Similarity by common neighbours against NetworkX: of pairs, and of the best partners."""
+"""Similarity by common neighbors against NetworkX: of pairs, and of the best partners."""
 
 from __future__ import annotations
 

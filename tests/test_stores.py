@@ -242,7 +242,7 @@ def test_what_makes_no_sense_is_refused(rmat: Path, options: list[str], says: st
 @pytest.mark.parametrize(
     "algorithm", ["label_propagation", "color", "clustering", "triangles", "closeness", "louvain"]
 )
-def test_programs_of_whole_neighbourhoods_take_no_store(rmat: Path, algorithm: str) -> None:
+def test_programs_of_whole_neighborhoods_take_no_store(rmat: Path, algorithm: str) -> None:
     sentence = refuse(USAGE, "run", algorithm, rmat, "--store", "bytes")
     assert f"{algorithm} takes no store; leave --store out (Python: store=)" in sentence
 

@@ -57,7 +57,7 @@ def shares(rows: bf.Rows, before: tuple[int, ...]) -> dict[int, float]:
 
 
 def test_steps_are_taken_in_proportion() -> None:
-    # From 1: to 0 twice, to 2 once, to 3 once; 0 and 2 are neighbours, 0 and 3 are not.
+    # From 1: to 0 twice, to 2 once, to 3 once; 0 and 2 are neighbors, 0 and 3 are not.
     edges = [(0, 1), (0, 1), (1, 2), (1, 3), (0, 2)]
     weights = [1.0, 2.0, 3.0, 6.0, 1.0]
     with graph_of(edges, undirected=True, weights=weights) as graph:
@@ -66,7 +66,7 @@ def test_steps_are_taken_in_proportion() -> None:
         weighted = bf.random_walks(graph, walks=3000, length=10, weighted=True)
         assert shares(weighted, (1,)) == pytest.approx({0: 0.25, 2: 0.25, 3: 0.5}, abs=0.02)
         second = bf.random_walks(graph, walks=3000, length=10, p=0.5, q=4.0)
-        # Back to 0 on either edge: 2 * 2; to 2, a neighbour of 0: 1; to 3: 1 / 4.
+        # Back to 0 on either edge: 2 * 2; to 2, a neighbor of 0: 1; to 3: 1 / 4.
         expected = {0: 4 / 5.25, 2: 1 / 5.25, 3: 0.25 / 5.25}
         assert shares(second, (0, 1)) == pytest.approx(expected, abs=0.02)
         both = bf.random_walks(graph, walks=3000, length=10, p=2.0, q=0.5, weighted=True)

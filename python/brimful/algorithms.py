@@ -212,7 +212,7 @@ def kcore(
 ) -> Result:
     """Compute core numbers: the largest k such that a vertex is in the k-core.
 
-    The k-core is the largest set of vertices with k neighbours each within the set. Direction is
+    The k-core is the largest set of vertices with k neighbors each within the set. Direction is
     ignored and parallel arcs count each, so opposite arcs of a directed graph count twice;
     self-loops do not count.
 
@@ -394,10 +394,10 @@ def label_propagation(
     max_supersteps: int = 10,
     **options: Unpack[ResumableOptions],
 ) -> Result:
-    """Find communities: each vertex takes the most frequent label of its neighbours.
+    """Find communities: each vertex takes the most frequent label of its neighbors.
 
-    Labels begin as vertex ids; the smallest wins a tie; a vertex without neighbours keeps its own
-    (LDBC Graphalytics' CDLP). Direction is ignored, but a neighbour joined both ways counts twice.
+    Labels begin as vertex ids; the smallest wins a tie; a vertex without neighbors keeps its own
+    (LDBC Graphalytics' CDLP). Direction is ignored, but a neighbor joined both ways counts twice.
     The run stops early where no label changes.
 
     Args:
@@ -425,7 +425,7 @@ def color(
     The order is descending by the bit length of the degree (arcs in either direction, self-loops
     left out), then by splitmix64(vertex - smallest vertex), for strings of the rank among them
     (largest-log-degree-first: Hasenplaugh, Kaler, Schardl, Leiserson 2014). Each vertex takes the
-    least colour that no neighbour before it has.
+    least colour that no neighbor before it has.
 
     Returns:
         A `Result` with the column `color`: uint64[n_vertices], from 0 on.
@@ -443,11 +443,11 @@ def clustering(
     graph: GraphLike,
     **options: Unpack[WorkOptions],
 ) -> Result:
-    """Compute local clustering coefficients: the share of pairs of neighbours that are joined.
+    """Compute local clustering coefficients: the share of pairs of neighbors that are joined.
 
-    Neighbours are those in either direction, each once. The coefficient is the number of arcs
-    among them divided by the number of ordered pairs, 0 with fewer than two neighbours (LDBC
-    Graphalytics' LCC). Self-loops and parallel arcs do not count. The neighbours must fit `budget`:
+    Neighbors are those in either direction, each once. The coefficient is the number of arcs
+    among them divided by the number of ordered pairs, 0 with fewer than two neighbors (LDBC
+    Graphalytics' LCC). Self-loops and parallel arcs do not count. The neighbors must fit `budget`:
     4 bytes an arc.
 
     Returns:
@@ -469,7 +469,7 @@ def triangles(
 ) -> Result:
     """Count the triangles that contain each vertex, whatever the direction of the edges.
 
-    Self-loops and parallel arcs do not count. The neighbours must fit `budget`: 4 bytes an arc.
+    Self-loops and parallel arcs do not count. The neighbors must fit `budget`: 4 bytes an arc.
 
     Returns:
         A `Result` with the column `triangles`: int64[n_vertices].

@@ -31,9 +31,9 @@ def louvain(
 ) -> Result:
     """Find communities of high modularity, level by level (Blondel et al. 2008).
 
-    Vertices move, one after another, to the community of a neighbour that adds the most to the
+    Vertices move, one after another, to the community of a neighbor that adds the most to the
     modularity; then communities become the vertices of the next level. Direction is ignored, and
-    parallel edges add up. The lists of neighbours are streamed from disk where they do not fit
+    parallel edges add up. The lists of neighbors are streamed from disk where they do not fit
     `budget`, which must hold 73 bytes a vertex. The result has the same bits at any budget and
     number of threads.
 

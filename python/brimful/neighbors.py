@@ -1,4 +1,4 @@
-"""The neighbours and degrees of vertices, looked up in a graph on disk."""
+"""The neighbors and degrees of vertices, looked up in a graph on disk."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Neighbors:
         """Return the targets of the out-edges of a vertex, ascending, one entry per edge.
 
         Parallel edges have entries of their own, a self-loop has one. In an undirected graph these
-        are all neighbours.
+        are all neighbors.
 
         Returns:
             The targets; with `weights` two lists of one length, targets and weights, where parallel
@@ -177,7 +177,7 @@ class Neighbors:
         Returns:
             A `pyarrow.Table` with the columns `source`, `target` (of the type of the ids) and, with
             `weights`, `weight` (float64): for each of `vertices`, in the order given, its edges by
-            ascending neighbour.
+            ascending neighbor.
 
         Raises:
             NotFoundError: One of `vertices` is no vertex.

@@ -11,7 +11,7 @@ from brimful.options.runs import RUN
 from brimful.options.table import WorkOptions
 from brimful.rows import Rows
 
-#: How common neighbours count.
+#: How common neighbors count.
 Measure = Literal["jaccard", "adamic_adar", "common_neighbors", "overlap", "resource_allocation"]
 
 
@@ -24,16 +24,16 @@ def similarity(
     k: int | None = None,
     **options: Unpack[WorkOptions],
 ) -> Rows:
-    """Compute the similarity of pairs of vertices by their common neighbours, as NetworkX.
+    """Compute the similarity of pairs of vertices by their common neighbors, as NetworkX.
 
     Of given pairs, or of each vertex and the `k` others of the greatest scores above 0. Direction
-    and parallel edges are ignored. Lists of neighbours are in memory where they fit `budget`, else
+    and parallel edges are ignored. Lists of neighbors are in memory where they fit `budget`, else
     on disk; pairs are streamed. Partners take time that grows with the squares of degrees.
 
     Args:
-        measure: How common neighbours count: "jaccard" (their number over that of all neighbours
+        measure: How common neighbors count: "jaccard" (their number over that of all neighbors
             of both), "adamic_adar" (each 1 / ln(degree)), "common_neighbors" (each 1), "overlap"
-            (their number over the smaller number of neighbours), or "resource_allocation" (each
+            (their number over the smaller number of neighbors), or "resource_allocation" (each
             1 / degree).
         k: Partners of each vertex, without `pairs`; None: 10.
 

@@ -27,7 +27,7 @@ def random_walks(
     """Walk along edges from each vertex: uniformly, by weights, or as node2vec with `p` and `q`.
 
     A walk ends early at a vertex without out-edges. Walks depend only on the graph and `seed`: they
-    are the same at any `budget` and number of threads. Lists of neighbours and walks are in memory
+    are the same at any `budget` and number of threads. Lists of neighbors and walks are in memory
     where they fit, else on disk; `budget` must hold 16 bytes a vertex.
 
     Args:

@@ -1,7 +1,7 @@
 //! Breadth-first search: levels or parents.
 //!
 //! Returns for each vertex its distance from the nearest source in edges (`distance`, int64), or
-//! its parent in a forest of shortest paths (`parent`): the smallest id among the in-neighbours one
+//! its parent in a forest of shortest paths (`parent`): the smallest id among the in-neighbors one
 //! level nearer; a source is its own parent. Null if there is no path. Follows the direction of
 //! edges; exact. As many supersteps as levels, each over the edges of the previous level (Moore
 //! 1959).
@@ -36,7 +36,7 @@ pub(crate) const INFO: Info = Info {
     parameters: &[ParameterInfo {
         name: "values",
         default: "distance",
-        meaning: "distance, or parent: the smallest neighbour one level nearer",
+        meaning: "distance, or parent: the smallest neighbor one level nearer",
         values: Accepts::Words(&["distance", "parent"]),
     }],
     run: Run::Vertices(run),

@@ -1,13 +1,13 @@
 //! Triangles and local clustering coefficients.
 //!
 //! `triangles`: for each vertex the number of triangles that contain it (`triangles`, int64).
-//! `clustering`: for each vertex the share of ordered pairs of its neighbours with an arc from the
-//! first to the second (`coefficient`, float64; LDBC Graphalytics' LCC). Neighbours are those in
+//! `clustering`: for each vertex the share of ordered pairs of its neighbors with an arc from the
+//! first to the second (`coefficient`, float64; LDBC Graphalytics' LCC). Neighbors are those in
 //! either direction, each once; arcs among them count in each direction. It is 0 with fewer than
-//! two neighbours. Self-loops and parallel arcs do not count. Exact.
+//! two neighbors. Self-loops and parallel arcs do not count. Exact.
 //!
-//! Method: every pair of neighbours is stored once, with its directions, at the end with the larger
-//! internal id, which in degree order is nearly always the one with fewer neighbours; lists are
+//! Method: every pair of neighbors is stored once, with its directions, at the end with the larger
+//! internal id, which in degree order is nearly always the one with fewer neighbors; lists are
 //! intersected along these pairs (Schank and Wagner 2005, "forward"). Time is O(|E|^1.5); memory 4
 //! bytes an arc, 36 a vertex and a byte for each thread.
 
@@ -52,7 +52,7 @@ pub(crate) const TRIANGLES: Info = Info {
 /// The registry entry of clustering coefficients.
 pub(crate) const CLUSTERING: Info = Info {
     name: "clustering",
-    computes: "local clustering coefficient: share of the ordered pairs of neighbours that have an \
+    computes: "local clustering coefficient: share of the ordered pairs of neighbors that have an \
                arc",
     column: "coefficient",
     takes: Takes::NOTHING,
@@ -70,15 +70,15 @@ pub(crate) const CLUSTERING: Info = Info {
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 struct Counts {
-    neighbours: u64,
+    neighbors: u64,
     triangles: u64,
-    /// Arcs among neighbours.
+    /// Arcs among neighbors.
     arcs: u64,
 }
 
 impl Counts {
     fn coefficient(&self) -> f64 {
-        let pairs = self.neighbours as f64 * self.neighbours.saturating_sub(1) as f64;
+        let pairs = self.neighbors as f64 * self.neighbors.saturating_sub(1) as f64;
         if pairs == 0.0 { 0.0 } else { self.arcs as f64 / pairs }
     }
 }
@@ -90,7 +90,7 @@ const CLAIM: usize = 256;
 /// Vertices whose lists a thread sorts at a time.
 const PART: usize = 1 << 12;
 
-/// Neighbours with smaller ids.
+/// Neighbors with smaller ids.
 struct Lists {
     /// Position of the first entry of each vertex.
     starts: Vec<u64>,
@@ -121,7 +121,7 @@ fn count(
     graph: &Graph,
     resources: &Resources,
 ) -> Result<(ScratchArray<Counts>, Stats)> {
-    const PURPOSE: &str = "to keep neighbours in memory";
+    const PURPOSE: &str = "to keep neighbors in memory";
     request.refuse_max_supersteps()?;
     let (begin, workers, vertices) = (Instant::now(), resources.workers(), graph.connected());
     if vertices >= 1 << (u32::BITS - DIRECTION_BITS) {
@@ -145,7 +145,7 @@ fn count(
     Ok((ScratchArray::of(counts, 1 << graph.description().interval_bits), stats))
 }
 
-/// Lists every pair of neighbours once, at the larger id.
+/// Lists every pair of neighbors once, at the larger id.
 fn lists(vertices: usize, scan: &Scan, resources: &Resources) -> Result<Lists> {
     let ends: Vec<AtomicU32> = (0..vertices).map(|_| AtomicU32::new(0)).collect();
     let inside = |one: u64, other: u64| one.max(other) < vertices as u64;
@@ -241,14 +241,14 @@ fn merge(list: &mut [u32]) -> u32 {
 /// [`Counts`] that threads share.
 #[derive(Default)]
 struct SharedCounts {
-    neighbours: AtomicU64,
+    neighbors: AtomicU64,
     triangles: AtomicU64,
     arcs: AtomicU64,
 }
 
 impl SharedCounts {
-    fn add(&self, neighbours: u64, triangles: u64, arcs: u64) {
-        self.neighbours.fetch_add(neighbours, Ordering::Relaxed);
+    fn add(&self, neighbors: u64, triangles: u64, arcs: u64) {
+        self.neighbors.fetch_add(neighbors, Ordering::Relaxed);
         self.triangles.fetch_add(triangles, Ordering::Relaxed);
         self.arcs.fetch_add(arcs, Ordering::Relaxed);
     }
@@ -264,7 +264,7 @@ fn triangles(lists: &Lists, resources: &Resources) -> Result<HugeArray<Counts>> 
     let counts: Vec<SharedCounts> = (0..vertices).map(|_| SharedCounts::default()).collect();
     resources.job.begin("intersect lists", vertices.div_ceil(CLAIM) as u64);
     resources.share(vertices.div_ceil(CLAIM), |claim, marks: &mut Vec<u8>| -> Result<()> {
-        // The directions of the pairs of this vertex, by its neighbour.
+        // The directions of the pairs of this vertex, by its neighbor.
         marks.resize(vertices, 0);
         for vertex in claim * CLAIM..vertices.min((claim + 1) * CLAIM) {
             let list = lists.of(vertex);
@@ -301,7 +301,7 @@ fn triangles(lists: &Lists, resources: &Resources) -> Result<HugeArray<Counts>> 
     let counts: Vec<Counts> = counts
         .into_iter()
         .map(|shared| Counts {
-            neighbours: shared.neighbours.into_inner(),
+            neighbors: shared.neighbors.into_inner(),
             triangles: shared.triangles.into_inner(),
             arcs: shared.arcs.into_inner(),
         })

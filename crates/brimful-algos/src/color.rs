@@ -1,22 +1,22 @@
 //! Greedy colouring, and the maximal independent set that is its first colour.
 //!
-//! Returns for each vertex a colour, from 0 on, that no neighbour has (`color`, uint64); vertices
-//! without neighbours have colour 0. Direction, parallel arcs and self-loops do not matter for
+//! Returns for each vertex a colour, from 0 on, that no neighbor has (`color`, uint64); vertices
+//! without neighbors have colour 0. Direction, parallel arcs and self-loops do not matter for
 //! validity.
 //!
 //! The result is that of first-fit: vertices are taken in a fixed order, and each gets the least
-//! colour that no earlier neighbour has. The order is largest-log-degree-first (Hasenplaugh, Kaler,
+//! colour that no earlier neighbor has. The order is largest-log-degree-first (Hasenplaugh, Kaler,
 //! Schardl, Leiserson 2014, "Ordering heuristics for parallel graph coloring"): descending by the
 //! bit length of the degree, then by splitmix64 of the offset of the external id from the smallest
 //! id of the graph (strings: of its rank among them). The degree is the number of arcs in either
 //! direction, without self-loops. As the order depends on the graph alone, so does the result.
 //!
 //! `maximal_independent_set` returns 1 for the vertices of colour 0, and 0 for others (`member`,
-//! int64). No edge joins two of them, and every other vertex has one as its neighbour, or it would
+//! int64). No edge joins two of them, and every other vertex has one as its neighbor, or it would
 //! have their colour. It is the greedy set of the same order (Blelloch, Fineman, Shun 2012,
 //! "Greedy sequential maximal independent set and matching are parallel on average").
 //!
-//! In parallel (Jones and Plassmann 1993): a vertex takes its colour when its earlier neighbours
+//! In parallel (Jones and Plassmann 1993): a vertex takes its colour when its earlier neighbors
 //! have theirs. State: a mark, which is the colour, or the bit length of the degree before; and the
 //! offset of the external id. The first superstep counts degrees. Each later superstep makes the
 //! lists of vertices without a colour, as many as memory holds, and colours those in order. So a
@@ -27,7 +27,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use brimful_engine::plan::forecast::{Forecast, Steps};
-use brimful_engine::{Gather, Globals, Neighbours, RunOptions, Values, Vertex, gather};
+use brimful_engine::{Gather, Globals, Neighbors, RunOptions, Values, Vertex, gather};
 use brimful_graph::random::splitmix64;
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
@@ -41,7 +41,7 @@ use crate::{Error, Result};
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "color",
-    computes: "greedy colouring, vertices of many neighbours first: no edge joins equal colours; \
+    computes: "greedy colouring, vertices of many neighbors first: no edge joins equal colours; \
                direction ignored",
     column: "color",
     takes: Takes { checkpoints: true, ..Takes::NOTHING },
@@ -105,7 +105,7 @@ fn color<L: Label>([mark, _]: [L; 2]) -> Option<u64> {
 
 impl<L: Label + 'static> Gather for Coloring<L> {
     type State = [L; 2];
-    /// A bit for each colour of a neighbour.
+    /// A bit for each colour of a neighbor.
     type Buffers = Vec<u64>;
     type Aggregate = ();
     const NEEDS_EXTERNAL: bool = true;
@@ -132,21 +132,21 @@ impl<L: Label + 'static> Gather for Coloring<L> {
         &self,
         vertex: Vertex,
         state: [L; 2],
-        neighbours: Neighbours<'_, [L; 2]>,
+        neighbors: Neighbors<'_, [L; 2]>,
         _: &Globals<()>,
         taken: &mut Vec<u64>,
     ) -> [L; 2] {
         let mark: u64 = state[0].into();
-        let others = neighbours.iter().filter(|(id, _)| *id != vertex.id);
+        let others = neighbors.iter().filter(|(id, _)| *id != vertex.id);
         if mark == UNCOLORED {
             let mark =
                 others.count().checked_ilog2().map_or(0, |bits| UNCOLORED | u64::from(bits + 1));
             return [L::new(mark), state[1]];
         }
         let urgency = self.urgency(state);
-        // So many neighbours leave free at least one of as many colours plus one.
+        // So many neighbors leave free at least one of as many colours plus one.
         taken.clear();
-        taken.resize(neighbours.len() / 64 + 1, 0);
+        taken.resize(neighbors.len() / 64 + 1, 0);
         for (_, other) in others {
             match color(other) {
                 Some(color) => {

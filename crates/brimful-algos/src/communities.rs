@@ -8,7 +8,7 @@
 //! arcs. Weights must not be negative. Vertices without edges are communities of their own.
 //!
 //! - `louvain` (Blondel, Guillaume, Lambiotte, Lefebvre 2008): vertices move, one after another, to
-//!   the community of a neighbour that adds the most to the modularity, until a sweep over all adds
+//!   the community of a neighbor that adds the most to the modularity, until a sweep over all adds
 //!   no more than the tolerance; then communities become vertices, and the next level begins. Ends
 //!   when no vertex moves.
 //! - `leiden` (Traag, Waltman, van Eck 2019): between the two, each community is refined into
@@ -22,7 +22,7 @@
 //! refinement, which Traag et al. draw by chance, takes the best part. So results depend on the
 //! graph alone, and are the same bits at any budget and number of threads.
 //!
-//! Out of core: the lists of neighbours of a level are made by the external sorter, and lie in
+//! Out of core: the lists of neighbors of a level are made by the external sorter, and lie in
 //! scratch, or in memory where they fit ([`lists`]). Sweeps read them in sequence. Beside them
 //! there are [`Method::vertex_bytes`] a vertex. Moves take one thread, which is what their order
 //! costs. A sweep is one pass over the lists, 12 bytes an arc; most graphs take 5 to 20 sweeps of
@@ -120,7 +120,7 @@ impl Method {
         }
     }
 
-    /// Bytes of memory for each vertex with edges, beside lists of neighbours: lengths of lists and
+    /// Bytes of memory for each vertex with edges, beside lists of neighbors: lengths of lists and
     /// strengths of the graph, the current level and the next 36; communities of the level 4, their
     /// sums 8, weights to them 12, marks 1; its vertices' numbers in the next level 4, twice while
     /// they are made; and the vertex of the level that holds a vertex of the graph 4. Refining
@@ -132,7 +132,7 @@ impl Method {
         }
     }
 
-    /// Bytes of memory beside lists of neighbours and those for reading the graph.
+    /// Bytes of memory beside lists of neighbors and those for reading the graph.
     fn array_bytes(self, vertices: u64, workers: usize) -> u64 {
         let windows = (workers * WINDOW * size_of::<u64>()) as u64;
         vertices * self.vertex_bytes() + windows + lists::least_bytes(workers)
@@ -168,7 +168,7 @@ fn settings(method: Method, request: &Request) -> Result<Settings> {
     Ok(Settings { method, resolution, levels, iterations, tolerance, weighted })
 }
 
-/// Arcs of the lists of neighbours, at most.
+/// Arcs of the lists of neighbors, at most.
 fn listed_arcs(arcs: u64, directed: bool) -> u64 {
     if directed { 2 * arcs } else { arcs }
 }

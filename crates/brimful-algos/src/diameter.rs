@@ -11,7 +11,7 @@ use brimful_graph::read::lookup::vertices_by_distance;
 
 use crate::Result;
 
-/// A graph with longer lists of neighbours is not wide.
+/// A graph with longer lists of neighbors is not wide.
 const LONGEST_LIST: u64 = 64;
 /// Vertices to visit around a vertex.
 const SURROUNDINGS: usize = 2048;

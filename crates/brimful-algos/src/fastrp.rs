@@ -78,7 +78,7 @@ pub(crate) const INFO: Info = Info {
         ParameterInfo {
             name: "iteration_weights",
             default: "0,1,1",
-            meaning: "weights of the neighbours at 1, 2, ... steps of a walk",
+            meaning: "weights of the neighbors at 1, 2, ... steps of a walk",
             values: Accepts::Numbers,
         },
         ParameterInfo {
@@ -146,7 +146,7 @@ struct Dimensions {
     sum: [f32; LANES],
 }
 
-/// Sums of the dimensions of neighbours, by the weights of edges; and of these weights.
+/// Sums of the dimensions of neighbors, by the weights of edges; and of these weights.
 #[derive(Debug, Clone, Copy)]
 struct WeightedSums;
 

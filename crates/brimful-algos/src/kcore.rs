@@ -1,14 +1,14 @@
 //! Core numbers.
 //!
 //! Returns for each vertex the largest k such that it belongs to the k-core, the greatest set of
-//! vertices each of which has k neighbours within it (`core`, int64). Direction is ignored; arcs
+//! vertices each of which has k neighbors within it (`core`, int64). Direction is ignored; arcs
 //! count with their stored multiplicity, so that a pair of opposite arcs counts twice in a directed
 //! graph; self-loops do not count.
 //!
 //! If the unpacked edges fit in memory, vertices are peeled one by one (`peeling`). In other
 //! budgets they are peeled (Seidman 1983; Matula and Beck 1983) in rounds. The first superstep
-//! counts neighbours. Then rounds come in pairs: the first finds the least remaining degree, k; the
-//! second removes all vertices of that degree, which signal their neighbours; neighbours that fall
+//! counts neighbors. Then rounds come in pairs: the first finds the least remaining degree, k; the
+//! second removes all vertices of that degree, which signal their neighbors; neighbors that fall
 //! to k or below are removed as well. State: the remaining degree, or the core number after
 //! removal, in one u64. Signal: 1, in a byte. An arc carries at most two signals, one of them in
 //! the first superstep. There are two rounds for each core number that occurs. Each passes over the
@@ -35,7 +35,7 @@ use crate::request::{Finished, Request};
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "kcore",
-    computes: "core numbers: the largest k such that a vertex has k neighbours in the k-core; \
+    computes: "core numbers: the largest k such that a vertex has k neighbors in the k-core; \
                direction ignored",
     column: "core",
     takes: Takes { stores: true, checkpoints: true, ..Takes::NOTHING },
@@ -49,8 +49,8 @@ pub(crate) const INFO: Info = Info {
     plan,
 };
 
-/// The indexes of the neighbours in both directions.
-const NEIGHBOURS: &[Index] = &[Index::In, Index::Reverse];
+/// The indexes of the neighbors in both directions.
+const NEIGHBORS: &[Index] = &[Index::In, Index::Reverse];
 
 /// The condition for peeling in memory in a request.
 fn peeling_wanted(request: &Request) -> Result<InMemory> {
@@ -58,7 +58,7 @@ fn peeling_wanted(request: &Request) -> Result<InMemory> {
 }
 
 fn plan(planner: &Planner<'_>) -> Result<Forecast> {
-    let peeling = planner.of_indexes(NEIGHBOURS, peeling::forecast);
+    let peeling = planner.of_indexes(NEIGHBORS, peeling::forecast);
     let peeling = peeling.ok_or_else(peeling::too_large);
     // R-MAT of 2^20 vertices, edge factor 16: 657 supersteps with 34 passes over both indexes in
     // total.
@@ -69,7 +69,7 @@ fn plan(planner: &Planner<'_>) -> Result<Forecast> {
 
 /// The vertex is removed; its core number is in the lower bits.
 const REMOVED: u64 = 1 << 63;
-/// The vertex must signal its neighbours, at its start or its removal.
+/// The vertex must signal its neighbors, at its start or its removal.
 const DUE: u64 = 1 << 62;
 const NUMBER: u64 = DUE - 1;
 
@@ -102,7 +102,7 @@ impl Program for CoreNumbers {
     const SELF_LOOPS: bool = false;
 
     fn indexes(&self) -> &'static [Index] {
-        NEIGHBOURS
+        NEIGHBORS
     }
 
     fn initial(&self, _: Vertex, _: &Globals<(Least, Greatest)>) -> u64 {
@@ -171,7 +171,7 @@ impl Program for CoreNumbers {
 }
 
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
-    let extent = Extent::of(graph, NEIGHBOURS, false);
+    let extent = Extent::of(graph, NEIGHBORS, false);
     let peeling = peeling::forecast(&Setting::new(&extent, resources));
     let needed = peeling.map(|forecast| forecast.minimum_bytes);
     if peeling_wanted(request)?.applies(needed, resources.budget.limit()) {

@@ -1,6 +1,6 @@
 //! Truss numbers of edges.
 //!
-//! Returns a row for each pair of neighbours (`source`, `target`, the smaller id first, and
+//! Returns a row for each pair of neighbors (`source`, `target`, the smaller id first, and
 //! `truss`, int64), ascending: the greatest k such that the edge is part of a subgraph whose edges
 //! are each in at least k - 2 triangles of it (Cohen 2008), at least 2. The edges of numbers from k
 //! on are NetworkX's `k_truss`. Direction, parallel edges and self-loops are ignored. Exact.
@@ -26,7 +26,7 @@ use brimful_store::Resources;
 
 use crate::edge_rows::{self, edge_rows};
 use crate::info::{Info, Run, Takes};
-use crate::neighbour_lists::{Listed, NeighbourLists, common};
+use crate::neighbor_lists::{Listed, NeighborLists, common};
 use crate::places::{place_bytes, places};
 use crate::planning::Planner;
 use crate::request::{FinishedRows, Request};
@@ -54,7 +54,7 @@ pub(crate) const INFO: Info = Info {
 };
 
 fn array_bytes(vertices: u64, entries: u64, workers: usize) -> u64 {
-    NeighbourLists::array_bytes(vertices, workers)
+    NeighborLists::array_bytes(vertices, workers)
         + place_bytes(vertices)
         + entries * ENTRY_BYTES
         + edge_rows::least_bytes(workers)
@@ -86,8 +86,8 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     resources.budget.require(needed, PURPOSE)?;
     let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
     let before = moved(graph, resources);
-    let left = memory.bytes() - NeighbourLists::least_bytes(&extent, workers);
-    let lists = NeighbourLists::of(graph, Listed::Symmetric, left, resources)?;
+    let left = memory.bytes() - NeighborLists::least_bytes(&extent, workers);
+    let lists = NeighborLists::of(graph, Listed::Symmetric, left, resources)?;
     let listed = begin.elapsed().as_secs_f64();
     let (ends, truss) = Peeling::new(lists, resources)?.peel(resources)?;
     let peeled = begin.elapsed().as_secs_f64();
@@ -111,7 +111,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
 
 /// Edges with the triangles that are left to them.
 struct Peeling {
-    lists: NeighbourLists,
+    lists: NeighborLists,
     /// The edge of each entry of the lists.
     edges: Vec<u32>,
     /// The ends of each edge, the smaller one first.
@@ -123,9 +123,9 @@ struct Peeling {
 type Numbered = (Vec<[u32; 2]>, Vec<u32>);
 
 impl Peeling {
-    fn new(lists: NeighbourLists, resources: &Resources) -> Result<Self> {
+    fn new(lists: NeighborLists, resources: &Resources) -> Result<Self> {
         let (mut edges, mut ends) = (vec![u32::MAX; lists.entries() as usize], Vec::new());
-        // The next entry of each vertex that waits for its edge; smaller neighbours come first.
+        // The next entry of each vertex that waits for its edge; smaller neighbors come first.
         let mut next: Vec<u64> = (0..lists.len() as u32).map(|at| lists.start(at) as u64).collect();
         let mut buffer = Vec::new();
         for vertex in 0..lists.len() as u32 {

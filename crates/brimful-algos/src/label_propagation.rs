@@ -2,8 +2,8 @@
 //!
 //! Returns for each vertex the label of its community (`label`, of the type of ids) after a number
 //! of synchronous supersteps. Every vertex starts with its own id and takes the most frequent label
-//! of its neighbours, on a tie the smallest; without neighbours it keeps its own (LDBC
-//! Graphalytics' CDLP; Raghavan, Albert, Kumara 2007). In a directed graph a neighbour counts once
+//! of its neighbors, on a tie the smallest; without neighbors it keeps its own (LDBC
+//! Graphalytics' CDLP; Raghavan, Albert, Kumara 2007). In a directed graph a neighbor counts once
 //! for each direction; each parallel edge counts. Deterministic. Each superstep is one pass over
 //! all lists, which are sorted by label: O(|E| log of the greatest degree).
 
@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use brimful_engine::plan::forecast::Steps;
-use brimful_engine::{Gather, Globals, Neighbours, Values, Vertex, gather};
+use brimful_engine::{Gather, Globals, Neighbors, Values, Vertex, gather};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
@@ -28,7 +28,7 @@ const SUPERSTEPS: u64 = 10;
 pub(crate) const INFO: Info = Info {
     name: "label_propagation",
     computes: "communities: in each of 10 supersteps a vertex takes the most frequent label of its \
-               neighbours",
+               neighbors",
     column: "label",
     takes: Takes { checkpoints: true, ..Takes::NOTHING },
     parameters: &[],
@@ -69,12 +69,12 @@ impl<L: Label + 'static> Gather for LabelPropagation<L> {
         &self,
         _: Vertex,
         label: L,
-        neighbours: Neighbours<'_, L>,
+        neighbors: Neighbors<'_, L>,
         _: &Globals<()>,
         labels: &mut Vec<L>,
     ) -> L {
         labels.clear();
-        labels.extend(neighbours.iter().map(|(_, label)| label));
+        labels.extend(neighbors.iter().map(|(_, label)| label));
         labels.sort_unstable();
         let runs = labels.chunk_by(|a, b| a == b);
         // The first of the longest runs has the smallest label.

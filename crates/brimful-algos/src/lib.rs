@@ -23,7 +23,7 @@ pub mod katz;
 pub mod kcore;
 mod ktruss;
 pub mod label_propagation;
-mod neighbour_lists;
+mod neighbor_lists;
 mod out_weights;
 pub mod pagerank;
 pub mod partition;

@@ -186,7 +186,7 @@ impl<'p> Planner<'p> {
         numeric::forecast::forecast(needs, &planned)
     }
 
-    /// The forecast of `program` over neighbour lists.
+    /// The forecast of `program` over neighbor lists.
     pub(crate) fn gather<G: Gather>(&self, program: &G, steps: Steps) -> Result<Forecast> {
         let needs = GatherNeeds::of(program);
         let extent = self.extent(needs.indexes);

@@ -10,7 +10,7 @@
 //! The random numbers of a step depend on the seed, the walk and the step alone, so walks are the
 //! same at any budget and number of threads.
 //!
-//! Method: lists of neighbours by the external sorter, in memory where they fit, else in scratch.
+//! Method: lists of neighbors by the external sorter, in memory where they fit, else in scratch.
 //! As many walkers as the budget holds take a step together, in the order of the vertices where
 //! they are, so that lists are read in sequence. Steps of node2vec are drawn by rejection (Yang et
 //! al. 2019, "KnightKing"), with a search of the list of t; where that takes long, from all shares.
@@ -33,7 +33,7 @@ use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 
 use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
-use crate::neighbour_lists::{Listed, NeighbourLists};
+use crate::neighbor_lists::{Listed, NeighborLists};
 use crate::places::{place_bytes, places};
 use crate::planning::Planner;
 use crate::request::{FinishedRows, Request};
@@ -161,7 +161,7 @@ fn plan(planner: &Planner<'_>) -> Result<Forecast> {
     let forecast = planner.scans(1, |setting| {
         let (vertices, workers) = (setting.extent.vertices, setting.workers);
         let longest = planner.of_graph(longest_list, vertices);
-        let bytes = NeighbourLists::array_bytes(vertices, workers)
+        let bytes = NeighborLists::array_bytes(vertices, workers)
             + settings.array_bytes(vertices, longest, workers);
         (bytes, bytes, 0)
     });
@@ -186,12 +186,12 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let (begin, workers) = (Instant::now(), resources.workers());
     let extent = Extent::of(graph, &[Index::In], request.weighted);
     let arrays = settings.array_bytes(extent.vertices, longest_list(graph), workers);
-    let needed = NeighbourLists::least_bytes(&extent, workers) + arrays;
+    let needed = NeighborLists::least_bytes(&extent, workers) + arrays;
     resources.budget.require(needed, PURPOSE)?;
     let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
     let before = moved(graph, resources);
     let spare = memory.bytes() - needed;
-    let lists = NeighbourLists::of(graph, settings.listed(), spare, resources)?;
+    let lists = NeighborLists::of(graph, settings.listed(), spare, resources)?;
     let listed = begin.elapsed().as_secs_f64();
     // Half of what lists leave is for walkers, and half for rows.
     let spare = spare.saturating_sub(lists.resident_bytes()) / 2;
@@ -280,7 +280,7 @@ impl Starts {
 
 /// What steps need.
 struct Walking<'w> {
-    lists: &'w NeighbourLists,
+    lists: &'w NeighborLists,
     settings: &'w Settings,
     resources: &'w Resources,
 }

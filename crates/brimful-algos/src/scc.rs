@@ -175,7 +175,7 @@ mod stage {
     pub(super) const COLOURED: u64 = 5;
 }
 
-/// Offset of the own id; colour, name of the component, or number of open neighbours; stage.
+/// Offset of the own id; colour, name of the component, or number of open neighbors; stage.
 pub type Visit<L> = [L; 3];
 
 /// The offset that names the component of a vertex, if it is known.

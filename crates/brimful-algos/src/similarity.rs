@@ -1,22 +1,22 @@
-//! Similarity of two vertices by their common neighbours.
+//! Similarity of two vertices by their common neighbors.
 //!
 //! Returns rows (`source`, `target`, `score`: float64) for given pairs, in their order, or for each
 //! vertex and the `k` other vertices of the greatest scores above 0, largest first, by ascending
-//! vertex. With the sets of neighbours N(u) and N(v), and their common ones w other than u and v:
-//! - `jaccard`: the number of w over that of the union of N(u) and N(v), 0 without neighbours
+//! vertex. With the sets of neighbors N(u) and N(v), and their common ones w other than u and v:
+//! - `jaccard`: the number of w over that of the union of N(u) and N(v), 0 without neighbors
 //!   (Jaccard 1901);
 //! - `adamic_adar`: the sum of 1 / ln(degree(w)) (Adamic and Adar 2003);
 //! - `common_neighbors`: the number of w;
 //! - `overlap`: the number of w over the smaller of |N(u)| and |N(v)| (Simpson 1943);
 //! - `resource_allocation`: the sum of 1 / degree(w) (Zhou, Lu, Zhang 2009).
 //!
-//! Direction and parallel edges are ignored; a self-loop makes a vertex its own neighbour, and adds
+//! Direction and parallel edges are ignored; a self-loop makes a vertex its own neighbor, and adds
 //! two to its degree: all as in NetworkX. Exact. Ties of partners are decided by the order of
 //! internal ids, which the import fixes. A vertex paired with itself has an infinite `adamic_adar`
-//! if one of its neighbours has no other.
+//! if one of its neighbors has no other.
 //!
-//! Method: lists of neighbours by the external sorter, in memory where they fit, else in scratch
-//! ([`crate::neighbour_lists`]). Pairs stream in batches; each takes one merge of two lists, or
+//! Method: lists of neighbors by the external sorter, in memory where they fit, else in scratch
+//! ([`crate::neighbor_lists`]). Pairs stream in batches; each takes one merge of two lists, or
 //! searches of the longer for each of the shorter. Partners add up in an array of all vertices for
 //! each thread. Memory: 8 bytes a vertex and, for partners, 8 more and 12 for each thread; rows
 //! beyond the budget lie in scratch. Time: O(|E| log |E|), and for partners the sum over vertices
@@ -41,7 +41,7 @@ use brimful_graph::{Graph, Index};
 use brimful_store::{Job, Resources};
 
 use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
-use crate::neighbour_lists::{Listed, NeighbourLists, common};
+use crate::neighbor_lists::{Listed, NeighborLists, common};
 use crate::places::{place_bytes, places};
 use crate::planning::Planner;
 use crate::request::{FinishedRows, Pairs, Request};
@@ -63,7 +63,7 @@ const COLUMNS: &[RowColumn] =
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "similarity",
-    computes: "similarity by common neighbours: of given pairs, or of each vertex and its most \
+    computes: "similarity by common neighbors: of given pairs, or of each vertex and its most \
                similar partners",
     column: "score",
     takes: Takes { pairs: true, ..Takes::NOTHING },
@@ -71,7 +71,7 @@ pub(crate) const INFO: Info = Info {
         ParameterInfo {
             name: "measure",
             default: "jaccard",
-            meaning: "how common neighbours count",
+            meaning: "how common neighbors count",
             values: Accepts::Words(MEASURES),
         },
         ParameterInfo {
@@ -88,12 +88,12 @@ pub(crate) const INFO: Info = Info {
 const MEASURES: &[&str] =
     &["jaccard", "adamic_adar", "common_neighbors", "overlap", "resource_allocation"];
 
-/// How common neighbours count.
+/// How common neighbors count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Measure {
     Jaccard,
     AdamicAdar,
-    CommonNeighbours,
+    CommonNeighbors,
     Overlap,
     ResourceAllocation,
 }
@@ -102,24 +102,24 @@ impl Measure {
     fn of(request: &Request) -> Result<Self> {
         Ok(match request.choice("measure", MEASURES)? {
             "adamic_adar" => Self::AdamicAdar,
-            "common_neighbors" => Self::CommonNeighbours,
+            "common_neighbors" => Self::CommonNeighbors,
             "overlap" => Self::Overlap,
             "resource_allocation" => Self::ResourceAllocation,
             _ => Self::Jaccard,
         })
     }
 
-    /// The share of a common neighbour with this degree.
+    /// The share of a common neighbor with this degree.
     #[inline]
     fn share(self, degree: usize) -> f64 {
         match self {
-            Self::Jaccard | Self::CommonNeighbours | Self::Overlap => 1.0,
+            Self::Jaccard | Self::CommonNeighbors | Self::Overlap => 1.0,
             Self::AdamicAdar => (degree as f64).ln().recip(),
             Self::ResourceAllocation => (degree as f64).recip(),
         }
     }
 
-    /// The score of a sum of shares, of two vertices with so many neighbours, `both` of them the
+    /// The score of a sum of shares, of two vertices with so many neighbors, `both` of them the
     /// same, themselves included.
     #[inline]
     fn score(self, sum: f64, counts: [usize; 2], both: usize) -> f64 {
@@ -134,14 +134,14 @@ impl Measure {
 
 /// The lists of a graph, with a measure.
 struct Similarity {
-    lists: NeighbourLists,
+    lists: NeighborLists,
     measure: Measure,
     /// A bit for each vertex: it has a self-loop.
     loops: Vec<u64>,
 }
 
 impl Similarity {
-    fn new(lists: NeighbourLists, measure: Measure, resources: &Resources) -> Result<Self> {
+    fn new(lists: NeighborLists, measure: Measure, resources: &Resources) -> Result<Self> {
         let words = lists.len().div_ceil(64);
         resources.job.begin("find self-loops", words as u64);
         let loops = resources.share(words, |word, buffer: &mut Vec<u32>| -> Result<u64> {
@@ -197,7 +197,7 @@ fn array_bytes(vertices: u64, longest: u64, finding: Option<u64>, workers: usize
     vertices.div_ceil(8) + buffers + own + RowWriter::MINIMUM_BYTES
 }
 
-/// The most neighbours of a vertex.
+/// The most neighbors of a vertex.
 fn longest_list(graph: &Graph) -> u64 {
     let lists = graph.description().longest_lists;
     // The lists of the other direction are unknown.
@@ -214,7 +214,7 @@ fn plan(planner: &Planner<'_>) -> Result<Forecast> {
         let (vertices, workers) = (setting.extent.vertices, setting.workers);
         let longest = planner.of_graph(longest_list, vertices);
         let finding = request.pairs.as_ref().map(|_| planner.of_graph(finding_bytes, 0));
-        let all = NeighbourLists::array_bytes(vertices, workers)
+        let all = NeighborLists::array_bytes(vertices, workers)
             + array_bytes(vertices, longest, finding, workers);
         (all, all, 0)
     });
@@ -241,18 +241,18 @@ fn settings(request: &Request) -> Result<(Measure, u64)> {
 }
 
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<FinishedRows> {
-    const PURPOSE: &str = "to compare neighbours";
+    const PURPOSE: &str = "to compare neighbors";
     let (measure, k) = settings(request)?;
     let (begin, workers) = (Instant::now(), resources.workers());
     let extent = Extent::of(graph, &[Index::In], false);
     let finding = request.pairs.as_ref().map(|_| finding_bytes(graph));
-    let needed = NeighbourLists::least_bytes(&extent, workers)
+    let needed = NeighborLists::least_bytes(&extent, workers)
         + array_bytes(extent.vertices, longest_list(graph), finding, workers);
     resources.budget.require(needed, PURPOSE)?;
     let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
     let before = moved(graph, resources);
     let left = memory.bytes() - needed;
-    let lists = NeighbourLists::of(graph, Listed::Symmetric, left, resources)?;
+    let lists = NeighborLists::of(graph, Listed::Symmetric, left, resources)?;
     let listed = begin.elapsed().as_secs_f64();
     let for_rows = RowWriter::MINIMUM_BYTES + left.saturating_sub(lists.resident_bytes());
     let edges = lists.entries();
@@ -315,7 +315,7 @@ fn of_pairs(
             |chunk, buffers: &mut [Vec<u32>; 2]| -> Result<Vec<f64>> {
                 let score = |at: &u32| {
                     let [one, other] = pairs[*at as usize].map(|(vertex, _)| vertex);
-                    // Vertices without edges have no neighbours.
+                    // Vertices without edges have no neighbors.
                     match one.max(other) < connected {
                         true => similarity.score(one as u32, other as u32, buffers),
                         false => Ok(0.0),

@@ -187,11 +187,11 @@ impl Rooted {
         for start in &mut starts {
             total += std::mem::replace(start, total);
         }
-        let mut neighbours = vec![0_u32; total as usize];
+        let mut neighbors = vec![0_u32; total as usize];
         for &[one, other] in forest {
             for (from, to) in [(one, other), (other, one)] {
                 let place = &mut starts[from as usize];
-                neighbours[*place as usize] = to;
+                neighbors[*place as usize] = to;
                 *place += 1;
             }
         }
@@ -207,10 +207,10 @@ impl Rooted {
             while let Some(&vertex) = order.get(next) {
                 next += 1;
                 let range = starts[vertex as usize] as usize..starts[vertex as usize + 1] as usize;
-                for &neighbour in &neighbours[range] {
-                    if parents[neighbour as usize] == u32::MAX {
-                        parents[neighbour as usize] = vertex;
-                        order.push(neighbour);
+                for &neighbor in &neighbors[range] {
+                    if parents[neighbor as usize] == u32::MAX {
+                        parents[neighbor as usize] = vertex;
+                        order.push(neighbor);
                     }
                 }
             }

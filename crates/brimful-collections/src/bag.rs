@@ -222,7 +222,7 @@ impl RecordBag {
     }
 
     fn id_lock(&self, id: u64) -> MutexGuard<'_, ()> {
-        // Neighbours share no lock, because threads often work on consecutive ids.
+        // Neighbors share no lock, because threads often work on consecutive ids.
         self.ids[id as usize % ID_LOCKS].lock().unwrap_or_else(PoisonError::into_inner)
     }
 

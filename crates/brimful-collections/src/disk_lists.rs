@@ -1,4 +1,4 @@
-//! A fixed number of growing lists: the neighbours of each vertex.
+//! A fixed number of growing lists: the neighbors of each vertex.
 //!
 //! New items stay pending and are appended list by list, so that items for random lists cost no
 //! random access. Invariant: pending items are in their lists before a query or a sync.
@@ -31,9 +31,9 @@ const BATCH: usize = 1 << 14;
 ///
 /// # let folder = tempfile::tempdir()?;
 /// let resources = Arc::new(Resources::new(Budget::new(64 << 20, 0), Arc::new(Job::new()), None)?);
-/// let neighbours = DiskLists::open(&folder.path().join("mesh"), 4, Options::new(&resources))?;
-/// neighbours.append_many(&[0, 3, 0], &[3, 0, 2])?;
-/// assert_eq!(neighbours.get(0)?, [2, 3]);
+/// let neighbors = DiskLists::open(&folder.path().join("mesh"), 4, Options::new(&resources))?;
+/// neighbors.append_many(&[0, 3, 0], &[3, 0, 2])?;
+/// assert_eq!(neighbors.get(0)?, [2, 3]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Runs of [gather programs](crate::Gather), whose vertices read the states of all neighbours at
+//! Runs of [gather programs](crate::Gather), whose vertices read the states of all neighbors at
 //! once.
 
 mod checkpoint;

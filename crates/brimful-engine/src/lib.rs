@@ -8,7 +8,7 @@
 //!   memory, and vertices in an order of their own.
 //! - [`result`]: figures, and states in the user's ids.
 //! - [`mod@run`] is a run over shards, synchronous or not; [`mod@gather`] programs read whole
-//!   neighbour lists. [`supersteps`] is the loop that all runs share, and [`checkpoint`] keeps what
+//!   neighbor lists. [`supersteps`] is the loop that all runs share, and [`checkpoint`] keeps what
 //!   they hand from superstep to superstep; several processes make a run by an [`exchange`].
 
 pub mod checkpoint;
@@ -34,7 +34,7 @@ pub use result::values::Values;
 pub use run::{Output, run};
 pub use vertex::aggregate::{Aggregate, Count, Greatest, Least, Sum, Top};
 pub use vertex::combiner::{Add, Combiner, Max, Min, Or};
-pub use vertex::gather::{Gather, Neighbours};
+pub use vertex::gather::{Gather, Neighbors};
 pub use vertex::isolated::Isolated;
 pub use vertex::kernel::{Along, Kernel, KernelProgram, Shape};
 pub use vertex::program::{Globals, Mode, Program, SignalOf, SumOf, Vertex};

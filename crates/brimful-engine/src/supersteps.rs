@@ -1,4 +1,4 @@
-//! The loop of supersteps that all runs share, over shards, neighbour lists and stores: limits,
+//! The loop of supersteps that all runs share, over shards, neighbor lists and stores: limits,
 //! rounds, checkpoints, durations and log. Also builds a missing index before a run.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Programs over neighbour lists, compared with plain recomputation in memory: the same bits with
+//! Programs over neighbor lists, compared with plain recomputation in memory: the same bits with
 //! states in memory or on disk, at any number of threads, on random multigraphs with self-loops,
 //! parallel edges and weights.
 
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use brimful_engine::{
-    Aggregate, Count, Gather, Gathered, Globals, Greatest, Neighbours, Reason, Result, RunOptions,
+    Aggregate, Count, Gather, Gathered, Globals, Greatest, Neighbors, Reason, Result, RunOptions,
     Sum, Top, TraversalMode, Vertex, gather,
 };
 use brimful_graph::build::import::{ImportOptions, Input, build_reverse, import};
@@ -73,7 +73,7 @@ fn case(folder: &Path, seed: u64, edges: u64, undirected: bool) -> Case {
 }
 
 impl Case {
-    /// For each vertex its list: neighbours and weights, index after index, ascending.
+    /// For each vertex its list: neighbors and weights, index after index, ascending.
     fn lists(&self, indexes: &[Index]) -> Vec<Vec<(u64, f64)>> {
         let mut lists = vec![Vec::new(); self.graph.connected() as usize];
         let mut indexes = indexes.to_vec();
@@ -125,7 +125,7 @@ impl Gather for Mixer {
         &self,
         vertex: Vertex,
         state: u64,
-        neighbours: Neighbours<'_, u64>,
+        neighbors: Neighbors<'_, u64>,
         globals: &Globals<Mixed>,
         seen: &mut Vec<u64>,
     ) -> u64 {
@@ -135,7 +135,7 @@ impl Gather for Mixer {
             state,
             vertex.degree,
             vertex.strength.to_bits(),
-            neighbours.len() as u64,
+            neighbors.len() as u64,
         ]);
         let (sum, count, greatest, top) = globals.aggregate;
         seen.extend([
@@ -147,9 +147,9 @@ impl Gather for Mixer {
         ]);
         seen.extend(top.0.map(f64::to_bits));
         seen.extend(
-            neighbours.weighted().flat_map(|(id, weight, state)| [id, weight.to_bits(), state]),
+            neighbors.weighted().flat_map(|(id, weight, state)| [id, weight.to_bits(), state]),
         );
-        assert!(neighbours.iter().eq(neighbours.weighted().map(|(id, _, state)| (id, state))));
+        assert!(neighbors.iter().eq(neighbors.weighted().map(|(id, _, state)| (id, state))));
         seen.iter().copied().fold(0, mix)
     }
     fn aggregate(&self, vertex: Vertex, old: u64, new: u64) -> Mixed {
@@ -314,12 +314,11 @@ impl Gather for FirstFit {
         &self,
         vertex: Vertex,
         state: [u64; 2],
-        neighbours: Neighbours<'_, [u64; 2]>,
+        neighbors: Neighbors<'_, [u64; 2]>,
         _: &Globals<()>,
         (): &mut (),
     ) -> [u64; 2] {
-        let others =
-            || neighbours.iter().filter(|(id, _)| *id != vertex.id).map(|(_, state)| state);
+        let others = || neighbors.iter().filter(|(id, _)| *id != vertex.id).map(|(_, state)| state);
         if others().any(|other| !self.settled(other) && self.urgency(other) > self.urgency(state)) {
             return state;
         }

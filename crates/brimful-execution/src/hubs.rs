@@ -18,8 +18,8 @@ use crate::options::StoreOptions;
 
 /// Vertices with fewer edges are not hubs.
 const FEW_EDGES: u64 = 1 << 14;
-/// Bytes of a neighbour in a vertex.
-const NEIGHBOUR_BYTES: u64 = 8;
+/// Bytes of a neighbor in a vertex.
+const NEIGHBOR_BYTES: u64 = 8;
 
 /// The size of the copies of a vertex.
 #[derive(Debug, Clone, Copy)]
@@ -48,7 +48,7 @@ impl Copies {
             2
         };
         let copies = copies + u64::from(cache.is_some());
-        Ok(Self { edge_bytes: copies * (NEIGHBOUR_BYTES + data_bytes), at_once: at_once.max(1) })
+        Ok(Self { edge_bytes: copies * (NEIGHBOR_BYTES + data_bytes), at_once: at_once.max(1) })
     }
 }
 

@@ -93,7 +93,7 @@ pub enum Partitioning {
     /// Ranges of vertices, in the graph's order, with about equally many edges.
     #[default]
     Range,
-    /// By a hash of the vertex: neighbours in the graph's order are apart, and so is their work.
+    /// By a hash of the vertex: neighbors in the graph's order are apart, and so is their work.
     Hash,
 }
 

@@ -47,7 +47,7 @@ pub enum Kind {
         /// Number of vertices.
         vertices: u64,
     },
-    /// Every vertex is joined to its right and its lower neighbour.
+    /// Every vertex is joined to its right and its lower neighbor.
     Grid {
         /// Number of rows.
         rows: u64,
@@ -73,7 +73,7 @@ pub enum Kind {
     WattsStrogatz {
         /// Number of vertices.
         vertices: u64,
-        /// Neighbours on the ring, an even number.
+        /// Neighbors on the ring, an even number.
         neighbors: u64,
         /// Probability that an edge moves.
         rewire: f64,
@@ -120,7 +120,7 @@ pub struct Generator {
 const LOG_NORMAL_PART: u64 = 512;
 /// Vertices per part of a mesh: about 40,000 edges.
 const MESH_PART: u64 = 1024;
-/// Most neighbours in a small world, which bounds the memory for those of one vertex.
+/// Most neighbors in a small world, which bounds the memory for those of one vertex.
 const MAX_NEIGHBORS: u64 = 1 << 20;
 const MOST_EDGES: &str = "a random graph has at most 2^48 edges";
 

@@ -58,7 +58,7 @@ fn import_text(folder: &Path, text: &str, options: &ImportOptions) -> (Graph, Im
     (graph, report)
 }
 
-/// The out-neighbours of a vertex, from the graph opened again.
+/// The out-neighbors of a vertex, from the graph opened again.
 fn neighbors(graph: &Graph, number: i128) -> Vec<i128> {
     let lookup = Lookup::new(Arc::new(Graph::open(graph.path(), &Arc::default()).unwrap()));
     let found =

@@ -115,7 +115,7 @@ impl Lookup {
         Ok(py.detach(both).map_err(Failure::from)?)
     }
 
-    /// Neighbours, and with `weights` the weights of their edges: two lists.
+    /// Neighbors, and with `weights` the weights of their edges: two lists.
     fn neighbors<'py>(
         &self,
         py: Python<'py>,

@@ -99,7 +99,7 @@ pub(crate) fn split<R: Record>(
 }
 
 /// Splits `source` into `target` and appends the starts of the parts, counted from `offset`.
-/// Returns the lowest bit of the digit. Small neighbours stay together `below` the first digit; at
+/// Returns the lowest bit of the digit. Small neighbors stay together `below` the first digit; at
 /// the first digit each digit is a part of its own, so that all runs are split alike.
 fn split_part<R: Record>(
     source: &mut [R],

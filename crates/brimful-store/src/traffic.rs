@@ -21,7 +21,7 @@ pub enum Content {
     States,
     /// Signals between vertices.
     Signals,
-    /// Edges listed by vertex, spilled by programs over neighbour lists.
+    /// Edges listed by vertex, spilled by programs over neighbor lists.
     Lists,
     /// Records of collections.
     Records,

@@ -1,7 +1,7 @@
 //! Records in LMDB, an embedded B-tree, by way of `heed`.
 //!
 //! Keys are in the tree with their bytes reversed: ids are written low bytes first, so that
-//! neighbours in the tree are consecutive ids. A key that the tree cannot hold is represented by
+//! neighbors in the tree are consecutive ids. A key that the tree cannot hold is represented by
 //! its checksum, and its record begins with the key. LMDB maps its file, so that pages of the file
 //! count as memory of the process; where the process would exceed its budget the store gives them
 //! back, and they stay in the cache of the system. Invariant: no transaction outlives a call, and

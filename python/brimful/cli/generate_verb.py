@@ -73,7 +73,7 @@ def add_to(verbs: shared.Verbs) -> None:
         "--neighbors",
         metavar="K",
         type=count,
-        help="watts-strogatz: neighbours on the ring, an even number",
+        help="watts-strogatz: neighbors on the ring, an even number",
     )
     parser.add_argument("--mu", metavar="X", type=real(), help="lognormal: default 4")
     parser.add_argument("--sigma", metavar="X", type=real(0), help="lognormal: default 1.3")

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 
 class Lists(Collection[_native.DiskLists]):
-    """A fixed number of growing lists of 32-bit numbers: the neighbours of each vertex.
+    """A fixed number of growing lists of 32-bit numbers: the neighbors of each vertex.
 
     >>> import brimful as bf, tempfile
-    >>> with bf.Lists(tempfile.mkdtemp() + "/x", 3, budget="64M") as neighbours:
-    ...     neighbours.append_many([0, 2, 0], [2, 0, 1])
-    ...     neighbours[0].tolist(), neighbours[1].tolist()
-    ...     neighbours.path.endswith("/x"), neighbours.closed
+    >>> with bf.Lists(tempfile.mkdtemp() + "/x", 3, budget="64M") as neighbors:
+    ...     neighbors.append_many([0, 2, 0], [2, 0, 1])
+    ...     neighbors[0].tolist(), neighbors[1].tolist()
+    ...     neighbors.path.endswith("/x"), neighbors.closed
     ([1, 2], [])
     (True, False)
     """

@@ -81,7 +81,7 @@ class _Nodes(Mapping[Any, dict[str, Any]]):
 
 
 class _Adjacency(Mapping[Any, "_Neighbors"]):
-    """The neighbours of each node, in one direction."""
+    """The neighbors of each node, in one direction."""
 
     def __init__(self, operand: Operand, direction: Direction) -> None:
         self._operand = operand
@@ -100,11 +100,11 @@ class _Adjacency(Mapping[Any, "_Neighbors"]):
         return len(self._operand)
 
     def items(self) -> ItemsView[Any, _Neighbors]:
-        """Return a view of nodes and neighbours that reads many at once."""
+        """Return a view of nodes and neighbors that reads many at once."""
         return Items(self)
 
     def pairs(self) -> Iterator[tuple[Any, _Neighbors]]:
-        """Yield nodes and neighbours, the edges of many nodes read at once."""
+        """Yield nodes and neighbors, the edges of many nodes read at once."""
         operand, graph = self._operand, self._operand.graph
         nodes = iter(operand)
         while some := list(islice(nodes, _NODES_AT_ONCE)):
@@ -122,7 +122,7 @@ class _Adjacency(Mapping[Any, "_Neighbors"]):
 
 
 class _Neighbors(Mapping[Any, dict[Any, Any]]):
-    """The neighbours of a vertex, with the attributes of the edges; read when first needed."""
+    """The neighbors of a vertex, with the attributes of the edges; read when first needed."""
 
     def __init__(self, operand: Operand, direction: Direction, vertex: Any) -> None:
         self._operand = operand
@@ -142,7 +142,7 @@ class _Neighbors(Mapping[Any, dict[Any, Any]]):
 
     @cached_property
     def _edges(self) -> dict[Any, dict[Any, Any]]:
-        """The attributes of edges by neighbour; in a multigraph by key."""
+        """The attributes of edges by neighbor; in a multigraph by key."""
         found: dict[Any, dict[Any, Any]] = {}
         node, multigraph = self._operand.node, self._operand.is_multigraph()
         for vertex, weights in zip(*self.lists, strict=True):

@@ -56,13 +56,13 @@ fn plan(planner: &Planner<'_>) -> Result<Forecast> {
 }
 
 /// Balls that count how many vertices have entered them in each superstep.
-struct Neighbourhood<const M: usize> {
+struct Neighborhood<const M: usize> {
     balls: HyperBall<M>,
     /// One number for each superstep.
     entered: Mutex<Vec<f64>>,
 }
 
-impl<const M: usize> Program for Neighbourhood<M> {
+impl<const M: usize> Program for Neighborhood<M> {
     type State = Ball<M>;
     type Combiner = Union<M>;
     /// Vertices that have entered balls.
@@ -138,7 +138,7 @@ impl WithRegisters for Counted<'_> {
         if !(0.0..=1.0).contains(&quantile) {
             return Err(Error::Usage(format!("quantile must be from 0 to 1, not {quantile}")));
         }
-        let program = Neighbourhood::<M> { balls: HyperBall, entered: Mutex::default() };
+        let program = Neighborhood::<M> { balls: HyperBall, entered: Mutex::default() };
         let stats = run(&program, graph, &request.options(u64::MAX), resources)?.stats;
         let entered = program.entered.into_inner().unwrap_or_else(PoisonError::into_inner);
         let bytes = RowWriter::MINIMUM_BYTES;

@@ -1,7 +1,7 @@
-//! Lists of the neighbours of each vertex with their weights, made by the external sorter; in
+//! Lists of the neighbors of each vertex with their weights, made by the external sorter; in
 //! memory where they fit, else in scratch.
 //!
-//! Invariant: an entry is there once for each neighbour, ascending, with the sum of its weights in
+//! Invariant: an entry is there once for each neighbor, ascending, with the sum of its weights in
 //! ascending order; the lists are symmetric. Memory stays within the [`ListBudget`].
 
 use std::cell::Cell;
@@ -43,7 +43,7 @@ pub(super) fn bytes_of_levels(entries: u64) -> u64 {
 
 /// The numbers of the vertices of a graph in the lists, in the order in which they are visited:
 /// each of the next n numbers is about n / golden ratio further, modulo n. In the order of internal
-/// ids the vertices of most neighbours come first, and are joined before there is anything to join;
+/// ids the vertices of most neighbors come first, and are joined before there is anything to join;
 /// communities of less modularity are the result.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Order {
@@ -72,21 +72,21 @@ fn common_divisor(one: u64, other: u64) -> u64 {
     if other == 0 { one } else { common_divisor(other, one % other) }
 }
 
-/// A neighbour in a list.
+/// A neighbor in a list.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C, packed(4))]
 struct Entry {
-    neighbour: u32,
+    neighbor: u32,
     weight: f64,
 }
 
-/// An entry that waits to be sorted: vertex, neighbour, and bits of the weight, which is not
+/// An entry that waits to be sorted: vertex, neighbor, and bits of the weight, which is not
 /// negative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 struct Link {
     vertex: u32,
-    neighbour: u32,
+    neighbor: u32,
     weight: u64,
 }
 
@@ -94,7 +94,7 @@ impl Record for Link {
     const RADIX_IS_WHOLE: bool = false;
 
     fn radix(&self) -> u64 {
-        u64::from(self.vertex) << 32 | u64::from(self.neighbour)
+        u64::from(self.vertex) << 32 | u64::from(self.neighbor)
     }
 }
 
@@ -157,8 +157,8 @@ pub(super) struct Links<'w, 's, 'j> {
 
 impl Links<'_, '_, '_> {
     #[inline]
-    pub(super) fn push(&mut self, vertex: u32, neighbour: u32, weight: f64) -> Result<()> {
-        Ok(self.writer.push(Link { vertex, neighbour, weight: weight.to_bits() })?)
+    pub(super) fn push(&mut self, vertex: u32, neighbor: u32, weight: f64) -> Result<()> {
+        Ok(self.writer.push(Link { vertex, neighbor, weight: weight.to_bits() })?)
     }
 }
 
@@ -177,13 +177,13 @@ impl Filling<'_> {
     fn push(&mut self, link: Link) -> Result<(), StoreError> {
         let weight = f64::from_bits(link.weight);
         if let Some((vertex, entry)) = &mut self.last
-            && (*vertex, entry.neighbour) == (link.vertex, link.neighbour)
+            && (*vertex, entry.neighbor) == (link.vertex, link.neighbor)
         {
             entry.weight += weight;
             return Ok(());
         }
         self.end_entry()?;
-        self.last = Some((link.vertex, Entry { neighbour: link.neighbour, weight }));
+        self.last = Some((link.vertex, Entry { neighbor: link.neighbor, weight }));
         Ok(())
     }
 
@@ -219,7 +219,7 @@ impl Drop for ListReservation<'_> {
     }
 }
 
-/// The neighbours of each vertex.
+/// The neighbors of each vertex.
 pub(super) struct Lists<'r> {
     entries: ScratchArray<Entry>,
     /// Entries of each vertex.
@@ -305,7 +305,7 @@ impl<'r> Lists<'r> {
     }
 }
 
-/// The neighbours of a vertex.
+/// The neighbors of a vertex.
 pub(super) struct List<'l> {
     /// `None` if there are too many to be in memory at once.
     entries: Option<&'l [Entry]>,
@@ -314,12 +314,12 @@ pub(super) struct List<'l> {
 }
 
 impl List<'_> {
-    /// Calls `each(neighbour, weight)` for all neighbours, ascending.
+    /// Calls `each(neighbor, weight)` for all neighbors, ascending.
     #[inline]
     pub(super) fn each(&self, mut each: impl FnMut(usize, f64)) -> Result<()> {
         let mut pass = |entries: &[Entry]| {
-            for Entry { neighbour, weight } in entries.iter().copied() {
-                each(neighbour as usize, weight);
+            for Entry { neighbor, weight } in entries.iter().copied() {
+                each(neighbor as usize, weight);
             }
         };
         if let Some(entries) = self.entries {

@@ -102,7 +102,7 @@ impl<'r> Level<'r> {
         sums
     }
 
-    /// Moves vertices to the communities of neighbours until a sweep over all adds no more than
+    /// Moves vertices to the communities of neighbors until a sweep over all adds no more than
     /// `least`.
     /// Numbers of communities are below that of vertices; `scale` is g / 2m.
     pub(super) fn move_vertices(
@@ -153,7 +153,7 @@ impl<'r> Level<'r> {
         let mut weights = Weights::new(count);
         let lists = self.lists.next(count, budget, |links| {
             self.lists.for_each(budget.job(), |vertex, list| {
-                list.each(|neighbour, weight| weights.add(parts[neighbour], weight))?;
+                list.each(|neighbor, weight| weights.add(parts[neighbor], weight))?;
                 for part in weights.reached() {
                     links.push(parts[vertex], *part, weights.to(*part))?;
                 }
@@ -188,9 +188,9 @@ impl Sweep<'_> {
             return Ok(None);
         }
         let (own, strength) = (self.community[vertex], self.strengths[vertex]);
-        list.each(|neighbour, weight| {
-            if neighbour != vertex {
-                self.weights.add(self.community[neighbour], weight);
+        list.each(|neighbor, weight| {
+            if neighbor != vertex {
+                self.weights.add(self.community[neighbor], weight);
             }
         })?;
         self.sums[own as usize] -= strength;
@@ -211,9 +211,9 @@ impl Sweep<'_> {
             return Ok(None);
         }
         self.community[vertex] = best;
-        list.each(|neighbour, _| {
-            if self.community[neighbour] != best {
-                self.due[neighbour] = true;
+        list.each(|neighbor, _| {
+            if self.community[neighbor] != best {
+                self.due[neighbor] = true;
             }
         })?;
         Ok(Some(most - stays))

@@ -31,8 +31,8 @@ impl Level<'_> {
         let mut outside = vec![0.0; self.len()];
         let mut joined = vec![false; self.len()];
         self.lists.for_each(budget.job(), |vertex, list| {
-            list.each(|neighbour, weight| {
-                if neighbour != vertex && community[neighbour] == community[vertex] {
+            list.each(|neighbor, weight| {
+                if neighbor != vertex && community[neighbor] == community[vertex] {
                     outside[vertex] += weight;
                 }
             })
@@ -50,9 +50,9 @@ impl Level<'_> {
             if !is_well_connected(vertex, &strengths, &outside) {
                 return Ok(());
             }
-            list.each(|neighbour, weight| {
-                if neighbour != vertex && community[neighbour] == own {
-                    weights.add(parts[neighbour], weight);
+            list.each(|neighbor, weight| {
+                if neighbor != vertex && community[neighbor] == own {
+                    weights.add(parts[neighbor], weight);
                 }
             })?;
             let (mut best, mut most) = (None, 0.0);
@@ -85,10 +85,10 @@ impl Level<'_> {
     ) -> Result<Vec<u32>> {
         let mut parts: Vec<u32> = (0..self.len() as u32).collect();
         self.lists.for_each(budget.job(), |vertex, list| {
-            list.each(|neighbour, _| {
-                if community[neighbour] == community[vertex] {
+            list.each(|neighbor, _| {
+                if community[neighbor] == community[vertex] {
                     let (one, other) =
-                        (root(&mut parts, vertex as u32), root(&mut parts, neighbour as u32));
+                        (root(&mut parts, vertex as u32), root(&mut parts, neighbor as u32));
                     parts[one.max(other) as usize] = one.min(other);
                 }
             })

@@ -2,7 +2,7 @@
 //!
 //! State, signal and sum: a label, the offset of an external id from the smallest id of the graph
 //! in numeric order, in 32 bits if that suffices, else 64. A vertex starts with its own label,
-//! which shrinks to the minimum over neighbours; edges are read in both directions (Kang,
+//! which shrinks to the minimum over neighbors; edges are read in both directions (Kang,
 //! Tsourakakis, Faloutsos 2009, "HCC"). Exact. At most diameter + 1 supersteps, each one pass over
 //! the segments with active sources.
 

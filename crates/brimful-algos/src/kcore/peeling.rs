@@ -2,7 +2,7 @@
 //!
 //! Batagelj and Zaversnik 2003, "An O(m) algorithm for cores decomposition of networks", with a
 //! stack in place of buckets: for each k that occurs, in ascending order, vertices with k remaining
-//! neighbours are removed, and with them the neighbours that fall to k. O(|E| + the sum of core
+//! neighbors are removed, and with them the neighbors that fall to k. O(|E| + the sum of core
 //! numbers), on one thread.
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use brimful_graph::Graph;
 use brimful_store::scratch::ScratchArray;
 use brimful_store::{Job, Resources};
 
-use super::NEIGHBOURS;
+use super::NEIGHBORS;
 use crate::Error;
 use crate::connected_components::labels::WINDOW;
 
@@ -56,34 +56,34 @@ pub(super) fn cores(
     resources: &Resources,
 ) -> Result<(ScratchArray<u32>, Stats)> {
     resources.budget.require(needed, PURPOSE)?;
-    let index_seconds = build_missing(graph, NEIGHBOURS, resources)?;
+    let index_seconds = build_missing(graph, NEIGHBORS, resources)?;
     let begin = Instant::now();
     let _memory = resources.budget.reserve(needed, PURPOSE)?;
     let moved_before = moved(graph, resources);
     let mut indexes: Vec<_> =
-        NEIGHBOURS.iter().filter_map(|index| graph.shards(*index).map(Arc::clone)).collect();
-    // All neighbours of an undirected graph are in one index.
+        NEIGHBORS.iter().filter_map(|index| graph.shards(*index).map(Arc::clone)).collect();
+    // All neighbors of an undirected graph are in one index.
     indexes.dedup_by(|one, other| Arc::ptr_eq(one, other));
     let edges = indexes.iter().map(|shards| shards.edges()).sum();
     resources.job.begin("unpack", edges);
-    let neighbours = Adjacency::of(graph, indexes, (false, false), &resources.job)?;
+    let neighbors = Adjacency::of(graph, indexes, (false, false), &resources.job)?;
     let unpacked = begin.elapsed().as_secs_f64();
     let mut cores = ScratchArray::resident(graph.connected() as usize, WINDOW);
     let Some(numbers) = cores.in_memory_mut() else {
         unreachable!("a resident array is in memory")
     };
-    peel(&neighbours, numbers, &resources.job)?;
+    peel(&neighbors, numbers, &resources.job)?;
     let phases = vec![("unpack", unpacked), ("peel", begin.elapsed().as_secs_f64() - unpacked)];
     let moved = moved(graph, resources) - moved_before;
     let stats = Stats::one_pass(Traversal::Search, phases, edges, moved, resources.workers());
     Ok((cores, Stats { index_seconds, ..stats }))
 }
 
-/// Fills `left`, one entry for each vertex: first with its remaining neighbours, in the end with
+/// Fills `left`, one entry for each vertex: first with its remaining neighbors, in the end with
 /// its core number.
-fn peel(neighbours: &Adjacency, left: &mut [u32], job: &Job) -> Result<()> {
+fn peel(neighbors: &Adjacency, left: &mut [u32], job: &Job) -> Result<()> {
     for (vertex, left) in left.iter_mut().enumerate() {
-        *left = neighbours.targets(vertex).len() as u32;
+        *left = neighbors.targets(vertex).len() as u32;
     }
     let mut rest: Vec<u32> = (0..left.len() as u32).collect();
     let mut removed = Vec::with_capacity(rest.len());
@@ -97,7 +97,7 @@ fn peel(neighbours: &Adjacency, left: &mut [u32], job: &Job) -> Result<()> {
                 job.check()?;
                 job.advance(VERTICES_PER_CHECK as u64);
             }
-            for &other in neighbours.targets(vertex as usize) {
+            for &other in neighbors.targets(vertex as usize) {
                 let left = &mut left[other as usize];
                 if *left > core {
                     *left -= 1;

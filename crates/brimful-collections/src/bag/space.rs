@@ -313,7 +313,7 @@ impl Space {
     }
 }
 
-/// Adds a run to the free ones and joins it with its neighbours.
+/// Adds a run to the free ones and joins it with its neighbors.
 fn give(free: &mut BTreeMap<u64, u64>, mut start: u64, mut len: u64) {
     let before = free.range(..start).next_back().map(|(before, count)| (*before, *count));
     if let Some((before, count)) = before.filter(|(before, count)| before + count == start) {

@@ -1,7 +1,7 @@
 //! The lists of consecutive targets, made by one worker.
 //!
-//! Invariant: neighbours are in the order of the edges; if states are on disk, each list holds
-//! copies of its neighbours' states. Sources ascend within a segment, so those states are read in
+//! Invariant: neighbors are in the order of the edges; if states are on disk, each list holds
+//! copies of its neighbors' states. Sources ascend within a segment, so those states are read in
 //! sequence.
 
 use std::ops::Range;
@@ -13,7 +13,7 @@ use bytemuck::Pod;
 use crate::error::Result;
 use crate::traverse::interval_edges::spill::Spill;
 use crate::traverse::interval_edges::{Edges, Reader, Shards};
-use crate::vertex::gather::{Neighbours, States};
+use crate::vertex::gather::{Neighbors, States};
 
 /// The position of vertices that need no list.
 pub(super) const NOWHERE: usize = usize::MAX;
@@ -21,7 +21,7 @@ pub(super) const NOWHERE: usize = usize::MAX;
 /// Lists, and the buffers with which they are made.
 pub(super) struct Lists<S> {
     reader: Reader,
-    /// For each target the position of its next neighbour; in the end, the end of its list.
+    /// For each target the position of its next neighbor; in the end, the end of its list.
     ends: Vec<usize>,
     ids: Vec<u32>,
     /// One for each id, if the run is weighted.
@@ -46,7 +46,7 @@ impl<S> Default for Lists<S> {
 
 impl<S: Pod + Send> Lists<S> {
     /// Makes the lists of `targets`, at least one, with the given lengths; no list if the length is
-    /// `None`. All lists of a run have at most `most` neighbours at once. Returns the number of
+    /// `None`. All lists of a run have at most `most` neighbors at once. Returns the number of
     /// edges read.
     pub(super) fn make(
         &mut self,
@@ -138,8 +138,8 @@ impl<S: Pod + Send> Lists<S> {
         })
     }
 
-    /// The list of target `at`, of `length` neighbours. States are in `all` if they are in memory;
-    /// `new` as in [`Neighbours`].
+    /// The list of target `at`, of `length` neighbors. States are in `all` if they are in memory;
+    /// `new` as in [`Neighbors`].
     #[inline]
     pub(super) fn of<'n>(
         &'n self,
@@ -147,14 +147,14 @@ impl<S: Pod + Send> Lists<S> {
         length: u32,
         all: Option<&'n [S]>,
         new: (usize, &'n [S]),
-    ) -> Neighbours<'n, S> {
+    ) -> Neighbors<'n, S> {
         let range = self.ends[at] - length as usize..self.ends[at];
         let states = match all {
             Some(all) => States::All(all),
             None => States::Listed(&self.states[range.clone()]),
         };
         let weights = self.weights.get(range.clone()).unwrap_or_default();
-        Neighbours { ids: &self.ids[range], weights, states, new }
+        Neighbors { ids: &self.ids[range], weights, states, new }
     }
 }
 

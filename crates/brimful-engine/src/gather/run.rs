@@ -1,4 +1,4 @@
-//! A run over neighbour lists.
+//! A run over neighbor lists.
 //!
 //! Aggregates are summed within an interval in id order, then over intervals in order. Invariant:
 //! states and aggregates are the same bits at any budget and number of threads.
@@ -52,7 +52,7 @@ pub fn gather<G: Gather>(
     options.check_gather(G::SETTLES)?;
     if graph.connected() > u64::from(u32::MAX) {
         return Err(Error::Usage(
-            "neighbour lists are for fewer than 2^32 vertices with edges".into(),
+            "neighbor lists are for fewer than 2^32 vertices with edges".into(),
         ));
     }
     // The smallest budget of all stages, including a missing index, is checked before the first.
@@ -103,14 +103,14 @@ impl<'a, G: Gather> GatherRun<'a, G> {
         let (lengths, longest) = measure(&shards, plan, graph, options, resources)?;
         if longest > extent.longest_list {
             let what = format!(
-                "the manifest says that no vertex has more than {} neighbours, but one has {longest}",
+                "the manifest says that no vertex has more than {} neighbors, but one has {longest}",
                 extent.longest_list
             );
             return Err(StoreError::corrupt(graph.path(), 0, what).into());
         }
         let spill = match cut(&shards, &lengths, plan, resources)? {
             cuts if cuts.len() > shards.intervals() => {
-                Spill::new(&shards, cuts, plan.neighbours, weighted, options, (graph, resources))?
+                Spill::new(&shards, cuts, plan.neighbors, weighted, options, (graph, resources))?
             }
             _ => None,
         };
@@ -228,7 +228,7 @@ fn cut(
         let (mut start, mut held) = (window.start, 0);
         let lengths = lengths.slice(window.clone(), &mut buffer)?;
         for (vertex, length) in window.clone().zip(lengths) {
-            if held + u64::from(*length) > plan.neighbours {
+            if held + u64::from(*length) > plan.neighbors {
                 cuts.push((start..vertex, held));
                 (start, held) = (vertex, 0);
             }
@@ -265,7 +265,7 @@ fn measure(
                     })
                 })?;
                 if overflows {
-                    return Err(Error::Usage("a vertex has 2^32 neighbours or more".into()));
+                    return Err(Error::Usage("a vertex has 2^32 neighbors or more".into()));
                 }
                 resources.job.advance(1);
                 Ok(lengths.iter().copied().max().unwrap_or(0))

@@ -33,7 +33,7 @@ pub(super) struct GatherState<G: Gather> {
 /// Figures of one or several supersteps.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Step {
-    /// Neighbours gathered, and edges read.
+    /// Neighbors gathered, and edges read.
     pub(super) swept: Swept,
     /// Vertices that gathered.
     pub(super) gathered: u64,
@@ -124,7 +124,7 @@ impl<G: Gather> GatherContext<'_, G> {
             let states = states.slice(range.clone(), &mut states_buffer)?;
             for (vertex, (length, state)) in range.clone().zip(lengths.iter().zip(states)) {
                 let length = if self.is_settled(*state) { 0 } else { u64::from(*length) };
-                if held + length > self.plan.neighbours
+                if held + length > self.plan.neighbors
                     || (vertex - start) as u64 >= self.plan.targets
                 {
                     items.push(start..vertex);
@@ -161,7 +161,7 @@ impl<G: Gather> GatherContext<'_, G> {
             (&self.shards, self.spill.as_ref()),
             &self.resources.job,
             targets.clone(),
-            (wanted, self.plan.neighbours as usize),
+            (wanted, self.plan.neighbors as usize),
             (self.weighted, states),
         )?;
         let mut step = Step { swept: Swept { signals: 0, edges }, ..Step::default() };
@@ -176,12 +176,12 @@ impl<G: Gather> GatherContext<'_, G> {
         step.gathered = order.len() as u64;
         for at in order.iter().map(|at| *at as usize) {
             let seen = if G::SETTLES { (first, &new[..]) } else { (0, &[][..]) };
-            let neighbours = lists.of(at, lengths[at], states.in_memory(), seen);
-            step.swept.signals += neighbours.len() as u64;
+            let neighbors = lists.of(at, lengths[at], states.in_memory(), seen);
+            step.swept.signals += neighbors.len() as u64;
             let state = self.program.gather(
                 attributes.vertex(first, at),
                 old[at],
-                neighbours,
+                neighbors,
                 &current.globals,
                 own,
             );

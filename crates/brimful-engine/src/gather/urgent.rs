@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::result::stats::Swept;
 use crate::traverse::interval_edges::Reader;
 use crate::vertex::attributes::VertexAttributes;
-use crate::vertex::gather::{Gather, Neighbours, States};
+use crate::vertex::gather::{Gather, Neighbors, States};
 
 /// Bits of the class of urgency; a pass over all vertices distinguishes as many classes.
 const CLASS_BITS: u32 = 12;
@@ -70,7 +70,7 @@ impl<G: Gather> GatherContext<'_, G> {
             self.resources.job.check()?;
             for one in chosen {
                 let (at, list) = (one.vertex as usize, &ids[one.list()]);
-                let neighbours = Neighbours {
+                let neighbors = Neighbors {
                     ids: list,
                     weights: &[],
                     states: States::All(states),
@@ -79,7 +79,7 @@ impl<G: Gather> GatherContext<'_, G> {
                 let state = self.program.gather(
                     attributes.vertex(at, 0),
                     states[at],
-                    neighbours,
+                    neighbors,
                     globals,
                     &mut own,
                 );

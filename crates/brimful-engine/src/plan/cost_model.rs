@@ -11,7 +11,7 @@ use brimful_graph::read::shards::Segment;
 
 use crate::traverse::residency::{PinnedIndex, Shard};
 
-/// Vertices of a frontier in the sample, in runs, because neighbouring vertices may share blocks.
+/// Vertices of a frontier in the sample, in runs, because neighboring vertices may share blocks.
 const SAMPLE: usize = 256;
 const RUN: usize = 32;
 /// An edge of a block in sparse traversal.

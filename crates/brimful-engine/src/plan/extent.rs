@@ -31,7 +31,7 @@ pub struct Extent {
     /// Number of separate arrays of sums: one for each interval, or one for each window of an
     /// interval with several.
     pub turns: u64,
-    /// The most neighbours of a vertex in all indexes, or an upper bound.
+    /// The most neighbors of a vertex in all indexes, or an upper bound.
     pub longest_list: u64,
     /// The indexes that are walked.
     pub indexes: Vec<IndexExtent>,
@@ -251,7 +251,7 @@ pub(crate) fn present<'g>(graph: &'g Graph, indexes: &[Index]) -> Vec<&'g Arc<Sh
     shards
 }
 
-/// The most neighbours of a vertex in `index`; `None` for graphs of versions that did not store it.
+/// The most neighbors of a vertex in `index`; `None` for graphs of versions that did not store it.
 fn longest_list(graph: &Graph, index: Index) -> Option<u64> {
     let longest = graph.description().longest_lists?;
     Some(match index {

@@ -18,7 +18,7 @@ use crate::plan::needs::{GatherNeeds, Needs};
 use crate::traverse::scan::Scan;
 
 /// Memory traffic, in bytes, equivalent to the work on one edge of a superstep: PageRank of RMAT-24
-/// takes .385 s where memory is read at 30 GB/s (bench/RESULTS.md). Making and reading neighbour
+/// takes .385 s where memory is read at 30 GB/s (bench/RESULTS.md). Making and reading neighbor
 /// lists takes about ten times as long, union-find three times.
 const EDGE_TRAFFIC: u64 = 43;
 const LIST_TRAFFIC: u64 = 430;
@@ -147,7 +147,7 @@ impl<'e> Setting<'e> {
         self.with_index(Plan::minimum_bytes(needs, self.extent, asynchronous, self.workers))
     }
 
-    /// The smallest budget of a run over neighbour lists.
+    /// The smallest budget of a run over neighbor lists.
     pub fn least_of_lists(&self, needs: &GatherNeeds) -> u64 {
         self.with_index(gather::Plan::minimum_bytes(needs, self.extent, self.workers as u64))
     }
@@ -215,7 +215,7 @@ impl<'e> Setting<'e> {
         })
     }
 
-    /// The forecast of a program over neighbour lists.
+    /// The forecast of a program over neighbor lists.
     ///
     /// # Errors
     /// Those of the plan, except for a budget below the minimum.

@@ -1,4 +1,4 @@
-//! The plan of a run over neighbour lists: the division of the budget, made before the run begins.
+//! The plan of a run over neighbor lists: the division of the budget, made before the run begins.
 //!
 //! States and lengths of lists are all in memory, or all on disk; programs that settle have one
 //! copy of the states, others an old and a new one. A worker holds at least the lists of one item,
@@ -12,16 +12,16 @@ use crate::plan::needs::GatherNeeds;
 use crate::traverse::interval_edges::spill;
 
 /// The purpose of the budget, in error messages.
-pub(crate) const PURPOSE: &str = "to gather neighbours in this graph";
+pub(crate) const PURPOSE: &str = "to gather neighbors in this graph";
 
 /// The division of the budget, and the location of all arrays.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
     /// True if states and lengths are in memory.
     pub(crate) resident: bool,
-    /// The most targets whose lists a worker makes together, and the most neighbours of them.
+    /// The most targets whose lists a worker makes together, and the most neighbors of them.
     pub(crate) targets: u64,
-    pub(crate) neighbours: u64,
+    pub(crate) neighbors: u64,
     /// Bytes of the lists and targets of all workers.
     pub(crate) list_bytes: u64,
     /// Bytes of packed units that stay in memory.
@@ -31,8 +31,8 @@ pub(crate) struct Plan {
 /// Bytes of memory of the lists that a worker makes together.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
-    /// For each neighbour: its id, weight and state, as far as lists contain them.
-    neighbour: u64,
+    /// For each neighbor: its id, weight and state, as far as lists contain them.
+    neighbor: u64,
     /// For each target.
     target: u64,
 }
@@ -45,7 +45,7 @@ impl Cost {
         let windows = if resident { 0 } else { state + 4 };
         let degrees = if needs.degrees { 8 + 8 } else { 0 };
         Self {
-            neighbour: 4 + if weighted { 8 } else { 0 } + if resident { 0 } else { state },
+            neighbor: 4 + if weighted { 8 } else { 0 } + if resident { 0 } else { state },
             target: 8 + 4 + state + windows + degrees,
         }
     }
@@ -71,15 +71,15 @@ fn least(needs: &GatherNeeds, extent: &Extent, resident: bool, workers: u64) -> 
     let (arrays, sources) =
         if resident { (arrays(needs, extent), 0) } else { (0, window * needs.state) };
     let cost = Cost::new(needs, resident, extent.weighted);
-    let lists = extent.longest_list * needs.buffers + least_neighbours(extent) * cost.neighbour;
+    let lists = extent.longest_list * needs.buffers + least_neighbors(extent) * cost.neighbor;
     arrays
         + workers
             * (units(extent) + spill::read_bytes(extent) + sources + window * cost.target + lists)
 }
 
-/// The fewest neighbours that a worker lists together: the longest list, and enough to limit the
+/// The fewest neighbors that a worker lists together: the longest list, and enough to limit the
 /// number of parts.
-fn least_neighbours(extent: &Extent) -> u64 {
+fn least_neighbors(extent: &Extent) -> u64 {
     extent.longest_list.max((extent.edges() / 64).min(1 << 16))
 }
 
@@ -119,14 +119,14 @@ impl Plan {
         let cost = Cost::new(needs, resident, extent.weighted);
         let more = if needs.settles { (vertices - window).min(lists / 4 / cost.target) } else { 0 };
         let targets = window + more;
-        let least = least_neighbours(extent);
-        let neighbours =
-            (least + (lists - more * cost.target) / cost.neighbour).min(extent.edges().max(least));
+        let least = least_neighbors(extent);
+        let neighbors =
+            (least + (lists - more * cost.target) / cost.neighbor).min(extent.edges().max(least));
         Ok(Self {
             resident,
             targets,
-            neighbours,
-            list_bytes: workers * (targets * cost.target + neighbours * cost.neighbour),
+            neighbors,
+            list_bytes: workers * (targets * cost.target + neighbors * cost.neighbor),
             pinned_bytes: packed.min(spare - lists * workers),
         })
     }
@@ -141,11 +141,11 @@ impl Plan {
             if self.resident { 0 } else { extent.vertices.min(extent.interval()) * needs.state };
         let streamed = extent.packed() - self.pinned_bytes.min(extent.packed());
         let of_worker = sources + self.targets * cost.target;
-        let lists = (workers * self.neighbours.min(item)).min(extent.edges());
+        let lists = (workers * self.neighbors.min(item)).min(extent.edges());
         let arrays = if self.resident { arrays(needs, extent) } else { 0 };
         arrays
             + workers * of_worker
-            + lists * cost.neighbour
+            + lists * cost.neighbor
             + (workers * units(extent)).min(streamed)
             + self.pinned_bytes
     }
@@ -155,7 +155,7 @@ impl Plan {
         let (edges, intervals) = (extent.edges(), extent.intervals());
         let shard = extent.indexes.iter().map(|index| index.largest_shard).sum::<u64>().min(edges);
         let others = edges - shard;
-        let fits = |edges: u64| edges <= self.neighbours;
+        let fits = |edges: u64| edges <= self.neighbors;
         let of_others = if fits(others / intervals.saturating_sub(1).max(1)) { 0 } else { others };
         of_others + if fits(shard) { 0 } else { shard }
     }
@@ -164,7 +164,7 @@ impl Plan {
     pub(crate) fn items(&self, extent: &Extent) -> u64 {
         extent
             .edges()
-            .div_ceil(self.neighbours.max(1))
+            .div_ceil(self.neighbors.max(1))
             .max(extent.vertices.div_ceil(self.targets.max(1)))
     }
 

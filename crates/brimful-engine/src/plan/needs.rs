@@ -99,16 +99,16 @@ impl Needs {
     }
 }
 
-/// Bytes and properties of a program over neighbour lists.
+/// Bytes and properties of a program over neighbor lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GatherNeeds {
     /// Bytes of a state.
     pub state: u64,
-    /// Bytes of scratch buffers for each neighbour of a vertex.
+    /// Bytes of scratch buffers for each neighbor of a vertex.
     pub buffers: u64,
     /// Degrees are used.
     pub degrees: bool,
-    /// Final states follow from the final states of neighbours ([`Gather::SETTLES`]).
+    /// Final states follow from the final states of neighbors ([`Gather::SETTLES`]).
     pub settles: bool,
     /// The indexes from which lists are made.
     pub indexes: &'static [Index],

@@ -152,7 +152,7 @@ impl RunOptions {
         Ok(())
     }
 
-    /// Refuses options that a program over neighbour lists does not support; `settles` is its
+    /// Refuses options that a program over neighbor lists does not support; `settles` is its
     /// [`crate::Gather::SETTLES`].
     pub(crate) fn check_gather(&self, settles: bool) -> Result<()> {
         let given = [
@@ -163,7 +163,7 @@ impl RunOptions {
         ];
         if let Some((_, what)) = given.iter().find(|(given, _)| *given) {
             return Err(Error::Usage(format!(
-                "a program over neighbour lists takes no {what}; leave it out"
+                "a program over neighbor lists takes no {what}; leave it out"
             )));
         }
         if settles && self.max_supersteps != u64::MAX {

@@ -52,7 +52,7 @@ pub enum Traversal {
     Sweep,
     /// The edges of one vertex after another, ordered by state: the rest of the run.
     Worklist,
-    /// Lists of neighbours.
+    /// Lists of neighbors.
     Gather,
     /// The edges of the vertices of a store.
     Store,

@@ -1,11 +1,11 @@
-//! Gather programs: a vertex reads the states of all its neighbours at once.
+//! Gather programs: a vertex reads the states of all its neighbors at once.
 //!
 //! A whole program, heaviest bonds: every vertex joins the group to which its edges have the
 //! greatest sum of weights.
 //!
 //! ```
 //! use std::collections::BTreeMap;
-//! use brimful_engine::{Count, Gather, Globals, Neighbours, Vertex};
+//! use brimful_engine::{Count, Gather, Globals, Neighbors, Vertex};
 //! use brimful_graph::Index;
 //!
 //! struct HeaviestBonds;
@@ -14,7 +14,7 @@
 //!     type State = u64;
 //!     type Buffers = BTreeMap<u64, f64>;
 //!     type Aggregate = Count;
-//!     /// As many groups as neighbours, each in a map.
+//!     /// As many groups as neighbors, each in a map.
 //!     const BUFFER_BYTES: u64 = 48;
 //!
 //!     fn indexes(&self) -> &'static [Index] {
@@ -23,9 +23,9 @@
 //!     fn initial(&self, vertex: Vertex) -> u64 {
 //!         vertex.id
 //!     }
-//!     fn gather(&self, _: Vertex, group: u64, neighbours: Neighbours<'_, u64>, _: &Globals<Count>, bonds: &mut BTreeMap<u64, f64>) -> u64 {
+//!     fn gather(&self, _: Vertex, group: u64, neighbors: Neighbors<'_, u64>, _: &Globals<Count>, bonds: &mut BTreeMap<u64, f64>) -> u64 {
 //!         bonds.clear();
-//!         neighbours.weighted().for_each(|(_, weight, group)| *bonds.entry(group).or_default() += weight);
+//!         neighbors.weighted().for_each(|(_, weight, group)| *bonds.entry(group).or_default() += weight);
 //!         // The smallest of the groups with the heaviest bonds.
 //!         bonds.iter().rev().max_by(|a, b| a.1.total_cmp(b.1)).map_or(group, |(group, _)| *group)
 //!     }
@@ -67,10 +67,10 @@ use bytemuck::Pod;
 use crate::vertex::aggregate::Aggregate;
 use crate::vertex::program::{Globals, Vertex};
 
-/// The neighbours of a vertex, with multiplicity: ascending within each index, index after index;
+/// The neighbors of a vertex, with multiplicity: ascending within each index, index after index;
 /// parallel edges by weight.
 #[derive(Debug, Clone, Copy)]
-pub struct Neighbours<'n, S> {
+pub struct Neighbors<'n, S> {
     pub(crate) ids: &'n [u32],
     /// Empty if the run is not weighted.
     pub(crate) weights: &'n [f64],
@@ -79,7 +79,7 @@ pub struct Neighbours<'n, S> {
     pub(crate) new: (usize, &'n [S]),
 }
 
-/// The location of the neighbours' states.
+/// The location of the neighbors' states.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum States<'n, S> {
     /// All states, by vertex.
@@ -88,13 +88,13 @@ pub(crate) enum States<'n, S> {
     Listed(&'n [S]),
 }
 
-impl<'n, S: Copy> Neighbours<'n, S> {
-    /// Number of neighbours.
+impl<'n, S: Copy> Neighbors<'n, S> {
+    /// Number of neighbors.
     pub fn len(&self) -> usize {
         self.ids.len()
     }
 
-    /// True if there are no neighbours.
+    /// True if there are no neighbors.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
@@ -122,7 +122,7 @@ impl<'n, S: Copy> Neighbours<'n, S> {
     }
 }
 
-/// A program over whole neighbour lists.
+/// A program over whole neighbor lists.
 ///
 /// Results are the same bits at any budget and number of threads, as long as these methods are
 /// pure. Vertices without edges keep their initial state, which the caller supplies, and add
@@ -141,21 +141,21 @@ pub trait Gather: Sync {
     /// True if [`Vertex::degree`] or [`Vertex::strength`] is used. Weighted runs of gather programs
     /// have both.
     const NEEDS_DEGREES: bool = false;
-    /// Bytes of [`Gather::Buffers`] per neighbour; the budget includes them for the longest list.
+    /// Bytes of [`Gather::Buffers`] per neighbor; the budget includes them for the longest list.
     const BUFFER_BYTES: u64 = 0;
-    /// True if the final state of every vertex follows from the final states of its neighbours,
+    /// True if the final state of every vertex follows from the final states of its neighbors,
     /// whenever it reads them. Vertices whose lists are made together then see the new states of
     /// more urgent ones at once. The number of supersteps may depend on the memory; the final
     /// states do not. The first superstep gathers all vertices; later ones may gather only the most
     /// urgent.
     const SETTLES: bool = false;
 
-    /// The indexes that lists are made from: [`Index::In`] for in-neighbours, [`Index::Reverse`]
-    /// for out-neighbours.
+    /// The indexes that lists are made from: [`Index::In`] for in-neighbors, [`Index::Reverse`]
+    /// for out-neighbors.
     fn indexes(&self) -> &'static [Index];
     /// The state at the start.
     fn initial(&self, vertex: Vertex) -> Self::State;
-    /// True if a vertex in this state keeps it whatever its neighbours become. Settled vertices are
+    /// True if a vertex in this state keeps it whatever its neighbors become. Settled vertices are
     /// not gathered again, and nothing is read for intervals of them. Only with
     /// [`Gather::SETTLES`].
     fn settled(&self, state: Self::State) -> bool {
@@ -173,7 +173,7 @@ pub trait Gather: Sync {
         &self,
         vertex: Vertex,
         state: Self::State,
-        neighbours: Neighbours<'_, Self::State>,
+        neighbors: Neighbors<'_, Self::State>,
         globals: &Globals<Self::Aggregate>,
         buffers: &mut Self::Buffers,
     ) -> Self::State;

@@ -49,7 +49,7 @@ fn sorted<R: EdgeRecord, E: EdgeData>(
 ) -> Result<()> {
     let GraphPart { graph, indexes, vertices: count, .. } = part;
     let job = &resources.job;
-    // Sorted by vertex, then by neighbour and direction: the target of the layout is the vertex.
+    // Sorted by vertex, then by neighbor and direction: the target of the layout is the vertex.
     let layout =
         KeyLayout { interval_bits: 0, ..KeyLayout::new(graph.vertices().saturating_mul(2), 1) };
     let bytes =
@@ -65,8 +65,8 @@ fn sorted<R: EdgeRecord, E: EdgeData>(
         for_each_edge(shards, part.is_weighted, ("sort", job), |source, target, weight| {
             // The reverse shards hold the same edges with their ends exchanged. In both, signals go
             // from the source of the shard.
-            let neighbour = target * 2 + u64::from(way >> 1);
-            writer.push(R::pack(layout, neighbour, source, weight, UNKNOWN))
+            let neighbor = target * 2 + u64::from(way >> 1);
+            writer.push(R::pack(layout, neighbor, source, weight, UNKNOWN))
         })?;
     }
     writer.finish()?;
@@ -86,15 +86,15 @@ fn sorted<R: EdgeRecord, E: EdgeData>(
     let (mut next, mut edges) = (0, Edges::default());
     sorter.merge(&resources.pool, |batch| {
         for record in batch {
-            let (neighbour, vertex, weight) = record.unpack(layout);
+            let (neighbor, vertex, weight) = record.unpack(layout);
             while next < vertex {
                 hand_over(next, &mut edges, hubs)?;
                 next += 1;
             }
             hubs.reserve_for(edges.len() as u64)?;
             let way =
-                if graph.description().directed { 1 << (neighbour % 2) } else { ALONG | AGAINST };
-            edges.push(neighbour / 2, E::new(weight.unwrap_or(1.0), way));
+                if graph.description().directed { 1 << (neighbor % 2) } else { ALONG | AGAINST };
+            edges.push(neighbor / 2, E::new(weight.unwrap_or(1.0), way));
         }
         job.advance(batch.len() as u64);
         Ok::<(), Error>(())

@@ -97,7 +97,7 @@ impl BySize for Average<'_> {
     fn call<const S: usize, const M: usize, E: EdgeData>(self) -> Result<VertexBytes> {
         let all = self.edges.div_ceil(self.vertices.max(1));
         let degree = all.min(MOST_WRITTEN);
-        // Neighbours at nearly even distances.
+        // Neighbors at nearly even distances.
         let step = (self.vertices / degree.max(1)).max(1);
         let targets: Vec<u64> = (0..degree).map(|edge| edge * step + edge * 7919 % step).collect();
         let data = targets.iter().map(|_| E::new(1.0, 1)).collect();

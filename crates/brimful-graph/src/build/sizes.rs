@@ -29,7 +29,7 @@ impl Sizes {
     }
 
     /// The usual bytes of a packed edge in a graph of this size. Without skew, a gap between
-    /// neighbours in a shard is vertices^2 / arcs on average. Uniform graphs take the bits of that
+    /// neighbors in a shard is vertices^2 / arcs on average. Uniform graphs take the bits of that
     /// gap and 1.7; R-MAT graphs of 2^20 to 2^27 vertices take .63 of these bits and 3.4. This
     /// estimate is between the two.
     pub fn usual_bytes_per_edge(&self) -> f64 {

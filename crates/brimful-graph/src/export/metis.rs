@@ -1,4 +1,4 @@
-//! METIS: a line per vertex that lists its neighbours, with each edge in both lines. (Karypis and
+//! METIS: a line per vertex that lists its neighbors, with each edge in both lines. (Karypis and
 //! Kumar, *METIS 5.1 manual*, section 4.1.1.)
 //!
 //! Both directions of every edge go through the external sorter, so memory stays within the budget
@@ -43,7 +43,7 @@ pub(super) fn write(exporting: &Exporting<'_>) -> Result<u64> {
         return refuse(WEIGHT);
     }
     let numbering = Numbering::of(exporting)?;
-    // Records sort by vertex, then by neighbour.
+    // Records sort by vertex, then by neighbor.
     let vertex_bits = KeyLayout::new(exporting.graph.vertices(), 1).vertex_bits;
     let layout = KeyLayout { vertex_bits, interval_bits: 0 };
     match (layout.is_narrow(), graph.weighted) {
@@ -116,11 +116,11 @@ fn write_lines<R: EdgeRecord>(
     Ok(edges)
 }
 
-/// Writes the lines from neighbours that are sorted by vertex.
+/// Writes the lines from neighbors that are sorted by vertex.
 struct Lines {
     out: Sink,
     text: String,
-    /// The vertex of the current line, and its last neighbour.
+    /// The vertex of the current line, and its last neighbor.
     vertex: u64,
     last: Option<u64>,
 }

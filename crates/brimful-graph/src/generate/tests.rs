@@ -123,7 +123,7 @@ fn a_mesh_joins_earlier_vertices_and_is_pinned() {
 }
 const MESH_20000: u64 = 0x20FE_D332_AD21_3FA6;
 
-/// Mean over vertices of the fraction of pairs of neighbours that are joined.
+/// Mean over vertices of the fraction of pairs of neighbors that are joined.
 fn clustering(all: &[(u64, u64)], vertices: usize) -> f64 {
     let mut neighbors = vec![std::collections::BTreeSet::new(); vertices];
     for &(s, t) in all {

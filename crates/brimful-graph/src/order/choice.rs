@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_of_neighbours_are_cheaper_in_their_own_order() {
+    fn neighbors_of_neighbors_are_cheaper_in_their_own_order() {
         let near: Vec<[u64; 2]> = (0..50_000).map(|i| [i, i + 1]).collect();
         let shuffle = |id: u64| Ok(id.wrapping_mul(0x9E37_79B1) % 65_537);
         let choose = |shuffled: OrderName| {

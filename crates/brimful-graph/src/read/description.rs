@@ -45,7 +45,7 @@ pub struct Description {
     /// The range of the weights; `None` without weights, without edges, or in older graphs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<WeightRange>,
-    /// The longest lists of neighbours; `None` in older graphs.
+    /// The longest lists of neighbors; `None` in older graphs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_lists: Option<LongestLists>,
     /// The internal order.

@@ -1,9 +1,9 @@
-//! Look-ups: degrees, neighbours and edges of single vertices, and of many at once.
+//! Look-ups: degrees, neighbors and edges of single vertices, and of many at once.
 //!
 //! `walk` reads the few blocks of an index that may hold a vertex; `recent` caches parts of the
 //! directory, external ids, degrees and weights. The edges of a vertex lie in the shards of all of
 //! its targets, so a look-up costs a binary search and a block for each interval, until all edges
-//! that its degree promises are found. In-neighbours are looked up alike in the reverse index.
+//! that its degree promises are found. In-neighbors are looked up alike in the reverse index.
 //! Invariant: beside the answer, memory is [`Lookup::MEMORY_BYTES`], or the size of one unit if
 //! that is more.
 
@@ -59,11 +59,11 @@ impl Direction {
     }
 }
 
-/// Neighbours of a vertex: one entry per edge, ascending by external id, then by the bits of the
+/// Neighbors of a vertex: one entry per edge, ascending by external id, then by the bits of the
 /// weight.
 #[derive(Debug, Default, PartialEq)]
 pub struct Neighbors {
-    /// The bits of the external ids of the neighbours.
+    /// The bits of the external ids of the neighbors.
     pub ids: Vec<u64>,
     /// The weight of each edge; empty unless requested.
     pub weights: Vec<f64>,
@@ -219,7 +219,7 @@ impl Lookup {
         Ok(Some(degree.ok_or_else(|| file.sealed().corrupt(file.block_of(vertex), what))?))
     }
 
-    /// The neighbours of a vertex at the other ends of its edges in `direction`.
+    /// The neighbors of a vertex at the other ends of its edges in `direction`.
     ///
     /// # Errors
     /// [`Error::MissingIndex`]; [`Error::Usage`] if `weighted`, and the edges have no weights.

@@ -18,7 +18,7 @@ use super::{SMALL, import_text, resources};
 /// For each vertex: the ids at the other ends of its edges, ascending, with the bits of weights.
 type Lists = BTreeMap<i128, Vec<(i128, u64)>>;
 
-/// Out- and in-neighbours of all vertices, from a scan of the shards.
+/// Out- and in-neighbors of all vertices, from a scan of the shards.
 fn scanned(graph: &Graph) -> (Lists, Lists) {
     let mut ids = vec![0; graph.vertices() as usize];
     graph.external_ids(0, &mut ids).unwrap();
@@ -155,7 +155,7 @@ fn compressed_segments_and_isolated_vertices_are_looked_up_too() {
 }
 
 #[test]
-fn in_neighbours_need_the_reverse_index_and_weights_must_be_there() {
+fn in_neighbors_need_the_reverse_index_and_weights_must_be_there() {
     let folder = tempfile::tempdir().unwrap();
     let (graph, _) = import_text(folder.path(), "1 2\n", &ImportOptions::default());
     let lookup = Lookup::new(Arc::new(graph));

@@ -88,7 +88,7 @@ fn external_order(graph: &Graph, batch: usize) -> Vec<(u64, i128)> {
     }
 }
 
-/// The out-neighbours of a vertex, from the graph opened again.
+/// The out-neighbors of a vertex, from the graph opened again.
 fn neighbors(graph: &Graph, number: i128) -> Vec<i128> {
     let lookup = Lookup::new(Arc::new(Graph::open(graph.path(), &Arc::default()).unwrap()));
     let found =
@@ -247,7 +247,7 @@ fn listed_vertices_may_be_far_from_the_edges() {
 }
 
 #[test]
-fn an_order_of_neighbours_is_kept_both_ways() {
+fn an_order_of_neighbors_is_kept_both_ways() {
     let edges: Edges = (0..40_000).flat_map(|i| [(i, i + 1), (i, i + 200)]).collect();
     for sort_ids in [false, true] {
         let folder = tempfile::tempdir().unwrap();

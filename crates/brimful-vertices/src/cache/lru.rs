@@ -57,7 +57,7 @@ impl<V> EvictionPolicy<V> for Lru {
     }
 
     fn choose(&mut self, out: &mut Vec<usize>) {
-        // The anchor's other neighbour is the last slot, or the anchor itself.
+        // The anchor's other neighbor is the last slot, or the anchor itself.
         out.extend(self.later[0].checked_sub(1));
     }
 }

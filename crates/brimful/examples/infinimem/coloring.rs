@@ -1,4 +1,4 @@
-//! Greedy colouring: a vertex takes the least colour that no neighbour before it has, until no
+//! Greedy colouring: a vertex takes the least colour that no neighbor before it has, until no
 //! colour changes. The order is that of `brimful run color`: descending by the bit length of the
 //! degree, then by a hash of the id.
 
@@ -19,16 +19,16 @@ struct Color {
 
 impl Color {
     fn first(vertex: &Loaded<u32>) -> Self {
-        let degree = vertex.edges.iter().filter(|neighbour| **neighbour != vertex.number).count();
+        let degree = vertex.edges.iter().filter(|neighbor| **neighbor != vertex.number).count();
         let bits = degree.checked_ilog2().map_or(0, |bits| bits + 1);
         Self { color: 0, urgency: [bits.into(), brimful::graph::random::splitmix64(vertex.place)] }
     }
 
-    /// Takes note of the colour of a neighbour that comes before.
-    fn avoid(&self, neighbour: Self, taken: &mut Vec<bool>) {
-        if neighbour.urgency > self.urgency {
-            taken.resize(taken.len().max(neighbour.color as usize + 1), false);
-            taken[neighbour.color as usize] = true;
+    /// Takes note of the colour of a neighbor that comes before.
+    fn avoid(&self, neighbor: Self, taken: &mut Vec<bool>) {
+        if neighbor.urgency > self.urgency {
+            taken.resize(taken.len().max(neighbor.color as usize + 1), false);
+            taken[neighbor.color as usize] = true;
         }
     }
 }
@@ -45,8 +45,8 @@ pub(crate) fn in_memory(input: &Input) -> Result<Vec<f64>> {
         for (vertex, edges) in edges.iter().enumerate() {
             let color = colors[vertex];
             let mut taken = Vec::new();
-            for neighbour in edges {
-                color.avoid(colors[*neighbour as usize], &mut taken);
+            for neighbor in edges {
+                color.avoid(colors[*neighbor as usize], &mut taken);
             }
             changed |= least(&taken) != color.color;
             colors[vertex] = Color { color: least(&taken), ..color };
@@ -62,8 +62,8 @@ pub(crate) fn decoupled(input: &Input, disk: &Disk<'_>) -> Result<Vec<f64>> {
     while std::mem::take(&mut changed) {
         colors.process(&edges, |color, edges| {
             let mut taken = Vec::new();
-            for neighbour in edges {
-                color.avoid(colors.fetch(*neighbour)?, &mut taken);
+            for neighbor in edges {
+                color.avoid(colors.fetch(*neighbor)?, &mut taken);
             }
             changed |= least(&taken) != color.color;
             Ok(Color { color: least(&taken), ..color })
@@ -78,8 +78,8 @@ pub(crate) fn coupled(input: &Input, disk: &Disk<'_>) -> Result<Vec<f64>> {
     while std::mem::take(&mut changed) {
         vertices.process(|color, edges| {
             let mut taken = Vec::new();
-            for neighbour in edges {
-                color.avoid(vertices.fetch(*neighbour)?.state, &mut taken);
+            for neighbor in edges {
+                color.avoid(vertices.fetch(*neighbor)?.state, &mut taken);
             }
             changed |= least(&taken) != color.color;
             Ok(Color { color: least(&taken), ..color })

@@ -1,4 +1,4 @@
-//! Connected components: a vertex takes the least label of its neighbours, until no label changes.
+//! Connected components: a vertex takes the least label of its neighbors, until no label changes.
 //! The first label is the vertex's id, so that the last is the least id of the component.
 
 use crate::Result;
@@ -17,8 +17,8 @@ pub(crate) fn in_memory(input: &Input) -> Result<Vec<f64>> {
         for (vertex, edges) in edges.iter().enumerate() {
             let label = labels[vertex];
             let mut least = label;
-            for neighbour in edges {
-                least = least.min(labels[*neighbour as usize]);
+            for neighbor in edges {
+                least = least.min(labels[*neighbor as usize]);
             }
             changed |= least < label;
             labels[vertex] = least;
@@ -34,8 +34,8 @@ pub(crate) fn decoupled(input: &Input, disk: &Disk<'_>) -> Result<Vec<f64>> {
     while std::mem::take(&mut changed) {
         labels.process(&edges, |label, edges| {
             let mut least = label;
-            for neighbour in edges {
-                least = least.min(labels.fetch(*neighbour)?);
+            for neighbor in edges {
+                least = least.min(labels.fetch(*neighbor)?);
             }
             changed |= least < label;
             Ok(least)
@@ -50,8 +50,8 @@ pub(crate) fn coupled(input: &Input, disk: &Disk<'_>) -> Result<Vec<f64>> {
     while std::mem::take(&mut changed) {
         vertices.process(|label, edges| {
             let mut least = label;
-            for neighbour in edges {
-                least = least.min(vertices.fetch(*neighbour)?.state);
+            for neighbor in edges {
+                least = least.min(vertices.fetch(*neighbor)?.state);
             }
             changed |= least < label;
             Ok(least)

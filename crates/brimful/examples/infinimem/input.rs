@@ -1,4 +1,4 @@
-//! The vertices of a graph, each with the list of its neighbours, as the programs load them.
+//! The vertices of a graph, each with the list of its neighbors, as the programs load them.
 //!
 //! Every edge of the graph leads both ways. Vertices are numbered from 0 on, as the graph has them
 //! inside.
@@ -20,18 +20,18 @@ use crate::Result;
 
 /// The other end of an edge, with a weight where a program wants one.
 pub(crate) trait Edge: Serialize + DeserializeOwned + Send {
-    fn new(neighbour: u32, weight: f64) -> Self;
+    fn new(neighbor: u32, weight: f64) -> Self;
 }
 
 impl Edge for u32 {
-    fn new(neighbour: u32, _: f64) -> Self {
-        neighbour
+    fn new(neighbor: u32, _: f64) -> Self {
+        neighbor
     }
 }
 
 impl Edge for (u32, f64) {
-    fn new(neighbour: u32, weight: f64) -> Self {
-        (neighbour, weight)
+    fn new(neighbor: u32, weight: f64) -> Self {
+        (neighbor, weight)
     }
 }
 

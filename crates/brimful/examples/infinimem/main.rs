@@ -6,9 +6,9 @@
 //! Each program stands three times in its file:
 //!
 //! - *in memory*: a `Vec` of states and one of edge lists;
-//! - *decoupled*: a Box of states and a Bag of edge lists. States of neighbours are read one by
+//! - *decoupled*: a Box of states and a Bag of edge lists. States of neighbors are read one by
 //!   one;
-//! - *coupled*: a Bag of vertices with their edges. A neighbour's edges come with its state.
+//! - *coupled*: a Bag of vertices with their edges. A neighbor's edges come with its state.
 //!
 //! The fourth representation, shards, is that of `brimful run`.
 

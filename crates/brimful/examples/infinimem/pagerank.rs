@@ -1,6 +1,6 @@
 //! PageRank (unnormalized: 1 - d + d * sum), so many supersteps. A state has the ranks after an
 //! even and after an odd number of them, so that a superstep reads what the one before wrote
-//! wherever a neighbour is.
+//! wherever a neighbor is.
 
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
@@ -46,8 +46,8 @@ pub(crate) fn in_memory(input: &Input) -> Result<Vec<f64>> {
         for (vertex, edges) in edges.iter().enumerate() {
             let rank = ranks[vertex];
             let mut sum = 0.0;
-            for neighbour in edges {
-                sum += ranks[*neighbour as usize].share(superstep);
+            for neighbor in edges {
+                sum += ranks[*neighbor as usize].share(superstep);
             }
             ranks[vertex] = rank.collect(superstep, sum);
         }
@@ -61,8 +61,8 @@ pub(crate) fn decoupled(input: &Input, disk: &Disk<'_>) -> Result<Vec<f64>> {
     for superstep in 0..SUPERSTEPS {
         ranks.process(&edges, |rank, edges| {
             let mut sum = 0.0;
-            for neighbour in edges {
-                sum += ranks.fetch(*neighbour)?.share(superstep);
+            for neighbor in edges {
+                sum += ranks.fetch(*neighbor)?.share(superstep);
             }
             Ok(rank.collect(superstep, sum))
         })?;
@@ -75,8 +75,8 @@ pub(crate) fn coupled(input: &Input, disk: &Disk<'_>) -> Result<Vec<f64>> {
     for superstep in 0..SUPERSTEPS {
         vertices.process(|rank, edges| {
             let mut sum = 0.0;
-            for neighbour in edges {
-                sum += vertices.fetch(*neighbour)?.state.share(superstep);
+            for neighbor in edges {
+                sum += vertices.fetch(*neighbor)?.state.share(superstep);
             }
             Ok(rank.collect(superstep, sum))
         })?;

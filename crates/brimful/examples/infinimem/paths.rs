@@ -1,5 +1,5 @@
 //! Numbers of shortest paths from one vertex: a superstep for each level, in which a vertex that
-//! has no level yet adds up the paths of its neighbours on the level before.
+//! has no level yet adds up the paths of its neighbors on the level before.
 
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
@@ -40,8 +40,8 @@ pub(crate) fn in_memory(input: &Input) -> Result<Vec<f64>> {
             let mut paths = states[vertex];
             if paths.level == NOWHERE {
                 let mut count = 0;
-                for neighbour in edges {
-                    count += states[*neighbour as usize].on(level);
+                for neighbor in edges {
+                    count += states[*neighbor as usize].on(level);
                 }
                 if count > 0 {
                     paths = Paths { level: level + 1, count };
@@ -63,8 +63,8 @@ pub(crate) fn decoupled(input: &Input, disk: &Disk<'_>) -> Result<Vec<f64>> {
         states.process(&edges, |mut paths, edges| {
             if paths.level == NOWHERE {
                 let mut count = 0;
-                for neighbour in edges {
-                    count += states.fetch(*neighbour)?.on(level);
+                for neighbor in edges {
+                    count += states.fetch(*neighbor)?.on(level);
                 }
                 if count > 0 {
                     paths = Paths { level: level + 1, count };
@@ -85,8 +85,8 @@ pub(crate) fn coupled(input: &Input, disk: &Disk<'_>) -> Result<Vec<f64>> {
         vertices.process(|mut paths, edges| {
             if paths.level == NOWHERE {
                 let mut count = 0;
-                for neighbour in edges {
-                    count += vertices.fetch(*neighbour)?.state.on(level);
+                for neighbor in edges {
+                    count += vertices.fetch(*neighbor)?.state.on(level);
                 }
                 if count > 0 {
                     paths = Paths { level: level + 1, count };

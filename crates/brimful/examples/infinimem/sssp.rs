@@ -5,7 +5,7 @@ use crate::disk::Disk;
 use crate::input::{Input, Loaded};
 use crate::{Result, SOURCE};
 
-/// A neighbour, and the weight of the edge.
+/// A neighbor, and the weight of the edge.
 type Road = (u32, f64);
 
 fn first(vertex: &Loaded<Road>) -> f64 {
@@ -20,8 +20,8 @@ pub(crate) fn in_memory(input: &Input) -> Result<Vec<f64>> {
         for (vertex, edges) in edges.iter().enumerate() {
             let distance = distances[vertex];
             let mut least = distance;
-            for (neighbour, weight) in edges {
-                least = least.min(distances[*neighbour as usize] + weight);
+            for (neighbor, weight) in edges {
+                least = least.min(distances[*neighbor as usize] + weight);
             }
             changed |= least < distance;
             distances[vertex] = least;
@@ -37,8 +37,8 @@ pub(crate) fn decoupled(input: &Input, disk: &Disk<'_>) -> Result<Vec<f64>> {
     while std::mem::take(&mut changed) {
         distances.process(&edges, |distance, edges| {
             let mut least = distance;
-            for (neighbour, weight) in edges {
-                least = least.min(distances.fetch(*neighbour)? + weight);
+            for (neighbor, weight) in edges {
+                least = least.min(distances.fetch(*neighbor)? + weight);
             }
             changed |= least < distance;
             Ok(least)
@@ -53,8 +53,8 @@ pub(crate) fn coupled(input: &Input, disk: &Disk<'_>) -> Result<Vec<f64>> {
     while std::mem::take(&mut changed) {
         vertices.process(|distance, edges| {
             let mut least = distance;
-            for (neighbour, weight) in edges {
-                least = least.min(vertices.fetch(*neighbour)?.state + weight);
+            for (neighbor, weight) in edges {
+                least = least.min(vertices.fetch(*neighbor)?.state + weight);
             }
             changed |= least < distance;
             Ok(least)

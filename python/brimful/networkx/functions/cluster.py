@@ -44,7 +44,7 @@ def triangles(G: Any, nodes: Any = None) -> Any:
 
 @function(DIRECTED, WEIGHTED, reads="often")
 def clustering(G: Any, nodes: Any = None, weight: Any = None) -> Any:
-    """Return the share of the pairs of neighbours of a node that are joined."""
+    """Return the share of the pairs of neighbors of a node that are joined."""
     graph = operand(G)
     _refuse_multigraph(graph)
     if len(graph) == 0:

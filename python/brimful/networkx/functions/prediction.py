@@ -1,4 +1,4 @@
-"""Scores of pairs of nodes by their common neighbours: in one run for all pairs that are given."""
+"""Scores of pairs of nodes by their common neighbors: in one run for all pairs that are given."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _scores(measure: Measure, original: Any) -> Function:
 
 
 def _finite(score: float) -> float:
-    """Return a score; NetworkX divides by the logarithm of one where a neighbour has no other."""
+    """Return a score; NetworkX divides by the logarithm of one where a neighbor has no other."""
     if math.isinf(score):
         raise ZeroDivisionError("float division by zero")
     return score

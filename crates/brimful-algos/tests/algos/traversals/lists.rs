@@ -1,4 +1,4 @@
-//! Programs over neighbour lists compared with their definitions.
+//! Programs over neighbor lists compared with their definitions.
 
 use brimful_algos::registry::{Request, run_request};
 use brimful_engine::Reason;
@@ -93,7 +93,7 @@ fn settled_vertices_are_not_gathered_again() {
 }
 
 #[test]
-fn triangles_and_clustering_agree_with_all_pairs_of_neighbours() {
+fn triangles_and_clustering_agree_with_all_pairs_of_neighbors() {
     for number in 0..CASES {
         let folder = tempfile::tempdir().unwrap();
         let case = cases(folder.path(), number);

@@ -60,22 +60,22 @@ pub(crate) fn path_counts(case: &Case, sources: &[usize]) -> Vec<u64> {
 
 /// Core numbers, by removing one vertex of least degree at a time.
 pub(crate) fn core_numbers(case: &Case) -> Vec<u64> {
-    let mut neighbours = vec![Vec::new(); case.out.len()];
+    let mut neighbors = vec![Vec::new(); case.out.len()];
     for (source, targets) in case.out.iter().enumerate() {
         for &(target, _) in targets.iter().filter(|(target, _)| *target != source) {
-            neighbours[source].push(target);
+            neighbors[source].push(target);
             if case.graph.description().directed {
-                neighbours[target].push(source);
+                neighbors[target].push(source);
             }
         }
     }
-    let mut left: Vec<u64> = neighbours.iter().map(|targets| targets.len() as u64).collect();
+    let mut left: Vec<u64> = neighbors.iter().map(|targets| targets.len() as u64).collect();
     let (mut core, mut cores) = (0, vec![None; left.len()]);
     while let Some(next) = (0..left.len()).filter(|v| cores[*v].is_none()).min_by_key(|v| left[*v])
     {
         core = left[next].max(core);
         cores[next] = Some(core);
-        neighbours[next].iter().for_each(|target| left[*target] = left[*target].saturating_sub(1));
+        neighbors[next].iter().for_each(|target| left[*target] = left[*target].saturating_sub(1));
     }
     cores.into_iter().map(Option::unwrap).collect()
 }
@@ -129,11 +129,11 @@ pub(crate) fn propagated(case: &Case, undirected: bool, supersteps: u64) -> Vec<
     }
     let mut labels: Vec<u64> = (0..case.out.len() as u64).collect();
     for _ in 0..supersteps {
-        let gather = |(vertex, neighbours): (usize, &Vec<usize>)| {
+        let gather = |(vertex, neighbors): (usize, &Vec<usize>)| {
             let mut counts = std::collections::BTreeMap::<u64, usize>::new();
-            neighbours
+            neighbors
                 .iter()
-                .for_each(|neighbour| *counts.entry(labels[*neighbour]).or_default() += 1);
+                .for_each(|neighbor| *counts.entry(labels[*neighbor]).or_default() += 1);
             let best = counts.into_iter().max_by_key(|(label, count)| (*count, Reverse(*label)));
             best.map_or(labels[vertex], |(label, _)| label)
         };

@@ -1,7 +1,7 @@
 //! Recognises, by their first bytes, formats that are not read, whatever the file name, and says
 //! how to convert them.
 //!
-//! Invariant: a beginning is refused only if no edge list, matrix or list of neighbours has it.
+//! Invariant: a beginning is refused only if no edge list, matrix or list of neighbors has it.
 
 use std::path::Path;
 

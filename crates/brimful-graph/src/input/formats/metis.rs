@@ -1,8 +1,8 @@
-//! `metis`: header `n m [fmt [ncon]]`, then line i lists the neighbours of vertex i.
+//! `metis`: header `n m [fmt [ncon]]`, then line i lists the neighbors of vertex i.
 //!
 //! `fmt` has up to three digits: vertex sizes, vertex weights (`ncon` of them), edge weights. Edge
 //! weights are stored; the others are skipped. `%` begins a comment line. An empty line is a vertex
-//! without neighbours; that of the last vertex may be missing. Graphs are undirected: every edge is
+//! without neighbors; that of the last vertex may be missing. Graphs are undirected: every edge is
 //! listed at both ends, with equal weights, and stored once; a self-loop is listed once. With
 //! `--directed` every entry is an arc, and the header may count arcs or pairs of arcs. Vertices: 1
 //! to n.

@@ -1,7 +1,7 @@
-//! The neighbours of each vertex, ascending by internal id, made by the external sorter; in memory
+//! The neighbors of each vertex, ascending by internal id, made by the external sorter; in memory
 //! where they fit, else in scratch.
 //!
-//! Invariant: symmetric lists have each neighbour once, whatever the direction of edges, and a
+//! Invariant: symmetric lists have each neighbor once, whatever the direction of edges, and a
 //! vertex with a self-loop is in its own; outgoing lists have an entry for each arc, and perhaps
 //! its weight, ascending by its bits where ends are equal.
 
@@ -30,7 +30,7 @@ const MUCH_LONGER: usize = 16;
 /// The edges that are in lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Listed {
-    /// Neighbours in either direction.
+    /// Neighbors in either direction.
     Symmetric,
     /// Arcs that leave a vertex.
     Outgoing,
@@ -58,7 +58,7 @@ impl Listed {
     }
 }
 
-/// An arc that waits to be sorted: its ends, the vertex of the list above the neighbour.
+/// An arc that waits to be sorted: its ends, the vertex of the list above the neighbor.
 trait SortedArc: Record {
     fn new(ends: u64, weight: f64) -> Self;
     fn ends(&self) -> u64;
@@ -109,8 +109,8 @@ impl SortedArc for WeightedArc {
     }
 }
 
-/// Lists of neighbours.
-pub(crate) struct NeighbourLists {
+/// Lists of neighbors.
+pub(crate) struct NeighborLists {
     /// The first entry of each vertex, and the number of all.
     starts: Vec<u64>,
     entries: ScratchArray<u32>,
@@ -118,7 +118,7 @@ pub(crate) struct NeighbourLists {
     weights: ScratchArray<f64>,
 }
 
-impl NeighbourLists {
+impl NeighborLists {
     /// The least bytes for making lists, beside reading the graph.
     pub(crate) fn array_bytes(vertices: u64, workers: usize) -> u64 {
         (vertices + 1) * size_of::<u64>() as u64
@@ -151,7 +151,7 @@ impl NeighbourLists {
         resources: &Resources,
     ) -> Result<Self> {
         if graph.connected() >= u64::from(u32::MAX) {
-            let what = "lists of neighbours are for less than 2^32 vertices with edges";
+            let what = "lists of neighbors are for less than 2^32 vertices with edges";
             return Err(Error::Usage(what.into()));
         }
         let both_ways = graph.description().directed && listed == Listed::Symmetric;
@@ -211,13 +211,13 @@ impl NeighbourLists {
         self.starts[vertex as usize] as usize
     }
 
-    /// Number of neighbours.
+    /// Number of neighbors.
     #[inline]
     pub(crate) fn count(&self, vertex: u32) -> usize {
         (self.starts[vertex as usize + 1] - self.starts[vertex as usize]) as usize
     }
 
-    /// The neighbours of a vertex, ascending; `buffer` holds them if they are on disk.
+    /// The neighbors of a vertex, ascending; `buffer` holds them if they are on disk.
     #[inline]
     pub(crate) fn of_vertex<'l>(
         &'l self,
