@@ -21,7 +21,7 @@ from pathlib import Path
 from packaging.utils import parse_wheel_filename
 
 MACHINES = ("x86_64", "aarch64")
-MOST_BYTES = 15_000_000
+MAX_BYTES = 15_000_000
 PLATFORM = "manylinux_2_28"
 QEMU = "qemu-aarch64"
 RANKS = "ranks.csv"
@@ -34,8 +34,8 @@ def main(folder: Path) -> None:
     for path in (*wheels.values(), source):
         size = path.stat().st_size
         print(f"{path.name}: {size / 1e6:.1f} MB")
-        if size >= MOST_BYTES:
-            raise SystemExit(f"{path.name} has {size} bytes; at most {MOST_BYTES} are allowed")
+        if size >= MAX_BYTES:
+            raise SystemExit(f"{path.name} has {size} bytes; at most {MAX_BYTES} are allowed")
     with tempfile.TemporaryDirectory() as native, tempfile.TemporaryDirectory() as emulated:
         _run(wheels[platform.machine()], Path(native))
         root = os.environ.get("BRIMFUL_AARCH64")

@@ -217,7 +217,7 @@ def test_a_node_that_is_removed_is_replaced_by_the_others(
     assert columns(many) == columns(one)
     restarts = many.stats["cluster"]["restarts"]
     # Ray may try to start a worker on the lost node before it knows of the loss.
-    assert len(restarts) <= driver.MOST_RESTARTS
+    assert len(restarts) <= driver.MAX_RESTARTS
     said = [record.message for record in caplog.records if "starts again" in record.message]
     assert len(said) == len(restarts)
 
@@ -225,7 +225,7 @@ def test_a_node_that_is_removed_is_replaced_by_the_others(
 def test_a_run_gives_up_after_some_losses(
     cluster: Cluster, graph: bf.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver, "MOST_RESTARTS", 1)
+    monkeypatch.setattr(driver, "MAX_RESTARTS", 1)
     done = threading.Event()
 
     def kill_all() -> None:

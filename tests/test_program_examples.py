@@ -21,7 +21,7 @@ from run_document import blocks_of
 
 GUIDE = Path(__file__).resolve().parent.parent / "docs" / "guide" / "program-examples.md"
 #: An example is short.
-MOST_LINES = 40
+MAX_LINES = 40
 
 
 def blocks() -> list[str]:
@@ -54,7 +54,7 @@ def graph_of(arcs: list[tuple[Any, Any]], **options: Any) -> Iterator[bf.Graph]:
 
 def test_examples_are_short() -> None:
     assert len(blocks()) == 9
-    assert max(block.count("\n") for block in blocks()) <= MOST_LINES
+    assert max(block.count("\n") for block in blocks()) <= MAX_LINES
 
 
 @pytest.mark.parametrize("store", ["memory", "bytes"])

@@ -13,7 +13,7 @@ from brimful.options.imports import EdgeColumns
 from brimful.reporting import Progress
 
 __all__ = [
-    "MOST_SOURCES",
+    "MAX_SOURCES",
     "BloomFilter",
     "DiskLists",
     "DiskMap",
@@ -64,7 +64,7 @@ __all__ = [
 ]
 
 #: Most vertices that a run begins at.
-MOST_SOURCES: int
+MAX_SOURCES: int
 
 def auto_budget_bytes() -> int: ...
 def peak_rss_bytes() -> int | None: ...
@@ -257,7 +257,7 @@ def run_program(
     loads: object,
     keeps_numbers: bool,
     next_superstep: Callable[[int], bool] | None,
-    beside: tuple[Callable[[], str], Callable[[str], None]] | None,
+    extra_state: tuple[Callable[[], str], Callable[[str], None]] | None,
     addresses: bool,
     creates: bool,
     mode: str,

@@ -71,10 +71,10 @@ def vertex_ids(vertices: object) -> list[int | str]:
     """Return the ids of one vertex, or of several in a sequence, a set, an array or any iterable.
 
     Raises:
-        UsageError: there is none, there are more than `MOST_SOURCES`, or they come with values.
+        UsageError: there is none, there are more than `MAX_SOURCES`, or they come with values.
         NotFoundError: one is not an id.
     """
-    from brimful._native import MOST_SOURCES
+    from brimful._native import MAX_SOURCES
 
     # NumPy, pyarrow and pandas have scalars of their own, which a list of theirs has not.
     plain = vertices.tolist() if hasattr(vertices, "tolist") else vertices
@@ -82,11 +82,11 @@ def vertex_ids(vertices: object) -> list[int | str]:
         raise UsageError("source must be a vertex id or a sequence of them, not a mapping")
     if isinstance(plain, (str, bytes)) or not isinstance(plain, Iterable):
         return [vertex_id(plain)]
-    ids = [vertex_id(vertex) for vertex in islice(plain, MOST_SOURCES + 1)]
+    ids = [vertex_id(vertex) for vertex in islice(plain, MAX_SOURCES + 1)]
     if not ids:
         raise UsageError("source must have at least one vertex id; it is empty")
-    if len(ids) > MOST_SOURCES:
-        raise UsageError(f"a run begins at {MOST_SOURCES} vertices at most; name fewer sources")
+    if len(ids) > MAX_SOURCES:
+        raise UsageError(f"a run begins at {MAX_SOURCES} vertices at most; name fewer sources")
     return ids
 
 

@@ -259,7 +259,7 @@ def interpreted(
     written = checked_dumps(name, dumps)
     of_states = (written, loads) if record is None else record.serializer(written, loads)
     steps = adapter or totals
-    beside = _beside(steps, written, loads) if saving and steps else None
+    extra_state = _extra_state(steps, written, loads) if saving and steps else None
     with opened(location):
         states = _native.run_program(
             known.native,
@@ -270,7 +270,7 @@ def interpreted(
             loads=of_states[1],
             keeps_numbers=name in ("json", "pickle"),
             next_superstep=steps.next_superstep if steps else None,
-            beside=beside,
+            extra_state=extra_state,
             addresses=adapter is not None,
             creates=adapter is not None and adapter.creates,
             **picked(StepOptions, chosen),
@@ -348,15 +348,15 @@ def _kernel(
         raise UsageError(f"{unfit.reason}. {unfit.remedy}, or pass {instead}.") from unfit
 
 
-def _beside(
+def _extra_state(
     steps: PregelAdapter | Totals, dumps: Callable[[Any], bytes], loads: Callable[[bytes], Any]
 ) -> tuple[Callable[[], str], Callable[[str], None]] | None:
-    """Return the calls by which checkpoints save and restore the data beside the vertices.
+    """Return the calls by which checkpoints save and restore the data apart from the vertices.
 
     Raises:
         UsageError: The serializer cannot write it.
     """
-    if isinstance(steps, PregelAdapter) and not steps.has_beside:
+    if isinstance(steps, PregelAdapter) and not steps.has_extra_state:
         return None
 
     def save() -> str:

@@ -208,12 +208,12 @@ fn sum_bytes(vertices: u64) -> u64 {
 }
 
 fn plan(planner: &Planner<'_>) -> Result<Forecast> {
-    let own = planner.of_scan(|setting| sum_bytes(setting.extent.vertices));
-    Ok(Forecast { result_bytes: own, ..plan_sources(planner, own)? })
+    let extra = planner.of_scan(|setting| sum_bytes(setting.extent.vertices));
+    Ok(Forecast { result_bytes: extra, ..plan_sources(planner, extra)? })
 }
 
 /// The forecast of searches from all sources beside `own` bytes.
-fn plan_sources(planner: &Planner<'_>, own: u64) -> Result<Forecast> {
+fn plan_sources(planner: &Planner<'_>, extra: u64) -> Result<Forecast> {
     planner.request.refuse_max_supersteps()?;
     let vertices = planner.of_scan(|setting| setting.extent.vertices);
     let sources = planner.request.count("samples")?.unwrap_or(vertices).min(vertices);
@@ -222,9 +222,9 @@ fn plan_sources(planner: &Planner<'_>, own: u64) -> Result<Forecast> {
     let steps = Steps::about(supersteps, supersteps as f64 / 2.0);
     let forecast = planner.program(&Dependencies::new(&[]), steps)?;
     Ok(Forecast {
-        minimum_bytes: forecast.minimum_bytes + own,
-        in_memory_bytes: forecast.in_memory_bytes + own,
-        memory_bytes: forecast.memory_bytes + own,
+        minimum_bytes: forecast.minimum_bytes + extra,
+        in_memory_bytes: forecast.in_memory_bytes + extra,
+        memory_bytes: forecast.memory_bytes + extra,
         result_bytes: 0,
         ..forecast
     })
@@ -244,7 +244,7 @@ fn for_all_sources(
     request: &Request,
     graph: &Graph,
     resources: &Resources,
-    own: u64,
+    extra: u64,
     mut add: impl FnMut(&ScratchArray<Paths>) -> Result<()>,
 ) -> Result<Passed> {
     const PURPOSE: &str = "to keep the sums of all sources";
@@ -259,12 +259,12 @@ fn for_all_sources(
     }
     let needs = Needs::of(&Dependencies::new(&[]));
     let extent = Extent::of(graph, needs.indexes, false);
-    let least = Setting::new(&extent, resources).least_of_program(&needs, false);
-    resources.budget.require(least + own, PURPOSE)?;
+    let least = Setting::new(&extent, resources).min_of_program(&needs, false);
+    resources.budget.require(least + extra, PURPOSE)?;
     let _memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
     let before = moved(graph, resources);
     let within = Resources::new(
-        Budget::new(resources.budget.limit() - own, 0),
+        Budget::new(resources.budget.limit() - extra, 0),
         Arc::clone(&resources.job),
         Some(workers),
     )?;
@@ -293,9 +293,9 @@ fn check_finite(totals: &[f64]) -> Result<()> {
 
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
     let mut totals = vec![0.0; graph.connected() as usize];
-    let own = sum_bytes(graph.connected());
+    let extra = sum_bytes(graph.connected());
     let passed =
-        for_all_sources(request, graph, resources, own, |states| add(states, &mut totals))?;
+        for_all_sources(request, graph, resources, extra, |states| add(states, &mut totals))?;
     check_finite(&totals)?;
     let n = graph.vertices() as f64;
     let pairs = match passed.variant {

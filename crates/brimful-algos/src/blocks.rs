@@ -68,7 +68,7 @@ pub(crate) const ARTICULATION: Info = Info {
 };
 
 fn array_bytes(vertices: u64, workers: usize) -> u64 {
-    vertices * VERTEX_BYTES + edge_rows::least_bytes(workers)
+    vertices * VERTEX_BYTES + edge_rows::min_bytes(workers)
 }
 
 fn plan(planner: &Planner<'_>) -> Result<Forecast> {
@@ -262,7 +262,7 @@ fn with_forest<T>(
     let before = moved(graph, resources);
     let forest = Forest::of(graph, resources)?;
     let found = begin.elapsed().as_secs_f64();
-    let taken = take(forest, memory.bytes() - needed + edge_rows::least_bytes(workers))?;
+    let taken = take(forest, memory.bytes() - needed + edge_rows::min_bytes(workers))?;
     let phases = vec![("find", found), ("list", begin.elapsed().as_secs_f64() - found)];
     let (arcs, moved) = (2 * graph.description().arcs, moved(graph, resources) - before);
     Ok((taken, Stats::one_pass(Traversal::Scan, phases, arcs, moved, workers)))

@@ -120,7 +120,7 @@ impl Method {
         }
     }
 
-    /// Bytes of memory for each vertex with edges, beside lists of neighbors: lengths of lists and
+    /// Bytes of memory for each vertex with edges, besides lists of neighbors: lengths of lists and
     /// strengths of the graph, the current level and the next 36; communities of the level 4, their
     /// sums 8, weights to them 12, marks 1; its vertices' numbers in the next level 4, twice while
     /// they are made; and the vertex of the level that holds a vertex of the graph 4. Refining
@@ -132,10 +132,10 @@ impl Method {
         }
     }
 
-    /// Bytes of memory beside lists of neighbors and those for reading the graph.
+    /// Bytes of memory besides lists of neighbors and those for reading the graph.
     fn array_bytes(self, vertices: u64, workers: usize) -> u64 {
         let windows = (workers * WINDOW * size_of::<u64>()) as u64;
-        vertices * self.vertex_bytes() + windows + lists::least_bytes(workers)
+        vertices * self.vertex_bytes() + windows + lists::min_bytes(workers)
     }
 }
 
@@ -234,7 +234,7 @@ fn run<L: Label>(
     Finished::new(graph, "label", values, stats, method.name())
 }
 
-/// The memory of a run, with `beside` bytes for other purposes, and what lists may take of it.
+/// The memory of a run, with `extra` bytes for other purposes, and what lists may take of it.
 ///
 /// # Errors
 /// A graph or weights that the methods do not take; [`brimful_store::Error::Budget`] before any
@@ -244,7 +244,7 @@ fn prepared<'r>(
     request: &Request,
     graph: &'r Graph,
     resources: &'r Resources,
-    beside: u64,
+    extra: u64,
 ) -> Result<(Reservation, ListBudget<'r>)> {
     const PURPOSE: &str = "to find communities";
     let (method, workers) = (settings.method, resources.workers());
@@ -257,7 +257,7 @@ fn prepared<'r>(
     let extent = Extent::of(graph, &[Index::In], settings.weighted);
     let needed = lists::reading_bytes(&extent, workers)
         + method.array_bytes(extent.vertices, workers)
-        + beside;
+        + extra;
     resources.budget.require(needed, PURPOSE)?;
     let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
     let budget = ListBudget::new(memory.bytes() - needed, graph, resources);

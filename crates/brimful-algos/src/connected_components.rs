@@ -62,7 +62,7 @@ pub(crate) fn plan_any(planner: &Planner<'_>) -> Result<Forecast> {
 
 fn plan<L: Label + 'static>(planner: &Planner<'_>) -> Result<Forecast> {
     let least =
-        planner.of_scan(|setting| union_find::least_bytes::<L>(setting.extent, setting.workers));
+        planner.of_scan(|setting| union_find::min_bytes::<L>(setting.extent, setting.workers));
     let union_find = least.map(|minimum_bytes| Forecast {
         minimum_bytes,
         in_memory_bytes: minimum_bytes,
@@ -110,7 +110,7 @@ fn run<L: Label + 'static>(
         Finished::new(graph, "component", values.without_nulls(), stats, variant)
     };
     let extent = Extent::of(graph, &[Index::In], false);
-    let least = union_find::least_bytes::<L>(&extent, resources.workers());
+    let least = union_find::min_bytes::<L>(&extent, resources.workers());
     if wanted.applies(least, resources.budget.limit()) {
         let (labels, stats) = union_find::components::<L>(graph, resources)?;
         return finish(

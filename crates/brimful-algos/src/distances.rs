@@ -98,9 +98,9 @@ pub struct Searches {
     /// Internal ids.
     sources: Vec<u64>,
     /// The indexes of all searches of the algorithm.
-    ways: &'static [Index],
+    indexes: &'static [Index],
     /// The one of this search: [`Index::In`] along edges, [`Index::Reverse`] against them.
-    way: Index,
+    walked: Index,
 }
 
 impl Program for Searches {
@@ -111,11 +111,11 @@ impl Program for Searches {
     const KEEPS_SILENCE: bool = true;
 
     fn indexes(&self) -> &'static [Index] {
-        self.ways
+        self.indexes
     }
 
     fn walks(&self, index: Index, _: &Globals<()>) -> bool {
-        index == self.way
+        index == self.walked
     }
 
     fn initial(&self, vertex: Vertex, _: &Globals<()>) -> Reached {
@@ -147,28 +147,28 @@ impl Program for Searches {
 struct Searching<'s> {
     graph: &'s Graph,
     within: Resources,
-    ways: &'static [Index],
+    indexes: &'static [Index],
     /// Edges visited.
     edges: u64,
 }
 
 impl<'s> Searching<'s> {
-    /// Runs over these indexes that leave `held` bytes of the budget to others.
+    /// Runs over these indexes that leave `taken` bytes of the budget to others.
     fn new(
         graph: &'s Graph,
-        ways: &'static [Index],
-        held: u64,
+        indexes: &'static [Index],
+        taken: u64,
         resources: &Resources,
     ) -> Result<Self> {
-        let limit = resources.budget.limit() - held;
+        let limit = resources.budget.limit() - taken;
         let (job, workers) = (Arc::clone(&resources.job), resources.workers());
         let within = Resources::new(Budget::new(limit, 0), job, Some(workers))?;
-        Ok(Self { graph, within, ways, edges: 0 })
+        Ok(Self { graph, within, indexes, edges: 0 })
     }
 
     /// The states after searches from these vertices, at most sixty-four.
-    fn run(&mut self, sources: &[u64], way: Index) -> Result<ScratchArray<Reached>> {
-        let program = Searches { sources: sources.to_vec(), ways: self.ways, way };
+    fn run(&mut self, sources: &[u64], walked: Index) -> Result<ScratchArray<Reached>> {
+        let program = Searches { sources: sources.to_vec(), indexes: self.indexes, walked };
         let most = u64::from(UNREACHED) - 1;
         let options = RunOptions { max_supersteps: most, ..Default::default() };
         let output = run_program(&program, self.graph, &options, &self.within)?;
@@ -193,18 +193,22 @@ fn for_each(states: &ScratchArray<Reached>, mut each: impl FnMut(u64, &Reached))
     Ok(())
 }
 
-fn plan(planner: &Planner<'_>, ways: &'static [Index], arrays: fn(u64) -> u64) -> Result<Forecast> {
+fn plan(
+    planner: &Planner<'_>,
+    indexes: &'static [Index],
+    arrays: fn(u64) -> u64,
+) -> Result<Forecast> {
     planner.request.refuse_max_supersteps()?;
     let (vertices, workers) = planner.of_scan(|setting| (setting.extent.vertices, setting.workers));
     let batches = planner.request.sources.len().div_ceil(LANES).max(1) as u64;
     let steps = planner.spreading(Steps::about(8 * batches, 4.0 * batches as f64))?;
     let forecast =
-        planner.program(&Searches { sources: Vec::new(), ways, way: Index::In }, steps)?;
-    let own = arrays(vertices) + edge_rows::least_bytes(workers);
+        planner.program(&Searches { sources: Vec::new(), indexes, walked: Index::In }, steps)?;
+    let extra = arrays(vertices) + edge_rows::min_bytes(workers);
     Ok(Forecast {
-        minimum_bytes: forecast.minimum_bytes + own,
-        in_memory_bytes: forecast.in_memory_bytes + own,
-        memory_bytes: forecast.memory_bytes + own,
+        minimum_bytes: forecast.minimum_bytes + extra,
+        in_memory_bytes: forecast.in_memory_bytes + extra,
+        memory_bytes: forecast.memory_bytes + extra,
         timed: false,
         ..forecast
     })
@@ -226,30 +230,30 @@ fn sources_of(request: &Request, graph: &Graph) -> Result<Vec<(u64, u64)>> {
 /// What is left of the budget beside the least of a run of searches and `own` bytes.
 fn spare_bytes(
     graph: &Graph,
-    ways: &'static [Index],
-    own: u64,
+    indexes: &'static [Index],
+    extra: u64,
     resources: &Resources,
 ) -> Result<u64> {
-    let needs = Needs::of(&Searches { sources: Vec::new(), ways, way: Index::In });
-    let extent = Extent::of(graph, ways, false);
-    let least = Setting::new(&extent, resources).least_of_program(&needs, false);
-    resources.budget.require(least + own, PURPOSE)?;
-    Ok(resources.budget.limit() - least - own)
+    let needs = Needs::of(&Searches { sources: Vec::new(), indexes, walked: Index::In });
+    let extent = Extent::of(graph, indexes, false);
+    let least = Setting::new(&extent, resources).min_of_program(&needs, false);
+    resources.budget.require(least + extra, PURPOSE)?;
+    Ok(resources.budget.limit() - least - extra)
 }
 
 fn distances(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<FinishedRows> {
     let began = Began::new(request, graph, resources)?;
     let (vertices, workers) = (graph.connected(), resources.workers());
-    let least_rows = edge_rows::least_bytes(workers);
-    let own = place_bytes(vertices) + least_rows;
-    let for_rows = spare_bytes(graph, ALONG, own, resources)? / 2;
+    let min_rows = edge_rows::min_bytes(workers);
+    let extra = place_bytes(vertices) + min_rows;
+    let for_rows = spare_bytes(graph, ALONG, extra, resources)? / 2;
     let sources = sources_of(request, graph)?;
     let _memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
     let places = places(graph, &resources.job)?;
-    let mut searching = Searching::new(graph, ALONG, own + for_rows, resources)?;
+    let mut searching = Searching::new(graph, ALONG, extra + for_rows, resources)?;
     let (inside, alone): (Vec<_>, Vec<_>) =
         sources.into_iter().partition(|(vertex, _)| *vertex < vertices);
-    let table = edge_rows(graph, DISTANCES_COLUMNS, least_rows + for_rows, resources, |push| {
+    let table = edge_rows(graph, DISTANCES_COLUMNS, min_rows + for_rows, resources, |push| {
         alone.iter().try_for_each(|(_, place)| push([*place; 2], 0))?;
         for some in inside.chunks(LANES) {
             let ids: Vec<u64> = some.iter().map(|(vertex, _)| *vertex).collect();
@@ -275,11 +279,11 @@ fn eccentricity(
     resources: &Resources,
 ) -> Result<FinishedRows> {
     let began = Began::new(request, graph, resources)?;
-    let own = edge_rows::least_bytes(resources.workers());
-    spare_bytes(graph, ALONG, own, resources)?;
+    let extra = edge_rows::min_bytes(resources.workers());
+    spare_bytes(graph, ALONG, extra, resources)?;
     let sources = sources_of(request, graph)?;
     let _memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
-    let mut searching = Searching::new(graph, ALONG, own, resources)?;
+    let mut searching = Searching::new(graph, ALONG, extra, resources)?;
     let bytes = RowWriter::MINIMUM_BYTES;
     let mut rows = RowWriter::new(graph, ECCENTRICITY_COLUMNS, bytes, &resources.job);
     for some in sources.chunks(LANES) {

@@ -38,11 +38,11 @@ impl Record for EdgeRow {
 pub(crate) type Push<'p> = dyn FnMut([u64; 2], u64) -> Result<()> + 'p;
 
 /// The least bytes of [`edge_rows`].
-pub(crate) fn least_bytes(workers: usize) -> u64 {
+pub(crate) fn min_bytes(workers: usize) -> u64 {
     sorter::minimum_bytes(workers, size_of::<EdgeRow>()) + RowWriter::MINIMUM_BYTES
 }
 
-/// The rows that `each` pushes, sorted in `bytes` of memory, at least [`least_bytes`]. Columns are
+/// The rows that `each` pushes, sorted in `bytes` of memory, at least [`min_bytes`]. Columns are
 /// the ends, and the value if there is a third one; floats of the same ends add up, in ascending
 /// order of their bits.
 pub(crate) fn edge_rows(
@@ -53,7 +53,7 @@ pub(crate) fn edge_rows(
     each: impl FnOnce(&mut Push<'_>) -> Result<()>,
 ) -> Result<RowTable> {
     let (job, workers) = (&resources.job, resources.workers());
-    let spare = bytes.saturating_sub(least_bytes(workers)) / 2;
+    let spare = bytes.saturating_sub(min_bytes(workers)) / 2;
     let sorting = sorter::minimum_bytes(workers, size_of::<EdgeRow>()) + spare;
     let sorter = sorted(graph, sorting, resources, |rows| {
         each(&mut |ends, value| Ok(rows.push(EdgeRow { ends, value })?))

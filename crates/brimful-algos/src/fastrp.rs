@@ -51,11 +51,11 @@ const PURPOSE: &str = "to embed the vertices";
 const LANES: usize = 16;
 /// The default number of dimensions, and the most.
 const DIMENSIONS: u64 = 128;
-const MOST_DIMENSIONS: u64 = 4096;
+const MAX_DIMENSIONS: u64 = 4096;
 /// The default weights of the powers.
 const WEIGHTS: &[f64] = &[0.0, 1.0, 1.0];
 /// The most powers.
-const MOST_POWERS: usize = 64;
+const MAX_POWERS: usize = 64;
 
 /// Columns beside the embedding.
 const COLUMNS: &[RowColumn] = &[("vertex", Kind::Vertex)];
@@ -110,14 +110,14 @@ impl Settings {
     fn of(request: &Request) -> Result<Self> {
         request.refuse_max_supersteps()?;
         let dimensions = request.count("dimensions")?.unwrap_or(DIMENSIONS);
-        if !(1..=MOST_DIMENSIONS).contains(&dimensions) {
-            let what = format!("dimensions must be from 1 to {MOST_DIMENSIONS}, not {dimensions}");
+        if !(1..=MAX_DIMENSIONS).contains(&dimensions) {
+            let what = format!("dimensions must be from 1 to {MAX_DIMENSIONS}, not {dimensions}");
             return Err(Error::Usage(what));
         }
         let weights = request.numbers("iteration_weights", WEIGHTS)?;
-        if !(1..=MOST_POWERS).contains(&weights.len()) {
+        if !(1..=MAX_POWERS).contains(&weights.len()) {
             let what = format!(
-                "iteration_weights must be 1 to {MOST_POWERS} numbers, not {}",
+                "iteration_weights must be 1 to {MAX_POWERS} numbers, not {}",
                 weights.len()
             );
             return Err(Error::Usage(what));
@@ -191,7 +191,7 @@ impl Projection {
 
     /// The row of R of the vertex with this offset.
     fn random(&self, place: u64) -> [f32; LANES] {
-        let blocks = MOST_DIMENSIONS / LANES as u64;
+        let blocks = MAX_DIMENSIONS / LANES as u64;
         let unit = place.wrapping_mul(blocks).wrapping_add(self.block);
         let mut random = Random::of(self.seed, unit);
         std::array::from_fn(|_| match random.below(6) {
@@ -274,7 +274,7 @@ impl Record for Part {
 }
 
 /// The least bytes beside those of a run over the edges.
-fn least_bytes(workers: usize) -> u64 {
+fn min_bytes(workers: usize) -> u64 {
     sorter::minimum_bytes(workers, size_of::<Part>()) + RowWriter::MINIMUM_BYTES
 }
 
@@ -289,14 +289,14 @@ fn plan(planner: &Planner<'_>) -> Result<Forecast> {
     let program = Projection::new(&settings, 0, (1.0, 1.0));
     let forecast = planner.program(&program, Steps::exactly(supersteps))?;
     let (vertices, workers) = planner.of_scan(|setting| (setting.extent.vertices, setting.workers));
-    let minimum_bytes = forecast.minimum_bytes + least_bytes(workers);
+    let minimum_bytes = forecast.minimum_bytes + min_bytes(workers);
     let parts = vertices * settings.blocks() * size_of::<Part>() as u64;
     let rows = vertices * (8 + 4 * settings.dimensions as u64);
     let most = planner.limit().max(minimum_bytes);
     let held = (planner.limit().saturating_sub(minimum_bytes) / 2).min(parts + rows);
     Ok(Forecast {
         minimum_bytes,
-        memory_bytes: (forecast.memory_bytes + least_bytes(workers) + held).min(most),
+        memory_bytes: (forecast.memory_bytes + min_bytes(workers) + held).min(most),
         scratch_bytes: forecast.scratch_bytes + (parts + rows).saturating_sub(held),
         timed: false,
         ..forecast
@@ -324,15 +324,15 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     request.refuse_negative_weights(graph, &resources.job)?;
     let (begin, workers, job) = (Instant::now(), resources.workers(), &resources.job);
     let extent = Extent::of(graph, BOTH_WAYS, request.weighted);
-    let least = Setting::new(&extent, resources).least_of_program(&needs(&settings), false);
-    let (own, limit) = (least_bytes(workers), resources.budget.limit());
-    resources.budget.require(least + own, PURPOSE)?;
+    let least = Setting::new(&extent, resources).min_of_program(&needs(&settings), false);
+    let (extra, limit) = (min_bytes(workers), resources.budget.limit());
+    resources.budget.require(least + extra, PURPOSE)?;
     let _memory = resources.budget.reserve(limit, PURPOSE)?;
     // Half of what is left is for the runs over the edges, and the rest for sorting and for rows.
-    let spare = (limit - least - own) / 4;
+    let spare = (limit - least - extra) / 4;
     let before = moved(graph, resources);
     let within =
-        Resources::new(Budget::new(limit - own - 2 * spare, 0), Arc::clone(job), Some(workers))?;
+        Resources::new(Budget::new(limit - extra - 2 * spare, 0), Arc::clone(job), Some(workers))?;
     let sorting = sorter::minimum_bytes(workers, size_of::<Part>()) + spare;
     let options = RunOptions {
         max_supersteps: settings.supersteps(),

@@ -57,13 +57,13 @@ fn array_bytes(vertices: u64, entries: u64, workers: usize) -> u64 {
     NeighborLists::array_bytes(vertices, workers)
         + place_bytes(vertices)
         + entries * ENTRY_BYTES
-        + edge_rows::least_bytes(workers)
+        + edge_rows::min_bytes(workers)
 }
 
 /// The time depends on triangles that are not counted before.
 fn plan(planner: &Planner<'_>) -> Result<Forecast> {
     planner.request.refuse_max_supersteps()?;
-    let entries = Listed::Symmetric.most_entries(planner.arcs(), planner.is_directed());
+    let entries = Listed::Symmetric.max_entries(planner.arcs(), planner.is_directed());
     let forecast = planner.scans(1, |setting| {
         let bytes = array_bytes(setting.extent.vertices, entries, setting.workers);
         (bytes, bytes, entries / 2 * 24)
@@ -76,7 +76,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     request.refuse_max_supersteps()?;
     let (begin, workers) = (Instant::now(), resources.workers());
     let (arcs, directed) = (graph.description().arcs, graph.description().directed);
-    let entries = Listed::Symmetric.most_entries(arcs, directed);
+    let entries = Listed::Symmetric.max_entries(arcs, directed);
     if entries / 2 >= u64::from(u32::MAX) {
         return Err(Error::Usage("truss numbers are for less than 2^32 edges".into()));
     }
@@ -86,7 +86,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     resources.budget.require(needed, PURPOSE)?;
     let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
     let before = moved(graph, resources);
-    let left = memory.bytes() - NeighborLists::least_bytes(&extent, workers);
+    let left = memory.bytes() - NeighborLists::min_bytes(&extent, workers);
     let lists = NeighborLists::of(graph, Listed::Symmetric, left, resources)?;
     let listed = begin.elapsed().as_secs_f64();
     let (ends, truss) = Peeling::new(lists, resources)?.peel(resources)?;

@@ -46,7 +46,7 @@ impl Listed {
     }
 
     /// Entries of the lists of a graph with so many arcs, at most.
-    pub(crate) fn most_entries(self, arcs: u64, directed: bool) -> u64 {
+    pub(crate) fn max_entries(self, arcs: u64, directed: bool) -> u64 {
         if directed && self == Self::Symmetric { 2 * arcs } else { arcs }
     }
 
@@ -127,7 +127,7 @@ impl NeighborLists {
     }
 
     /// The least bytes for making lists.
-    pub(crate) fn least_bytes(extent: &Extent, workers: usize) -> u64 {
+    pub(crate) fn min_bytes(extent: &Extent, workers: usize) -> u64 {
         Self::array_bytes(extent.vertices, workers) + Scan::minimum_bytes(extent, workers)
     }
 
@@ -155,7 +155,7 @@ impl NeighborLists {
             return Err(Error::Usage(what.into()));
         }
         let both_ways = graph.description().directed && listed == Listed::Symmetric;
-        let most = listed.most_entries(graph.forward().edges(), both_ways);
+        let most = listed.max_entries(graph.forward().edges(), both_ways);
         let entries = (most, listed.bytes()[0]);
         let (sorter, is_resident) =
             sorted_entries::<A>(graph, entries, bytes, resources, |arcs| {

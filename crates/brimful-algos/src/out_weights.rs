@@ -23,7 +23,7 @@ pub struct Exponents {
     /// The least exponent of a normal number, and the greatest.
     pub(crate) normal: (i32, i32),
     /// The least exponent of a scale: a signal times a weight must still be a normal number.
-    pub(crate) least_scale: i32,
+    pub(crate) min_scale: i32,
 }
 
 /// Calls `each(first, sums)` with the sums of the outgoing weights of all vertices with edges.
@@ -101,13 +101,9 @@ pub(crate) fn scale(
 }
 
 /// The exponent nearest to 0 for which signals are normal numbers, for all sums in this range.
-fn exponent(
-    least: f64,
-    greatest: f64,
-    Exponents { normal, least_scale }: Exponents,
-) -> Option<i32> {
+fn exponent(least: f64, greatest: f64, Exponents { normal, min_scale }: Exponents) -> Option<i32> {
     let of = |sum: f64| sum.log2().floor() as i32;
-    let from = (normal.0 - SCORES.0 + of(greatest) + 1).max(least_scale);
+    let from = (normal.0 - SCORES.0 + of(greatest) + 1).max(min_scale);
     let to = (normal.1 - SCORES.1 + of(least)).min(normal.1 - SCORES.1);
     (from <= to).then(|| 0.clamp(from, to))
 }
@@ -116,8 +112,8 @@ fn exponent(
 mod tests {
     use super::*;
 
-    const F64: Exponents = Exponents { normal: (-1022, 1023), least_scale: -500 };
-    const F32: Exponents = Exponents { normal: (-126, 127), least_scale: -40 };
+    const F64: Exponents = Exponents { normal: (-1022, 1023), min_scale: -500 };
+    const F32: Exponents = Exponents { normal: (-126, 127), min_scale: -40 };
 
     #[test]
     fn usual_weights_are_not_scaled() {

@@ -126,7 +126,7 @@ pub trait Precision: Addend<Sum = f64> + 'static {
 
 impl Precision for f64 {
     const EXPONENTS: Exponents =
-        Exponents { normal: (Self::MIN_EXP - 1, Self::MAX_EXP - 1), least_scale: -500 };
+        Exponents { normal: (Self::MIN_EXP - 1, Self::MAX_EXP - 1), min_scale: -500 };
     fn from_f64(value: f64) -> Self {
         value
     }
@@ -137,7 +137,7 @@ impl Precision for f64 {
 
 impl Precision for f32 {
     const EXPONENTS: Exponents =
-        Exponents { normal: (Self::MIN_EXP - 1, Self::MAX_EXP - 1), least_scale: -40 };
+        Exponents { normal: (Self::MIN_EXP - 1, Self::MAX_EXP - 1), min_scale: -40 };
     fn from_f64(value: f64) -> Self {
         value as Self
     }

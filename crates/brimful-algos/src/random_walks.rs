@@ -43,8 +43,8 @@ use crate::{Error, Result};
 const WALKS: u64 = 10;
 const LENGTH: u64 = 80;
 /// The least number of walkers at a time, and the most.
-const LEAST_WALKERS: u64 = 1 << 12;
-const MOST_WALKERS: u64 = 1 << 24;
+const MIN_WALKERS: u64 = 1 << 12;
+const MAX_WALKERS: u64 = 1 << 24;
 /// Rejected trials after which a step is drawn from the shares of all arcs.
 const TRIALS: usize = 32;
 /// Walkers that a thread takes at a time.
@@ -142,7 +142,7 @@ impl Settings {
         let lists = longest * (4 + 4 + 8 + 8 + 8);
         place_bytes(vertices)
             + workers as u64 * lists
-            + LEAST_WALKERS * self.walker_bytes()
+            + MIN_WALKERS * self.walker_bytes()
             + external_order::MEMORY_BYTES
             + RowWriter::MINIMUM_BYTES
     }
@@ -186,7 +186,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let (begin, workers) = (Instant::now(), resources.workers());
     let extent = Extent::of(graph, &[Index::In], request.weighted);
     let arrays = settings.array_bytes(extent.vertices, longest_list(graph), workers);
-    let needed = NeighborLists::least_bytes(&extent, workers) + arrays;
+    let needed = NeighborLists::min_bytes(&extent, workers) + arrays;
     resources.budget.require(needed, PURPOSE)?;
     let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
     let before = moved(graph, resources);
@@ -195,8 +195,8 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let listed = begin.elapsed().as_secs_f64();
     // Half of what lists leave is for walkers, and half for rows.
     let spare = spare.saturating_sub(lists.resident_bytes()) / 2;
-    let more = (spare / settings.walker_bytes()).min(MOST_WALKERS);
-    let (walkers, edges) = ((LEAST_WALKERS + more) as usize, lists.entries());
+    let more = (spare / settings.walker_bytes()).min(MAX_WALKERS);
+    let (walkers, edges) = ((MIN_WALKERS + more) as usize, lists.entries());
     let places = places(graph, &resources.job)?;
     let rows_bytes = RowWriter::MINIMUM_BYTES + spare;
     let mut rows = RowWriter::new(graph, COLUMNS, rows_bytes, &resources.job);
@@ -326,7 +326,7 @@ impl Walking<'_> {
 #[derive(Default)]
 struct Walker {
     /// The vertex that `list` belongs to, if lists are on disk.
-    held: Option<u32>,
+    loaded: Option<u32>,
     list: Vec<u32>,
     weights: Vec<f64>,
     before: Vec<u32>,
@@ -350,11 +350,11 @@ impl Walker {
             self.summed = Some(vertex);
         }
         // Walkers at the same vertex follow each other.
-        let list = match self.held == Some(vertex) && !lists.is_resident() {
+        let list = match self.loaded == Some(vertex) && !lists.is_resident() {
             true => &self.list[..],
             false => lists.of_vertex(vertex, &mut self.list)?,
         };
-        self.held = Some(vertex);
+        self.loaded = Some(vertex);
         let whole = if settings.weighted { self.sums.last().copied().unwrap_or(0.0) } else { 1.0 };
         if list.is_empty() || whole == 0.0 {
             return Ok(ENDED);

@@ -209,7 +209,7 @@ fn longest_list(graph: &Graph) -> u64 {
 fn plan(planner: &Planner<'_>) -> Result<Forecast> {
     let request = planner.request;
     settings(request)?;
-    let entries = Listed::Symmetric.most_entries(planner.arcs(), planner.is_directed());
+    let entries = Listed::Symmetric.max_entries(planner.arcs(), planner.is_directed());
     let forecast = planner.scans(1, |setting| {
         let (vertices, workers) = (setting.extent.vertices, setting.workers);
         let longest = planner.of_graph(longest_list, vertices);
@@ -246,7 +246,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let (begin, workers) = (Instant::now(), resources.workers());
     let extent = Extent::of(graph, &[Index::In], false);
     let finding = request.pairs.as_ref().map(|_| finding_bytes(graph));
-    let needed = NeighborLists::least_bytes(&extent, workers)
+    let needed = NeighborLists::min_bytes(&extent, workers)
         + array_bytes(extent.vertices, longest_list(graph), finding, workers);
     resources.budget.require(needed, PURPOSE)?;
     let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;

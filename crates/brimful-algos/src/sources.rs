@@ -13,7 +13,7 @@ use brimful_store::Job;
 use crate::{Error, Result};
 
 /// The most sources of a run. Their memory is below the reserve of a budget.
-pub const MOST_SOURCES: usize = 1 << 16;
+pub const MAX_SOURCES: usize = 1 << 16;
 /// The identity of a run lists up to so many sources one by one.
 const LISTED: usize = 8;
 
@@ -66,7 +66,7 @@ impl Sources {
     /// Finds the vertices with these external ids; each has a weight, or none has.
     ///
     /// # Errors
-    /// [`Error::Usage`] for more than [`MOST_SOURCES`], and for weights that are no shares;
+    /// [`Error::Usage`] for more than [`MAX_SOURCES`], and for weights that are no shares;
     /// [`brimful_graph::Error::NoSuchVertex`].
     pub(crate) fn find(
         named: &[ExternalId],
@@ -74,9 +74,9 @@ impl Sources {
         graph: &Graph,
         job: &Job,
     ) -> Result<Self> {
-        if named.len() > MOST_SOURCES {
+        if named.len() > MAX_SOURCES {
             return Err(Error::Usage(format!(
-                "a run begins at {MOST_SOURCES} vertices at most; name fewer sources"
+                "a run begins at {MAX_SOURCES} vertices at most; name fewer sources"
             )));
         }
         let factor = factor(named.len(), weights)?;

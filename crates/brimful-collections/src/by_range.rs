@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::options::Options;
 
 /// Most ranges per pass: with more, skipping keys would cost more than the answers.
-const MOST_RANGES: usize = 64;
+const MAX_RANGES: usize = 64;
 /// Parts per range: one part is sorted within a processor's cache.
 const PARTS: usize = 32;
 /// Fewest keys that justify a range.
@@ -72,7 +72,7 @@ where
     let workers = options.resources.workers();
     // Half of the batch's memory, because pages that the system reads ahead need memory, too.
     let most = (options.batch_bytes() / 2 / size_of::<Asked>() / workers).max(FEWEST_KEYS);
-    let step = most.saturating_mul(MOST_RANGES).min(u32::MAX as usize);
+    let step = most.saturating_mul(MAX_RANGES).min(u32::MAX as usize);
     for (keys, out) in keys.chunks(step).zip(out.chunks_mut(step)) {
         let ranges = match keys.len() {
             few if few <= FEWEST_KEYS => 1,

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::fields::put;
 
 /// At most 2^48 buckets, because page numbers have 60 bits.
-const MOST_BITS: u32 = 48;
+const MAX_BITS: u32 = 48;
 /// Pages that a batch loads together.
 const WINDOW_PAGES: usize = 64;
 
@@ -81,7 +81,7 @@ impl HashPages {
         let (bits, len) = description;
         let entries = Entries { words };
         let most = pages.pages(stream).saturating_mul(entries.capacity(pages.page_bytes()) as u64);
-        if bits > u64::from(MOST_BITS) || len > most {
+        if bits > u64::from(MAX_BITS) || len > most {
             let what = format!("the counts are impossible: 2^{bits} buckets with {len} entries");
             return Err(StoreError::corrupt_pages(pages.path(), 0, what));
         }

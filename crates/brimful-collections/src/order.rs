@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// Limit of ids sorted at once: that takes less than a second, during which Ctrl-C has no effect.
-pub(crate) const MOST_IDS: usize = 1 << 22;
+pub(crate) const MAX_IDS: usize = 1 << 22;
 
 /// The order of [`crate::DiskBox::process`]. Batches begin in this order; several are processed at
 /// a time.

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::fields::u64_at;
 use crate::folder::{CollectionFolder, open_pages};
 use crate::options::Options;
-use crate::order::MOST_IDS;
+use crate::order::MAX_IDS;
 use crate::pipeline;
 
 /// The number of the box's format, in its root.
@@ -248,7 +248,7 @@ impl RecordBox {
             self.check(largest)?;
         }
         let workers = self.options.resources.workers();
-        let share = ids.len().div_ceil(workers).clamp(4096, MOST_IDS);
+        let share = ids.len().div_ceil(workers).clamp(4096, MAX_IDS);
         if ids.len() <= share {
             return self.fetch_ids(ids, out);
         }
@@ -386,7 +386,7 @@ impl RecordBox {
             }
             return Ok(());
         }
-        ids.chunks(MOST_IDS).zip((0..).step_by(MOST_IDS)).try_for_each(|(ids, start)| {
+        ids.chunks(MAX_IDS).zip((0..).step_by(MAX_IDS)).try_for_each(|(ids, start)| {
             self.update_many(ids, |index, record| f(start + index, record))
         })
     }

@@ -164,13 +164,13 @@ impl<'a> Checkpointer<'a> {
         let opened =
             Self { options, resources, checkpoints, identity, last: Instant::now(), seconds: 0.0 };
         if writes {
-            opened.look()?;
+            opened.check_folder()?;
         }
         Ok(opened)
     }
 
     /// Checks the newest checkpoint before any work is done.
-    fn look(&self) -> Result<()> {
+    fn check_folder(&self) -> Result<()> {
         let (job, path) = (&self.resources.job, self.checkpoints.path());
         let Some(number) = self.checkpoints.found().next() else {
             if self.options.resume {
@@ -276,7 +276,7 @@ impl<'a> Checkpointer<'a> {
         }
         let payload = parse::<T>(&saved.path(), saved.payload())?;
         restore(saved, payload.fields)?;
-        self.checkpoints.go_on_from(number);
+        self.checkpoints.resume_after(number);
         Ok(superstep)
     }
 

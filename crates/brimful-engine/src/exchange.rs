@@ -11,8 +11,8 @@ use crate::error::Result;
 /// Bytes of a process, as they arrived.
 pub type Received = Box<dyn AsRef<[u8]> + Send>;
 
-/// What a process passes to the others after a turn of its vertices.
-pub struct Told {
+/// The contribution of a process to a superstep, for the others.
+pub struct Contribution {
     /// Partial results, for all processes.
     pub facts: Received,
     /// New signals, for all processes but the observer; empty where nobody reads them.
@@ -21,27 +21,27 @@ pub struct Told {
 
 /// The connection to the other processes of a run. All processes make the same calls.
 pub trait Exchange: Debug + Send + Sync {
-    /// Passes on the own turn, and waits for those of all processes that own intervals, in order.
-    /// The observer passes nothing.
+    /// Passes on the contribution of this process, and waits for those of all processes that own
+    /// intervals, in order. The observer contributes nothing.
     ///
     /// # Errors
     /// [`crate::Error::Exchange`] if a process is lost; [`brimful_store::Error::Interrupted`] after
     /// a cancellation of `job`.
-    fn turn(&self, facts: &[u8], signals: &[u8], job: &Job) -> Result<Vec<Told>>;
+    fn all_gather(&self, facts: &[u8], signals: &[u8], job: &Job) -> Result<Vec<Contribution>>;
 
-    /// Passes the records of the own vertices to the observer. The observer, which passes nothing,
+    /// Passes the records of this process's vertices to the observer. The observer, which passes nothing,
     /// receives those of all processes that own intervals, in order; others receive nothing.
     ///
     /// # Errors
-    /// As [`Exchange::turn`].
+    /// As [`Exchange::all_gather`].
     fn gather(&self, records: &[u8], job: &Job) -> Result<Vec<Received>>;
 
-    /// Passes on the signals of later turns, at most `most_bytes` of each, through memory that the
+    /// Passes on the signals of later supersteps, at most `max_bytes` of each, through memory that the
     /// processes share: two slots of so many bytes, which the caller has reserved.
     ///
     /// # Errors
     /// [`crate::Error::Exchange`] if there is no such memory.
-    fn share_memory(&self, most_bytes: u64) -> Result<()>;
+    fn share_memory(&self, max_bytes: u64) -> Result<()>;
 }
 
 /// The share of this process in a run.

@@ -83,7 +83,7 @@ pub fn run<P: Program>(
         Extent::of(graph, program.indexes(), options.weighted),
     );
     let setting = Setting::new(&extent, resources);
-    resources.budget.require(setting.least_of_program(&needs, options.asynchronous), PURPOSE)?;
+    resources.budget.require(setting.min_of_program(&needs, options.asynchronous), PURPOSE)?;
     let (own, writes) =
         (identity::<P>(options), options.share.as_ref().is_none_or(Share::observes));
     let open = |chosen| Checkpointer::open(chosen, graph, &own, resources, writes);

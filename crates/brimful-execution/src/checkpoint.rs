@@ -26,12 +26,12 @@ pub struct RunCheckpoints<'c> {
     number: Option<u64>,
     max_supersteps: u64,
     resumed_from: Option<u64>,
-    beside: String,
+    extra_state: String,
 }
 
 impl<'c> RunCheckpoints<'c> {
     /// Opens the folder of checkpoints, for a run of at most so many supersteps if it is
-    /// synchronous. `own` are the parameters that the program's states depend on.
+    /// synchronous. `identity` names the parameters that the program's states depend on.
     ///
     /// # Errors
     /// As [`Checkpointer::open`]; [`Error::Usage`] for a checkpoint every so many supersteps in
@@ -40,7 +40,7 @@ impl<'c> RunCheckpoints<'c> {
         options: &'c CheckpointOptions,
         (mode, max_supersteps): (RunMode, u64),
         graph: &Graph,
-        own: &[(&str, String)],
+        identity: &[(&str, String)],
         resources: &'c Resources,
     ) -> Result<Self> {
         let is_synchronous = mode == RunMode::Synchronous;
@@ -51,14 +51,14 @@ impl<'c> RunCheckpoints<'c> {
                     .into(),
             ));
         }
-        let way = if is_synchronous { "sync" } else { "async" };
-        let own = [own, &[("vertices in a store", way.to_owned())]].concat();
+        let mode = if is_synchronous { "sync" } else { "async" };
+        let identity = [identity, &[("vertices in a store", mode.to_owned())]].concat();
         Ok(Self {
-            checkpointer: Checkpointer::open(options, graph, &own, resources, true)?,
+            checkpointer: Checkpointer::open(options, graph, &identity, resources, true)?,
             number: (!is_synchronous).then_some(0),
             max_supersteps: if is_synchronous { max_supersteps } else { u64::MAX },
             resumed_from: None,
-            beside: String::new(),
+            extra_state: String::new(),
         })
     }
 
@@ -77,9 +77,10 @@ impl<'c> RunCheckpoints<'c> {
         self.resumed_from
     }
 
-    /// What the checkpoint that the run resumed from holds beside the vertices; empty for nothing.
-    pub fn beside(&self) -> &str {
-        &self.beside
+    /// The text that the checkpoint from which the run resumed holds apart from the vertices; empty
+    /// if there is none.
+    pub fn extra_state(&self) -> &str {
+        &self.extra_state
     }
 
     /// The number of the checkpoint that is due after so many supersteps, if one is.
@@ -109,16 +110,16 @@ impl<'c> RunCheckpoints<'c> {
 }
 
 impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
-    /// Makes a checkpoint of all vertices, as `serializer` writes them, and of a text beside them,
-    /// if one is due.
+    /// Makes a checkpoint of all vertices, as `serializer` writes them, and of a further text, if one
+    /// is due.
     ///
     /// # Errors
-    /// Those of the vertices and of `beside`, and of writing this checkpoint or the one before.
+    /// Those of the vertices and of `extra_state`, and of writing this checkpoint or the one before.
     pub fn checkpoint(
         &mut self,
         checkpoints: &mut RunCheckpoints<'_>,
         serializer: &mut dyn Serializer<VertexOf<P>>,
-        beside: impl FnOnce() -> Result<String>,
+        extra_state: impl FnOnce() -> Result<String>,
     ) -> Result<()> {
         let stats = self.stats()?;
         let Some(number) = checkpoints.due(stats.supersteps) else { return Ok(()) };
@@ -127,7 +128,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
             supersteps: stats.supersteps,
             signals_sent: stats.signals_sent,
             edges_visited: stats.edges_visited,
-            beside: beside()?,
+            extra_state: extra_state()?,
         };
         checkpoints.make(number, prior, |draft, resources| {
             self.for_each_store(|store| {
@@ -171,7 +172,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'_, P, S> {
                 &mut |vertex| Ok(self.add_vertex(vertex)?),
             )?;
         }
-        checkpoints.beside.clone_from(&prior.beside);
+        checkpoints.extra_state.clone_from(&prior.extra_state);
         self.prior = prior;
         Ok(true)
     }

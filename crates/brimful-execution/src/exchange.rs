@@ -54,7 +54,7 @@ pub(crate) struct PacketQueues {
     /// Packets in each queue, readable without the lock.
     queued: Vec<AtomicUsize>,
     stopped: AtomicBool,
-    most_bytes: usize,
+    max_bytes: usize,
 }
 
 #[derive(Debug, Default, Clone)]
@@ -103,15 +103,15 @@ impl ExchangeState {
 }
 
 impl PacketQueues {
-    /// Queues of at most `most_bytes` each, or one packet.
-    pub(crate) fn new(workers: usize, most_bytes: usize) -> Self {
+    /// Queues of at most `max_bytes` each, or one packet.
+    pub(crate) fn new(workers: usize, max_bytes: usize) -> Self {
         let queues = (0..workers).map(|_| VecDeque::new()).collect();
         Self {
             state: Mutex::new(ExchangeState { queues, inboxes: vec![Inbox::default(); workers] }),
             wake: (0..workers).map(|_| Condvar::new()).collect(),
             queued: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
             stopped: AtomicBool::new(false),
-            most_bytes,
+            max_bytes,
         }
     }
 
@@ -129,7 +129,7 @@ impl PacketQueues {
     pub(crate) fn post(&self, to: usize, packet: Packet) -> Result<(), Packet> {
         let mut state = self.lock();
         let inbox = &mut state.inboxes[to];
-        if inbox.bytes > 0 && inbox.bytes + packet.messages.len() > self.most_bytes {
+        if inbox.bytes > 0 && inbox.bytes + packet.messages.len() > self.max_bytes {
             return Err(packet);
         }
         inbox.bytes += packet.messages.len();
@@ -289,13 +289,13 @@ mod models {
 
     /// Runs `one` and `other` as the two workers.
     fn workers(
-        most_bytes: usize,
+        max_bytes: usize,
         one: impl Fn(&PacketQueues) -> u64 + Sync + Send + Copy + 'static,
         other: impl Fn(&PacketQueues) -> u64 + Sync + Send + Copy + 'static,
         check: impl Fn(u64, u64) + Sync + Send + 'static,
     ) {
         loom::model(move || {
-            let exchange = Arc::new(PacketQueues::new(2, most_bytes));
+            let exchange = Arc::new(PacketQueues::new(2, max_bytes));
             exchange.begin();
             let theirs = Arc::clone(&exchange);
             let thread = loom::thread::spawn(move || other(&theirs));
@@ -417,8 +417,8 @@ mod tests {
     use super::*;
 
     /// Workers that receive `n` send two packets of `n - 1` to others, as soon as there is space.
-    fn flood(workers: usize, most_bytes: usize, depth: u8) -> u64 {
-        let (exchange, taken) = (PacketQueues::new(workers, most_bytes), AtomicU64::new(0));
+    fn flood(workers: usize, max_bytes: usize, depth: u8) -> u64 {
+        let (exchange, taken) = (PacketQueues::new(workers, max_bytes), AtomicU64::new(0));
         exchange.begin();
         let work = |me: usize| {
             let mut todo = if me == 0 { vec![depth] } else { Vec::new() };
@@ -460,12 +460,12 @@ mod tests {
 
     #[test]
     fn work_ends_when_all_is_done_and_not_before_however_small_the_queues() {
-        for (workers, most_bytes) in [(1, 1), (2, 1), (3, 25), (4, 1 << 20)] {
+        for (workers, max_bytes) in [(1, 1), (2, 1), (3, 25), (4, 1 << 20)] {
             for depth in [0, 1, 9] {
                 assert_eq!(
-                    flood(workers, most_bytes, depth),
+                    flood(workers, max_bytes, depth),
                     (1 << (depth + 1)) - 1,
-                    "{workers} {most_bytes}"
+                    "{workers} {max_bytes}"
                 );
             }
         }

@@ -30,7 +30,7 @@ use crate::{Execution, ExecutionOptions, Loading, Partitioner, Partitioning};
 
 pub use crate::options::StoreOptions;
 pub use edges::EdgeData;
-pub(crate) use edges::{ALONG, Tagged, plain_field, way};
+pub(crate) use edges::{ALONG, Tagged, direction, plain_field};
 pub(crate) use memory::LoadingShares;
 pub(crate) use shards::edge_bytes;
 
@@ -113,8 +113,8 @@ where
         Copies::new(options, size_of::<P::Edge>() as u64, resources.workers().min(partitions))?;
     let mut hubs =
         Hubs::of_graph(copies, (part.graph, part.indexes, part.vertices), &resources.budget)?;
-    let beside = memory::beside(resources, partitions, edge_bytes(part.is_weighted));
-    let memory_bytes = memory::of_each_store(resources, partitions, beside)?;
+    let shared = memory::shared(resources, partitions, edge_bytes(part.is_weighted));
+    let memory_bytes = memory::of_each_store(resources, partitions, shared)?;
     let score = program.cache_score().map(|score| -> ScoreFunction<VertexOf<P>> {
         Arc::new(move |vertex| {
             let named = |failure| Error::program(vertex.id(), "give a cache score", failure);
@@ -133,7 +133,7 @@ where
         return Execution::start(loading.with_hubs(hubs), &execution);
     }
     if let Some(kept) = existing {
-        loading.take_over(kept.edges, kept.start)?;
+        loading.continue_kept(kept.edges, kept.start)?;
         return Execution::start(loading.with_hubs(hubs), &execution);
     }
     let (mut vertices, mut edges) = (0, 0);
@@ -148,7 +148,7 @@ where
             vertices: (vertices, part.vertices),
             edges: (edges, all),
         };
-        return Err(memory::too_small(error, resources, beside, &filled));
+        return Err(memory::too_small(error, resources, shared, &filled));
     }
     Execution::start(loading.with_hubs(hubs), &execution)
 }
@@ -220,7 +220,7 @@ pub(crate) fn partitions_of(stores: &StoreOptions<'_>, workers: usize) -> Result
     }
     let disks = stores.schemes.folders(stores.store)?.map_or(1, |(_, folders)| folders.len());
     let wanted = workers.max(disks);
-    Ok(stores.schemes.most_partitions(stores.store)?.map_or(wanted, |most| wanted.min(most)))
+    Ok(stores.schemes.max_partitions(stores.store)?.map_or(wanted, |most| wanted.min(most)))
 }
 
 /// Opens the stores of all partitions, empty.
@@ -261,12 +261,12 @@ pub(crate) fn scratch_folder(graph: &Graph, chosen: Option<&Path>) -> DiskFolder
     if let Some(folder) = chosen {
         return DiskFolder::new(folder);
     }
-    let beside = DiskFolder::new(graph.path());
-    let has_no_place = beside.scratch().is_err_and(|error| {
+    let folder = DiskFolder::new(graph.path());
+    let has_no_place = folder.scratch().is_err_and(|error| {
         let error = StoreError::io(graph.path(), "create a file in", error);
         error.is_unwritable() || error.is_missing()
     });
-    if has_no_place { DiskFolder::new(std::env::temp_dir()) } else { beside }
+    if has_no_place { DiskFolder::new(std::env::temp_dir()) } else { folder }
 }
 
 /// The assignment of the first `count` vertices to partitions.

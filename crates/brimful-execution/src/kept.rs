@@ -206,7 +206,7 @@ fn read(folder: &DiskFolder, traffic: &Arc<Traffic>) -> Result<(u64, Description
 /// Refuses a new store in a folder that has other files.
 fn refuse_others(folder: &Path) -> Result<()> {
     for name in names_in(folder)? {
-        if name != FolderLock::NAME && name != manifest::CURRENT_NEW && !is_own(&name) {
+        if name != FolderLock::NAME && name != manifest::CURRENT_NEW && !is_kept_file(&name) {
             return Err(Error::Usage(format!(
                 "{} has other files, such as {name}; name another folder for the store",
                 folder.display()
@@ -216,7 +216,7 @@ fn refuse_others(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn is_own(name: &str) -> bool {
+fn is_kept_file(name: &str) -> bool {
     name.starts_with(PARTITION) || manifest::number(name).is_some()
 }
 

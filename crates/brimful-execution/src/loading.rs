@@ -18,12 +18,12 @@ use crate::partitioner::Partitioner;
 use crate::program::{VertexOf, VertexProgram};
 
 /// The most bytes of gathered vertices, and the least.
-const MOST_GATHERED: u64 = 64 << 20;
-pub(crate) const LEAST_GATHERED: u64 = 1 << 20;
+const MAX_GATHERED: u64 = 64 << 20;
+pub(crate) const MIN_GATHERED: u64 = 1 << 20;
 
 /// Bytes of gathered vertices with so many bytes free; half of them for growing lists.
 pub(crate) fn gathered_bytes(free: u64) -> u64 {
-    (free / 16).clamp(LEAST_GATHERED, MOST_GATHERED)
+    (free / 16).clamp(MIN_GATHERED, MAX_GATHERED)
 }
 
 /// Figures of the run that this one resumes.
@@ -33,9 +33,9 @@ pub(crate) struct PriorRun {
     pub(crate) supersteps: u64,
     pub(crate) signals_sent: u64,
     pub(crate) edges_visited: u64,
-    /// What the caller saved beside the vertices.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub(crate) beside: String,
+    /// The text that the caller saved apart from the vertices.
+    #[serde(rename = "beside", default, skip_serializing_if = "String::is_empty")]
+    pub(crate) extra_state: String,
 }
 
 /// The result of loading.
@@ -178,7 +178,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
 
     /// Gives vertices that are in the stores already their first states, and sets the edges of
     /// each partition.
-    pub(crate) fn take_over(&mut self, edges: &[u64], start: Start) -> Result<()> {
+    pub(crate) fn continue_kept(&mut self, edges: &[u64], start: Start) -> Result<()> {
         let Self { program, parts, resources, .. } = self;
         for (part, edges) in parts.iter_mut().zip(edges) {
             part.get_mut().unwrap_or_else(PoisonError::into_inner).edges = *edges;
@@ -192,7 +192,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
             let mut part = part.lock().unwrap_or_else(PoisonError::into_inner);
             let done = part.store.for_each(&mut |vertex| {
                 resources.job.check()?;
-                let state = program.again(vertex).map_err(|failure| {
+                let state = program.restart(vertex).map_err(|failure| {
                     Error::program(vertex.id(), "make the first state", failure)
                 })?;
                 vertex.state = state;

@@ -338,7 +338,7 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
             let attributes = attributes.of(graph, id)?;
             let vertex = match checkpoints.as_ref().and_then(|saved| saved.is_due(id)) {
                 None => loading.program().first(id, attributes, edges),
-                Some(is_due) => loading.program().again(id, attributes.0, is_due, edges)?,
+                Some(is_due) => loading.program().resumed(id, attributes.0, is_due, edges)?,
             };
             loading.add_vertex(vertex)
         };

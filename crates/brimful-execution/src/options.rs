@@ -178,7 +178,7 @@ pub struct KeptVertices<'s> {
 pub enum Start {
     /// Every vertex gets its first state.
     #[default]
-    Again,
+    Fresh,
     /// The vertices stay as they are.
     Continue,
 }

@@ -106,7 +106,7 @@ pub trait VertexProgram: Sync {
     ) -> Result<Self::State, Failure>;
 
     /// The first state of a vertex that has a state from an earlier run on a kept store.
-    fn again(&self, vertex: &VertexOf<Self>) -> Result<Self::State, Failure> {
+    fn restart(&self, vertex: &VertexOf<Self>) -> Result<Self::State, Failure> {
         self.initial(vertex.id(), vertex.edges())
     }
 

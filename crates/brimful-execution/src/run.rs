@@ -29,7 +29,7 @@ use crate::{asynchronous, synchronous};
 const PACKET_BYTES: usize = 16 << 10;
 const QUEUE_BYTES: usize = 16 * PACKET_BYTES;
 /// The least bytes of the lists of a partition.
-const LEAST_LISTS: u64 = 3 * MINIMUM_BYTES;
+const MIN_LISTS: u64 = 3 * MINIMUM_BYTES;
 
 /// Bytes of packets in flight between `workers`.
 fn packet_bytes(workers: usize, partitions: usize) -> u64 {
@@ -38,7 +38,7 @@ fn packet_bytes(workers: usize, partitions: usize) -> u64 {
 
 /// The least bytes of memory of an execution, in addition to its stores.
 pub(crate) fn minimum_bytes(workers: usize, partitions: usize) -> u64 {
-    partitions as u64 * LEAST_LISTS + packet_bytes(workers, partitions)
+    partitions as u64 * MIN_LISTS + packet_bytes(workers, partitions)
 }
 
 /// A program, its vertices, and their remaining work.
@@ -87,12 +87,12 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         let packets = packet_bytes(workers, parts.len());
         let each = match options.lists {
             ListLocation::Memory => {
-                ((resources.budget.free() / 2).saturating_sub(packets) / count).max(LEAST_LISTS)
+                ((resources.budget.free() / 2).saturating_sub(packets) / count).max(MIN_LISTS)
             }
-            ListLocation::Disk => LEAST_LISTS,
+            ListLocation::Disk => MIN_LISTS,
         };
         for (store, _) in &mut parts {
-            store.leave_free(LEAST_LISTS * count + packets)?;
+            store.leave_free(MIN_LISTS * count + packets)?;
         }
         let memory = resources
             .budget

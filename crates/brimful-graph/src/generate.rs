@@ -122,7 +122,7 @@ const LOG_NORMAL_PART: u64 = 512;
 const MESH_PART: u64 = 1024;
 /// Most neighbors in a small world, which bounds the memory for those of one vertex.
 const MAX_NEIGHBORS: u64 = 1 << 20;
-const MOST_EDGES: &str = "a random graph has at most 2^48 edges";
+const MAX_EDGES: &str = "a random graph has at most 2^48 edges";
 
 impl Generator {
     /// A generator of `kind` with `seed`.
@@ -181,9 +181,9 @@ impl Generator {
                     Amount::Edges(edges) if u128::from(edges) > pairs => usage(&format!(
                         "{vertices} vertices have {pairs} pairs and at most as many edges"
                     )),
-                    Amount::Edges(edges) if edges >> 48 != 0 => usage(MOST_EDGES),
+                    Amount::Edges(edges) if edges >> 48 != 0 => usage(MAX_EDGES),
                     Amount::Probability(p) if pairs as f64 * p > (1_u64 << 48) as f64 => {
-                        usage(MOST_EDGES)
+                        usage(MAX_EDGES)
                     }
                     _ => Ok(Self { kind, seed }),
                 }

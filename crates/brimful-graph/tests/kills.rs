@@ -48,7 +48,7 @@ const WORKS: [Work; 5] = [
             })
         },
         run: |folder, last| make(PartialFolder::create, folder, last, input_of(folder)),
-        again: |folder| make_again(folder, input_of(folder)),
+        again: |folder| remake(folder, input_of(folder)),
     },
     Work {
         name: "import of strings",
@@ -56,7 +56,7 @@ const WORKS: [Work; 5] = [
             text(folder, "source target\n", |i| format!("from-{} to-{}\n", i % 53, i * i % 61))
         },
         run: |folder, last| make(PartialFolder::create, folder, last, input_of(folder)),
-        again: |folder| make_again(folder, input_of(folder)),
+        again: |folder| remake(folder, input_of(folder)),
     },
     Work {
         name: "generate",
@@ -64,12 +64,12 @@ const WORKS: [Work; 5] = [
         run: |folder, last| {
             make(PartialFolder::create, folder, last, Input::Numbered(&generator(), 1 << 9))
         },
-        again: |folder| make_again(folder, Input::Numbered(&generator(), 1 << 9)),
+        again: |folder| remake(folder, Input::Numbered(&generator(), 1 << 9)),
     },
     Work {
         name: "import in the place of a graph",
         prepare: |folder| {
-            make_again(folder, Input::Numbered(&generator(), 1 << 9))?;
+            remake(folder, Input::Numbered(&generator(), 1 << 9))?;
             text(folder, "source target\n", |i| format!("{} {}\n", i * i % 97, i % 41))
         },
         run: |folder, last| make(PartialFolder::replace, folder, last, input_of(folder)),
@@ -81,7 +81,7 @@ const WORKS: [Work; 5] = [
     },
     Work {
         name: "index",
-        prepare: |folder| make_again(folder, Input::Numbered(&generator(), 1 << 9)),
+        prepare: |folder| remake(folder, Input::Numbered(&generator(), 1 << 9)),
         run: |folder, last| {
             let path = graph_of(folder);
             let _lock = FolderLock::take(&path)?;
@@ -134,7 +134,7 @@ fn make(
     Ok(mortal.spent())
 }
 
-fn make_again(folder: &Path, input: Input<'_>) -> Result<()> {
+fn remake(folder: &Path, input: Input<'_>) -> Result<()> {
     let path = graph_of(folder);
     if !path.exists() {
         import(input, &path, &ImportOptions::default(), &resources())?;

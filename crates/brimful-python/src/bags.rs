@@ -8,13 +8,13 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList};
 
-use crate::call::{Held, LONG};
+use crate::call::{Handle, LONG};
 use crate::errors::Failure;
 
 /// A disk-resident sequence of records of any length.
 #[pyclass(frozen, module = "brimful._native")]
 pub(crate) struct RecordBag {
-    inner: Held<collections::RecordBag>,
+    inner: Handle<collections::RecordBag>,
 }
 
 #[pymethods]
@@ -22,7 +22,7 @@ impl RecordBag {
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf, schema: &str, budget: Option<u64>) -> PyResult<Self> {
         Ok(Self {
-            inner: Held::open(py, budget, |options| {
+            inner: Handle::open(py, budget, |options| {
                 collections::RecordBag::open(&path, schema.as_bytes(), options)
             })?,
         })

@@ -7,13 +7,13 @@ use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes};
 
-use crate::call::{Held, LONG, LONG_BYTES};
+use crate::call::{Handle, LONG, LONG_BYTES};
 use crate::errors::Failure;
 
 /// A disk-resident array of records of one size.
 #[pyclass(frozen, module = "brimful._native")]
 pub(crate) struct RecordBox {
-    inner: Held<collections::RecordBox>,
+    inner: Handle<collections::RecordBox>,
 }
 
 type Outcome<T> = Result<T, Failure>;
@@ -29,7 +29,7 @@ impl RecordBox {
         budget: Option<u64>,
     ) -> PyResult<Self> {
         Ok(Self {
-            inner: Held::open(py, budget, |options| {
+            inner: Handle::open(py, budget, |options| {
                 collections::RecordBox::open(&path, record_bytes, schema.as_bytes(), options)
             })?,
         })

@@ -176,12 +176,12 @@ pub(crate) const LONG_BYTES: usize = 4 << 20;
 
 /// A collection, and the job that stops its long calls.
 #[derive(Debug)]
-pub(crate) struct Held<T> {
+pub(crate) struct Handle<T> {
     inner: T,
     job: Arc<Job>,
 }
 
-impl<T> std::ops::Deref for Held<T> {
+impl<T> std::ops::Deref for Handle<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -189,7 +189,7 @@ impl<T> std::ops::Deref for Held<T> {
     }
 }
 
-impl<T: Send + Sync> Held<T> {
+impl<T: Send + Sync> Handle<T> {
     /// Opens a collection with up to `budget` bytes of brimful's own memory, and all threads.
     pub(crate) fn open(
         py: Python<'_>,
@@ -228,7 +228,7 @@ impl<T: Send + Sync> Held<T> {
         result
     }
 
-    /// [`Held::long`] if `is_long`, else [`Held::short`].
+    /// [`Handle::long`] if `is_long`, else [`Handle::short`].
     pub(crate) fn call<R: Send>(
         &self,
         py: Python<'_>,

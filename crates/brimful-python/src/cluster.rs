@@ -3,12 +3,12 @@
 //! A connection has the methods `turn(facts, signals)` and `gather(records)`. Each takes memory
 //! views that end with the call, and returns an object whose `wait(seconds)` returns a tuple of
 //! buffers for each process that owns intervals, or None after that time, so that a cancelled run
-//! ends. A connection between processes of one node also has `share_memory(most_bytes)`. The GIL is
+//! ends. A connection between processes of one node also has `share_memory(max_bytes)`. The GIL is
 //! held only during a call. Errors keep class and text.
 
 use std::sync::Arc;
 
-use brimful::engine::exchange::{Exchange, Received, Share, Told};
+use brimful::engine::exchange::{Contribution, Exchange, Received, Share};
 use brimful::engine::plan::dealing::Crew;
 use brimful::engine::{Error, Result};
 use brimful::store::Job;
@@ -155,9 +155,9 @@ impl Connection {
 }
 
 impl Exchange for Connection {
-    fn turn(&self, facts: &[u8], signals: &[u8], job: &Job) -> Result<Vec<Told>> {
-        let all = self.call("turn", [facts, signals], job)?;
-        Ok(all.into_iter().map(|[facts, signals]| Told { facts, signals }).collect())
+    fn all_gather(&self, facts: &[u8], signals: &[u8], job: &Job) -> Result<Vec<Contribution>> {
+        let all = self.call("all_gather", [facts, signals], job)?;
+        Ok(all.into_iter().map(|[facts, signals]| Contribution { facts, signals }).collect())
     }
 
     fn gather(&self, records: &[u8], job: &Job) -> Result<Vec<Received>> {
@@ -165,8 +165,8 @@ impl Exchange for Connection {
         Ok(all.into_iter().map(|[records]| records).collect())
     }
 
-    fn share_memory(&self, most_bytes: u64) -> Result<()> {
-        Python::attach(|py| self.0.bind(py).call_method1("share_memory", (most_bytes,)).map(|_| ()))
+    fn share_memory(&self, max_bytes: u64) -> Result<()> {
+        Python::attach(|py| self.0.bind(py).call_method1("share_memory", (max_bytes,)).map(|_| ()))
             .map_err(|error| Error::Exchange(Box::new(error)))
     }
 }

@@ -172,7 +172,7 @@ pub(crate) fn require_import_budget(
 #[pyfunction]
 #[pyo3(signature = (out, *, temporary_bytes, graph_bytes))]
 pub(crate) fn require_disk(out: PathBuf, temporary_bytes: u64, graph_bytes: u64) -> PyResult<()> {
-    let bytes = forecast::least_disk_bytes(temporary_bytes, graph_bytes);
+    let bytes = forecast::min_disk_bytes(temporary_bytes, graph_bytes);
     Ok(require_space(&out, bytes).map_err(Failure::from)?)
 }
 
@@ -414,7 +414,7 @@ pub(crate) fn generate<'py>(
         let minimum = options.minimum_bytes(resources.workers(), false, false);
         resources.budget.require(minimum, "to build a graph")?;
         let foreseen = forecast(&sizes, &reading, resources.budget.limit(), resources.workers());
-        require_space(&out, foreseen.least_disk_bytes())?;
+        require_space(&out, foreseen.min_disk_bytes())?;
         Ok(import(Input::Numbered(&generator, generator.vertices()), &out, &options, resources)?)
     })?;
     report(py, &done, limits)

@@ -26,7 +26,7 @@ use crate::call::{Limits, with_resources};
 use crate::cluster::GivenShare;
 use crate::errors::Failure;
 use crate::graph::Graph;
-use crate::request::{checkpoint_options, where_to_go_on};
+use crate::request::{checkpoint_options, with_resume_advice};
 use crate::run::{Figures, Result};
 
 /// The most supersteps of a run that names no limit: a program that oscillates ends.
@@ -245,9 +245,9 @@ pub(crate) fn run_kernel<'py>(
                  max_supersteps to change it",
             );
         }
-        Ok((ran, resources.job.traffic().most_scratch()))
+        Ok((ran, resources.job.traffic().max_scratch()))
     })
-    .map_err(|error| where_to_go_on(py, error, folder.as_deref()))?;
+    .map_err(|error| with_resume_advice(py, error, folder.as_deref()))?;
     let request = Request {
         algorithm: description.name.clone(),
         asynchronous: options.asynchronous,
@@ -274,7 +274,7 @@ fn aggregates<'py>(
         let initial = Slot { rule: *rule, value: *initial };
         let slot = initial.merge(slots.get(*place).copied().unwrap_or(Slot::NOTHING));
         match slot.rule & !rule::PERSISTENT {
-            rule::SUM_FLOAT | rule::LEAST_FLOAT | rule::GREATEST_FLOAT => {
+            rule::SUM_FLOAT | rule::MIN_FLOAT | rule::GREATEST_FLOAT => {
                 values.set_item(name, f64::from_bits(slot.value))?;
             }
             rule::ANY | rule::ALL => values.set_item(name, slot.value == 1)?,

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyByteArray, PyBytes, PyList};
 
-use crate::call::{Held, LONG};
+use crate::call::{Handle, LONG};
 use crate::errors::Failure;
 
 /// Numbers as bytes that NumPy reads in place.
@@ -26,7 +26,7 @@ fn truths<'py>(py: Python<'py>, truths: &[bool]) -> Bound<'py, PyByteArray> {
 /// Counts of keys.
 #[pyclass(frozen, module = "brimful._native")]
 pub(crate) struct FrequencyCounter {
-    inner: Held<collections::FrequencyCounter>,
+    inner: Handle<collections::FrequencyCounter>,
 }
 
 #[pymethods]
@@ -34,7 +34,7 @@ impl FrequencyCounter {
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf, budget: Option<u64>) -> PyResult<Self> {
         Ok(Self {
-            inner: Held::open(py, budget, |options| {
+            inner: Handle::open(py, budget, |options| {
                 collections::FrequencyCounter::open(&path, options)
             })?,
         })
@@ -95,7 +95,7 @@ impl FrequencyCounter {
 /// An exact set of keys.
 #[pyclass(frozen, module = "brimful._native")]
 pub(crate) struct MembershipSet {
-    inner: Held<collections::MembershipSet>,
+    inner: Handle<collections::MembershipSet>,
 }
 
 #[pymethods]
@@ -103,7 +103,7 @@ impl MembershipSet {
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf, budget: Option<u64>) -> PyResult<Self> {
         Ok(Self {
-            inner: Held::open(py, budget, |options| {
+            inner: Handle::open(py, budget, |options| {
                 collections::MembershipSet::open(&path, options)
             })?,
         })
@@ -165,7 +165,7 @@ impl MembershipSet {
 /// An approximate set of keys.
 #[pyclass(frozen, module = "brimful._native")]
 pub(crate) struct BloomFilter {
-    inner: Held<collections::BloomFilter>,
+    inner: Handle<collections::BloomFilter>,
 }
 
 #[pymethods]
@@ -179,7 +179,7 @@ impl BloomFilter {
         budget: Option<u64>,
     ) -> PyResult<Self> {
         Ok(Self {
-            inner: Held::open(py, budget, |options| {
+            inner: Handle::open(py, budget, |options| {
                 collections::BloomFilter::open(&path, keys, false_positives, options)
             })?,
         })
@@ -247,7 +247,7 @@ type Pairs<'py> = Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>;
 /// A map from bytes to one or more values of bytes.
 #[pyclass(frozen, module = "brimful._native")]
 pub(crate) struct DiskMap {
-    inner: Held<collections::DiskMap>,
+    inner: Handle<collections::DiskMap>,
 }
 
 #[pymethods]
@@ -255,7 +255,7 @@ impl DiskMap {
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf, budget: Option<u64>) -> PyResult<Self> {
         Ok(Self {
-            inner: Held::open(py, budget, |options| collections::DiskMap::open(&path, options))?,
+            inner: Handle::open(py, budget, |options| collections::DiskMap::open(&path, options))?,
         })
     }
 
@@ -349,7 +349,7 @@ impl DiskMap {
 /// Growing lists of 32-bit numbers.
 #[pyclass(frozen, module = "brimful._native")]
 pub(crate) struct DiskLists {
-    inner: Held<collections::DiskLists>,
+    inner: Handle<collections::DiskLists>,
 }
 
 #[pymethods]
@@ -357,7 +357,7 @@ impl DiskLists {
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf, count: u64, budget: Option<u64>) -> PyResult<Self> {
         Ok(Self {
-            inner: Held::open(py, budget, |options| {
+            inner: Handle::open(py, budget, |options| {
                 collections::DiskLists::open(&path, count, options)
             })?,
         })

@@ -48,7 +48,7 @@ fn peak_rss_bytes() -> Option<u64> {
 
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("MOST_SOURCES", brimful::algos::sources::MOST_SOURCES)?;
+    module.add("MAX_SOURCES", brimful::algos::sources::MAX_SOURCES)?;
     module.add_function(wrap_pyfunction!(auto_budget_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(peak_rss_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(log::log_to, module)?)?;

@@ -2,12 +2,12 @@
 //!
 //! - `value`: states and signals, alive or as bytes; `record`: the records of vertices with them.
 //! - `calls`: the calls of the program's methods; `purity`: checks that they change no object.
-//! - `states`: the result; `beside`: what checkpoints hold beside vertices.
+//! - `states`: the result; `extra_state`: the data of a checkpoint apart from the vertices.
 //! - `ids`: external ids of vertices, also of those that the program creates; `kept`: vertices
 //!   between runs.
 
-mod beside;
 mod calls;
+mod extra_state;
 mod ids;
 pub(crate) mod kept;
 mod purity;
@@ -38,11 +38,11 @@ use crate::call;
 use crate::errors::Failure;
 use crate::graph::Graph;
 use crate::plugin::with_store;
-use crate::request::{Store, checkpoint_options, where_to_go_on};
+use crate::request::{Store, checkpoint_options, with_resume_advice};
 use crate::run::{store_figures, work_figures};
-use beside::Beside;
 pub(crate) use calls::Seen;
 use calls::{Program, with_vertex};
+use extra_state::ExtraState;
 use ids::Ids;
 use kept::{Keeping, Location, locked};
 use record::Records;
@@ -59,8 +59,8 @@ struct Settings {
     collect_threshold: f64,
     /// Called with the number of each superstep before it begins; false ends the run.
     next_superstep: Option<Py<PyAny>>,
-    /// The texts that checkpoints hold beside the vertices, returned and taken.
-    beside: Option<(Py<PyAny>, Py<PyAny>)>,
+    /// The calls that return and take the text that checkpoints hold apart from the vertices.
+    extra_state: Option<(Py<PyAny>, Py<PyAny>)>,
     /// For Pregel: vertices choose the targets of their messages.
     addresses: bool,
     /// Messages create the vertices that they do not find.
@@ -76,7 +76,7 @@ const DEFAULT_MAX_SUPERSTEPS: u64 = 10_000;
 
 /// Runs a program of Python methods on a graph.
 #[pyfunction]
-#[pyo3(signature = (graph, program, *, delivery, thresholds, dumps, loads, keeps_numbers, next_superstep, beside, addresses, creates, mode, max_supersteps, weighted, store, keeping, checkpoint_every, checkpoint_dir, resume, identity, budget, process_budget, progress))]
+#[pyo3(signature = (graph, program, *, delivery, thresholds, dumps, loads, keeps_numbers, next_superstep, extra_state, addresses, creates, mode, max_supersteps, weighted, store, keeping, checkpoint_every, checkpoint_dir, resume, identity, budget, process_budget, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn run_program(
     py: Python<'_>,
@@ -88,7 +88,7 @@ pub(crate) fn run_program(
     loads: Py<PyAny>,
     keeps_numbers: bool,
     next_superstep: Option<Py<PyAny>>,
-    beside: Option<(Py<PyAny>, Py<PyAny>)>,
+    extra_state: Option<(Py<PyAny>, Py<PyAny>)>,
     addresses: bool,
     creates: bool,
     mode: &str,
@@ -126,14 +126,14 @@ pub(crate) fn run_program(
         signal_threshold: thresholds.0,
         collect_threshold: thresholds.1,
         next_superstep,
-        beside,
+        extra_state,
         addresses,
         creates,
         weighted,
         checkpoints,
         keeping: keeping.map(|(serializer, continues)| Keeping {
             serializer,
-            start: if continues { Start::Continue } else { Start::Again },
+            start: if continues { Start::Continue } else { Start::Fresh },
         }),
     };
     if max_supersteps.is_some() && mode == "async" {
@@ -158,7 +158,7 @@ pub(crate) fn run_program(
     };
     let (mut states, done, resumed_from) =
         with_store(py, progress, limits, store.opener.as_ref(), run)
-            .map_err(|error| where_to_go_on(py, error, folder.as_deref()))?;
+            .map_err(|error| with_resume_advice(py, error, folder.as_deref()))?;
     states.stats = Some(figures(py, (mode, &store), &done, resumed_from)?);
     Ok(states)
 }
@@ -222,13 +222,13 @@ fn run(
     let mut execution =
         started(program, part, (store, &mut location), checkpoints.as_mut(), resources)?;
     superstep.store(execution.stats()?.supersteps, Ordering::Relaxed);
-    let beside = Beside { calls: settings.beside.as_ref(), ids: Arc::clone(&ids) };
+    let extra_state = ExtraState { calls: settings.extra_state.as_ref(), ids: Arc::clone(&ids) };
     if let Some(checkpoints) = &checkpoints {
-        beside.restore(checkpoints.beside())?;
+        extra_state.restore(checkpoints.extra_state())?;
     }
     let done = match wants_superstep(settings, execution.stats()?.supersteps)? {
         true => {
-            let notes = (&*superstep, &beside, &values);
+            let notes = (&*superstep, &extra_state, &values);
             supersteps(&mut execution, part, most, notes, checkpoints.as_mut(), resources)
         }
         false => Ok(Reason::Converged),
@@ -327,7 +327,7 @@ fn supersteps(
     execution: &mut OnStores<'_>,
     (graph, settings): (&Arc<Inner>, &Settings),
     most: u64,
-    (superstep, beside, values): (&AtomicU64, &Beside<'_>, &Arc<Values>),
+    (superstep, extra_state, values): (&AtomicU64, &ExtraState<'_>, &Arc<Values>),
     mut checkpoints: Option<&mut RunCheckpoints<'_>>,
     resources: &Resources,
 ) -> Result<Reason, Error> {
@@ -339,17 +339,17 @@ fn supersteps(
         limits.check_every = time;
     }
     // Without supersteps, a vertex counts one each time it collects.
-    let most_collects = DEFAULT_MAX_SUPERSTEPS * graph.vertices().max(1);
+    let max_collects = DEFAULT_MAX_SUPERSTEPS * graph.vertices().max(1);
     let is_limited = settings.mode != RunMode::Synchronous && settings.max_supersteps.is_none();
     let mut is_endless = false;
     let reason = execution.run(settings.mode, &limits, |execution| {
         let figures = execution.stats()?;
         let number = figures.supersteps;
-        is_endless = is_limited && figures.vertices_collected > most_collects;
+        is_endless = is_limited && figures.vertices_collected > max_collects;
         superstep.store(number, Ordering::Relaxed);
         if let Some(checkpoints) = &mut checkpoints {
             execution
-                .checkpoint(checkpoints, &mut Records(Arc::clone(values)), || beside.save())?;
+                .checkpoint(checkpoints, &mut Records(Arc::clone(values)), || extra_state.save())?;
         }
         Ok(is_endless
             || (execution.is_due() && number < most && !wants_superstep(settings, number)?))

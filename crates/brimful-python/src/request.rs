@@ -87,7 +87,7 @@ pub(crate) fn checkpoint_options(
 }
 
 /// Adds a note to an interrupt that tells how to resume.
-pub(crate) fn where_to_go_on(py: Python<'_>, error: PyErr, folder: Option<&Path>) -> PyErr {
+pub(crate) fn with_resume_advice(py: Python<'_>, error: PyErr, folder: Option<&Path>) -> PyErr {
     let folder = folder.filter(|_| error.is_instance_of::<PyKeyboardInterrupt>(py));
     let Some(Ok(Some(superstep))) = folder.map(checkpoint::newest_superstep) else { return error };
     let note = format!("--resume (Python: resume=True) continues from superstep {superstep}");

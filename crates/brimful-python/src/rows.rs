@@ -64,7 +64,7 @@ pub(crate) fn run_rows<'py>(
     request.pairs = pairs.as_ref().map(PairTable::open).transpose()?;
     let run = |resources: &brimful::store::Resources| {
         let finished = run_rows_request(&request, &inner, resources)?;
-        Ok((finished, resources.job.traffic().most_scratch()))
+        Ok((finished, resources.job.traffic().max_scratch()))
     };
     let (finished, scratch) = match &pairs {
         Some(pairs) => with_stream(py, progress, limits, &pairs.stream, run)?,

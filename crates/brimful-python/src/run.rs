@@ -25,7 +25,7 @@ use crate::figures::{bytes_moved, phases};
 use crate::graph::Graph;
 use crate::plan::Prediction;
 use crate::plugin::with_store;
-use crate::request::{Asked, Store, checkpoint_options, request, where_to_go_on};
+use crate::request::{Asked, Store, checkpoint_options, request, with_resume_advice};
 use crate::vertex::{Shown, Vertex};
 
 /// The algorithms, their parameters and value columns.
@@ -116,9 +116,9 @@ pub(crate) fn run<'py>(
     let opener = asked.store.opener.as_ref();
     let (finished, scratch) = with_store(py, progress, limits, opener, |resources| {
         let finished = run_request(&request, &inner, resources)?;
-        Ok((finished, resources.job.traffic().most_scratch()))
+        Ok((finished, resources.job.traffic().max_scratch()))
     })
-    .map_err(|error| where_to_go_on(py, error, folder.as_deref()))?;
+    .map_err(|error| with_resume_advice(py, error, folder.as_deref()))?;
     let store = finished.stats.store.clone();
     let figures = Figures { request: &request, precision: &asked.precision, limits, scratch };
     let result = Result::new(py, finished, &figures, folder)?;

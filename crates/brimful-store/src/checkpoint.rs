@@ -137,7 +137,7 @@ impl Checkpoints {
 
     /// Resumes from checkpoint `saved`: the checkpoints up to it count as those of this run. The
     /// others found are removed once a newer checkpoint is durable.
-    pub fn go_on_from(&mut self, saved: u64) {
+    pub fn resume_after(&mut self, saved: u64) {
         self.own = self.found.iter().copied().filter(|number| *number <= saved).collect();
     }
 

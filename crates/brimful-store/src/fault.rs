@@ -101,7 +101,7 @@ impl State {
     }
 
     fn transfer(&mut self, wanted: usize) -> usize {
-        match self.plan.most_bytes {
+        match self.plan.max_bytes {
             Some(most) if self.plan.varying => {
                 wanted.min(1 + mix(&mut self.random) as usize % most)
             }

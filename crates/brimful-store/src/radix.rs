@@ -25,7 +25,7 @@ const TOP_BITS: u32 = 10;
 pub(crate) const TOP_DIGITS: usize = 1 << TOP_BITS;
 const LOW_BITS: u32 = 12;
 /// Digits of the least-significant-digit sort: with more, a comparison sort is faster.
-const MOST_PASSES: usize = 4;
+const MAX_PASSES: usize = 4;
 /// With fewer records a comparison sort is faster.
 const SMALL: usize = 1 << 9;
 /// Number of 8-byte records of which a processor's cache holds two copies.
@@ -39,14 +39,14 @@ pub(crate) fn sort<R: Record>(records: &mut Vec<R>, buffer: &mut Vec<R>) {
     let low = varying.trailing_zeros();
     let bits = (u64::BITS - varying.leading_zeros()).saturating_sub(low);
     let passes = bits.div_ceil(LOW_BITS) as usize;
-    if records.len() < SMALL || passes > MOST_PASSES {
+    if records.len() < SMALL || passes > MAX_PASSES {
         return records.sort_unstable();
     }
     grow_buffer(records.len(), buffer);
     buffer.truncate(records.len());
     // Digits as narrow as the number of passes allows.
     let width = bits.div_ceil(passes.max(1) as u32);
-    let mut counts = [[0; 1 << LOW_BITS]; MOST_PASSES];
+    let mut counts = [[0; 1 << LOW_BITS]; MAX_PASSES];
     for record in records.iter() {
         let mut rest = record.radix() >> (low % u64::BITS);
         for counts in &mut counts[..passes] {

@@ -114,14 +114,14 @@ pub struct Traffic {
     found: [AtomicU64; Content::ALL.len()],
     /// Current and greatest total bytes of nameless files.
     scratch: AtomicU64,
-    most_scratch: AtomicU64,
+    max_scratch: AtomicU64,
 }
 
 impl Traffic {
     /// Counts the growth of nameless files.
     pub(crate) fn add_scratch(&self, bytes: u64) {
         let now = self.scratch.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        self.most_scratch.fetch_max(now, Ordering::Relaxed);
+        self.max_scratch.fetch_max(now, Ordering::Relaxed);
     }
 
     /// Counts the end of a nameless file of `bytes` bytes.
@@ -130,8 +130,8 @@ impl Traffic {
     }
 
     /// The greatest total bytes of nameless files at any time.
-    pub fn most_scratch(&self) -> u64 {
-        self.most_scratch.load(Ordering::Relaxed)
+    pub fn max_scratch(&self) -> u64 {
+        self.max_scratch.load(Ordering::Relaxed)
     }
 
     pub(crate) fn add_read(&self, content: Content, bytes: u64, took: Duration) {

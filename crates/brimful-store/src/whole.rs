@@ -14,7 +14,7 @@ use crate::traffic::Traffic;
 /// Bytes that are hashed at once.
 const PART_BYTES: u64 = 1 << 20;
 /// The longest tail: it is in memory at once.
-const MOST_TAIL_BYTES: u64 = 64 << 20;
+const MAX_TAIL_BYTES: u64 = 64 << 20;
 
 /// Length and checksums of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +87,7 @@ impl Whole {
 }
 
 fn tail_checksum(file: &StoreFile, bytes: u64, tail_bytes: u64) -> Result<u64> {
-    if tail_bytes > bytes.min(MOST_TAIL_BYTES) {
+    if tail_bytes > bytes.min(MAX_TAIL_BYTES) {
         let what = format!("a tail of {tail_bytes} bytes cannot be in a file of {bytes}");
         return Err(Error::corrupt(file.path(), 0, what));
     }

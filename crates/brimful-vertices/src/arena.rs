@@ -19,7 +19,7 @@ use crate::field::{read_varint, take, write_varint};
 /// The usual size of a block.
 const BLOCK_BYTES: usize = 1 << 20;
 /// The smallest size, for stores with little data.
-const LEAST_BLOCK_BYTES: usize = 4 << 10;
+const MIN_BLOCK_BYTES: usize = 4 << 10;
 const HEADER: usize = 8;
 const DEAD: u32 = 1 << 31;
 const PURPOSE: &str = "to hold the records of vertices in memory";
@@ -48,7 +48,7 @@ struct ArenaBlock {
     used: usize,
     /// Bytes of live records, without their spare capacity.
     live: usize,
-    _held: Reservation,
+    _reservation: Reservation,
 }
 
 /// A record's header.
@@ -302,7 +302,7 @@ impl Arena {
     }
 
     fn new_block(&mut self, needed: usize, closed: &Range<usize>) -> Result<usize> {
-        let usual = (self.bytes as usize / 8).clamp(LEAST_BLOCK_BYTES, BLOCK_BYTES);
+        let usual = (self.bytes as usize / 8).clamp(MIN_BLOCK_BYTES, BLOCK_BYTES);
         self.block_of(usual.max(needed), closed)
     }
 
@@ -315,7 +315,7 @@ impl Arena {
             self.blocks.push(None);
         }
         self.blocks[index] =
-            Some(ArenaBlock { bytes: vec![0; bytes], used: 0, live: 0, _held: held });
+            Some(ArenaBlock { bytes: vec![0; bytes], used: 0, live: 0, _reservation: held });
         self.bytes += bytes as u64;
         Ok(index)
     }

@@ -56,9 +56,9 @@ pub const BATCH_RECORDS: usize = 1024;
 pub const BATCH_BYTES: usize = 256 << 10;
 
 /// The least bytes for a buffer.
-const LEAST_BYTES: u64 = 1 << 20;
+const MIN_BYTES: u64 = 1 << 20;
 /// The most bytes for a buffer; more memory serves a database better in its own cache.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 /// Approximate bytes of an entry besides its key and its record.
 const ENTRY_BYTES: usize = 96;
 
@@ -78,7 +78,7 @@ pub struct Buffered<B> {
     below: B,
     entries: HashMap<Box<[u8]>, Entry>,
     bytes: usize,
-    most_bytes: usize,
+    max_bytes: usize,
     len: u64,
     memory: Reservation,
 }
@@ -89,11 +89,11 @@ impl<B: BulkStore> Buffered<B> {
     /// # Errors
     /// The budget's, for less than a mebibyte; those of `below`.
     pub fn new(mut below: B, memory_bytes: u64, budget: &Arc<Budget>) -> Result<Self> {
-        let bytes = memory_bytes.clamp(LEAST_BYTES, MOST_BYTES);
+        let bytes = memory_bytes.clamp(MIN_BYTES, MAX_BYTES);
         let memory = budget.reserve(bytes, "to keep records of a database in memory")?;
         let len = below.count()?;
-        let most_bytes = (bytes * ENTRIES.0 / ENTRIES.1) as usize;
-        Ok(Self { below, entries: HashMap::new(), bytes: 0, most_bytes, len, memory })
+        let max_bytes = (bytes * ENTRIES.0 / ENTRIES.1) as usize;
+        Ok(Self { below, entries: HashMap::new(), bytes: 0, max_bytes, len, memory })
     }
 
     /// Writes the dirty entries.
@@ -126,19 +126,19 @@ impl<B: BulkStore> Buffered<B> {
 
     /// Makes room for `bytes` more.
     fn make_room(&mut self, bytes: usize) -> Result<()> {
-        if self.bytes + bytes > self.most_bytes && self.bytes > 0 { self.clear() } else { Ok(()) }
+        if self.bytes + bytes > self.max_bytes && self.bytes > 0 { self.clear() } else { Ok(()) }
     }
 
     /// Reads the records of `keys` that are not in the buffer.
     fn fetch(&mut self, keys: &[&[u8]]) -> Result<()> {
-        let Self { below, entries, bytes, most_bytes, .. } = self;
+        let Self { below, entries, bytes, max_bytes, .. } = self;
         let mut found: Vec<Option<Vec<u8>>> = vec![None; keys.len()];
         let mut read = 0;
         // A record beyond the memory for entries is read again alone.
         let mut left = false;
         below.get_many(keys, &mut |place, record| {
             read += record.len();
-            left |= read > *most_bytes && keys.len() > 1;
+            left |= read > *max_bytes && keys.len() > 1;
             if let Some(slot) = found.get_mut(place).filter(|_| !left) {
                 *slot = Some(record.to_vec());
             }
@@ -301,7 +301,7 @@ impl<B: BulkStore> RecordStore for Buffered<B> {
         }
         // Their records take about as much as those before.
         let known = self.bytes / self.entries.len().max(1);
-        if self.bytes + new.len() * known.max(ENTRY_BYTES) <= self.most_bytes {
+        if self.bytes + new.len() * known.max(ENTRY_BYTES) <= self.max_bytes {
             return self.fetch(&new);
         }
         self.clear()?;

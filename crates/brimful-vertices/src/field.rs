@@ -143,22 +143,22 @@ fn read_long_varint(input: &mut &[u8]) -> Option<u64> {
 
 /// Bits of the largest number of so many bytes in [`write_ordered`]; nine bytes hold all.
 const BITS_A_BYTE: u32 = 7;
-const MOST_FOLLOWING: u32 = 8;
+const MAX_FOLLOWING: u32 = 8;
 
 /// Appends `number` so that bytes sort as numbers do: the first byte begins with a 1 for each byte
 /// that follows, high bits first.
 #[inline]
 fn write_ordered(number: u64, out: &mut Vec<u8>) {
     let bits = (u64::BITS - number.leading_zeros()).max(1);
-    let following = ((bits - 1) / BITS_A_BYTE).min(MOST_FOLLOWING);
+    let following = ((bits - 1) / BITS_A_BYTE).min(MAX_FOLLOWING);
     let bytes = number.to_be_bytes();
-    if following == MOST_FOLLOWING {
+    if following == MAX_FOLLOWING {
         out.push(u8::MAX);
         out.extend_from_slice(&bytes);
         return;
     }
     let marks = !(u8::MAX >> following);
-    let (_, written) = bytes.split_at(MOST_FOLLOWING as usize - following as usize - 1);
+    let (_, written) = bytes.split_at(MAX_FOLLOWING as usize - following as usize - 1);
     let first = out.len();
     out.extend_from_slice(written);
     if let Some(first) = out.get_mut(first) {

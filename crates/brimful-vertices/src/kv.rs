@@ -26,7 +26,7 @@ use crate::bulk::{BATCH_BYTES, BATCH_RECORDS, BulkStore, Found, Pair};
 use crate::error::{Error, Result};
 
 /// Addresses set aside for the file, which is as large as its records.
-const MOST_FILE_BYTES: usize = 1 << 40;
+const MAX_FILE_BYTES: usize = 1 << 40;
 /// With less room than this a failed write is put down to a full disk: what LMDB could not write
 /// whole, it reports as an error of the device.
 const NO_ROOM_BYTES: u64 = 1 << 20;
@@ -40,11 +40,11 @@ const PAGE_BYTES: u64 = 8192;
 /// The share of the memory that pages of a transaction take.
 const CHANGED: u64 = 4;
 /// The least records of a transaction.
-const LEAST_RECORDS: u64 = 16;
+const MIN_RECORDS: u64 = 16;
 /// Memory of the pages that the system maps with the one that is read.
 const MAPPED_BYTES: u64 = 64 << 10;
 /// The most records that are read until the memory of the process is looked at.
-const MOST_READ: u64 = 256;
+const MAX_READ: u64 = 256;
 
 /// The records of one partition.
 pub struct KvStore {
@@ -112,7 +112,7 @@ impl KvStore {
         mut work: impl FnMut(&mut RwTxn<'_>, &[u8], &T) -> heed::Result<()>,
     ) -> Result<()> {
         let keys = Keys::new(items.iter().map(&key));
-        let records = (self.memory.bytes() / CHANGED / PAGE_BYTES).max(LEAST_RECORDS);
+        let records = (self.memory.bytes() / CHANGED / PAGE_BYTES).max(MIN_RECORDS);
         let failed = |error| write_failed(&self.path, error);
         for part in keys.order.chunks(records as usize) {
             let mut txn = self.env.write_txn().map_err(failed)?;
@@ -142,7 +142,7 @@ impl KvStore {
     /// The records that may be read until [`KvStore::give_back`] is called: the pages that they map
     /// take less than half of the memory.
     fn unobserved(&self) -> usize {
-        (self.memory.bytes() / 2 / MAPPED_BYTES).clamp(1, MOST_READ) as usize
+        (self.memory.bytes() / 2 / MAPPED_BYTES).clamp(1, MAX_READ) as usize
     }
 }
 
@@ -165,7 +165,7 @@ fn record_of<'r>(key: &[u8], stored: &'r [u8]) -> Result<&'r [u8]> {
 #[expect(unsafe_code, reason = "a mapped file is undefined behaviour if others change it")]
 fn environment(path: &Path) -> heed::Result<(Env<WithoutTls>, Database<Bytes, Bytes>)> {
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
-    options.map_size(MOST_FILE_BYTES);
+    options.map_size(MAX_FILE_BYTES);
     // SAFETY: the folder belongs to one run, which holds a lock on it, and to one store of that
     // run. A store is called by one thread at a time, and no transaction outlives a call, so that
     // locks of LMDB's own are not needed. A crash may lose what was not synced; then nobody reads
@@ -451,7 +451,7 @@ mod tests {
                 key
             })
             .collect();
-        let most_mapped = |store: &mut KvStore| {
+        let max_mapped = |store: &mut KvStore| {
             let mut most = 0;
             for part in keys.chunks(BATCH_RECORDS) {
                 let pairs: Vec<Pair<'_>> =
@@ -464,9 +464,9 @@ mod tests {
             most
         };
         store.ceiling_bytes = u64::MAX;
-        assert!(most_mapped(&mut store) > 35 << 10, "the file is not mapped");
+        assert!(max_mapped(&mut store) > 35 << 10, "the file is not mapped");
         store.ceiling_bytes = 0;
-        let limited = most_mapped(&mut store);
+        let limited = max_mapped(&mut store);
         assert!(limited < 4 << 10, "{limited} KiB of the file were in memory");
     }
 

@@ -69,7 +69,7 @@ struct Scheme {
 
 /// The most partitions of a store on disk or in a database: each has a file, of the
 /// [`brimful_store::device::MAX_OPEN_FILES`] of the process, or a connection.
-const MOST_ON_DISK: usize = 8;
+const MAX_ON_DISK: usize = 8;
 
 /// The stores that there are, by name.
 ///
@@ -191,8 +191,8 @@ impl Schemes {
     ///
     /// # Errors
     /// [`Error::Usage`] for an unknown name.
-    pub fn most_partitions(&self, url: &str) -> Result<Option<usize>> {
-        Ok(self.place(url)?.has_share().then_some(MOST_ON_DISK))
+    pub fn max_partitions(&self, url: &str) -> Result<Option<usize>> {
+        Ok(self.place(url)?.has_share().then_some(MAX_ON_DISK))
     }
 
     /// The name of the store and its folders, one for each disk, if the store of `url` is on disk.

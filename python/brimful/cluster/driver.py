@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from brimful.cluster.worker import Work
 
 #: A run starts its workers again after so many losses.
-MOST_RESTARTS = 3
+MAX_RESTARTS = 3
 #: Seconds to wait for workers to start, and for their last words.
 _START_SECONDS = 120.0
 _LAST_SECONDS = 10.0
@@ -71,9 +71,9 @@ def run(
                 return result
             except WorkerLostError as error:
                 restarts.append(str(error))
-                if len(restarts) > MOST_RESTARTS:
+                if len(restarts) > MAX_RESTARTS:
                     raise WorkerLostError(
-                        f"{error}; the run was started again {counted(MOST_RESTARTS, 'time')}"
+                        f"{error}; the run was started again {counted(MAX_RESTARTS, 'time')}"
                     ) from None
                 _log.warning("%s; the run starts again", error)
                 # Ray learns of a lost node in some seconds.
@@ -181,7 +181,7 @@ class Observer:
             **{"together": together, "connection": self},
         }
 
-    def turn(self, facts: memoryview, signals: memoryview) -> Answers:
+    def all_gather(self, facts: memoryview, signals: memoryview) -> Answers:
         """Await the facts of all workers."""
         if self._calls == 1:
             # The first turn needed no edges.

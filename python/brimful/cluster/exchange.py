@@ -59,13 +59,13 @@ class Slots:
     its process. The run has reserved it from its budget.
     """
 
-    def __init__(self, most_bytes: int) -> None:
+    def __init__(self, max_bytes: int) -> None:
         """Make two slots for parts of at most so many bytes, which take memory when written."""
         files = [os.memfd_create("brimful-exchange") for _ in range(2)]
-        self.bytes = len(files) * most_bytes
+        self.bytes = len(files) * max_bytes
         for file in files:
-            os.ftruncate(file, most_bytes)
-        self._slots = [(file, mmap.mmap(file, most_bytes)) for file in files]
+            os.ftruncate(file, max_bytes)
+        self._slots = [(file, mmap.mmap(file, max_bytes)) for file in files]
         self._turns = 0
 
     @staticmethod

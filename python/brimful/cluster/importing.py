@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from brimful.cluster.driver import MOST_RESTARTS, Place, connected
+from brimful.cluster.driver import MAX_RESTARTS, Place, connected
 from brimful.cluster.exchange import first_line
 from brimful.errors import BrimfulError, BudgetError, UsageError, WorkerLostError
 from brimful.io.redaction import redacted_word
@@ -146,7 +146,7 @@ class Reading:
         self._task = ray.remote(task).options(
             num_cpus=1,
             num_returns="streaming",
-            max_retries=MOST_RESTARTS,
+            max_retries=MAX_RESTARTS,
             _generator_backpressure_num_objects=ahead,
         )
         self._given = given
@@ -218,7 +218,7 @@ class Parsing(Reading):
         import ray
 
         try:
-            look = ray.remote(_has_names).options(num_cpus=1, max_retries=MOST_RESTARTS)
+            look = ray.remote(_has_names).options(num_cpus=1, max_retries=MAX_RESTARTS)
             found = ray.get(look.remote(self._paths[0], self._choices, self.share))
             if isinstance(found, BaseException):
                 raise found

@@ -45,12 +45,12 @@ class Connection:
         #: Bytes of memory through which signals go to the others.
         self.memory_bytes = 0
 
-    def share_memory(self, most_bytes: int) -> None:
+    def share_memory(self, max_bytes: int) -> None:
         """Pass on the signals of later turns, at most so many bytes, through shared memory."""
-        self._slots = Slots(most_bytes)
+        self._slots = Slots(max_bytes)
         self.memory_bytes = self._slots.bytes
 
-    def turn(self, facts: memoryview, signals: memoryview) -> Answers:
+    def all_gather(self, facts: memoryview, signals: memoryview) -> Answers:
         """Post facts and signals of a turn, and await those of the others."""
         part: memoryview | Mapped = signals
         if len(self._peers) == 1:

@@ -15,7 +15,7 @@ from brimful.io.formats import input_format
 from brimful.io.ingest import shared_format
 from brimful.io.remote import is_remote
 from brimful.options.imports import EdgeColumns, ImportOptions, PolicyOptions, columns_of
-from brimful.options.runs import MOST_COUNTED
+from brimful.options.runs import MAX_COUNTED
 from brimful.options.table import picked
 from brimful.planning import Sizes
 from brimful.tables.parquet import open_parquet
@@ -70,7 +70,7 @@ def sizes_of_inputs(paths: list[str], options: ImportOptions) -> Found | None:
         vertices = max(vertices, options["vertices"])
     elif vertices > 2 * seen.edges:
         vertices = seen.edges // _EDGES_PER_VERTEX
-    if not 0 < seen.edges <= MOST_COUNTED or vertices > MOST_COUNTED:
+    if not 0 < seen.edges <= MAX_COUNTED or vertices > MAX_COUNTED:
         return None
     sizes = Sizes(
         vertices=max(vertices, 1),

@@ -24,7 +24,7 @@ def cluster_address(address: Any, name: str = "cluster") -> str | None:
 
 
 #: The most workers of a cluster.
-MOST_WORKERS = 1000
+MAX_WORKERS = 1000
 
 _CLUSTER = re.compile(r"local:[1-9][0-9]{0,2}|auto|(?!local:)(ray://)?[^/:\s]+:[0-9]+")
 
@@ -55,7 +55,7 @@ class ClusterOptions(TypedDict, total=False):
             'Workers of the cluster; None: one for each node, or N of "local:N".',
             help="workers of the cluster (default: one for each node, or N of local:N)",
             least=1,
-            most=MOST_WORKERS,
+            most=MAX_WORKERS,
         ),
     ]
 
@@ -84,6 +84,6 @@ class ImportClusterOptions(TypedDict, total=False):
             'Files that are read at a time; None: one for each CPU, or N of "local:N".',
             help="files that are read at a time (default: one for each CPU, or N of local:N)",
             least=1,
-            most=MOST_WORKERS,
+            most=MAX_WORKERS,
         ),
     ]

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from brimful.errors import UsageError
 from brimful.options import checks
-from brimful.options.clusters import MOST_WORKERS, ClusterOptions
+from brimful.options.clusters import MAX_WORKERS, ClusterOptions
 from brimful.options.imports import IndexOptions
 from brimful.options.table import Option, ResourceOptions, WorkOptions, texts
 from brimful.per_vertex import Vertices, vertex_ids
@@ -26,7 +26,7 @@ Partitioner = Literal["range", "hash"]
 Scheduler = Literal["latency", "throughput"]
 
 #: Vertices and edges are planned for up to so many.
-MOST_COUNTED = 2**44
+MAX_COUNTED = 2**44
 
 
 def store_url(url: Any, name: str = "store") -> str | None:
@@ -274,11 +274,11 @@ class SizeOptions(TypedDict, total=False):
     vertices: Annotated[
         float | None,
         Option(
-            "Number of vertices that have edges, for example 11.5e9.", most=MOST_COUNTED, whole=True
+            "Number of vertices that have edges, for example 11.5e9.", most=MAX_COUNTED, whole=True
         ),
     ]
     edges: Annotated[
-        float | None, Option("Number of edges, for example 128e9.", most=MOST_COUNTED, whole=True)
+        float | None, Option("Number of edges, for example 128e9.", most=MAX_COUNTED, whole=True)
     ]
     undirected: Annotated[
         bool, Option("Edges of the graph that is not built have no direction.", default=False)
@@ -306,9 +306,9 @@ def planned_cluster(cluster: Any, name: str = "cluster") -> dict[str, Any] | Non
     if cluster is None:
         return None
     found = _PLANNED.fullmatch(str(cluster))
-    if found is None or int(found[2]) > MOST_WORKERS:
+    if found is None or int(found[2]) > MAX_WORKERS:
         raise UsageError(
-            f"{name} must be a number of workers from 1 to {MOST_WORKERS:,}, or local:N, not "
+            f"{name} must be a number of workers from 1 to {MAX_WORKERS:,}, or local:N, not "
             f"{shortened(cluster)}"
         )
     return {"workers": int(found[2]), "together": found[1] is not None}

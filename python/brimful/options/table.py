@@ -156,7 +156,7 @@ def picked(table: type, options: Mapping[str, object]) -> dict[str, Any]:
 
 
 #: More threads gain nothing, and each takes buffers.
-MOST_THREADS = 1024
+MAX_THREADS = 1024
 
 
 class ResourceOptions(TypedDict, total=False):
@@ -165,9 +165,9 @@ class ResourceOptions(TypedDict, total=False):
     threads: Annotated[
         int | None,
         Option(
-            f"Compute threads, at most {MOST_THREADS:,}; None: all cores.",
+            f"Compute threads, at most {MAX_THREADS:,}; None: all cores.",
             least=1,
-            most=MOST_THREADS,
+            most=MAX_THREADS,
         ),
     ]
     budget: Annotated[

@@ -68,7 +68,7 @@ class PregelAdapter(Program):
             raise UsageError("Pregel counts supersteps; leave out mode='async'")
 
     @property
-    def has_beside(self) -> bool:
+    def has_extra_state(self) -> bool:
         """True if a checkpoint holds more than vertices."""
         has_master = _defines(self.program, "master_compute")
         return bool(self.program.aggregators) or self._shared.context is not None or has_master

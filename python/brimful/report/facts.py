@@ -90,7 +90,7 @@ def degree_counts(result: PerVertex[Any]) -> dict[int, int]:
     return dict(sorted(found.items()))
 
 
-def component_sizes(result: PerVertex[Any], most_bytes: int) -> dict[int, int] | None:
+def component_sizes(result: PerVertex[Any], max_bytes: int) -> dict[int, int] | None:
     """Return how many components have each size, ascending; None if counting takes too much."""
     import pyarrow as pa
 
@@ -108,7 +108,7 @@ def component_sizes(result: PerVertex[Any], most_bytes: int) -> dict[int, int] |
             whole = counted(pa.concat_tables([*([whole] if whole else []), *waiting]))
             waiting = []
             # The old table, the new one and the hash table that makes it.
-            if 4 * whole.nbytes > most_bytes:
+            if 4 * whole.nbytes > max_bytes:
                 return None
     if whole is not None or waiting:
         whole = counted(pa.concat_tables([*([whole] if whole else []), *waiting]))

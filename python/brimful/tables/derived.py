@@ -45,7 +45,7 @@ from brimful.tables.edge_table import (
 from brimful.tables.expressions import Condition
 from brimful.tables.joining import (
     JOIN_RESERVE_BYTES,
-    LEAST_JOIN_BYTES,
+    MIN_JOIN_BYTES,
     connected,
     join_errors,
     plain_type,
@@ -222,12 +222,12 @@ def _shares(resources: Resources, *, joins: bool) -> tuple[Resources, int, int]:
     # that works.
     common, of_thread = _LEAST_BYTES
     least = common + of_thread * (resources.threads or os.cpu_count() or 1)
-    memory = LEAST_JOIN_BYTES + max(0, limit - least) // _JOINED_SHARE
+    memory = MIN_JOIN_BYTES + max(0, limit - least) // _JOINED_SHARE
     if not resources.process_budget:
         if limit <= memory:
-            raise too_small(limit, 2 * LEAST_JOIN_BYTES, "for joins beside an import")
+            raise too_small(limit, 2 * MIN_JOIN_BYTES, "for joins beside an import")
         return dataclasses.replace(resources, budget=limit - memory), memory, 0
-    return resources, memory, JOIN_RESERVE_BYTES + memory - LEAST_JOIN_BYTES
+    return resources, memory, JOIN_RESERVE_BYTES + memory - MIN_JOIN_BYTES
 
 
 def _kept_vertices(graph: _native.Graph, wanted: Derivation) -> Vertices:

@@ -34,7 +34,7 @@ LOADED_BYTES = 96 << 20
 #: The share of the rest that it manages: pages that it decodes and rows on their way are beside.
 _MANAGED = 0.75
 #: The least memory in which DuckDB joins and sorts.
-LEAST_JOIN_BYTES = 96 << 20
+MIN_JOIN_BYTES = 96 << 20
 #: What a thread of DuckDB holds while it joins and sorts.
 _THREAD_BYTES = 64 << 20
 #: The step of the budgets that errors name.
@@ -43,7 +43,7 @@ _STEP_BYTES = 8 << 20
 _RETAINED_BYTES = 16 << 20
 #: What a run leaves free for a join that follows, or an import for one beside it.
 JOIN_RESERVE_BYTES = (
-    ARROW_RESERVE_BYTES + _RETAINED_BYTES + LOADED_BYTES + int(LEAST_JOIN_BYTES / _MANAGED)
+    ARROW_RESERVE_BYTES + _RETAINED_BYTES + LOADED_BYTES + int(MIN_JOIN_BYTES / _MANAGED)
 )
 #: Rows of a batch of the outcome: few, as they may be long.
 _BATCH_ROWS = 8192
@@ -125,7 +125,7 @@ class Join:
                 or has a column of the result.
             InputError: The table cannot be read.
         """
-        with self._connected(LEAST_JOIN_BYTES, 1) as connection:
+        with self._connected(MIN_JOIN_BYTES, 1) as connection:
             self._check(connection, [] if column is None else [column], texts)
 
     @contextlib.contextmanager
@@ -210,7 +210,7 @@ class Join:
         """Return the first two rows of an id, counted from 1; none of a stream that was read."""
         if hasattr(self._table, "read_next_batch"):
             return []
-        with self._connected(LEAST_JOIN_BYTES, 1) as connection, self._errors():
+        with self._connected(MIN_JOIN_BYTES, 1) as connection, self._errors():
             connection.execute("SET preserve_insertion_order = true")
             found = connection.execute(
                 "SELECT row FROM (SELECT row_number() OVER () AS row, "
@@ -428,8 +428,8 @@ def join_memory(resources: Resources, share: float = 1.0) -> int:
         limit = _native.auto_budget_bytes()
     taken = resident_bytes() + LOADED_BYTES if resources.process_budget else 0
     memory = int((limit - taken) * share * _MANAGED)
-    if memory < LEAST_JOIN_BYTES:
-        raise too_small(limit, taken + int(LEAST_JOIN_BYTES / (share * _MANAGED)), "for a join")
+    if memory < MIN_JOIN_BYTES:
+        raise too_small(limit, taken + int(MIN_JOIN_BYTES / (share * _MANAGED)), "for a join")
     return memory
 
 

@@ -50,24 +50,21 @@ pub(crate) const INFO: Info = Info {
     plan: |planner: &Planner<'_>| -> Result<Forecast> {
         let (vertices, workers) =
             planner.of_scan(|setting| (setting.extent.vertices, setting.workers));
-        plan_sources(planner, own_bytes(vertices, planner.arcs(), workers))
+        plan_sources(planner, extra_bytes(vertices, planner.arcs(), workers))
     },
 };
 
 /// Bytes beside those of runs.
-fn own_bytes(vertices: u64, arcs: u64, workers: usize) -> u64 {
+fn extra_bytes(vertices: u64, arcs: u64, workers: usize) -> u64 {
     let states = (TARGETS.min(vertices) + SOURCES as u64) * size_of::<Paths>() as u64;
-    arcs * size_of::<f64>() as u64
-        + place_bytes(vertices)
-        + states
-        + edge_rows::least_bytes(workers)
+    arcs * size_of::<f64>() as u64 + place_bytes(vertices) + states + edge_rows::min_bytes(workers)
 }
 
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<FinishedRows> {
     let (vertices, workers) = (graph.connected(), resources.workers());
-    let own = own_bytes(vertices, graph.description().arcs, workers);
+    let extra = extra_bytes(vertices, graph.description().arcs, workers);
     let mut totals = vec![0.0; graph.description().arcs as usize];
-    let passed = for_all_sources(request, graph, resources, own, |states| {
+    let passed = for_all_sources(request, graph, resources, extra, |states| {
         add(graph, states, &mut totals, resources)
     })?;
     check_finite(&totals)?;
@@ -80,7 +77,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     };
     let whole = pairs * passed.share;
     let places = places(graph, &resources.job)?;
-    let table = edge_rows(graph, COLUMNS, edge_rows::least_bytes(workers), resources, |push| {
+    let table = edge_rows(graph, COLUMNS, edge_rows::min_bytes(workers), resources, |push| {
         for_each_arc(graph, resources, |at, source, target| {
             let [one, other] = [source, target].map(|end| places[end as usize]);
             let ends = match directed {

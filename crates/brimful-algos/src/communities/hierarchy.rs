@@ -31,7 +31,7 @@ use crate::planning::{Planner, fits_narrow};
 use crate::request::{FinishedRows, Request};
 use crate::{Error, Result};
 
-/// Bytes for each vertex beside those of the method: its community, the connected part of that, its
+/// Bytes for each vertex besides those of the method: its community, the connected part of that, its
 /// label, the least label of its community, each in up to 8 bytes.
 const VERTEX_BYTES: u64 = 32;
 
@@ -74,17 +74,17 @@ pub(crate) const LEIDEN: Info = Info {
     plan: |planner| plan(Method::Leiden, planner),
 };
 
-/// Bytes beside those of the method.
-fn beside_bytes(vertices: u64, workers: usize) -> u64 {
-    vertices * VERTEX_BYTES + edge_rows::least_bytes(workers)
+/// Bytes besides those of the method.
+fn extra_bytes(vertices: u64, workers: usize) -> u64 {
+    vertices * VERTEX_BYTES + edge_rows::min_bytes(workers)
 }
 
 fn plan(method: Method, planner: &Planner<'_>) -> Result<Forecast> {
     let forecast = super::plan(method, planner)?;
-    let own = planner.of_scan(|setting| beside_bytes(setting.extent.vertices, setting.workers));
+    let extra = planner.of_scan(|setting| extra_bytes(setting.extent.vertices, setting.workers));
     Ok(Forecast {
-        minimum_bytes: forecast.minimum_bytes + own,
-        memory_bytes: forecast.memory_bytes + own,
+        minimum_bytes: forecast.minimum_bytes + extra,
+        memory_bytes: forecast.memory_bytes + extra,
         ..forecast
     })
 }
@@ -109,11 +109,11 @@ fn run<L: Label>(
 ) -> Result<FinishedRows> {
     let (begin, workers, job) = (Instant::now(), resources.workers(), &resources.job);
     let settings = Settings { iterations: 1, ..super::settings(method, request)? };
-    let beside = beside_bytes(graph.connected(), workers);
-    let (_memory, budget) = prepared(&settings, request, graph, resources, beside)?;
+    let extra = extra_bytes(graph.connected(), workers);
+    let (_memory, budget) = prepared(&settings, request, graph, resources, extra)?;
     let before = moved(graph, resources);
     let lists = Lists::of(graph, settings.weighted, &budget)?;
-    let sorting = edge_rows::least_bytes(workers) - RowWriter::MINIMUM_BYTES;
+    let sorting = edge_rows::min_bytes(workers) - RowWriter::MINIMUM_BYTES;
     let sorter = RunOptions::default()
         .in_scratch(graph, |folder| Sorter::<EdgeRow>::new(folder, sorting, workers, job))?;
     let mut writer = sorter.writer();

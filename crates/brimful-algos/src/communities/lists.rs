@@ -27,7 +27,7 @@ const BATCH: usize = 1 << 16;
 pub(super) const ENTRY_BYTES: u64 = size_of::<Entry>() as u64;
 
 /// The least bytes for making and reading lists.
-pub(super) fn least_bytes(workers: usize) -> u64 {
+pub(super) fn min_bytes(workers: usize) -> u64 {
     sorter::minimum_bytes(workers, size_of::<Link>()) + 3 * BATCH as u64 * ENTRY_BYTES
 }
 

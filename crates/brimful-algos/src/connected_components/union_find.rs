@@ -14,7 +14,7 @@ use std::time::Instant;
 use brimful_engine::plan::extent::Extent;
 use brimful_engine::result::stats::Traversal;
 use brimful_engine::supersteps::moved;
-use brimful_engine::traverse::scan::{Edges, Scan};
+use brimful_engine::traverse::scan::{Scan, ScannedEdges};
 use brimful_engine::{Error, Result, Stats};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
@@ -30,14 +30,14 @@ fn array_bytes<L>(vertices: u64) -> u64 {
 }
 
 /// The smallest budget of a run; `None` if internal ids do not fit 32 bits.
-pub(super) fn least_bytes<L>(extent: &Extent, workers: usize) -> Option<u64> {
+pub(super) fn min_bytes<L>(extent: &Extent, workers: usize) -> Option<u64> {
     let windows = workers * WINDOW * size_of::<u64>();
     let bytes =
         array_bytes::<L>(extent.vertices) + Scan::minimum_bytes(extent, workers) + windows as u64;
     (extent.vertices < u64::from(u32::MAX)).then_some(bytes)
 }
 
-/// The error where `least_bytes` is `None`.
+/// The error where `min_bytes` is `None`.
 pub(super) fn too_large() -> Error {
     let what = "the method union_find is for less than 2^32 vertices; use the method propagation";
     Error::Usage(what.into())
@@ -59,7 +59,7 @@ pub(super) fn components<L: Label>(
 ) -> Result<(ScratchArray<L>, Stats)> {
     let (begin, workers, shards) = (Instant::now(), resources.workers(), graph.forward());
     let extent = Extent::of(graph, &[Index::In], false);
-    let needed = least_bytes::<L>(&extent, workers).ok_or_else(too_large)?;
+    let needed = min_bytes::<L>(&extent, workers).ok_or_else(too_large)?;
     resources.budget.require(needed, "to find components by union-find")?;
     let memory =
         resources.budget.reserve(resources.budget.limit(), "to find components by union-find")?;
@@ -105,7 +105,7 @@ impl Forest {
     }
 
     /// Joins the ends of all edges; false if one leads outside the graph.
-    fn join(&self, edges: Edges<'_>) -> bool {
+    fn join(&self, edges: ScannedEdges<'_>) -> bool {
         let mut source = u64::MAX;
         let mut root = 0;
         for (from, to) in edges.iter() {

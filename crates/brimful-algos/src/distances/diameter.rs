@@ -35,11 +35,11 @@ pub(crate) const INFO: Info = Info {
     takes: Takes { source: true, ..Takes::NOTHING },
     parameters: &[],
     run: Run::Rows(DISTANCES_COLUMNS, run),
-    plan: |planner| plan(planner, ways(planner.is_directed()), level_bytes),
+    plan: |planner| plan(planner, indexes(planner.is_directed()), level_bytes),
 };
 
 /// The indexes of searches.
-fn ways(directed: bool) -> &'static [Index] {
+fn indexes(directed: bool) -> &'static [Index] {
     if directed { &[Index::In, Index::Reverse] } else { &[Index::In] }
 }
 
@@ -104,11 +104,12 @@ impl Component<'_, '_> {
         let mut level = self.levels.iter().filter_map(deepest).max().unwrap_or(0);
         while level > 0 && self.may_exceed(level) {
             // A vertex to which paths from the middle are long is the end of long paths.
-            for (way, index) in [Index::Reverse, Index::In].into_iter().enumerate() {
+            for (side, index) in [Index::Reverse, Index::In].into_iter().enumerate() {
                 let is_due = |vertex: &u64| {
-                    self.levels[way].get(*vertex as usize) == Some(&level) && self.contains(*vertex)
+                    self.levels[side].get(*vertex as usize) == Some(&level)
+                        && self.contains(*vertex)
                 };
-                let due: Vec<u64> = (0..self.levels[way].len() as u64).filter(is_due).collect();
+                let due: Vec<u64> = (0..self.levels[side].len() as u64).filter(is_due).collect();
                 let index = if self.levels[1].is_empty() { Index::In } else { index };
                 for vertices in due.chunks(LANES) {
                     if self.may_exceed(level) {
@@ -123,17 +124,17 @@ impl Component<'_, '_> {
 }
 
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<FinishedRows> {
-    let ways = ways(graph.description().directed);
+    let indexes = indexes(graph.description().directed);
     let began = Began::of(request, graph, resources)?;
-    let own = level_bytes(graph.connected()) + edge_rows::least_bytes(resources.workers());
-    spare_bytes(graph, ways, own, resources)?;
+    let extra = level_bytes(graph.connected()) + edge_rows::min_bytes(resources.workers());
+    spare_bytes(graph, indexes, extra, resources)?;
     let sources = sources_of(request, graph)?;
     if sources.len() > 1 {
         let what = "a diameter is that of one component; name one source";
         return Err(Error::Usage(what.into()));
     }
     let _memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
-    let mut searching = Searching::new(graph, ways, own, resources)?;
+    let mut searching = Searching::new(graph, indexes, extra, resources)?;
     let start = match sources.first() {
         Some((vertex, _)) => Some(*vertex),
         None => most_arcs(graph)?,
@@ -208,8 +209,8 @@ fn middle(start: u64, searching: &mut Searching<'_>) -> Result<u64> {
     let (other, distance) = last(&searching.run(&[one], Index::In)?)?;
     let mut middle = None;
     for_each(&searching.run(&[one, other], Index::In)?, |vertex, reached| {
-        let ways = [reached.levels[0], reached.levels[1]];
-        if middle.is_none() && ways == [distance / 2, distance - distance / 2] {
+        let distances = [reached.levels[0], reached.levels[1]];
+        if middle.is_none() && distances == [distance / 2, distance - distance / 2] {
             middle = Some(vertex);
         }
     })?;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use brimful_algos::registry::{Finished, Parameter, Request, run_request};
 use brimful_algos::{Error, Result};
 use brimful_engine::checkpoint::{CheckpointOptions, Every};
-use brimful_engine::exchange::{Exchange, Received, Share, Told};
+use brimful_engine::exchange::{Contribution, Exchange, Received, Share};
 use brimful_engine::{Error as EngineError, Stats};
 use brimful_graph::Graph;
 use brimful_graph::build::import::{ImportOptions, Input, build_reverse, import};
@@ -30,10 +30,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Facts and signals, or records, of one process.
 type Sent = [Arc<[u8]>; 2];
 
-/// What the processes told one another, by call and process.
+/// What the processes contributions one another, by call and process.
 #[derive(Debug, Default)]
 struct Hub {
-    told: Mutex<HashMap<(u64, usize), Sent>>,
+    contributions: Mutex<HashMap<(u64, usize), Sent>>,
     changed: Condvar,
     failed: AtomicBool,
 }
@@ -56,9 +56,10 @@ impl Connection {
         if call == self.last {
             return lost();
         }
-        let mut told = self.hub.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut contributions =
+            self.hub.contributions.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(index) = self.index {
-            told.insert((call, index), own.map(Arc::from));
+            contributions.insert((call, index), own.map(Arc::from));
         }
         self.hub.changed.notify_all();
         if !waits {
@@ -66,26 +67,33 @@ impl Connection {
         }
         loop {
             let all: Option<Vec<_>> =
-                (0..self.count).map(|index| told.get(&(call, index)).cloned()).collect();
+                (0..self.count).map(|index| contributions.get(&(call, index)).cloned()).collect();
             if let Some(all) = all {
                 return Ok(all);
             }
             if self.hub.failed.load(Ordering::Relaxed) {
                 return lost();
             }
-            let (guard, wait) = self.hub.changed.wait_timeout(told, PATIENCE).unwrap();
+            let (guard, wait) = self.hub.changed.wait_timeout(contributions, PATIENCE).unwrap();
             assert!(!wait.timed_out(), "a process hangs");
-            told = guard;
+            contributions = guard;
         }
     }
 }
 
 impl Exchange for Connection {
-    fn turn(&self, facts: &[u8], signals: &[u8], _: &Job) -> brimful_engine::Result<Vec<Told>> {
+    fn all_gather(
+        &self,
+        facts: &[u8],
+        signals: &[u8],
+        _: &Job,
+    ) -> brimful_engine::Result<Vec<Contribution>> {
         let all = self.exchange([facts, signals], true)?;
-        let told =
-            |[facts, signals]: Sent| Told { facts: Box::new(facts), signals: Box::new(signals) };
-        Ok(all.into_iter().map(told).collect())
+        let contributions = |[facts, signals]: Sent| Contribution {
+            facts: Box::new(facts),
+            signals: Box::new(signals),
+        };
+        Ok(all.into_iter().map(contributions).collect())
     }
 
     fn gather(&self, records: &[u8], _: &Job) -> brimful_engine::Result<Vec<Received>> {

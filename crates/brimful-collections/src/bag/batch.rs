@@ -11,7 +11,7 @@ use super::layout::{self, RecordPosition, SlotPage};
 use super::{Change, DATA, ENTRY_BYTES, INDEX, RecordBag, WINDOW_PAGES};
 use crate::error::{Error, Result};
 use crate::fields::{put, u64_at};
-use crate::order::{Ids, MOST_IDS, Order};
+use crate::order::{Ids, MAX_IDS, Order};
 use crate::pipeline;
 
 /// Records of a batch, in the order of the request.
@@ -218,7 +218,7 @@ impl RecordBag {
         if let Some(largest) = ids.iter().copied().max() {
             self.check(largest)?;
         }
-        let share = ids.len().div_ceil(self.options.resources.workers()).clamp(4096, MOST_IDS);
+        let share = ids.len().div_ceil(self.options.resources.workers()).clamp(4096, MAX_IDS);
         if ids.len() <= share {
             return Ok(vec![self.fetch_ids(ids, Wanted::All)?]);
         }
@@ -273,7 +273,7 @@ impl RecordBag {
     fn fetch_ids(&self, ids: &[u64], wanted: Wanted) -> Result<Records> {
         let mut records = Records { bytes: Vec::new(), positions: vec![ABSENT; ids.len()] };
         let mut located = self.locate(ids)?;
-        let most_bytes = if let Wanted::Some(bytes) = wanted { bytes } else { usize::MAX };
+        let max_bytes = if let Wanted::Some(bytes) = wanted { bytes } else { usize::MAX };
         if let Wanted::Some(_) = wanted {
             let long = located
                 .iter()
@@ -324,7 +324,7 @@ impl RecordBag {
                         match slots.record(position.slot(), id_of(*index)) {
                             Some(record) => {
                                 records.set(*index, record);
-                                if records.bytes.len() > most_bytes {
+                                if records.bytes.len() > max_bytes {
                                     records.truncate((records.len() / 2).max(1));
                                 }
                             }
@@ -378,7 +378,7 @@ impl RecordBag {
         if let Some(longest) = records.iter().map(|record| record.as_ref().len() as u64).max() {
             self.check_bytes(longest)?;
         }
-        for (ids, records) in ids.chunks(MOST_IDS).zip(records.chunks(MOST_IDS)) {
+        for (ids, records) in ids.chunks(MAX_IDS).zip(records.chunks(MAX_IDS)) {
             let writing = self.pages.write();
             let located = self.locate(ids)?;
             let pool = &self.options.resources.pool;

@@ -12,7 +12,7 @@ use bytemuck::Pod;
 
 use crate::error::Result;
 use crate::traverse::interval_edges::spill::Spill;
-use crate::traverse::interval_edges::{Edges, Reader, Shards};
+use crate::traverse::interval_edges::{IntervalEdges, Reader, Shards};
 use crate::vertex::gather::{Neighbors, States};
 
 /// The position of vertices that need no list.
@@ -89,7 +89,7 @@ impl<S: Pod + Send> Lists<S> {
                 }
                 let Self { reader, ends, ids, weights, states: copies, window } = self;
                 let mut failed: Result<()> = Ok(());
-                let mut put_all = |edges: Edges<'_>| {
+                let mut put_all = |edges: IntervalEdges<'_>| {
                     if !weighted && !listed {
                         return place(&edges, shift, ends, ids);
                     }
@@ -180,7 +180,12 @@ fn put(source: u64, end: &mut usize, ids: &mut [u32]) -> bool {
 
 /// Writes sources to the lists of their targets; enough if states are in memory and the run is not
 /// weighted.
-pub(super) fn place(edges: &Edges<'_>, shift: usize, ends: &mut [usize], ids: &mut [u32]) -> bool {
+pub(super) fn place(
+    edges: &IntervalEdges<'_>,
+    shift: usize,
+    ends: &mut [usize],
+    ids: &mut [u32],
+) -> bool {
     edges.all(|source, target| {
         if let Some(end) = ends.get_mut(shift.wrapping_add(target)) {
             put(source, end, ids);
@@ -210,7 +215,7 @@ mod tests {
         let graph = Graph::open(&path, job.traffic()).unwrap();
         let shards = Shards::new(&graph, vec![Arc::clone(graph.forward())], false, 1 << 20);
         let mut known = [0_u32; 3];
-        let count = &mut |edges: Edges<'_>| {
+        let count = &mut |edges: IntervalEdges<'_>| {
             edges.all(|_, target| {
                 known[target] += 1;
                 true

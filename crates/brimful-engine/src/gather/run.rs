@@ -11,13 +11,13 @@ use brimful_graph::read::shards::ShardFile;
 use brimful_store::scratch::ScratchArray;
 use brimful_store::{Content, Error as StoreError, Resources};
 
-use super::step::{GatherBuffers, GatherContext, GatherState, Step};
+use super::step::{GatherBuffers, GatherContext, GatherFigures, GatherState};
 use super::{Gathered, checkpoint};
 use crate::checkpoint::Checkpointer;
 use crate::error::{Error, Result};
 use crate::plan::extent::{Extent, present};
 use crate::plan::forecast::Setting;
-use crate::plan::gather::{PURPOSE, Plan};
+use crate::plan::gather::{GatherPlan, PURPOSE};
 use crate::plan::needs::GatherNeeds;
 use crate::plan::options::RunOptions;
 use crate::result::stats::{Durations, Swept, Traversal};
@@ -57,7 +57,7 @@ pub fn gather<G: Gather>(
     }
     // The smallest budget of all stages, including a missing index, is checked before the first.
     let extent = Extent::of(graph, program.indexes(), options.weighted);
-    let least = Setting::new(&extent, resources).least_of_lists(&GatherNeeds::of(program));
+    let least = Setting::new(&extent, resources).min_of_lists(&GatherNeeds::of(program));
     resources.budget.require(least, PURPOSE)?;
     let open = |chosen| {
         Checkpointer::open(chosen, graph, &checkpoint::identity::<G>(options), resources, true)
@@ -81,7 +81,7 @@ pub(super) struct GatherRun<'a, G: Gather> {
     /// The items of a superstep; cut anew in each superstep of programs that settle.
     items: Vec<Range<usize>>,
     /// The last superstep.
-    last: Step,
+    last: GatherFigures,
     pub(super) swept: Swept,
     pub(super) durations: Durations,
 }
@@ -98,7 +98,7 @@ impl<'a, G: Gather> GatherRun<'a, G> {
         let files: Vec<Arc<ShardFile>> = borrowed.iter().copied().map(Arc::clone).collect();
         let (needs, extent) =
             (GatherNeeds::of(program), Extent::of_shards(graph, &borrowed, weighted));
-        let plan = Plan::new(&needs, &extent, resources.workers() as u64, &resources.budget)?;
+        let plan = GatherPlan::new(&needs, &extent, resources.workers() as u64, &resources.budget)?;
         let shards = Shards::new(graph, files, weighted, plan.pinned_bytes);
         let (lengths, longest) = measure(&shards, plan, graph, options, resources)?;
         if longest > extent.longest_list {
@@ -139,7 +139,7 @@ impl<'a, G: Gather> GatherRun<'a, G> {
             current: GatherState { states: states()?, globals },
             next: if G::SETTLES { None } else { Some(states()?) },
             items: Vec::new(),
-            last: Step::default(),
+            last: GatherFigures::default(),
             swept: Swept::default(),
             durations: Durations::default(),
         })
@@ -199,7 +199,7 @@ impl<G: Gather> Supersteps for GatherRun<'_, G> {
             std::mem::swap(&mut current.states, next);
         }
         current.globals.superstep = number;
-        self.last = Step::default();
+        self.last = GatherFigures::default();
         steps.into_iter().for_each(|step| self.last += step);
         self.swept += self.last.swept;
         Ok((Traversal::Gather, self.last.gathered))
@@ -218,7 +218,7 @@ impl<G: Gather> Supersteps for GatherRun<'_, G> {
 fn cut(
     shards: &Shards,
     lengths: &ScratchArray<u32>,
-    plan: Plan,
+    plan: GatherPlan,
     resources: &Resources,
 ) -> Result<Vec<(Range<usize>, u64)>> {
     let (mut cuts, mut buffer) = (Vec::new(), Vec::new());
@@ -242,7 +242,7 @@ fn cut(
 /// The lengths of all lists, and the length of the longest.
 fn measure(
     shards: &Shards,
-    plan: Plan,
+    plan: GatherPlan,
     graph: &Graph,
     options: &RunOptions,
     resources: &Resources,

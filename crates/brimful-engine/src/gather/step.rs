@@ -15,7 +15,7 @@ use brimful_store::scratch::{ScratchArray, Windows};
 
 use super::lists::Lists;
 use crate::error::Result;
-use crate::plan::gather::Plan;
+use crate::plan::gather::GatherPlan;
 use crate::result::stats::Swept;
 use crate::traverse::interval_edges::Shards;
 use crate::traverse::interval_edges::spill::Spill;
@@ -32,7 +32,7 @@ pub(super) struct GatherState<G: Gather> {
 
 /// Figures of one or several supersteps.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Step {
+pub(super) struct GatherFigures {
     /// Neighbors gathered, and edges read.
     pub(super) swept: Swept,
     /// Vertices that gathered.
@@ -43,7 +43,7 @@ pub(super) struct Step {
     pub(super) open: u64,
 }
 
-impl std::ops::AddAssign for Step {
+impl std::ops::AddAssign for GatherFigures {
     fn add_assign(&mut self, other: Self) {
         self.swept += other.swept;
         self.gathered += other.gathered;
@@ -58,7 +58,7 @@ pub(super) struct GatherContext<'a, G: Gather> {
     pub(super) graph: &'a Graph,
     pub(super) resources: &'a Resources,
     pub(super) weighted: bool,
-    pub(super) plan: Plan,
+    pub(super) plan: GatherPlan,
     pub(super) shards: Shards,
     /// Edges of intervals whose lists do not fit together.
     pub(super) spill: Option<Spill>,
@@ -148,7 +148,7 @@ impl<G: Gather> GatherContext<'_, G> {
         current: &GatherState<G>,
         next: Option<&Windows<'_, G::State>>,
         buffers: &mut GatherBuffers<G>,
-    ) -> Result<(Step, Vec<G::State>)> {
+    ) -> Result<(GatherFigures, Vec<G::State>)> {
         let GatherBuffers { lists, old, new, lengths, order, attributes, own } = buffers;
         let (first, states) = (targets.start, &current.states);
         let old = states.slice(targets.clone(), old)?;
@@ -164,7 +164,8 @@ impl<G: Gather> GatherContext<'_, G> {
             (wanted, self.plan.neighbors as usize),
             (self.weighted, states),
         )?;
-        let mut step = Step { swept: Swept { signals: 0, edges }, ..Step::default() };
+        let mut step =
+            GatherFigures { swept: Swept { signals: 0, edges }, ..GatherFigures::default() };
         self.read_degrees(attributes, &targets)?;
         new.clear();
         new.extend_from_slice(old);

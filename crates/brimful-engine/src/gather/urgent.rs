@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use brimful_store::huge::HugeArray;
 
 use super::lists::{NOWHERE, place};
-use super::step::{GatherContext, GatherState, Step};
+use super::step::{GatherContext, GatherFigures, GatherState};
 use crate::error::Result;
 use crate::result::stats::Swept;
 use crate::traverse::interval_edges::Reader;
@@ -44,7 +44,7 @@ impl Chosen {
 }
 
 /// Chosen vertices of one interval, and their lists.
-type Part<'p> = (usize, &'p [Chosen], &'p mut [u32]);
+type ChosenPart<'p> = (usize, &'p [Chosen], &'p mut [u32]);
 
 impl<G: Gather> GatherContext<'_, G> {
     /// True if vertices can be chosen from all intervals: only ids, and states in memory, are read.
@@ -53,7 +53,7 @@ impl<G: Gather> GatherContext<'_, G> {
     }
 
     /// Gathers the most urgent vertices that are not settled.
-    pub(super) fn most_urgent(&self, current: &mut GatherState<G>) -> Result<Step> {
+    pub(super) fn most_urgent(&self, current: &mut GatherState<G>) -> Result<GatherFigures> {
         let GatherState { states, globals } = current;
         let Some(states) = states.in_memory_mut() else {
             unreachable!("vertices are chosen where the plan keeps states in memory")
@@ -62,7 +62,7 @@ impl<G: Gather> GatherContext<'_, G> {
         let mut ids = HugeArray::zeroed(chosen.last().map_or(0, |last| last.list().end));
         let edges = self.list(&chosen, &mut ids)?;
         let swept = Swept { signals: ids.len() as u64, edges };
-        let mut step = Step { swept, gathered: chosen.len() as u64, changed: 0, open };
+        let mut step = GatherFigures { swept, gathered: chosen.len() as u64, changed: 0, open };
         chosen
             .sort_unstable_by_key(|one| Reverse(self.program.urgency(states[one.vertex as usize])));
         let (attributes, mut own) = (VertexAttributes::default(), G::Buffers::default());
@@ -177,7 +177,7 @@ impl<G: Gather> GatherContext<'_, G> {
         }
         let make = |index: usize, (reader, ends): &mut (Reader, Vec<usize>)| -> Result<u64> {
             let mut part = parts[index].lock().unwrap_or_else(PoisonError::into_inner);
-            let (interval, chosen, ids): &mut Part<'_> = &mut part;
+            let (interval, chosen, ids): &mut ChosenPart<'_> = &mut part;
             let window = self.shards.window(*interval);
             let base = chosen.first().map_or(0, |first| first.start);
             ends.clear();
@@ -185,8 +185,9 @@ impl<G: Gather> GatherContext<'_, G> {
             for one in *chosen {
                 ends[one.vertex as usize - window.start] = one.start - base;
             }
-            let mut put =
-                |edges: crate::traverse::interval_edges::Edges<'_>| place(&edges, 0, ends, ids);
+            let mut put = |edges: crate::traverse::interval_edges::IntervalEdges<'_>| {
+                place(&edges, 0, ends, ids)
+            };
             let edges =
                 self.shards.each(*interval, false, &self.resources.job, reader, &mut put)?;
             let is_whole =

@@ -278,7 +278,8 @@ impl Plan {
         let sums =
             if self.source_window.is_some() { SUMS_PER_WORKER_IF_KEPT } else { SUMS_PER_WORKER };
         let pinned = self.pinned_bytes.min(read);
-        let in_flight = workers * (self.reads as u64 + units_held(extent)) * extent.largest_unit();
+        let in_flight =
+            workers * (self.reads as u64 + units_in_memory(extent)) * extent.largest_unit();
         let in_flight = in_flight.min(read - pinned);
         let at_edges = sums * extent.interval() * needs.sum + external + extent.unpacked();
         let of_worker = paged + if read > 0 { at_edges } else { 0 };
@@ -335,11 +336,11 @@ fn is_pinned(extent: &Extent, workers: u64) -> bool {
 
 /// Bytes of the units of all workers.
 fn unit_bytes(extent: &Extent, workers: u64) -> u64 {
-    workers * (READS.0 + units_held(extent)) * extent.largest_unit()
+    workers * (READS.0 + units_in_memory(extent)) * extent.largest_unit()
 }
 
 /// Units that each worker holds, in addition to those in flight: one of every file.
-fn units_held(extent: &Extent) -> u64 {
+fn units_in_memory(extent: &Extent) -> u64 {
     extent.columns().count() as u64 + u64::from(extent.weighted)
 }
 
@@ -378,11 +379,11 @@ fn take(spare: &mut u64, bytes: u64) -> bool {
 }
 
 /// Most groups of blocks; each group has one score.
-pub(crate) const MOST_GROUPS: usize = 256;
+pub(crate) const MAX_GROUPS: usize = 256;
 
 /// Bytes of memory of asynchronous supersteps, in addition to those of synchronous ones.
 fn asynchronous_bytes(vertices: u64) -> u64 {
-    (MOST_GROUPS * MOST_GROUPS * size_of::<f32>()) as u64 + (vertices >> ACTIVITY_BITS) * 8
+    (MAX_GROUPS * MAX_GROUPS * size_of::<f32>()) as u64 + (vertices >> ACTIVITY_BITS) * 8
 }
 
 /// The most bytes of edges, sums and lists of a superstep over unpacked edges; `None` if the edges

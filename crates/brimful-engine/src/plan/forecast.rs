@@ -143,13 +143,13 @@ impl<'e> Setting<'e> {
     }
 
     /// The smallest budget of a run over shards.
-    pub fn least_of_program(&self, needs: &Needs, asynchronous: bool) -> u64 {
+    pub fn min_of_program(&self, needs: &Needs, asynchronous: bool) -> u64 {
         self.with_index(Plan::minimum_bytes(needs, self.extent, asynchronous, self.workers))
     }
 
     /// The smallest budget of a run over neighbor lists.
-    pub fn least_of_lists(&self, needs: &GatherNeeds) -> u64 {
-        self.with_index(gather::Plan::minimum_bytes(needs, self.extent, self.workers as u64))
+    pub fn min_of_lists(&self, needs: &GatherNeeds) -> u64 {
+        self.with_index(gather::GatherPlan::minimum_bytes(needs, self.extent, self.workers as u64))
     }
 
     /// The forecast of a program over shards that walks `first_indexes` of its indexes in the first
@@ -169,7 +169,7 @@ impl<'e> Setting<'e> {
         let exchange = cluster.map(|cluster| ExchangeForecast::of(cluster, &whole, needs.signal));
         let memory = exchange.map_or(0, |exchange| exchange.memory_bytes);
         let needs = &needs.of_share(cluster.is_some()).with_exchange(memory);
-        let minimum = self.least_of_program(needs, asynchronous);
+        let minimum = self.min_of_program(needs, asynchronous);
         let plan = Plan::new(needs, extent, asynchronous, workers, &self.budget(minimum))?;
         let steps = steps.of_plan(&plan);
         let windows = plan.source_windows(extent);
@@ -221,8 +221,8 @@ impl<'e> Setting<'e> {
     /// Those of the plan, except for a budget below the minimum.
     pub fn of_lists(&self, needs: &GatherNeeds, steps: Steps) -> Result<Forecast> {
         let (extent, workers) = (self.extent, self.workers as u64);
-        let minimum = self.least_of_lists(needs);
-        let plan = gather::Plan::new(needs, extent, workers, &self.budget(minimum))?;
+        let minimum = self.min_of_lists(needs);
+        let plan = gather::GatherPlan::new(needs, extent, workers, &self.budget(minimum))?;
         let scratch = plan.scratch_bytes(needs, extent);
         let states = extent.vertices * needs.state;
         let spilled = plan.spilled_bytes(extent);
@@ -232,7 +232,7 @@ impl<'e> Setting<'e> {
             true => Steps::about(SUPERSTEPS_OF_ITEMS, PASSES_OF_ITEMS),
             false => steps,
         };
-        let in_memory = gather::Plan::in_memory_bytes(needs, extent, workers);
+        let in_memory = gather::GatherPlan::in_memory_bytes(needs, extent, workers);
         Ok(Forecast {
             in_memory_bytes: in_memory.max(minimum),
             memory_bytes: plan.likely_bytes(needs, extent, workers),

@@ -16,7 +16,7 @@ pub(crate) const PURPOSE: &str = "to gather neighbors in this graph";
 
 /// The division of the budget, and the location of all arrays.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Plan {
+pub(crate) struct GatherPlan {
     /// True if states and lengths are in memory.
     pub(crate) resident: bool,
     /// The most targets whose lists a worker makes together, and the most neighbors of them.
@@ -71,7 +71,7 @@ fn least(needs: &GatherNeeds, extent: &Extent, resident: bool, workers: u64) -> 
     let (arrays, sources) =
         if resident { (arrays(needs, extent), 0) } else { (0, window * needs.state) };
     let cost = Cost::new(needs, resident, extent.weighted);
-    let lists = extent.longest_list * needs.buffers + least_neighbors(extent) * cost.neighbor;
+    let lists = extent.longest_list * needs.buffers + min_neighbors(extent) * cost.neighbor;
     arrays
         + workers
             * (units(extent) + spill::read_bytes(extent) + sources + window * cost.target + lists)
@@ -79,11 +79,11 @@ fn least(needs: &GatherNeeds, extent: &Extent, resident: bool, workers: u64) -> 
 
 /// The fewest neighbors that a worker lists together: the longest list, and enough to limit the
 /// number of parts.
-fn least_neighbors(extent: &Extent) -> u64 {
+fn min_neighbors(extent: &Extent) -> u64 {
     extent.longest_list.max((extent.edges() / 64).min(1 << 16))
 }
 
-impl Plan {
+impl GatherPlan {
     /// The smallest budget of a run, in bytes beyond those of the process.
     pub(crate) fn minimum_bytes(needs: &GatherNeeds, extent: &Extent, workers: u64) -> u64 {
         least(needs, extent, true, workers).min(least(needs, extent, false, workers))
@@ -119,7 +119,7 @@ impl Plan {
         let cost = Cost::new(needs, resident, extent.weighted);
         let more = if needs.settles { (vertices - window).min(lists / 4 / cost.target) } else { 0 };
         let targets = window + more;
-        let least = least_neighbors(extent);
+        let least = min_neighbors(extent);
         let neighbors =
             (least + (lists - more * cost.target) / cost.neighbor).min(extent.edges().max(least));
         Ok(Self {

@@ -27,7 +27,7 @@ pub type RowColumn = (&'static str, Kind);
 /// Words of a part of the rows in memory.
 const PART: usize = 1 << 16;
 /// Words that a file of scratch may hold.
-const MOST_WORDS: usize = 1 << 58;
+const MAX_WORDS: usize = 1 << 58;
 
 /// Name of a column of lists, and the length of each list.
 pub type ListColumn = (&'static str, usize);
@@ -118,7 +118,7 @@ impl<'r> RowWriter<'r> {
             None => {
                 self.words = 0;
                 RunOptions::default().in_scratch(self.graph, |folder| {
-                    ScratchArray::paged(MOST_WORDS, PART, folder, self.job)
+                    ScratchArray::paged(MAX_WORDS, PART, folder, self.job)
                 })?
             }
         };

@@ -162,14 +162,14 @@ fn class_of(seconds: f64) -> usize {
 
 impl Durations {
     /// The most supersteps that are listed.
-    pub const MOST_LISTED: usize = 1000;
+    pub const MAX_LISTED: usize = 1000;
 
     /// Adds a superstep with its traversal.
     pub fn push(&mut self, work: Work, traversal: Traversal) {
         let seconds = work.seconds;
         self.traversals[traversal as usize] += 1;
         self.last = Some(traversal);
-        if self.first.len() < Self::MOST_LISTED {
+        if self.first.len() < Self::MAX_LISTED {
             self.first.push(work);
         }
         self.largest_frontier = self.largest_frontier.max(work.frontier);
@@ -184,7 +184,7 @@ impl Durations {
         self.classes[class] += 1;
     }
 
-    /// The work of the first supersteps, at most [`Durations::MOST_LISTED`].
+    /// The work of the first supersteps, at most [`Durations::MAX_LISTED`].
     pub fn listed(&self) -> &[Work] {
         &self.first
     }
@@ -218,7 +218,7 @@ impl Durations {
     /// has an error of at most 3 %. `None` if there was no superstep.
     pub fn spread(&self) -> Option<[f64; 3]> {
         let middle = self.count / 2;
-        let median = if self.count <= Self::MOST_LISTED as u64 {
+        let median = if self.count <= Self::MAX_LISTED as u64 {
             let mut sorted = self.seconds();
             sorted.sort_by(f64::total_cmp);
             *sorted.get(middle as usize)?

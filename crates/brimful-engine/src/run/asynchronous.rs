@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use super::ShardRun;
 use super::context::unlock;
 use crate::error::{Error, Result};
-use crate::plan::division::MOST_GROUPS;
+use crate::plan::division::MAX_GROUPS;
 use crate::result::stats::Traversal;
 use crate::traverse::frontier::ACTIVITY_BITS;
 use crate::traverse::residency::PinnedIndex;
@@ -73,7 +73,7 @@ impl Asynchronous {
         interval_bits: u32,
     ) -> Self {
         let blocks = schedule.blocks();
-        let groups = blocks.len().min(MOST_GROUPS);
+        let groups = blocks.len().min(MAX_GROUPS);
         let group = |block: usize| block * groups / blocks.len();
         let mut of_interval = vec![0; vertices.div_ceil(1 << interval_bits)];
         for (index, block) in blocks.iter().enumerate() {

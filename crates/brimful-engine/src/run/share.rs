@@ -56,7 +56,7 @@ impl<'a> Division<'a> {
     /// cannot share memory, or nobody reads it.
     pub(super) fn exchange_bytes(&self, signal: u64) -> u64 {
         let shared = self.share.shares_memory && self.share.count > 1;
-        if shared { slot_bytes(self.most_vertices(), signal) } else { 0 }
+        if shared { slot_bytes(self.max_vertices(), signal) } else { 0 }
     }
 
     /// Begins to pass on signals through memory, which is reserved.
@@ -64,11 +64,11 @@ impl<'a> Division<'a> {
         if self.observes() {
             return Ok(());
         }
-        self.share.exchange.share_memory(self.most_vertices() * signal)
+        self.share.exchange.share_memory(self.max_vertices() * signal)
     }
 
     /// The most vertices of a process.
-    fn most_vertices(&self) -> u64 {
+    fn max_vertices(&self) -> u64 {
         (0..self.parts.len()).map(|index| self.vertices(index).len() as u64).max().unwrap_or(0)
     }
 
@@ -188,9 +188,10 @@ impl<P: Program> ShardRun<'_, P> {
             None => bytemuck::cast_slice(&self.signals[own]),
         };
         let exchange = &division.share.exchange;
-        let told = exchange.turn(&facts.to_bytes(), signals, &context.resources.job)?;
-        let mut all = Vec::with_capacity(told.len());
-        for one in &told {
+        let contributions =
+            exchange.all_gather(&facts.to_bytes(), signals, &context.resources.job)?;
+        let mut all = Vec::with_capacity(contributions.len());
+        for one in &contributions {
             let theirs = SuperstepReport::<P::Aggregate>::of_bytes((*one.facts).as_ref())
                 .ok_or_else(malformed_message)?;
             if theirs.position != facts.position {
@@ -209,7 +210,8 @@ impl<P: Program> ShardRun<'_, P> {
             let part = if division.share.index == Some(index) {
                 list.as_deref().unwrap_or_default().into()
             } else {
-                let (vertices, bytes) = (division.vertices(index), (*told[index].signals).as_ref());
+                let (vertices, bytes) =
+                    (division.vertices(index), (*contributions[index].signals).as_ref());
                 let part = take_in::<P>(&mut self.signals, vertices.clone(), one.form, bytes)?;
                 if let Some(map) = &mut activity {
                     mark::<P>(map, &self.signals, vertices, part.as_deref());

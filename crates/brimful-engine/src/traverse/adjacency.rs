@@ -35,8 +35,8 @@ impl Adjacency {
     /// numbers.
     pub fn memory_bytes(extent: &Extent) -> Option<u64> {
         let (vertices, edges) = (extent.vertices, extent.edges());
-        let of_edge = 4 + if extent.weighted { u64::from(extent.weight_bytes) } else { 0 };
-        (vertices.max(edges) < u64::from(u32::MAX)).then(|| 4 * (vertices + 1) + edges * of_edge)
+        let edge_bytes = 4 + if extent.weighted { u64::from(extent.weight_bytes) } else { 0 };
+        (vertices.max(edges) < u64::from(u32::MAX)).then(|| 4 * (vertices + 1) + edges * edge_bytes)
     }
 
     /// Bytes of memory for unpacking, in addition to the edges.
@@ -57,11 +57,11 @@ impl Adjacency {
     ) -> Result<Self> {
         let types =
             indexes.iter().flat_map(|shards| shards.segments()).map(|segment| segment.weight_type);
-        let beside = weighted.then_some(weight_bytes(types));
+        let width = weighted.then_some(weight_bytes(types));
         let shards = Shards::new(graph, indexes, weighted, 0);
         match shards.intervals() {
             0 => Ok(Self { starts: vec![0], targets: Vec::new(), weights: EdgeWeights::None }),
-            count => Self::new(&shards, 0..count, (beside, self_loops), job),
+            count => Self::new(&shards, 0..count, (width, self_loops), job),
         }
     }
 

@@ -16,10 +16,10 @@ use brimful_store::{Error as StoreError, Job};
 
 use crate::error::Result;
 use crate::traverse::residency::{ALL_INTERVALS, PinnedIndex, Shard, Spare, segments_of_intervals};
-use spill::{Pair, Part, Spill};
+use spill::{IntervalPart, Pair, Spill};
 
 /// A batch of edges into one interval; sources ascend.
-pub(crate) struct Edges<'b> {
+pub(crate) struct IntervalEdges<'b> {
     pub(crate) ends: Ends<'b>,
     /// Empty if the run does not use them.
     pub(crate) weights: &'b [f64],
@@ -27,14 +27,14 @@ pub(crate) struct Edges<'b> {
 
 /// Sources and targets of a batch.
 pub(crate) enum Ends<'b> {
-    /// Edges of a segment, which may be corrupt: bits of a target, and the number of vertices of
+    /// IntervalEdges of a segment, which may be corrupt: bits of a target, and the number of vertices of
     /// the graph and of the interval.
     Keys { base: u64, keys: Keys<'b>, bits: u32, bounds: (u64, usize) },
     /// Spilled edges.
     Pairs(&'b [Pair]),
 }
 
-impl Edges<'_> {
+impl IntervalEdges<'_> {
     /// Calls `edge(source, target)`, the target counted within its interval. False if `edge`
     /// returns false, or an end is no vertex.
     #[inline]
@@ -60,7 +60,7 @@ pub(crate) struct Reader {
     /// For each file, one for each column.
     spares: Vec<[Spare; 2]>,
     plain: Vec<u8>,
-    /// Edges of spilled parts.
+    /// IntervalEdges of spilled parts.
     pairs: Vec<Pair>,
     weights: Vec<f64>,
 }
@@ -70,9 +70,9 @@ impl Reader {
     pub(crate) fn each_of_part(
         &mut self,
         spill: &Spill,
-        part: &Part,
+        part: &IntervalPart,
         job: &Job,
-        batch: &mut dyn FnMut(Edges<'_>) -> bool,
+        batch: &mut dyn FnMut(IntervalEdges<'_>) -> bool,
     ) -> Result<u64> {
         spill.each(part, job, (&mut self.pairs, &mut self.weights), batch)
     }
@@ -140,7 +140,7 @@ impl Shards {
         weighted: bool,
         job: &Job,
         reader: &mut Reader,
-        batch: &mut dyn FnMut(Edges<'_>) -> bool,
+        batch: &mut dyn FnMut(IntervalEdges<'_>) -> bool,
     ) -> Result<u64> {
         let (bits, bounds) = (self.bits, (self.vertices as u64, self.window(interval).len()));
         let (unpack, mut edges) = (Unpack::fastest(), 0);
@@ -158,7 +158,7 @@ impl Shards {
                 };
                 shards.decode(index, (unit, weights), unpack, plain, |base, keys, weights| {
                     let weights = if weighted { &weights[..keys.len()] } else { &[] };
-                    batch(Edges { ends: Ends::Keys { base, keys, bits, bounds }, weights })
+                    batch(IntervalEdges { ends: Ends::Keys { base, keys, bits, bounds }, weights })
                 })?;
                 edges += u64::from(shards.segments()[index].edges);
             }

@@ -1,7 +1,7 @@
 //! All edges of an index, in no particular order, for algorithms whose result does not depend on
 //! the order.
 //!
-//! Edges that fit in memory stay there, packed, for the next scan; the rest streams, with reads in
+//! ScannedEdges that fit in memory stay there, packed, for the next scan; the rest streams, with reads in
 //! flight. Invariant: a scan visits every edge exactly once.
 
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::error::Result;
 use crate::plan::extent::Extent;
 use crate::traverse::residency::{ALL_INTERVALS, Feed, PinnedIndex};
 
-/// Edges into one interval: a source is `source + (key >> bits)`, a target `target + (key & mask)`,
+/// ScannedEdges into one interval: a source is `source + (key >> bits)`, a target `target + (key & mask)`,
 /// ascending.
 #[derive(Debug, Clone, Copy)]
-pub struct Edges<'k> {
+pub struct ScannedEdges<'k> {
     /// Source of key 0.
     pub source: u64,
     /// First target of the interval.
@@ -30,7 +30,7 @@ pub struct Edges<'k> {
     pub keys: Keys<'k>,
 }
 
-impl Edges<'_> {
+impl ScannedEdges<'_> {
     /// Sources and targets, in order.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + use<'_> {
@@ -94,7 +94,7 @@ impl Scan {
     pub fn for_each(
         &self,
         resources: &Resources,
-        each: impl Fn(Edges<'_>) -> bool + Sync,
+        each: impl Fn(ScannedEdges<'_>) -> bool + Sync,
     ) -> Result<()> {
         let shards = self.files[0].shards();
         resources.job.begin("scan", shards.edges());
@@ -120,7 +120,7 @@ impl Scan {
                         (segment.interval << shards.interval_bits(), shards.interval_bits());
                     let unit = (feed.bytes(0, 0), None);
                     shards.decode(index, unit, unpack, &mut buffer, |source, keys, _| {
-                        each(Edges { source, target, bits, keys })
+                        each(ScannedEdges { source, target, bits, keys })
                     })?;
                     resources.job.advance(u64::from(segment.edges));
                 }

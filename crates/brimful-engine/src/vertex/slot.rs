@@ -17,9 +17,9 @@ pub mod rule {
     /// The sum of signed integers.
     pub const SUM_INTEGER: u64 = 2;
     /// The least float.
-    pub const LEAST_FLOAT: u64 = 3;
+    pub const MIN_FLOAT: u64 = 3;
     /// The least signed integer.
-    pub const LEAST_INTEGER: u64 = 4;
+    pub const MIN_INTEGER: u64 = 4;
     /// The greatest float.
     pub const GREATEST_FLOAT: u64 = 5;
     /// The greatest signed integer.
@@ -74,8 +74,8 @@ impl Aggregate for Slot {
                 let sum = integers.0.checked_add(integers.1);
                 return self.with(sum.map(i64::cast_unsigned));
             }
-            rule::LEAST_FLOAT => floats.1 < floats.0,
-            rule::LEAST_INTEGER => integers.1 < integers.0,
+            rule::MIN_FLOAT => floats.1 < floats.0,
+            rule::MIN_INTEGER => integers.1 < integers.0,
             rule::GREATEST_FLOAT => floats.1 > floats.0,
             rule::GREATEST_INTEGER => integers.1 > integers.0,
             rule::ANY => right > left,
@@ -135,9 +135,9 @@ mod tests {
         let integers = [2_i64, -1, 4].map(i64::cast_unsigned);
         assert_eq!(f64::from_bits(folded(rule::SUM_FLOAT, &floats).value), 5.5);
         assert_eq!(folded(rule::SUM_INTEGER, &integers).value, 5);
-        assert_eq!(folded(rule::LEAST_FLOAT, &floats).value, floats[1]);
+        assert_eq!(folded(rule::MIN_FLOAT, &floats).value, floats[1]);
         assert_eq!(folded(rule::GREATEST_FLOAT, &floats).value, floats[2]);
-        assert_eq!(folded(rule::LEAST_INTEGER, &integers).value, integers[1]);
+        assert_eq!(folded(rule::MIN_INTEGER, &integers).value, integers[1]);
         assert_eq!(folded(rule::GREATEST_INTEGER, &integers).value, integers[2]);
         assert_eq!(folded(rule::ANY, &[0, 1, 0]).value, 1);
         assert_eq!(folded(rule::ALL, &[1, 0, 1]).value, 0);

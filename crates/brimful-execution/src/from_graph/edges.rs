@@ -11,7 +11,7 @@ pub(crate) const ALONG: u8 = 1;
 pub(crate) const AGAINST: u8 = 2;
 
 /// The direction in which edges of an index are walked.
-pub(crate) fn way(index: Index) -> u8 {
+pub(crate) fn direction(index: Index) -> u8 {
     match index {
         Index::In => ALONG,
         Index::Reverse => AGAINST,
@@ -48,13 +48,13 @@ plain_field! { Tagged [] {
     // Weights and directions apart, so that those of each kind are packed together.
     fn write_list(values: &[Self], out: &mut Vec<u8>) {
         f64::write_list(&values.iter().map(|one| one.weight).collect::<Vec<_>>(), out);
-        u8::write_list(&values.iter().map(|one| one.way).collect::<Vec<_>>(), out);
+        u8::write_list(&values.iter().map(|one| one.direction).collect::<Vec<_>>(), out);
     }
     fn read_list(count: usize, input: &mut &[u8], values: &mut Vec<Self>) -> Option<()> {
-        let (mut weights, mut ways) = (Vec::new(), Vec::new());
+        let (mut weights, mut directions) = (Vec::new(), Vec::new());
         f64::read_list(count, input, &mut weights)?;
-        u8::read_list(count, input, &mut ways)?;
-        values.extend(weights.into_iter().zip(ways).map(|(weight, way)| Self { weight, way }));
+        u8::read_list(count, input, &mut directions)?;
+        values.extend(weights.into_iter().zip(directions).map(|(weight, direction)| Self { weight, direction }));
         Some(())
     }
 } }
@@ -62,11 +62,11 @@ plain_field! { Tagged [] {
 /// The data of an edge of a graph.
 pub trait EdgeData: Field + Pod + Serialize + DeserializeOwned {
     /// The data of an edge with this weight, walked in one direction.
-    fn new(weight: f64, way: u8) -> Self;
+    fn new(weight: f64, direction: u8) -> Self;
     /// The weight of the edge.
     fn weight(&self) -> f64;
     /// The direction in which the edge is walked, if edges store it.
-    fn way(&self) -> Option<u8>;
+    fn direction(&self) -> Option<u8>;
 }
 
 /// A weight and a direction.
@@ -74,7 +74,7 @@ pub trait EdgeData: Field + Pod + Serialize + DeserializeOwned {
 #[repr(C, packed)]
 pub(crate) struct Tagged {
     weight: f64,
-    way: u8,
+    direction: u8,
 }
 
 impl EdgeData for () {
@@ -82,7 +82,7 @@ impl EdgeData for () {
     fn weight(&self) -> f64 {
         1.0
     }
-    fn way(&self) -> Option<u8> {
+    fn direction(&self) -> Option<u8> {
         None
     }
 }
@@ -94,31 +94,31 @@ impl EdgeData for f64 {
     fn weight(&self) -> f64 {
         *self
     }
-    fn way(&self) -> Option<u8> {
+    fn direction(&self) -> Option<u8> {
         None
     }
 }
 
 impl EdgeData for u8 {
-    fn new(_: f64, way: u8) -> Self {
-        way
+    fn new(_: f64, direction: u8) -> Self {
+        direction
     }
     fn weight(&self) -> f64 {
         1.0
     }
-    fn way(&self) -> Option<u8> {
+    fn direction(&self) -> Option<u8> {
         Some(*self)
     }
 }
 
 impl EdgeData for Tagged {
-    fn new(weight: f64, way: u8) -> Self {
-        Self { weight, way }
+    fn new(weight: f64, direction: u8) -> Self {
+        Self { weight, direction }
     }
     fn weight(&self) -> f64 {
         self.weight
     }
-    fn way(&self) -> Option<u8> {
-        Some(self.way)
+    fn direction(&self) -> Option<u8> {
+        Some(self.direction)
     }
 }

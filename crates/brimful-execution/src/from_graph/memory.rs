@@ -1,6 +1,6 @@
 //! The division of the budget of a run on stores, and the error if it is too small.
 
-use brimful_store::durable::{PAGE_BYTES, minimum_bytes as least_pages};
+use brimful_store::durable::{PAGE_BYTES, minimum_bytes as min_pages};
 use brimful_store::{Error as StoreError, Resources, sorter};
 
 use crate::error::{Error, Result};
@@ -9,7 +9,7 @@ use crate::{loading, run};
 /// Bytes that a run needs in addition to the contents of its stores: memory that is reserved
 /// already; memory for the lists or, before there are lists, for sorting and loading; and a few
 /// pages or steps of growth for each partition.
-pub(super) fn beside(resources: &Resources, partitions: usize, edge_bytes: usize) -> u64 {
+pub(super) fn shared(resources: &Resources, partitions: usize, edge_bytes: usize) -> u64 {
     let taken = resources.budget.limit() - resources.budget.free();
     taken + LoadingShares::least(resources.workers(), partitions, edge_bytes)
 }
@@ -22,23 +22,23 @@ pub(crate) struct LoadingShares {
 }
 
 /// The most bytes for sorting.
-const MOST_SORTED: u64 = 256 << 20;
+const MAX_SORTED: u64 = 256 << 20;
 
 impl LoadingShares {
     /// The shares of `free` bytes; an edge takes `edge_bytes` while it is sorted.
     pub(crate) fn new(free: u64, workers: usize, edge_bytes: usize) -> Self {
         let least = sorter::minimum_bytes(workers, edge_bytes);
         Self {
-            sorting: (free / 8).clamp(least, MOST_SORTED.max(least)),
+            sorting: (free / 8).clamp(least, MAX_SORTED.max(least)),
             gathering: loading::gathered_bytes(free),
         }
     }
 
     /// The needs of every run in addition to its stores.
     pub(crate) fn least(workers: usize, partitions: usize, edge_bytes: usize) -> u64 {
-        let loading = sorter::minimum_bytes(workers, edge_bytes) + loading::LEAST_GATHERED;
+        let loading = sorter::minimum_bytes(workers, edge_bytes) + loading::MIN_GATHERED;
         let lists = run::minimum_bytes(workers, partitions);
-        loading.max(lists) + partitions as u64 * 2 * least_pages(PAGE_BYTES)
+        loading.max(lists) + partitions as u64 * 2 * min_pages(PAGE_BYTES)
     }
 }
 
@@ -55,7 +55,7 @@ pub(super) struct FilledStores {
 pub(super) fn too_small(
     error: Error,
     resources: &Resources,
-    beside: u64,
+    shared: u64,
     filled: &FilledStores,
 ) -> Error {
     if !matches!(error, Error::Store(StoreError::Budget { .. })) || filled.vertices.0 == 0 {
@@ -68,7 +68,7 @@ pub(super) fn too_small(
     let stores = (filled.bytes as f64 * (all as f64 / loaded as f64)) as u64;
     // Sorting and loading hold three sixteenths of the budget, records grow when they have
     // signalled, and a growing array exists twice for a moment.
-    let needed = beside.saturating_add(stores).saturating_add(stores / 8 * 5);
+    let needed = shared.saturating_add(stores).saturating_add(stores / 8 * 5);
     let limit = resources.budget.limit();
     // An estimate that proved too small must not be named.
     let needed = if needed <= limit { limit + limit / 8 } else { needed };
@@ -80,7 +80,7 @@ pub(super) fn too_small(
 
 /// Refuses a budget below the needs of every run; returns the bytes of memory for each store with a
 /// fixed share.
-pub(super) fn of_each_store(resources: &Resources, partitions: usize, beside: u64) -> Result<u64> {
-    resources.budget.require(beside, "to keep vertices in a store")?;
-    Ok((resources.budget.limit() - beside) / 2 / partitions as u64)
+pub(super) fn of_each_store(resources: &Resources, partitions: usize, shared: u64) -> Result<u64> {
+    resources.budget.require(shared, "to keep vertices in a store")?;
+    Ok((resources.budget.limit() - shared) / 2 / partitions as u64)
 }

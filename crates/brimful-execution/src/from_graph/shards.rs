@@ -13,11 +13,11 @@ use brimful_vertices::Edges;
 
 use crate::error::{Error, Result};
 use crate::from_graph::edges::AGAINST;
-use crate::from_graph::{ALONG, EdgeData, GraphPart, LoadingShares, way};
+use crate::from_graph::{ALONG, EdgeData, GraphPart, LoadingShares, direction};
 use crate::hubs::Hubs;
 
 /// Edges for which memory is kept from vertex to vertex.
-const MOST_KEPT: usize = 1 << 16;
+const MAX_KEPT: usize = 1 << 16;
 
 /// Receives a vertex with its edges.
 pub(super) type Taker<'f, E> = dyn FnMut(u64, Edges<u64, E>) -> Result<()> + Send + 'f;
@@ -61,11 +61,11 @@ fn sorted<R: EdgeRecord, E: EdgeData>(
         let Some(shards) = graph.shards(*index) else {
             return Err(Error::Internal(format!("the {} index is not built", index.name())));
         };
-        let way = way(*index);
+        let direction = direction(*index);
         for_each_edge(shards, part.is_weighted, ("sort", job), |source, target, weight| {
             // The reverse shards hold the same edges with their ends exchanged. In both, signals go
             // from the source of the shard.
-            let neighbor = target * 2 + u64::from(way >> 1);
+            let neighbor = target * 2 + u64::from(direction >> 1);
             writer.push(R::pack(layout, neighbor, source, weight, UNKNOWN))
         })?;
     }
@@ -75,7 +75,7 @@ fn sorted<R: EdgeRecord, E: EdgeData>(
     // vertices.
     let mut hand_over = |vertex: u64, edges: &mut Edges<u64, E>, hubs: &mut Hubs| {
         hubs.record(edges.len() as u64)?;
-        if edges.len() > MOST_KEPT {
+        if edges.len() > MAX_KEPT {
             return take(vertex, std::mem::take(edges).shrunk());
         }
         let taken = take(vertex, edges.clone());
@@ -92,9 +92,9 @@ fn sorted<R: EdgeRecord, E: EdgeData>(
                 next += 1;
             }
             hubs.reserve_for(edges.len() as u64)?;
-            let way =
+            let direction =
                 if graph.description().directed { 1 << (neighbor % 2) } else { ALONG | AGAINST };
-            edges.push(neighbor / 2, E::new(weight.unwrap_or(1.0), way));
+            edges.push(neighbor / 2, E::new(weight.unwrap_or(1.0), direction));
         }
         job.advance(batch.len() as u64);
         Ok::<(), Error>(())

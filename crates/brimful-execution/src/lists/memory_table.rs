@@ -31,7 +31,7 @@ const JUMP_BYTES: usize = 5;
 /// Keys that [`MemoryTable::warm`] looks up together.
 pub(super) const WARMED: usize = 64;
 /// Most bytes of a block of several messages.
-const MOST_BLOCK: usize = 512;
+const MAX_BLOCK: usize = 512;
 /// The offset of an entry in a sorted list.
 const PLACE_BYTES: usize = 4;
 
@@ -208,11 +208,8 @@ impl MemoryTable {
         let (mut free, mut size) =
             (usize::from(self.u16_at(entry, FREE)), usize::from(self.u16_at(entry, SIZE)));
         if free < needed {
-            let larger = if needed > MOST_BLOCK / 4 {
-                needed
-            } else {
-                needed.max((2 * size).min(MOST_BLOCK))
-            };
+            let larger =
+                if needed > MAX_BLOCK / 4 { needed } else { needed.max((2 * size).min(MAX_BLOCK)) };
             if !self.fits(larger + JUMP_BYTES) {
                 return false;
             }
@@ -225,7 +222,7 @@ impl MemoryTable {
                 self.set(u32_at(&self.arena, entry, TAIL), 1, block as u32);
             }
             self.set(entry, TAIL, block as u32);
-            (free, size) = (larger, larger.min(MOST_BLOCK));
+            (free, size) = (larger, larger.min(MAX_BLOCK));
         }
         let tail = u32_at(&self.arena, entry, TAIL);
         let mut place = &mut self.arena[tail as usize..tail as usize + needed];

@@ -24,7 +24,7 @@ pub(super) enum Key {
 pub(super) struct Places {
     /// By number, the place and one more; 0 for none. Ids with greater numbers are in `table`.
     array: Vec<u32>,
-    most_numbers: u64,
+    max_numbers: u64,
     /// One more than the greatest number so far: memory before it is in use.
     numbers: usize,
     table: HashTable<u32>,
@@ -36,7 +36,7 @@ impl Places {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             array: Vec::new(),
-            most_numbers: (limit / ARRAY_PART / PLACE_BYTES) as u64,
+            max_numbers: (limit / ARRAY_PART / PLACE_BYTES) as u64,
             numbers: 0,
             table: HashTable::new(),
             hasher: DefaultHashBuilder::default(),
@@ -45,7 +45,7 @@ impl Places {
 
     #[inline]
     fn number<I: Id>(&self, id: &I) -> Option<usize> {
-        Some(id.number().filter(|number| *number < self.most_numbers)? as usize)
+        Some(id.number().filter(|number| *number < self.max_numbers)? as usize)
     }
 
     #[inline]
@@ -87,7 +87,7 @@ impl Places {
             Key::Number(number) => {
                 if self.array.is_empty() {
                     // The system provides pages at first use.
-                    self.array = vec![0; self.most_numbers as usize];
+                    self.array = vec![0; self.max_numbers as usize];
                 }
                 self.numbers = self.numbers.max(number + 1);
                 if let Some(entry) = self.array.get_mut(number) {

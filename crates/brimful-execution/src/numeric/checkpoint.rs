@@ -83,7 +83,7 @@ impl<'c> NumericCheckpoints<'c> {
             let path = saved.path();
             program.restore(&mut saved, resources)?;
             saved.records(due, window, resources)?;
-            if !program.go_on(&saved_state.progress) {
+            if !program.restore_progress(&saved_state.progress) {
                 return Err(StoreError::corrupt_checkpoint(
                     &path,
                     0,

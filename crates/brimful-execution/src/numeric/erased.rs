@@ -98,7 +98,7 @@ pub(super) trait Erased: Send + Sync {
     fn restore(&mut self, saved: &mut Saved, resources: &Resources) -> brimful_store::Result<()>;
     fn progress(&self) -> ProgramProgress;
     /// Resumes from `progress`; false if it is of another program.
-    fn go_on(&mut self, progress: &ProgramProgress) -> bool;
+    fn restore_progress(&mut self, progress: &ProgramProgress) -> bool;
 }
 
 /// A program, its global values, and the result.
@@ -310,7 +310,7 @@ impl<P: Program> Erased for Typed<'_, P> {
         }
     }
 
-    fn go_on(&mut self, progress: &ProgramProgress) -> bool {
+    fn restore_progress(&mut self, progress: &ProgramProgress) -> bool {
         let Some(aggregate) = P::Aggregate::restore(&mut progress.aggregate.iter().copied()) else {
             return false;
         };

@@ -74,7 +74,7 @@ struct Average<'s> {
 }
 
 /// The most edges of the vertex to be written.
-const MOST_WRITTEN: u64 = 1 << 12;
+const MAX_WRITTEN: u64 = 1 << 12;
 /// Approximate overhead of the allocator for each allocation.
 const ALLOCATION_OVERHEAD_BYTES: usize = 16;
 /// Bytes before a record in memory.
@@ -96,7 +96,7 @@ impl BySize for Average<'_> {
 
     fn call<const S: usize, const M: usize, E: EdgeData>(self) -> Result<VertexBytes> {
         let all = self.edges.div_ceil(self.vertices.max(1));
-        let degree = all.min(MOST_WRITTEN);
+        let degree = all.min(MAX_WRITTEN);
         // Neighbors at nearly even distances.
         let step = (self.vertices / degree.max(1)).max(1);
         let targets: Vec<u64> = (0..degree).map(|edge| edge * step + edge * 7919 % step).collect();
@@ -173,13 +173,13 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
     let is_on_disk = place.has_share();
     let states = connected * needs.state;
     let result = if is_on_disk { 0 } else { states };
-    let beside =
+    let shared =
         result + planned.hubs + LoadingShares::least(workers, partitions, edge_bytes(weighted));
     let index = partitions as u64 * index_bytes(vertices.div_ceil(partitions as u64));
     let records = vertices * sample.record;
     // Bytes of the store in memory and on disk.
     let (stored, on_disk) = if is_on_disk {
-        let (share, bytes) = (limit.saturating_sub(beside) / 2, records * LOOSE.0 / LOOSE.1);
+        let (share, bytes) = (limit.saturating_sub(shared) / 2, records * LOOSE.0 / LOOSE.1);
         let pages = share.saturating_sub(partitions as u64 * DiskMap::KEY_BYTES);
         // The fullest partition has more than its share. If a small part does not fit, pages that
         // are read meanwhile also cause writes.
@@ -198,7 +198,7 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
 
     // When live vertices grow, and those of a partition all at once, old and new ones coexist for a
     // moment: an array of them grows by a quarter. Tables of pages are small.
-    let minimum = beside
+    let minimum = shared
         + if is_on_disk {
             2 * records / PAGES_PER_TABLE
         } else if place != Place::Live {
@@ -209,7 +209,7 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
     let free = limit.max(minimum) - result - planned.hubs;
     // Stores on disk reserve their memory before loading, and gathered vertices before sorting.
     let of_stores =
-        if is_on_disk { (limit.max(minimum) - beside) / 2 * FILLED.0 / FILLED.1 } else { 0 };
+        if is_on_disk { (limit.max(minimum) - shared) / 2 * FILLED.0 / FILLED.1 } else { 0 };
     let record_bytes = edge_bytes(weighted);
     let gathering = LoadingShares::new(free - of_stores, workers, record_bytes).gathering;
     let after = free.saturating_sub(of_stores + gathering);

@@ -12,7 +12,7 @@ use brimful_engine as engine;
 use brimful_vertices::{Edge, Edges, Loan, Vertex};
 
 use crate::error::{Failure, Result};
-use crate::from_graph::{ALONG, EdgeData, way};
+use crate::from_graph::{ALONG, EdgeData, direction};
 use crate::numeric::erased::{Erased, ProgramTraits};
 use crate::numeric::parts::{SignalWords, StateWords};
 use crate::program::{Delivery, VertexOf, VertexProgram};
@@ -24,7 +24,7 @@ pub(super) struct Numeric<'p, const S: usize, const M: usize, E> {
     /// The directions that the coming superstep walks, and the direction of edges that do not store
     /// one.
     walked: u8,
-    usual_way: u8,
+    usual_direction: u8,
     is_weighted: bool,
     signal_threshold: f64,
     edges: PhantomData<fn() -> E>,
@@ -37,12 +37,12 @@ impl<'p, const S: usize, const M: usize, E: EdgeData> Numeric<'p, S, M, E> {
         signal_threshold: f64,
     ) -> Self {
         let facts = program.facts();
-        let usual_way = facts.indexes.iter().fold(0, |all, index| all | way(*index));
+        let usual_direction = facts.indexes.iter().fold(0, |all, index| all | direction(*index));
         Self {
             program,
             facts,
             walked: ALONG,
-            usual_way,
+            usual_direction,
             is_weighted,
             signal_threshold,
             edges: PhantomData,
@@ -63,7 +63,7 @@ impl<'p, const S: usize, const M: usize, E: EdgeData> Numeric<'p, S, M, E> {
     pub(super) fn begin_superstep(&mut self) {
         let walks = |index: &&_| self.program.walks(**index);
         self.walked =
-            self.facts.indexes.iter().filter(walks).fold(0, |all, index| all | way(*index));
+            self.facts.indexes.iter().filter(walks).fold(0, |all, index| all | direction(*index));
     }
 
     /// Vertex `id` at the start.
@@ -82,7 +82,7 @@ impl<'p, const S: usize, const M: usize, E: EdgeData> Numeric<'p, S, M, E> {
     }
 
     /// Vertex `id`, restored from the result in the program.
-    pub(super) fn again(
+    pub(super) fn resumed(
         &self,
         id: u64,
         strength: f64,
@@ -135,7 +135,7 @@ impl<const S: usize, const M: usize, E: EdgeData> VertexProgram for Numeric<'_, 
         edge: Edge<'_, u64, E>,
     ) -> Result<Option<SignalWords<M>>, Failure> {
         let is_loop = !self.facts.self_loops && edge.target == source.id();
-        if edge.data.way().unwrap_or(self.usual_way) & self.walked == 0 || is_loop {
+        if edge.data.direction().unwrap_or(self.usual_direction) & self.walked == 0 || is_loop {
             return Ok(None);
         }
         let own = self.vertex(*source.id(), source.state.strength());

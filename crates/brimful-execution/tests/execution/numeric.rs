@@ -241,7 +241,7 @@ fn a_store_on_disk_has_fewer_partitions_than_there_are_workers() {
     let expected = brimful_engine::run(&program, &graph, &RunOptions::default(), &resources(2));
     let (schemes, store) =
         (Schemes::default(), format!("file:{}", folder.path().join("vertices").display()));
-    assert_eq!(schemes.most_partitions(&store).unwrap(), Some(8));
+    assert_eq!(schemes.max_partitions(&store).unwrap(), Some(8));
     let options = synchronous(&store, &schemes);
     let output = run(&program, &graph, &options, &resources(9)).unwrap();
     assert!(states(&output).0 == states(&expected.unwrap()).0);

@@ -25,7 +25,7 @@ pub(crate) fn bytes_per_vertex(weighted: bool) -> u64 {
 
 /// The most arcs to one vertex. Memory per thread: a count for each vertex of an interval, and a
 /// unit.
-pub(crate) fn most_incoming(shards: &ShardFile, resources: &Resources) -> Result<u64> {
+pub(crate) fn max_incoming(shards: &ShardFile, resources: &Resources) -> Result<u64> {
     let segments: Vec<_> = shards.shards().collect();
     let window = 1 << shards.interval_bits();
     resources.job.begin("measure lists", segments.len() as u64);

@@ -189,7 +189,7 @@ pub fn import_in(
     let (bytes_on_disk, left_out) = (graph.bytes_on_disk()?, left_out.report(&graph)?);
     let (seconds, moved) =
         (begin.elapsed().as_secs_f64(), resources.job.traffic().moved() - moved_before);
-    let scratch_bytes = resources.job.traffic().most_scratch();
+    let scratch_bytes = resources.job.traffic().max_scratch();
     Ok(ImportReport {
         description,
         seconds,

@@ -39,8 +39,8 @@ impl Sizes {
 
     /// Bytes of the packed edges of an index.
     pub fn packed_bytes(&self) -> u64 {
-        let of_edge = self.bytes_per_edge.unwrap_or_else(|| self.usual_bytes_per_edge());
-        (self.arcs() as f64 * of_edge) as u64
+        let bytes_per_edge = self.bytes_per_edge.unwrap_or_else(|| self.usual_bytes_per_edge());
+        (self.arcs() as f64 * bytes_per_edge) as u64
     }
 
     /// Bytes of the weights of an index.

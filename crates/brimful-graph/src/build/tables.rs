@@ -37,7 +37,7 @@ impl NewTable {
             error if error.is_missing() => Error::Replaced { path: graph.path().into() },
             error => error.into(),
         })?;
-        let graph = graph.opened_again()?;
+        let graph = graph.reopened()?;
         sweep(&graph, table)?;
         let number = graph.manifest_number() + 1;
         Ok(Self { graph, table, number, published: false, _lock: lock })
@@ -70,7 +70,7 @@ impl NewTable {
         Graph::publish(folder, self.number, &mut description, traffic)?;
         self.published = true;
         manifest::sweep(folder, self.number)?;
-        sweep(&self.graph.opened_again()?, self.table)
+        sweep(&self.graph.reopened()?, self.table)
     }
 }
 
@@ -79,7 +79,7 @@ impl Drop for NewTable {
         if !self.published {
             // A manifest may name the file even if its publication failed, so that is looked up.
             // What cannot be removed now is swept before the next table is written.
-            let _ = self.graph.opened_again().and_then(|latest| sweep(&latest, self.table));
+            let _ = self.graph.reopened().and_then(|latest| sweep(&latest, self.table));
         }
     }
 }

@@ -87,18 +87,18 @@ fn encode_block(keys: &[u64], target_bits: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&[width as u8, exceptions as u8, high as u8, 0]);
 
     let low = (1_u64 << width) - 1;
-    let (mut bits, mut held) = (0_u64, 0);
+    let (mut bits, mut filled) = (0_u64, 0);
     for &gap in &gaps[..groups * GROUP] {
-        bits |= (u64::from(gap) & low) << held;
-        held += width;
-        if held >= 32 {
+        bits |= (u64::from(gap) & low) << filled;
+        filled += width;
+        if filled >= 32 {
             out.extend_from_slice(&(bits as u32).to_le_bytes());
             bits >>= 32;
-            held -= 32;
+            filled -= 32;
         }
     }
     // A group is a whole number of 16-bit units, so one unit may be left.
-    out.extend_from_slice(&bits.to_le_bytes()[..held as usize / 8]);
+    out.extend_from_slice(&bits.to_le_bytes()[..filled as usize / 8]);
     if exceptions > 0 {
         let patched = || gaps[..count].iter().enumerate().filter(|(_, gap)| u64::from(**gap) > low);
         out.extend(patched().map(|(place, _)| place as u8));

@@ -225,16 +225,16 @@ fn sum_of(gaps: &[u32]) -> u64 {
 /// Reads numbers of `width` bits each from the start of a bit stream.
 fn extract(width: u32, packed: &[u8], out: &mut [u32]) {
     let low = (1_u64 << width) - 1;
-    let (mut bits, mut held, mut bytes) = (0_u64, 0, packed.iter());
+    let (mut bits, mut filled, mut bytes) = (0_u64, 0, packed.iter());
     for number in out {
-        while held < width {
+        while filled < width {
             // The caller has cut the bytes to the exact length of the groups.
-            bits |= u64::from(bytes.next().copied().unwrap_or_default()) << held;
-            held += 8;
+            bits |= u64::from(bytes.next().copied().unwrap_or_default()) << filled;
+            filled += 8;
         }
         *number = (bits & low) as u32;
         bits >>= width;
-        held -= width;
+        filled -= width;
     }
 }
 

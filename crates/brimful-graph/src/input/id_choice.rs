@@ -55,7 +55,7 @@ pub(crate) fn are_names(ids: usize, others: usize) -> bool {
 
 /// Examines the first lines of `file`; returns whether ids are strings, and the file from its
 /// start.
-pub(crate) fn look_at(
+pub(crate) fn detect(
     mut file: Box<dyn Read + Send>,
     path: &Path,
     format: TextFormat,

@@ -81,7 +81,7 @@ pub fn has_names(
         (IdChoice::String, true) => Ok(true),
         (IdChoice::Auto, true) => {
             let opened = open(&first.path, DECODER_BYTES, resources)?;
-            Ok(id_choice::look_at(opened, &first.path, first.format, columns)?.0)
+            Ok(id_choice::detect(opened, &first.path, first.format, columns)?.0)
         }
         _ => Ok(false),
     }

@@ -46,10 +46,10 @@ impl OrderName {
 }
 
 /// Most edges in the sample.
-const MOST_EDGES: usize = 1 << 17;
+const MAX_EDGES: usize = 1 << 17;
 /// Memory of sampling and choosing: the sample, twice, and the edges that workers hold.
 pub(crate) fn memory_bytes(workers: usize) -> u64 {
-    ((2 * MOST_EDGES + workers * FOUND_EDGES) * size_of::<[u64; 2]>()) as u64
+    ((2 * MAX_EDGES + workers * FOUND_EDGES) * size_of::<[u64; 2]>()) as u64
 }
 /// Edges that a worker collects before it locks the sample.
 const FOUND_EDGES: usize = 1 << 12;
@@ -92,7 +92,7 @@ pub(crate) struct EdgeSample {
 impl EdgeSample {
     /// An empty sample of the edges to be stored.
     pub(crate) fn new(undirected: bool) -> Self {
-        Self::with_cap(undirected, MOST_EDGES)
+        Self::with_cap(undirected, MAX_EDGES)
     }
 
     fn with_cap(undirected: bool, most: usize) -> Self {
@@ -108,15 +108,15 @@ impl EdgeSample {
     /// Adds the sampled edges of a batch.
     pub(crate) fn add(&self, batch: &EdgeBatch) {
         let mut found = Vec::new();
-        self.look(&batch.sources, &batch.targets, &mut found);
+        self.sample_runs(&batch.sources, &batch.targets, &mut found);
         if self.undirected.load(Ordering::Relaxed) {
             // A self-loop is added twice, which does no harm.
-            self.look(&batch.targets, &batch.sources, &mut found);
+            self.sample_runs(&batch.targets, &batch.sources, &mut found);
         }
         self.keep(&mut found);
     }
 
-    fn look(&self, sources: &[u64], targets: &[u64], found: &mut Vec<[u64; 2]>) {
+    fn sample_runs(&self, sources: &[u64], targets: &[u64], found: &mut Vec<[u64; 2]>) {
         // The level may rise meanwhile; it is checked again under the lock.
         let level = || greatest_hash(self.level.load(Ordering::Relaxed));
         let mut greatest = level();

@@ -232,7 +232,7 @@ impl Graph {
     ///
     /// # Errors
     /// [`Error::Replaced`] if the path holds a different graph or none; corruption.
-    pub(crate) fn opened_again(&self) -> Result<Self> {
+    pub(crate) fn reopened(&self) -> Result<Self> {
         let replaced = || Error::Replaced { path: self.path.clone() };
         match Self::open_files(&*self.folder, &self.traffic) {
             Ok(newer) if newer.fingerprint() == self.fingerprint() => Ok(newer),

@@ -330,21 +330,21 @@ impl Lookup {
 struct NearbyIds<'l> {
     lookup: &'l Lookup,
     /// Recent blocks, in a slot by block number modulo the number of slots.
-    held: [Option<(usize, Arc<Vec<u64>>)>; 8],
+    blocks: [Option<(usize, Arc<Vec<u64>>)>; 8],
     /// The slot of the block that was used last, and its range of vertices.
     last: (usize, Range<u64>),
 }
 
 impl<'l> NearbyIds<'l> {
     fn new(lookup: &'l Lookup) -> Self {
-        Self { lookup, held: Default::default(), last: (0, 0..0) }
+        Self { lookup, blocks: Default::default(), last: (0, 0..0) }
     }
 
     /// The bits of the external id of `vertex`.
     #[inline]
     fn of(&mut self, vertex: u64) -> Result<u64> {
         let (slot, places) = &self.last;
-        if let (true, Some((_, ids))) = (places.contains(&vertex), &self.held[*slot]) {
+        if let (true, Some((_, ids))) = (places.contains(&vertex), &self.blocks[*slot]) {
             return Ok(ids[(vertex - places.start) as usize]);
         }
         let Some(file) = self.lookup.graph.ids_file() else {
@@ -353,12 +353,12 @@ impl<'l> NearbyIds<'l> {
             return Ok(id[0]);
         };
         let index = file.block_of(vertex);
-        let slot = index % self.held.len();
-        if self.held[slot].as_ref().is_none_or(|(held, _)| *held != index) {
-            self.held[slot] = Some((index, self.lookup.numbers(Array::Ids, file, index)?));
+        let slot = index % self.blocks.len();
+        if self.blocks[slot].as_ref().is_none_or(|(block, _)| *block != index) {
+            self.blocks[slot] = Some((index, self.lookup.numbers(Array::Ids, file, index)?));
         }
         self.last = (slot, file.places(index));
-        let id = self.held[slot]
+        let id = self.blocks[slot]
             .as_ref()
             .and_then(|(_, ids)| ids.get((vertex - self.last.1.start) as usize));
         id.copied().ok_or_else(|| Error::NoSuchVertex { vertex: vertex.to_string() })

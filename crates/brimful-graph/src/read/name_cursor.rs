@@ -16,7 +16,7 @@ const CACHE_BYTES: usize = 12 << 20;
 const ROWS_BYTES: usize = 1 << 20;
 /// Number of rows looked up together: at first, and at most.
 const FIRST_ROWS: usize = 1 << 10;
-const MOST_ROWS: usize = 1 << 16;
+const MAX_ROWS: usize = 1 << 16;
 
 /// Looks up names and caches blocks.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl Labels {
 
 impl NameCursor {
     /// Most memory of a cursor, in bytes, including the names of the rows that it returns.
-    pub const MEMORY_BYTES: u64 = (CACHE_BYTES + 4 * ROWS_BYTES + 48 * MOST_ROWS) as u64;
+    pub const MEMORY_BYTES: u64 = (CACHE_BYTES + 4 * ROWS_BYTES + 48 * MAX_ROWS) as u64;
 
     /// The names of the first rows of a table, column by column, and the number of these rows. The
     /// columns hold vertices, as in [`NameCursor::labels`], or are empty. The rows are as many as
@@ -86,7 +86,7 @@ impl NameCursor {
             }
             if named.len() == columns.len() {
                 if bytes_left >= ROWS_BYTES / 2 {
-                    self.rows = self.rows.max(rows * 2).min(MOST_ROWS);
+                    self.rows = self.rows.max(rows * 2).min(MAX_ROWS);
                 }
                 return Ok((rows, named));
             }

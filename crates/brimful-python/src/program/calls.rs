@@ -269,7 +269,7 @@ impl VertexProgram for Program {
         })
     }
 
-    fn again(&self, vertex: &VertexOf<Self>) -> Outcome<Value> {
+    fn restart(&self, vertex: &VertexOf<Self>) -> Outcome<Value> {
         self.at((*vertex.id(), Some(&vertex.state)), |py| {
             let seen = self.seen(py, vertex)?;
             self.values.state(self.methods.initial_state.bind(py).call1((seen,))?)

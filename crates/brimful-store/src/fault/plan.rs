@@ -63,7 +63,7 @@ impl Fault {
 #[derive(Debug, Clone, Default)]
 pub struct FaultPlan {
     pub(super) failures: Vec<(Operation, u64, Fault)>,
-    pub(super) most_bytes: Option<usize>,
+    pub(super) max_bytes: Option<usize>,
     pub(super) varying: bool,
     pub(super) freeze_from_sync: Option<u64>,
     pub(super) capacity_bytes: Option<u64>,
@@ -87,7 +87,7 @@ impl FaultPlan {
 
     /// Every read and write moves at most `bytes` bytes (at least 1).
     pub fn at_most(mut self, bytes: usize) -> Self {
-        self.most_bytes = Some(bytes.max(1));
+        self.max_bytes = Some(bytes.max(1));
         self
     }
 

@@ -44,8 +44,8 @@ impl Sorting {
         let bytes_of = |runs: &Runs| runs.records * width + runs.count * parts as u64;
         let (mut in_memory, mut spilled) = (Runs::default(), Runs::default());
         let (mut left, mut most) = (records, 0);
-        let make_room = |in_memory: &mut Runs, spilled: &mut Runs, beside: u64| {
-            while bytes_of(in_memory) + beside > bytes
+        let make_room = |in_memory: &mut Runs, spilled: &mut Runs, buffers: u64| {
+            while bytes_of(in_memory) + buffers > bytes
                 && let Some(oldest) = in_memory.take_oldest()
             {
                 spilled.push(oldest, 1);

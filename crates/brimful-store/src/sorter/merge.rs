@@ -118,7 +118,7 @@ impl<R: Record> Sorter<'_, R> {
             planner: Planner::new(runs, piece_len, &self.file)?,
             ahead: VecDeque::new(),
             next: 0,
-            most_repeats: piece_len,
+            max_repeats: piece_len,
         });
         let (first, last) = (InOrder::new(first), InOrder::new(last));
         let results = pool.broadcast(|_| {
@@ -221,16 +221,16 @@ struct Plans<'r, R> {
     ahead: VecDeque<Result<Plan<R>>>,
     next: usize,
     /// Limit of repeats per piece, because the results of the stages take memory, too.
-    most_repeats: usize,
+    max_repeats: usize,
 }
 
 impl<R: Record> Plans<'_, R> {
     /// The first plan, or as many of its repeats as one piece may have.
     fn pop(&mut self) -> Option<Result<Plan<R>>> {
         if let Some(Ok(plan)) = self.ahead.front_mut()
-            && plan.repeats > self.most_repeats
+            && plan.repeats > self.max_repeats
         {
-            return Some(Ok(plan.split_repeats(self.most_repeats)));
+            return Some(Ok(plan.split_repeats(self.max_repeats)));
         }
         self.ahead.pop_front()
     }

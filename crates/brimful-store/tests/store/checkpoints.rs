@@ -83,7 +83,7 @@ fn the_last_ones_are_kept_and_hold_what_was_written() {
         // Resume from the second-newest: the newest no longer belongs to this run.
         let mut checkpoints = open(&folder).unwrap();
         let older = checkpoints.found().nth(1).unwrap();
-        checkpoints.go_on_from(older);
+        checkpoints.resume_after(older);
         write(&mut checkpoints, 2, 4, &resources).unwrap();
         drop(checkpoints);
         assert_eq!(found(&folder, &resources), [(2, 4), (1, 3)]);

@@ -44,7 +44,7 @@ pub(super) struct Shelf<V, P> {
     index: PositionIndex,
     hasher: DefaultHashBuilder,
     growth: Growth,
-    most_bytes: u64,
+    max_bytes: u64,
     new_vertices: u64,
     /// Memory for the records of new vertices, if the store below takes it of the same budget. It
     /// has no spare bytes, which the store would miss.
@@ -58,8 +58,8 @@ fn record_bytes(heap_bytes: u64) -> u64 {
 }
 
 impl<V: Stored, P: EvictionPolicy<V>> Shelf<V, P> {
-    /// No vertices yet, and never more than `most_bytes` of them.
-    pub(super) fn new(policy: P, memory: CacheMemory<'_>, most_bytes: u64) -> Result<Self> {
+    /// No vertices yet, and never more than `max_bytes` of them.
+    pub(super) fn new(policy: P, memory: CacheMemory<'_>, max_bytes: u64) -> Result<Self> {
         let budget = memory.budget;
         let records = || budget.reserve(0, RECORDS);
         Ok(Self {
@@ -70,7 +70,7 @@ impl<V: Stored, P: EvictionPolicy<V>> Shelf<V, P> {
             index: PositionIndex::new(budget, PURPOSE)?,
             hasher: DefaultHashBuilder::default(),
             growth: Growth::new(budget, PURPOSE)?,
-            most_bytes,
+            max_bytes,
             new_vertices: 0,
         })
     }
@@ -198,13 +198,13 @@ impl<V: Stored, P: EvictionPolicy<V>> Shelf<V, P> {
     }
 
     fn try_reserve(&mut self, heap_bytes: u64, kept: Kept) -> Result<bool> {
-        let Self { slots, index, hasher, growth, free, most_bytes, records, .. } = self;
+        let Self { slots, index, hasher, growth, free, max_bytes, records, .. } = self;
         // A slot, its number in the list of free ones, and the policy's data for it.
         let each = (size_of::<Option<CachedVertex<V>>>() + 4 * size_of::<usize>()) as u64;
         let old = slots.capacity();
         let is_full = free.is_empty() && slots.len() == old;
         let more = if is_full { old / 4 + 16 } else { 0 };
-        if growth.used() + index.bytes() + more as u64 * each + heap_bytes > *most_bytes {
+        if growth.used() + index.bytes() + more as u64 * each + heap_bytes > *max_bytes {
             return Ok(false);
         }
         let rehash = |slot: u64| {

@@ -16,7 +16,7 @@ const ASCENDING: u8 = 1;
 /// Gaps of a block.
 const BLOCK: usize = 128;
 /// The most bits of a packed gap: eight bytes contain it wherever it begins.
-const MOST_BITS: u32 = 56;
+const MAX_BITS: u32 = 56;
 const VARINTS: u8 = 0;
 
 /// An integer as part of a packed list.
@@ -83,7 +83,7 @@ pub(crate) fn write_integers<T: Integer>(values: &[T], out: &mut Vec<u8>) {
         }
         let gaps = gaps.get(..block.len()).unwrap_or_default();
         let bits = (64 - all.leading_zeros()).max(1);
-        if bits <= MOST_BITS && (bits as usize * gaps.len()).div_ceil(8) <= bytes {
+        if bits <= MAX_BITS && (bits as usize * gaps.len()).div_ceil(8) <= bytes {
             out.push(bits as u8);
             pack(gaps, bits, out);
         } else {
@@ -141,7 +141,7 @@ pub(crate) fn read_integers<T: Integer>(
                     values.push(last);
                 }
             }
-            bits if u32::from(bits) <= MOST_BITS => {
+            bits if u32::from(bits) <= MAX_BITS => {
                 last = unpack(length, bits, last, input, values)?;
             }
             _ => return None,
@@ -158,7 +158,7 @@ fn unpack<T: Integer>(
     input: &mut &[u8],
     values: &mut Vec<T>,
 ) -> Option<T> {
-    const BYTES: usize = BLOCK * MOST_BITS as usize / 8;
+    const BYTES: usize = BLOCK * MAX_BITS as usize / 8;
     let bits = usize::from(bits);
     let packed = take(input, (length * bits).div_ceil(8))?;
     // Every gap is read by a load of eight bytes.

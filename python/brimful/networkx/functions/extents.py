@@ -7,7 +7,7 @@ from typing import Any
 import networkx as nx
 
 from brimful import algorithms, searches
-from brimful._native import MOST_SOURCES
+from brimful._native import MAX_SOURCES
 from brimful.networkx.answers import count_groups
 from brimful.networkx.function import function
 from brimful.networkx.operand import Operand, operand
@@ -22,8 +22,8 @@ def eccentricity(G: Any, v: Any = None, sp: Any = None, weight: Any = None) -> A
         return nx.eccentricity.orig_func(view(graph), v, sp, weight)
     found = {}
     nodes = list(graph.nodes_in(v))
-    for start in range(0, len(nodes), MOST_SOURCES):
-        sources = [graph.vertex(node) for node in nodes[start : start + MOST_SOURCES]]
+    for start in range(0, len(nodes), MAX_SOURCES):
+        sources = [graph.vertex(node) for node in nodes[start : start + MAX_SOURCES]]
         rows = searches.eccentricity(graph.graph, sources)
         for vertex, farthest, reached in rows:
             if reached + 1 < len(graph):

@@ -15,13 +15,13 @@ from brimful.result import Result
 
 def _personal(call: Mapping[str, Any]) -> str | None:
     """Refuse negative values of a personalization, and too many."""
-    from brimful._native import MOST_SOURCES
+    from brimful._native import MAX_SOURCES
 
     values = [value for value in (call["personalization"] or {}).values() if value]
     if any(value < 0 for value in values):
         return "brimful takes values of at least 0 in a personalization"
-    if len(values) > MOST_SOURCES:
-        return f"brimful takes a personalization of up to {MOST_SOURCES} nodes"
+    if len(values) > MAX_SOURCES:
+        return f"brimful takes a personalization of up to {MAX_SOURCES} nodes"
     return None
 
 

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use brimful_store::{Content, Job, Resources, StoreFile};
 
-use super::{Edges, Ends, Reader, Shards};
+use super::{Ends, IntervalEdges, Reader, Shards};
 use crate::error::{Error, Result};
 use crate::plan::extent::Extent;
 use crate::plan::options::RunOptions;
@@ -20,12 +20,12 @@ pub(crate) type Pair = [u32; 2];
 /// Bytes of a pair, and of a weight. They have a file each, so that an edge has the same position
 /// in both.
 const EDGE_BYTES: u64 = 8;
-/// Edges read at once.
+/// IntervalEdges read at once.
 const READ_EDGES: usize = 1 << 12;
 /// Fewest edges that are written at once.
 const WRITE_EDGES: usize = 1 << 9;
 /// Most parts that are filled at once.
-const MOST_PARTS: usize = 1 << 10;
+const MAX_PARTS: usize = 1 << 10;
 
 /// Bytes of disk of an edge.
 pub(crate) fn edge_bytes(weighted: bool) -> u64 {
@@ -39,7 +39,7 @@ pub(crate) fn read_bytes(extent: &Extent) -> u64 {
 
 /// Consecutive targets of an interval, and the position of their edges.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct IntervalPart {
     pub(crate) targets: Range<usize>,
     /// Position of the first edge, counted in edges.
     place: u64,
@@ -52,7 +52,7 @@ pub(crate) struct Spill {
     pairs: StoreFile,
     weights: Option<StoreFile>,
     /// By interval; empty if the lists of the interval fit together.
-    parts: Vec<Vec<Part>>,
+    parts: Vec<Vec<IntervalPart>>,
 }
 
 /// Parts of one interval that are filled together: buffers, and the part of each target.
@@ -89,7 +89,7 @@ impl Spill {
                 let (first, _) = &cut[0];
                 parts[shards.interval(first.start)].extend(cut.iter().map(|(targets, edges)| {
                     place += edges;
-                    Part { targets: targets.clone(), place: place - edges, edges: *edges }
+                    IntervalPart { targets: targets.clone(), place: place - edges, edges: *edges }
                 }));
             }
         }
@@ -109,8 +109,8 @@ impl Spill {
     /// Distributes the edges to their parts: as many parts of an interval at a time as there is
     /// memory to write them.
     fn fill(&self, shards: &Shards, list_edges: u64, resources: &Resources) -> Result<()> {
-        let at_once = (list_edges as usize / 4 / WRITE_EDGES).clamp(2, MOST_PARTS);
-        let groups: Vec<(usize, &[Part])> = (0..)
+        let at_once = (list_edges as usize / 4 / WRITE_EDGES).clamp(2, MAX_PARTS);
+        let groups: Vec<(usize, &[IntervalPart])> = (0..)
             .zip(&self.parts)
             .flat_map(|(interval, parts)| parts.chunks(at_once).map(move |group| (interval, group)))
             .collect();
@@ -128,7 +128,7 @@ impl Spill {
         &self,
         shards: &Shards,
         interval: usize,
-        group: &[Part],
+        group: &[IntervalPart],
         filling: &mut Filling,
         job: &Job,
     ) -> Result<()> {
@@ -193,17 +193,17 @@ impl Spill {
     }
 
     /// The parts of an interval; empty if its lists fit together.
-    pub(crate) fn parts(&self, interval: usize) -> &[Part] {
+    pub(crate) fn parts(&self, interval: usize) -> &[IntervalPart] {
         &self.parts[interval]
     }
 
     /// Calls `batch` for the edges of a part, in order; returns their number.
     pub(crate) fn each(
         &self,
-        part: &Part,
+        part: &IntervalPart,
         job: &Job,
         (pairs, weights): (&mut Vec<Pair>, &mut Vec<f64>),
-        batch: &mut dyn FnMut(Edges<'_>) -> bool,
+        batch: &mut dyn FnMut(IntervalEdges<'_>) -> bool,
     ) -> Result<u64> {
         for start in (0..part.edges).step_by(READ_EDGES) {
             job.check()?;
@@ -215,7 +215,7 @@ impl Spill {
             if let Some(file) = &self.weights {
                 file.read_exact_at(bytemuck::cast_slice_mut(weights), place * EDGE_BYTES)?;
             }
-            if !batch(Edges { ends: Ends::Pairs(pairs), weights }) {
+            if !batch(IntervalEdges { ends: Ends::Pairs(pairs), weights }) {
                 break;
             }
         }

@@ -43,9 +43,9 @@ pub struct Forecast {
 }
 
 impl Forecast {
-    /// [`least_disk_bytes`] of this forecast.
-    pub fn least_disk_bytes(&self) -> u64 {
-        least_disk_bytes(self.temporary_bytes, self.graph_bytes)
+    /// [`min_disk_bytes`] of this forecast.
+    pub fn min_disk_bytes(&self) -> u64 {
+        min_disk_bytes(self.temporary_bytes, self.graph_bytes)
     }
 
     /// Seconds, given the throughput of memory and of disk in bytes a second.
@@ -56,7 +56,7 @@ impl Forecast {
 
 /// A lower bound of the disk space for an import: half of the expected temporary files, and a
 /// sixteenth of the graph, because repetitive edges pack to almost nothing.
-pub fn least_disk_bytes(temporary_bytes: u64, graph_bytes: u64) -> u64 {
+pub fn min_disk_bytes(temporary_bytes: u64, graph_bytes: u64) -> u64 {
     temporary_bytes / 2 + graph_bytes / 16
 }
 
@@ -109,8 +109,8 @@ pub fn forecast(sizes: &Sizes, reading: &Reading, limit: u64, workers: usize) ->
     let sorting = sorting(sizes, merges, sorters, workers);
     let of_end = if sizes.vertices > 1 << 32 { 8 } else { 4 };
     let if_so = |bytes: u64, so: bool| if so { bytes } else { 0 };
-    let of_edge = 2 * of_end + if_so(of_end, merges) + if_so(8, reading.weighted);
-    let spool = sizes.edges.saturating_mul(of_edge);
+    let edge_bytes = 2 * of_end + if_so(of_end, merges) + if_so(8, reading.weighted);
+    let spool = sizes.edges.saturating_mul(edge_bytes);
     let spooled = if_so(spool, reading.spooled);
     // The ends and the edges by source are sorted together, then the edges by source and by target.
     let of_join = 32 + if_so(16, merges) + if_so(16, reading.weighted);

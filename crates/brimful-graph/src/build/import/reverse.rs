@@ -48,7 +48,7 @@ pub fn build_reverse_alone(graph: &Graph, resources: &Resources) -> Result<f64> 
     resources.budget.require(minimum, "to build an index")?;
     let memory = resources.budget.reserve(resources.budget.limit(), "to build an index")?;
     // Since this graph was opened, another process may have built and published the index.
-    let latest = graph.opened_again()?;
+    let latest = graph.reopened()?;
     if latest.shards(Index::Reverse).is_some() {
         graph.adopt_reverse(&latest);
         return done();
@@ -64,7 +64,7 @@ pub fn build_reverse_alone(graph: &Graph, resources: &Resources) -> Result<f64> 
     };
     let bytes = graph.description().forward.layers[0].bytes;
     let foreseen = forecast_index(&sizes, bytes, resources.budget.limit(), resources.workers());
-    let needed = foreseen.least_disk_bytes();
+    let needed = foreseen.min_disk_bytes();
     // The folder knows its free space; it need not be in the file system.
     let free = folder
         .free_bytes()
@@ -94,10 +94,10 @@ pub fn build_reverse_alone(graph: &Graph, resources: &Resources) -> Result<f64> 
     let mut description = latest.description().clone();
     let layer = Layer { name: Index::Reverse.name().into(), arcs: built.arcs, bytes: built.bytes };
     description.reverse = Some(Shards { layers: [layer] });
-    let number = graph.opened_again()?.manifest_number() + 1;
+    let number = graph.reopened()?.manifest_number() + 1;
     Graph::publish(folder, number, &mut description, resources.job.traffic())?;
     manifest::sweep(folder, number)?;
-    graph.adopt_reverse(&graph.opened_again()?);
+    graph.adopt_reverse(&graph.reopened()?);
     done()
 }
 

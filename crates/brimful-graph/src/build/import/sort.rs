@@ -75,7 +75,7 @@ impl Import<'_> {
             degrees::write(self.folder, &shards, connected, first, weighted, bytes, resources)?;
         // Every arc is stored with its opposite.
         let incoming =
-            if self.undirected { outgoing } else { degrees::most_incoming(&shards, resources)? };
+            if self.undirected { outgoing } else { degrees::max_incoming(&shards, resources)? };
         self.end_phase("count degrees");
         Ok(LongestLists { incoming, outgoing })
     }

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 
 /// Bytes written or read at once; the reader or writer of one run uses less if there are many runs.
 const WINDOW: usize = 64 << 10;
-const LEAST_WINDOW: usize = 4 << 10;
+const MIN_WINDOW: usize = 4 << 10;
 /// Names between two checks for cancellation.
 const CHECK_EVERY: u64 = 1 << 16;
 
@@ -107,13 +107,13 @@ impl Runs {
         let share = bytes / self.runs.len().max(1) as u64;
         let window =
             usize::try_from(share.saturating_sub(self.longest as u64) / 2).unwrap_or(usize::MAX);
-        if window < LEAST_WINDOW {
-            let more = (self.runs.len() * (2 * LEAST_WINDOW + self.longest)) as u64 - bytes;
+        if window < MIN_WINDOW {
+            let more = (self.runs.len() * (2 * MIN_WINDOW + self.longest)) as u64 - bytes;
             resources
                 .budget
                 .require(resources.budget.limit() + more, "to sort the names of the vertices")?;
         }
-        let window = window.clamp(LEAST_WINDOW, WINDOW);
+        let window = window.clamp(MIN_WINDOW, WINDOW);
         let mut heads = BinaryHeap::with_capacity(self.runs.len());
         let (mut tables, mut start) = (RankTables::new(folder, &resources.job)?, 0);
         let mut writers = Vec::with_capacity(self.runs.len());

@@ -36,14 +36,14 @@ pub(super) struct BitReader {
     next: usize,
     /// Bits from `bytes` that are not read yet, at the upper end.
     word: u64,
-    held: u32,
+    bit_count: u32,
     /// Number of bits read.
     position: u64,
 }
 
 impl BitReader {
     pub(super) fn new(reader: Box<dyn Read + Send>) -> Self {
-        Self { reader, bytes: Vec::new(), next: 0, word: 0, held: 0, position: 0 }
+        Self { reader, bytes: Vec::new(), next: 0, word: 0, bit_count: 0, position: 0 }
     }
 
     /// Number of bits read so far.
@@ -51,18 +51,18 @@ impl BitReader {
         self.position
     }
 
-    /// Loads bytes until at least 57 bits are held, or the stream ends.
+    /// Loads bytes until there are at least 57 bits, or the stream ends.
     #[inline]
     fn fill(&mut self) -> Result<(), BitError> {
-        while self.held <= 56 {
+        while self.bit_count <= 56 {
             let Some(&byte) = self.bytes.get(self.next) else {
                 if self.read_more()? {
                     continue;
                 }
                 return Ok(());
             };
-            self.word |= u64::from(byte) << (56 - self.held);
-            self.held += 8;
+            self.word |= u64::from(byte) << (56 - self.bit_count);
+            self.bit_count += 8;
             self.next += 1;
         }
         Ok(())
@@ -97,15 +97,15 @@ impl BitReader {
         if count == 0 {
             return Ok(0);
         }
-        if self.held < count {
+        if self.bit_count < count {
             self.fill()?;
-            if self.held < count {
+            if self.bit_count < count {
                 return Err(BitError::End);
             }
         }
         let value = self.word >> (64 - count);
         self.word <<= count;
-        self.held -= count;
+        self.bit_count -= count;
         self.position += u64::from(count);
         Ok(value)
     }
@@ -115,23 +115,23 @@ impl BitReader {
     pub(super) fn unary(&mut self) -> Result<u64, BitError> {
         let mut zeros = 0;
         loop {
-            if self.held == 0 {
+            if self.bit_count == 0 {
                 self.fill()?;
-                if self.held == 0 {
+                if self.bit_count == 0 {
                     return Err(BitError::End);
                 }
             }
             let run = self.word.leading_zeros();
-            if run < self.held {
+            if run < self.bit_count {
                 // Two shifts, because a run of 63 zeros would need an invalid shift by 64.
                 self.word = self.word << run << 1;
-                self.held -= run + 1;
+                self.bit_count -= run + 1;
                 self.position += u64::from(run + 1);
                 return Ok(zeros + u64::from(run));
             }
-            zeros += u64::from(self.held);
-            self.position += u64::from(self.held);
-            (self.word, self.held) = (0, 0);
+            zeros += u64::from(self.bit_count);
+            self.position += u64::from(self.bit_count);
+            (self.word, self.bit_count) = (0, 0);
         }
     }
 

@@ -23,7 +23,7 @@ const LOOKED_AT_RECORDS: usize = 64;
 /// Bytes that begin a comment line before the header.
 const COMMENTS: &[u8] = b"#%";
 /// Most columns.
-const MOST_COLUMNS: usize = 1 << 16;
+const MAX_COLUMNS: usize = 1 << 16;
 /// Bytes for a field, enough to recognise one that is too long for an id.
 const FIELD_BYTES: usize = LONGEST_NAME + 2;
 /// Bytes for the three fields of an edge, and for a skipped one.
@@ -226,7 +226,7 @@ impl Iterator for Rows<'_> {
         loop {
             let field = self.fields.next(&mut self.buffer)?;
             let text = String::from_utf8_lossy(self.buffer.get(..field.length)?);
-            if row.len() == MOST_COLUMNS {
+            if row.len() == MAX_COLUMNS {
                 return None;
             }
             row.push(text.trim().to_owned());

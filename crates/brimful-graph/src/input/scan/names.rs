@@ -23,7 +23,7 @@ use crate::input::scan::{InputScan, Reader, Reading, ScanSummary, each_part};
 use crate::input::stream::EdgeStream;
 
 /// The least memory for a generation of names, in bytes.
-const LEAST_BYTES: u64 = 1 << 20;
+const MIN_BYTES: u64 = 1 << 20;
 
 impl Reader<'_> {
     /// Refuses options that do not apply to strings.
@@ -41,7 +41,7 @@ impl Reader<'_> {
         let buffers = self.resources.workers() as u64 * NameBatch::MEMORY_BYTES;
         (self.bitmap_bytes + self.decoder_bytes)
             .saturating_sub(decoder_bytes + buffers)
-            .max(LEAST_BYTES)
+            .max(MIN_BYTES)
     }
 
     /// Reads text with string ids; `first` is the first file if it is already open.

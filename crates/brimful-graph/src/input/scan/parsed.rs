@@ -21,7 +21,7 @@ use crate::input::text::Signs;
 /// of earlier files are.
 const FILE_POSITIONS: u64 = 1 << 40;
 /// The most files with positions.
-const MOST_FILES: usize = 1 << 23;
+const MAX_FILES: usize = 1 << 23;
 
 impl Reader<'_> {
     /// Reads the messages of all files.
@@ -31,8 +31,8 @@ impl Reader<'_> {
         scan: InputScan,
     ) -> Result<Reading<'i>> {
         let files = alone(parsed.format, &parsed.paths);
-        if self.positions && files.len() > MOST_FILES {
-            return Err(Error::Usage(format!("an import takes at most {MOST_FILES} files")));
+        if self.positions && files.len() > MAX_FILES {
+            return Err(Error::Usage(format!("an import takes at most {MAX_FILES} files")));
         }
         self.begin_text(&files);
         if parsed.names {

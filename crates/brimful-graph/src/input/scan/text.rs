@@ -32,7 +32,7 @@ impl Reader<'_> {
             (IdChoice::String, None, _) => self.read_named_text(files, None, scan),
             (IdChoice::Auto, None, Some(first)) => {
                 let opened = self.open(&first.path)?;
-                match id_choice::look_at(opened, &first.path, first.format, self.columns)? {
+                match id_choice::detect(opened, &first.path, first.format, self.columns)? {
                     (true, opened) => self.read_named_text(files, Some(opened), scan),
                     (false, opened) => self.read_text(files, Some(opened), scan),
                 }

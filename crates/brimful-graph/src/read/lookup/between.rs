@@ -13,7 +13,7 @@ use super::{Direction, Lookup};
 use crate::error::Result;
 
 /// The most vertices that both searches find: 16 MiB of memory.
-const MOST_VERTICES: usize = 1 << 18;
+const MAX_VERTICES: usize = 1 << 18;
 
 /// What the searches found.
 #[derive(Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl<'b> Search<'b> {
     }
 
     /// Finds the vertices one edge farther away, unless there are more than `most`.
-    fn go_on(&mut self, most: usize) -> Result<()> {
+    fn expand(&mut self, most: usize) -> Result<()> {
         self.distance += 1;
         let mut next = Vec::new();
         self.blocks.walk(&self.last, Reach::Everywhere, false, |_, target, _| {
@@ -78,13 +78,13 @@ impl Lookup {
         let mut back = Search::new(against, target);
         let middle = loop {
             job.check()?;
-            let most = MOST_VERTICES.checked_sub(there.distances.len() + back.distances.len());
+            let most = MAX_VERTICES.checked_sub(there.distances.len() + back.distances.len());
             let Some(most) = most else { return Ok(Between::Unknown) };
             let (one, other) = match there.last.len() <= back.last.len() {
                 true => (&mut there, &back),
                 false => (&mut back, &there),
             };
-            one.go_on(most)?;
+            one.expand(most)?;
             if one.last.len() > most {
                 return Ok(Between::Unknown);
             }

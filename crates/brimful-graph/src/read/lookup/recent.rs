@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Values by key, shared between threads. A value in use elsewhere outlives its eviction.
 #[derive(Debug)]
 pub(super) struct Recent<K, V> {
-    most_bytes: u64,
-    held: Mutex<Held<K, V>>,
+    max_bytes: u64,
+    state: Mutex<CacheState<K, V>>,
 }
 
 #[derive(Debug)]
-struct Held<K, V> {
+struct CacheState<K, V> {
     slots: HashMap<K, Slot<V>>,
     /// Keys in the order of candidates for eviction.
     queue: VecDeque<K>,
@@ -30,10 +30,10 @@ struct Slot<V> {
 }
 
 impl<K: Copy + Eq + Hash, V> Recent<K, V> {
-    /// An empty cache of at most `most_bytes`.
-    pub(super) fn new(most_bytes: u64) -> Self {
-        let held = Held { slots: HashMap::new(), queue: VecDeque::new(), bytes: 0 };
-        Self { most_bytes, held: Mutex::new(held) }
+    /// An empty cache of at most `max_bytes`.
+    pub(super) fn new(max_bytes: u64) -> Self {
+        let state = CacheState { slots: HashMap::new(), queue: VecDeque::new(), bytes: 0 };
+        Self { max_bytes, state: Mutex::new(state) }
     }
 
     /// The value of `key`; if it is not cached, `load` reads it. `bytes` gives the size of a value.
@@ -46,23 +46,23 @@ impl<K: Copy + Eq + Hash, V> Recent<K, V> {
         load: impl FnOnce() -> Result<V, E>,
         bytes: impl FnOnce(&V) -> u64,
     ) -> Result<Arc<V>, E> {
-        let held = || self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(slot) = held().slots.get_mut(&key) {
+        let state = || self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slot) = state().slots.get_mut(&key) {
             slot.used = true;
             return Ok(Arc::clone(&slot.value));
         }
         let value = Arc::new(load()?);
-        held().insert(key, &value, bytes(&value), self.most_bytes);
+        state().insert(key, &value, bytes(&value), self.max_bytes);
         Ok(value)
     }
 }
 
-impl<K: Copy + Eq + Hash, V> Held<K, V> {
-    fn insert(&mut self, key: K, value: &Arc<V>, bytes: u64, most_bytes: u64) {
+impl<K: Copy + Eq + Hash, V> CacheState<K, V> {
+    fn insert(&mut self, key: K, value: &Arc<V>, bytes: u64, max_bytes: u64) {
         if self.slots.contains_key(&key) {
             return;
         }
-        while self.bytes + bytes > most_bytes {
+        while self.bytes + bytes > max_bytes {
             let Some(oldest) = self.queue.pop_front() else { break };
             match self.slots.get_mut(&oldest) {
                 Some(slot) if slot.used => {
@@ -92,7 +92,7 @@ mod tests {
                 Ok(key * 2)
             };
             assert_eq!(*cache.get(key, load, |_| bytes).unwrap(), key * 2);
-            assert!(cache.held.lock().unwrap().bytes <= 30.max(bytes));
+            assert!(cache.state.lock().unwrap().bytes <= 30.max(bytes));
             loaded
         };
         assert!([1, 2, 3].map(|key| get(key, 10)).iter().all(|loaded| *loaded));

@@ -133,7 +133,7 @@ impl Blocks {
         let (shards, unit) = (&*self.shards, self.shards.unit(index));
         let segment = &shards.segments()[index];
         let directory = match &buffers.directory {
-            Some((held, directory)) if *held == unit => Arc::clone(directory),
+            Some((known, directory)) if *known == unit => Arc::clone(directory),
             _ => self.directory(unit)?,
         };
         let weights_unit = if weighted { Some(self.unit(Content::Weights, unit)?) } else { None };

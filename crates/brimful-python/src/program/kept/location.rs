@@ -40,7 +40,7 @@ impl Location {
     ) -> Result<Self, Error> {
         let Some(keeping) = keeping else {
             let (url, folders) = of_one_run(&choice.url, &choice.schemes)?;
-            let (start, notes) = (Start::Again, Notes::default());
+            let (start, notes) = (Start::Fresh, Notes::default());
             return Ok(Self { url, folders, kept: None, start, shared: None, notes });
         };
         let shared = path_of(&choice.url, choice)?.and_then(|path| shared(&path));

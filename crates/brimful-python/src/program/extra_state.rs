@@ -1,4 +1,4 @@
-//! What checkpoints of a program hold beside the vertices: ids of vertices that messages created,
+//! The data of a checkpoint apart from the vertices: ids of vertices that messages created,
 //! and a text of the Python side (aggregators, master and worker context of Pregel).
 
 use std::sync::Arc;
@@ -16,14 +16,14 @@ struct Saved {
     text: String,
 }
 
-/// Saves and restores it.
-pub(super) struct Beside<'s> {
+/// Saves and restores this data.
+pub(super) struct ExtraState<'s> {
     /// The calls that return and take the text, if the program has one.
     pub(super) calls: Option<&'s (Py<PyAny>, Py<PyAny>)>,
     pub(super) ids: Arc<Ids>,
 }
 
-impl Beside<'_> {
+impl ExtraState<'_> {
     /// What a checkpoint holds; empty if there is nothing.
     pub(super) fn save(&self) -> Result<String, Error> {
         let text = match self.calls {
@@ -38,7 +38,7 @@ impl Beside<'_> {
         serde_json::to_string(&Saved { created, text }).map_err(internal)
     }
 
-    /// Takes what [`Beside::save`] returned.
+    /// Takes what [`ExtraState::save`] returned.
     pub(super) fn restore(&self, saved: &str) -> Result<(), Error> {
         if saved.is_empty() {
             return Ok(());
