@@ -37,13 +37,7 @@ pub(crate) const INFO: Info = Info {
     name: "eigenvector",
     computes: "eigenvector centrality: central vertices lead to central ones; the squares sum to 1",
     column: "eigenvector",
-    takes: Takes {
-        tolerance: Some(TOLERANCE),
-        weights: true,
-        stores: true,
-        checkpoints: true,
-        ..Takes::NOTHING
-    },
+    takes: Takes { tolerance: Some(TOLERANCE), ..Takes::ITERATION },
     parameters: &[],
     run: Run::Vertices(run),
     plan: |planner| {

@@ -37,13 +37,7 @@ pub(crate) const INFO: Info = Info {
     name: "hits",
     computes: "hubs and authorities: good hubs lead to good authorities; each kind sums to 1",
     column: "authority",
-    takes: Takes {
-        tolerance: Some(TOLERANCE),
-        weights: true,
-        stores: true,
-        checkpoints: true,
-        ..Takes::NOTHING
-    },
+    takes: Takes { tolerance: Some(TOLERANCE), ..Takes::ITERATION },
     parameters: &[ParameterInfo {
         name: "values",
         default: "authority",

@@ -83,6 +83,9 @@ impl Takes {
         stores: false,
         checkpoints: false,
     };
+    /// A tolerance to be named, weights, stores and checkpoints: an iteration over scores.
+    pub const ITERATION: Self =
+        Self { weights: true, stores: true, checkpoints: true, ..Self::NOTHING };
 }
 
 /// How an algorithm runs, which is also what its result is.

@@ -36,13 +36,7 @@ pub(crate) const INFO: Info = Info {
     name: "katz",
     computes: "Katz centrality: number of walks to a vertex, one of k edges counting alpha^k",
     column: "katz",
-    takes: Takes {
-        tolerance: Some(TOLERANCE),
-        weights: true,
-        stores: true,
-        checkpoints: true,
-        ..Takes::NOTHING
-    },
+    takes: Takes { tolerance: Some(TOLERANCE), ..Takes::ITERATION },
     parameters: &[
         ParameterInfo {
             name: "alpha",

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Deref;
 use std::path::Path;
 
 use brimful_store::Folder;
@@ -33,6 +34,14 @@ const KIND: u32 = 3;
 #[derive(Debug)]
 pub struct FrequencyCounter(Keyed);
 
+impl Deref for FrequencyCounter {
+    type Target = Keyed;
+
+    fn deref(&self) -> &Keyed {
+        &self.0
+    }
+}
+
 impl FrequencyCounter {
     /// Opens the counter at `path`, or makes it.
     pub fn open(path: &Path, options: Options) -> Result<Self> {
@@ -45,56 +54,14 @@ impl FrequencyCounter {
         Ok(Self(Keyed::open_in(folder, KIND, 2, options)?))
     }
 
-    /// Number of pending keys: the next query applies them first, which may take long.
-    pub fn waiting(&self) -> u64 {
-        self.0.waiting()
-    }
-
-    /// Number of keys accepted since the counter was opened, including repeats.
-    pub fn taken(&self) -> u64 {
-        self.0.taken()
-    }
-
-    /// The path of the counter.
-    pub fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    /// Counts each of `keys` once more: all of them, or none after a failure. After an I/O error
-    /// the counter refuses use until it is opened again, in the state of the last sync.
-    pub fn add_many(&self, keys: &[u64]) -> Result<()> {
-        self.0.add_many(keys)
-    }
-
     /// The number of occurrences of `key`.
     pub fn count(&self, key: u64) -> Result<u64> {
         Ok(self.0.get(key)?.unwrap_or(0))
     }
 
-    /// The number of keys per query for callers that copy keys and answers: as many as the budget
-    /// has memory for. Other callers should ask for all keys at once, which costs no copy.
-    pub fn question_len(&self) -> usize {
-        self.0.question_len()
-    }
-
     /// The numbers of occurrences of `keys`, in the order of `keys`.
     pub fn count_many(&self, keys: &[u64]) -> Result<Vec<u64>> {
         self.0.get_many(keys, 0, |count| count)
-    }
-
-    /// Number of different keys.
-    pub fn len(&self) -> Result<u64> {
-        self.0.len()
-    }
-
-    /// True if no key was counted.
-    pub fn is_empty(&self) -> Result<bool> {
-        Ok(self.len()? == 0)
-    }
-
-    /// Bytes of the file.
-    pub fn file_bytes(&self) -> Result<u64> {
-        self.0.file_bytes()
     }
 
     /// Passes all keys and counts to `f`, in no particular order; one sequential pass.
@@ -117,18 +84,5 @@ impl FrequencyCounter {
             .into_iter()
             .map(|Reverse((count, Reverse(key)))| (key, count))
             .collect())
-    }
-
-    /// Reads everything on disk and verifies its checksums and its order. Returns the bytes read.
-    ///
-    /// # Errors
-    /// Corruption, naming the offset.
-    pub fn verify(&self) -> Result<u64> {
-        self.0.verify()
-    }
-
-    /// Makes all counts durable.
-    pub fn sync(&self) -> Result<()> {
-        self.0.sync()
     }
 }

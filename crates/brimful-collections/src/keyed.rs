@@ -16,9 +16,10 @@ use crate::hash_pages::{HashPages, mix, unmix};
 use crate::options::Options;
 use crate::partition_log::PartitionLog;
 
-/// Keys, or keys with counts, larger than memory.
+/// Keys, or keys with counts, larger than memory: the methods that a
+/// [`MembershipSet`](crate::MembershipSet) and a [`FrequencyCounter`](crate::FrequencyCounter) share.
 #[derive(Debug)]
-pub(crate) struct Keyed {
+pub struct Keyed {
     pages: PageFile,
     table: HashPages,
     log: PartitionLog,
@@ -49,24 +50,29 @@ impl Keyed {
         Ok(Self { pages, table, log, options, _lock: None })
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// The path of the collection.
+    pub fn path(&self) -> &Path {
         self.pages.path().parent().unwrap_or(self.pages.path())
     }
 
-    pub(crate) fn file_bytes(&self) -> Result<u64> {
+    /// Bytes of the file.
+    pub fn file_bytes(&self) -> Result<u64> {
         Ok(self.pages.file_bytes()?)
     }
 
-    pub(crate) fn waiting(&self) -> u64 {
+    /// Number of pending keys: the next query applies them first, which may take long.
+    pub fn waiting(&self) -> u64 {
         self.log.len()
     }
 
-    pub(crate) fn taken(&self) -> u64 {
+    /// Number of keys accepted since the collection was opened, including repeats.
+    pub fn taken(&self) -> u64 {
         self.log.taken()
     }
 
-    /// Accepts all keys as pending, or none after a failure.
-    pub(crate) fn add_many(&self, keys: &[u64]) -> Result<()> {
+    /// Adds all keys, or none after a failure; a counter counts each once more. After an I/O error the
+    /// collection refuses use until it is opened again, in the state of the last sync.
+    pub fn add_many(&self, keys: &[u64]) -> Result<()> {
         // Before accepting these keys, because a cancellation may interrupt it.
         if self.log.is_full() {
             self.apply()?;
@@ -79,9 +85,15 @@ impl Keyed {
         self.log.drain(&self.options, mix, unmix, |keys| self.table.add_sorted(&self.pages, keys))
     }
 
-    pub(crate) fn len(&self) -> Result<u64> {
+    /// Number of different keys.
+    pub fn len(&self) -> Result<u64> {
         self.apply()?;
         Ok(self.table.len())
+    }
+
+    /// True if there is no key.
+    pub fn is_empty(&self) -> Result<bool> {
+        Ok(self.len()? == 0)
     }
 
     pub(crate) fn get(&self, key: u64) -> Result<Option<u64>> {
@@ -94,8 +106,9 @@ impl Keyed {
         Ok(self.table.set(&self.pages, &self.pages.write(), mix(key), None)?.is_some())
     }
 
-    /// As [`question_len`].
-    pub(crate) fn question_len(&self) -> usize {
+    /// The number of keys per query for callers that copy keys and answers: as many as the budget has
+    /// memory for. Other callers should ask for all keys at once, which costs no copy.
+    pub fn question_len(&self) -> usize {
         question_len(&self.options)
     }
 
@@ -126,8 +139,11 @@ impl Keyed {
         })
     }
 
-    /// Reads everything on disk and verifies it; returns the bytes read.
-    pub(crate) fn verify(&self) -> Result<u64> {
+    /// Reads everything on disk and verifies its checksums and its order. Returns the bytes read.
+    ///
+    /// # Errors
+    /// Corruption, naming the offset.
+    pub fn verify(&self) -> Result<u64> {
         self.apply()?;
         let job = &self.options.resources.job;
         let read = self.pages.verify(job)?;
@@ -135,7 +151,8 @@ impl Keyed {
         Ok(read)
     }
 
-    pub(crate) fn sync(&self) -> Result<()> {
+    /// Makes all keys durable.
+    pub fn sync(&self) -> Result<()> {
         self.apply()?;
         Ok(self.pages.sync_with(|writing| {
             self.table.settle(&self.pages, writing, true)?;

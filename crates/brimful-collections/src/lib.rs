@@ -23,7 +23,7 @@ mod fields;
 mod folder;
 pub mod frequency_counter;
 mod hash_pages;
-mod keyed;
+pub mod keyed;
 pub mod membership_set;
 pub mod options;
 pub mod order;

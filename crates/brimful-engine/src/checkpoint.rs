@@ -137,7 +137,7 @@ pub struct Checkpointer<'a> {
 }
 
 impl<'a> Checkpointer<'a> {
-    /// Opens the folder. `own` is the caller's part of the identity. If `writes` is false, another
+    /// Opens the folder. `added` is the caller's part of the identity. If `writes` is false, another
     /// process of the same run holds the folder and writes the checkpoints.
     ///
     /// # Errors
@@ -146,7 +146,7 @@ impl<'a> Checkpointer<'a> {
     pub fn open(
         options: &'a CheckpointOptions,
         graph: &Graph,
-        own: &[(&str, String)],
+        added: &[(&str, String)],
         resources: &'a Resources,
         writes: bool,
     ) -> Result<Self> {
@@ -160,7 +160,7 @@ impl<'a> Checkpointer<'a> {
             ("version of brimful".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
         ];
         identity.extend(options.identity.iter().cloned());
-        identity.extend(own.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+        identity.extend(added.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
         let opened =
             Self { options, resources, checkpoints, identity, last: Instant::now(), seconds: 0.0 };
         if writes {

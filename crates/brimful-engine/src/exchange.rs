@@ -1,5 +1,5 @@
-//! The connection between the processes that make a run together, of which the engine knows only
-//! that it moves bytes (see `run/share.rs`).
+//! The connection between the processes that make a run together. The engine knows only that it
+//! moves bytes (see `run/share.rs`).
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -8,20 +8,20 @@ use brimful_store::Job;
 
 use crate::error::Result;
 
-/// Bytes of a process, as they arrived.
+/// Bytes that a process received.
 pub type Received = Box<dyn AsRef<[u8]> + Send>;
 
 /// The contribution of a process to a superstep, for the others.
 pub struct Contribution {
     /// Partial results, for all processes.
     pub facts: Received,
-    /// New signals, for all processes but the observer; empty where nobody reads them.
+    /// New signals, for all processes but the observer; empty if no process reads them.
     pub signals: Received,
 }
 
 /// The connection to the other processes of a run. All processes make the same calls.
 pub trait Exchange: Debug + Send + Sync {
-    /// Passes on the contribution of this process, and waits for those of all processes that own
+    /// Sends the contribution of this process, and waits for those of all processes that own
     /// intervals, in order. The observer contributes nothing.
     ///
     /// # Errors
@@ -29,15 +29,15 @@ pub trait Exchange: Debug + Send + Sync {
     /// a cancellation of `job`.
     fn all_gather(&self, facts: &[u8], signals: &[u8], job: &Job) -> Result<Vec<Contribution>>;
 
-    /// Passes the records of this process's vertices to the observer. The observer, which passes nothing,
+    /// Sends the records of this process's vertices to the observer. The observer sends nothing and
     /// receives those of all processes that own intervals, in order; others receive nothing.
     ///
     /// # Errors
     /// As [`Exchange::all_gather`].
     fn gather(&self, records: &[u8], job: &Job) -> Result<Vec<Received>>;
 
-    /// Passes on the signals of later supersteps, at most `max_bytes` of each, through memory that the
-    /// processes share: two slots of so many bytes, which the caller has reserved.
+    /// Sends the signals of later supersteps, at most `max_bytes` of each, through memory that the
+    /// processes share: two slots of `max_bytes` bytes, which the caller has reserved.
     ///
     /// # Errors
     /// [`crate::Error::Exchange`] if there is no such memory.

@@ -79,7 +79,7 @@ pub fn run_supersteps<R: Supersteps>(
 
 /// A run of the engine: it begins anew or from a checkpoint.
 pub(crate) trait Resumable: Supersteps<Error = Error> {
-    /// The fields of a checkpoint, beside its arrays.
+    /// The fields of a checkpoint, apart from its arrays.
     type Fields: DeserializeOwned;
 
     /// Sets every state, before the first superstep.

@@ -69,7 +69,8 @@ pub(crate) struct WorkerContext<P: VertexProgram> {
     pub(crate) counts: WorkerCounts,
     /// A packet for each partition.
     outboxes: Vec<Vec<u8>>,
-    /// Combined signals to each own partition, which need no serialization before their mailbox.
+    /// Combined signals to each partition of this worker; they reach the mailbox without
+    /// serialization.
     own_signals: Vec<Vec<SignalTo<P>>>,
     until_poll: u32,
     /// Start of the last generation.
@@ -312,14 +313,14 @@ impl<P: VertexProgram> WorkerContext<P> {
         }
     }
 
-    /// Combines the signals that gathered for the own partition at `place`.
+    /// Combines the signals that gathered for this worker's partition at `place`.
     fn combine_own_signals(&mut self, phase: &Phase<'_, P>, place: usize) -> Result<()> {
         let mailbox = element(&mut self.mailboxes, place, "mailbox")?;
         let own_signals = element(&mut self.own_signals, place, "list of own signals")?;
         if own_signals.is_empty() { Ok(()) } else { mailbox.receive(phase.program, own_signals) }
     }
 
-    /// Puts the signals that gathered for own partitions into their mailboxes.
+    /// Puts the signals that gathered for this worker's partitions into their mailboxes.
     fn deliver_own(&mut self, phase: &Phase<'_, P>) -> Result<()> {
         if phase.program.delivery() == Delivery::Combined {
             return (0..self.own_signals.len())

@@ -12,7 +12,7 @@ use brimful_graph::{Graph, Index};
 use crate::plan::extent::{Extent, present};
 use crate::traverse::residency::segments_of_intervals;
 
-/// The edges that take as long as the turn of a vertex and the passing on of its signal.
+/// The number of edges that take as long as collecting a vertex and sending its signal.
 const EDGES_OF_A_VERTEX: u64 = 8;
 
 /// The part of a graph that one process owns.
@@ -43,8 +43,8 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Workers that own parts of a graph on disk, of this extent. An index that does not exist yet
-    /// is expected to be divided as those that do.
+    /// Workers that own parts of a graph on disk, of this extent. A missing index is expected to be
+    /// divided like the existing ones.
     pub fn of(crew: Crew, graph: &Graph, indexes: &[Index], extent: &Extent) -> Self {
         let edges = edges_of_intervals(graph, &present(graph, indexes));
         let grown = extent.edges() as f64 / edges.iter().sum::<u64>().max(1) as f64;
@@ -59,7 +59,7 @@ impl Cluster {
         Self { crew, parts: parts.collect() }
     }
 
-    /// Workers that own even parts of a graph of this extent.
+    /// Workers that own equal parts of a graph of this extent.
     pub fn even(crew: Crew, extent: &Extent) -> Self {
         let intervals = extent.intervals().div_ceil(crew.workers);
         let vertices = extent.vertices.min(intervals.saturating_mul(extent.interval()));

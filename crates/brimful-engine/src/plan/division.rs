@@ -28,7 +28,7 @@ pub(crate) const PURPOSE: &str = "to run this program on this graph";
 
 /// Fewest and most reads in flight per worker.
 const READS: (u64, u64) = (1, 4);
-/// Buffers of sums per worker: its own, and the totals of intervals under way.
+/// Buffers of sums per worker: the sums that it makes, and the totals of unfinished intervals.
 pub const SUMS_PER_WORKER: u64 = 3;
 /// Buffers of sums per worker if sums are spilled: a total, and the sums to merge into it.
 const SUMS_PER_WORKER_IF_KEPT: u64 = 2;
@@ -61,8 +61,8 @@ pub struct Plan {
     pub total_bytes: u64,
 }
 
-/// The fewest bytes of a run: with all signals in memory, and with a window of them, if that is
-/// allowed.
+/// The smallest memory of a run in bytes: with all signals in memory, and with a window of them if
+/// that is allowed.
 #[derive(Debug, Clone, Copy)]
 struct Least {
     resident: u64,
@@ -105,8 +105,8 @@ impl Plan {
         least.windowed.unwrap_or(least.resident)
     }
 
-    /// A budget with which the arrays of all vertices are in memory, and supersteps may be sparse, in
-    /// bytes beyond those of the process; some MiB less may do.
+    /// A budget, in bytes beyond those of the process, that keeps the arrays of all vertices in memory
+    /// and allows sparse supersteps; a budget smaller by some MiB may suffice.
     pub fn in_memory_bytes(
         needs: &Needs,
         extent: &Extent,
@@ -324,7 +324,7 @@ fn list_bytes(needs: &Needs, vertices: u64) -> u64 {
     if needs.shared && !needs.full { vertices * (needs.signal + 2 * of_ids) } else { 0 }
 }
 
-/// Bytes of the packed edges, or of the buffers that read them: the fewer of both.
+/// The smaller of the bytes of the packed edges and of the buffers that read them.
 fn reading_bytes(extent: &Extent, workers: u64) -> u64 {
     unit_bytes(extent, workers).min(extent.packed()) + workers * extent.unpacked()
 }

@@ -1,4 +1,4 @@
-//! The cost of the exchange between the workers of a cluster after a turn (see `run/share.rs`).
+//! The cost of the exchange between the workers of a cluster after a superstep (see `run/share.rs`).
 //!
 //! Each worker publishes the new signals of its vertices once, and copies those of all others into
 //! its own array. Between machines each slice travels once to every other machine, in both
@@ -11,11 +11,12 @@ use crate::plan::dealing::{Cluster, Crew, Part};
 /// Ray's object store (between two actors; docs/adr/0054-one-run-in-several-processes.md).
 const SHARED_A_SECOND: f64 = 4e9;
 const STORED_A_SECOND: f64 = 0.85e9;
-/// Bytes that one core takes in in a second.
+/// Bytes that one core receives in a second.
 const TAKEN_IN_A_SECOND: f64 = 4e9;
-/// Slots of memory that workers of a node share: others may still read the last turn from one.
+/// Slots of memory that workers of a node share: others may still read the last superstep's signals
+/// from one.
 const SLOTS: u64 = 2;
-/// Seconds of a turn in which no vertex signals, and of a core for each message in it.
+/// Seconds of a superstep in which no vertex signals, and of a core for each of its messages.
 const TURN_SECONDS: f64 = 0.001;
 const MESSAGE_SECONDS: f64 = 0.0005;
 /// Seconds from the call to the first superstep, on a quiet machine; 11 to 15 on a loaded one.
@@ -32,11 +33,11 @@ pub struct ExchangeForecast {
     cores: Option<u64>,
     /// The most bytes that a worker publishes, for all others.
     pub published_bytes: u64,
-    /// The most bytes that a worker passes on, in all to the others.
+    /// The most bytes that a worker sends, to all others together.
     pub sent_bytes: u64,
-    /// The most bytes that a worker takes in.
+    /// The most bytes that a worker receives.
     pub received_bytes: u64,
-    /// Bytes of the memory through which a worker passes on its signals; 0: they go through Ray's
+    /// Bytes of the memory through which a worker sends its signals; 0: they go through Ray's
     /// object store.
     pub memory_bytes: u64,
 }
@@ -71,7 +72,7 @@ impl ExchangeForecast {
         }
     }
 
-    /// The exchange with so many bytes of shared memory.
+    /// The same exchange with this many bytes of shared memory.
     #[must_use]
     pub(crate) fn in_memory(self, memory_bytes: u64) -> Self {
         Self { memory_bytes, ..self }
@@ -101,7 +102,7 @@ impl ExchangeForecast {
         START_SECONDS
     }
 
-    /// How much longer a worker takes for its own work, as others use its core too.
+    /// The factor by which a worker is slower because others use its core too.
     fn waiting(&self) -> f64 {
         self.cores.map_or(1.0, |cores| (self.workers as f64 / cores as f64).max(1.0))
     }

@@ -100,7 +100,7 @@ impl<'a> Division<'a> {
 const ALL_SIGNALS: u64 = 0;
 const LISTED_SIGNALS: u64 = 1;
 
-/// The facts of a turn.
+/// The report of a process on a superstep.
 struct SuperstepReport<A> {
     /// Supersteps and rounds done.
     position: [u64; 2],
@@ -121,7 +121,7 @@ impl<A: Aggregate> SuperstepReport<A> {
         words.into_iter().flat_map(u64::to_le_bytes).collect()
     }
 
-    /// `None` if the bytes are those of no facts.
+    /// `None` if the bytes are not those of a report.
     fn of_bytes(bytes: &[u8]) -> Option<Self> {
         let (words, rest) = bytes.as_chunks();
         let mut words = words.iter().map(|word| u64::from_le_bytes(*word)).peekable();
@@ -150,8 +150,8 @@ pub(super) struct ExchangedSuperstep<A> {
 }
 
 impl<P: Program> ShardRun<'_, P> {
-    /// Passes on the own new signals, which are in place, and takes in those of the others.
-    /// `activity` marks the own vertices that signal; `list` lists them if it is known. In modes
+    /// Sends the new signals of this process, which are in place, and receives those of the others.
+    /// `activity` marks the vertices of this process that signal; `list` lists them if it is known. In modes
     /// with a frontier the signals of all other vertices are silent before.
     pub(super) fn exchange(
         &mut self,
@@ -205,7 +205,7 @@ impl<P: Program> ShardRun<'_, P> {
         // A sparse superstep begins with the list of all vertices that signal, ascending.
         let is_listed = self.sparse.is_some() && all.iter().all(|one| one.form == LISTED_SIGNALS);
         let mut listed = Vec::new();
-        // The observer takes in no signals.
+        // The observer receives no signals.
         for (index, one) in all.iter().enumerate().filter(|_| !division.observes()) {
             let part = if division.share.index == Some(index) {
                 list.as_deref().unwrap_or_default().into()
@@ -234,7 +234,8 @@ impl<P: Program> ShardRun<'_, P> {
         })
     }
 
-    /// The own vertices that signal, if a list of them takes fewer bytes than all signals.
+    /// The vertices of this process that signal, if a list of them takes fewer bytes than all
+    /// signals.
     fn listed(
         &self,
         own: Range<usize>,
@@ -252,8 +253,8 @@ impl<P: Program> ShardRun<'_, P> {
         })
     }
 
-    /// Publishes the own signals of a dense turn, and silences those of the others, which come with
-    /// the exchange.
+    /// Publishes the signals that this process made in a dense superstep, and silences those of the
+    /// others, which come with the exchange.
     pub(super) fn publish_own(&mut self) -> Result<()> {
         let Some(division) = &self.context.division else { return Ok(()) };
         match self.next.is_resident() {
@@ -272,7 +273,7 @@ impl<P: Program> ShardRun<'_, P> {
         Ok(())
     }
 
-    /// Passes the own states to the observer, and the signals too if `signals`.
+    /// Sends the states of this process to the observer, and the signals too if `signals`.
     pub(super) fn gather(&mut self, signals: bool) -> Result<()> {
         let Some(division) = &self.context.division else { return Ok(()) };
         let (exchange, job) = (&division.share.exchange, &self.context.resources.job);

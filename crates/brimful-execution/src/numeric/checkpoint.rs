@@ -48,7 +48,7 @@ pub(super) struct PriorNumericRun {
 }
 
 impl<'c> NumericCheckpoints<'c> {
-    /// Opens the folder of checkpoints. `own` are the parameters that the program's states depend
+    /// Opens the folder of checkpoints. `identity` names the parameters that the program's states depend
     /// on.
     ///
     /// # Errors
@@ -57,13 +57,13 @@ impl<'c> NumericCheckpoints<'c> {
         options: &'c CheckpointOptions,
         limits: (RunMode, u64),
         graph: &Graph,
-        own: &[(&str, String)],
+        identity: &[(&str, String)],
         resources: &'c Resources,
     ) -> Result<Self> {
         let words = graph.connected().div_ceil(64);
         let memory = resources.budget.reserve(8 * words, "for checkpoints")?;
         Ok(Self {
-            checkpoints: RunCheckpoints::open(options, limits, graph, own, resources)?,
+            checkpoints: RunCheckpoints::open(options, limits, graph, identity, resources)?,
             resources,
             due: HugeArray::zeroed(words as usize),
             _memory: memory,

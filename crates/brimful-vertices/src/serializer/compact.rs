@@ -96,14 +96,8 @@ where
         E::read_list(count, input, &mut data).ok_or_else(broken("data of edges"))?;
         at_end(input)?;
         let edges = Edges::from_parts(targets, data).ok_or_else(broken("data of edges"))?;
-        Ok(Vertex::from_parts(VertexParts {
-            id: id.clone(),
-            state,
-            edges,
-            signalled,
-            latest,
-            parallels,
-        }))
+        let id = id.clone();
+        Ok(Vertex::from_parts(VertexParts { id, state, edges, signalled, latest, parallels }))
     }
 
     fn decode_without_edges(
@@ -115,15 +109,9 @@ where
         let Arrays { targets, data, mut latest, mut parallels } = Arrays::of(reuse.take());
         let edges = Edges::from_parts(targets, data)?;
         let head = read_head(&mut &*record, &mut latest, &mut parallels);
+        let id = id.clone();
         Some(head.map(|(state, signalled)| {
-            Vertex::from_parts(VertexParts {
-                id: id.clone(),
-                state,
-                edges,
-                signalled,
-                latest,
-                parallels,
-            })
+            Vertex::from_parts(VertexParts { id, state, edges, signalled, latest, parallels })
         }))
     }
 }

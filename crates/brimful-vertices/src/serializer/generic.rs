@@ -65,13 +65,7 @@ where
         let edges = Edges::from_parts(targets, data)
             .ok_or_else(|| format!("it has {} targets and data of {} edges", counts.0, counts.1))?;
         check_order(&latest, &parallels)?;
-        Ok(Vertex::from_parts(VertexParts {
-            id: id.clone(),
-            state,
-            edges,
-            signalled,
-            latest,
-            parallels,
-        }))
+        let id = id.clone();
+        Ok(Vertex::from_parts(VertexParts { id, state, edges, signalled, latest, parallels }))
     }
 }
