@@ -17,7 +17,8 @@ use crate::options::Options;
 use crate::partition_log::PartitionLog;
 
 /// Keys, or keys with counts, larger than memory: the methods that a
-/// [`MembershipSet`](crate::MembershipSet) and a [`FrequencyCounter`](crate::FrequencyCounter) share.
+/// [`MembershipSet`](crate::MembershipSet) and a [`FrequencyCounter`](crate::FrequencyCounter)
+/// share.
 #[derive(Debug)]
 pub struct Keyed {
     pages: PageFile,
@@ -70,8 +71,8 @@ impl Keyed {
         self.log.taken()
     }
 
-    /// Adds all keys, or none after a failure; a counter counts each once more. After an I/O error the
-    /// collection refuses use until it is opened again, in the state of the last sync.
+    /// Adds all keys, or none after a failure; a counter counts each once more. After an I/O error
+    /// the collection refuses use until it is opened again, in the state of the last sync.
     pub fn add_many(&self, keys: &[u64]) -> Result<()> {
         // Before accepting these keys, because a cancellation may interrupt it.
         if self.log.is_full() {
@@ -106,8 +107,8 @@ impl Keyed {
         Ok(self.table.set(&self.pages, &self.pages.write(), mix(key), None)?.is_some())
     }
 
-    /// The number of keys per query for callers that copy keys and answers: as many as the budget has
-    /// memory for. Other callers should ask for all keys at once, which costs no copy.
+    /// The number of keys per query for callers that copy keys and answers: as many as the budget
+    /// has memory for. Other callers should ask for all keys at once, which costs no copy.
     pub fn question_len(&self) -> usize {
         question_len(&self.options)
     }

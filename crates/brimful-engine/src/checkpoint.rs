@@ -137,8 +137,8 @@ pub struct Checkpointer<'a> {
 }
 
 impl<'a> Checkpointer<'a> {
-    /// Opens the folder. `added` is the caller's part of the identity. If `writes` is false, another
-    /// process of the same run holds the folder and writes the checkpoints.
+    /// Opens the folder. `added` is the caller's part of the identity. If `writes` is false,
+    /// another process of the same run holds the folder and writes the checkpoints.
     ///
     /// # Errors
     /// [`ErrorKind::Input`] if the run is to resume and the newest checkpoint is of another graph,

@@ -110,11 +110,12 @@ impl<'c> RunCheckpoints<'c> {
 }
 
 impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
-    /// Makes a checkpoint of all vertices, as `serializer` writes them, and of a further text, if one
-    /// is due.
+    /// Makes a checkpoint of all vertices, as `serializer` writes them, and of a further text, if
+    /// one is due.
     ///
     /// # Errors
-    /// Those of the vertices and of `extra_state`, and of writing this checkpoint or the one before.
+    /// Those of the vertices and of `extra_state`, and of writing this checkpoint or the one
+    /// before.
     pub fn checkpoint(
         &mut self,
         checkpoints: &mut RunCheckpoints<'_>,

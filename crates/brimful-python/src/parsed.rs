@@ -1,9 +1,9 @@
 //! `has_names`, `parse_text`: text files that are parsed for an import elsewhere; and their edges,
 //! as that import takes them from an object written in Python.
 //!
-//! The object has a method `next(seconds)`. It returns a list of the number of a file and a constant
-//! buffer, an empty list at the end, or None after that time, so that a cancelled import ends. It
-//! keeps its errors, and the caller raises them in place of those here.
+//! The object has a method `next(seconds)`. It returns a list of the number of a file and a
+//! constant buffer, an empty list at the end, or None after that time, so that a cancelled import
+//! ends. It keeps its errors, and the caller raises them in place of those here.
 
 use std::path::PathBuf;
 

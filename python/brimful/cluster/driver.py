@@ -184,7 +184,7 @@ class Observer:
     def all_gather(self, facts: memoryview, signals: memoryview) -> Answers:
         """Await the facts of all workers."""
         if self._calls == 1:
-            # The first turn needed no edges.
+            # The first call needed no edges.
             self.began = time.perf_counter()
         return self._ask(1, (b"", b""))
 
@@ -205,7 +205,7 @@ class Observer:
             ]
         number = self._calls
         self._calls += 1
-        asked = [actor.told.remote(number, parts) for actor in actors]
+        asked = [actor.contribution.remote(number, parts) for actor in actors]
         return Answers(asked, nothing, self._tally, self._reason, self._check)
 
     def figures(self) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 A process posts on its own board; the others ask for the board of each. So bytes travel once to each
 reader, and a process that is slow or lost is noticed by whoever waits for it. Large parts lie in
 Ray's object store, where all readers of a node share one copy; where all processes are on one node,
-those of turns lie in memory that they share.
+those of supersteps lie in memory that they share.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class Mapped(NamedTuple):
 
 
 class Slots:
-    """Memory for the parts of two turns, which the processes of this node can map.
+    """Memory for the parts of two supersteps, which the processes of this node can map.
 
-    A process begins its turn after next when all others have posted the next one, and so have read
-    this one: a part stays in place as long as it is needed. The memory has no name, and ends with
-    its process. The run has reserved it from its budget.
+    A process writes to a slot again when all others have posted the superstep in between, and so
+    have read the slot: a part stays in place as long as it is needed. The memory has no name, and
+    ends with its process. The run has reserved it from its budget.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -66,7 +66,7 @@ class Slots:
         for file in files:
             os.ftruncate(file, max_bytes)
         self._slots = [(file, mmap.mmap(file, max_bytes)) for file in files]
-        self._turns = 0
+        self._written = 0
 
     @staticmethod
     def are_possible() -> bool:
@@ -74,9 +74,9 @@ class Slots:
         return hasattr(os, "memfd_create")
 
     def write(self, part: memoryview) -> Mapped:
-        """Copy the part of the next turn; return its place."""
-        file, mapped = self._slots[self._turns % len(self._slots)]
-        self._turns += 1
+        """Copy the part of the next superstep; return its place."""
+        file, mapped = self._slots[self._written % len(self._slots)]
+        self._written += 1
         mapped[: len(part)] = part
         return Mapped(f"/proc/{os.getpid()}/fd/{file}", len(part))
 

@@ -46,21 +46,21 @@ class Connection:
         self.memory_bytes = 0
 
     def share_memory(self, max_bytes: int) -> None:
-        """Pass on the signals of later turns, at most so many bytes, through shared memory."""
+        """Send the signals of later supersteps, at most so many bytes, through shared memory."""
         self._slots = Slots(max_bytes)
         self.memory_bytes = self._slots.bytes
 
     def all_gather(self, facts: memoryview, signals: memoryview) -> Answers:
-        """Post facts and signals of a turn, and await those of the others."""
+        """Post facts and signals of a superstep, and await those of the others."""
         part: memoryview | Mapped = signals
         if len(self._peers) == 1:
-            # Nobody reads them.
+            # No process reads them.
             part = signals[:0]
         elif self._slots is not None and is_large(signals):
             part = self._slots.write(signals)
         number, others = self._post((facts, part), readers=len(self._peers))
         asked = [
-            peer.told.remote(number, 2) if index != self._index else None
+            peer.contribution.remote(number, 2) if index != self._index else None
             for index, peer in enumerate(self._peers)
         ]
         self.tally.bytes_sent += others * len(signals)
@@ -80,10 +80,10 @@ class Connection:
 
 
 class Worker:
-    """The actor; `told` and `place` answer while `run` is at work in another thread."""
+    """The actor; `contribution` and `place` answer while `run` is at work in another thread."""
 
     def __init__(self) -> None:
-        """Begin with nothing told."""
+        """Begin without a contribution."""
         self._board = Board()
 
     def place(self) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class Worker:
             "has_shared_memory": Slots.are_possible(),
         }
 
-    def told(self, number: int, parts: int) -> tuple[Part, ...]:
+    def contribution(self, number: int, parts: int) -> tuple[Part, ...]:
         """Return the first parts of message `number` of this worker, once it is there."""
         return self._board.read(number, parts)
 

@@ -31,8 +31,8 @@ use crate::planning::{Planner, fits_narrow};
 use crate::request::{FinishedRows, Request};
 use crate::{Error, Result};
 
-/// Bytes for each vertex besides those of the method: its community, the connected part of that, its
-/// label, the least label of its community, each in up to 8 bytes.
+/// Bytes for each vertex besides those of the method: its community, the connected part of that,
+/// its label, the least label of its community, each in up to 8 bytes.
 const VERTEX_BYTES: u64 = 32;
 
 macro_rules! columns {

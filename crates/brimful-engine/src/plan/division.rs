@@ -105,8 +105,8 @@ impl Plan {
         least.windowed.unwrap_or(least.resident)
     }
 
-    /// A budget, in bytes beyond those of the process, that keeps the arrays of all vertices in memory
-    /// and allows sparse supersteps; a budget smaller by some MiB may suffice.
+    /// A budget, in bytes beyond those of the process, that keeps the arrays of all vertices in
+    /// memory and allows sparse supersteps; a budget smaller by some MiB may suffice.
     pub fn in_memory_bytes(
         needs: &Needs,
         extent: &Extent,
@@ -317,8 +317,8 @@ impl Plan {
 }
 
 /// The most bytes of the lists of signals that a process passes on and takes in: the ids and
-/// signals of its own vertices, their ids, and those of all. A list has fewer bytes than all signals
-/// of its vertices.
+/// signals of its own vertices, their ids, and those of all. A list has fewer bytes than all
+/// signals of its vertices.
 fn list_bytes(needs: &Needs, vertices: u64) -> u64 {
     let of_ids = 8 * needs.signal / (8 + needs.signal);
     if needs.shared && !needs.full { vertices * (needs.signal + 2 * of_ids) } else { 0 }

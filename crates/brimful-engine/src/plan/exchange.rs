@@ -1,9 +1,10 @@
-//! The cost of the exchange between the workers of a cluster after a superstep (see `run/share.rs`).
+//! The cost of the exchange between the workers of a cluster after a superstep (see
+//! `run/share.rs`).
 //!
 //! Each worker publishes the new signals of its vertices once, and copies those of all others into
 //! its own array. Between machines each slice travels once to every other machine, in both
-//! directions at a time. Invariant: bytes follow from the division of the graph. The constants below
-//! are of short probes on one loaded machine of two cores: a forecast of seconds is rough.
+//! directions at a time. Invariant: bytes follow from the division of the graph. The constants
+//! below are of short probes on one loaded machine of two cores: a forecast of seconds is rough.
 
 use crate::plan::dealing::{Cluster, Crew, Part};
 

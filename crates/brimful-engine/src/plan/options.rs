@@ -84,8 +84,8 @@ impl RunOptions {
         if let Some(scratch) = &self.scratch {
             return Ok(make(&DiskFolder::new(scratch))?);
         }
-        // A graph may be read-only, or removed while it is open; a folder that the user named has no
-        // substitute.
+        // A graph may be read-only, or removed while it is open; a folder that the user named has
+        // no substitute.
         match make(graph.folder()) {
             Err(error) if error.is_unwritable() || error.is_missing() => {
                 Ok(make(&DiskFolder::new(std::env::temp_dir()))?)

@@ -151,8 +151,8 @@ pub(super) struct ExchangedSuperstep<A> {
 
 impl<P: Program> ShardRun<'_, P> {
     /// Sends the new signals of this process, which are in place, and receives those of the others.
-    /// `activity` marks the vertices of this process that signal; `list` lists them if it is known. In modes
-    /// with a frontier the signals of all other vertices are silent before.
+    /// `activity` marks the vertices of this process that signal; `list` lists them if it is known.
+    /// In modes with a frontier the signals of all other vertices are silent before.
     pub(super) fn exchange(
         &mut self,
         partials: Vec<(usize, Partial<P::Aggregate>)>,

@@ -27,8 +27,8 @@ pub(crate) struct IntervalEdges<'b> {
 
 /// Sources and targets of a batch.
 pub(crate) enum Ends<'b> {
-    /// IntervalEdges of a segment, which may be corrupt: bits of a target, and the number of vertices of
-    /// the graph and of the interval.
+    /// Edges of a segment, which may be corrupt: bits of a target, and the number of
+    /// vertices of the graph and of the interval.
     Keys { base: u64, keys: Keys<'b>, bits: u32, bounds: (u64, usize) },
     /// Spilled edges.
     Pairs(&'b [Pair]),
@@ -60,7 +60,7 @@ pub(crate) struct Reader {
     /// For each file, one for each column.
     spares: Vec<[Spare; 2]>,
     plain: Vec<u8>,
-    /// IntervalEdges of spilled parts.
+    /// Edges of spilled parts.
     pairs: Vec<Pair>,
     weights: Vec<f64>,
 }

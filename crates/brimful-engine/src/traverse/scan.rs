@@ -1,8 +1,8 @@
 //! All edges of an index, in no particular order, for algorithms whose result does not depend on
 //! the order.
 //!
-//! ScannedEdges that fit in memory stay there, packed, for the next scan; the rest streams, with reads in
-//! flight. Invariant: a scan visits every edge exactly once.
+//! Edges that fit in memory stay there, packed, for the next scan; the rest streams, with
+//! reads in flight. Invariant: a scan visits every edge exactly once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,8 +16,8 @@ use crate::error::Result;
 use crate::plan::extent::Extent;
 use crate::traverse::residency::{ALL_INTERVALS, Feed, PinnedIndex};
 
-/// ScannedEdges into one interval: a source is `source + (key >> bits)`, a target `target + (key & mask)`,
-/// ascending.
+/// Edges into one interval: a source is `source + (key >> bits)`, a target `target + (key &
+/// mask)`, ascending.
 #[derive(Debug, Clone, Copy)]
 pub struct ScannedEdges<'k> {
     /// Source of key 0.

@@ -48,8 +48,8 @@ pub(super) struct PriorNumericRun {
 }
 
 impl<'c> NumericCheckpoints<'c> {
-    /// Opens the folder of checkpoints. `identity` names the parameters that the program's states depend
-    /// on.
+    /// Opens the folder of checkpoints. `identity` names the parameters that the program's states
+    /// depend on.
     ///
     /// # Errors
     /// As [`RunCheckpoints::open`]; the budget's.

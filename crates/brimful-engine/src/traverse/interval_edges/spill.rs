@@ -20,7 +20,7 @@ pub(crate) type Pair = [u32; 2];
 /// Bytes of a pair, and of a weight. They have a file each, so that an edge has the same position
 /// in both.
 const EDGE_BYTES: u64 = 8;
-/// IntervalEdges read at once.
+/// Edges read at once.
 const READ_EDGES: usize = 1 << 12;
 /// Fewest edges that are written at once.
 const WRITE_EDGES: usize = 1 << 9;
