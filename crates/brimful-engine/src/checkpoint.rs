@@ -24,7 +24,7 @@ const KEEP: usize = 2;
 /// The interval between checkpoints.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Every {
-    /// After every so many supersteps, at least 1.
+    /// Every n supersteps, at least 1.
     Supersteps(u64),
     /// After the first superstep that ends at least this long after the last checkpoint.
     Time(Duration),

@@ -30,11 +30,11 @@ pub struct RunCheckpoints<'c> {
 }
 
 impl<'c> RunCheckpoints<'c> {
-    /// Opens the folder of checkpoints, for a run of at most so many supersteps if it is
+    /// Opens the folder of checkpoints, for a run of at most `max_supersteps` if it is
     /// synchronous. `identity` names the parameters that the program's states depend on.
     ///
     /// # Errors
-    /// As [`Checkpointer::open`]; [`Error::Usage`] for a checkpoint every so many supersteps in
+    /// As [`Checkpointer::open`]; [`Error::Usage`] for a checkpoint every n supersteps in
     /// asynchronous mode.
     pub fn open(
         options: &'c CheckpointOptions,
@@ -83,7 +83,7 @@ impl<'c> RunCheckpoints<'c> {
         &self.extra_state
     }
 
-    /// The number of the checkpoint that is due after so many supersteps, if one is.
+    /// The number of the checkpoint that is due after the given number of supersteps, if one is.
     pub(crate) fn due(&self, supersteps: u64) -> Option<u64> {
         let number = self.number.map_or(supersteps, |last| last + 1);
         self.checkpointer.is_due(number).then_some(number)

@@ -58,7 +58,7 @@ pub(crate) struct WorkerCounts {
 const COMBINED_TOGETHER: usize = 64;
 /// Vertices between two checks of the queue and the clock.
 const POLL_EVERY: u32 = 64;
-/// An under-loaded worker waits for more signals, at most so many times its longest generation.
+/// An under-loaded worker waits for more signals, at most this multiple of its longest generation.
 const BACK_OFF_FACTOR: u32 = 2;
 
 /// The lists of a worker's partitions, by index, and the packets that it sends.

@@ -55,7 +55,8 @@ pub enum Error {
     Internal(String),
 }
 
-/// The element at `index`, called `what`; it exists unless brimful has a fault.
+/// The element at `index`, named `what` in the error; it is missing only through a fault of
+/// brimful.
 #[inline]
 pub(crate) fn element<'l, T>(list: &'l mut [T], index: usize, what: &str) -> Result<&'l mut T> {
     let len = list.len();

@@ -57,8 +57,8 @@ pub(crate) struct GraphPart<'g> {
 ///
 /// # Errors
 /// [`Error::Usage`] for an unknown store or missing weights; [`Error::Program`] if a vertex has no
-/// initial state; the budget's, which names the needs of all vertices if they are too many; those
-/// of the store.
+/// initial state; a budget error that names the needs of all vertices if they do not fit;
+/// errors of the store.
 pub fn start<'r, P: VertexProgram<Id = u64, Edge = f64> + Send>(
     program: P,
     (graph, is_weighted): (&Graph, bool),
@@ -163,7 +163,7 @@ impl<V: Stored<Id = u64>> Partitions<V> {
     /// Opens the vertices of `graph` that a run left in a store, in memory of `resources`.
     ///
     /// # Errors
-    /// The budget's; those of the store.
+    /// Budget errors; errors of the store.
     pub fn open(
         (options, partitions): (&StoreOptions<'_>, usize),
         graph: &Graph,

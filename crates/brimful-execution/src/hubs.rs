@@ -81,10 +81,10 @@ impl Hubs {
         Ok(hubs)
     }
 
-    /// Reserves memory before a vertex has so many edges.
+    /// Reserves memory before a vertex has this many edges.
     ///
     /// # Errors
-    /// The budget's.
+    /// Budget errors.
     #[inline]
     pub(crate) fn reserve_for(&mut self, edges: u64) -> Result<()> {
         if edges < FEW_EDGES || !edges.is_multiple_of(FEW_EDGES) {
@@ -93,10 +93,10 @@ impl Hubs {
         self.reserve(self.edges_with(edges))
     }
 
-    /// Records a vertex with so many edges.
+    /// Records a vertex with this many edges.
     ///
     /// # Errors
-    /// The budget's.
+    /// Budget errors.
     #[inline]
     pub(crate) fn record(&mut self, edges: u64) -> Result<()> {
         if edges < FEW_EDGES {
@@ -115,7 +115,7 @@ impl Hubs {
         Ok(())
     }
 
-    /// Edges of the largest vertices if one more has so many.
+    /// Edges of the largest vertices if a further vertex has `edges` edges.
     fn edges_with(&self, edges: u64) -> u64 {
         let leaves = match self.largest.peek() {
             Some(Reverse(least)) if self.largest.len() >= self.copies.at_once => *least,

@@ -21,7 +21,7 @@ use crate::program::{VertexOf, VertexProgram};
 const MAX_GATHERED: u64 = 64 << 20;
 pub(crate) const MIN_GATHERED: u64 = 1 << 20;
 
-/// Bytes of gathered vertices with so many bytes free; half of them for growing lists.
+/// Bytes of gathered vertices if `free` bytes are free; half of them for growing lists.
 pub(crate) fn gathered_bytes(free: u64) -> u64 {
     (free / 16).clamp(MIN_GATHERED, MAX_GATHERED)
 }
@@ -77,7 +77,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
     /// part.
     ///
     /// # Errors
-    /// [`Error::Usage`] if there is no store; the budget's if less than a mebibyte is free.
+    /// [`Error::Usage`] if there is no store; a budget error if less than a mebibyte is free.
     pub fn new(
         program: P,
         partitioner: Partitioner<P::Id>,

@@ -1,8 +1,8 @@
 //! Numeric programs on stores of vertices.
 //!
-//! Any [`brimful_engine::Program`] runs here on every store, and computes what
-//! [`brimful_engine::run()`] does on shards: the same numbers if signals are combined by min, max
-//! or in integers, and sums within 1e-9. Vertices are ranks in the graph's internal order.
+//! Any [`brimful_engine::Program`] runs here on every store, and computes the result of
+//! [`brimful_engine::run()`] on shards: the same numbers if signals are combined by min, max or in
+//! integers, and sums within 1e-9. Vertices are ranks in the graph's internal order.
 //!
 //! - `attributes`: degrees, weights and external ids of vertices.
 //! - `checkpoint`: checkpoints of a run; `erased`: a program whose states are words; [`forecast`]:
@@ -68,8 +68,8 @@ pub struct NumericOptions<'s> {
 ///
 /// # Errors
 /// [`Error::Usage`] for options that the program, the graph or the store does not support, such as
-/// weights on a graph without them, or no supersteps for a program that needs them; the budget's;
-/// those of the store; [`Error::Program`] with the external id of the vertex.
+/// weights on a graph without them, or no supersteps for a program that needs them; budget errors;
+/// errors of the store; [`Error::Program`] with the external id of the vertex.
 pub fn run<P: Program>(
     program: &P,
     graph: &Graph,

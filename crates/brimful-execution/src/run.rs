@@ -73,7 +73,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     /// Partitions are assigned to workers so that all have about equally many edges.
     ///
     /// # Errors
-    /// The budget's, if the lists do not fit in it; [`Error::Usage`] for thresholds that are not
+    /// A budget error if the lists do not fit; [`Error::Usage`] for thresholds that are not
     /// numbers.
     pub fn start(loading: Loading<'r, P, S>, options: &ExecutionOptions) -> Result<Self> {
         let thresholds = Thresholds::new(options.signal_threshold, options.collect_threshold);

@@ -226,7 +226,7 @@ impl Arena {
     /// records of others may move, and `moved` is called for them.
     ///
     /// # Errors
-    /// [`Error::Usage`] if it has 2 GiB or more, and the budget's; then nothing has changed.
+    /// [`Error::Usage`] if it has 2 GiB or more, and budget errors; then nothing has changed.
     pub(crate) fn add(
         &mut self,
         (key, value): (&[u8], &[u8]),

@@ -87,7 +87,7 @@ impl<B: BulkStore> Buffered<B> {
     /// The records of `below`, with a buffer of at most `memory_bytes` of `budget`.
     ///
     /// # Errors
-    /// The budget's, for less than a mebibyte; those of `below`.
+    /// A budget error for less than a mebibyte; errors of `below`.
     pub fn new(mut below: B, memory_bytes: u64, budget: &Arc<Budget>) -> Result<Self> {
         let bytes = memory_bytes.clamp(MIN_BYTES, MAX_BYTES);
         let memory = budget.reserve(bytes, "to keep records of a database in memory")?;

@@ -298,7 +298,7 @@ impl<T: VertexStore<V>, V: Stored, P: EvictionPolicy<V>> VertexStore<V> for Cach
         self.store.sync()
     }
 
-    /// Evicts vertices until the budget has so many free bytes.
+    /// Evicts vertices until the budget has `bytes` free bytes.
     fn leave_free(&mut self, bytes: u64) -> Result<()> {
         while self.budget.free() < bytes && self.shelf.len() > 0 {
             self.evict()?;

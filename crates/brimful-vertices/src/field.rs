@@ -1,8 +1,8 @@
 //! Values as portable bytes: ids, signals, and the parts of records of the compact serializer.
 //!
 //! Integers take 7 bits a byte; signed ones are zigzag-folded, so that small ones stay short. The
-//! bytes of unsigned integers sort as these do, so that what is merged by its bytes is in the order
-//! of the ids. Lengths and differences are written low bits first. Floats and the elements of
+//! bytes of unsigned integers sort as these do, so that records merged by their bytes are in the
+//! order of the ids. Lengths and differences are written low bits first. Floats and the elements of
 //! arrays are little-endian. Invariant: reading never takes more memory than the bytes justify, and
 //! each value has exactly one encoding.
 
@@ -141,7 +141,7 @@ fn read_long_varint(input: &mut &[u8]) -> Option<u64> {
     }
 }
 
-/// Bits of the largest number of so many bytes in [`write_ordered`]; nine bytes hold all.
+/// Bits of the largest number of each length in bytes in [`write_ordered`]; nine bytes hold all.
 const BITS_A_BYTE: u32 = 7;
 const MAX_FOLLOWING: u32 = 8;
 

@@ -31,7 +31,7 @@ impl Growth {
     /// Takes `bytes` more.
     ///
     /// # Errors
-    /// The budget's, which names the smallest budget that works; then nothing has changed.
+    /// A budget error that names the smallest budget that works; then nothing has changed.
     #[inline]
     pub fn take(&mut self, bytes: u64) -> Result<()> {
         let used = self.used.saturating_add(bytes);

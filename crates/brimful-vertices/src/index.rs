@@ -12,7 +12,7 @@ use hashbrown::HashTable;
 use crate::error::Result;
 use crate::growth::Growth;
 
-/// The most bytes of memory of an index of so many vertices.
+/// The most bytes of memory of an index of `vertices` vertices.
 pub fn index_bytes(vertices: u64) -> u64 {
     // A table has a power of two slots, of which 7 of 8 are used; a slot is a position and a byte
     // of the hash.

@@ -69,7 +69,7 @@ impl KvStore {
     /// `budget` in the memory of the process.
     ///
     /// # Errors
-    /// [`Error::Usage`] if the folder has a store; the budget's; those of the system.
+    /// [`Error::Usage`] if the folder has a store; budget errors; errors of the system.
     pub fn create(path: &Path, memory_bytes: u64, budget: &Arc<Budget>) -> Result<Self> {
         let store = Self::open(path, memory_bytes, budget)?;
         if !store.read(|tree, txn| tree.is_empty(txn))? {
@@ -82,7 +82,7 @@ impl KvStore {
     /// Opens the store in the folder `path`, or makes it.
     ///
     /// # Errors
-    /// The budget's; those of the system.
+    /// Budget errors; errors of the system.
     pub fn open(path: &Path, memory_bytes: u64, budget: &Arc<Budget>) -> Result<Self> {
         let memory = budget.reserve(memory_bytes, "to keep pages of a store in memory")?;
         make_folder(path)?;
@@ -146,7 +146,7 @@ impl KvStore {
     }
 }
 
-/// The record of `key` in what the tree has for it.
+/// The record of `key` in the bytes that the tree has for it.
 ///
 /// # Errors
 /// [`Error::Usage`] if the checksum belongs to another key.
@@ -220,7 +220,7 @@ fn stored<'r>(key: &[u8], record: &'r [u8], buffer: &'r mut Vec<u8>) -> &'r [u8]
     buffer
 }
 
-/// The key and the record in what the tree has for a checksum.
+/// The key and the record in the bytes that the tree has for a checksum.
 fn split(stored: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = stored.split_first_chunk()?;
     rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)

@@ -160,7 +160,7 @@ pub trait VertexStore<V: Stored>: Send {
     /// Writes all changes to the store below, and makes them as durable as that store can.
     fn sync(&mut self) -> Result<()>;
 
-    /// Releases memory that the store can do without, until the budget has so many free bytes.
+    /// Releases memory that the store does not need, until the budget has `bytes` free bytes.
     fn leave_free(&mut self, bytes: u64) -> Result<()> {
         let _ = bytes;
         Ok(())

@@ -297,8 +297,8 @@ impl Plan {
         likely.min(self.total_bytes)
     }
 
-    /// Bytes of states and of signals of so many vertices in scratch, because they do not fit in
-    /// memory.
+    /// Bytes of the states and of the signals of this many vertices in scratch, as they do not fit
+    /// in memory.
     pub fn paged_bytes(&self, needs: &Needs, vertices: u64) -> [u64; 2] {
         let [states, next, _] = needs.of_vertices(vertices, false);
         let paged = |bytes: u64, resident: bool| if resident { 0 } else { bytes };

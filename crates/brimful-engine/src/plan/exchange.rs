@@ -43,13 +43,13 @@ pub struct ExchangeForecast {
     pub memory_bytes: u64,
 }
 
-/// Bytes of the memory through which a process shares the signals of so many vertices.
+/// Bytes of the memory through which a process shares the signals of its vertices.
 pub(crate) fn slot_bytes(vertices: u64, signal: u64) -> u64 {
     SLOTS * vertices * signal
 }
 
 impl ExchangeForecast {
-    /// The exchange of signals of so many bytes between workers that own parts of a graph, in
+    /// The exchange of signals of the given size between workers that own parts of a graph, in
     /// shared memory if they are on one machine.
     pub(crate) fn of(cluster: &Cluster, whole: &Part, signal: u64) -> Self {
         let Crew { workers, cores } = cluster.crew;

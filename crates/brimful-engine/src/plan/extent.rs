@@ -273,7 +273,7 @@ impl Most {
     /// The most bytes of an edge in any codec.
     const EDGE_BYTES: u64 = 12;
 
-    /// The bounds for the index `missing` of `graph`, which has so many edges.
+    /// The bounds for the index `missing` of `graph` with the given number of edges.
     fn of(graph: &Graph, missing: Index, edges: u64) -> Self {
         let window_edges = Geometry::default().window_edges;
         let targets = graph.connected().min(1 << graph.description().interval_bits);

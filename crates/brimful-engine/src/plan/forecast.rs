@@ -47,17 +47,17 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Exactly so many supersteps over all edges.
+    /// A known number of supersteps over all edges.
     pub fn exactly(supersteps: u64) -> Self {
         Self { supersteps, passes: supersteps as f64, guessed: false, wide: false }
     }
 
-    /// About so many supersteps, with so many passes over all edges.
+    /// An estimated number of supersteps, and of passes over all edges.
     pub fn about(supersteps: u64, passes: f64) -> Self {
         Self { supersteps, passes, guessed: true, wide: false }
     }
 
-    /// At most so many supersteps.
+    /// The same steps, with an upper limit of supersteps.
     #[must_use]
     pub fn at_most(self, supersteps: u64) -> Self {
         if supersteps >= self.supersteps {
@@ -246,7 +246,7 @@ impl<'e> Setting<'e> {
         })
     }
 
-    /// The forecast of `passes` scans with arrays of so many bytes during and after the scans;
+    /// The forecast of `passes` scans with arrays of the given bytes during and after the scans;
     /// `result_bytes` of them stay.
     pub fn of_scans(
         &self,

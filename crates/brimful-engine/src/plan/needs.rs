@@ -69,13 +69,13 @@ impl Needs {
         Self { shared, ..self }
     }
 
-    /// The needs with so many bytes of memory that processes share.
+    /// The same needs, with bytes of memory that processes share.
     #[must_use]
     pub fn with_exchange(self, exchange: u64) -> Self {
         Self { exchange, ..self }
     }
 
-    /// The number of indexes that `program` walks in the first superstep on so many vertices.
+    /// The number of indexes that `program` walks in the first superstep on `vertices` vertices.
     pub fn first_indexes<P: Program>(program: &P, vertices: u64) -> usize {
         let start = Globals { vertices, superstep: 0, round: 0, aggregate: P::Aggregate::NOTHING };
         program.indexes().iter().filter(|index| program.walks(**index, &start)).count()

@@ -111,7 +111,7 @@ impl<'r> RowWriter<'r> {
         self.spill()
     }
 
-    /// Writes what is in memory to scratch.
+    /// Writes the rows in memory to scratch.
     fn spill(&mut self) -> Result<()> {
         let mut file = match self.spilled.take() {
             Some(file) => file,

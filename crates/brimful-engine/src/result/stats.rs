@@ -118,8 +118,8 @@ pub struct Work {
 }
 
 impl Work {
-    /// The work of `seconds` for a `frontier`, in which so many signals, edges and bytes were
-    /// counted.
+    /// The work of `seconds` for a `frontier`, in which these numbers of signals, edges and bytes
+    /// were counted.
     pub fn new(seconds: f64, frontier: Option<u64>, swept: Swept, moved: Moved) -> Self {
         Self {
             seconds,

@@ -188,7 +188,7 @@ pub enum Column {
     Unsigned(Vec<Option<u64>>),
     /// Bits of external ids.
     Ids(Vec<Option<u64>>),
-    /// Lists of so many floats of 32 bits, one after another.
+    /// Lists of a fixed number of 32-bit floats, one after another.
     Lists(usize, Vec<f32>),
 }
 

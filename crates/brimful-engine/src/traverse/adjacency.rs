@@ -2,7 +2,7 @@
 //! weight.
 //!
 //! For traversals that follow edges one by one, which a pass over packed shards cannot do.
-//! Invariant: every edge of the indexes is there once.
+//! Invariant: it contains every edge of the indexes once.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -52,7 +52,7 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// Most bytes of memory of a schedule of so many segments, items and intervals.
+    /// Most bytes of memory of a schedule with these numbers of segments, items and intervals.
     pub(crate) fn memory_bytes(segments: u64, items: u64, intervals: u64) -> u64 {
         let of_item = size_of::<Item>() + size_of::<ScheduleBlock>();
         // A growing list takes up to twice the memory of its contents.
@@ -60,7 +60,7 @@ impl Schedule {
             + intervals * size_of::<usize>() as u64
     }
 
-    /// The schedule of the `owned` ones of so many intervals.
+    /// The schedule of the `owned` intervals.
     pub(crate) fn new(
         files: &[PinnedIndex],
         intervals: usize,

@@ -73,7 +73,7 @@ pub(crate) struct CombinedIntervals<S> {
 }
 
 impl<S: Copy + Send> Sparse<S> {
-    /// Reads the directories of `files`, to combine the `owned` ones of so many intervals.
+    /// Reads the directories of `files`, to combine the `owned` intervals.
     pub(crate) fn load(
         files: &[PinnedIndex],
         intervals: usize,

@@ -32,7 +32,7 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// An empty queue for so many vertices.
+    /// An empty queue for `vertices` vertices.
     pub(crate) fn new(vertices: usize) -> Self {
         Self { heap: Vec::with_capacity(vertices), places: vec![NOWHERE; vertices] }
     }

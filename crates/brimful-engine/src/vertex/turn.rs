@@ -1,4 +1,4 @@
-//! The turns that a vertex takes, and what a part of the vertices hands back.
+//! The turns that a vertex takes, and the partial results of an interval.
 
 use crate::vertex::aggregate::Aggregate;
 

@@ -59,7 +59,7 @@ pub struct IncomingSignals<P: VertexProgram> {
 /// Messages that are looked up together before they are added.
 const BATCH: usize = WARMED;
 
-/// The memory of so many signals stays reserved between vertices.
+/// The memory of up to this many signals stays reserved between vertices.
 const FEW: usize = 1 << 12;
 
 impl<P: VertexProgram> IncomingSignals<P> {

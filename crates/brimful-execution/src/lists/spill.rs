@@ -2,7 +2,7 @@
 //!
 //! A *group* is a key and the messages to it. A *run* is a sequence of groups with ascending keys,
 //! written once and read in order any number of times. All lists of an execution share one file.
-//! Dropping a run frees its blocks, so the file does not grow for ever. After a crash, the file is
+//! Dropping a run frees its blocks, so the file does not grow forever. After a crash, the file is
 //! worthless. Invariant: a writer or a reader holds one block, whatever the length of the run.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

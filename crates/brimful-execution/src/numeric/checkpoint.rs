@@ -52,7 +52,7 @@ impl<'c> NumericCheckpoints<'c> {
     /// depend on.
     ///
     /// # Errors
-    /// As [`RunCheckpoints::open`]; the budget's.
+    /// As [`RunCheckpoints::open`]; budget errors.
     pub(super) fn open(
         options: &'c CheckpointOptions,
         limits: (RunMode, u64),

@@ -113,7 +113,7 @@ pub(super) struct Typed<'p, P: Program> {
 }
 
 impl<'p, P: Program> Typed<'p, P> {
-    /// A program on so many vertices, with room for its result.
+    /// A program on `vertices` vertices, with room for its result.
     pub(super) fn new(
         program: &'p P,
         vertices: u64,

@@ -1,4 +1,4 @@
-//! The cached vertices in their slots, each with what the store below has of it.
+//! The cached vertices in their slots, each with the part of it that the store below has.
 
 use std::hash::BuildHasher;
 
@@ -51,7 +51,7 @@ pub(super) struct Shelf<V, P> {
     records: Option<Reservation>,
 }
 
-/// Approximate bytes of the record of a vertex of so many bytes on the heap, with its key and its
+/// Approximate bytes of the record of a vertex of the given bytes on the heap, with its key and its
 /// place in an index. Text formats take a byte more for each number.
 fn record_bytes(heap_bytes: u64) -> u64 {
     heap_bytes / 8 * 9 + 96

@@ -93,7 +93,7 @@ pub(crate) fn write_integers<T: Integer>(values: &[T], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends `gaps`, each of so many bits.
+/// Appends `gaps`, each of `bits` bits.
 fn pack(gaps: &[u64], bits: u32, out: &mut Vec<u8>) {
     let (mut held, mut count) = (0_u64, 0);
     for gap in gaps {
@@ -150,7 +150,7 @@ pub(crate) fn read_integers<T: Integer>(
     Some(())
 }
 
-/// Appends the values after `length` gaps of so many bits; returns the last.
+/// Appends the values after `length` gaps of `bits` bits; returns the last.
 fn unpack<T: Integer>(
     length: usize,
     bits: u8,
@@ -388,7 +388,7 @@ mod tests {
         assert_eq!(round_trip(&[3_u8; 50]), 2);
         assert_eq!(round_trip(&[3_u8, 4, 5]), 1 + 3);
         round_trip(&[(); 9]);
-        // Equal numbers with other bits stay what they are.
+        // Equal numbers with other bits stay unchanged.
         let mut bytes = Vec::new();
         f64::write_list(&[0.0, -0.0, f64::NAN, f64::INFINITY, -1.0], &mut bytes);
         let mut read = Vec::new();

@@ -3,13 +3,13 @@
 use crate::plan::extent::Extent;
 use crate::plan::needs::Needs;
 
-/// Sparse traversal is tried if at most one vertex in so many signals.
+/// Sparse traversal is tried if at most one vertex in this many signals.
 const SOURCES_PER_SIGNAL: u64 = 32;
-/// It is abandoned if more than one vertex in so many receives a signal: dense is faster then.
+/// It is abandoned if more than one vertex in this many receives a signal: dense is faster then.
 const TARGETS_PER_SUM: u64 = 16;
 /// If memory is short, both limits are lower by this factor.
 const SCARCITY: u64 = 8;
-/// The limits are at least so many vertices, on any graph.
+/// The least value of both limits, in vertices.
 const FEWEST: u64 = 1 << 12;
 
 /// The most vertices of a sparse superstep.

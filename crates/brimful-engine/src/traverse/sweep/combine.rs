@@ -13,8 +13,8 @@ use crate::vertex::combiner::Combiner;
 use crate::vertex::program::Batched;
 use crate::vertex::program::{Mode, Program, SignalOf, SumOf, is_left_out};
 
-/// A batch of so many sources is checked for silence first: a silent hub is the source of many
-/// edges in a row.
+/// A batch of at most this many sources is checked for silence first: a silent hub is the source of
+/// many edges in a row.
 const FEW: usize = 32;
 
 /// Sources whose signals are in memory: all vertices, or a window of them.
