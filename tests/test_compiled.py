@@ -306,19 +306,73 @@ def test_a_refusal_has_method_line_and_reason_in_two_sentences(graph: bf.Graph) 
     assert second == 'Change the method, or pass compile="never".'
 
 
-def test_a_store_and_compiled_code_exclude_each_other(graph: bf.Graph) -> None:
-    stores: list[dict[str, Any]] = [
-        {"store": "bytes"},
-        {"cache": "lru:9"},
-        {"serializer": "pickle"},
-        {"trace": [7]},
-        {"on": "store"},
-    ]
-    for options in stores:
-        match = f"not on a store; leave {next(iter(options))}="
-        refused(graph, Distances(7), match, **options)
+def test_options_that_need_calls_exclude_compiled_code(graph: bf.Graph) -> None:
+    calls: list[dict[str, Any]] = [{"serializer": "pickle"}, {"trace": [7]}]
+    for options in calls:
+        given = next(iter(options))
+        refused(graph, Distances(7), f"{given}= is for interpreted programs", **options)
         found: Any = bf.run(graph, Distances(7), compile="auto", **options)
-        assert found.stats["why"].startswith(f"the run has {next(iter(options))}=")
+        assert found.stats["why"] == f"the run has {given}="
+    with pytest.raises(bf.UsageError, match="shards are no store; leave cache= out"):
+        bf.run(graph, Distances(7), on="shards", cache="lru:9")  # type: ignore[call-overload]
+
+
+STORES: list[dict[str, Any]] = [
+    {"on": "store"},
+    {"store": "bytes", "lists": "disk", "threads": 2},
+    {"store": "file:", "cache": "lru:50", "partitioner": "hash"},
+]
+
+
+@pytest.mark.parametrize("place", STORES, ids=lambda it: it.get("store", "memory"))
+@pytest.mark.parametrize(("program", "weighted"), PROGRAMS, ids=lambda it: type(it).__name__)
+def test_compiled_programs_run_on_stores(
+    graph: bf.Graph,
+    program: bf.Program,
+    weighted: bool,
+    place: dict[str, Any],
+    tmp_path: Path,
+) -> None:
+    on_store = {**place, "store": place["store"] + str(tmp_path)} if "cache" in place else place
+    found = bf.run(graph, program, compile="auto", weighted=weighted, **on_store)
+    shards = bf.run(graph, program, on="shards", weighted=weighted)
+    assert found.stats["variant"] == "compiled"
+    assert found.stats["store"] == on_store.get("store", "memory")
+    assert found.stats["supersteps"] == shards.stats["supersteps"]
+    if program.combiner == "sum":
+        assert list(found.values()) == pytest.approx(list(shards.values()), abs=1e-9)
+    else:
+        assert dict(found) == dict(shards)
+
+
+def test_stores_need_no_supersteps_for_compiled_programs(graph: bf.Graph) -> None:
+    on_shards = dict(bf.run(graph, Distances(7), compile="numba", weighted=True))
+    for scheduler in ("latency", "throughput"):
+        options: dict[str, Any] = {"mode": "async", "scheduler": scheduler, "store": "bytes"}
+        found = bf.run(graph, Distances(7), compile="numba", weighted=True, **options)
+        assert dict(found) == on_shards, scheduler
+
+
+@pytest.mark.parametrize("program", [Ranks(), Distances(7)], ids=lambda it: type(it).__name__)
+def test_a_compiled_run_on_a_store_goes_on_from_its_checkpoint(
+    graph: bf.Graph, tmp_path: Path, program: bf.Program
+) -> None:
+    options: dict[str, Any] = {"compile": "numba", "store": f"file:{tmp_path}"}
+    saving = {"checkpoint_every": 2, "checkpoint_dir": str(tmp_path / "c")}
+    bf.run(graph, program, max_supersteps=4, **saving, **options)
+    resumed = bf.run(graph, program, max_supersteps=20, resume=True, **saving, **options)
+    assert resumed.stats["resumed_from"] == 4
+    whole = bf.run(graph, program, max_supersteps=20, **options)
+    assert resumed.to_arrow().equals(whole.to_arrow())
+
+
+def test_an_exception_of_compiled_code_on_a_store_ends_the_run(graph: bf.Graph) -> None:
+    class Divides(Distances):
+        def collect(self, vertex: Any, signals: Any) -> Any:
+            return 1 // int(vertex.state - vertex.state)
+
+    with pytest.raises(bf.ProgramError, match="compiled code cannot show .*collect"):
+        bf.run(graph, Divides(7), compile="numba", store="bytes")
 
 
 def test_what_cannot_be_compiled_is_interpreted_with_the_reason(

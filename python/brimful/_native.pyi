@@ -280,6 +280,7 @@ def run_kernel(
     mode: str,
     max_supersteps: int | None,
     weighted: bool,
+    store: dict[str, Any],
     checkpoint_every: str | None,
     checkpoint_dir: str | os.PathLike[str] | None,
     resume: bool,

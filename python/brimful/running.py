@@ -63,7 +63,8 @@ def run(
     graph: GraphLike,
     program: Program,
     *,
-    on: Literal["shards"] | None = ...,
+    store: str | None = ...,
+    on: Literal["shards", "store"] | None = ...,
     compile: Literal["numba"],
     **options: Unpack[ProgramOptions],
 ) -> Result: ...
@@ -131,19 +132,21 @@ def run(
             and dicts whose keys are not strings), "str", "bytes", "pickle", or an object with
             `dumps` and `loads`. The store "memory" needs none. **Pickle runs code from the bytes it
             reads**: name it only for stores that you trust.
-        store: Where an interpreted program keeps its vertices: "memory" (default; live objects,
-            never serialized), "bytes" (records in memory), "file:PATH" or "kv:PATH" (records in a
-            folder within PATH, which the run removes; "file:P1,P2" divides them among two disks).
+        store: The place of the vertices of an interpreted or compiled program: "memory" (default;
+            live objects, never serialized), "bytes" (records in memory), "file:PATH" or "kv:PATH"
+            (records in a folder within PATH, which the run removes; "file:P1,P2" divides them among
+            two disks), or the URL of a database.
         keep: The vertices stay in the folder of `store`, "file:PATH" or "kv:PATH", where
             `VertexStore` opens them. If they are there already, nothing is loaded: `initial_state`
             sees the state of the last run as `vertex.state`.
-        on: "shards" makes a kernel of the methods, "store" calls them vertex by vertex; None:
-            `compile` decides. A program on shards has a `combiner`, signals of one number
+        on: "shards" streams the edges of the graph directory, "store" loads vertices with their
+            edges into `store`; None: the other options decide. A program on shards, or compiled,
+            has a `combiner`, signals of one number
             each, states of one number or with the fields of `state_type`, and a `signal` that uses
             the weight only as in `value + weight`, `value * weight`, `min(value, weight)` or
             `max(value, weight)`.
         compile: "numba" compiles the methods, or raises an error with the reason (`pip install
-            "brimful[numba]"`). "auto" compiles them if possible and if no option needs a store.
+            "brimful[numba]"`). "auto" compiles them if possible, and if no option needs calls.
             "never" compiles nothing: on "shards", fields of vertices and signals are then arrays of
             many vertices. None: "numba" on "shards", else "never".
         trace: Vertices whose calls are recorded, each with superstep, signals, state and score:
@@ -185,24 +188,31 @@ def run(
     _check_choice("compile", compile, ("auto", "numba", "never"))
     followed = [vertex_id(vertex) for vertex in trace]
     chosen = checked(ProgramOptions, options, "run", ("serializer", "store", "keep"))
-    asked = {
-        "store": store,
-        "serializer": None if serializer == "json" else serializer,
-        "keep": keep or None,
-        "trace": followed or None,
-        **picked(StoreOptions, chosen),
+    calls = {
+        "serializer": serializer != "json",
+        "keep": keep,
+        "trace": bool(followed),
     }
+    stores = {"store": store, **picked(StoreOptions, chosen)}
     resources = Resources(**picked(WorkOptions, chosen))
     known = as_graph(graph, resources)
-    why = _interpreted(on, compile, [name for name, value in asked.items() if value is not None])
+    stored = [f"{name}=" for name, value in stores.items() if value is not None]
+    stored += ['on="store"'] * (on == "store")
+    called = [f"{name}=" for name, is_given in calls.items() if is_given]
+    why = _interpreted(on, compile, stored, called)
     if why is None:
         kernel = _kernel(known, program, chosen, on=on, compile=compile)
         if isinstance(kernel, str):
             why = kernel
         else:
             assert isinstance(program, Program), "others have no kernel"
+            if stored and cluster_of(chosen) is not None:
+                raise UsageError(
+                    f"a program on a cluster runs on shards; leave {stored[0]} or cluster= out"
+                )
+            place = kernels.store_of(store or ("memory" if stored else None), chosen)
             is_compiled = compile != "never"
-            return kernels.run(known, program, kernel, chosen, is_compiled=is_compiled)
+            return kernels.run(known, program, kernel, place, chosen, is_compiled=is_compiled)
     if cluster_of(chosen) is not None:
         raise UsageError(
             f'a program on a cluster runs on shards, and {why}; pass on="shards" without a store, '
@@ -303,26 +313,29 @@ def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
         raise UsageError(f"{name} must be {known}, not {shortened(value)}")
 
 
-def _interpreted(on: str | None, compile: str | None, asked: list[str]) -> str | None:
-    """Return why the options require interpretation; None: the program runs on shards if possible.
+def _interpreted(
+    on: str | None, compile: str | None, stored: list[str], called: list[str]
+) -> str | None:
+    """Return why the options require interpretation; None: the program has a kernel if possible.
 
-    `asked` are the options that need a store.
+    `stored` are the options that need a store, `called` those that need calls of the methods.
 
     Raises:
         UsageError: Two options contradict each other.
     """
-    needs_store = [f"{name}=" for name in asked] + ['on="store"'] * (on == "store")
+    if on == "shards" and stored:
+        raise UsageError(f"shards are no store; leave {stored[0]} out")
     if compile == "numba" or on == "shards":
-        if needs_store:
+        if called:
             raise UsageError(
-                f"a compiled program runs on shards, not on a store; leave {needs_store[0]} out"
-                if compile != "never"
-                else f"shards are no store; leave {needs_store[0]} out"
+                f'{called[0]} is for interpreted programs; leave it out, or pass on="store" '
+                "without compile="
             )
         return None
-    if needs_store:
-        return f"the run has {' and '.join(needs_store)}"
-    return None if compile == "auto" else 'the run has no compile="auto"'
+    if compile == "auto":
+        return f"the run has {' and '.join(called)}" if called else None
+    given = stored + called
+    return f"the run has {' and '.join(given)}" if given else 'the run has no compile="auto"'
 
 
 def _kernel(
@@ -344,7 +357,9 @@ def _kernel(
     except Unfit as unfit:
         if compile == "auto" and on is None:
             return unfit.reason
-        instead = 'compile="never"' if compile == "numba" and on is None else 'on="store"'
+        instead = 'compile="never"' if on != "shards" else 'on="store"'
+        if on == "shards" and compile == "numba":
+            instead += ' with compile="never"'
         raise UsageError(f"{unfit.reason}. {unfit.remedy}, or pass {instead}.") from unfit
 
 

@@ -234,7 +234,7 @@ impl Request {
     }
 
     /// Runs `program` with the limits of the request.
-    pub(crate) fn run<P: Program>(
+    pub fn run<P: Program>(
         &self,
         program: &P,
         max_supersteps: u64,

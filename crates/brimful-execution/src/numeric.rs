@@ -25,7 +25,7 @@ use brimful_engine::plan::needs::Needs;
 use brimful_engine::result::stats::{Durations, Swept, Traversal};
 use brimful_engine::run::identity;
 use brimful_engine::supersteps::{Supersteps, build_missing, moved, run_supersteps};
-use brimful_engine::{Output, Program, Reason, RunOptions};
+use brimful_engine::{Output, Program, Reason, RunOptions, Thresholds};
 use brimful_graph::{Graph, Index};
 use brimful_store::scratch::ScratchArray;
 use brimful_store::{Content, Error as StoreError, Reservation, Resources};
@@ -98,11 +98,6 @@ fn run_in<P: Program>(
         )));
     }
     options.run.check::<P>()?;
-    if program.batched().is_some() {
-        return Err(Error::Usage(
-            "a program that takes batches is for shards, not for stores of vertices".into(),
-        ));
-    }
     let is_full = P::MODE == brimful_engine::Mode::Full;
     if matches!(options.mode, RunMode::Asynchronous(_)) && (!P::ASYNCHRONOUS || is_full) {
         return Err(Error::Usage(
@@ -127,7 +122,16 @@ fn run_in<P: Program>(
     let index_seconds = build_missing(graph, program.indexes(), resources)?;
     let moved_before = moved(graph, resources);
     let (states, _memory) = room_for_result(graph, options, resources)?;
-    let mut typed = Typed::new(program, graph.vertices(), states, resources.workers());
+    let (signals, _more_memory) = match (program.batched(), &checkpoints) {
+        (Some(_), Some(_)) => {
+            let (signals, memory) = room_for_result(graph, options, resources)?;
+            (Some(signals), memory)
+        }
+        _ => (None, None),
+    };
+    let thresholds = Thresholds::new(options.run.signal_threshold, options.run.collect_threshold);
+    let workers = resources.workers();
+    let mut typed = Typed::new(program, graph.vertices(), (states, signals), thresholds, workers);
     let facts = typed.facts();
     // An undirected graph is its own reverse, and has one index.
     let is_tagged = graph.description().directed && facts.indexes.len() > 1;
@@ -337,7 +341,10 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
         let mut add = |loading: &mut Loading<'r, Numeric<'r, S, M, E>, _>, id, edges| {
             let attributes = attributes.of(graph, id)?;
             let vertex = match checkpoints.as_ref().and_then(|saved| saved.is_due(id)) {
-                None => loading.program().first(id, attributes, edges),
+                None => loading
+                    .program()
+                    .first(id, attributes, edges)
+                    .map_err(|failure| Error::program(&id, "initialize", failure))?,
                 Some(is_due) => loading.program().resumed(id, attributes.0, is_due, edges)?,
             };
             loading.add_vertex(vertex)
@@ -418,7 +425,9 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
         while self.program().another_round() {
             let mut is_due = false;
             self.execution.for_each_by(|numeric, vertex| {
-                is_due |= numeric.begin_round(vertex);
+                let begun = numeric.begin_round(vertex);
+                is_due |= begun
+                    .map_err(|failure| Error::program(vertex.id(), "begin a round", failure))?;
                 Ok(())
             })?;
             self.execution.restart();

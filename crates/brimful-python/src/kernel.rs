@@ -1,4 +1,4 @@
-//! `run_kernel`: programs in Python, as kernels on the shards of a graph.
+//! `run_kernel`: programs in Python, as kernels on the shards of a graph or on a store of vertices.
 //!
 //! A signal is one number of 64 bits, and a state one such number or a record of several fields.
 //! The shapes below give the engine their types; the kernel does the vertex phase, and the edges
@@ -14,7 +14,7 @@ use brimful::engine::vertex::kernel::{ABI_VERSION, AGGREGATES, Context};
 use brimful::engine::vertex::slot::{Slot, rule};
 use brimful::engine::{
     Aggregate, Along, Combiner, Error, Isolated, Kernel, KernelProgram, Max, Min, Mode, Or, Output,
-    ResultTable, RunOptions, Shape, Values, run,
+    ResultTable, Shape, Values,
 };
 use brimful::graph::Graph as Inner;
 use brimful::store::Resources;
@@ -22,12 +22,13 @@ use brimful::store::scratch::ScratchArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::call::{Limits, with_resources};
+use crate::call::Limits;
 use crate::cluster::GivenShare;
 use crate::errors::Failure;
 use crate::graph::Graph;
-use crate::request::{checkpoint_options, with_resume_advice};
-use crate::run::{Figures, Result};
+use crate::plugin::with_store;
+use crate::request::{Store, checkpoint_options, with_resume_advice};
+use crate::run::{Figures, Result, store_figures};
 
 /// The most supersteps of a run that names no limit: a program that oscillates ends.
 const DEFAULT_MAX_SUPERSTEPS: u64 = 10_000;
@@ -200,7 +201,7 @@ impl Described {
 
 /// Runs a kernel on a graph.
 #[pyfunction]
-#[pyo3(signature = (graph, description, *, mode, max_supersteps, weighted, checkpoint_every, checkpoint_dir, resume, identity, threads, budget, process_budget, reserve_bytes, progress, share))]
+#[pyo3(signature = (graph, description, *, mode, max_supersteps, weighted, store, checkpoint_every, checkpoint_dir, resume, identity, threads, budget, process_budget, reserve_bytes, progress, share))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn run_kernel<'py>(
     py: Python<'py>,
@@ -209,6 +210,7 @@ pub(crate) fn run_kernel<'py>(
     mode: &str,
     max_supersteps: Option<u64>,
     weighted: bool,
+    store: Store,
     checkpoint_every: Option<&str>,
     checkpoint_dir: Option<PathBuf>,
     resume: bool,
@@ -228,17 +230,19 @@ pub(crate) fn run_kernel<'py>(
         chosen.identity = identity;
     }
     let folder = checkpoints.as_ref().map(|chosen| chosen.folder.clone());
-    let options = RunOptions {
-        max_supersteps: max_supersteps.unwrap_or(DEFAULT_MAX_SUPERSTEPS),
+    let request = Request {
+        algorithm: description.name.clone(),
         asynchronous: mode == "async",
         weighted,
+        max_supersteps,
+        store: store.choice()?,
         checkpoints,
         share: share.map(|given| given.share(py)),
-        ..RunOptions::default()
+        ..Request::default()
     };
     let limits = Limits { threads, budget, process_budget, reserve_bytes };
-    let (ended, scratch) = with_resources(py, progress, limits, |resources| {
-        let ran = of_words(&description, &inner, &options, resources)?;
+    let (ended, scratch) = with_store(py, progress, limits, store.opener.as_ref(), |resources| {
+        let ran = of_words(&description, &inner, &request, resources)?;
         if max_supersteps.is_none() && ran.finished.stats.supersteps >= DEFAULT_MAX_SUPERSTEPS {
             resources.job.say(
                 "the program did not end within 10,000 supersteps, the default limit; set \
@@ -248,14 +252,10 @@ pub(crate) fn run_kernel<'py>(
         Ok((ran, resources.job.traffic().max_scratch()))
     })
     .map_err(|error| with_resume_advice(py, error, folder.as_deref()))?;
-    let request = Request {
-        algorithm: description.name.clone(),
-        asynchronous: options.asynchronous,
-        weighted,
-        ..Request::default()
-    };
+    let of_store = ended.finished.stats.store.clone();
     let figures = Figures { request: &request, precision: "f64", limits, scratch };
     let result = Result::with_fields(py, ended.finished, ended.more, &figures, folder)?;
+    store_figures(result.stats.bind(py), &store, of_store.as_ref())?;
     if !description.aggregators.is_empty() {
         result.add_stats(py, &aggregates(py, &description.aggregators, &ended.aggregate)?)?;
     }
@@ -306,14 +306,14 @@ fn fault(what: String) -> Failure {
 fn of_words(
     description: &Described,
     graph: &Arc<Inner>,
-    options: &RunOptions,
+    request: &Request,
     resources: &Resources,
 ) -> Ran {
     match description.words {
-        1 => of_shape(description, graph, options, resources),
-        2 => of_record::<2>(description, graph, options, resources),
-        4 => of_record::<4>(description, graph, options, resources),
-        8 => of_record::<8>(description, graph, options, resources),
+        1 => of_shape(description, graph, request, resources),
+        2 => of_record::<2>(description, graph, request, resources),
+        4 => of_record::<4>(description, graph, request, resources),
+        8 => of_record::<8>(description, graph, request, resources),
         words => Err(fault(format!("a state has {words} words"))),
     }
 }
@@ -322,21 +322,21 @@ fn of_words(
 fn of_shape(
     description: &Described,
     graph: &Arc<Inner>,
-    options: &RunOptions,
+    request: &Request,
     resources: &Resources,
 ) -> Ran {
     let along = description.along();
     match (description.combiner.as_str(), description.float_signals, along) {
         ("sum", true, Some(Along::Unchanged)) => {
-            run_shape::<Sums<UNCHANGED, 1>, 1>(description, graph, options, resources)
+            run_shape::<Sums<UNCHANGED, 1>, 1>(description, graph, request, resources)
         }
         ("sum", true, Some(Along::Times)) => {
-            run_shape::<Sums<TIMES, 1>, 1>(description, graph, options, resources)
+            run_shape::<Sums<TIMES, 1>, 1>(description, graph, request, resources)
         }
         ("min", true, Some(Along::Plus)) => {
-            run_shape::<LeastFloat<PLUS, 1>, 1>(description, graph, options, resources)
+            run_shape::<LeastFloat<PLUS, 1>, 1>(description, graph, request, resources)
         }
-        _ => of_record::<1>(description, graph, options, resources),
+        _ => of_record::<1>(description, graph, request, resources),
     }
 }
 
@@ -344,27 +344,27 @@ fn of_shape(
 fn of_record<const WORDS: usize>(
     description: &Described,
     graph: &Arc<Inner>,
-    options: &RunOptions,
+    request: &Request,
     resources: &Resources,
 ) -> Ran {
     match (description.combiner.as_str(), description.float_signals) {
         ("sum", true) => {
-            run_shape::<Sums<ANY, WORDS>, WORDS>(description, graph, options, resources)
+            run_shape::<Sums<ANY, WORDS>, WORDS>(description, graph, request, resources)
         }
         ("min", true) => {
-            run_shape::<LeastFloat<ANY, WORDS>, WORDS>(description, graph, options, resources)
+            run_shape::<LeastFloat<ANY, WORDS>, WORDS>(description, graph, request, resources)
         }
         ("min", false) => {
-            run_shape::<LeastInteger<ANY, WORDS>, WORDS>(description, graph, options, resources)
+            run_shape::<LeastInteger<ANY, WORDS>, WORDS>(description, graph, request, resources)
         }
         ("max", true) => {
-            run_shape::<GreatestFloat<ANY, WORDS>, WORDS>(description, graph, options, resources)
+            run_shape::<GreatestFloat<ANY, WORDS>, WORDS>(description, graph, request, resources)
         }
         ("max", false) => {
-            run_shape::<GreatestInteger<ANY, WORDS>, WORDS>(description, graph, options, resources)
+            run_shape::<GreatestInteger<ANY, WORDS>, WORDS>(description, graph, request, resources)
         }
         ("or", false) => {
-            run_shape::<Union<ANY, WORDS>, WORDS>(description, graph, options, resources)
+            run_shape::<Union<ANY, WORDS>, WORDS>(description, graph, request, resources)
         }
         (other, _) => {
             let what = format!("the combiner {other:?} does not fit the signals of the program");
@@ -376,13 +376,14 @@ fn of_record<const WORDS: usize>(
 fn run_shape<S: Shape<State = State<WORDS>>, const WORDS: usize>(
     description: &Described,
     graph: &Arc<Inner>,
-    options: &RunOptions,
+    request: &Request,
     resources: &Resources,
 ) -> Ran {
     let mut parameters = vec![f64::from_bits(description.least_id.cast_unsigned())];
     parameters.extend(description.parameters.iter().map(|bits| f64::from_bits(*bits)));
     let (kernel, program) = program_of::<S>(description, parameters.clone())?;
-    let Output { states, isolated, stats, aggregate } = run(&program, graph, options, resources)?;
+    let Output { states, isolated, stats, aggregate } =
+        request.run(&program, DEFAULT_MAX_SUPERSTEPS, graph, resources)?;
     let (states, parameters) = (Arc::new(states), Arc::new(parameters));
     let of_isolated = move |place: u64| match isolated {
         Isolated::Same(state) => state,

@@ -318,7 +318,7 @@ pub(crate) struct Result {
     /// Further columns, of a program whose states have several fields.
     more: Vec<Arc<ResultTable>>,
     lookup: Lookup,
-    stats: Py<PyDict>,
+    pub(crate) stats: Py<PyDict>,
     /// The folder of checkpoints that can be deleted once the result is safe.
     checkpoints: Option<PathBuf>,
 }

@@ -1,6 +1,7 @@
-"""Programs on the shards of a graph: their methods become a kernel, compiled or called with arrays.
+"""Programs by kernels: their methods are compiled, or called with arrays.
 
-Invariant: a run on shards calls the methods with the same values as an interpreted one. A program
+Kernels run on the shards of a graph, and compiled ones also on stores of vertices. Invariant: a run
+of a kernel calls the methods with the same values as an interpreted one. A program
 that this cannot promise is refused before the run, with the method, the line and the reason.
 """
 
@@ -16,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from brimful.catalog import cluster_of
+from brimful.catalog import cluster_of, opened, place
 from brimful.errors import ProgramError
 from brimful.identity import identity_of
 from brimful.kernels.interface import ABI_VERSION, CONTEXT, VERTEX
@@ -31,7 +32,7 @@ from brimful.kernels.methods import (
 )
 from brimful.kernels.numbers import Numbers, bits
 from brimful.kernels.slots import Slot, slots_of
-from brimful.options.runs import CheckpointOptions, StepOptions
+from brimful.options.runs import CheckpointOptions, StepOptions, StoreOptions, store_url
 from brimful.options.table import WorkOptions, picked
 from brimful.program import Program, thresholds_of
 from brimful.record import Record, record_of
@@ -43,6 +44,10 @@ if TYPE_CHECKING:
     from brimful.kernels.arrays import ArrayKernel
     from brimful.kernels.kept import Kept
     from brimful.pregel.program import Pregel
+
+
+#: No store: a kernel then runs on the shards of the graph.
+SHARDS = dict.fromkeys(("url", "opener", "serializer", *StoreOptions.__annotations__))
 
 
 class Kernel(NamedTuple):
@@ -82,9 +87,11 @@ class KernelRun:
         kernel: Kernel | None,
         *,
         is_compiled: bool,
+        store: Mapping[str, Any] = SHARDS,
     ) -> None:
-        """Keep the parts of a run; `steps` are its `StepOptions`."""
+        """Keep the parts of a run; `steps` are its `StepOptions`, `store` is of `store_of`."""
         self._parts = program, dict(steps), identity
+        self._store = dict(store)
         self._kernel, self._is_compiled = kernel, is_compiled
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -122,15 +129,17 @@ class KernelRun:
             Graph(graph), program, steps, is_compiled=self._is_compiled
         )
         try:
-            return _native.run_kernel(
-                graph,
-                kernel.description,
-                **steps,
-                **checkpoints,
-                identity=identity,
-                **limits,
-                share=share,
-            )
+            with opened(self._store):
+                return _native.run_kernel(
+                    graph,
+                    kernel.description,
+                    **steps,
+                    store=self._store,
+                    **checkpoints,
+                    identity=identity,
+                    **limits,
+                    share=share,
+                )
         except ProgramError as error:
             name, raised = type(program).__name__, getattr(kernel.code, "raised", None)
             if raised is None:
@@ -162,8 +171,19 @@ def _unpickled(
     return KernelRun(program, steps, identity, None, is_compiled=is_compiled)
 
 
+def store_of(url: str | None, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a store of vertices with its options, as the native side takes it; None: shards."""
+    return {**place(store_url(url)), "serializer": None, **picked(StoreOptions, chosen)}
+
+
 def run(
-    graph: Graph, program: Program, kernel: Kernel, chosen: Mapping[str, Any], *, is_compiled: bool
+    graph: Graph,
+    program: Program,
+    kernel: Kernel,
+    store: Mapping[str, Any],
+    chosen: Mapping[str, Any],
+    *,
+    is_compiled: bool,
 ) -> Result:
     """Run a program by its kernel, in this process or on a cluster.
 
@@ -175,7 +195,7 @@ def run(
     saving = chosen["checkpoint_every"] is not None or chosen["resume"]
     identity = identity_of(program, "a kernel", whole=saving)
     steps = picked(StepOptions, chosen)
-    work = KernelRun(program, steps, identity, kernel, is_compiled=is_compiled)
+    work = KernelRun(program, steps, identity, kernel, is_compiled=is_compiled, store=store)
     resources = Resources(**picked(WorkOptions, chosen)).on(graph)
     native = run_divided(
         graph.native,

@@ -81,17 +81,31 @@ pub(crate) fn collect_target_sums<P: Program>(
     Ok(())
 }
 
-/// Lets a single vertex take `turn`; returns its state and its part of the aggregate.
-pub(crate) fn take_turn<P: Program>(
+/// What one vertex hands back after its turn.
+#[derive(Debug, Clone, Copy)]
+pub struct Taken<P: Program> {
+    /// Its new state.
+    pub state: P::State,
+    /// Its signal, [`Combiner::SILENCE`] for none.
+    pub signal: SignalOf<P>,
+    /// Its part of the aggregate.
+    pub aggregate: P::Aggregate,
+}
+
+/// Lets a single vertex take `turn`.
+///
+/// # Errors
+/// Those of [`Batched::vertices`].
+pub fn take_turn<P: Program>(
     batched: &dyn Batched<P>,
     turn: Turn<'_, SumOf<P>>,
     vertex: Vertex,
     state: P::State,
     known: (&Globals<P::Aggregate>, Thresholds),
-) -> Result<(P::State, P::Aggregate)> {
+) -> Result<Taken<P>> {
     let (mut states, mut signals) = ([state], [P::Combiner::SILENCE]);
     let mut partial = Partial::default();
     let arrays = (&mut states[..], &mut signals[..]);
     take_turns(batched, turn, arrays, &|_| vertex, known, &mut partial)?;
-    Ok((states[0], partial.aggregate))
+    Ok(Taken { state: states[0], signal: signals[0], aggregate: partial.aggregate })
 }

@@ -39,9 +39,9 @@ pub(crate) fn evolve<P: Program>(
         let turn =
             if state.is_some() { Turn::Collect(&[P::Combiner::IDENTITY][..]) } else { Turn::First };
         let old = state.unwrap_or_else(bytemuck::Zeroable::zeroed);
-        let (new, aggregate) = take_turn(batched, turn, vertex, old, (globals, thresholds))?;
-        *state = Some(new);
-        return Ok(aggregate.times(count));
+        let taken = take_turn(batched, turn, vertex, old, (globals, thresholds))?;
+        *state = Some(taken.state);
+        return Ok(taken.aggregate.times(count));
     }
     let (old, new) = match *state {
         Some(old) => (old, program.collect(vertex, old, P::Combiner::IDENTITY, globals)),

@@ -6,13 +6,20 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use brimful_engine::{Aggregate, Combiner, Globals, Isolated, Mode, Program, SumOf, Vertex};
+use brimful_engine::vertex::batch::{Taken, take_turn};
+use brimful_engine::vertex::program::Batched;
+use brimful_engine::{
+    Aggregate, Combiner, Globals, Isolated, Mode, Program, SignalOf, SumOf, Thresholds, Turn,
+    Vertex,
+};
 use brimful_graph::Index;
 use brimful_store::Resources;
 use brimful_store::checkpoint::{Draft, Saved};
 use brimful_store::scratch::ScratchArray;
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
+
+use crate::error::Failure;
 
 /// Writes a value of the program's type.
 fn put<T: Pod>(words: &mut [u64], value: &T) {
@@ -29,10 +36,23 @@ fn get<T: Pod>(words: &[u64]) -> T {
     bytemuck::pod_read_unaligned(&bytemuck::cast_slice(words)[..size_of::<T>()])
 }
 
+/// Writes an element of an array.
+fn write<T: Pod + Send>(
+    array: &mut ScratchArray<T>,
+    at: usize,
+    value: T,
+) -> brimful_store::Result<()> {
+    match array.in_memory_mut().and_then(|values| values.get_mut(at)) {
+        Some(place) => *place = value,
+        None => array.windows().write(at, &[value])?,
+    }
+    Ok(())
+}
+
 /// The properties of a program.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ProgramTraits {
-    /// Number of words of a state and of a sum.
+    /// Number of words of a state, and of its signal if it is kept, and of a sum.
     pub(super) state: usize,
     pub(super) sum: usize,
     pub(super) is_full: bool,
@@ -71,7 +91,7 @@ pub(super) trait Erased: Send + Sync {
 
     /// Computes the state with which a vertex starts, or begins another round; true if it is due to
     /// signal.
-    fn begin(&self, vertex: Vertex, state: &mut [u64], is_start: bool) -> bool;
+    fn begin(&self, vertex: Vertex, state: &mut [u64], is_start: bool) -> Result<bool, Failure>;
     /// Computes the signal along an edge; false for silence.
     fn signal(&self, vertex: Vertex, state: &[u64], weight: f64, sum: &mut [u64]) -> bool;
     fn combine(&self, held: &mut [u64], sum: &[u64]);
@@ -84,7 +104,7 @@ pub(super) trait Erased: Send + Sync {
         state: &mut [u64],
         sum: Option<&[u64]>,
         threshold: f64,
-    ) -> bool;
+    ) -> Result<bool, Failure>;
     fn urgency(&self, state: &[u64]) -> f64;
     fn collect_score(&self, state: &[u64], sum: Option<&[u64]>) -> f64;
 
@@ -109,6 +129,10 @@ pub(super) struct Typed<'p, P: Program> {
     partials: Vec<Mutex<P::Aggregate>>,
     /// States of the vertices with edges; on disk if the vertices are.
     pub(super) states: ScratchArray<P::State>,
+    /// The last signals of the same vertices, if checkpoints need them. A program that takes
+    /// batches returns signals together with states, so its cells keep both.
+    signals: Option<ScratchArray<SignalOf<P>>>,
+    thresholds: Thresholds,
     pub(super) isolated: Isolated<P::State>,
 }
 
@@ -117,7 +141,8 @@ impl<'p, P: Program> Typed<'p, P> {
     pub(super) fn new(
         program: &'p P,
         vertices: u64,
-        states: ScratchArray<P::State>,
+        (states, signals): (ScratchArray<P::State>, Option<ScratchArray<SignalOf<P>>>),
+        thresholds: Thresholds,
         workers: usize,
     ) -> Self {
         Self {
@@ -125,8 +150,39 @@ impl<'p, P: Program> Typed<'p, P> {
             globals: Globals { vertices, superstep: 0, round: 0, aggregate: P::Aggregate::NOTHING },
             partials: (0..workers).map(|_| Mutex::new(P::Aggregate::NOTHING)).collect(),
             states,
+            signals,
+            thresholds,
             isolated: Isolated::Initial,
         }
+    }
+
+    /// The words of a cell that hold the state, and those that hold the signal of a program that
+    /// takes batches.
+    fn cell(words: &mut [u64]) -> (&mut [u64], &mut [u64]) {
+        words.split_at_mut(size_of::<P::State>().div_ceil(8))
+    }
+
+    /// Lets a vertex of a program that takes batches take a turn; true if it is due to signal.
+    fn take_turn(
+        &self,
+        batched: &dyn Batched<P>,
+        turn: Turn<'_, SumOf<P>>,
+        vertex: Vertex,
+        words: &mut [u64],
+    ) -> Result<bool, Failure> {
+        let known = (&self.globals, self.thresholds);
+        let Taken { state, signal, aggregate } =
+            take_turn(batched, turn, vertex, get(words), known)?;
+        self.add(aggregate);
+        let (state_words, signal_words) = Self::cell(words);
+        put(state_words, &state);
+        let is_due = P::MODE == Mode::Full || signal != P::Combiner::SILENCE;
+        // Without supersteps, a vertex may collect nothing new before it signals: the signal of the
+        // collect before stays.
+        if is_due {
+            put(signal_words, &signal);
+        }
+        Ok(is_due)
     }
 
     /// Adds to the aggregate of the superstep, or of the round.
@@ -154,7 +210,9 @@ impl<'p, P: Program> Typed<'p, P> {
 impl<P: Program> Erased for Typed<'_, P> {
     fn facts(&self) -> ProgramTraits {
         ProgramTraits {
-            state: size_of::<P::State>().div_ceil(8),
+            state: size_of::<P::State>().div_ceil(8)
+                + usize::from(self.program.batched().is_some())
+                    * size_of::<SignalOf<P>>().div_ceil(8),
             sum: size_of::<SumOf<P>>().div_ceil(8),
             is_full: P::MODE == Mode::Full,
             needs_degrees: P::NEEDS_DEGREES,
@@ -198,7 +256,11 @@ impl<P: Program> Erased for Typed<'_, P> {
         is_another
     }
 
-    fn begin(&self, vertex: Vertex, state: &mut [u64], is_start: bool) -> bool {
+    fn begin(&self, vertex: Vertex, state: &mut [u64], is_start: bool) -> Result<bool, Failure> {
+        if let Some(batched) = self.program.batched() {
+            let turn = if is_start { Turn::First } else { Turn::Round };
+            return self.take_turn(batched, turn, vertex, state);
+        }
         let first = match is_start {
             true => self.program.initial(vertex, &self.globals),
             false => self.program.begin_round(vertex, get(state), &self.globals),
@@ -207,11 +269,14 @@ impl<P: Program> Erased for Typed<'_, P> {
         self.add(self.program.aggregate(vertex, first, first));
         let is_due = P::MODE == Mode::Full || !self.is_silent(vertex, first);
         put(state, &if is_due { first } else { self.program.signalled(first) });
-        is_due
+        Ok(is_due)
     }
 
     fn signal(&self, vertex: Vertex, state: &[u64], weight: f64, sum: &mut [u64]) -> bool {
-        let said = self.program.signal(vertex, get(state));
+        let said = match self.program.batched() {
+            Some(_) => get(&state[size_of::<P::State>().div_ceil(8)..]),
+            None => self.program.signal(vertex, get(state)),
+        };
         if said == P::Combiner::SILENCE {
             return false;
         }
@@ -236,7 +301,11 @@ impl<P: Program> Erased for Typed<'_, P> {
         state: &mut [u64],
         sum: Option<&[u64]>,
         threshold: f64,
-    ) -> bool {
+    ) -> Result<bool, Failure> {
+        if let Some(batched) = self.program.batched() {
+            let sums = [Self::sum(sum)];
+            return self.take_turn(batched, Turn::Collect(&sums), vertex, state);
+        }
         let old: P::State = get(state);
         let mut new = self.program.collect(vertex, old, Self::sum(sum), &self.globals);
         let is_full = P::MODE == Mode::Full;
@@ -252,7 +321,7 @@ impl<P: Program> Erased for Typed<'_, P> {
             }
         }
         put(state, &new);
-        is_due
+        Ok(is_due)
     }
 
     fn urgency(&self, state: &[u64]) -> f64 {
@@ -264,16 +333,15 @@ impl<P: Program> Erased for Typed<'_, P> {
     }
 
     fn keep(&mut self, id: u64, state: &[u64]) -> brimful_store::Result<()> {
-        let (id, state) = (id as usize, get(state));
+        let id = id as usize;
         if id >= self.states.len() {
-            self.isolated = Isolated::Same(state);
+            self.isolated = Isolated::Same(get(state));
             return Ok(());
         }
-        match self.states.in_memory_mut().and_then(|states| states.get_mut(id)) {
-            Some(place) => *place = state,
-            None => self.states.windows().write(id, &[state])?,
+        if let Some(signals) = &mut self.signals {
+            write(signals, id, get(&state[size_of::<P::State>().div_ceil(8)..]))?;
         }
-        Ok(())
+        write(&mut self.states, id, get(state))
     }
 
     fn kept(&self, id: u64, state: &mut [u64]) -> brimful_store::Result<()> {
@@ -281,18 +349,30 @@ impl<P: Program> Erased for Typed<'_, P> {
         if id < self.states.len() {
             let mut kept = [P::State::zeroed()];
             self.states.read(id, &mut kept)?;
+            let (state, signal) = Self::cell(state);
             put(state, &kept[0]);
+            if let Some(signals) = &self.signals {
+                let mut kept = [P::Combiner::SILENCE];
+                signals.read(id, &mut kept)?;
+                put(signal, &kept[0]);
+            }
         } else if let Isolated::Same(kept) = &self.isolated {
-            put(state, kept);
+            put(Self::cell(state).0, kept);
         }
         Ok(())
     }
 
     fn draft(&self, draft: &mut Draft, resources: &Resources) -> brimful_store::Result<()> {
+        if let Some(signals) = &self.signals {
+            draft.array(signals, resources)?;
+        }
         draft.array(&self.states, resources)
     }
 
     fn restore(&mut self, saved: &mut Saved, resources: &Resources) -> brimful_store::Result<()> {
+        if let Some(signals) = &mut self.signals {
+            saved.array(signals, resources)?;
+        }
         saved.array(&mut self.states, resources)
     }
 

@@ -72,13 +72,13 @@ impl<'p, const S: usize, const M: usize, E: EdgeData> Numeric<'p, S, M, E> {
         id: u64,
         (strength, external): (f64, u64),
         edges: Edges<u64, E>,
-    ) -> VertexOf<Self> {
+    ) -> Result<VertexOf<Self>, Failure> {
         let own = engine::Vertex { external, ..self.vertex(id, strength) };
         let mut cell = StateWords::new(strength);
-        let is_due = self.program.begin(own, cell.state_mut(), true);
+        let is_due = self.program.begin(own, cell.state_mut(), true)?;
         let mut vertex = Vertex::new(id, cell, edges);
         vertex.signalled = (!is_due).then_some(vertex.state);
-        vertex
+        Ok(vertex)
     }
 
     /// Vertex `id`, restored from the result in the program.
@@ -97,11 +97,11 @@ impl<'p, const S: usize, const M: usize, E: EdgeData> Numeric<'p, S, M, E> {
     }
 
     /// Begins another round for a vertex; true if it is due to signal.
-    pub(super) fn begin_round(&self, vertex: &mut VertexOf<Self>) -> bool {
+    pub(super) fn begin_round(&self, vertex: &mut VertexOf<Self>) -> Result<bool, Failure> {
         let own = self.vertex(*vertex.id(), vertex.state.strength());
-        let is_due = self.program.begin(own, vertex.state.state_mut(), false);
+        let is_due = self.program.begin(own, vertex.state.state_mut(), false)?;
         vertex.signalled = (!is_due).then_some(vertex.state);
-        is_due
+        Ok(is_due)
     }
 }
 
@@ -161,7 +161,7 @@ impl<const S: usize, const M: usize, E: EdgeData> VertexProgram for Numeric<'_, 
         let mut cell = vertex.state;
         let own = self.vertex(*vertex.id(), cell.strength());
         let sum = signals.first().map(|sum| &sum.0[..]);
-        let is_due = self.program.collect(own, cell.state_mut(), sum, self.signal_threshold);
+        let is_due = self.program.collect(own, cell.state_mut(), sum, self.signal_threshold)?;
         // An unchanged vertex must not be written.
         if cell != vertex.state {
             vertex.state = cell;
