@@ -99,7 +99,14 @@ def test_no_vertex_gains_by_moving(
             assert modularity(values(one) | {vertex: other}) <= first + 1e-9
 
 
-@pytest.fixture(scope="module", params=GRAPHS)
+@pytest.fixture(
+    scope="module",
+    # The largest one takes half a minute.
+    params=[
+        pytest.param(name, marks=[pytest.mark.nightly] if "Slashdot" in name else [])
+        for name in GRAPHS
+    ],
+)
 def real(
     request: pytest.FixtureRequest, data: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:

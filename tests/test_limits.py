@@ -97,7 +97,14 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize(
+    "algorithm",
+    # Leiden has the phases of Louvain, and takes almost a minute.
+    [
+        pytest.param(one, marks=[pytest.mark.nightly] if one == "leiden" else [])
+        for one in ALGORITHMS
+    ],
+)
 def test_an_algorithm_keeps_a_small_limit(graph: Path, algorithm: str) -> None:
     passes_within(96, 1024, "run", algorithm, graph, *ALGORITHMS[algorithm])
 

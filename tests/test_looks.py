@@ -45,10 +45,7 @@ def written(path: Path, ids: Any, values: Any, name: str = "value") -> Path:
 # Saved results.
 
 
-@pytest.mark.parametrize(
-    "suffix",
-    ["parquet", *(pytest.param(suffix, marks=pytest.mark.nightly) for suffix in ("csv", "arrow"))],
-)
+@pytest.mark.parametrize("suffix", FORMATS)
 def test_a_saved_result_is_the_result(rmat: Path, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"levels.{suffix}"
     with bf.Graph.open(rmat) as graph:

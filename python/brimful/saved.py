@@ -47,6 +47,10 @@ class SavedResult(PerVertex[Any]):
         """
         self._path = os.fspath(path)
         self._rows = open_rows(self._path)
+        # Rows that were read last, and those after them, for look-ups in the order of the file.
+        self._page: dict[Any, Any] = {}
+        self._after: dict[Any, Any] = {}
+        self._pages: Iterator[dict[Any, Any]] = iter(())
 
     @property
     def column(self) -> str:
@@ -136,6 +140,8 @@ class SavedResult(PerVertex[Any]):
         import pyarrow.dataset as ds
 
         number = vertex_id(vertex)
+        if number in self._page or self._turn_page(number):
+            return self._page[number]
         try:
             wanted = pa.scalar(number, self._rows.schema.field(0).type)
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
@@ -145,6 +151,19 @@ class SavedResult(PerVertex[Any]):
                 for value in batch.column(1):
                     return value.as_py()
         raise NotFoundError(f"{self._path} has no vertex {number}")
+
+    def _turn_page(self, vertex: int | str) -> bool:
+        """Return whether the rows after those read last begin with a vertex, and read on if so.
+
+        `dict(saved)` looks vertices up in the order of the file, and reads it once.
+        """
+        if not self._after:
+            self._pages = (dict(zip(*rows, strict=True)) for rows in self._batches() if rows[0])
+            self._after = next(self._pages, {})
+        if vertex != next(iter(self._after), None):
+            return False
+        self._page, self._after = self._after, next(self._pages, {})
+        return True
 
     def __len__(self) -> int:
         """Return the number of vertices."""
