@@ -363,7 +363,8 @@ def test_a_compiled_run_on_a_store_goes_on_from_its_checkpoint(
     resumed = bf.run(graph, program, max_supersteps=20, resume=True, **saving, **options)
     assert resumed.stats["resumed_from"] == 4
     whole = bf.run(graph, program, max_supersteps=20, **options)
-    assert resumed.to_arrow().equals(whole.to_arrow())
+    # Threads add the signals of a store in any order.
+    assert dict(resumed) == pytest.approx(dict(whole), rel=1e-12)
 
 
 def test_an_exception_of_compiled_code_on_a_store_ends_the_run(graph: bf.Graph) -> None:
