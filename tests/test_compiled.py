@@ -372,7 +372,7 @@ def test_an_exception_of_compiled_code_on_a_store_ends_the_run(graph: bf.Graph) 
         def collect(self, vertex: Any, signals: Any) -> Any:
             return 1 // int(vertex.state - vertex.state)
 
-    with pytest.raises(bf.ProgramError, match="compiled code cannot show .*collect"):
+    with pytest.raises(bf.ProgramError, match=r"compiled code cannot show .*collect"):
         bf.run(graph, Divides(7), compile="numba", store="bytes")
 
 
