@@ -9,8 +9,9 @@ DEMO_BUDGET ?= 200M
 INPUT ?=
 
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
-# Two files of tests at a time: much of a test is the start of a process.
-PARALLEL := --numprocesses=2 --dist=loadfile
+# Two files of tests at a time: much of a test is the start of a process. In the order of names: files
+# of few tests would come last, and the longest tests are among them.
+PARALLEL := --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 # One interpreter for cargo and maturin, so that neither rebuilds what the other built.
 export PYO3_PYTHON := $(BIN)/python
 

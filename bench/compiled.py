@@ -1,7 +1,8 @@
-"""`compiled`: programs in Python on shards, compiled and with arrays, beside the algorithms.
+"""`compiled`: compiled programs in Python on shards and stores, and arrays, beside the algorithms.
 
-Run as a module (`GRAPH PROGRAM BUDGET`) it runs all three in turns, checks that they find the same
-values, and prints their mean seconds per superstep as JSON.
+Run as a module (`GRAPH PROGRAM BUDGET`) it runs all three on shards in turns, checks that they find
+the same values, and prints their mean seconds per superstep as JSON. With a store as the fourth
+argument it runs the algorithm and the compiled program there.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ _TURNS = 3
 #: A compiled program may take so many times as long as the algorithm.
 _MOST = 1.3
 _BUDGETS = ("2G", "300M")
+_STORES = ("memory", "bytes")
+#: Edges a second that a compiled program passes on a store, in millions.
+_LEAST_EDGES = 5
 
 
 class Ranks(bf.Program):
@@ -171,7 +175,7 @@ def tables(session: Session) -> Iterator[Table]:
                 "-" if ratio is None else f"{ratio:.2f}",
                 figure(series, "compilation_seconds", 2),
                 figure(series, "arrays_seconds", 4),
-                figure(series, "arrays_million_edges", 1),
+                figure(series, "million_edges", 1),
                 "-" if ratio is None else target(session.size, ratio, _MOST),
             )
             table.ran(series)
@@ -180,6 +184,35 @@ def tables(session: Session) -> Iterator[Table]:
         "values are not compared"
     )
     yield table
+    yield _on_stores(session)
+
+
+def _on_stores(session: Session) -> Table:
+    """Return the table of programs whose vertices are in memory, live and as bytes."""
+    scale = session.size.medium_scale - 2
+    table = Table(
+        f"compiled: programs in Python on stores, RMAT-{scale}",
+        "f64; mean seconds per superstep, in turns with the algorithm on the same store",
+        ("program", "store", "algorithm s", "compiled s", "ratio", "M edges/s", "target"),
+    )
+    graph = str(session.rmat(scale))
+    for program in ("pagerank", "sssp"):
+        for store in _STORES:
+            command = Command("bench.compiled", (graph, program, _BUDGETS[0], store))
+            [series] = session.measure(command)
+            ratio = series.median(lambda record: record["seconds"] / record["algorithm_seconds"])
+            rate = series.median(lambda record: record["million_edges"])
+            table.row(
+                program,
+                store,
+                figure(series, "algorithm_seconds", 4),
+                figure(series, "seconds", 4),
+                "-" if ratio is None else f"{ratio:.2f}",
+                figure(series, "million_edges", 1),
+                "-" if rate is None else target(session.size, _LEAST_EDGES / rate, 1),
+            )
+            table.ran(series)
+    return table
 
 
 Run = Callable[[], bf.Result]
@@ -191,7 +224,7 @@ def _pagerank(
     most = {"max_supersteps": _SUPERSTEPS, **options}
     return (
         lambda: bf.pagerank(graph, variant="unnormalized", tolerance=0, **most),
-        lambda: bf.run(graph, program(0.85), on="shards", **most),
+        lambda: bf.run(graph, program(0.85), compile="numba", **most),
         lambda: bf.run(graph, program(0.85), on="shards", compile="never", **most),
     )
 
@@ -200,7 +233,7 @@ def _sssp(graph: bf.Graph, options: dict[str, Any]) -> tuple[Run, Run, Run]:
     [(source, _)] = bf.degrees(graph).top(1)
     return (
         lambda: bf.sssp(graph, source=source, **options),
-        lambda: bf.run(graph, Distances(source), on="shards", **options),
+        lambda: bf.run(graph, Distances(source), compile="numba", **options),
         lambda: bf.run(graph, ArrayDistances(source), on="shards", compile="never", **options),
     )
 
@@ -208,7 +241,7 @@ def _sssp(graph: bf.Graph, options: dict[str, Any]) -> tuple[Run, Run, Run]:
 def _components(graph: bf.Graph, options: dict[str, Any]) -> tuple[Run, Run, Run]:
     return (
         lambda: bf.connected_components(graph, method="propagation", **options),
-        lambda: bf.run(graph, Least(), on="shards", **options),
+        lambda: bf.run(graph, Least(), compile="numba", **options),
         lambda: bf.run(graph, ArrayLeast(), on="shards", compile="never", **options),
     )
 
@@ -227,9 +260,10 @@ _PROGRAMS = {
 
 def main() -> int:
     """Run all three in turns; print their seconds."""
-    path, name, budget = sys.argv[1:]
+    path, name, budget, *stores = sys.argv[1:]
+    options = {"budget": budget, **({"store": stores[0]} if stores else {})}
     with bf.Graph.open(path) as graph:
-        algorithm, compiled, arrays = _PROGRAMS[name](graph, {"budget": budget})
+        algorithm, compiled, arrays = _PROGRAMS[name](graph, options)
         begin = time.perf_counter()
         first = compiled()
         compilation = time.perf_counter() - begin - first.stats["seconds"]
@@ -240,21 +274,20 @@ def main() -> int:
             if not all(map(math.isclose, known.to_pylist(), found.to_pylist())):
                 raise SystemExit(f"{name}: the values differ")
             del known, found
-        seconds: dict[str, list[float]] = {
-            "algorithm_seconds": [],
-            "seconds": [],
-            "arrays_seconds": [],
-        }
+        runs = {"algorithm_seconds": algorithm, "seconds": compiled}
+        if not stores:
+            runs["arrays_seconds"] = arrays
+        seconds: dict[str, list[float]] = {key: [] for key in runs}
         rates = []
         for _ in range(_TURNS):
-            for key, run in zip(seconds, (algorithm, compiled, arrays), strict=True):
+            for key, run in runs.items():
                 stats = run().stats
                 seconds[key].append(statistics.mean(stats["superstep_seconds"]))
             rates.append(stats["signals"] / sum(stats["superstep_seconds"]) / 1e6)
     medians = {key: statistics.median(values) for key, values in seconds.items()}
     more = {
         "compilation_seconds": compilation,
-        "arrays_million_edges": statistics.median(rates),
+        "million_edges": statistics.median(rates),
     }
     print(json.dumps({**medians, **more}))
     return 0
