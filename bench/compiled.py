@@ -189,7 +189,7 @@ def tables(session: Session) -> Iterator[Table]:
 
 def _on_stores(session: Session) -> Table:
     """Return the table of programs whose vertices are in memory, live and as bytes."""
-    scale = session.size.medium_scale - 2
+    scale = session.size.medium_scale - 4
     table = Table(
         f"compiled: programs in Python on stores, RMAT-{scale}",
         "f64; mean seconds per superstep, in turns with the algorithm on the same store",
