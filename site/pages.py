@@ -169,7 +169,7 @@ def memory(name: str) -> str:
     return (
         f"The forecast of `brimful plan {name} --vertices {VERTICES:.0e} --edges {EDGES:.0e}`:\n\n"
         "| budget | fits | smallest budget | peak memory | read in a superstep over all edges | "
-        "disk beside the graph |\n|---|---|---|---|---|---|\n" + "".join(rows) + "\nWhere the "
+        "disk next to the graph |\n|---|---|---|---|---|---|\n" + "".join(rows) + "\nWhere the "
         "budget is too small, the other figures are those of the smallest that works.\n"
     )
 

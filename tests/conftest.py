@@ -18,7 +18,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def real_data() -> Path:
-    """Return the folder of real graphs, from BRIMFUL_TEST_DATA or beside the repository."""
+    """Return the folder of real graphs, from BRIMFUL_TEST_DATA or next to the repository."""
     given = os.environ.get("BRIMFUL_TEST_DATA")
     return Path(given) if given else ROOT.parent / "shared" / "data"
 

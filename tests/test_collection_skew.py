@@ -34,7 +34,7 @@ hot32 = hot.astype(np.uint32)
 before = begin()
 """
 
-#: What the interpreter, allocator and read buffers take beside a budget, in MiB.
+#: What the interpreter, allocator and read buffers take besides a budget, in MiB.
 SLACK = 16
 
 

@@ -194,7 +194,7 @@ def test_graphalytics_properties(tmp_path: Path) -> None:
     sentence = refuse(
         INPUT, "import", tmp_path / "g.e", tmp_path / "x.brimful", "--format", "graphalytics"
     )
-    assert "needs" in sentence and "g.v beside it" in sentence
+    assert "needs" in sentence and "g.v next to it" in sentence
 
 
 def test_an_edge_file_alone_is_an_edge_list(tmp_path: Path) -> None:

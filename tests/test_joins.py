@@ -1,4 +1,4 @@
-"""Results beside the columns of a table: `--join`, `Result.join`, DuckDB."""
+"""Results with the columns of a table: `--join`, `Result.join`, DuckDB."""
 
 from __future__ import annotations
 

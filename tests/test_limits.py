@@ -293,7 +293,7 @@ def test_a_read_only_graph(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     with read_only(graph):
-        # States beside a graph that cannot be written to go to the folder for temporary files.
+        # States next to a graph that cannot be written to go to the folder for temporary files.
         figures = succeed(*run, env={"TMPDIR": str(elsewhere)}).figures
         assert figures["bytes_written_by"]["states"] > 0
         assert names_below(elsewhere) == set()

@@ -30,7 +30,7 @@ def limited(limit: str, *arguments: object) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A graph of 67 M edges, more than the limits here leave beside the process; made in one."""
+    """A graph of 67 M edges, more than the limits here leave besides the process; made in one."""
     graph = tmp_path_factory.mktemp("memory") / "rmat22.brimful"
     options = ["--scale", 22, "--edge-factor", 16]
     figures = limited(LIMIT, "generate", "rmat", graph, *options)

@@ -509,7 +509,7 @@ def test_a_run_tells_what_it_expects_and_how_that_held(
     forecast = outcome.figures["forecast"]
     assert near(forecast["peak_memory_bytes"], outcome.figures["peak_rss_bytes"]), outcome.figures
     saving = ["pagerank", graph, "--checkpoint-every", 10, "--checkpoint-dir", folder]
-    assert "beside checkpoints" in succeed("run", *saving).err.split("\n")[0]
+    assert "besides checkpoints" in succeed("run", *saving).err.split("\n")[0]
     on_disk = ["--store", f"file:{tmp_path / 'store'}", "--max-supersteps", 1]
     outcome = succeed("run", "pagerank", rmat, "--json", *on_disk)
     assert outcome.err.startswith("brimful: forecast: peak memory ")

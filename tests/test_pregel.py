@@ -241,7 +241,7 @@ class Tallied(bf.WorkerContext):
 
 
 class Tally(bf.Pregel):
-    """Everything that a checkpoint holds beside vertices changes what vertices compute."""
+    """Everything that a checkpoint holds besides vertices changes what vertices compute."""
 
     aggregators: ClassVar = {
         "calls": bf.Aggregator("sum", 0),

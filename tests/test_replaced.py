@@ -98,7 +98,7 @@ def test_an_open_graph_never_answers_for_another(
 
 
 def test_a_file_that_changed_is_another_graph(tmp_path: Path) -> None:
-    """The graph kept beside a file is swapped when the file changes; a graph read before is not."""
+    """The graph next to a file is swapped when the file changes; a graph read before is not."""
     path = _write(tmp_path / "e.txt", RING)
     with bf.read(path) as before:
         _write(path, [*TURNED, (0, 2)])

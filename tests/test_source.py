@@ -1,4 +1,4 @@
-"""An input file as GRAPH: imported beside itself, kept, and imported again when it changed."""
+"""An input file as GRAPH: imported next to itself, kept, and imported again when it changed."""
 
 from __future__ import annotations
 

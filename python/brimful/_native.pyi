@@ -2,7 +2,7 @@
 
 `budget` is in bytes, None means `auto`. With `process_budget` it covers the whole process, else
 brimful's own memory. `reserve_bytes` is what a pyarrow reader or writer in this process needs
-beside. Every call that can last releases the GIL; Ctrl-C stops it within a second.
+besides. Every call that can last releases the GIL; Ctrl-C stops it within a second.
 """
 
 import os

@@ -1,6 +1,6 @@
 """Builds a new graph with its columns; the graph appears complete or not at all.
 
-Invariant: an import and its columns are made in a hidden folder beside the output, which the next
+Invariant: an import and its columns are made in a hidden folder next to the output, which the next
 import removes if this process is killed.
 """
 

@@ -1,4 +1,4 @@
-"""Centralities of the Python API beside PageRank and HITS; each returns a `Result`."""
+"""Centralities of the Python API besides PageRank and HITS; each returns a `Result`."""
 
 from __future__ import annotations
 

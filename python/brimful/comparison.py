@@ -192,7 +192,7 @@ class _Tally:
         self.rows = self.differing = 0
         self.largest_difference: float | None = None
         self.largest_relative: float | None = None
-        #: The size of each difference that is kept, beside the difference.
+        #: The size of each difference that is kept, besides the difference.
         self._kept: list[tuple[float, tuple[Any, ...]]] = []
 
     @property

@@ -41,7 +41,7 @@ class Imports:
         """Import a table with one edge per row: any object with `__arrow_c_stream__`.
 
         `info()["columns"]` names the columns taken. Memory: within `budget`, brimful's own; the
-        table is beside it.
+        table is next to it.
 
         Args:
             table: `pyarrow.Table`, `polars.DataFrame`, `pandas.DataFrame` (2.2 or newer), DuckDB
@@ -124,7 +124,7 @@ class Imports:
         """Import the stored entries of a square sparse matrix: entry (i, j) is the edge i -> j.
 
         Vertices are 0 to n-1 for a matrix of n rows. Stored zeros are edges; repeated entries of a
-        `coo_array` are multi-edges. Memory: within `budget`, brimful's own, beside a copy of the
+        `coo_array` are multi-edges. Memory: within `budget`, brimful's own, besides a copy of the
         matrix in coordinate form (16 to 24 bytes an entry).
 
         Args:
@@ -163,8 +163,8 @@ class Imports:
     ) -> Graph:
         """Import an `igraph.Graph`, also its vertices without edges.
 
-        Direction, self-loops and multi-edges stay. Memory: within `budget`, brimful's own, beside a
-        list of the edges (about 120 bytes each).
+        Direction, self-loops and multi-edges stay. Memory: within `budget`, brimful's own, besides
+        a list of the edges (about 120 bytes each).
 
         Args:
             graph: Graph of igraph.

@@ -61,7 +61,7 @@ class KeptColumns:
 
     @described({}, "closed graph", "io")
     def edge_rows(self, columns: str | Sequence[str] | None = None) -> pyarrow.RecordBatchReader:
-        """Return the edges beside their columns, streamed in batches of 65,536 rows.
+        """Return the edges with their columns, streamed in batches of 65,536 rows.
 
         Where the graph has columns of edges, edges are sorted by source and target, and an
         undirected one is as it was written; else they are those of `to_arrow`.
@@ -90,7 +90,7 @@ class KeptColumns:
 
     @described({}, "closed graph", "io")
     def vertex_rows(self, columns: str | Sequence[str] | None = None) -> pyarrow.RecordBatchReader:
-        """Return the vertices beside their columns, streamed in batches of 65,536 rows.
+        """Return the vertices with their columns, streamed in batches of 65,536 rows.
 
         polars, DuckDB and pyarrow read it as it is; `read_all` makes a table in memory.
 

@@ -48,7 +48,7 @@ def read(
     r"""Open a graph, or make one from files, a table or an object of another package.
 
     Args:
-        source_data: A graph directory (opened); an input file (imported beside itself as `<file
+        source_data: A graph directory (opened); an input file (imported next to itself as `<file
             name>.brimful` and kept; imported again when the file changed); a list of files of one
             graph; a pattern such as `part-*.txt`; a URL such as `s3://bucket/edges.txt.gz`; one
             of documents, such as `mongodb://host/database/collection`, whose fields `source` and

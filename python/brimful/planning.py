@@ -31,7 +31,7 @@ class ImportForecast:
     Attributes:
         minimum_budget_bytes: The smallest budget that suffices.
         peak_memory_bytes: Peak memory of the whole process.
-        temporary_bytes: The most disk beside the graph.
+        temporary_bytes: The most disk next to the graph.
         graph_bytes: Size of the graph on disk.
         disk_bytes: Sum of the two.
         seconds: An estimate; None: unknown.
@@ -59,7 +59,7 @@ class Forecast:
         budget_bytes: The budget asked for.
         threads: Number of threads.
         peak_memory_bytes: Peak memory of the whole process; brimful's own in a worker of a cluster.
-        disk_bytes: The most disk beside the existing graph: scratch, or an index that is built
+        disk_bytes: The most disk next to the existing graph: scratch, or an index that is built
             first with its temporary files.
         scratch_bytes: Scratch, with the vertices of a store on disk.
         index_bytes: The index that is built and stays.

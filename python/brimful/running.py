@@ -398,7 +398,7 @@ def _check_kept(graph: Graph, program: Program | Pregel, chosen: Mapping[str, An
     """
     if isinstance(program, Pregel):
         raise UsageError(
-            "vertices of Pregel have messages and votes beside their values, and cannot be kept; "
+            "vertices of Pregel have messages and votes besides their values, and cannot be kept; "
             "leave keep= out, or write the program as a brimful.Program"
         )
     if program.state_type is not None or program.aggregators:

@@ -134,7 +134,7 @@ class Shown:
         columns: str | Sequence[str] | None = None,
         budget: Budget = None,
     ) -> pyarrow.Table:
-        """Return the rows beside the columns of another table, a copy in memory.
+        """Return the rows with the columns of another table, a copy in memory.
 
         Every vertex is in it once, with nulls where the table has no row. Rows of the table without
         a vertex are left out, and counted on the logger `brimful`. DuckDB joins, on disk where

@@ -2,7 +2,7 @@
 
 Paths are found backwards, from the target to the source. One run computes the distances from the
 source. They are exact bounds of the rest of a path, so that a search (A*; Hart, Nilsson, Raphael
-1968) looks up the in-edges of few vertices beside those of the path.
+1968) looks up the in-edges of few vertices besides those of the path.
 """
 
 from __future__ import annotations

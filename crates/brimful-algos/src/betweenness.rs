@@ -212,7 +212,7 @@ fn plan(planner: &Planner<'_>) -> Result<Forecast> {
     Ok(Forecast { result_bytes: extra, ..plan_sources(planner, extra)? })
 }
 
-/// The forecast of searches from all sources beside `own` bytes.
+/// The forecast of searches from all sources besides `own` bytes.
 fn plan_sources(planner: &Planner<'_>, extra: u64) -> Result<Forecast> {
     planner.request.refuse_max_supersteps()?;
     let vertices = planner.of_scan(|setting| setting.extent.vertices);

@@ -143,7 +143,7 @@ impl Program for Searches {
     }
 }
 
-/// Runs of searches, in memory beside some arrays.
+/// Runs of searches, in memory besides some arrays.
 struct Searching<'s> {
     graph: &'s Graph,
     within: Resources,
@@ -227,7 +227,7 @@ fn sources_of(request: &Request, graph: &Graph) -> Result<Vec<(u64, u64)>> {
     Ok(found)
 }
 
-/// What is left of the budget beside the least of a run of searches and `own` bytes.
+/// What is left of the budget besides the least of a run of searches and `own` bytes.
 fn spare_bytes(
     graph: &Graph,
     indexes: &'static [Index],

@@ -57,7 +57,7 @@ const WEIGHTS: &[f64] = &[0.0, 1.0, 1.0];
 /// The most powers.
 const MAX_POWERS: usize = 64;
 
-/// Columns beside the embedding.
+/// Columns besides the embedding.
 const COLUMNS: &[RowColumn] = &[("vertex", Kind::Vertex)];
 
 const BOTH_WAYS: &[Index] = &[Index::In, Index::Reverse];
@@ -273,7 +273,7 @@ impl Record for Part {
     }
 }
 
-/// The least bytes beside those of a run over the edges.
+/// The least bytes besides those of a run over the edges.
 fn min_bytes(workers: usize) -> u64 {
     sorter::minimum_bytes(workers, size_of::<Part>()) + RowWriter::MINIMUM_BYTES
 }

@@ -119,7 +119,7 @@ pub(crate) struct NeighborLists {
 }
 
 impl NeighborLists {
-    /// The least bytes for making lists, beside reading the graph.
+    /// The least bytes for making lists, besides reading the graph.
     pub(crate) fn array_bytes(vertices: u64, workers: usize) -> u64 {
         (vertices + 1) * size_of::<u64>() as u64
             + BATCH as u64 * (ENTRY_BYTES + size_of::<f64>() as u64)

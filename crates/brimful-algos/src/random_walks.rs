@@ -136,7 +136,7 @@ impl Settings {
         4 * self.length + 32
     }
 
-    /// Bytes beside those of making lists, the longest of which has so many entries.
+    /// Bytes besides those of making lists, the longest of which has so many entries.
     fn array_bytes(&self, vertices: u64, longest: u64, workers: usize) -> u64 {
         // The list of the vertex and of the one before, weights, and sums of weights and of shares.
         let lists = longest * (4 + 4 + 8 + 8 + 8);

@@ -184,7 +184,7 @@ impl Similarity {
     }
 }
 
-/// Bytes of memory beside those of making lists; `finding` takes so many for pairs.
+/// Bytes of memory besides those of making lists; `finding` takes so many for pairs.
 fn array_bytes(vertices: u64, longest: u64, finding: Option<u64>, workers: usize) -> u64 {
     // Two lists for each thread.
     let buffers = workers as u64 * 2 * longest * size_of::<u32>() as u64;

@@ -94,7 +94,7 @@ impl HashPages {
         })
     }
 
-    /// The bits and entries to store beside the pages.
+    /// The bits and entries to store next to the pages.
     pub(crate) fn describe(&self) -> (u64, u64) {
         (u64::from(self.buckets().bits), self.len())
     }

@@ -32,7 +32,7 @@ impl Options {
         self
     }
 
-    /// Bytes for batches in flight, beside the pages.
+    /// Bytes for batches in flight, besides the pages.
     pub(crate) fn batch_bytes(&self) -> usize {
         (self.memory_bytes / 4).min(256 << 20) as usize
     }

@@ -71,7 +71,7 @@ impl PartitionLog {
     /// Limit of the memory of the partitions, in bytes.
     pub(crate) const BUFFER_BYTES: u64 = (PARTITIONS * BUFFER_LEN * 8) as u64;
 
-    /// The options for the pages beside a log: without the memory of the partitions.
+    /// The options for the pages next to a log: without the memory of the partitions.
     pub(crate) fn leave(mut options: Options) -> Options {
         options.memory_bytes = options.memory_bytes.saturating_sub(Self::BUFFER_BYTES);
         options

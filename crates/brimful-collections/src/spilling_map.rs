@@ -21,7 +21,7 @@ const BATCH: usize = 256;
 struct Live<V> {
     value: V,
     /// The record of the bag that equals the value, plus 1, if there is one. A compact type,
-    /// because every byte beside a value slows each `get`.
+    /// because every byte next to a value slows each `get`.
     record: Option<NonZeroU64>,
     used: bool,
 }

@@ -78,7 +78,7 @@ impl CheckpointOptions {
     }
 }
 
-/// The default folder for checkpoints of an algorithm: `web.pagerank.checkpoints` beside
+/// The default folder for checkpoints of an algorithm: `web.pagerank.checkpoints` next to
 /// `web.brimful`.
 pub fn default_folder(graph: &Graph, algorithm: &str) -> PathBuf {
     // The path of a graph may be a relative one without a name, such as `.`.

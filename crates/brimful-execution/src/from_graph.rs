@@ -255,7 +255,7 @@ fn open<V: Stored>(
     Ok(stores)
 }
 
-/// The folder for scratch files: the `chosen` one, else beside the graph if that is writable, as
+/// The folder for scratch files: the `chosen` one, else next to the graph if that is writable, as
 /// for runs on shards.
 pub(crate) fn scratch_folder(graph: &Graph, chosen: Option<&Path>) -> DiskFolder {
     if let Some(folder) = chosen {

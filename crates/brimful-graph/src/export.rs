@@ -117,7 +117,7 @@ impl ExportOptions {
 /// Advice if a format cannot hold a graph.
 const OTHERS: &str = "export as parquet or arrow, which hold every graph";
 
-/// Most memory for reading edges, in bytes, beside the caller's.
+/// Most memory for reading edges, in bytes, besides the caller's.
 pub const READING_BYTES: u64 = 40 << 20;
 
 /// Ids looked up at once.
@@ -248,15 +248,15 @@ impl Exporting<'_> {
     }
 }
 
-/// The memory of an export in bytes, beside that of the process.
+/// The memory of an export in bytes, besides that of the process.
 pub fn minimum_bytes(options: &ExportOptions, workers: usize) -> u64 {
     let sorting = if options.format == Format::Metis { metis::minimum_bytes(workers) } else { 0 };
     READING_BYTES + sorting + options.compression.map_or(0, Compression::memory_bytes)
 }
 
-/// Writes the graph as `path` (Graphalytics: as three files beside it).
+/// Writes the graph as `path` (Graphalytics: as three files next to it).
 ///
-/// Memory: [`minimum_bytes`]. METIS sorts in the whole budget, with scratch space beside the
+/// Memory: [`minimum_bytes`]. METIS sorts in the whole budget, with scratch space next to the
 /// output: 16 bytes an edge, or 32 with weights.
 ///
 /// # Errors

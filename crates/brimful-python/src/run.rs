@@ -149,7 +149,7 @@ impl Result {
         Self::with_fields(py, finished, Vec::new(), figures, folder)
     }
 
-    /// The same, with more columns beside the first.
+    /// The same, with more columns besides the first.
     pub(crate) fn with_fields(
         py: Python<'_>,
         finished: Finished,

@@ -50,7 +50,7 @@ impl Budget {
         self.limit
     }
 
-    /// The smallest total budget for work that needs `bytes` beside the overhead.
+    /// The smallest total budget for work that needs `bytes` besides the overhead.
     pub fn smallest(&self, bytes: u64) -> u64 {
         bytes.saturating_add(self.named_overhead)
     }
@@ -65,7 +65,7 @@ impl Budget {
         self.peak.load(Ordering::Relaxed)
     }
 
-    /// Refuses work that needs more than `bytes` beside the overhead, before it begins.
+    /// Refuses work that needs more than `bytes` besides the overhead, before it begins.
     ///
     /// # Errors
     /// [`Error::Budget`] naming the smallest total budget that works.

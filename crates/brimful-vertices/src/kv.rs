@@ -87,7 +87,7 @@ impl KvStore {
         let memory = budget.reserve(memory_bytes, "to keep pages of a store in memory")?;
         make_folder(path)?;
         let path = path.canonicalize().map_err(|e| brimful_store::Error::io(path, "open", e))?;
-        // The budget is that of the process, or of brimful beside all other memory of the process.
+        // The budget is that of the process, or of brimful besides all other memory of the process.
         let others = memory::resident_bytes().unwrap_or(0);
         let others = others.saturating_sub(budget.limit() - budget.free());
         let all = budget.total().max(budget.limit().saturating_add(others));

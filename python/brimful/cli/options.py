@@ -22,7 +22,7 @@ from brimful.sizes import format_bytes
 if TYPE_CHECKING:
     from brimful import _native
 
-#: What threads and the smallest work take beside the program.
+#: What threads and the smallest work take besides the program.
 _LEAST_ADDRESS_SPACE = 80 << 20
 
 #: What `add_subparsers` returns.

@@ -114,7 +114,7 @@ def summary(of: str, figures: dict[str, Any]) -> str:
         lines.append(f"  {outside}")
     lines.append(
         f"  peak memory {format_bytes(figures['peak_memory_bytes'])}, "
-        f"{format_bytes(figures['disk_bytes'])} of disk beside the graph"
+        f"{format_bytes(figures['disk_bytes'])} of disk next to the graph"
         + (
             f" ({format_bytes(figures['index_bytes'])} for an index that stays)"
             if figures["index_bytes"]

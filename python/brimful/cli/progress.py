@@ -115,7 +115,7 @@ class ProgressLine:
         self._run = _Run(supersteps, about)
 
     def within(self, budget: int | None) -> None:
-        """Take the budget of the process, beside which its memory is shown."""
+        """Take the budget of the process, against which its memory is shown."""
         self._budget = budget
 
     def update(self, phase: str, done: int, total: int, seconds: float) -> None:

@@ -67,7 +67,7 @@ def add_to(verbs: shared.Verbs) -> None:
     parser.add_argument(
         "--join",
         metavar="TABLE",
-        help="write the columns of a .parquet, .csv, .tsv or .arrow file beside the result; needs "
+        help="write the columns of a .parquet, .csv, .tsv or .arrow file with the result; needs "
         "DuckDB (pip install 'brimful[duckdb]')",
     )
     parser.add_argument(
@@ -79,7 +79,7 @@ def add_to(verbs: shared.Verbs) -> None:
         "--with",
         dest="columns",
         metavar="COLUMNS",
-        help="write these columns beside the result, as age,name: those of the table of --join, or "
+        help="write these columns with the result, as age,name: those of the table of --join, or "
         "of the vertices of the graph (see brimful columns)",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
@@ -174,7 +174,7 @@ def _run(
             figures = _forecast(graph, request, given, reserve_bytes, checkpoints=saving)
         small = figures is not None and is_small_run(figures, graph.vertices + graph.arcs)
         if figures is not None and not small:
-            progress.announce(announced(figures) + (", beside checkpoints" if saving else ""))
+            progress.announce(announced(figures) + (", besides checkpoints" if saving else ""))
         if figures is not None:
             progress.expect(figures["supersteps"], about=figures["supersteps_guessed"])
         around = around_of(options, graph)

@@ -28,7 +28,7 @@ _LAST_SECONDS = 10.0
 _PAUSE_SECONDS = 3.0
 #: CPUs that Ray counts on a machine whose cores local workers share.
 _MOST_LOCAL_CPUS = 4096
-#: Threads of an actor beside one for each worker: its run, the observer, a question of its place.
+#: Threads of an actor besides one for each worker: its run, the observer, a question of its place.
 _SPARE_THREADS = 4
 
 _log = logging.getLogger("brimful")

@@ -128,7 +128,7 @@ class Reading:
             raise self._failure[1] from None
 
     def budget_bytes(self) -> int:
-        """Return the budget of the process that imports, which may be beside tasks."""
+        """Return the budget of the process that imports, which may be next to tasks."""
         return self.share.budget_bytes()
 
     def figures(self) -> dict[str, Any]:

@@ -26,7 +26,7 @@ class _Native(Protocol):
 
 N = TypeVar("N", bound=_Native)
 
-#: Bytes that go to the native side at once, which are copied beside the budget. Ctrl-C works in
+#: Bytes that go to the native side at once, which are copied besides the budget. Ctrl-C works in
 #: between.
 CHUNK_BYTES = 2 << 20
 #: Numbers of 64 bits that do.
@@ -148,7 +148,7 @@ def integers(numbers: ArrayLike, what: str) -> NDArray[Any]:
 
     is_listed = isinstance(numbers, (list, tuple))
     kinds = set(map(type, cast("Sequence[Any]", numbers))) if is_listed else set()
-    # NumPy would take True for 1 where it stands beside integers.
+    # NumPy would take True for 1 where it stands among integers.
     if not kinds.isdisjoint({bool, np.bool_}):
         raise UsageError(f"{what} must be integers, not truth values")
     try:

@@ -64,7 +64,7 @@ _MAGIC = b"BRIMFUL\n"
 COMPRESSIONS = (".gz", ".xz", ".zst", ".bz2")
 _WRITTEN_COMPRESSIONS = COMPRESSIONS[:-1]
 #: What a name says. `.gr` is DIMACS or PACE, `.graph` METIS or WebGraph, `.e` half of a graph of
-#: Graphalytics or an edge list: what lies beside the file, or its header, decides.
+#: Graphalytics or an edge list: what lies next to the file, or its header, decides.
 _INPUT_SUFFIXES: dict[str, str] = {
     ".csv": "csv",
     ".tsv": "tsv",
@@ -163,7 +163,7 @@ def split_suffix(path: str) -> tuple[str, str]:
 
 
 def companions(path: str, format_name: str) -> list[str]:
-    """Return the files beside `path` that belong to the same graph and exist."""
+    """Return the files next to `path` that belong to the same graph and exist."""
     if format_name not in ("graphalytics", "webgraph"):
         return []
     stem, _ = split_suffix(path)

@@ -77,7 +77,7 @@ def check_output(path: str, *, overwrite: bool) -> None:
 
 
 def reserve_of_result(path: str) -> int:
-    """Return the bytes that writing a result takes beside brimful's own memory.
+    """Return the bytes that writing a result takes besides brimful's own memory.
 
     Raises:
         UsageError: An unknown suffix.
@@ -293,7 +293,7 @@ def native_batches(source: Any) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def new_file(path: str, *, overwrite: bool) -> Iterator[str]:
-    """Yield a hidden name beside `path`; on success the file is synced and renamed, else removed.
+    """Yield a hidden name next to `path`; on success the file is synced and renamed, else removed.
 
     Raises:
         UsageError: `path` appeared meanwhile and `overwrite` is false.

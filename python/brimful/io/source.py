@@ -1,6 +1,6 @@
 """Opens the graph at a path: a graph directory, or an input file that is imported and kept.
 
-An input file is imported beside itself as `<file name>.brimful`, or into the user's cache
+An input file is imported next to itself as `<file name>.brimful`, or into the user's cache
 directory where its folder cannot be written. The manifest keeps the origin (size, modification
 time, a hash of the first and last MiB, the options). If the origin has changed, the file is
 imported again, replaces the graph, and the caller is told.
@@ -224,7 +224,7 @@ def _difference(kept: str, wanted: dict[str, object]) -> str | None:
     )
     if difference is not None and not origin.get("automatic", False):
         raise InputError(
-            f"{kept} was imported by name and is no longer the graph of the file beside it "
+            f"{kept} was imported by name and is no longer the graph of the file next to it "
             f"({difference}); name {kept} itself as the graph, or remove it"
         )
     return difference
@@ -240,7 +240,7 @@ def _parsed(origin: str | None) -> dict[str, object]:
 
 
 def _similar(path: str) -> str:
-    """Return `; did you mean 'web.brimful'?` where something of a similar name is beside `path`."""
+    """Return `; did you mean 'web.brimful'?` if something of a similar name is next to `path`."""
     folder, name = os.path.split(path.rstrip(os.sep))
     with contextlib.suppress(OSError):
         return did_you_mean(name, [one for one in os.listdir(folder or ".") if one[0] != "."])

@@ -24,7 +24,7 @@ _KNOWN_MODULES = ("math", "cmath", "operator", "numpy")
 
 
 class Kept:
-    """A kernel on disk: its source, which Numba keeps compiled beside it, and its numbers."""
+    """A kernel on disk: its source, which Numba keeps compiled next to it, and its numbers."""
 
     def __init__(self, folder: Path, key: str) -> None:
         """Take the folder of all kernels, and the text that identifies this one."""

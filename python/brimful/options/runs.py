@@ -91,7 +91,7 @@ class StepOptions(TypedDict, total=False):
 
 
 class RequestOptions(StepOptions, total=False):
-    """Options that only some algorithms take, beside their own parameters."""
+    """Options that only some algorithms take, besides their own parameters."""
 
     tolerance: Annotated[
         float | None, Option("Stop at a change of at most this; 0 never stops early.")
@@ -227,7 +227,7 @@ class CheckpointOptions(TypedDict, total=False):
     checkpoint_dir: Annotated[
         str | os.PathLike[str] | None,
         Option(
-            "Folder of the checkpoints; None: `NAME.ALGORITHM.checkpoints` beside the graph.",
+            "Folder of the checkpoints; None: `NAME.ALGORITHM.checkpoints` next to the graph.",
             metavar="D",
             check=checks.path,
         ),
@@ -265,7 +265,7 @@ class AlgorithmOptions(ResumableOptions, AskedOptions, ClusterOptions, total=Fal
 
 
 class ProgramOptions(StepOptions, StoreOptions, ResumableOptions, ClusterOptions, total=False):
-    """Options of a program in Python, beside its store."""
+    """Options of a program in Python, besides its store."""
 
 
 class SizeOptions(TypedDict, total=False):

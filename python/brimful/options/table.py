@@ -33,7 +33,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Option:
-    """Properties of an option beside its type.
+    """Properties of an option besides its type.
 
     Attributes:
         text: Its sentence in docstrings.

@@ -74,7 +74,7 @@ class PregelAdapter(Program):
         return bool(self.program.aggregators) or self._shared.context is not None or has_master
 
     def saved(self) -> dict[str, Any]:
-        """Return what a checkpoint holds beside the vertices, before a superstep ends."""
+        """Return what a checkpoint holds besides the vertices, before a superstep ends."""
         context = self._shared.context
         return {
             "aggregated": self._shared.aggregated.saved(),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from brimful.graph import Graph
     from brimful.per_vertex import PerVertex, Vertices
 
-#: What pyarrow, matplotlib and Jinja take beside brimful's own memory.
+#: What pyarrow, matplotlib and Jinja take besides brimful's own memory.
 REPORT_RESERVE_BYTES = ARROW_RESERVE_BYTES + (80 << 20)
 #: Directions of bytes in a superstep.
 _DIRECTIONS = ("read", "written")

@@ -1,4 +1,4 @@
-"""The columns of a graph's vertices, kept in its directory and read beside its vertices.
+"""The columns of a graph's vertices, kept in its directory and read with its vertices.
 
 The file has a row for each vertex, by ascending id, and no ids: whatever else comes by ascending id
 is read in step with it. Invariant: rows are never in memory as a whole; columns appear complete or
@@ -233,7 +233,7 @@ class GraphColumns:
     def reader(
         self, result: Any, resources: Resources, tally: JoinTally
     ) -> Iterator[pyarrow.RecordBatchReader]:
-        """Give the rows of a result of this graph beside the columns.
+        """Give the rows of a result of this graph with the columns.
 
         Raises:
             UsageError: The result is not of this graph, or has a column of this name.
@@ -342,7 +342,7 @@ def footer_bytes(path: str) -> int:
 def _refuse_names(table: str, added: Sequence[str], taken: Sequence[str], path: str) -> None:
     """Refuse to add no column, or one that the graph has."""
     if not added:
-        raise UsageError(f"{table} has no column beside that of the ids; there is nothing to add")
+        raise UsageError(f"{table} has no column besides that of the ids; there is nothing to add")
     for name in added:
         if name in taken:
             raise UsageError(

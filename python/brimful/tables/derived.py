@@ -225,7 +225,7 @@ def _shares(resources: Resources, *, joins: bool) -> tuple[Resources, int, int]:
     memory = MIN_JOIN_BYTES + max(0, limit - least) // _JOINED_SHARE
     if not resources.process_budget:
         if limit <= memory:
-            raise too_small(limit, 2 * MIN_JOIN_BYTES, "for joins beside an import")
+            raise too_small(limit, 2 * MIN_JOIN_BYTES, "for joins during an import")
         return dataclasses.replace(resources, budget=limit - memory), memory, 0
     return resources, memory, JOIN_RESERVE_BYTES + memory - MIN_JOIN_BYTES
 

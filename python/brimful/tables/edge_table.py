@@ -3,7 +3,7 @@
 Files are opened as tables by `arrow` and `parquet`; text is read natively.
 
 Invariant: a table is never whole in memory; batches are small, and `reserve_bytes` is the most that
-    the reader needs beside brimful's own memory. Errors of the reader are kept, because the Arrow
+    the reader needs besides brimful's own memory. Errors of the reader are kept, because the Arrow
 stream protocol carries only their text.
 """
 
@@ -23,7 +23,7 @@ from brimful.wording import printable
 if TYPE_CHECKING:
     from types import TracebackType
 
-#: What a pyarrow reader or writer needs beside brimful's own memory, in bytes.
+#: What a pyarrow reader or writer needs besides brimful's own memory, in bytes.
 ARROW_RESERVE_BYTES = 64 << 20
 #: The key under which an exported schema declares its graph.
 _DECLARATION = b"brimful"

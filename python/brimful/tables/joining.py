@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from brimful.io.ingest import Resources
 
-#: What DuckDB itself takes, loaded, beside the memory that it manages.
+#: What DuckDB itself takes, loaded, besides the memory that it manages.
 LOADED_BYTES = 96 << 20
-#: The share of the rest that it manages: pages that it decodes and rows on their way are beside.
+#: The share of the rest that it manages: pages that it decodes and rows on their way are extra.
 _MANAGED = 0.75
 #: The least memory in which DuckDB joins and sorts.
 MIN_JOIN_BYTES = 96 << 20
@@ -41,7 +41,7 @@ _THREAD_BYTES = 64 << 20
 _STEP_BYTES = 8 << 20
 #: What the allocators keep of the memory that a run has freed.
 _RETAINED_BYTES = 16 << 20
-#: What a run leaves free for a join that follows, or an import for one beside it.
+#: What a run leaves free for a join that follows, or an import for one next to it.
 JOIN_RESERVE_BYTES = (
     ARROW_RESERVE_BYTES + _RETAINED_BYTES + LOADED_BYTES + int(MIN_JOIN_BYTES / _MANAGED)
 )

@@ -7,7 +7,7 @@
 //!
 //! Method: the runs of [`crate::betweenness`] (Brandes 2008, "On variants"): an arc from v to w on
 //! the next level adds `paths(v) / paths(w) * (1 + dependency(w))`, in one pass over the edges
-//! after each run of eight sources. Memory beside that of runs: 8 bytes an arc and a vertex, and
+//! after each run of eight sources. Memory besides that of runs: 8 bytes an arc and a vertex, and
 //! the states of an interval of targets, 16 MiB; rows are sorted in any budget. Self-loops are on
 //! no shortest path.
 
@@ -54,7 +54,7 @@ pub(crate) const INFO: Info = Info {
     },
 };
 
-/// Bytes beside those of runs.
+/// Bytes besides those of runs.
 fn extra_bytes(vertices: u64, arcs: u64, workers: usize) -> u64 {
     let states = (TARGETS.min(vertices) + SOURCES as u64) * size_of::<Paths>() as u64;
     arcs * size_of::<f64>() as u64 + place_bytes(vertices) + states + edge_rows::min_bytes(workers)

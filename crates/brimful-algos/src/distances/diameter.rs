@@ -8,8 +8,8 @@
 //! both directions: Crescenzi, Grossi, Lanzi, Marino 2012). From a vertex in the middle of a long
 //! path, eccentricities of the farthest vertices first, sixty-four at a time, until no pair of
 //! vertices that is left can be farther apart: twice their level is a bound. Few runs of searches
-//! ([`crate::distances`]) on most graphs, |V| / 64 at worst. Memory: 12 bytes a vertex, beside that
-//! of a run.
+//! ([`crate::distances`]) on most graphs, |V| / 64 at worst. Memory: 12 bytes a vertex, besides
+//! that of a run.
 
 use std::sync::Arc;
 

@@ -44,7 +44,7 @@ pub struct RunOptions {
     pub asynchronous: bool,
     /// The run uses edge weights.
     pub weighted: bool,
-    /// The folder for arrays that exceed the budget; `None`: beside the graph if that is writable,
+    /// The folder for arrays that exceed the budget; `None`: next to the graph if that is writable,
     /// else the system's folder for temporary files.
     pub scratch: Option<PathBuf>,
     /// Checkpoint and resume options; `None`: no checkpoints.

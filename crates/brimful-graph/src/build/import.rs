@@ -76,7 +76,7 @@ pub struct ImportOptions {
 }
 
 impl ImportOptions {
-    /// The smallest budget, in bytes beside the process, for an input that may have weights and
+    /// The smallest budget, in bytes besides the process, for an input that may have weights and
     /// whose edges may have input positions (those of a generator have none).
     pub fn minimum_bytes(
         &self,
@@ -101,7 +101,7 @@ pub struct ImportReport {
     pub phases: Vec<(&'static str, f64)>,
     /// Bytes of the graph's files.
     pub bytes_on_disk: u64,
-    /// The most bytes of temporary disk space in use at once, beside the graph's files.
+    /// The most bytes of temporary disk space in use at once, next to the graph's files.
     pub scratch_bytes: u64,
     /// Bytes read from and written to files, except text inputs.
     pub moved: Moved,
@@ -114,7 +114,7 @@ pub struct ImportReport {
 /// Bytes for ids in any import.
 const IDS_BYTES: u64 = IdBitmap::BASE_BYTES * 6;
 
-/// The smallest budget of an import, in bytes beside the process; `positions`: it may leave edges
+/// The smallest budget of an import, in bytes besides the process; `positions`: it may leave edges
 /// out.
 pub fn minimum_bytes(workers: usize, weighted: bool, positions: bool) -> u64 {
     // Sparse ids need two sorters at the same time.

@@ -380,7 +380,7 @@ impl<R: EdgeRecord> ShardSortWriter<'_, '_, R> {
     }
 }
 
-/// Memory for encoding shards beside the sorter, in bytes. For each worker: a segment's carried
+/// Memory for encoding shards besides the sorter, in bytes. For each worker: a segment's carried
 /// records, with positions if `positioned`, its keys, weights and output; and the unit being
 /// written.
 pub fn encoding_bytes(workers: usize, weighted: bool, positioned: bool) -> u64 {

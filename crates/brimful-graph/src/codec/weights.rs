@@ -1,4 +1,4 @@
-//! Edge weights: a stream beside the keys, in edge order, in the narrowest type that holds all of
+//! Edge weights: a stream next to the keys, in edge order, in the narrowest type that holds all of
 //! them exactly.
 
 /// The type of a segment's weights.

@@ -87,7 +87,7 @@ pub fn has_names(
     }
 }
 
-/// The smallest budget of [`parse_file`], in bytes beside the process.
+/// The smallest budget of [`parse_file`], in bytes besides the process.
 pub fn minimum_bytes(positions: bool) -> u64 {
     let edge = 8 + 8 + 8 + if positions { 8 } else { 0 };
     // The text of this chunk and of the next one; a batch of edges or of names, and its message.

@@ -4,7 +4,7 @@
 //! directory, external ids, degrees and weights. The edges of a vertex lie in the shards of all of
 //! its targets, so a look-up costs a binary search and a block for each interval, until all edges
 //! that its degree promises are found. In-neighbors are looked up alike in the reverse index.
-//! Invariant: beside the answer, memory is [`Lookup::MEMORY_BYTES`], or the size of one unit if
+//! Invariant: besides the answer, memory is [`Lookup::MEMORY_BYTES`], or the size of one unit if
 //! that is more.
 
 mod between;
@@ -87,7 +87,7 @@ pub struct Lookup {
 }
 
 impl Lookup {
-    /// The limit of cached bytes, beside one unit and [`NameCursor::MEMORY_BYTES`] for string ids.
+    /// The limit of cached bytes, besides one unit and [`NameCursor::MEMORY_BYTES`] for string ids.
     pub const MEMORY_BYTES: u64 = 64 << 20;
     /// The limit of cached bytes per index.
     const INDEX_BYTES: u64 = Self::MEMORY_BYTES / 4;

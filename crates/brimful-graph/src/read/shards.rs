@@ -30,7 +30,7 @@ pub struct Geometry {
 }
 
 impl Default for Geometry {
-    /// 2^16 sums of 8 bytes stay in a second-level cache beside the data that streams through it
+    /// 2^16 sums of 8 bytes stay in a second-level cache next to the data that streams through it
     /// (measured against 2^17 to 2^19: docs/adr/0003). A unit is large enough to read a disk at
     /// full speed.
     fn default() -> Self {

@@ -23,7 +23,7 @@ pub struct Scanner<'p> {
 }
 
 impl PageFile {
-    /// A reader of many pages. It uses a buffer of up to 2 MiB beside the cache.
+    /// A reader of many pages. It uses a buffer of up to 2 MiB besides the cache.
     pub fn scanner(&self) -> Scanner<'_> {
         Scanner { pages: self, buffer: Buffer::new(), missing: Vec::new() }
     }

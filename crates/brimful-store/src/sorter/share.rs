@@ -60,7 +60,7 @@ impl Share {
     }
 
     /// Records in the pieces of all workers, including the buffers that sort them and the records
-    /// read beside a piece: in each of `runs`, a part that the first cut divides and one that the
+    /// read besides a piece: in each of `runs`, a part that the first cut divides and one that the
     /// last cut divides.
     pub(super) fn pieces(&self, piece_len: usize, runs: usize) -> usize {
         self.workers * 2 * (piece_len + runs.min(MAX_RUNS) * self.part_len())

@@ -28,11 +28,11 @@ const BYTES_TOUCHED: u64 = 64;
 /// The expected cost of an import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Forecast {
-    /// The smallest budget that works, in bytes beside the process.
+    /// The smallest budget that works, in bytes besides the process.
     pub minimum_bytes: u64,
-    /// Memory that is probably used, in bytes beside the process.
+    /// Memory that is probably used, in bytes besides the process.
     pub memory_bytes: u64,
-    /// The most bytes of temporary disk space in use at once, beside the graph.
+    /// The most bytes of temporary disk space in use at once, next to the graph.
     pub temporary_bytes: u64,
     /// Bytes of the graph's files.
     pub graph_bytes: u64,
@@ -94,7 +94,7 @@ fn sorter_bytes(sizes: &Sizes, positions: bool, spare: u64, workers: usize) -> u
 }
 
 /// The expected cost of an import of a graph of `sizes`, with a limit of `limit` bytes of memory
-/// beside the process. Edges that will be merged are included, because their number is unknown.
+/// besides the process. Edges that will be merged are included, because their number is unknown.
 pub fn forecast(sizes: &Sizes, reading: &Reading, limit: u64, workers: usize) -> Forecast {
     // A policy that may leave edges out needs input positions.
     let (positions, merges) = (reading.policy.leaves_out(), reading.policy.merges());

@@ -120,7 +120,7 @@ impl Import<'_> {
         self.positions && self.options.policy.merges()
     }
 
-    /// Memory for sorting beside ids of `ids_bytes`, in bytes: the sorters' share of the minimum
+    /// Memory for sorting besides ids of `ids_bytes`, in bytes: the sorters' share of the minimum
     /// and the spare budget.
     pub(super) fn sorter_bytes(&self, ids_bytes: u64) -> u64 {
         let minimum =

@@ -81,7 +81,7 @@ pub fn files(
         let part = |suffix: &str| {
             find(&stem, suffix).ok_or_else(|| {
                 let what =
-                    format!("a graph in this format needs {}.{suffix} beside it", stem.display());
+                    format!("a graph in this format needs {}.{suffix} next to it", stem.display());
                 Error::input(path, what)
             })
         };
