@@ -353,6 +353,7 @@ impl RecordBag {
         Err(StoreError::Budget {
             budget,
             needed: budget.saturating_sub(memory).saturating_add(len.saturating_mul(4)),
+            is_estimate: false,
             purpose: format!(
                 "to hold record {id} of {}, which has {len} bytes",
                 self.path().display()

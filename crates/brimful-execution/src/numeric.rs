@@ -207,7 +207,7 @@ fn in_terms_of_the_run<P: Program>(
     options: &NumericOptions<'_>,
     resources: &Resources,
 ) -> Error {
-    let Error::Store(StoreError::Budget { budget, needed, purpose }) = &error else {
+    let Error::Store(StoreError::Budget { budget, needed, purpose, .. }) = &error else {
         return error;
     };
     let own = &resources.budget;
@@ -219,14 +219,18 @@ fn in_terms_of_the_run<P: Program>(
             2 * partitions.map_or(1, |count| count as u64) * needed.saturating_sub(*budget);
         bytes = bytes.max(own.limit().saturating_add(missing));
     }
-    match own.require(bytes, purpose) {
-        Err(StoreError::Budget { needed: of_part, .. })
-            if *budget == own.total() && of_part <= *needed =>
+    let refused = match own.require(bytes, purpose) {
+        Err(StoreError::Budget { needed: of_run, .. })
+            if *budget == own.total() && of_run <= *needed =>
         {
             error
         }
         Err(of_run) => of_run.into(),
         Ok(()) => error,
+    };
+    match refused {
+        Error::Store(refused) => refused.estimated().into(),
+        other => other,
     }
 }
 

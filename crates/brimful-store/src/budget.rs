@@ -94,6 +94,7 @@ impl Budget {
         Error::Budget {
             budget: self.total,
             needed: self.smallest(bytes),
+            is_estimate: false,
             purpose: purpose.to_owned(),
         }
     }

@@ -445,7 +445,8 @@ impl PageFile {
         if frames < MIN_FRAMES - 1 {
             let needed = resident + minimum_bytes(self.page_bytes);
             let purpose = format!("for the pages of {}", self.file.path().display());
-            return Err(Error::Budget { budget: self.memory.bytes(), needed, purpose });
+            let budget = self.memory.bytes();
+            return Err(Error::Budget { budget, needed, is_estimate: false, purpose });
         }
         let share = (frames / self.stripes.len()).max(1);
         self.frames_per_stripe.store(share, Ordering::Relaxed);

@@ -72,12 +72,14 @@ pub enum Error {
         path: PathBuf,
     },
     /// The memory budget is too small for the work.
-    #[error("a memory budget of {} is too small {purpose}; the smallest that works is {}", human(*budget), human(*needed))]
+    #[error("a memory budget of {} is too small {purpose}; {}the smallest that works is {}", human(*budget), if *is_estimate { "by estimate, " } else { "" }, human(*needed))]
     Budget {
         /// The budget given, in bytes.
         budget: u64,
         /// The smallest budget that works, in bytes.
         needed: u64,
+        /// A smaller budget may work, or this one turn out to be too small.
+        is_estimate: bool,
         /// The purpose, such as "to rank this graph".
         purpose: String,
     },
@@ -141,6 +143,15 @@ impl Error {
         use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
         matches!(self, Self::Io { source, .. }
             if matches!(source.kind(), PermissionDenied | ReadOnlyFilesystem))
+    }
+
+    /// The same error; an error of the budget then says that the budget it names is an estimate.
+    #[must_use]
+    pub fn estimated(mut self) -> Self {
+        if let Self::Budget { is_estimate, .. } = &mut self {
+            *is_estimate = true;
+        }
+        self
     }
 
     /// The kind of this error.

@@ -85,11 +85,11 @@ def act(options: argparse.Namespace) -> None:
     if options.json:
         shared.print_json({"graph": graphs[0] if graphs else None} | figures)
     elif not options.quiet:
-        shared.show(summary(of, figures))
+        shared.show(summary(of, figures, is_estimate=options.store is not None))
 
 
-def summary(of: str, figures: dict[str, Any]) -> str:
-    """Return the lines that describe a forecast."""
+def summary(of: str, figures: dict[str, Any], *, is_estimate: bool) -> str:
+    """Return the lines that describe a forecast, whose smallest budget may be an estimate."""
     workers = figures["workers"]
     on = "" if workers is None else f", for each of {counted(workers, 'worker')}"
     lines = [f"{figures['algorithm']} of {of}{on}"]
@@ -100,14 +100,14 @@ def summary(of: str, figures: dict[str, Any]) -> str:
             f"{format_bytes(imported['graph_bytes'])} on disk and "
             f"{format_bytes(imported['temporary_bytes'])} until it ends{_time(imported)}"
         )
-    smallest = whole_mebibytes(figures["minimum_budget_bytes"])
+    least = whole_mebibytes(figures["minimum_budget_bytes"])
+    smallest = f"{'by estimate, ' if is_estimate else ''}the smallest that works is {least}"
     budget = format_bytes(figures["budget_bytes"])
     if figures["fits"]:
-        lines.append(f"  a budget of {budget} works; the smallest that works is {smallest}")
+        lines.append(f"  a budget of {budget} works; {smallest}")
     else:
         lines.append(
-            f"  a budget of {budget} is too small; the smallest that works is {smallest}, "
-            "and the other figures are for it"
+            f"  a budget of {budget} is too small; {smallest}, and the other figures are for it"
         )
     outside = outside_memory(figures)
     if outside:

@@ -73,7 +73,7 @@ pub(super) fn too_small(
     // An estimate that proved too small must not be named.
     let needed = if needed <= limit { limit + limit / 8 } else { needed };
     match resources.budget.require(needed, "to keep the vertices of this graph in memory") {
-        Err(refused) => refused.into(),
+        Err(refused) => refused.estimated().into(),
         Ok(()) => error,
     }
 }
