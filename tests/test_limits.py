@@ -133,6 +133,23 @@ def test_label_propagation_in_python_keeps_a_hard_limit(graph: Path, tmp_path: P
     peak(graph, 100, 100 * MIB + interpreter)
 
 
+def test_calls_in_python_leave_no_memory_behind(tmp_path: Path) -> None:
+    """The heaps of threads that ended must not hold what earlier calls freed."""
+    path = tmp_path / "rmat17.brimful"
+    succeed("generate", "rmat", path, "--scale", 17, "--edge-factor", 16, "--quiet")
+    program = (
+        "import brimful as bf, re, sys\n"
+        "graph = bf.Graph.open(sys.argv[1], budget='64M')\n"
+        "for _ in range(6):\n"
+        "    bf.kcore(graph, threads=2)\n"
+        "    print(re.search(r'VmRSS:\\s+(\\d+)', open('/proc/self/status').read())[1])"
+    )
+    words = [sys.executable, "-W", "ignore", "-c", program, str(path)]
+    ended = subprocess.run(words, check=True, capture_output=True, text=True)
+    first, *later = (int(kib) << 10 for kib in ended.stdout.split())
+    assert max(later) < first + 16 * MIB, ended.stdout
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["e.u32", "e.txt"])
 def test_export_and_import_keep_a_small_limit(graph: Path, tmp_path: Path, name: str) -> None:

@@ -358,13 +358,13 @@ def _forecast(
 def summary(graph: str, stats: dict[str, Any]) -> str:
     """Return the lines that describe a run."""
     supersteps = stats["supersteps"]
+    has_none = stats["mode"] == "async" and stats["store"] is not None
+    steps = "without supersteps" if has_none else counted(supersteps, "superstep")
     rows = f", {counted(stats['rows'], 'row')}" if "rows" in stats else ""
     lines = [
         f"{stats['algorithm']} of {graph}: {counted(stats['vertices'], 'vertex')}, "
         f"{counted(stats['edges'], 'edge')}{rows}",
-        f"  {counted(supersteps, 'superstep')} in "
-        f"{format_seconds(stats['seconds'])}, "
-        f"{stats['reason']}",
+        f"  {steps} in {format_seconds(stats['seconds'])}, {stats['reason']}",
     ]
     if supersteps:
         lines.append(
