@@ -372,7 +372,7 @@ def test_a_trace_has_every_call_for_a_vertex() -> None:
         assert bf.run(graph, Stamped()).trace is None
         with pytest.raises(bf.NotFoundError, match="no vertex 9"):
             bf.run(graph, Stamped(), trace=[9])
-        with pytest.raises(bf.UsageError, match="leave trace= out"):
+        with pytest.raises(bf.UsageError, match="trace= is for interpreted programs"):
             bf.run(graph, Stamped(), trace=[2], compile="numba")
 
 
