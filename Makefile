@@ -42,8 +42,8 @@ $(VENV)/.build: requirements/build.txt
 
 # Berkeley DB is built from source, where its headers are.
 $(VENV)/.dev: requirements/build.txt requirements/dev.txt requirements/berkeleydb.txt $(VENV)/.build
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/berkeleydb.txt \
+	$(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check -r requirements/dev.txt
+	$(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check -r requirements/berkeleydb.txt \
 	    || echo "berkeleydb cannot be built; its tests are skipped (apt install libdb-dev)"
 	@touch $@
 
