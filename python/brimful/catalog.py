@@ -15,7 +15,7 @@ from typing import Any
 from brimful.errors import UsageError
 from brimful.options import checks
 from brimful.options.clusters import ClusterOptions
-from brimful.options.runs import PlaceOptions, RequestOptions, StoreOptions
+from brimful.options.runs import PlaceOptions, RequestOptions, StoreOptions, store_url
 from brimful.options.table import picked
 from brimful.sizes import MOST
 from brimful.wording import did_you_mean, shortened, unknown
@@ -96,6 +96,15 @@ def place(url: str | None) -> dict[str, Any]:
 
     found = opener(url)
     return {"url": url if found is None else found.url, "opener": found}
+
+
+def stored(url: str | None, options: Mapping[str, object]) -> dict[str, Any]:
+    """Return the store of a program in Python as the native module takes it; no URL: no store.
+
+    Raises:
+        UsageError: There is no such store.
+    """
+    return {**place(store_url(url)), "serializer": None, **picked(StoreOptions, options)}
 
 
 def opened(store: Mapping[str, Any]) -> AbstractContextManager[object]:

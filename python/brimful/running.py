@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from brimful.adapted import Totals, adapted, totals_of
-from brimful.catalog import cluster_of, opened, place
+from brimful.catalog import cluster_of, opened, stored
 from brimful.containers.bags import serializer_of
 from brimful.errors import UsageError
 from brimful.identity import identity_of
@@ -21,7 +21,6 @@ from brimful.options.runs import (
     ProgramOptions,
     StepOptions,
     StoreOptions,
-    store_url,
 )
 from brimful.options.table import WorkOptions, checked, picked
 from brimful.per_vertex import vertex_id
@@ -141,10 +140,9 @@ def run(
             sees the state of the last run as `vertex.state`.
         on: "shards" streams the edges of the graph directory, "store" loads vertices with their
             edges into `store`; None: the other options decide. A program on shards, or compiled,
-            has a `combiner`, signals of one number
-            each, states of one number or with the fields of `state_type`, and a `signal` that uses
-            the weight only as in `value + weight`, `value * weight`, `min(value, weight)` or
-            `max(value, weight)`.
+            has a `combiner`, signals of one number each, states of one number or with the fields of
+            `state_type`, and a `signal` that uses the weight only as in `value + weight`, `value *
+            weight`, `min(value, weight)` or `max(value, weight)`.
         compile: "numba" compiles the methods, or raises an error with the reason (`pip install
             "brimful[numba]"`). "auto" compiles them if possible, and if no option needs calls.
             "never" compiles nothing: on "shards", fields of vertices and signals are then arrays of
@@ -196,23 +194,23 @@ def run(
     stores = {"store": store, **picked(StoreOptions, chosen)}
     resources = Resources(**picked(WorkOptions, chosen))
     known = as_graph(graph, resources)
-    stored = [f"{name}=" for name, value in stores.items() if value is not None]
-    stored += ['on="store"'] * (on == "store")
-    called = [f"{name}=" for name, is_given in calls.items() if is_given]
-    why = _interpreted(on, compile, stored, called)
+    for_stores = [f"{name}=" for name, value in stores.items() if value is not None]
+    for_stores += ['on="store"'] * (on == "store")
+    for_calls = [f"{name}=" for name, is_given in calls.items() if is_given]
+    why = _interpreted(on, compile, for_stores, for_calls)
     if why is None:
         kernel = _kernel(known, program, chosen, on=on, compile=compile)
         if isinstance(kernel, str):
             why = kernel
         else:
             assert isinstance(program, Program), "others have no kernel"
-            if stored and cluster_of(chosen) is not None:
+            if for_stores and cluster_of(chosen) is not None:
                 raise UsageError(
-                    f"a program on a cluster runs on shards; leave {stored[0]} or cluster= out"
+                    f"a program on a cluster runs on shards; leave {for_stores[0]} or cluster= out"
                 )
-            place = kernels.store_of(store or ("memory" if stored else None), chosen)
+            location = stored(store or ("memory" if for_stores else None), chosen)
             is_compiled = compile != "never"
-            return kernels.run(known, program, kernel, place, chosen, is_compiled=is_compiled)
+            return kernels.run(known, program, kernel, location, chosen, is_compiled=is_compiled)
     if cluster_of(chosen) is not None:
         raise UsageError(
             f'a program on a cluster runs on shards, and {why}; pass on="shards" without a store, '
@@ -245,7 +243,7 @@ def interpreted(
     name, dumps, loads = serializer_of(serializer)
     if start is not None:
         _check_kept(known, program, chosen)
-    location = place(store_url(store)) | {"serializer": None}
+    location = stored(store, chosen)
     process_budget = chosen.get("process_budget", False)
     resources = Resources(**picked(WorkOptions, chosen), process_budget=process_budget)
     limits = vars(resources.on(known))
@@ -284,7 +282,7 @@ def interpreted(
             addresses=adapter is not None,
             creates=adapter is not None and adapter.creates,
             **picked(StepOptions, chosen),
-            store=location | picked(StoreOptions, chosen),
+            store=location,
             keeping=None if start is None else (name, start == "kept"),
             **picked(CheckpointOptions, chosen),
             identity=identity,
@@ -314,27 +312,27 @@ def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
 
 
 def _interpreted(
-    on: str | None, compile: str | None, stored: list[str], called: list[str]
+    on: str | None, compile: str | None, for_stores: list[str], for_calls: list[str]
 ) -> str | None:
     """Return why the options require interpretation; None: the program has a kernel if possible.
 
-    `stored` are the options that need a store, `called` those that need calls of the methods.
+    `for_stores` are options that need a store, `for_calls` those that need calls of the methods.
 
     Raises:
         UsageError: Two options contradict each other.
     """
-    if on == "shards" and stored:
-        raise UsageError(f"shards are no store; leave {stored[0]} out")
+    if on == "shards" and for_stores:
+        raise UsageError(f"shards are no store; leave {for_stores[0]} out")
     if compile == "numba" or on == "shards":
-        if called:
+        if for_calls:
             raise UsageError(
-                f'{called[0]} is for interpreted programs; leave it out, or pass on="store" '
+                f'{for_calls[0]} is for interpreted programs; leave it out, or pass on="store" '
                 "without compile="
             )
         return None
     if compile == "auto":
-        return f"the run has {' and '.join(called)}" if called else None
-    given = stored + called
+        return f"the run has {' and '.join(for_calls)}" if for_calls else None
+    given = for_stores + for_calls
     return f"the run has {' and '.join(given)}" if given else 'the run has no compile="auto"'
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from brimful.catalog import place
+from brimful.catalog import stored
 from brimful.containers.bags import serializer_of
 from brimful.errors import NotFoundError, UsageError
 from brimful.options.described import described
@@ -215,7 +215,7 @@ class VertexStore(States):
         limits = vars(Resources(**picked(ResourceOptions, chosen)).on(graph))
         native = _native.KeptVertexStore.open(
             graph.native,
-            place(url) | {"serializer": None} | checked(StoreOptions, {}),
+            stored(url, checked(StoreOptions, {})),
             checked_dumps(name, dumps),
             loads,
             name in ("json", "pickle"),

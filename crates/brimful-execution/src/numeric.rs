@@ -25,7 +25,7 @@ use brimful_engine::plan::needs::Needs;
 use brimful_engine::result::stats::{Durations, Swept, Traversal};
 use brimful_engine::run::identity;
 use brimful_engine::supersteps::{Supersteps, build_missing, moved, run_supersteps};
-use brimful_engine::{Output, Program, Reason, RunOptions, Thresholds};
+use brimful_engine::{Output, Program, Reason, RunOptions, SignalOf, Thresholds};
 use brimful_graph::{Graph, Index};
 use brimful_store::scratch::ScratchArray;
 use brimful_store::{Content, Error as StoreError, Reservation, Resources};
@@ -180,7 +180,11 @@ fn minimum_bytes<P: Program>(
     options: &NumericOptions<'_>,
     resources: &Resources,
 ) -> Result<u64> {
-    let needs = Needs::of(program);
+    let mut needs = Needs::of(program);
+    if program.batched().is_some() {
+        // A vertex keeps its signal.
+        needs.state += size_of::<SignalOf<P>>() as u64;
+    }
     let (stores, weighted) = (options.stores, options.run.weighted);
     let workers = resources.workers();
     let planned = Planned {

@@ -153,8 +153,8 @@ pub(crate) fn with_resources<T: Send>(
     with_job(py, progress, |job| with_memory(limits.resources(job)?, work))
 }
 
-/// Memory that work reserved from which on free memory is returned to the system after it. Less is
-/// not worth the time, a millisecond or two.
+/// Free memory is returned to the system after work that reserved at least this much; a short call
+/// is not worth the time.
 const RETURNED_BYTES: u64 = 4 << 20;
 
 /// Does `work`, then ends its threads and returns free memory to the system. Every call has new

@@ -72,7 +72,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// The memory budget is too small for the work.
-    #[error("a memory budget of {} is too small {purpose}; {}the smallest that works is {}", human(*budget), if *is_estimate { "by estimate, " } else { "" }, human(*needed))]
+    #[error("a memory budget of {} is too small {purpose}; {}", human(*budget), smallest(*needed, *is_estimate))]
     Budget {
         /// The budget given, in bytes.
         budget: u64,
@@ -165,6 +165,12 @@ impl Error {
             Self::Interrupted => ErrorKind::Interrupted,
         }
     }
+}
+
+/// The end of the message about a budget.
+fn smallest(needed: u64, is_estimate: bool) -> String {
+    let by_estimate = if is_estimate { "by estimate, " } else { "" };
+    format!("{by_estimate}the smallest that works is {}", human(needed))
 }
 
 fn describe(error: &io::Error) -> String {

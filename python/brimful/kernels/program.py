@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from brimful.catalog import cluster_of, opened, place
+from brimful.catalog import cluster_of, opened
 from brimful.errors import ProgramError
 from brimful.identity import identity_of
 from brimful.kernels.interface import ABI_VERSION, CONTEXT, VERTEX
@@ -32,7 +32,7 @@ from brimful.kernels.methods import (
 )
 from brimful.kernels.numbers import Numbers, bits
 from brimful.kernels.slots import Slot, slots_of
-from brimful.options.runs import CheckpointOptions, StepOptions, StoreOptions, store_url
+from brimful.options.runs import CheckpointOptions, StepOptions
 from brimful.options.table import WorkOptions, picked
 from brimful.program import Program, thresholds_of
 from brimful.record import Record, record_of
@@ -44,10 +44,6 @@ if TYPE_CHECKING:
     from brimful.kernels.arrays import ArrayKernel
     from brimful.kernels.kept import Kept
     from brimful.pregel.program import Pregel
-
-
-#: No store: a kernel then runs on the shards of the graph.
-SHARDS = dict.fromkeys(("url", "opener", "serializer", *StoreOptions.__annotations__))
 
 
 class Kernel(NamedTuple):
@@ -84,14 +80,13 @@ class KernelRun:
         program: Program,
         steps: Mapping[str, Any],
         identity: list[tuple[str, str]],
+        store: Mapping[str, Any],
         kernel: Kernel | None,
         *,
         is_compiled: bool,
-        store: Mapping[str, Any] = SHARDS,
     ) -> None:
-        """Keep the parts of a run; `steps` are its `StepOptions`, `store` is of `store_of`."""
-        self._parts = program, dict(steps), identity
-        self._store = dict(store)
+        """Keep the parts of a run; `steps` are its `StepOptions`, `store` is of `stored`."""
+        self._parts = program, dict(steps), identity, dict(store)
         self._kernel, self._is_compiled = kernel, is_compiled
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -124,17 +119,17 @@ class KernelRun:
         from brimful import _native
         from brimful.graph import Graph
 
-        program, steps, identity = self._parts
+        program, steps, identity, store = self._parts
         kernel = self._kernel or kernel_of(
             Graph(graph), program, steps, is_compiled=self._is_compiled
         )
         try:
-            with opened(self._store):
+            with opened(store):
                 return _native.run_kernel(
                     graph,
                     kernel.description,
                     **steps,
-                    store=self._store,
+                    store=store,
                     **checkpoints,
                     identity=identity,
                     **limits,
@@ -158,6 +153,7 @@ def _unpickled(
     pickled: bytes,
     steps: Mapping[str, Any],
     identity: list[tuple[str, str]],
+    store: Mapping[str, Any],
     is_compiled: bool,
     source: tuple[str, list[str]],
 ) -> KernelRun:
@@ -168,12 +164,7 @@ def _unpickled(
     # Numba looks up the module of a method by its name.
     module = type(program).__module__
     sys.modules.setdefault(module, ModuleType(module))
-    return KernelRun(program, steps, identity, None, is_compiled=is_compiled)
-
-
-def store_of(url: str | None, chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a store of vertices with its options, as the native side takes it; None: shards."""
-    return {**place(store_url(url)), "serializer": None, **picked(StoreOptions, chosen)}
+    return KernelRun(program, steps, identity, store, None, is_compiled=is_compiled)
 
 
 def run(
@@ -195,7 +186,7 @@ def run(
     saving = chosen["checkpoint_every"] is not None or chosen["resume"]
     identity = identity_of(program, "a kernel", whole=saving)
     steps = picked(StepOptions, chosen)
-    work = KernelRun(program, steps, identity, kernel, is_compiled=is_compiled, store=store)
+    work = KernelRun(program, steps, identity, store, kernel, is_compiled=is_compiled)
     resources = Resources(**picked(WorkOptions, chosen)).on(graph)
     native = run_divided(
         graph.native,

@@ -81,9 +81,9 @@ pub(crate) fn collect_target_sums<P: Program>(
     Ok(())
 }
 
-/// What one vertex hands back after its turn.
+/// The result of the turn of a single vertex.
 #[derive(Debug, Clone, Copy)]
-pub struct Taken<P: Program> {
+pub struct TurnResult<P: Program> {
     /// Its new state.
     pub state: P::State,
     /// Its signal, [`Combiner::SILENCE`] for none.
@@ -102,10 +102,10 @@ pub fn take_turn<P: Program>(
     vertex: Vertex,
     state: P::State,
     known: (&Globals<P::Aggregate>, Thresholds),
-) -> Result<Taken<P>> {
+) -> Result<TurnResult<P>> {
     let (mut states, mut signals) = ([state], [P::Combiner::SILENCE]);
     let mut partial = Partial::default();
     let arrays = (&mut states[..], &mut signals[..]);
     take_turns(batched, turn, arrays, &|_| vertex, known, &mut partial)?;
-    Ok(Taken { state: states[0], signal: signals[0], aggregate: partial.aggregate })
+    Ok(TurnResult { state: states[0], signal: signals[0], aggregate: partial.aggregate })
 }

@@ -6,7 +6,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use brimful_engine::vertex::batch::{Taken, take_turn};
+use brimful_engine::vertex::batch::{TurnResult, take_turn};
 use brimful_engine::vertex::program::Batched;
 use brimful_engine::{
     Aggregate, Combiner, Globals, Isolated, Mode, Program, SignalOf, SumOf, Thresholds, Turn,
@@ -52,8 +52,9 @@ fn write<T: Pod + Send>(
 /// The properties of a program.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ProgramTraits {
-    /// Number of words of a state, and of its signal if it is kept, and of a sum.
+    /// Number of words of a state, together with the signal that a program in batches returns.
     pub(super) state: usize,
+    /// Number of words of a sum.
     pub(super) sum: usize,
     pub(super) is_full: bool,
     pub(super) needs_degrees: bool,
@@ -137,6 +138,8 @@ pub(super) struct Typed<'p, P: Program> {
 }
 
 impl<'p, P: Program> Typed<'p, P> {
+    const STATE_WORDS: usize = size_of::<P::State>().div_ceil(8);
+
     /// A program on `vertices` vertices, with room for its result.
     pub(super) fn new(
         program: &'p P,
@@ -159,7 +162,7 @@ impl<'p, P: Program> Typed<'p, P> {
     /// The words of a cell that hold the state, and those that hold the signal of a program that
     /// takes batches.
     fn cell(words: &mut [u64]) -> (&mut [u64], &mut [u64]) {
-        words.split_at_mut(size_of::<P::State>().div_ceil(8))
+        words.split_at_mut(Self::STATE_WORDS)
     }
 
     /// Lets a vertex of a program that takes batches take a turn; true if it is due to signal.
@@ -171,7 +174,7 @@ impl<'p, P: Program> Typed<'p, P> {
         words: &mut [u64],
     ) -> Result<bool, Failure> {
         let known = (&self.globals, self.thresholds);
-        let Taken { state, signal, aggregate } =
+        let TurnResult { state, signal, aggregate } =
             take_turn(batched, turn, vertex, get(words), known)?;
         self.add(aggregate);
         let (state_words, signal_words) = Self::cell(words);
@@ -210,7 +213,7 @@ impl<'p, P: Program> Typed<'p, P> {
 impl<P: Program> Erased for Typed<'_, P> {
     fn facts(&self) -> ProgramTraits {
         ProgramTraits {
-            state: size_of::<P::State>().div_ceil(8)
+            state: Self::STATE_WORDS
                 + usize::from(self.program.batched().is_some())
                     * size_of::<SignalOf<P>>().div_ceil(8),
             sum: size_of::<SumOf<P>>().div_ceil(8),
@@ -274,7 +277,7 @@ impl<P: Program> Erased for Typed<'_, P> {
 
     fn signal(&self, vertex: Vertex, state: &[u64], weight: f64, sum: &mut [u64]) -> bool {
         let said = match self.program.batched() {
-            Some(_) => get(&state[size_of::<P::State>().div_ceil(8)..]),
+            Some(_) => get(&state[Self::STATE_WORDS..]),
             None => self.program.signal(vertex, get(state)),
         };
         if said == P::Combiner::SILENCE {
@@ -339,7 +342,7 @@ impl<P: Program> Erased for Typed<'_, P> {
             return Ok(());
         }
         if let Some(signals) = &mut self.signals {
-            write(signals, id, get(&state[size_of::<P::State>().div_ceil(8)..]))?;
+            write(signals, id, get(&state[Self::STATE_WORDS..]))?;
         }
         write(&mut self.states, id, get(state))
     }
