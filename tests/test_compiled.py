@@ -321,6 +321,7 @@ STORES: list[dict[str, Any]] = [
     {"on": "store"},
     {"store": "bytes", "lists": "disk", "threads": 2},
     {"store": "file:", "cache": "lru:50", "partitioner": "hash"},
+    {"store": "rocksdb:"},
 ]
 
 
@@ -333,7 +334,8 @@ def test_compiled_programs_run_on_stores(
     place: dict[str, Any],
     tmp_path: Path,
 ) -> None:
-    on_store = {**place, "store": place["store"] + str(tmp_path)} if "cache" in place else place
+    store = place.get("store", "memory")
+    on_store = {**place, "store": store + str(tmp_path)} if store.endswith(":") else place
     found = bf.run(graph, program, compile="auto", weighted=weighted, **on_store)
     shards = bf.run(graph, program, on="shards", weighted=weighted)
     assert found.stats["variant"] == "compiled"
