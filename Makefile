@@ -137,8 +137,8 @@ nightly: $(VENV)/.dev build loom
 	BRIMFUL_KILLS=all cargo test --workspace --test kills --locked
 	BRIMFUL_MATRIX=all cargo test --workspace --test algos --locked
 	BRIMFUL_MUTATIONS=300000 cargo test --workspace --test corpus --release --locked
-	BRIMFUL_KILLS=all $(BIN)/python -m pytest tests/test_kills.py tests/test_faulty_disk.py
-	$(BIN)/python -m pytest -m nightly
+	BRIMFUL_KILLS=all $(BIN)/python -m pytest --timeout=0 tests/test_kills.py tests/test_faulty_disk.py
+	$(BIN)/python -m pytest --timeout=0 -m nightly
 	rm -rf dist/extras
 	$(BIN)/maturin build --release --locked --interpreter $(BIN)/python --out dist/extras
 	$(BIN)/python tests/check_extras.py dist/extras/brimful-*.whl

@@ -109,6 +109,22 @@ def test_what_is_beyond_doubt(
     assert succeed("info", tmp_path / "g.brimful", "--json").figures["columns"] == shown
 
 
+def test_the_column_type_of_gephi_decides_the_direction(tmp_path: Path) -> None:
+    head, edge = "Source,Target,Type,Weight\n", "1,2,{},2.5\n"
+    undirected = head + edge.format("Undirected") * 2
+    assert not imported(tmp_path, "a.csv", undirected)["directed"]
+    assert edges_of(tmp_path / "g.brimful") == [(1, 2, 2.5), (1, 2, 2.5)]
+    options = ["--directed", "--overwrite"]
+    assert imported(tmp_path, "a.csv", undirected, *options)["directed"]
+    mixed = undirected + edge.format("Directed")
+    (tmp_path / "a.csv").write_text(mixed)
+    error = refuse(USAGE, "import", tmp_path / "a.csv", tmp_path / "h.brimful")
+    assert "its column Type has Directed and Undirected edges" in error
+    assert imported(tmp_path, "a.csv", mixed, *options)["directed"]
+    other = mixed.replace("Directed", "FRIEND").replace("Undirected", "ENEMY")
+    assert imported(tmp_path, "a.csv", other, "--overwrite")["directed"]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [

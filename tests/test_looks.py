@@ -68,6 +68,23 @@ def test_a_saved_result_is_the_result(rmat: Path, tmp_path: Path, suffix: str) -
     assert bf.SavedResult(copy).to_arrow().cast(expected.schema).equals(expected)
 
 
+def test_a_dict_of_a_saved_result_reads_it_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = range(200_000)
+    saved = bf.SavedResult(written(tmp_path / "many.csv", ids, ids))
+    scans, scan = [], bf.SavedResult._scan
+
+    def counted(self: bf.SavedResult, **given: Any) -> Any:
+        scans.append(given)
+        return scan(self, **given)
+
+    monkeypatch.setattr(bf.SavedResult, "_scan", counted)
+    assert dict(saved) == dict(zip(ids, ids, strict=True))
+    # One for the keys, and one for the values.
+    assert scans == [{}, {}]
+
+
 @pytest.mark.parametrize(
     "ids",
     [

@@ -167,7 +167,8 @@ class SavedResult(PerVertex[Any]):
 
     def __len__(self) -> int:
         """Return the number of vertices."""
-        return int(self._rows.count_rows())
+        # Dataset.count_rows of pyarrow 26 may wait without end for an Arrow file.
+        return sum(batch.num_rows for batch in batches_of(self._rows, self._path, columns=[]))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the Arrow stream capsule of all columns; may be called any number of times."""

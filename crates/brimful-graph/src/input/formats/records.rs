@@ -46,7 +46,8 @@ pub(crate) struct Beginning {
     pub(crate) records: Records,
 }
 
-/// Reads the beginning `start` of a file; `None` if it contains no record.
+/// Reads the beginning `start` of a file; `None` if it contains no record. With `directed`, every
+/// edge keeps its written direction.
 ///
 /// # Errors
 /// A record that does not end within `start`, or a [`Doubt`].
@@ -55,7 +56,7 @@ pub(crate) fn begin(
     ended: bool,
     delimiter: Option<u8>,
     choice: &ColumnChoice,
-    names: bool,
+    (names, directed): (bool, bool),
 ) -> Result<Option<Beginning>, HeaderFlaw> {
     let mut from = 0;
     while let Some(line) = start.get(from..).filter(|rest| !rest.is_empty()) {
@@ -90,13 +91,42 @@ pub(crate) fn begin(
         }
         doubt
     })?;
-    let words = IdWords::of(names);
-    let records = Records { delimiter, roles, words };
-    let body = Body { weighted: roles.weight.is_some(), ..Body::new(Shape::Records(records)) };
+    let undirected = header && !directed && is_undirected(&first, second.into_iter().chain(rows))?;
+    let records = Records { delimiter, roles, words: IdWords::of(names) };
+    let weighted = roles.weight.is_some();
+    let body = Body { undirected, weighted, ..Body::new(Shape::Records(records)) };
     let columns = roles.describe(&first, Some(header), Some(char::from(delimiter).to_string()));
     // A header at the end of the file may lack a line end.
     let skip = (from + if header { names_end } else { 0 }).min(start.len());
     Ok(Some(Beginning { body, columns, skip, records }))
+}
+
+/// True if the column `Type` of the first records says `Undirected`, as Gephi writes it. A column of
+/// other values says nothing of direction.
+fn is_undirected(
+    names: &[String],
+    rows: impl Iterator<Item = Vec<String>>,
+) -> Result<bool, Doubt> {
+    let Some(at) = names.iter().position(|name| name.trim().eq_ignore_ascii_case("type")) else {
+        return Ok(false);
+    };
+    let (mut directed, mut undirected) = (false, false);
+    for row in rows.take(LOOKED_AT_RECORDS) {
+        let value = row.get(at).map(|value| value.trim().to_ascii_lowercase());
+        match value.as_deref() {
+            Some("directed") => directed = true,
+            Some("undirected") => undirected = true,
+            _ => return Ok(false),
+        }
+    }
+    if directed && undirected {
+        return Err(Doubt::Unsaid(format!(
+            "its column {} has Directed and Undirected edges, and a graph has one kind; give \
+             --directed to keep the written direction of every edge, or import one kind alone",
+            names[at]
+        )));
+    }
+    Ok(undirected)
 }
 
 /// The delimiter that splits the first record into fields, or all of the first records into the
