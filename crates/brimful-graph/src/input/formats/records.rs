@@ -103,10 +103,7 @@ pub(crate) fn begin(
 
 /// True if the column `Type` of the first records says `Undirected`, as Gephi writes it. A column of
 /// other values says nothing of direction.
-fn is_undirected(
-    names: &[String],
-    rows: impl Iterator<Item = Vec<String>>,
-) -> Result<bool, Doubt> {
+fn is_undirected(names: &[String], rows: impl Iterator<Item = Vec<String>>) -> Result<bool, Doubt> {
     let Some(at) = names.iter().position(|name| name.trim().eq_ignore_ascii_case("type")) else {
         return Ok(false);
     };
