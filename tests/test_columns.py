@@ -118,7 +118,7 @@ def test_the_column_type_of_gephi_decides_the_direction(tmp_path: Path) -> None:
     assert imported(tmp_path, "a.csv", undirected, *options)["directed"]
     mixed = undirected + edge.format("Directed")
     (tmp_path / "a.csv").write_text(mixed)
-    error = refuse(USAGE, "import", tmp_path / "a.csv", tmp_path / "h.brimful")
+    error = refuse(USAGE, "import", tmp_path / "a.csv", tmp_path / "h.brimful", "--quiet")
     assert "its column Type has Directed and Undirected edges" in error
     assert imported(tmp_path, "a.csv", mixed, *options)["directed"]
     other = mixed.replace("Directed", "FRIEND").replace("Undirected", "ENEMY")

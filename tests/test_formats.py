@@ -98,9 +98,13 @@ def test_content_decides_where_the_name_does_not(tmp_path: Path) -> None:
 
 def test_format_forces(tmp_path: Path) -> None:
     source = write(tmp_path, "p.gr", TEXTS["p.gr"][0])
-    sentence = refuse(INPUT, "import", source, tmp_path / "g.brimful", "--format", "dimacs")
+    sentence = refuse(
+        INPUT, "import", source, tmp_path / "g.brimful", "--format", "dimacs", "--quiet"
+    )
     assert "p.gr:1:3: expected `sp`" in sentence and "--format pace" in sentence
-    sentence = refuse(USAGE, "import", source, tmp_path / "g.brimful", "--format", "edgelist")
+    sentence = refuse(
+        USAGE, "import", source, tmp_path / "g.brimful", "--format", "edgelist", "--quiet"
+    )
     assert "p.gr: " in sentence and "p, tw" in sentence
 
 
