@@ -112,17 +112,20 @@ def test_what_is_beyond_doubt(
 def test_the_column_type_of_gephi_decides_the_direction(tmp_path: Path) -> None:
     head, edge = "Source,Target,Type,Weight\n", "1,2,{},2.5\n"
     undirected = head + edge.format("Undirected") * 2
-    assert not imported(tmp_path, "a.csv", undirected)["directed"]
-    assert edges_of(tmp_path / "g.brimful") == [(1, 2, 2.5), (1, 2, 2.5)]
-    options = ["--directed", "--overwrite"]
-    assert imported(tmp_path, "a.csv", undirected, *options)["directed"]
     mixed = undirected + edge.format("Directed")
-    (tmp_path / "a.csv").write_text(mixed)
-    error = refuse(USAGE, "import", tmp_path / "a.csv", tmp_path / "h.brimful", "--quiet")
-    assert "its column Type has Directed and Undirected edges" in error
-    assert imported(tmp_path, "a.csv", mixed, *options)["directed"]
     other = mixed.replace("Directed", "FRIEND").replace("Undirected", "ENEMY")
-    assert imported(tmp_path, "a.csv", other, "--overwrite")["directed"]
+    sentence = asked(tmp_path, "a.csv", mixed)
+    assert "its column Type has Directed and Undirected edges" in sentence
+    for content, options, directed in (
+        (undirected, [], False),
+        (undirected, ["--directed"], True),
+        (mixed, ["--directed"], True),
+        (head + edge.format("directed"), [], True),
+        (other, [], True),
+    ):
+        assert imported(tmp_path, "a.csv", content, *options)["directed"] == directed
+        assert set(edges_of(tmp_path / "g.brimful")) == {(1, 2, 2.5)}
+        shutil.rmtree(tmp_path / "g.brimful")
 
 
 @pytest.mark.parametrize(

@@ -511,7 +511,9 @@ def test_closeness_and_harmonic(case: Case) -> None:
     assert sums == pytest.approx(inverse, rel=0.8)
 
 
-@pytest.mark.parametrize("bits", [6, pytest.param(8, marks=pytest.mark.nightly), 10])
+@pytest.mark.parametrize(
+    "bits", [6, *(pytest.param(one, marks=pytest.mark.nightly) for one in (8, 10))]
+)
 def test_balls_are_within_their_error(data: Path, tmp_path: Path, bits: int) -> None:
     path = tmp_path / "g.brimful"
     succeed("import", data / "wiki-Vote.txt.gz", path, "--quiet")

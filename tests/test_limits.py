@@ -99,9 +99,9 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "algorithm",
-    # Leiden has the phases of Louvain, and takes almost a minute.
+    # They take up to a minute, and test_smallest.py runs them in little memory too.
     [
-        pytest.param(one, marks=[pytest.mark.nightly] if one == "leiden" else [])
+        pytest.param(one, marks=[pytest.mark.nightly] if one in ("leiden", "louvain") else [])
         for one in ALGORITHMS
     ],
 )
