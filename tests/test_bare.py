@@ -27,16 +27,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     maturin = Path(sys.prefix) / "bin" / "maturin"
     own = {"VIRTUAL_ENV": sys.prefix, "PYO3_PYTHON": sys.executable}
     subprocess.run(
-        [
-            maturin,
-            "build",
-            "--profile=dev",
-            "--locked",
-            "--interpreter",
-            sys.executable,
-            "--out",
-            out,
-        ],
+        [maturin, "build", "--release", "--locked", "--interpreter", sys.executable, "--out", out],
         cwd=README.parent,
         env=os.environ | own,
         capture_output=True,

@@ -58,7 +58,7 @@ def test_long_ids_are_written_in_little_memory(folder: Path, length: int, vertic
         out = folder / f"out.{suffix}"
         within(160, "run", "connected_components", graph, "-o", out, "--overwrite")
         within(160, "run", "degrees", graph, "-o", out, "--overwrite")
-        within(168, "export", graph, out, "--overwrite")
+        within(164, "export", graph, out, "--overwrite")
     groups = pq.ParquetFile(folder / "out.parquet").metadata
     sizes = [groups.row_group(at).total_byte_size for at in range(groups.num_row_groups)]
     assert groups.num_rows == vertices and max(sizes) <= 20 * MIB

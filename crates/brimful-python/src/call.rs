@@ -26,11 +26,10 @@ pub(crate) struct Limits {
     pub(crate) reserve_bytes: u64,
 }
 
-/// The least memory of the process itself: interpreter, this library, thread stacks. A command that
-/// asks for its budget has 28 to 32 MiB, and this is its overhead in every run.
-const PROCESS_BYTES: u64 = 42 << 20;
+/// The least memory of the process itself: interpreter, this library, thread stacks.
+const PROCESS_BYTES: u64 = 40 << 20;
 /// Growth of the process beyond the memory that brimful accounts for, with the constants below.
-const SLACK_BYTES: u64 = 8 << 20;
+const SLACK_BYTES: u64 = 10 << 20;
 /// Rounding step of the overhead, and the largest difference in resident memory between two
 /// processes of the same command.
 const OVERHEAD_STEP_BYTES: u64 = 8 << 20;
@@ -61,7 +60,7 @@ impl Limits {
         let resident = resident_bytes().unwrap_or(0) + SLACK_BYTES;
         // Rounded, so that errors name the same smallest budget in every run.
         let overhead = |bytes: u64| {
-            bytes.next_multiple_of(OVERHEAD_STEP_BYTES).max(PROCESS_BYTES + self.reserve_bytes)
+            bytes.max(PROCESS_BYTES + self.reserve_bytes).next_multiple_of(OVERHEAD_STEP_BYTES)
         };
         let (now, at_most) = (overhead(resident - JITTER_BYTES), overhead(resident));
         Budget::with_margin(total, now, at_most - now)
