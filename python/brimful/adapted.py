@@ -129,8 +129,8 @@ class Adapted(Program):
         """Wrap a program with the record of its states and with its aggregators, if it has them."""
         self._program, self._record, self._totals = program, record, totals
         self._combine = None if program.combiner is None else combiner_of(program)
-        # Bound methods of the program save a call per edge; the definitions below only satisfy the
-        # abstract base class.
+        # Binding the program's methods saves a call per edge; the definitions below only satisfy
+        # the abstract base class.
         methods = ["signal", "initial_state"] if record is None else ["signal"]
         for name in ("delivery", "signal_threshold", "collect_threshold", *methods):
             setattr(self, name, getattr(program, name))

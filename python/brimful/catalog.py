@@ -91,7 +91,7 @@ def place(url: str | None) -> dict[str, Any]:
     """
     if url is None:
         return {"url": None, "opener": None}
-    # The registry and what it imports take 8 MB, which a run without a store does not pay.
+    # The registry and its imports take 8 MB, which a run without a store need not pay.
     from brimful.stores.registry import opener
 
     found = opener(url)

@@ -1,7 +1,7 @@
 """Compares two results: differing values, largest differences, and rank correlation.
 
-Invariant: rows of both are in memory in batches only. The rank correlation needs all values; it is
-left out where they do not fit the budget.
+Invariant: the rows of both are in memory in batches only, but the rank correlation needs all
+values; it is left out if they do not fit the budget.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ from brimful.wording import shortened
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Floats are equal within this, relative to the larger one: sums of two paths may differ so far.
+#: Floats are equal within this tolerance, relative to the larger one: the sums of two equally
+#: long paths may differ by rounding.
 FLOAT_TOLERANCE = 1e-9
-#: Bytes of a row while the rank correlation is computed: two values, their ranks and orders.
+#: Bytes per row while the rank correlation is computed: two values, their ranks and orders.
 _RANKED_BYTES = 80
-#: The share of the budget for the rank correlation of tables of rows; a join has the rest.
+#: Divisor of the budget: the rank correlation of tables of rows takes at most the quotient, and a
+#: join the rest.
 _RANKED_SHARE = 4
 
 
@@ -158,7 +160,7 @@ def _shares(resources: Resources, *, joins: bool) -> tuple[int, int]:
 
     if joins:
         memory = join_memory(resources, 1 - 1 / _RANKED_SHARE)
-        # DuckDB manages a part of what it has.
+        # The limit of DuckDB is a part of its share, so a third of it is less than the quotient.
         return memory // (_RANKED_SHARE - 1), memory
     limit = resources.budget
     if limit is None:
@@ -185,14 +187,14 @@ def _tally(sides: tuple[Side, Side], tolerance: float, top: int, most: int) -> _
 
 
 class _Tally:
-    """The differences of values that are equal or not."""
+    """The differences of values that are either equal or different, such as texts."""
 
     def __init__(self, tolerance: float, top: int) -> None:
         self._tolerance, self._top = tolerance, top
         self.rows = self.differing = 0
         self.largest_difference: float | None = None
         self.largest_relative: float | None = None
-        #: The size of each difference that is kept, besides the difference.
+        #: The kept differences, each after its size.
         self._kept: list[tuple[float, tuple[Any, ...]]] = []
 
     @property
@@ -217,7 +219,7 @@ class _Tally:
             (float(sizes[at]), (*one.key(at), one.value(at), other.value(at)))
             for at in largest.tolist()
         ]
-        # Sorting is stable: of two that differ as much, the smaller key stays.
+        # Sorting is stable: of equal differences, the one with the smaller key stays.
         self._kept.sort(key=lambda kept: -kept[0])
         del self._kept[self._top :]
 
@@ -271,7 +273,7 @@ class _NumberTally(_Tally):
 
         if not self._pairs:
             return None
-        # The values go as their ranks come.
+        # Each array of values is freed once its ranks are computed.
         first = _centred_ranks(np.concatenate([pair[0] for pair in self._pairs]))
         second = _centred_ranks(np.concatenate([pair[1] for pair in self._pairs]))
         spread = float(np.sqrt(np.dot(first, first) * np.dot(second, second)))

@@ -55,7 +55,7 @@ def check_store(url: str, budget: int | str | None = None) -> Iterator[str]:
             yield name
     shown = url if found is None else found.url
     scheme = shown.partition(":")[0]
-    # Live vertices are no records.
+    # The store `memory` holds live vertices, not records.
     for name in ("records", "vertices", "ids")[scheme == "memory" :]:
         with TemporaryDirectory(prefix=".brimful-run-") as folder:
             if scheme not in ("memory", "bytes") and (found is None or found.in_folder):

@@ -18,7 +18,7 @@ from brimful.reporting import shows_progress
 if TYPE_CHECKING:
     from brimful.graph import Graph
 
-#: Errors of all of them.
+#: Errors that every derivation may raise, by their names in `ERRORS`.
 _ERRORS = ("usage", "closed graph", "budget", "corrupt", "io")
 
 

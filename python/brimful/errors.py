@@ -28,7 +28,7 @@ class BrimfulError(Exception):
     def __init__(self, message: str = "", *rest: object) -> None:
         """Keep the sentence, with the secrets of URLs masked."""
         super().__init__(message, *rest)
-        # Set here, because an `OSError` takes its arguments before.
+        # Set after `super().__init__`, in which an `OSError` sets its arguments itself.
         self.args = (redacted(message), *rest)
 
     def __str__(self) -> str:

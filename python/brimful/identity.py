@@ -14,7 +14,7 @@ from brimful.errors import UsageError
 from brimful.pregel.program import Pregel
 from brimful.program import Program
 
-#: A longer value is told by its digest.
+#: Longer values are compared by their digest.
 _LONGEST = 40
 _DIGITS = 12
 
@@ -33,7 +33,7 @@ def dependencies(program: object, base: type) -> Iterator[tuple[str, str]]:
     code = {name: function for name, value in found.items() if (function := _function(value))}
     texts = sorted((name, _of_function(function)) for name, function in code.items())
     yield "code of methods", _digest(repr(texts))
-    # What a method works out of others is not compared again.
+    # The value of a cached property follows from attributes that are compared.
     values = {name: value for name, value in found.items() if name not in code} | {
         name: value
         for name, value in vars(program).items()
@@ -45,12 +45,12 @@ def dependencies(program: object, base: type) -> Iterator[tuple[str, str]]:
         if isinstance(value, MemberDescriptorType):
             value = getattr(program, name, None)
         text = text_of(value, name)
-        # `mode` and the like are names of what else must be the same.
+        # The prefix avoids clashes with other compared names, such as `mode`.
         yield f"attribute {name}", text if len(text) <= _LONGEST else _digest(text)
 
 
 def _function(value: object) -> FunctionType | None:
-    """Return what an attribute of a class runs, if it runs anything."""
+    """Return the function behind an attribute of a class; None if it has none."""
     if isinstance(value, property):
         value = value.fget
     elif isinstance(value, cached_property):
@@ -62,7 +62,7 @@ def _function(value: object) -> FunctionType | None:
 
 def _of_function(function: FunctionType, within: tuple[FunctionType, ...] = ()) -> str:
     if function in within:
-        # It is bound to itself.
+        # The function refers to itself.
         return function.__qualname__
     cells = inspect.getclosurevars(function).nonlocals.values()
     bound = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values(), *cells]

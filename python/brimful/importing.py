@@ -67,7 +67,7 @@ class Imports:
             cast("type[Graph]", cls), lambda *given: import_arrow(table, *given), chosen, table
         )
 
-    #: A `pandas.DataFrame` (2.2 or newer) and a `polars.DataFrame` are tables like others.
+    #: A `pandas.DataFrame` (2.2 or newer) and a `polars.DataFrame` have an Arrow stream.
     from_pandas = from_arrow
     from_polars = from_arrow
 

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from brimful.report.html import Report
     from brimful.result import Result
 
-#: Parameters of looks.
+#: Descriptions of the parameters of paths and reports.
 _LOOK = texts(WorkOptions) | {
     "source": "Id of the vertex where the path begins.",
     "target": "Id of the vertex where it ends.",
 }
 
-#: A notebook draws the degrees of a graph of so many arcs, which takes a moment.
+#: The most arcs of a graph whose degrees a notebook draws; counting them takes a moment.
 _DRAWN_ARCS = 10_000_000
 
 
@@ -145,7 +145,7 @@ class Looks:
         graph, drawn = cast("Graph", self), report_html.named(around)
         report_html.check_packages()
         for vertex in drawn:
-            # An unknown vertex is an error before the runs.
+            # Raises before the runs if the graph lacks a vertex.
             graph.degree(vertex)
         return report_html.of_graph(graph, census_of(graph, resources), drawn)
 
@@ -230,7 +230,7 @@ def shortest_path(
     """Return a shortest path between two vertices, as `Graph.shortest_path` does."""
     begin, end = vertex_id(source), vertex_id(target)
     for vertex in (begin, end):
-        # An unknown vertex is an error before the run.
+        # Raises before the run if the graph lacks the vertex.
         graph.degree(vertex)
     if weighted:
         return _weighted_path(graph, begin, end, resources)
@@ -263,7 +263,7 @@ def shortest_paths(
     count = parse_count(k, "k", 1, MOST)
     begin, end = vertex_id(source), vertex_id(target)
     for vertex in (begin, end):
-        # An unknown vertex is an error before the run.
+        # Raises before the run if the graph lacks the vertex.
         graph.degree(vertex)
     algorithm = "sssp" if weighted else "bfs"
     distances = _run(graph, algorithm, {}, resources, source=[begin], weighted=weighted)
@@ -274,7 +274,7 @@ def shortest_paths(
 def _weighted_path(
     graph: Graph, begin: int | str, end: int | str, resources: Resources
 ) -> list[Any] | None:
-    """Walk back over edges that a shortest path can take: their weight is the whole difference."""
+    """Walk back over edges whose weight is the difference of the distances of their ends."""
     distances = _run(graph, "sssp", {}, resources, source=[begin], weighted=True)
     if distances[end] is None:
         return None

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from brimful import _native
     from brimful.graph import Graph
 
-#: Which edges of a vertex.
+#: The edges of a vertex to look up.
 Direction = Literal["out", "in"]
 
 
@@ -236,7 +236,7 @@ class Neighbors:
         if lookup is None:
             from brimful import _native
 
-            # Two threads may both make one: the later stays.
+            # Two threads may both make a `Lookup`; the later one stays.
             lookup = self._lookup = _native.Lookup(cast("Graph", self).native)
         return lookup
 
@@ -273,7 +273,7 @@ def id_array(vertices: Any) -> Any:
         try:
             return pa.array(given)
         except OverflowError:
-            # Arrow takes integers for signed ones.
+            # By default Arrow converts integers to signed ones.
             return pa.array(given, pa.uint64())
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         reason = " ".join(str(error).split())

@@ -42,7 +42,7 @@ Vertices = int | str | Iterable[int | str]
 #: Rows that `repr` shows, and a notebook.
 _SHOWN_ROWS = 5
 _SHOWN_HTML_ROWS = 10
-#: Longer values are shortened where rows are shown.
+#: Longer values are shortened when rows are shown.
 _SHOWN_CHARACTERS = 60
 
 
@@ -76,7 +76,7 @@ def vertex_ids(vertices: object) -> list[int | str]:
     """
     from brimful._native import MAX_SOURCES
 
-    # NumPy, pyarrow and pandas have scalars of their own, which a list of theirs has not.
+    # `tolist` replaces the scalars of NumPy, pyarrow and pandas by plain Python objects.
     plain = vertices.tolist() if hasattr(vertices, "tolist") else vertices
     if isinstance(plain, Mapping):
         raise UsageError("source must be a vertex id or a sequence of them, not a mapping")

@@ -232,7 +232,7 @@ def require_sources(graph: _native.Graph | None, wanted: Mapping[str, Any]) -> N
         return
     lookup = _native.Lookup(graph)
     for source in wanted["source"]:
-        # Only a vertex has one.
+        # Raises if the source is not a vertex.
         lookup.degree(source, "out")
 
 
@@ -282,16 +282,16 @@ def forecast(
 
 
 def _of_worker(limits: dict[str, Any], crew: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the limits of a worker where none are given: those that a run gives it."""
+    """Return the limits of a worker; those not given are the ones that a run would choose."""
     from brimful import _native
 
     here = 1 if crew["cores"] is None else crew["workers"]
     threads, budget = limits["threads"], limits["budget"]
     return {
-        # The caller, which may be on any machine, has the budget of a worker too.
+        # The calling process takes the budget of one more worker, and may be on any machine.
         "budget": _native.auto_budget_bytes() // (here + 1) if budget is None else budget,
         "threads": max(1, (os.cpu_count() or 1) // here) if threads is None else threads,
-        # Of a process with Ray in it, brimful cannot account for all memory.
+        # In a process that runs Ray, brimful cannot account for all memory.
         "process_budget": False,
     }
 

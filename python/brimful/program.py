@@ -372,7 +372,7 @@ class Program(ABC):
         )
 
 
-#: The combiners that have a name.
+#: The functions of the named combiners.
 _COMBINERS: dict[str, Callable[[Any, Any], Any]] = {
     "sum": operator.add,
     "min": min,

@@ -40,10 +40,10 @@ class Field(NamedTuple):
     """A field of a state."""
 
     name: str
-    #: Its type, such as "u4", and what methods see: "int64", "float64" or "bool".
+    #: Its type, such as "u4", and the type that methods see: "int64", "float64" or "bool".
     code: str
     kind: str
-    #: The least and the greatest integer.
+    #: The range of an integer field.
     least: int
     greatest: int
 

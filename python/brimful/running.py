@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 #: Initial states of a run on a kept store: computed anew, or those of the last run.
 Start = Literal["initial", "kept"]
-#: Serializer and store of an interpreted program, and its start if the vertices stay.
+#: Serializer and store of an interpreted program, and its start if the store keeps the vertices.
 Where = tuple["str | Serializer", str, "Start | None"]
 
 
@@ -247,13 +247,13 @@ def interpreted(
     process_budget = chosen.get("process_budget", False)
     resources = Resources(**picked(WorkOptions, chosen), process_budget=process_budget)
     limits = vars(resources.on(known))
-    # One thread makes all calls: only one at a time can have the interpreter.
+    # One thread makes all calls, because only one at a time can hold the interpreter.
     del limits["threads"]
     saving = chosen["checkpoint_every"] is not None or chosen["resume"]
     identity = identity_of(program, name, whole=saving)
     noted = Trace(followed)
     for vertex in followed:
-        # An unknown vertex is an error before the run.
+        # Raises before the run if the graph lacks the vertex.
         known.degree(vertex)
     adapter = totals = record = None
     if isinstance(program, Pregel):
@@ -314,7 +314,7 @@ def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
 def _interpreted(
     on: str | None, compile: str | None, for_stores: list[str], for_calls: list[str]
 ) -> str | None:
-    """Return why the options require interpretation; None: the program has a kernel if possible.
+    """Return why the options require interpretation; None if a kernel may run the program.
 
     `for_stores` are options that need a store, `for_calls` those that need calls of the methods.
 
@@ -426,7 +426,7 @@ def checked_dumps(name: str, dumps: Callable[[Any], bytes]) -> Callable[[Any], b
                 f"the serializer {name} cannot write {type(value).__name__} ({error}); return "
                 "another type, or choose another serializer"
             ) from error
-        # Lists instead of tuples would give other answers than live objects.
+        # JSON turns tuples into lists, so results could differ from those of live objects.
         if name == "json" and json.loads(data) != value:
             raise TypeError(
                 f"JSON does not keep {shortened(value)}: tuples become lists, and keys of a dict "

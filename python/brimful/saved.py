@@ -47,7 +47,7 @@ class SavedResult(PerVertex[Any]):
         """
         self._path = os.fspath(path)
         self._rows = open_rows(self._path)
-        # Rows that were read last, and those after them, for look-ups in the order of the file.
+        # The page of rows read last and the page after it, for look-ups in the order of the file.
         self._page: dict[Any, Any] = {}
         self._after: dict[Any, Any] = {}
         self._pages: Iterator[dict[Any, Any]] = iter(())
@@ -153,7 +153,7 @@ class SavedResult(PerVertex[Any]):
         raise NotFoundError(f"{self._path} has no vertex {number}")
 
     def _turn_page(self, vertex: int | str) -> bool:
-        """Return whether the rows after those read last begin with a vertex, and read on if so.
+        """If the next page begins with the vertex, turn to the page; return whether it does.
 
         `dict(saved)` looks vertices up in the order of the file, and reads it once.
         """
@@ -167,7 +167,7 @@ class SavedResult(PerVertex[Any]):
 
     def __len__(self) -> int:
         """Return the number of vertices."""
-        # Dataset.count_rows of pyarrow 26 may wait without end for an Arrow file.
+        # `Dataset.count_rows` of pyarrow 26 may hang on an Arrow file.
         return sum(batch.num_rows for batch in batches_of(self._rows, self._path, columns=[]))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:

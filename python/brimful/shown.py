@@ -36,7 +36,7 @@ _JOIN = {
     "budget": 'Memory of the join, in bytes or as "500M"; None: three quarters of the available '
     "memory.",
 }
-#: A notebook draws the distribution of so many rows, which takes a moment.
+#: The most rows whose distribution a notebook draws; reading them takes a moment.
 _DRAWN_ROWS = 1_000_000
 
 

@@ -36,7 +36,7 @@ def shortest_simple_paths(
         path = search.extended(prefix, banned)
         if path is not None and tuple(path) not in known:
             known.add(tuple(path))
-            # The number keeps the heap from comparing vertices.
+            # The number breaks ties, so that the heap never compares vertices.
             heapq.heappush(waiting, (search.length(path), len(known), path))
 
     offer([end], set())
@@ -94,7 +94,7 @@ class _Search:
         return None
 
     def _bound(self, vertex: Any) -> float | None:
-        """Return the distance from the begin; None if no path leads here."""
+        """Return the distance from `begin`; None if no path leads to the vertex."""
         if vertex not in self._bounds:
             value: Any = self._distances[vertex]
             self._bounds[vertex] = value

@@ -11,7 +11,7 @@ from brimful.program import Program, Vertex
 if TYPE_CHECKING:
     import pyarrow
 
-#: Characters of an object in a trace.
+#: The most characters of an object in a trace.
 _LONGEST = 200
 
 

@@ -111,7 +111,7 @@ class VertexStore(States):
         self._graph, self._kept = graph, native
         self._url, self._serializer, self._weighted, self._budget = properties
         self._stats: dict[str, Any] = {}
-        # It has the methods that a mapping of states needs, and others.
+        # Not a native result, but it has all methods that a mapping of states calls.
         super().__init__(native, _WHY)  # type: ignore[arg-type]
 
     @classmethod
@@ -473,7 +473,7 @@ def check_new(url: str) -> None:
     if _native.KeptVertexStore.describe(_own(url)) is not None:
         raise UsageError(f"there is a store at {url} already; open it, or remove its folder")
     for folder in url.partition(":")[2].split(","):
-        # Runs that were killed leave such a folder; the next one removes it.
+        # A killed run leaves a folder of this name; the next run removes it.
         found = os.listdir(folder) if os.path.isdir(folder) else []
         others = [name for name in found if not name.startswith(".brimful-run-")]
         if others:

@@ -14,7 +14,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches
 
     simple = {one.lower().replace("-", "_"): one for one in known}
-    # Of two letters one may be wrong.
+    # In a short name a larger share may be wrong, such as one letter of two.
     cutoff = 0.6 if len(name) > 3 else 0.5
     close = get_close_matches(name.lower().replace("-", "_"), simple, n=1, cutoff=cutoff)
     return f"; did you mean '{simple[close[0]]}'?" if close else ""
@@ -30,7 +30,7 @@ def unknown(kind: str, name: str, known: Iterable[str], listed_by: str | None = 
     return f"there is no {kind} '{name}'{did_you_mean(name, names)} ({listed})"
 
 
-#: Nouns whose plural is not made by an `s`.
+#: Nouns with an irregular plural.
 _PLURALS = {"vertex": "vertices"}
 
 

@@ -2,23 +2,23 @@
 //!
 //! Returns for each vertex the sum over pairs of other vertices of the share of their shortest
 //! paths, along edges, that pass through it (`betweenness`, float64; Freeman 1977). Every edge has
-//! the length 1; parallel edges make paths of their own. *Normalized*, it is divided by the number
-//! of such pairs, (n-1)(n-2) for n vertices; *unnormalized*, by 1, or by 2 without directions,
-//! where each pair is met twice.
+//! the length 1; parallel edges make separate paths. *Normalized*: the sum is divided by the number
+//! of such pairs, (n-1)(n-2) for n vertices. *Unnormalized*: it is divided by 1, or by 2 in an
+//! undirected graph, where each pair is counted twice.
 //!
 //! Method (Brandes 2001): from a source, levels of a breadth-first search count shortest paths;
 //! then, from the last level back, each vertex v adds up its dependency, the sum over its
 //! successors w of `paths(v) / paths(w) * (1 + dependency(w))`. Eight sources at a time share a
 //! pass over the edges. *Sampled* from k of n sources (Brandes and Pich 2007), the sum is
-//! multiplied by n / k. With k = ln(2 n / p) / (2 e^2), all normalized values are within e of the
-//! exact ones at once, with a probability of at least 1 - p, by Hoeffding's inequality, for sources
-//! drawn by chance. Here they are the vertices with the least splitmix64 of the offset of the
-//! external id, so that a run repeats its result.
+//! multiplied by n / k. With k = ln(2 n / p) / (2 e^2) sources that are drawn at random, all
+//! normalized values are within e of the exact ones with a probability of at least 1 - p
+//! (Hoeffding's inequality). Here the sources are the vertices with the smallest splitmix64 of the
+//! offset of the external id, so that runs are reproducible.
 //!
-//! Supersteps, all over all edges, along them and then against them: with M levels beyond the
-//! sources, 2 M + 1 for eight sources. State: for each of them level, number of paths, dependency,
-//! and the next signal, 224 bytes a vertex; signals 64 bytes twice; and a sum of 8, which the
-//! budget must hold. O(sources * |E| * M / 8).
+//! Every superstep reads all edges, first along them and then against them: 2 M + 1 supersteps for
+//! eight sources, if M is the greatest level. State: for each source, the level, the number of
+//! paths, the dependency and the next signal, together 224 bytes a vertex. Signals take 64 bytes a
+//! vertex twice, and the sum takes 8, which the budget must hold. O(sources * |E| * M / 8).
 
 pub(crate) mod edges;
 
@@ -49,7 +49,7 @@ use crate::planning::Planner;
 use crate::request::{Finished, Request};
 use crate::{Error, Result};
 
-/// Sources of a run.
+/// Sources that share a run.
 const LANES: usize = 8;
 /// The level of a vertex that no path has reached.
 const UNREACHED: u32 = u32::MAX;
@@ -91,7 +91,7 @@ pub struct Paths {
     sends: [f64; LANES],
 }
 
-/// Sums of the signals from each source.
+/// Adds the signals of each source.
 #[derive(Debug, Clone, Copy)]
 pub struct AddEach;
 
@@ -117,18 +117,19 @@ impl Combiner for AddEach {
 /// Dependencies of up to eight sources.
 #[derive(Debug, Clone)]
 pub struct Dependencies {
-    /// Internal ids.
+    /// Internal ids, in the order of the lanes.
     sources: Vec<u64>,
 }
 
 impl Dependencies {
-    /// Dependencies of these vertices with edges, at most eight.
+    /// The program for these sources, as internal ids of vertices with edges. Only the first eight
+    /// count.
     pub fn new(sources: &[u64]) -> Self {
         Self { sources: sources.iter().copied().take(LANES).collect() }
     }
 }
 
-/// True while levels are counted: the last superstep has reached a new one.
+/// True in the forward phase: the last superstep has reached a new level.
 fn goes_forward(globals: &Globals<Greatest>) -> bool {
     globals.aggregate.0 == globals.superstep as f64
 }
@@ -179,7 +180,7 @@ impl Program for Dependencies {
             }
             return paths;
         }
-        // The last level begins, which receives nothing.
+        // The backward phase begins with the last level, which receives no signal.
         let level = (2 * globals.aggregate.0 as u64 + 1).saturating_sub(globals.superstep);
         for (lane, sum) in sum.into_iter().enumerate() {
             if u64::from(paths.levels[lane]) == level {
@@ -196,7 +197,7 @@ impl Program for Dependencies {
         reached.map_or(Greatest(f64::NEG_INFINITY), |level| Greatest(f64::from(level)))
     }
 
-    /// Sources, on level 0, add nothing to themselves.
+    /// Stops at level 1: a source has no dependency on itself.
     fn converged(&self, globals: &Globals<Greatest>) -> bool {
         globals.superstep as f64 > 2.0 * globals.aggregate.0
     }
@@ -212,7 +213,7 @@ fn plan(planner: &Planner<'_>) -> Result<Forecast> {
     Ok(Forecast { result_bytes: extra, ..plan_sources(planner, extra)? })
 }
 
-/// The forecast of searches from all sources besides `own` bytes.
+/// The forecast of searches from all sources, with `extra` bytes for the caller.
 fn plan_sources(planner: &Planner<'_>, extra: u64) -> Result<Forecast> {
     planner.request.refuse_max_supersteps()?;
     let vertices = planner.of_scan(|setting| setting.extent.vertices);
@@ -232,14 +233,15 @@ fn plan_sources(planner: &Planner<'_>, extra: u64) -> Result<Forecast> {
 
 /// A finished pass over all sources.
 struct Passed {
-    /// The number of sources over that of vertices with edges: others begin no path.
+    /// The number of sources over the number of vertices with edges: no path begins at other
+    /// vertices.
     share: f64,
     variant: &'static str,
     stats: Stats,
 }
 
-/// Passes the states of every run of up to eight sources to `add`, which has `own` bytes of the
-/// budget.
+/// Passes the states of every run of up to eight sources to `add`. The caller keeps `extra` bytes
+/// of the budget.
 fn for_all_sources(
     request: &Request,
     graph: &Graph,
@@ -282,7 +284,7 @@ fn for_all_sources(
     Ok(Passed { share: sources.len() as f64 / connected.max(1) as f64, variant, stats })
 }
 
-/// Refuses sums of more paths than numbers hold.
+/// Refuses sums that overflowed, because the number of paths exceeds the largest f64.
 fn check_finite(totals: &[f64]) -> Result<()> {
     if totals.iter().all(|total| total.is_finite()) {
         return Ok(());
@@ -321,7 +323,8 @@ fn add(states: &ScratchArray<Paths>, totals: &mut [f64]) -> Result<()> {
     Ok(())
 }
 
-/// The vertices with edges whose ids have the `count` least hashes, ascending.
+/// The vertices with edges whose offsets have the `count` smallest hashes, by ascending internal
+/// id.
 fn sources(graph: &Graph, count: u64, resources: &Resources) -> Result<Vec<u64>> {
     let connected = graph.connected();
     if count == connected {

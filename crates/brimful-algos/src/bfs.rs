@@ -1,10 +1,10 @@
 //! Breadth-first search: levels or parents.
 //!
 //! Returns for each vertex its distance from the nearest source in edges (`distance`, int64), or
-//! its parent in a forest of shortest paths (`parent`): the smallest id among the in-neighbors one
-//! level nearer; a source is its own parent. Null if there is no path. Follows the direction of
-//! edges; exact. As many supersteps as levels, each over the edges of the previous level (Moore
-//! 1959).
+//! its parent in a forest of shortest paths (`parent`): the smallest id among the in-neighbors that
+//! are one level nearer; a source is its own parent. The value is null if there is no path. Follows
+//! the direction of edges. Exact. There are as many supersteps as levels, and each reads the edges
+//! of the previous level (Moore 1959).
 
 use std::sync::Arc;
 
@@ -54,9 +54,9 @@ pub(crate) const INFO: Info = Info {
     },
 };
 
-/// Levels. State: the distance from the nearest source, all ones if there is none yet. A signal
-/// says that the sender has just been reached; it is one byte, so that the sums of an interval stay
-/// in the fastest cache.
+/// Computes levels. State: the distance from the nearest source, or all ones while the vertex is
+/// unreached. A signal says that the sender has just been reached; it is one byte, so that the sums
+/// of an interval stay in cache.
 #[derive(Debug, Clone)]
 pub struct Levels {
     /// The vertices at distance 0.
@@ -84,14 +84,15 @@ impl Program for Levels {
     }
 }
 
-/// Parents. A signal is the offset of the sender; the first signals to arrive are final.
+/// Computes parents. A signal is the offset of the sender's external id; the smallest of the first
+/// signals to arrive is final.
 #[derive(Debug, Clone)]
 pub struct Parents {
     /// The vertices that are their own parents.
     pub sources: Sources,
 }
 
-/// Offsets of a vertex and of its parent; all ones for none yet.
+/// The offsets of a vertex and of its parent; the parent is all ones while the vertex is unreached.
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Child {
@@ -125,7 +126,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let sources = request.sources(graph, &resources.job)?;
     if request.choice("values", &["distance", "parent"])? == "parent" {
         if graph.key_bounds()?.is_some_and(|(smallest, largest)| largest - smallest == u64::MAX) {
-            // The last offset would be the mark of no parent.
+            // The greatest offset would equal the mark for no parent.
             return Err(Error::Usage(
                 "parents need ids within less than 64 bits of each other; these take all 2^64"
                     .into(),

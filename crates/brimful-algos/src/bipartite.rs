@@ -1,16 +1,18 @@
-//! Two-colouring of bipartite graphs.
+//! Two-coloring of bipartite graphs.
 //!
-//! Returns for each vertex its side, 0 or 1, such that every edge joins both (`side`, int64): 0 for
-//! the smallest vertex of a component and all at an even distance from it. Null in a component with
-//! an odd cycle, which has no such sides; a self-loop is one. Direction is ignored. Exact.
+//! Returns for each vertex its side, 0 or 1, such that every edge joins the two sides (`side`,
+//! int64). The smallest vertex of a component, and all at an even distance from it, have side 0.
+//! The value is null in a component with an odd cycle, such as a self-loop, because it has no such
+//! sides. Direction is ignored. Exact.
 //!
-//! Method: label propagation of connected components, by the parity of walks. State: the smallest
-//! vertex that a walk with an even number of edges leads here from, and the one for odd numbers; as
-//! offsets of external ids, in 32 bits if they fit, else in 64. Signal: both, which change places
-//! along an edge. In a component with an odd cycle, walks of both kinds lead from its smallest
-//! vertex to all, and otherwise of one kind only. As many supersteps as the longest shortest walk
-//! of a kind has edges, at most twice the number of vertices, and one more; a superstep reads only
-//! segments with states that changed.
+//! Method: label propagation as for connected components, by the parity of walks. State: the
+//! smallest vertex from which a walk of an even number of edges leads here, and the smallest for an
+//! odd number; both as offsets of external ids, in 32 bits if they fit, else in 64. Signal: both
+//! labels, exchanged, because an edge changes the parity. In a component with an odd cycle, walks
+//! of both parities lead from its smallest vertex to every vertex; in other components, walks of
+//! only one parity. The number of supersteps is one more than the length of the longest shortest
+//! walk of a parity, which is at most twice the number of vertices. A superstep reads only segments
+//! with states that changed.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -48,7 +50,7 @@ pub(crate) const INFO: Info = Info {
     },
 };
 
-/// The smaller label of either parity.
+/// Keeps the smaller label of each parity.
 #[derive(Debug, Clone, Copy)]
 pub struct Smallest<L>(PhantomData<L>);
 
@@ -70,7 +72,7 @@ impl<L: Label + 'static> Combiner for Smallest<L> {
     }
 }
 
-/// Walks by parity with labels of type `L`.
+/// The program, with labels of type `L`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Parities<L>(PhantomData<L>);
 
@@ -87,7 +89,7 @@ fn side<L: Label>([even, odd]: [L; 2]) -> Option<i64> {
 }
 
 impl<L: Label + 'static> Program for Parities<L> {
-    /// The smallest vertex by a walk of even length, and by one of odd length.
+    /// The smallest vertex by walks of even length, and by walks of odd length.
     type State = [L; 2];
     type Combiner = Smallest<L>;
     type Aggregate = ();

@@ -1,19 +1,20 @@
 //! Bridges and articulation points.
 //!
-//! `bridges` returns a row for each edge without which its component falls apart (`source`,
+//! `bridges` returns a row for each edge whose removal disconnects its component (`source`,
 //! `target`, the smaller id first), ascending. `articulation_points` returns for each vertex 1 if
-//! its component falls apart without it, else 0 (`member`, int64). Direction and self-loops are
-//! ignored. Of parallel edges, two arcs in opposite directions among them, none is a bridge. Exact.
+//! its removal disconnects its component, else 0 (`member`, int64). Direction and self-loops are
+//! ignored. A parallel edge is never a bridge; two opposite arcs of a directed graph count as
+//! parallel. Exact.
 //!
-//! Method (Tarjan and Vishkin 1985): a spanning forest by union-find, any one, whose vertices are
-//! numbered so that the subtree of a vertex is an interval. With the least and the greatest number
-//! that other edges reach from each subtree, an edge to a parent is a bridge if none leaves the
-//! subtree. Edges to parents are in one block if an edge joins subtrees of which neither contains
-//! the other, or leads from below a vertex past its parent; a vertex is an articulation point if
-//! edges of two blocks meet there.
+//! Method (Tarjan and Vishkin 1985): union-find yields a spanning forest, whose vertices are
+//! numbered so that the subtree of a vertex is an interval of numbers. With the least and the
+//! greatest number that other edges reach from each subtree, an edge to a parent is a bridge if
+//! none leaves the subtree. Edges to parents are in one block if an edge joins subtrees of which
+//! neither contains the other, or leads from below a vertex past its parent; a vertex is an
+//! articulation point if edges of two blocks meet there.
 //!
-//! Two passes over the edges in one thread, in any order, so out of core. Memory: 29 bytes a vertex
-//! with edges, which the budget must hold.
+//! Two passes over the edges in one thread, in any order; edges stay on disk. Memory: 29 bytes a
+//! vertex with edges, which the budget must hold.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -39,7 +40,7 @@ use crate::spanning_forest::{Rooted, root};
 use crate::{Error, Result};
 
 /// Bytes for each vertex with edges: edges of the forest 8, their lists 12, parents 4, the queue 4,
-/// and a mark 1. Intervals, what they reach and blocks take 24 later, and rows 24.
+/// and a mark 1. Later, `Forest` takes 24, and the rows take 24.
 const VERTEX_BYTES: u64 = 29;
 
 const COLUMNS: &[RowColumn] = &[("source", Kind::Vertex), ("target", Kind::Vertex)];
@@ -80,11 +81,11 @@ fn plan(planner: &Planner<'_>) -> Result<Forecast> {
     Ok(Forecast { moves: false, timed: false, ..forecast })
 }
 
-/// A spanning forest, by numbers in preorder, and what its subtrees reach.
+/// A spanning forest in preorder numbers, and the range of numbers that its subtrees reach.
 struct Forest {
     /// The number of each vertex.
     numbers: Vec<u32>,
-    /// The rest is by number. A root is its own parent.
+    /// The following vectors are indexed by number. A root is its own parent.
     parents: Vec<u32>,
     sizes: Vec<u32>,
     least: Vec<u32>,
@@ -94,7 +95,7 @@ struct Forest {
 }
 
 impl Forest {
-    /// The forest of a graph, and what other edges reach.
+    /// The forest of a graph, with the ranges that the other edges reach.
     fn of(graph: &Graph, resources: &Resources) -> Result<Self> {
         let job = &resources.job;
         let mut trees: Vec<u32> = (0..graph.connected() as u32).collect();
@@ -136,7 +137,8 @@ impl Forest {
                 below[parent as usize] += below[vertex as usize];
             }
         }
-        // Parents come first in the order; the next number of a vertex is that of its next child.
+        // In `order`, parents come before their children; `next` holds the number of the next
+        // child.
         let (mut numbers, mut next, mut roots) = (vec![0_u32; vertices], vec![0_u32; vertices], 0);
         for &vertex in &rooted.order {
             let parent = rooted.parents[vertex as usize];
@@ -157,7 +159,7 @@ impl Forest {
         Self { numbers, parents, sizes, least: own.clone(), greatest: own.clone(), blocks: own }
     }
 
-    /// Notes an edge that is not in the forest, between two numbers, the smaller one first.
+    /// Adds an edge that is not in the forest; `low` is the smaller number of its ends.
     fn reach(&mut self, low: u32, high: u32) {
         let least = &mut self.least[high as usize];
         *least = low.min(*least);
@@ -168,10 +170,10 @@ impl Forest {
         }
     }
 
-    /// Extends what vertices reach to their subtrees, and joins edges to parents that are in one
-    /// block.
+    /// Extends the ranges of vertices to those of their subtrees, and joins edges to parents that
+    /// are in one block.
     fn close(&mut self) {
-        // Children come after their parents.
+        // In descending order, children come before their parents.
         for vertex in (0..self.parents.len()).rev() {
             let parent = self.parents[vertex] as usize;
             self.least[parent] = self.least[parent].min(self.least[vertex]);
@@ -186,7 +188,8 @@ impl Forest {
         }
     }
 
-    /// True if an edge leads from the subtree of `vertex` out of that of `around`.
+    /// True if an edge leads from the subtree of `vertex` to a vertex outside the subtree of
+    /// `around`.
     fn leaves(&self, vertex: u32, around: u32) -> bool {
         let end = around + self.sizes[around as usize];
         self.least[vertex as usize] < around || self.greatest[vertex as usize] >= end
@@ -205,7 +208,7 @@ impl Forest {
         (0..self.parents.len() as u32).filter(is_bridge)
     }
 
-    /// For each number 1 if two blocks meet there, else 0.
+    /// For each number, 1 if two blocks meet at the vertex, else 0.
     fn articulation(&mut self) -> Vec<u8> {
         let mut members = vec![0_u8; self.parents.len()];
         for vertex in 0..self.parents.len() as u32 {
@@ -213,7 +216,8 @@ impl Forest {
             if parent == vertex {
                 continue;
             }
-            // A root has no edge to a parent; its first child follows it.
+            // A root has no edge to a parent; the edge of its first child, the next number, stands
+            // for it.
             let is_root = self.parents[parent as usize] == parent;
             let other = if is_root { parent + 1 } else { parent };
             if root(&mut self.blocks, vertex) != root(&mut self.blocks, other) {
@@ -224,7 +228,7 @@ impl Forest {
     }
 }
 
-/// Calls `each` with the ends of every edge, whatever its direction; self-loops are left out.
+/// Calls `each` with the ends of every edge except self-loops; an undirected edge once.
 fn for_each_edge(
     graph: &Graph,
     phase: &str,
@@ -233,7 +237,7 @@ fn for_each_edge(
 ) -> Result<()> {
     let directed = graph.description().directed;
     segment_reader::for_each_edge(graph.forward(), false, (phase, job), |source, target, _| {
-        // An edge without direction is stored as two arcs.
+        // An undirected edge is stored as two arcs.
         if source < target || directed && source != target {
             each(source as u32, target as u32);
         }
@@ -241,7 +245,8 @@ fn for_each_edge(
     })
 }
 
-/// What `take` makes of the forest of a graph and the bytes of memory for rows, with its figures.
+/// Passes the forest of the graph, and the bytes of memory for rows, to `take`; returns its result
+/// and the figures of the run.
 fn with_forest<T>(
     request: &Request,
     graph: &Arc<Graph>,

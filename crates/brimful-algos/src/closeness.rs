@@ -1,26 +1,26 @@
 //! Closeness and harmonic centrality of all vertices, estimated by counting balls (HyperBall).
 //!
-//! With d(u) the number of edges on the shortest path from u to a vertex, r the number of other
-//! vertices with such a path, and n the number of vertices:
-//! - `closeness`: r / (sum of d(u)) * r / (n - 1), 0 where no path leads (`closeness`, float64;
-//!   Wasserman and Faust 1994; as NetworkX);
+//! Let d(u) be the number of edges on the shortest path from u to a vertex, r the number of other
+//! vertices with such a path, and n the number of vertices. The values of a vertex are:
+//! - `closeness`: r / (sum of d(u)) * r / (n - 1), or 0 if no path leads to the vertex
+//!   (`closeness`, float64; Wasserman and Faust 1994; as NetworkX);
 //! - `harmonic`: the sum of 1 / d(u) (`harmonic`, float64; Marchiori and Latora 2000).
 //!
 //! Method (Boldi and Vigna 2013, "In-core computation of geometric centralities with HyperBall"):
 //! the ball of a vertex, the vertices within a distance t, is the union of the balls within t - 1
 //! of the vertex and its predecessors. A ball is a HyperLogLog counter of m = 2^b registers
-//! (Flajolet, Fusy, Gandouet, Meunier 2007), whose union is the greater of each register. Its size
-//! is estimated without a correction table (Ertl 2017, "New cardinality estimation algorithms for
-//! HyperLogLog sketches", section 3). The standard error of a size is 1.04 / sqrt(m), relative:
-//! 0.13, 0.065 and 0.033 for b = 6, 8 and 10. The sum of 1 / d(u) is a sum of sizes with positive
-//! factors, so its relative error is at most the greatest of these. The sum of d(u) is a sum of
-//! differences of sizes.
+//! (Flajolet, Fusy, Gandouet, Meunier 2007), whose union takes the greater value of each register.
+//! Its size is estimated without a correction table (Ertl 2017, "New cardinality estimation
+//! algorithms for HyperLogLog sketches", section 3). The standard error of a size is 1.04 /
+//! sqrt(m), relative: 0.13, 0.065 and 0.033 for b = 6, 8 and 10. The sum of 1 / d(u) is a sum of
+//! sizes with positive factors, so its relative error is at most the greatest of these. The sum of
+//! d(u) is a sum of differences of sizes.
 //!
 //! The hash is splitmix64 of the offset of the external id, so results depend on the graph alone.
-//! State: m registers of a byte, and three sums in f64. Signal: the registers. As many supersteps
-//! as the longest shortest path has edges, and one more; after a limit of k, values are those of
-//! paths of at most k edges. A superstep reads only segments with balls that grew. Memory: 3 m + 24
-//! bytes a vertex, which are paged in smaller budgets.
+//! State: m registers of a byte, and three sums in f64. Signal: the registers. The number of
+//! supersteps is one more than the length of the longest shortest path. With a limit of k
+//! supersteps, values count only paths of at most k edges. A superstep reads only segments with
+//! balls that grew. Memory: 3 m + 24 bytes a vertex; in smaller budgets they are paged.
 
 pub(crate) mod effective_diameter;
 
@@ -79,10 +79,10 @@ pub(crate) const HARMONIC: Info = Info {
     plan: |planner| by_bits(planner.request, planner),
 };
 
-/// Sums over the vertices with a path to a vertex, itself left out.
+/// Sums over the other vertices with a path to a vertex.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Sums {
-    /// Their number.
+    /// The number of these vertices.
     pub others: f64,
     /// The sum of their distances.
     pub distances: f64,
@@ -90,7 +90,7 @@ pub struct Sums {
     pub inverses: f64,
 }
 
-/// Wasserman and Faust's closeness in a graph of so many other vertices.
+/// Closeness by Wasserman and Faust; `others` is the number of all other vertices of the graph.
 fn closeness(sums: Sums, others: f64) -> f64 {
     // Distances are 0 only without a path.
     if sums.distances == 0.0 { 0.0 } else { sums.others / sums.distances * sums.others / others }
@@ -107,13 +107,13 @@ pub struct Ball<const M: usize> {
 }
 
 impl<const M: usize> Ball<M> {
-    /// What the ball has counted.
+    /// The sums over the vertices in the ball.
     pub fn sums(self) -> Sums {
         Sums { others: self.others, distances: self.distances, inverses: self.inverses }
     }
 }
 
-/// The union of counters; an empty counter is silence.
+/// The union of counters; an empty counter is no signal.
 #[derive(Debug, Clone, Copy)]
 pub struct Union<const M: usize>;
 
@@ -136,12 +136,12 @@ impl<const M: usize> Combiner for Union<M> {
     }
 }
 
-/// Balls with counters of `M` registers, a power of two.
+/// The program, with counters of `M` registers; `M` is a power of two.
 #[derive(Debug, Clone, Copy)]
 pub struct HyperBall<const M: usize>;
 
 impl<const M: usize> HyperBall<M> {
-    /// The counter of one vertex.
+    /// The counter that holds only the vertex with this offset.
     fn counter(place: u64) -> [u8; M] {
         let hash = splitmix64(place);
         let bits = M.ilog2();
@@ -158,7 +158,7 @@ impl<const M: usize> HyperBall<M> {
         let (mut zeros, mut sum) = (0_u32, 0.0);
         for register in registers {
             zeros += u32::from(*register == 0);
-            // 2^-register, of the registers that are not 0.
+            // Adds 2^-register for registers other than 0; `sigma` accounts for the zeros.
             sum += if *register == 0 { 0.0 } else { power(-i64::from(*register)) };
         }
         let m = M as f64;
@@ -166,7 +166,7 @@ impl<const M: usize> HyperBall<M> {
     }
 }
 
-/// 2 to the power of `exponent`, of a normal number.
+/// 2 to the power of `exponent`, which must be in the range of normal numbers.
 fn power(exponent: i64) -> f64 {
     f64::from_bits(((1023 + exponent) as u64) << 52)
 }
@@ -211,7 +211,7 @@ impl<const M: usize> Program for HyperBall<M> {
             return ball;
         }
         let distance = (globals.superstep + 1) as f64;
-        // The vertex itself is known, so it is not estimated.
+        // The vertex itself is in its ball, and does not count.
         let others = (Self::size(&registers) - 1.0).max(ball.others);
         let more = others - ball.others;
         Ball {
@@ -223,7 +223,7 @@ impl<const M: usize> Program for HyperBall<M> {
     }
 }
 
-/// A purpose for which the number of registers is chosen.
+/// A task that is generic over the number of registers.
 trait WithRegisters {
     type Output;
     fn with<const M: usize>(self, request: &Request) -> Result<Self::Output>;

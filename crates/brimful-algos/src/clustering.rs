@@ -2,14 +2,14 @@
 //!
 //! `triangles`: for each vertex the number of triangles that contain it (`triangles`, int64).
 //! `clustering`: for each vertex the share of ordered pairs of its neighbors with an arc from the
-//! first to the second (`coefficient`, float64; LDBC Graphalytics' LCC). Neighbors are those in
-//! either direction, each once; arcs among them count in each direction. It is 0 with fewer than
-//! two neighbors. Self-loops and parallel arcs do not count. Exact.
+//! first to the second (`coefficient`, float64; LDBC Graphalytics' LCC). Neighbors in either
+//! direction count once; arcs among them count in each direction. The coefficient is 0 with fewer
+//! than two neighbors. Self-loops and parallel arcs do not count. Exact.
 //!
 //! Method: every pair of neighbors is stored once, with its directions, at the end with the larger
 //! internal id, which in degree order is nearly always the one with fewer neighbors; lists are
-//! intersected along these pairs (Schank and Wagner 2005, "forward"). Time is O(|E|^1.5); memory 4
-//! bytes an arc, 36 a vertex and a byte for each thread.
+//! intersected along these pairs (Schank and Wagner 2005, "forward"). Time is O(|E|^1.5); memory is
+//! 4 bytes for each arc and, for each vertex, 36 bytes and one for each thread.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -83,14 +83,14 @@ impl Counts {
     }
 }
 
-/// Entries are an id and two bits of direction.
+/// An entry of a list has this many bits of direction below the id.
 const DIRECTION_BITS: u32 = 2;
 /// Vertices whose lists a thread intersects at a time.
 const CLAIM: usize = 256;
 /// Vertices whose lists a thread sorts at a time.
 const PART: usize = 1 << 12;
 
-/// Neighbors with smaller ids.
+/// For each vertex, its neighbors with smaller ids.
 struct Lists {
     /// Position of the first entry of each vertex.
     starts: Vec<u64>,
@@ -100,7 +100,7 @@ struct Lists {
     entries: Vec<u32>,
 }
 
-/// Bytes of the lists, and of the lists with the counts.
+/// Bytes of the lists alone, and of the lists and counts together.
 fn array_bytes(extent: &Extent, workers: usize) -> (u64, u64) {
     let lists = extent.vertices * (8 + 4) + 4 * extent.edges();
     (lists, lists + extent.vertices * (size_of::<Counts>() + workers) as u64)
@@ -181,7 +181,7 @@ fn lists(vertices: usize, scan: &Scan, resources: &Resources) -> Result<Lists> {
             true
         })
     })?;
-    // The conversion reuses the memory: the numbers have the same size.
+    // `collect` reuses the memory, because both types have the same size.
     let entries: Vec<u32> = entries.into_iter().map(AtomicU32::into_inner).collect();
     let lengths: Vec<u32> = ends.into_iter().map(AtomicU32::into_inner).collect();
     let mut lists = Lists { starts, lengths, entries };
@@ -221,7 +221,8 @@ impl Lists {
     }
 }
 
-/// Sorts entries and merges those of the same id; returns the number that remain, at the front.
+/// Sorts entries and merges those of the same id; returns the number of merged entries, which are
+/// at the front.
 fn merge(list: &mut [u32]) -> u32 {
     list.sort_unstable();
     let mut kept = 0;

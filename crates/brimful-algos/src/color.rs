@@ -1,27 +1,29 @@
-//! Greedy colouring, and the maximal independent set that is its first colour.
+//! Greedy coloring, and the maximal independent set that is its first color.
 //!
-//! Returns for each vertex a colour, from 0 on, that no neighbor has (`color`, uint64); vertices
-//! without neighbors have colour 0. Direction, parallel arcs and self-loops do not matter for
-//! validity.
+//! Returns for each vertex a color, from 0 on, that no neighbor has (`color`, uint64); vertices
+//! without neighbors have color 0. Direction and self-loops are ignored; parallel arcs only affect
+//! the order.
 //!
-//! The result is that of first-fit: vertices are taken in a fixed order, and each gets the least
-//! colour that no earlier neighbor has. The order is largest-log-degree-first (Hasenplaugh, Kaler,
-//! Schardl, Leiserson 2014, "Ordering heuristics for parallel graph coloring"): descending by the
-//! bit length of the degree, then by splitmix64 of the offset of the external id from the smallest
-//! id of the graph (strings: of its rank among them). The degree is the number of arcs in either
-//! direction, without self-loops. As the order depends on the graph alone, so does the result.
+//! The result is that of first-fit: vertices are visited in a fixed order, and each gets the
+//! smallest color that no earlier neighbor has. The order is largest-log-degree-first (Hasenplaugh,
+//! Kaler, Schardl, Leiserson 2014, "Ordering heuristics for parallel graph coloring"): descending
+//! by the bit length of the degree, then by splitmix64 of the offset of the external id from the
+//! smallest id of the graph (strings: of the position of the id in sorted order). The degree is the
+//! number of arcs in either direction, without self-loops. As the order depends on the graph alone,
+//! so does the result.
 //!
-//! `maximal_independent_set` returns 1 for the vertices of colour 0, and 0 for others (`member`,
-//! int64). No edge joins two of them, and every other vertex has one as its neighbor, or it would
-//! have their colour. It is the greedy set of the same order (Blelloch, Fineman, Shun 2012,
+//! `maximal_independent_set` returns 1 for the vertices of color 0, and 0 for others (`member`,
+//! int64). No edge joins two members. Every other vertex has a member as its neighbor; otherwise it
+//! would have color 0. It is the greedy set of the same order (Blelloch, Fineman, Shun 2012,
 //! "Greedy sequential maximal independent set and matching are parallel on average").
 //!
-//! In parallel (Jones and Plassmann 1993): a vertex takes its colour when its earlier neighbors
-//! have theirs. State: a mark, which is the colour, or the bit length of the degree before; and the
-//! offset of the external id. The first superstep counts degrees. Each later superstep makes the
-//! lists of vertices without a colour, as many as memory holds, and colours those in order. So a
-//! path of descending order costs a superstep where it leaves them, not at every vertex. The number
-//! of supersteps depends on the memory, so it cannot be limited.
+//! In parallel (Jones and Plassmann 1993): a vertex takes its color when its earlier neighbors
+//! have theirs. State: a mark and the offset of the external id. The mark is the color, or the bit
+//! length of the degree while there is no color. The first superstep counts degrees. Each later
+//! superstep makes the lists of vertices without a color, as many as memory holds, and colors
+//! those in order. A path along which the order descends therefore costs a superstep only where it
+//! leaves these lists, not at every vertex. The number of supersteps depends on the memory, so it
+//! cannot be limited.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -64,14 +66,14 @@ pub(crate) const INDEPENDENT: Info = Info {
     plan,
 };
 
-/// What the result holds.
+/// The values of the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Colors,
     FirstColor,
 }
 
-/// These steps apply if all lists are made together; more items need more.
+/// Forecasts the supersteps of a run with all lists in memory together; smaller budgets need more.
 fn plan(planner: &Planner<'_>) -> Result<Forecast> {
     match planner.has_narrow_places()? {
         true => planner.gather(&Coloring::<u32>(PhantomData), Steps::about(2, 2.0)),
@@ -91,21 +93,21 @@ fn any(
     }
 }
 
-/// The vertex has no colour yet; if the mark is only this bit, its degree is unknown.
+/// The bit of a vertex without a color. A mark of only this bit: the degree is not counted yet.
 const UNCOLORED: u64 = 1 << 31;
 
-/// Greedy colouring. State: a mark and the offset of an external id.
+/// Greedy coloring. State: a mark and the offset of an external id.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Coloring<L>(PhantomData<L>);
 
-/// The colour of a vertex that has one.
+/// The color of a vertex that has one.
 fn color<L: Label>([mark, _]: [L; 2]) -> Option<u64> {
     Some(mark.into()).filter(|mark| mark & UNCOLORED == 0)
 }
 
 impl<L: Label + 'static> Gather for Coloring<L> {
     type State = [L; 2];
-    /// A bit for each colour of a neighbor.
+    /// A bit for each color of a neighbor.
     type Buffers = Vec<u64>;
     type Aggregate = ();
     const NEEDS_EXTERNAL: bool = true;
@@ -144,7 +146,8 @@ impl<L: Label + 'static> Gather for Coloring<L> {
             return [L::new(mark), state[1]];
         }
         let urgency = self.urgency(state);
-        // So many neighbors leave free at least one of as many colours plus one.
+        // A vertex with n neighbors finds a free color among the first n + 1, so larger ones need
+        // no bit.
         taken.clear();
         taken.resize(neighbors.len() / 64 + 1, 0);
         for (_, other) in others {

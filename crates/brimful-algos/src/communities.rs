@@ -2,31 +2,34 @@
 //!
 //! Both return for each vertex its community, named by its smallest vertex (`label`, of the type of
 //! ids). Modularity (Newman and Girvan 2004, with the resolution g of Reichardt and Bornholdt 2006)
-//! is the sum over communities of `inside / 2m - g (strength / 2m)^2`: the weight of its arcs
-//! within, and the sum of the strengths of its vertices, over the weight 2m of all arcs. Direction
-//! is ignored: an edge has an arc in both directions; parallel edges add up; a self-loop has two
-//! arcs. Weights must not be negative. Vertices without edges are communities of their own.
+//! is the sum over communities of `inside / 2m - g (strength / 2m)^2`, where `inside` is the weight
+//! of the arcs within a community, `strength` the sum of the strengths of its vertices, and 2m the
+//! weight of all arcs. Direction is ignored: an edge has an arc in both directions; parallel edges
+//! add up; a self-loop has two arcs. Weights must not be negative. Vertices without edges are
+//! communities of their own.
 //!
 //! - `louvain` (Blondel, Guillaume, Lambiotte, Lefebvre 2008): vertices move, one after another, to
-//!   the community of a neighbor that adds the most to the modularity, until a sweep over all adds
-//!   no more than the tolerance; then communities become vertices, and the next level begins. Ends
-//!   when no vertex moves.
-//! - `leiden` (Traag, Waltman, van Eck 2019): between the two, each community is refined into
-//!   connected parts, which become the vertices of the next level and begin in the community that
-//!   they are part of. In the end communities are divided into their connected parts.
+//!   the community of a neighbor that adds the most to the modularity, until a sweep over all
+//!   vertices adds no more than the tolerance. Then communities become the vertices of the next
+//!   level. The method ends when no vertex moves.
+//! - `leiden` (Traag, Waltman, van Eck 2019): between moving and the next level, each community is
+//!   refined into connected parts. These become the vertices of the next level, and begin in the
+//!   community that they are part of. At the end, communities are divided into their connected
+//!   parts.
 //!
-//! Then another iteration begins with single vertices in the communities that were found, and goes
-//! up the hierarchy again, which corrects what the first has joined too early.
+//! Then another iteration begins with the vertices of the graph in the communities found so far,
+//! and goes up the hierarchy again. It separates vertices that the first iteration joined too
+//! early.
 //!
-//! Vertices move in a fixed order ([`lists::Order`]); the least community wins a tie; and
-//! refinement, which Traag et al. draw by chance, takes the best part. So results depend on the
-//! graph alone, and are the same bits at any budget and number of threads.
+//! Vertices move in a fixed order ([`lists::Order`]); the community with the least number wins a
+//! tie; and refinement takes the best part, where Traag et al. draw one at random. So results
+//! depend on the graph alone, and are bitwise equal at any budget and number of threads.
 //!
 //! Out of core: the lists of neighbors of a level are made by the external sorter, and lie in
-//! scratch, or in memory where they fit ([`lists`]). Sweeps read them in sequence. Beside them
-//! there are [`Method::vertex_bytes`] a vertex. Moves take one thread, which is what their order
-//! costs. A sweep is one pass over the lists, 12 bytes an arc; most graphs take 5 to 20 sweeps of
-//! the first level, and much smaller ones after it.
+//! scratch, or in memory where they fit ([`lists`]). Sweeps read them in sequence. Other arrays
+//! take [`Method::vertex_bytes`] a vertex. Moves run in one thread, because their order is fixed. A
+//! sweep is one pass over the lists, 12 bytes an arc; most graphs take 5 to 20 sweeps of the first
+//! level; later levels are much smaller.
 
 pub(crate) mod hierarchy;
 mod lists;
@@ -123,8 +126,8 @@ impl Method {
     /// Bytes of memory for each vertex with edges, besides lists of neighbors: lengths of lists and
     /// strengths of the graph, the current level and the next 36; communities of the level 4, their
     /// sums 8, weights to them 12, marks 1; its vertices' numbers in the next level 4, twice while
-    /// they are made; and the vertex of the level that holds a vertex of the graph 4. Refining
-    /// takes facts about parts 17. Labels in the end take less.
+    /// they are made; and the vertex of the level that holds a vertex of the graph 4. Refinement
+    /// takes 17 for its parts. Labels at the end take less.
     fn vertex_bytes(self) -> u64 {
         match self {
             Self::Louvain => 73,
@@ -168,7 +171,7 @@ fn settings(method: Method, request: &Request) -> Result<Settings> {
     Ok(Settings { method, resolution, levels, iterations, tolerance, weighted })
 }
 
-/// Arcs of the lists of neighbors, at most.
+/// The maximum number of arcs in the lists of neighbors.
 fn listed_arcs(arcs: u64, directed: bool) -> u64 {
     if directed { 2 * arcs } else { arcs }
 }
@@ -182,7 +185,7 @@ fn plan(method: Method, planner: &Planner<'_>) -> Result<Forecast> {
         let all = method.array_bytes(setting.extent.vertices, setting.workers);
         (all, all, setting.extent.vertices * 8)
     });
-    // Two levels at a time, and what they are sorted from.
+    // The lists of two levels, and the records from which they are sorted.
     let lists = lists::bytes_of_levels(entries);
     let fits = forecast.minimum_bytes + lists <= limit;
     Ok(Forecast {
@@ -234,11 +237,12 @@ fn run<L: Label>(
     Finished::new(graph, "label", values, stats, method.name())
 }
 
-/// The memory of a run, with `extra` bytes for other purposes, and what lists may take of it.
+/// The memory of a run, with `extra` bytes for other purposes, and the part of it that lists may
+/// take.
 ///
 /// # Errors
-/// A graph or weights that the methods do not take; [`brimful_store::Error::Budget`] before any
-/// work.
+/// `Error::Usage` for a graph that is too large; errors of unsuitable weights;
+/// [`brimful_store::Error::Budget`] before any work.
 fn prepared<'r>(
     settings: &Settings,
     request: &Request,
@@ -264,11 +268,11 @@ fn prepared<'r>(
     Ok((memory, budget))
 }
 
-/// Takes the communities of a level: that of each vertex of the lists.
+/// Receives the communities of a level: one number for each vertex of the lists.
 type TakeLevel<'t> = dyn FnMut(&[u32]) -> Result<()> + 't;
 
-/// The community of each vertex of the lists, as a number below that of vertices; and the number of
-/// entries read. `each_level` takes the communities of each level, at least of one.
+/// The community of each vertex of the lists, as a number below the number of vertices; and the
+/// number of entries read. `each_level` receives the communities of each level, of at least one.
 fn communities<'r>(
     lists: Lists<'r>,
     settings: &Settings,
@@ -279,7 +283,7 @@ fn communities<'r>(
     let whole = base.strength();
     let mut community: Vec<u32> = (0..base.len() as u32).collect();
     let mut edges = base.entries();
-    // Without weight all partitions are alike.
+    // If all weights are 0, all partitions have the same modularity.
     if whole > 0.0 {
         let climb = Climb {
             settings,
@@ -333,7 +337,7 @@ impl<'r> Climb<'_, 'r> {
             let moves = level.move_vertices(community, scale, least, budget)?;
             (all.count, all.entries) = (all.count + moves.count, all.entries + moves.entries);
             done += 1;
-            // Communities that nothing moved to may still be joined at the next level.
+            // Communities without moves in this level may still be joined at the next level.
             let is_single = |community: &[u32]| (0..).zip(community).all(|(at, own)| at == *own);
             let is_last = moves.count == 0 && is_single(community);
             if let Some(take) = each_level.as_deref_mut().filter(|_| !is_last || done == 1) {
@@ -384,7 +388,7 @@ fn communities_of_parts(parts: &[u32], community: &[u32], count: usize) -> Vec<u
     within
 }
 
-/// Replaces the numbers of parts by consecutive ones in the same order; returns how many there are.
+/// Renumbers parts consecutively, in the same order; returns the number of parts.
 fn renumber(parts: &mut [u32]) -> usize {
     let mut numbers = vec![0_u32; parts.len()];
     parts.iter().for_each(|part| numbers[*part as usize] = 1);

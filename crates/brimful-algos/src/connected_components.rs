@@ -1,7 +1,7 @@
 //! Weakly connected components.
 //!
 //! Returns, for each vertex, the smallest id of its component (`component`, of the type of ids);
-//! direction is ignored. Exact with either method: union-find if its arrays fit the budget, else
+//! direction is ignored. Both methods are exact: union-find if its arrays fit the budget, else
 //! label propagation.
 
 pub(crate) mod labels;
@@ -52,7 +52,7 @@ pub(crate) fn find(
     }
 }
 
-/// The forecast of finding them.
+/// Forecasts a run that finds the components.
 pub(crate) fn plan_any(planner: &Planner<'_>) -> Result<Forecast> {
     match planner.has_narrow_places()? {
         true => plan::<u32>(planner),

@@ -1,10 +1,10 @@
 //! Numbers of paths from one vertex, or from several.
 //!
 //! Returns for each vertex the number of *shortest* paths from the nearest sources (`paths`,
-//! uint64; parallel edges make separate paths), 0 if there is none; with `length` k the number of
-//! walks of k edges. More than 2^64 - 2 of them are an error, never a wrapped number. Shortest
-//! paths: a vertex adds up its first signals and signals the sum once (the forward phase of Brandes
-//! 2001), a superstep per level. Walks: k supersteps over all edges.
+//! uint64; parallel edges make separate paths), 0 if there is none; with `length` = k, the number
+//! of walks of k edges. A number above 2^64 - 2 is an error, and never wraps. Shortest paths: a
+//! vertex adds up its first signals and signals the sum once (the forward phase of Brandes 2001);
+//! one superstep a level. Walks: k supersteps over all edges.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub(crate) const INFO: Info = Info {
     },
 };
 
-/// Counts shortest paths. State and signal: their number, 0 if none was found yet; all ones: too
+/// Counts shortest paths. State and signal: the number of paths; 0: none found yet; all ones: too
 /// many.
 #[derive(Debug, Clone)]
 pub struct ShortestPathCounts {
@@ -78,7 +78,7 @@ impl Program for ShortestPathCounts {
     }
 }
 
-/// Counts walks: after k supersteps, those of k edges.
+/// Counts walks: after k supersteps, a state is the number of walks of k edges.
 #[derive(Debug, Clone)]
 pub struct WalkCounts {
     /// The vertices at which walks begin.

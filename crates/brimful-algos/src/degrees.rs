@@ -1,8 +1,8 @@
 //! Degrees.
 //!
 //! Returns for each vertex its number of outgoing arcs, incoming arcs, or both (`degree`, int64),
-//! including parallel ones; a self-loop counts once in each direction. One superstep over all edges
-//! if incoming arcs count, else none.
+//! including parallel ones; a self-loop counts once in each direction. A run takes one superstep
+//! over all edges if incoming arcs count, else none.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ pub(crate) const INFO: Info = Info {
 /// Adds incoming to outgoing arcs. State: arcs counted so far; signal: 1.
 #[derive(Debug, Clone, Copy)]
 pub struct Degrees {
-    /// Start with the outgoing arcs.
+    /// True: the state starts with the number of outgoing arcs; false: with 0.
     pub outgoing: bool,
 }
 

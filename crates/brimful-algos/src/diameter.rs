@@ -1,4 +1,4 @@
-//! The number of supersteps in which signals spread over a graph, estimated from the surroundings
+//! Estimates the number of supersteps in which signals spread over a graph, from the neighborhoods
 //! of a few vertices.
 //!
 //! If every vertex has few edges, as on roads and grids, the number of vertices within a distance r
@@ -11,20 +11,20 @@ use brimful_graph::read::lookup::vertices_by_distance;
 
 use crate::Result;
 
-/// A graph with longer lists of neighbors is not wide.
+/// A graph with a longer list of outgoing neighbors is not wide.
 const LONGEST_LIST: u64 = 64;
-/// Vertices to visit around a vertex.
+/// The maximum number of vertices to visit around a start vertex.
 const SURROUNDINGS: usize = 2048;
-/// Start vertices to try until one has so many around it.
+/// The number of start vertices to try, until one has half of `SURROUNDINGS` vertices around it.
 const TRIES: u64 = 3;
-/// The number of vertices within a distance grows exponentially if it grows faster than this power.
+/// Growth of the number of vertices with the distance counts as exponential above this dimension.
 const GREATEST_DIMENSION: f64 = 3.0;
-/// The distance from a vertex to the farthest, in radii of the graph: 1 from its centre, 2 from its
+/// The distance from a vertex to the farthest, in radii of the graph: 1 from its center, 2 from its
 /// rim.
 const ECCENTRICITY: f64 = 1.5;
 
-/// The supersteps in which a vertex of a wide graph reaches the farthest; `None` if the graph is
-/// not wide, or that is unknown.
+/// The number of supersteps in which signals of a vertex reach the farthest vertex of a wide graph;
+/// `None` if the graph is not wide, or its width is unknown.
 pub(crate) fn supersteps_across(graph: &Graph) -> Result<Option<u64>> {
     let lists = graph.description().longest_lists;
     if lists.is_none_or(|lists| lists.outgoing > LONGEST_LIST) {
@@ -40,8 +40,8 @@ pub(crate) fn supersteps_across(graph: &Graph) -> Result<Option<u64>> {
     Ok(None)
 }
 
-/// The distance from a vertex to the farthest of `vertices`; `counts` of them lie at distance 0, 1,
-/// ...
+/// The distance from a vertex to the farthest of `vertices` vertices; `counts` has the numbers of
+/// vertices at distance 0, 1, ...
 fn across(counts: &[u64], vertices: u64) -> Option<u64> {
     let radius = counts.len() - 1;
     let within = |distance: usize| counts[..=distance].iter().sum::<u64>() as f64;

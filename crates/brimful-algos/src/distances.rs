@@ -1,16 +1,16 @@
 //! Distances from many sources at once, and eccentricities. Every edge has the length 1.
 //!
-//! - `distances` returns a row for each source and each vertex that paths along edges lead to from
-//!   it (`source`, `target`, and `distance`: int64), ascending.
+//! - `distances` returns a row for each source and each vertex that it reaches along edges
+//!   (`source`, `target`, and `distance`: int64), ascending.
 //! - `eccentricity` returns a row for each source, ascending: the greatest of these distances, and
 //!   the number of other vertices that are reached (`source`, `eccentricity` and `reached`: int64).
 //!
-//! Both are exact. Method: sixty-four breadth-first searches share each superstep, a bit of a word
-//! for each (Then et al. 2014, "The More the Merrier").
+//! Both are exact. Method: sixty-four breadth-first searches share each superstep, one bit of a
+//! word for each search (Then et al. 2014, "The More the Merrier").
 //!
 //! State: the searches that have reached a vertex, and its level in each, 136 bytes a vertex, paged
-//! in smaller budgets; signals of 8 bytes. As many supersteps as the greatest distance has edges
-//! for each sixty-four sources. `distances` holds 8 bytes a vertex in memory, and sorts rows in any
+//! in smaller budgets; signals of 8 bytes. Every sixty-four sources take about as many supersteps
+//! as their greatest distance. `distances` holds 8 bytes a vertex in memory, and sorts rows in any
 //! budget.
 
 pub(crate) mod diameter;
@@ -41,12 +41,12 @@ use crate::planning::Planner;
 use crate::request::{FinishedRows, Request};
 
 const PURPOSE: &str = "to search from many vertices";
-/// Searches at a time.
+/// Searches that share a run.
 const LANES: usize = 64;
-/// The level of a vertex that a search has not reached, and one more than the greatest level.
+/// The level of a vertex that a search has not reached; real levels are smaller.
 const UNREACHED: u16 = u16::MAX;
 
-/// The index of searches along edges.
+/// The index that searches along edges read.
 const ALONG: &[Index] = &[Index::In];
 
 const DISTANCES_COLUMNS: &[RowColumn] =
@@ -76,7 +76,7 @@ pub(crate) const ECCENTRICITY: Info = Info {
     plan: |planner| plan(planner, ALONG, |_| 0),
 };
 
-/// The searches that have reached a vertex, and its level in each.
+/// The searches that have reached a vertex, one bit each, and its level in each.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct Reached {
@@ -85,7 +85,7 @@ pub struct Reached {
 }
 
 impl Reached {
-    /// The level in a search, if it has come here.
+    /// The level in a search, if the search has reached the vertex.
     #[inline]
     fn level(&self, lane: usize) -> Option<u16> {
         (self.levels[lane] != UNREACHED).then_some(self.levels[lane])
@@ -95,11 +95,11 @@ impl Reached {
 /// Up to sixty-four breadth-first searches.
 #[derive(Debug, Clone)]
 pub struct Searches {
-    /// Internal ids.
+    /// Internal ids of the sources, in the order of the bits.
     sources: Vec<u64>,
     /// The indexes of all searches of the algorithm.
     indexes: &'static [Index],
-    /// The one of this search: [`Index::In`] along edges, [`Index::Reverse`] against them.
+    /// The index that this run reads: [`Index::In`] along edges, [`Index::Reverse`] against them.
     walked: Index,
 }
 
@@ -143,17 +143,17 @@ impl Program for Searches {
     }
 }
 
-/// Runs of searches, in memory besides some arrays.
+/// Makes runs of searches in the memory that is left beside the caller's arrays.
 struct Searching<'s> {
     graph: &'s Graph,
     within: Resources,
     indexes: &'static [Index],
-    /// Edges visited.
+    /// Edges visited by all runs so far.
     edges: u64,
 }
 
 impl<'s> Searching<'s> {
-    /// Runs over these indexes that leave `taken` bytes of the budget to others.
+    /// Runs over these indexes leave `taken` bytes of the budget to the caller.
     fn new(
         graph: &'s Graph,
         indexes: &'static [Index],
@@ -227,7 +227,7 @@ fn sources_of(request: &Request, graph: &Graph) -> Result<Vec<(u64, u64)>> {
     Ok(found)
 }
 
-/// What is left of the budget besides the least of a run of searches and `own` bytes.
+/// The bytes of the budget beyond `extra` and the minimum of a run of searches.
 fn spare_bytes(
     graph: &Graph,
     indexes: &'static [Index],

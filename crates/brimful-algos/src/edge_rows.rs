@@ -1,4 +1,4 @@
-//! A table with a row for each of some edges, by ascending ends, sorted in any budget.
+//! A table of rows for edges, by ascending ends, sorted in any budget.
 
 use std::sync::Arc;
 
@@ -34,17 +34,17 @@ impl Record for EdgeRow {
     }
 }
 
-/// Takes the ends of an edge, and its value.
+/// Receives the ends of an edge, and its value.
 pub(crate) type Push<'p> = dyn FnMut([u64; 2], u64) -> Result<()> + 'p;
 
-/// The least bytes of [`edge_rows`].
+/// The minimum bytes of [`edge_rows`].
 pub(crate) fn min_bytes(workers: usize) -> u64 {
     sorter::minimum_bytes(workers, size_of::<EdgeRow>()) + RowWriter::MINIMUM_BYTES
 }
 
-/// The rows that `each` pushes, sorted in `bytes` of memory, at least [`min_bytes`]. Columns are
-/// the ends, and the value if there is a third one; floats of the same ends add up, in ascending
-/// order of their bits.
+/// The rows that `each` pushes, sorted in `bytes` of memory, at least [`min_bytes`]. The columns
+/// are the ends, and the value if there is a third column. Floats of equal ends are added, in
+/// ascending order of their bits.
 pub(crate) fn edge_rows(
     graph: &Arc<Graph>,
     columns: &'static [RowColumn],

@@ -7,12 +7,12 @@
 //! one that the start leads to. Weights must not be negative.
 //!
 //! Method, as NetworkX: x = (A^T + I) x, divided by its norm, from equal entries. The eigenvectors
-//! of A^T + I are those of A^T, but no other eigenvalue is as great in size, so that graphs in two
-//! parts converge too. The run stops when x changes by at most the tolerance a vertex, in L1.
-//! State: x, not yet divided by the norm, which the aggregate supplies; and x of the superstep
-//! before. Signal: the former, f64. One pass over the edges a superstep, O(|V| + |E|); 16 bytes a
-//! vertex and two signals. Convergence is linear in the ratio of the two greatest eigenvalues of
-//! A^T + I.
+//! of A^T + I are those of A^T, but no other eigenvalue is as great in magnitude, so that bipartite
+//! graphs converge too. The run stops when the L1 change of x, divided by the number of vertices,
+//! is at most the tolerance. State: x, not yet divided by the norm, which the aggregate supplies;
+//! and x of the superstep before. Signal: the undivided x, f64. One pass over the edges a
+//! superstep, O(|V| + |E|); 16 bytes a vertex and two signals. Convergence is linear in the ratio
+//! of the two greatest eigenvalues of A^T + I.
 
 use std::sync::Arc;
 
@@ -54,9 +54,9 @@ pub(crate) const INFO: Info = Info {
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Entry {
-    /// Of this superstep, not yet divided by the norm.
+    /// The entry of this superstep, not yet divided by the norm.
     pub raw: f64,
-    /// Of the superstep before.
+    /// The entry of the superstep before, divided by the norm.
     pub before: f64,
 }
 
@@ -67,10 +67,10 @@ pub struct Eigenvector {
 }
 
 impl Eigenvector {
-    /// `tolerance` at least 0, where 0 disables early stopping.
+    /// The program; `tolerance` is at least 0, and 0 disables early stopping.
     ///
     /// # Errors
-    /// A sentence, if it is out of range.
+    /// A message, if the tolerance is out of range.
     pub fn new(tolerance: f64) -> Result<Self, String> {
         match tolerance >= 0.0 {
             true => Ok(Self { tolerance }),

@@ -11,15 +11,16 @@
 //! Random Projection"). A holds the arcs between two vertices in either direction, with
 //! multiplicity or by weight, and D the sums of its rows; L is diagonal, with the entries (d /
 //! 2m)^normalization of a vertex with the sum d, where 2m is the sum of all. R is random: an entry
-//! is the square root of 3 or its opposite with probability 1/6 each, else 0 (Achlioptas 2003). It
-//! depends on the seed, the offset of the external id and the dimension alone, so an embedding does
-//! not depend on memory and threads, and fewer dimensions are the first of more. Vertices without
-//! edges have zeros.
+//! is the square root of 3 or its negative with probability 1/6 each, else 0 (Achlioptas 2003). An
+//! entry depends only on the seed, the offset of the external id and the dimension. An embedding
+//! therefore does not depend on memory and threads, and one with fewer dimensions is a prefix of
+//! one with more. Embeddings of vertices without edges are zero.
 //!
 //! Method: sixteen dimensions at a time take a superstep for each k, over the arcs in both
 //! directions, and one more to learn d if L is not the identity. State: float32 of the last power
-//! and of the sum. Signal: float64, and the weight of the edge. Memory: 264 bytes a vertex, paged
-//! in smaller budgets; an external sort by vertex puts the dimensions together, in any budget.
+//! and of the sum. Signal: float64 of the last power, and the weight of the edge. Memory: 264 bytes
+//! a vertex, paged in smaller budgets; an external sort by vertex puts the dimensions together, in
+//! any budget.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -47,14 +48,14 @@ use crate::request::{FinishedRows, Request};
 use crate::{Error, Result};
 
 const PURPOSE: &str = "to embed the vertices";
-/// Dimensions of a run over the edges.
+/// Dimensions that share a run over the edges.
 const LANES: usize = 16;
-/// The default number of dimensions, and the most.
+/// The default and the maximum number of dimensions.
 const DIMENSIONS: u64 = 128;
 const MAX_DIMENSIONS: u64 = 4096;
 /// The default weights of the powers.
 const WEIGHTS: &[f64] = &[0.0, 1.0, 1.0];
-/// The most powers.
+/// The maximum number of powers.
 const MAX_POWERS: usize = 64;
 
 /// Columns besides the embedding.
@@ -132,13 +133,13 @@ impl Settings {
         self.dimensions.div_ceil(LANES) as u64
     }
 
-    /// Supersteps of a run.
+    /// Supersteps of a run: one for each power, and one for the strengths if L needs them.
     fn supersteps(&self) -> u64 {
         self.weights.len() as u64 + u64::from(self.normalization != 0.0)
     }
 }
 
-/// The dimensions of one run: those of the last power, and of the weighted sum.
+/// The dimensions of one run: of the last power, and of the weighted sum.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Dimensions {
@@ -146,7 +147,7 @@ struct Dimensions {
     sum: [f32; LANES],
 }
 
-/// Sums of the dimensions of neighbors, by the weights of edges; and of these weights.
+/// Sums of the dimensions of neighbors times the weights of edges, and the sum of these weights.
 #[derive(Debug, Clone, Copy)]
 struct WeightedSums;
 
@@ -178,7 +179,7 @@ struct Projection {
     normalization: f64,
     /// The factor of weights, a power of two, so that their sums neither overflow nor vanish.
     scale: f64,
-    /// The sum of the rows of A, scaled.
+    /// The sum of the entries of A, scaled.
     whole: f64,
 }
 
@@ -273,7 +274,7 @@ impl Record for Part {
     }
 }
 
-/// The least bytes besides those of a run over the edges.
+/// The minimum bytes besides those of a run over the edges.
 fn min_bytes(workers: usize) -> u64 {
     sorter::minimum_bytes(workers, size_of::<Part>()) + RowWriter::MINIMUM_BYTES
 }
@@ -303,7 +304,7 @@ fn plan(planner: &Planner<'_>) -> Result<Forecast> {
     })
 }
 
-/// The scale of weights, and the sum of the rows of A with it.
+/// The scale of weights, and the sum of the entries of A times this scale.
 fn scales(request: &Request, graph: &Graph) -> Result<(f64, f64)> {
     let range = graph.description().weights.filter(|_| request.weighted);
     let scale = range.map_or(1.0, |range| out_weights::scale_below(range.max));
@@ -328,7 +329,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let (extra, limit) = (min_bytes(workers), resources.budget.limit());
     resources.budget.require(least + extra, PURPOSE)?;
     let _memory = resources.budget.reserve(limit, PURPOSE)?;
-    // Half of what is left is for the runs over the edges, and the rest for sorting and for rows.
+    // Half of the remaining bytes are for runs over the edges, a quarter each for sorting and rows.
     let spare = (limit - least - extra) / 4;
     let before = moved(graph, resources);
     let within =

@@ -1,18 +1,19 @@
 //! Hubs and authorities.
 //!
 //! Returns for each vertex its authority, or its hub score (`authority` or `hub`, float64). With A
-//! the matrix of arcs from rows to columns, with multiplicity or weights, these are the limits of a
-//! = A^T h and h = A a, each divided by its sum after every step, from h = 1/|V| (Kleinberg,
+//! the matrix of arcs from rows to columns, with multiplicity or weights, the scores are the limits
+//! of a = A^T h and h = A a, each divided by its sum after every step, from h = 1/|V| (Kleinberg,
 //! *Authoritative Sources in a Hyperlinked Environment*, 1999, section 3). Scores of either kind
-//! sum to 1; without edges all are 0. If the greatest singular value of A has several vectors, the
-//! limit is the one nearest to the start. Weights must not be negative.
+//! sum to 1; without edges all are 0. If several vectors belong to the greatest singular value of
+//! A, the limit is the one nearest to the start. Weights must not be negative.
 //!
 //! Supersteps alternate: odd ones compute authorities, along edges; even ones compute hubs, against
-//! them. The run stops when the scores that a superstep reads, hubs or authorities, differ from
-//! those of two supersteps before by at most the tolerance, in L1. State: the new score, not yet
-//! divided by the sum over all vertices, which the aggregate supplies; and the last two scores.
-//! Signal: the new score, f64. Half a pass over a directed graph's edges a superstep, in one
-//! direction; convergence is linear in the square of the ratio of the two greatest singular values.
+//! them. The run stops when the scores that a superstep reads, hubs or authorities, have an L1
+//! distance of at most the tolerance from the scores of two supersteps before. State: the new
+//! score, not yet divided by the sum over all vertices, which the aggregate supplies; and the last
+//! two scores. Signal: the new score, f64. A superstep reads one of the two indexes, so all edges
+//! in one direction; convergence is linear in the square of the ratio of the two greatest singular
+//! values.
 
 use std::sync::Arc;
 
@@ -48,8 +49,8 @@ pub(crate) const INFO: Info = Info {
     plan: |planner| {
         let tolerance = planner.request.tolerance.unwrap_or(TOLERANCE);
         let program = HubsAndAuthorities::new(tolerance).map_err(brimful_engine::Error::Usage)?;
-        // R-MAT graphs lose at least a tenth of the change in two supersteps; each walks one of two
-        // indexes.
+        // On R-MAT graphs, two supersteps shrink the change by at least a tenth. Each superstep
+        // reads one of two indexes.
         let supersteps = if tolerance > 0.0 { SUPERSTEPS.min(30) } else { SUPERSTEPS };
         let supersteps = planner
             .request
@@ -81,10 +82,10 @@ pub struct HubsAndAuthorities {
 }
 
 impl HubsAndAuthorities {
-    /// `tolerance` at least 0, where 0 disables early stopping.
+    /// The program; `tolerance` is at least 0, and 0 disables early stopping.
     ///
     /// # Errors
-    /// A sentence, if it is out of range.
+    /// A message, if the tolerance is out of range.
     pub fn new(tolerance: f64) -> Result<Self, String> {
         match tolerance >= 0.0 {
             true => Ok(Self { tolerance, scale: 1.0 }),
@@ -99,7 +100,7 @@ impl HubsAndAuthorities {
     }
 }
 
-/// Divides by a sum, which is 0 only if all parts are.
+/// Divides by a sum, which is 0 only if all parts are 0; then the share is 0.
 fn share(part: f64, whole: f64) -> f64 {
     if whole == 0.0 { 0.0 } else { part / whole }
 }

@@ -16,16 +16,16 @@ use crate::request::{Finished, FinishedRows, Request};
 pub struct ParameterInfo {
     /// Its name.
     pub name: &'static str,
-    /// Its default, as text.
+    /// The default, as text.
     pub default: &'static str,
-    /// A description.
+    /// A description of the parameter, for help texts.
     pub meaning: &'static str,
     /// The values that it accepts.
     pub values: Accepts,
 }
 
 impl ParameterInfo {
-    /// The default in the form of a given value, such as `1` for 1.0.
+    /// The default as a given value is displayed, such as `1` for 1.0.
     pub(crate) fn default_value(&self) -> String {
         match (self.values, self.default.parse::<f64>()) {
             (Accepts::Number, Ok(number)) => number.to_string(),
@@ -50,23 +50,24 @@ pub enum Accepts {
 /// The shared options that an algorithm supports.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Takes {
-    /// Sources.
+    /// Sources: vertices where the algorithm begins.
     pub source: bool,
-    /// Weights of sources.
+    /// Weights of the sources.
     pub source_weights: bool,
     /// A table of pairs of vertices.
     pub pairs: bool,
     /// A tolerance, with this default.
     pub tolerance: Option<f64>,
-    /// A precision.
+    /// The precision of signals: 64 or 32 bits.
     pub precision: bool,
     /// Edge weights.
     pub weights: bool,
     /// Asynchronous runs: signals are received within the same sweep.
     pub asynchronous: bool,
-    /// Vertices in a store, or divided among the workers of a cluster: a single program on shards.
+    /// Vertices in a store, or divided among the workers of a cluster. The algorithm must be a
+    /// single program on shards.
     pub stores: bool,
-    /// Checkpoints; the algorithm has supersteps.
+    /// Checkpoints. The algorithm must have supersteps.
     pub checkpoints: bool,
 }
 
@@ -83,12 +84,13 @@ impl Takes {
         stores: false,
         checkpoints: false,
     };
-    /// A tolerance to be named, weights, stores and checkpoints: an iteration over scores.
+    /// The options of an iteration over scores: weights, stores and checkpoints. The algorithm adds
+    /// its default tolerance.
     pub const ITERATION: Self =
         Self { weights: true, stores: true, checkpoints: true, ..Self::NOTHING };
 }
 
-/// How an algorithm runs, which is also what its result is.
+/// The function that runs an algorithm, by the kind of the result.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Run {
     /// A value for each vertex.
@@ -104,7 +106,7 @@ pub struct Info {
     pub name: &'static str,
     /// A description of the result.
     pub computes: &'static str,
-    /// Its value column.
+    /// The name of the column with the main values.
     pub column: &'static str,
     /// The shared options that it supports.
     pub takes: Takes,
@@ -112,25 +114,26 @@ pub struct Info {
     pub parameters: &'static [ParameterInfo],
     /// Runs the algorithm.
     pub(crate) run: Run,
-    /// Forecasts a run.
+    /// Forecasts the memory and time of a run.
     pub(crate) plan: fn(&Planner<'_>) -> Result<Forecast>,
 }
 
 impl Info {
-    /// The columns of its result.
+    /// The names of the columns of the result.
     pub fn columns(&self) -> Vec<&'static str> {
         match self.run {
             Run::Vertices(_) => vec!["vertex", self.column],
             Run::Rows(columns, _) => {
                 let names = columns.iter().map(|(name, _)| *name);
-                // A column of lists is not among the columns of one word.
+                // `Run::Rows` names only columns of one word a row; a column of lists is added
+                // here.
                 let lists = Some(self.column).filter(|own| names.clone().all(|name| name != *own));
                 names.chain(lists).collect()
             }
         }
     }
 
-    /// True if its result is a table of rows, in place of a value for each vertex.
+    /// True if the result is a table of rows; false if it is a value for each vertex.
     pub fn has_rows(&self) -> bool {
         matches!(self.run, Run::Rows(..))
     }

@@ -1,14 +1,15 @@
 //! Katz centrality by power iteration.
 //!
 //! Returns for each vertex its entry in the solution of x = alpha A^T x + beta (`katz`, float64),
-//! where A is the matrix of arcs from rows to columns, with multiplicity or weights: the number of
-//! walks of any length that lead to the vertex, of which one of k edges counts alpha^k, times beta
+//! where A is the matrix of arcs from rows to columns, with multiplicity or weights: beta times the
+//! number of walks of any length that lead to the vertex, where a walk of k edges counts alpha^k
 //! (Katz 1953; Newman 2010, section 7.3). *Normalized*, the squares of all entries sum to 1.
 //!
-//! Method, as NetworkX: the equation is applied until x changes by at most the tolerance a vertex,
-//! in L1, from 0. It converges if alpha is below 1 / the greatest eigenvalue of A, linearly in the
-//! product of both. State and signal: x, f64. One pass over the edges a superstep, O(|V| + |E|); 8
-//! bytes a vertex and two signals.
+//! Method, as NetworkX: starting from x = 0, the equation is applied until the L1 change of x,
+//! divided by the number of vertices, is at most the tolerance. It converges if alpha is below 1 /
+//! the greatest eigenvalue of A, linearly in the product of alpha and this eigenvalue. State and
+//! signal: x, f64. One pass over the edges a superstep, O(|V| + |E|); 8 bytes a vertex and two
+//! signals.
 
 use std::sync::Arc;
 
@@ -61,7 +62,8 @@ pub(crate) const INFO: Info = Info {
     plan: |planner| {
         let program = program(planner.request)?;
         let most = planner.request.max_supersteps.unwrap_or(SUPERSTEPS);
-        // The eigenvalue is unknown; at half of its inverse, each superstep halves the change.
+        // The eigenvalue is unknown; if alpha is half of its inverse, each superstep halves the
+        // change.
         let supersteps = if program.tolerance > 0.0 { most.min(20) } else { most };
         let guessed = program.tolerance > 0.0;
         planner.program(&program, Steps { guessed, ..Steps::exactly(supersteps) })
@@ -77,10 +79,10 @@ pub struct Katz {
 }
 
 impl Katz {
-    /// `tolerance` at least 0, where 0 disables early stopping.
+    /// The program; `tolerance` is at least 0, and 0 disables early stopping.
     ///
     /// # Errors
-    /// A sentence, if it is out of range.
+    /// A message, if the tolerance is out of range.
     pub fn new(alpha: f64, beta: f64, tolerance: f64) -> Result<Self, String> {
         match tolerance >= 0.0 {
             true => Ok(Self { alpha, beta, tolerance }),
@@ -92,7 +94,7 @@ impl Katz {
 impl Program for Katz {
     type State = f64;
     type Combiner = Add<f64>;
-    /// The L1 change.
+    /// The L1 change of all entries.
     type Aggregate = Sum;
     const MODE: Mode = Mode::Full;
 
@@ -147,7 +149,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
         );
         return Err(Error::Usage(what));
     }
-    // With beta 0 all entries are 0.
+    // If beta is 0, all entries are 0.
     let whole = if variant == "normalized" && norm > 0.0 { norm } else { 1.0 };
     let values = Values::floats(
         output.states,

@@ -5,15 +5,15 @@
 //! count with their stored multiplicity, so that a pair of opposite arcs counts twice in a directed
 //! graph; self-loops do not count.
 //!
-//! If the unpacked edges fit in memory, vertices are peeled one by one (`peeling`). In other
+//! If the unpacked edges fit in memory, vertices are peeled one by one (`peeling`). In smaller
 //! budgets they are peeled (Seidman 1983; Matula and Beck 1983) in rounds. The first superstep
 //! counts neighbors. Then rounds come in pairs: the first finds the least remaining degree, k; the
-//! second removes all vertices of that degree, which signal their neighbors; neighbors that fall
-//! to k or below are removed as well. State: the remaining degree, or the core number after
-//! removal, in one u64. Signal: 1, in a byte. An arc carries at most two signals, one of them in
-//! the first superstep. There are two rounds for each core number that occurs. Each passes over the
-//! intervals with remaining vertices, which are few in degree order; signals to others are not
-//! read.
+//! second removes all vertices of that degree, which signal their neighbors; neighbors that fall to
+//! k or below are removed as well. State: the remaining degree, or the core number after removal,
+//! in one u64. Signal: 1, in a byte. An arc carries at most two signals, one of them in the first
+//! superstep. There are two rounds for each core number that occurs. A round passes over the
+//! intervals with remaining vertices, which are few in degree order; edges into other intervals are
+//! not read.
 
 mod peeling;
 
@@ -52,7 +52,7 @@ pub(crate) const INFO: Info = Info {
 /// The indexes of the neighbors in both directions.
 const NEIGHBORS: &[Index] = &[Index::In, Index::Reverse];
 
-/// The condition for peeling in memory in a request.
+/// The condition under which a request uses peeling in memory.
 fn peeling_wanted(request: &Request) -> Result<InMemory> {
     InMemory::chosen(request, "peeling", "rounds")
 }
@@ -69,7 +69,7 @@ fn plan(planner: &Planner<'_>) -> Result<Forecast> {
 
 /// The vertex is removed; its core number is in the lower bits.
 const REMOVED: u64 = 1 << 63;
-/// The vertex must signal its neighbors, at its start or its removal.
+/// The vertex must signal its neighbors: at the start, or at its removal.
 const DUE: u64 = 1 << 62;
 const NUMBER: u64 = DUE - 1;
 
@@ -86,7 +86,7 @@ fn removed(core: u64) -> u64 {
     REMOVED | DUE | core
 }
 
-/// The core number of a vertex that was removed.
+/// The core number of a vertex by its state; `None` if the vertex is not removed yet.
 pub fn core_number(state: u64) -> Option<u64> {
     (state & REMOVED != 0).then_some(state & NUMBER)
 }
@@ -135,8 +135,8 @@ impl Program for CoreNumbers {
         if globals.round == 0 {
             return state + sum;
         }
-        // The last removed vertices had this number, whether removed by the round or the previous
-        // superstep.
+        // The last vertices removed have this core number, whether the round or the previous
+        // superstep removed them.
         let core = globals.aggregate.1.0 as u64;
         let left = state.saturating_sub(sum);
         if left <= core { removed(core) } else { left }

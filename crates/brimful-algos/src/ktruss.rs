@@ -1,15 +1,17 @@
 //! Truss numbers of edges.
 //!
-//! Returns a row for each pair of neighbors (`source`, `target`, the smaller id first, and
-//! `truss`, int64), ascending: the greatest k such that the edge is part of a subgraph whose edges
-//! are each in at least k - 2 triangles of it (Cohen 2008), at least 2. The edges of numbers from k
-//! on are NetworkX's `k_truss`. Direction, parallel edges and self-loops are ignored. Exact.
+//! Returns a row for each pair of neighbors (`source`, `target`, the smaller id first, and `truss`,
+//! int64), ascending: the greatest k such that the edge is part of a subgraph whose edges are each
+//! in at least k - 2 triangles of it (Cohen 2008); k is at least 2. The edges with a truss number
+//! of at least k are NetworkX's `k_truss`. Direction, parallel edges and self-loops are ignored.
+//! Exact.
 //!
-//! Method (Wang and Cheng 2012): triangles of every edge by intersecting sorted lists, in all
-//! threads; then the edges leave in one thread, those of the fewest triangles first, kept in order
-//! by buckets; each takes a triangle from the two edges that it had one with. Time: O(|E|^1.5).
-//! Memory: 16 bytes a vertex and 18 an arc in both directions, which the budget must hold, as edges
-//! leave in an order that jumps over the graph; rows are sorted in any budget.
+//! Method (Wang and Cheng 2012): all threads count the triangles of every edge by intersecting
+//! sorted lists. Then one thread removes the edges, those with the fewest triangles first, in an
+//! order that buckets maintain. The removal of an edge takes a triangle from the two other edges of
+//! each of its triangles. Time: O(|E|^1.5). Memory: 16 bytes a vertex and 18 for each entry of the
+//! symmetric lists. The budget must hold it, because the order of removal is random access to the
+//! graph. Rows are sorted in any budget.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -32,10 +34,11 @@ use crate::planning::Planner;
 use crate::request::{FinishedRows, Request};
 use crate::{Error, Result};
 
-/// Bytes for each entry of the lists: the entry 4, the number of its edge 4, and half of those of
-/// an edge: its ends 8, its triangles 4, the order of edges 4, and its place there 4.
+/// Bytes for each entry of the lists: the entry 4, the number of its edge 4, and half of the bytes
+/// of an edge: its ends 8, its triangles 4, the order of edges 4, and its place in this order 4.
 const ENTRY_BYTES: u64 = 18;
-/// Vertices whose edges a thread takes at a time.
+/// Vertices whose edges a thread takes at a time, and edges removed between two checks for a
+/// cancellation.
 const CLAIM: usize = 1 << 8;
 
 const COLUMNS: &[RowColumn] =
@@ -60,7 +63,7 @@ fn array_bytes(vertices: u64, entries: u64, workers: usize) -> u64 {
         + edge_rows::min_bytes(workers)
 }
 
-/// The time depends on triangles that are not counted before.
+/// The time is unknown, because it depends on the number of triangles.
 fn plan(planner: &Planner<'_>) -> Result<Forecast> {
     planner.request.refuse_max_supersteps()?;
     let entries = Listed::Symmetric.max_entries(planner.arcs(), planner.is_directed());
@@ -109,7 +112,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     Ok(FinishedRows { table, stats, variant: "peeling" })
 }
 
-/// Edges with the triangles that are left to them.
+/// Edges with the numbers of their remaining triangles.
 struct Peeling {
     lists: NeighborLists,
     /// The edge of each entry of the lists.
@@ -119,13 +122,13 @@ struct Peeling {
     triangles: Vec<u32>,
 }
 
-/// The ends of edges, and their numbers.
+/// The ends of edges, and their truss numbers.
 type Numbered = (Vec<[u32; 2]>, Vec<u32>);
 
 impl Peeling {
     fn new(lists: NeighborLists, resources: &Resources) -> Result<Self> {
         let (mut edges, mut ends) = (vec![u32::MAX; lists.entries() as usize], Vec::new());
-        // The next entry of each vertex that waits for its edge; smaller neighbors come first.
+        // For each vertex, the next entry without an edge; smaller neighbors come first.
         let mut next: Vec<u64> = (0..lists.len() as u32).map(|at| lists.start(at) as u64).collect();
         let mut buffer = Vec::new();
         for vertex in 0..lists.len() as u32 {
@@ -143,7 +146,7 @@ impl Peeling {
         drop(next);
         let claims = lists.len().div_ceil(CLAIM);
         resources.job.begin("count triangles", claims as u64);
-        // The edges of a vertex to greater ones are consecutive.
+        // The edges of a vertex to greater vertices have consecutive numbers.
         let counted =
             resources.share(claims, |claim, buffers: &mut [Vec<u32>; 2]| -> Result<Vec<u32>> {
                 let (mut counts, [own, others]) = (Vec::new(), buffers);
@@ -205,12 +208,12 @@ impl Peeling {
     }
 }
 
-/// Edges in order of their triangles, by buckets.
+/// Edges in the order of their numbers of triangles, in buckets.
 struct Order {
     edges: Vec<u32>,
     /// The place of each edge in that order.
     places: Vec<u32>,
-    /// The place of the first edge with so many triangles.
+    /// By number of triangles, the place of the first edge with this number.
     starts: Vec<u32>,
 }
 

@@ -2,10 +2,10 @@
 //!
 //! Returns for each vertex the label of its community (`label`, of the type of ids) after a number
 //! of synchronous supersteps. Every vertex starts with its own id and takes the most frequent label
-//! of its neighbors, on a tie the smallest; without neighbors it keeps its own (LDBC
-//! Graphalytics' CDLP; Raghavan, Albert, Kumara 2007). In a directed graph a neighbor counts once
-//! for each direction; each parallel edge counts. Deterministic. Each superstep is one pass over
-//! all lists, which are sorted by label: O(|E| log of the greatest degree).
+//! of its neighbors, on a tie the smallest; without neighbors it keeps its own (LDBC Graphalytics'
+//! CDLP; Raghavan, Albert, Kumara 2007). In a directed graph a neighbor counts once for each
+//! direction; each parallel edge counts. Deterministic. Each superstep is one pass over all
+//! neighbor lists, and sorts the labels of each list: O(|E| log(greatest degree)).
 
 use std::marker::PhantomData;
 use std::sync::Arc;

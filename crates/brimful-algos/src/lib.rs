@@ -40,6 +40,6 @@ mod spanning_forest;
 pub mod sssp;
 pub mod topological_order;
 
-/// Errors of runs on shards and on stores. Those on shards keep their types, see
+/// Errors of runs on shards and on stores. Errors of runs on shards keep their types, see
 /// [`brimful_execution::Error`].
 pub use brimful_execution::{Error, Result};

@@ -1,9 +1,9 @@
 //! The neighbors of each vertex, ascending by internal id, made by the external sorter; in memory
-//! where they fit, else in scratch.
+//! if they fit, else in scratch.
 //!
-//! Invariant: symmetric lists have each neighbor once, whatever the direction of edges, and a
-//! vertex with a self-loop is in its own; outgoing lists have an entry for each arc, and perhaps
-//! its weight, ascending by its bits where ends are equal.
+//! Invariant: symmetric lists have each neighbor once, whatever the direction of edges, and the
+//! list of a vertex with a self-loop contains the vertex. Outgoing lists have an entry for each
+//! arc. In weighted lists, entries of equal neighbors ascend by the bits of their weights.
 
 use brimful_engine::RunOptions;
 use brimful_engine::plan::extent::Extent;
@@ -24,7 +24,7 @@ const BATCH: usize = 1 << 16;
 const ENTRY_BYTES: u64 = size_of::<u32>() as u64;
 const SORTED_BYTES: u64 = size_of::<u64>() as u64;
 
-/// A list this many times longer than the other is searched.
+/// A list at least this many times longer than the other is searched instead of scanned.
 const MUCH_LONGER: usize = 16;
 
 /// The edges that are in lists.
@@ -34,7 +34,7 @@ pub(crate) enum Listed {
     Symmetric,
     /// Arcs that leave a vertex.
     Outgoing,
-    /// The same, with their weights.
+    /// Arcs that leave a vertex, with their weights.
     Weighted,
 }
 
@@ -45,20 +45,21 @@ impl Listed {
         [ENTRY_BYTES + weight, SORTED_BYTES + weight]
     }
 
-    /// Entries of the lists of a graph with so many arcs, at most.
+    /// The maximum number of entries in the lists of a graph with so many arcs.
     pub(crate) fn max_entries(self, arcs: u64, directed: bool) -> u64 {
         if directed && self == Self::Symmetric { 2 * arcs } else { arcs }
     }
 
-    /// Bytes of memory and of scratch for lists of so many entries in a budget with `left` bytes
-    /// beyond the least.
+    /// Bytes of memory and of scratch for lists of so many entries, in a budget with `left` bytes
+    /// beyond the minimum.
     pub(crate) fn forecast_bytes(self, entries: u64, left: u64) -> (u64, u64) {
         let all = entries * self.bytes().iter().sum::<u64>();
         (left.min(all), all.saturating_sub(left))
     }
 }
 
-/// An arc that waits to be sorted: its ends, the vertex of the list above the neighbor.
+/// An arc to be sorted. Its ends are one word: the vertex of the list in the upper 32 bits, the
+/// neighbor in the lower 32.
 trait SortedArc: Record {
     fn new(ends: u64, weight: f64) -> Self;
     fn ends(&self) -> u64;
@@ -79,7 +80,7 @@ impl SortedArc for u64 {
     }
 }
 
-/// Ends, and the bits of the weight.
+/// An arc with the bits of its weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 struct WeightedArc {
@@ -111,7 +112,7 @@ impl SortedArc for WeightedArc {
 
 /// Lists of neighbors.
 pub(crate) struct NeighborLists {
-    /// The first entry of each vertex, and the number of all.
+    /// The position of the first entry of each vertex; at the end, the number of all entries.
     starts: Vec<u64>,
     entries: ScratchArray<u32>,
     /// Empty without weights.
@@ -119,19 +120,19 @@ pub(crate) struct NeighborLists {
 }
 
 impl NeighborLists {
-    /// The least bytes for making lists, besides reading the graph.
+    /// The minimum bytes for making lists, besides those for reading the graph.
     pub(crate) fn array_bytes(vertices: u64, workers: usize) -> u64 {
         (vertices + 1) * size_of::<u64>() as u64
             + BATCH as u64 * (ENTRY_BYTES + size_of::<f64>() as u64)
             + sorter::minimum_bytes(workers, size_of::<WeightedArc>())
     }
 
-    /// The least bytes for making lists.
+    /// The minimum bytes for making lists.
     pub(crate) fn min_bytes(extent: &Extent, workers: usize) -> u64 {
         Self::array_bytes(extent.vertices, workers) + Scan::minimum_bytes(extent, workers)
     }
 
-    /// The lists of `graph`, in `bytes` of memory beyond the least.
+    /// The lists of `graph`, in `bytes` of memory beyond the minimum.
     pub(crate) fn of(
         graph: &Graph,
         listed: Listed,
@@ -183,12 +184,12 @@ impl NeighborLists {
         Ok(Self { starts, entries, weights })
     }
 
-    /// True if entries are in memory.
+    /// True if the entries are in memory.
     pub(crate) fn is_resident(&self) -> bool {
         self.entries.is_resident()
     }
 
-    /// Bytes of memory that entries take.
+    /// Bytes of memory that the entries take; 0 if they are in scratch.
     pub(crate) fn resident_bytes(&self) -> u64 {
         let (entries, weights) = (self.entries.len() as u64, self.weights.len() as u64);
         let all = entries * ENTRY_BYTES + weights * size_of::<f64>() as u64;
@@ -211,7 +212,7 @@ impl NeighborLists {
         self.starts[vertex as usize] as usize
     }
 
-    /// Number of neighbors.
+    /// Number of entries of a vertex.
     #[inline]
     pub(crate) fn count(&self, vertex: u32) -> usize {
         (self.starts[vertex as usize + 1] - self.starts[vertex as usize]) as usize
@@ -228,7 +229,7 @@ impl NeighborLists {
         Ok(self.entries.slice(start..start + self.count(vertex), buffer)?)
     }
 
-    /// The weights of its entries, of weighted lists.
+    /// The weights of the entries of a vertex; only for weighted lists.
     pub(crate) fn weights_of<'l>(
         &'l self,
         vertex: u32,
@@ -239,7 +240,7 @@ impl NeighborLists {
     }
 }
 
-/// Calls `each(place in one, place in other)` for all that is in both ascending lists, ascending.
+/// Calls `each(place in one, place in other)` for every vertex in both lists, which must ascend.
 #[inline]
 pub(crate) fn common(one: &[u32], other: &[u32], mut each: impl FnMut(usize, usize)) {
     let is_swapped = one.len() > other.len();
@@ -262,7 +263,7 @@ struct Filling<'f> {
     starts: &'f mut [u64],
     entries: Windows<'f, u32>,
     weights: Option<Windows<'f, f64>>,
-    /// Repeated ends are one entry.
+    /// True if repeated arcs are one entry.
     is_set: bool,
 }
 

@@ -1,10 +1,10 @@
-//! Sums of the outgoing weights of vertices, the divisors of programs that share a score among
+//! Sums of the outgoing weights of vertices: the divisors of programs that divide a score among
 //! edges.
 //!
 //! A weight may be as small as 2^-1074, and a sum of weights as large as 2^1024, so a score divided
 //! by such a sum may overflow or vanish. Multiplying all signals by a power of two, and dividing
 //! all sums of signals by it, keeps both in range and changes no bit of a score. Invariant: scaled
-//! signals are finite, and none of a significant score loses a bit.
+//! signals are finite, and the signal of a significant score loses no bit.
 
 use brimful_graph::Graph;
 use brimful_store::Job;
@@ -20,7 +20,7 @@ pub(crate) const AT_ONCE: usize = 1 << 14;
 /// The exponents of signals of one precision.
 #[derive(Debug, Clone, Copy)]
 pub struct Exponents {
-    /// The least exponent of a normal number, and the greatest.
+    /// The least and the greatest exponent of a normal number.
     pub(crate) normal: (i32, i32),
     /// The least exponent of a scale: a signal times a weight must still be a normal number.
     pub(crate) min_scale: i32,
@@ -44,8 +44,8 @@ pub(crate) fn for_each(
 /// A power of two that brings weights of at most `greatest` to about 1 at most, so that their sums
 /// neither overflow nor vanish.
 pub(crate) fn scale_below(greatest: f64) -> f64 {
-    // A power of two changes only the exponent of a weight. Of the exponents of float64, -1074 to
-    // 1023, these have powers.
+    // A power of two changes only the exponent of a weight. The limits keep the result a normal
+    // number, although exponents of f64 go from -1074 to 1023.
     let exponent =
         if greatest > 0.0 { greatest.log2().floor().clamp(-1000.0, 1000.0) as i64 } else { 0 };
     f64::from_bits(((1023 - exponent) as u64) << 52)
@@ -54,7 +54,7 @@ pub(crate) fn scale_below(greatest: f64) -> f64 {
 /// The power of two by which signals are multiplied: 1 unless weights are extreme.
 ///
 /// # Errors
-/// [`brimful_graph::Error::Input`] for weights that cannot be shared: negative ones, sums that
+/// [`brimful_graph::Error::Input`] for weights that cannot be shared: negative weights, sums that
 /// overflow, and sums that lie too far apart.
 pub(crate) fn scale(
     request: &Request,
@@ -100,7 +100,8 @@ pub(crate) fn scale(
     })
 }
 
-/// The exponent nearest to 0 for which signals are normal numbers, for all sums in this range.
+/// The exponent nearest to 0 with which the signals of all sums in this range are normal numbers;
+/// `None` if there is none.
 fn exponent(least: f64, greatest: f64, Exponents { normal, min_scale }: Exponents) -> Option<i32> {
     let of = |sum: f64| sum.log2().floor() as i32;
     let from = (normal.0 - SCORES.0 + of(greatest) + 1).max(min_scale);

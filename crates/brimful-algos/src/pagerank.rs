@@ -1,4 +1,4 @@
-//! PageRank by power iteration; with the method *delta* by increments (`crate::pagerank::delta`).
+//! PageRank by power iteration; with the method *delta*, by increments (`crate::pagerank::delta`).
 //!
 //! Returns one score per vertex. Two variants, never mixed:
 //! - *normalized* (LDBC Graphalytics; Brin and Page 1998 with the mass of sinks spread evenly):
@@ -8,9 +8,9 @@
 //!   = (1-d) + d * sum; sinks keep their score. Stops at an L1 change per vertex of at most the
 //!   tolerance.
 //!
-//! *Personalised* (Page, Brin, Motwani and Winograd 1999, section 6; normalized only): 1/|V| is
+//! *Personalized* (Page, Brin, Motwani and Winograd 1999, section 6; normalized only): 1/|V| is
 //! replaced by 1/k for each of k sources, or by its share of the weights of all sources, and by 0
-//! for other vertices, so that both (1-d) and the mass of sinks go to the sources alone.
+//! for other vertices, so that both (1-d) and the mass of sinks go to the sources only.
 //!
 //! State: the score, f64. Signal: score / out-degree (with weights: score / sum of outgoing
 //! weights, times the weight of the edge), f64, or f32 for `--precision f32`. Each f32 signal has a
@@ -43,8 +43,8 @@ const TOLERANCE: f64 = 1e-6;
 /// The default limit of supersteps.
 pub(crate) const SUPERSTEPS: u64 = 100;
 
-/// The largest deviation from 1 of the sum of normalized scores. Rounding, also of 32-bit signals,
-/// stays far below.
+/// The largest deviation from 1 of the sum of normalized scores. Rounding, even of 32-bit signals,
+/// stays far below it.
 const SUM_TOLERANCE: f64 = 1e-4;
 
 /// The registry entry.
@@ -118,9 +118,9 @@ impl Variant {
 pub trait Precision: Addend<Sum = f64> + 'static {
     /// The exponents of signals of this precision.
     const EXPONENTS: Exponents;
-    /// Rounds to this precision.
+    /// Rounds `value` to this precision.
     fn from_f64(value: f64) -> Self;
-    /// Widens, exactly.
+    /// The same number as an f64.
     fn to_f64(self) -> f64;
 }
 
@@ -158,17 +158,17 @@ pub struct PageRank<S> {
     precision: PhantomData<S>,
 }
 
-/// The start of a personalised rank.
+/// The start vector of personalized PageRank.
 ///
-/// Vertices without edges share one state. If some of them are sources, that state is the one of a
-/// source with the mean of their weights; the result gives each of these its part of it, and the
-/// change is counted once for each such source.
+/// Vertices without edges share one state. If some of them are sources, the shared state is that of
+/// a source with the mean of their weights. The result gives each of these sources its part of the
+/// shared state, and the change counts once for each of them.
 #[derive(Debug, Clone)]
 struct Personal {
     sources: Sources,
-    /// The share of a source of weight 1 in the whole.
+    /// The start score of a source of weight 1.
     share: f64,
-    /// Vertices with edges.
+    /// Number of vertices with edges.
     connected: u64,
     /// The mean weight of sources without edges, 0 if there are none.
     mean: f64,
@@ -185,7 +185,7 @@ impl Personal {
         Self { sources, share, connected, mean, isolated }
     }
 
-    /// The share of the whole that starts at a vertex.
+    /// The start score of a vertex.
     fn begins(&self, vertex: Vertex) -> f64 {
         let weight = match vertex.id < self.connected {
             true => self.sources.weight(vertex.id),
@@ -194,9 +194,9 @@ impl Personal {
         weight * self.share
     }
 
-    /// The part of the vertex with this external offset, which has no edges, in their shared state.
+    /// The part of the shared state that belongs to the vertex without edges at this offset.
     fn part(&self, place: u64) -> f64 {
-        // Without a mean, the state is 0.
+        // If the mean is 0, the shared state is 0.
         if self.mean == 0.0 { 0.0 } else { self.sources.isolated_weight(place) / self.mean }
     }
 }
@@ -211,10 +211,11 @@ pub(crate) struct Settings {
 }
 
 impl<S: Precision> PageRank<S> {
-    /// `damping` in [0, 1]; `tolerance` at least 0, where 0 disables early stopping.
+    /// The program; `damping` is in [0, 1], and `tolerance` is at least 0; 0 disables early
+    /// stopping.
     ///
     /// # Errors
-    /// A sentence, if a parameter is out of range.
+    /// A message, if a parameter is out of range.
     pub fn new(variant: Variant, damping: f64, tolerance: f64) -> Result<Self, String> {
         if !(0.0..=1.0).contains(&damping) {
             return Err(format!("damping must be between 0 and 1, not {damping}"));
@@ -232,15 +233,15 @@ impl<S: Precision> PageRank<S> {
         })
     }
 
-    /// Personalises the rank: it starts at `sources` of `graph` only, and sinks return their mass
-    /// there. Normalized.
+    /// Personalizes the rank: it starts at `sources` of `graph` only, and the mass of sinks returns
+    /// to them. The variant becomes normalized.
     #[must_use]
     pub fn from_sources(self, sources: Sources, graph: &Graph) -> Self {
         let personal = Some(Personal::new(sources, graph));
         Self { variant: Variant::Normalized, personal, ..self }
     }
 
-    /// Multiplies signals by `scale`, a power of two; scores are the same bits.
+    /// Multiplies signals by `scale`, a power of two; the bits of the scores do not change.
     fn scaled(self, scale: f64) -> Self {
         Self { scales: (scale, 1.0 / scale), ..self }
     }
@@ -250,8 +251,8 @@ impl<S: Precision> Program for PageRank<S> {
     type State = f64;
     type Combiner = Add<S>;
     /// The mass of vertices with out-edges, and the L1 change. The total mass is 1, so the mass of
-    /// sinks is the rest. This definition corrects losses of asynchronous sweeps and narrow signals
-    /// at once.
+    /// sinks is the rest. This definition also returns the mass that asynchronous sweeps and 32-bit
+    /// signals lose.
     type Aggregate = (Sum, Sum);
 
     const MODE: Mode = Mode::Full;
@@ -270,7 +271,7 @@ impl<S: Precision> Program for PageRank<S> {
 
     #[inline]
     fn signal(&self, vertex: Vertex, score: f64) -> S {
-        // A sink has no target; its score is in the aggregate.
+        // A sink has no target; the aggregate accounts for its score.
         S::from_f64(if vertex.strength == 0.0 {
             0.0
         } else {
@@ -324,7 +325,7 @@ impl<S: Precision> Program for PageRank<S> {
     }
 }
 
-/// The parameters without sources, and whether the method is by increments.
+/// The parameters without sources; and true if the method is by increments.
 fn settings<S: Precision>(request: &Request) -> Result<(Settings, bool)> {
     let variant = match request.choice("variant", &["normalized", "unnormalized"])? {
         "normalized" => Variant::Normalized,
@@ -354,9 +355,9 @@ fn settings<S: Precision>(request: &Request) -> Result<(Settings, bool)> {
     Ok((Settings { variant, damping, tolerance, sources: None }, by_increments))
 }
 
-/// Changes shrink at least by the damping factor. Power iteration needs at most a third of the
-/// supersteps of that bound: R-MAT graphs 16 to 18 of 89. Increments need all of them, because each
-/// must become small.
+/// A superstep shrinks the change at least by the damping factor, which bounds the supersteps.
+/// Power iteration needs about a third of the bound: R-MAT graphs take 16 to 18 supersteps of 89.
+/// The method by increments needs the whole bound, because each increment must become small.
 fn plan<S: Precision>(planner: &Planner<'_>) -> Result<Forecast> {
     let (Settings { variant, damping, tolerance, .. }, by_increments) =
         settings::<S>(planner.request)?;
@@ -438,8 +439,7 @@ pub(crate) fn sum_of_scores<T: Pod + Send>(
     Ok(sum)
 }
 
-/// Refuses scores that are not finite, or whose sum is wrong: with any weights, no wrong score is
-/// returned.
+/// Refuses scores that are not finite, or whose sum is wrong, because extreme weights may overflow.
 pub(crate) fn check_sum(graph: &Graph, sum: f64, expected: Option<f64>) -> Result<()> {
     if sum.is_finite() && expected.is_none_or(|expected| (sum - expected).abs() <= SUM_TOLERANCE) {
         return Ok(());

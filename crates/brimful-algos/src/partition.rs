@@ -1,12 +1,12 @@
 //! Measures of a given partition of the vertices, such as the result of `louvain`.
 //!
-//! Vertices of one value are a community. An edge has an arc in both directions; parallel edges add
-//! up; a self-loop has two arcs. With the weight `inside` of the arcs within a community, its
-//! `strength`, the weight of all arcs of its vertices, and the weight 2m of all arcs:
+//! Vertices with the same value are a community. An edge has an arc in both directions; parallel
+//! edges add up; a self-loop has two arcs. Let `inside` be the weight of the arcs within a
+//! community, `strength` the weight of all arcs of its vertices, and 2m the weight of all arcs:
 //! - *modularity* with the resolution g: the sum of `inside / 2m - g (strength / 2m)^2` (Newman and
 //!   Girvan 2004; Reichardt and Bornholdt 2006);
 //! - *conductance* of a community: `(strength - inside) / min(strength, 2m - strength)` (Kannan,
-//!   Vempala, Vetta 2004), null if that is not defined.
+//!   Vempala, Vetta 2004), null if the divisor is 0.
 //!
 //! Exact but for rounding. One pass over the edges in one thread; 20 bytes a vertex.
 
@@ -26,13 +26,13 @@ use crate::out_weights::AT_ONCE;
 use crate::request::{Finished, Request};
 use crate::{Error, Result};
 
-/// Bytes for each vertex with edges: the number of its community, and two sums of as many
-/// communities at most. Before, values are sorted in less.
+/// Bytes for each vertex with edges: the number of its community, and two sums for each community,
+/// of which there are at most as many as vertices. Sorting the values before takes less.
 const VERTEX_BYTES: u64 = 4 + 16;
 
 /// The communities of a partition, and the weights of their arcs.
 struct Communities {
-    /// For each vertex with edges.
+    /// For each vertex with edges, the number of its community.
     numbers: Vec<u32>,
     inside: Vec<f64>,
     strengths: Vec<f64>,
@@ -63,7 +63,7 @@ impl Communities {
         let phase = ("measure", &*resources.job);
         for_each_edge(graph.forward(), weighted, phase, |source, target, weight| {
             let [one, other] = [source, target].map(|end| self.numbers[end as usize] as usize);
-            // An edge without direction is stored as two arcs, but a self-loop as one.
+            // An undirected edge is stored as two arcs, but a self-loop as one.
             let weight = if directed || source == target { weight } else { weight / 2.0 };
             self.strengths[one] += weight;
             self.strengths[other] += weight;
@@ -79,8 +79,8 @@ impl Communities {
     }
 }
 
-/// The number of the community of each vertex with edges, ascending with their values; and how many
-/// there are.
+/// For each vertex with edges, the number of its community, in the order of the values; and the
+/// number of communities.
 fn numbered(partition: &ResultTable, resources: &Resources) -> Result<(Vec<u32>, usize)> {
     let vertices = partition.graph().connected();
     let mut values = Vec::with_capacity(vertices as usize);
@@ -105,7 +105,7 @@ fn numbered(partition: &ResultTable, resources: &Resources) -> Result<(Vec<u32>,
     values.sort_unstable();
     values.dedup();
     let mut numbers = Vec::with_capacity(vertices as usize);
-    // Every value is among them.
+    // Every value is found, because the vector has all of them.
     each(&mut |value| numbers.push(values.partition_point(|other| *other < value) as u32))?;
     Ok((numbers, values.len()))
 }
@@ -115,11 +115,12 @@ fn request(measure: &str, weighted: bool) -> Request {
     Request { algorithm: measure.to_owned(), weighted, ..Default::default() }
 }
 
-/// The modularity of a partition; 0 without edges.
+/// The modularity of a partition, at most 1, with the given resolution and with or without edge
+/// weights; 0 if the graph has no edges.
 ///
 /// # Errors
-/// [`Error::Usage`] for a partition with vertices without a value, or weights that the graph does
-/// not have; [`brimful_graph::Error::Input`] for negative weights.
+/// [`Error::Usage`] if a vertex has no value, if the graph has no weights although they are wanted,
+/// or if it is too large; [`brimful_graph::Error::Input`] for negative weights.
 pub fn modularity(
     partition: &ResultTable,
     (resolution, weighted): (f64, bool),
@@ -136,7 +137,7 @@ pub fn modularity(
     Ok(found.inside.iter().zip(&found.strengths).map(of).sum())
 }
 
-/// For each vertex the conductance of its community, and the request that asks for it.
+/// For each vertex, the conductance of its community; and the request that describes the result.
 ///
 /// # Errors
 /// As [`modularity`].

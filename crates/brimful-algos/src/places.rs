@@ -1,4 +1,4 @@
-//! The places of vertices: the offsets of their external ids, which results hold for vertices.
+//! The places of vertices: the offsets of their external ids, by which results name vertices.
 
 use std::ops::Range;
 

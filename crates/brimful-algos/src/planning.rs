@@ -16,8 +16,8 @@ use crate::diameter::supersteps_across;
 use crate::request::{Request, StoreChoice};
 use crate::{Error, Result};
 
-/// The factor of passes over the edges in a wide graph: before edges are unpacked, a block of them
-/// is read for each signalling source in it.
+/// The factor of passes over the edges in a wide graph: until edges are unpacked, a block is read
+/// for each of its sources that signals.
 const WIDE: f64 = 8.0;
 
 /// The graph of a forecast.
@@ -29,19 +29,21 @@ pub enum Subject<'g> {
     Sizes(Sizes),
 }
 
-/// When a method with the whole graph, or an array of all vertices, in memory replaces supersteps.
+/// The condition under which a method that holds the whole graph, or arrays of all vertices, in
+/// memory replaces supersteps.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum InMemory {
-    /// Unconditionally.
+    /// In any budget.
     Always,
-    /// If the budget allows.
+    /// If the budget is large enough.
     IfItFits,
     /// In no budget.
     Never,
 }
 
 impl InMemory {
-    /// The choice of a request between the method `in_memory` and another one in supersteps.
+    /// The choice of a request between the method `in_memory` and the method `other`, which has
+    /// supersteps.
     pub(crate) fn chosen(
         request: &Request,
         in_memory: &'static str,
@@ -66,8 +68,8 @@ impl InMemory {
         })
     }
 
-    /// True if the method is to run in a budget of `limit` bytes; `least` is the smallest that it
-    /// works in, if any.
+    /// True if the method is to run in a budget of `limit` bytes; `least` is the smallest budget of
+    /// the method; `None` if the graph is too large for it.
     pub(crate) fn applies(self, least: Option<u64>, limit: u64) -> bool {
         match self {
             Self::Always => true,
@@ -76,8 +78,8 @@ impl InMemory {
         }
     }
 
-    /// The forecast of the method, an error if the graph is too large for it, or of supersteps.
-    /// The smallest budget is that of either where the budget decides.
+    /// The forecast of the method, or of supersteps; `method` is an error if the graph is too large
+    /// for it. If the budget decides, the minimum budget is the smaller one of both.
     pub(crate) fn forecast(
         self,
         limit: u64,
@@ -97,7 +99,7 @@ impl InMemory {
 }
 
 /// Refuses a budget on shards that is too small for each of two methods; the error names the
-/// smaller of their budgets. `plan` forecasts them.
+/// smaller of the two minimum budgets, which `plan` forecasts.
 pub(crate) fn require_either(
     request: &Request,
     graph: &Graph,
@@ -168,7 +170,7 @@ impl<'p> Planner<'p> {
             Subject::Graph(graph) => {
                 numeric::forecast::hub_bytes(needs, graph, &stores, (weighted, workers))?
             }
-            // The edges of single vertices are unknown.
+            // The degrees of single vertices are unknown.
             Subject::Sizes(_) => 0,
         };
         let planned = Planned {
@@ -193,8 +195,8 @@ impl<'p> Planner<'p> {
         Ok(self.setting(&extent).of_lists(&needs, self.limited(steps))?)
     }
 
-    /// The forecast of scans of the forward index with arrays; `arrays` computes their bytes while
-    /// scanning and after, and those of the result.
+    /// The forecast of scans of the forward index with arrays; `arrays` returns their bytes during
+    /// and after the scans, and the bytes of the result.
     pub(crate) fn scans(
         &self,
         passes: u64,
@@ -221,7 +223,7 @@ impl<'p> Planner<'p> {
         self.limit
     }
 
-    /// True if offsets of external ids fit 32 bits. The ids of a graph that is not built are
+    /// True if offsets of external ids fit in 32 bits. The ids of a graph that is not built are
     /// assumed to be consecutive.
     pub(crate) fn has_narrow_places(&self) -> Result<bool> {
         Ok(fits_narrow(match self.subject {
@@ -238,7 +240,7 @@ impl<'p> Planner<'p> {
         }
     }
 
-    /// Stored arcs.
+    /// The number of stored arcs.
     pub(crate) fn arcs(&self) -> u64 {
         match self.subject {
             Subject::Graph(graph) => graph.description().arcs,
@@ -246,7 +248,7 @@ impl<'p> Planner<'p> {
         }
     }
 
-    /// What `known` says of a graph on disk; `other` of one that is not built.
+    /// The result of `known` for a graph on disk; `other` for a graph that is not built.
     pub(crate) fn of_graph<T>(&self, known: impl FnOnce(&Graph) -> T, other: T) -> T {
         match self.subject {
             Subject::Graph(graph) => known(graph),
@@ -282,7 +284,7 @@ impl<'p> Planner<'p> {
     pub(crate) fn spreading(&self, narrow: Steps) -> Result<Steps> {
         let across = match self.subject {
             Subject::Graph(graph) => supersteps_across(graph)?,
-            // Its edges have not been read.
+            // The graph is not built, so its width is unknown.
             Subject::Sizes(_) => None,
         };
         Ok(across.map_or(narrow, |supersteps| {
@@ -296,14 +298,14 @@ impl<'p> Planner<'p> {
     }
 }
 
-/// Supersteps until a change that shrinks by `damping` in each falls to `tolerance`, at most
-/// `most`; `most` for a tolerance of 0.
+/// Supersteps until a change of 2 that shrinks by the factor `damping` in each superstep falls to
+/// `tolerance`, but at most `most`; `most` for a tolerance of 0.
 pub(crate) fn supersteps_of_a_power(damping: f64, tolerance: f64, most: u64) -> u64 {
     let bound = (tolerance / 2.0).ln() / damping.ln();
     if bound.is_finite() { (bound.ceil().max(1.0) as u64).min(most) } else { most }
 }
 
-/// True if 32-bit labels distinguish all ids whose order keys span this range.
+/// True if 32-bit labels can hold all offsets of ids up to `range`, and one greater value.
 pub fn fits_narrow(range: u64) -> bool {
     range < u64::from(u32::MAX)
 }

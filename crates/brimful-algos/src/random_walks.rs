@@ -3,19 +3,19 @@
 //! Returns rows (`walk` and `step`: int64, `vertex`): `walks` walks from each vertex, by ascending
 //! vertex, each of at most `length` vertices, the first of which is step 0. A walk ends early where
 //! no edge leads on. Each arc is taken with equal probability, parallel ones each, or in proportion
-//! to its weight, which must not be negative. With p or q other than 1, an arc to x from a vertex
-//! that was reached from t counts 1 / p if x is t, 1 if an arc leads from t to x, and else 1 / q
-//! times (Grover and Leskovec 2016, "node2vec").
+//! to its weight, which must not be negative. With p or q other than 1, the probability of an arc
+//! to x, from a vertex that was reached from t, is multiplied by 1 / p if x is t, by 1 if an arc
+//! leads from t to x, and else by 1 / q (Grover and Leskovec 2016, "node2vec").
 //!
 //! The random numbers of a step depend on the seed, the walk and the step alone, so walks are the
 //! same at any budget and number of threads.
 //!
-//! Method: lists of neighbors by the external sorter, in memory where they fit, else in scratch.
-//! As many walkers as the budget holds take a step together, in the order of the vertices where
-//! they are, so that lists are read in sequence. Steps of node2vec are drawn by rejection (Yang et
-//! al. 2019, "KnightKing"), with a search of the list of t; where that takes long, from all shares.
-//! Memory: 16 bytes a vertex, three lists for each thread, and the walks of 4,096 walkers; rows
-//! beyond the budget lie in scratch.
+//! Method: the external sorter makes lists of neighbors, in memory if they fit, else in scratch. As
+//! many walkers as the budget holds take a step together, in the order of their vertices, so that
+//! lists are read in sequence. Steps of node2vec are drawn by rejection (Yang et al. 2019,
+//! "KnightKing"), with a search of the list of t; after too many rejections, from the shares of all
+//! arcs. Memory: 16 bytes a vertex, 32 bytes for each thread and entry of the longest list, and the
+//! walks of 4,096 walkers. Rows beyond the budget lie in scratch.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -39,10 +39,10 @@ use crate::planning::Planner;
 use crate::request::{FinishedRows, Request};
 use crate::{Error, Result};
 
-/// Walks of each vertex, and vertices of a walk, without another choice: node2vec's.
+/// The default numbers of walks of a vertex and of vertices of a walk, as in node2vec.
 const WALKS: u64 = 10;
 const LENGTH: u64 = 80;
-/// The least number of walkers at a time, and the most.
+/// The minimum and the maximum number of walkers at a time.
 const MIN_WALKERS: u64 = 1 << 12;
 const MAX_WALKERS: u64 = 1 << 24;
 /// Rejected trials after which a step is drawn from the shares of all arcs.
@@ -131,14 +131,16 @@ impl Settings {
         if self.weighted { Listed::Weighted } else { Listed::Outgoing }
     }
 
-    /// Bytes for each walker: its walk, its number and its vertex twice, and the next one.
+    /// Bytes for each walker: its walk, its start vertex, and its entries in the order and in the
+    /// next steps.
     fn walker_bytes(&self) -> u64 {
         4 * self.length + 32
     }
 
-    /// Bytes besides those of making lists, the longest of which has so many entries.
+    /// Bytes besides those of making lists; the longest list has `longest` entries.
     fn array_bytes(&self, vertices: u64, longest: u64, workers: usize) -> u64 {
-        // The list of the vertex and of the one before, weights, and sums of weights and of shares.
+        // The lists of the vertex and of the previous vertex, the weights, and the sums of weights
+        // and of shares.
         let lists = longest * (4 + 4 + 8 + 8 + 8);
         place_bytes(vertices)
             + workers as u64 * lists
@@ -148,13 +150,13 @@ impl Settings {
     }
 }
 
-/// The most arcs that leave a vertex.
+/// The maximum number of arcs that leave a vertex.
 fn longest_list(graph: &Graph) -> u64 {
     let lists = graph.description().longest_lists;
     lists.map_or(graph.description().arcs, |lists| lists.outgoing)
 }
 
-/// The time depends on how lists are read.
+/// The time is unknown, because it depends on whether lists are in memory.
 fn plan(planner: &Planner<'_>) -> Result<Forecast> {
     let settings = Settings::of(planner.request)?;
     let arcs = planner.arcs();
@@ -193,7 +195,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let spare = memory.bytes() - needed;
     let lists = NeighborLists::of(graph, settings.listed(), spare, resources)?;
     let listed = begin.elapsed().as_secs_f64();
-    // Half of what lists leave is for walkers, and half for rows.
+    // Half of the bytes that lists leave is for walkers, and half for rows.
     let spare = spare.saturating_sub(lists.resident_bytes()) / 2;
     let more = (spare / settings.walker_bytes()).min(MAX_WALKERS);
     let (walkers, edges) = ((MIN_WALKERS + more) as usize, lists.entries());
@@ -244,7 +246,7 @@ struct Starts {
     graph: Arc<Graph>,
     offsets: IdOffsets,
     walks: u64,
-    /// The vertex that the last batch ended with, and its walks that are left.
+    /// The vertex at which the last batch ended, and the number of its walks that are left.
     rest: Option<(Start, u64)>,
 }
 
@@ -278,7 +280,7 @@ impl Starts {
     }
 }
 
-/// What steps need.
+/// The lists and choices that all steps read.
 struct Walking<'w> {
     lists: &'w NeighborLists,
     settings: &'w Settings,
@@ -286,7 +288,7 @@ struct Walking<'w> {
 }
 
 impl Walking<'_> {
-    /// The vertices of walks from `starts`, walk by walk; the first has the number `first`.
+    /// The vertices of walks from `starts`, walk by walk; the first walk has the number `first`.
     fn walk(&self, starts: Vec<u32>, first: u64) -> Result<Vec<u32>> {
         let length = self.settings.length as usize;
         let mut walks = vec![ENDED; starts.len() * length];
@@ -330,13 +332,13 @@ struct Walker {
     list: Vec<u32>,
     weights: Vec<f64>,
     before: Vec<u32>,
-    /// The vertex that `sums` belongs to, and the sums of the weights of its arcs up to each.
+    /// The vertex that `sums` belongs to; `sums` are the prefix sums of the weights of its arcs.
     summed: Option<u32>,
     sums: Vec<f64>,
 }
 
 impl Walker {
-    /// The vertex after those of a walk, [`ENDED`] if no edge leads on.
+    /// The next vertex of a walk; [`ENDED`] if no edge leads on.
     fn next(&mut self, walking: &Walking<'_>, walk: &[u32], mut random: Random) -> Result<u32> {
         let (lists, settings) = (walking.lists, walking.settings);
         let vertex = walk[walk.len() - 1];
@@ -378,7 +380,7 @@ impl Walker {
         };
         for _ in 0..TRIALS {
             let (next, bound) = (draw(&mut random), random.unit() * most);
-            // Only in between a search is needed.
+            // A search for the arc from `previous` is needed only between the two bounds.
             if next != previous && bound < surely || bound < counts(next) {
                 return Ok(next);
             }
@@ -395,7 +397,8 @@ impl Walker {
     }
 }
 
-/// The place of a random number among sums of shares up to each.
+/// Draws a position with a probability in proportion to its share; `sums` are prefix sums of
+/// shares.
 fn drawn(sums: &[f64], random: &mut Random) -> usize {
     let drawn = random.unit() * sums.last().copied().unwrap_or(0.0);
     // Rounding may reach the last sum itself.

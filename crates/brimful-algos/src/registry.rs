@@ -26,7 +26,7 @@ pub struct Family {
     pub algorithms: &'static [Info],
 }
 
-/// All algorithms. A static, so that the crates which use it do not compile the programs again.
+/// All algorithms. A static, so that crates that use it do not compile the programs again.
 pub static FAMILIES: &[Family] = &[
     Family {
         name: "centrality",
@@ -94,8 +94,8 @@ pub fn algorithms() -> impl Iterator<Item = &'static Info> {
 /// Runs the requested algorithm, which gives each vertex a value.
 ///
 /// # Errors
-/// [`Error::Usage`] for an unknown algorithm or parameter, and for one with rows, before any work;
-/// else as [`brimful_engine::run()`].
+/// [`Error::Usage`] for an unknown algorithm, option or parameter, and for an algorithm with rows,
+/// before any work; otherwise as [`brimful_engine::run()`].
 pub fn run_request(
     request: &Request,
     graph: &Arc<Graph>,
@@ -112,7 +112,7 @@ pub fn run_request(
 /// Runs the requested algorithm, whose result is a table of rows.
 ///
 /// # Errors
-/// As [`run_request`], for one with a value for each vertex.
+/// As [`run_request`], and for an algorithm with a value for each vertex.
 pub fn run_rows_request(
     request: &Request,
     graph: &Arc<Graph>,
@@ -140,8 +140,8 @@ fn logged<T>(finished: Finished<T>) -> Result<Finished<T>> {
     Ok(finished)
 }
 
-/// The forecast of a request with `workers` threads and `limit` bytes of memory beyond those of the
-/// process; sources may be missing.
+/// The forecast of a request with `workers` threads and `limit` bytes of memory, besides the memory
+/// of the process itself. The request may lack sources.
 ///
 /// # Errors
 /// [`Error::Usage`] as [`run_request`], and for runs without a forecast.

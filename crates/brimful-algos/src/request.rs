@@ -51,13 +51,13 @@ impl fmt::Display for Parameter {
 /// A request to run an algorithm.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// Name of the algorithm.
+    /// Name of the algorithm, as in the registry.
     pub algorithm: String,
-    /// The parameters of the algorithm itself.
+    /// Parameters of the algorithm, by name; the defaults apply to the others.
     pub parameters: BTreeMap<String, Parameter>,
     /// External ids of the sources, in any order; empty if there are none.
     pub sources: Vec<ExternalId>,
-    /// A weight of each source, in the same order; empty if all are alike.
+    /// The weight of each source, in the same order; empty if all weights are equal.
     pub source_weights: Vec<f64>,
     /// Pairs of vertices, if there are any.
     pub pairs: Option<Pairs>,
@@ -65,19 +65,21 @@ pub struct Request {
     pub narrow: bool,
     /// Use edge weights.
     pub weighted: bool,
-    /// Signals are received within the same sweep; in a store, the run then has no supersteps.
+    /// True: signals are received within the same sweep. In a store, the run then has no
+    /// supersteps.
     pub asynchronous: bool,
-    /// Vertices are records in a store; `None`: edges stream from shards.
+    /// The store of the vertices; `None`: the run is on shards.
     pub store: Option<StoreChoice>,
     /// The tolerance for stopping; `None`: the algorithm's default.
     pub tolerance: Option<f64>,
-    /// The most supersteps; `None`: the algorithm's default.
+    /// The maximum number of supersteps; `None`: the algorithm's default.
     pub max_supersteps: Option<u64>,
-    /// Checkpoint and resume options; their identity is computed.
+    /// Checkpoint and resume options. The registry fills in their identity.
     pub checkpoints: Option<CheckpointOptions>,
-    /// The share of this process, if several make the run; `None`: it makes the whole run.
+    /// The share of this process, if several processes make the run; `None`: this process makes the
+    /// whole run.
     pub share: Option<Share>,
-    /// The workers of a forecast for a cluster.
+    /// The workers of the cluster, in a forecast for one.
     pub crew: Option<Crew>,
 }
 
@@ -86,13 +88,13 @@ pub struct Request {
 pub struct Pairs(Option<Arc<Mutex<dyn EdgeStream>>>);
 
 impl Pairs {
-    /// The pairs that are the edges of a stream. Without one, of [`Pairs::default`], they are those
-    /// of a forecast, which does not read them.
+    /// The pairs are the edges of `stream`. [`Pairs::default`] has no stream, and is for forecasts,
+    /// which read no pairs.
     pub fn new(stream: impl EdgeStream + 'static) -> Self {
         Self(Some(Arc::new(Mutex::new(stream))))
     }
 
-    /// The stream, for one user at a time.
+    /// The stream, locked for the caller; `None` if there is no stream.
     pub(crate) fn stream(&self) -> Option<MutexGuard<'_, dyn EdgeStream + 'static>> {
         let stream = self.0.as_ref()?;
         Some(stream.lock().unwrap_or_else(PoisonError::into_inner))
@@ -110,12 +112,12 @@ impl fmt::Debug for Pairs {
 pub struct StoreChoice {
     /// URL of the store.
     pub url: String,
-    /// The stores that there are.
+    /// The available kinds of stores, by URL scheme.
     pub schemes: Arc<Schemes>,
     /// Name of the serializer of vertices (see [`brimful_vertices::serializer::named()`]); `None`:
     /// the layout in memory.
     pub serializer: Option<String>,
-    /// A cache in front of the store.
+    /// The cache in front of the store; `None`: no cache.
     pub cache: Option<Choice>,
     /// The location of vertices that wait to signal, and of signals that wait to be collected.
     pub lists: ListLocation,
@@ -126,7 +128,7 @@ pub struct StoreChoice {
 }
 
 impl StoreChoice {
-    /// The store, for the execution.
+    /// The options of the store for a run.
     pub fn options(&self) -> StoreOptions<'_> {
         StoreOptions {
             store: &self.url,
@@ -140,7 +142,7 @@ impl StoreChoice {
     /// The mode of the run.
     ///
     /// # Errors
-    /// [`execution::Error::Usage`] for a scheduler of a run in supersteps.
+    /// [`execution::Error::Usage`] if the run has supersteps and a scheduler is given.
     pub fn mode(&self, asynchronous: bool) -> execution::Result<RunMode> {
         match (asynchronous, self.schedule) {
             (true, schedule) => Ok(RunMode::Asynchronous(schedule.unwrap_or_default())),
@@ -159,7 +161,7 @@ impl StoreChoice {
 pub struct Finished<T = ResultTable> {
     /// The result.
     pub table: T,
-    /// Figures.
+    /// The figures of the run.
     pub stats: engine::Stats,
     /// The variant of the algorithm that ran.
     pub variant: &'static str,
@@ -216,7 +218,7 @@ impl Request {
         }
     }
 
-    /// Refuses a request without sources, for an algorithm that begins at some.
+    /// Refuses a request without sources, for an algorithm that needs them.
     pub(crate) fn require_sources(&self) -> Result<()> {
         if !self.sources.is_empty() {
             return Ok(());
@@ -233,7 +235,11 @@ impl Request {
         Sources::find(&self.sources, &self.source_weights, graph, job)
     }
 
-    /// Runs `program` with the limits of the request.
+    /// Runs `program` with the options of the request, on shards or on its store. `max_supersteps`
+    /// is the limit if the request has none.
+    ///
+    /// # Errors
+    /// Errors of the run; `Error::Usage` if its options do not fit the graph or the store.
     pub fn run<P: Program>(
         &self,
         program: &P,
@@ -270,7 +276,7 @@ impl Request {
         self.share.is_some() || self.crew.is_some()
     }
 
-    /// The options of a run with the limits of the request.
+    /// The options of a run; `max_supersteps` is the limit if the request has none.
     pub(crate) fn options(&self, max_supersteps: u64) -> RunOptions {
         RunOptions {
             max_supersteps: self.max_supersteps.unwrap_or(max_supersteps),
@@ -335,7 +341,7 @@ impl Finished {
     }
 }
 
-/// A vertex as in messages.
+/// The external id of a vertex as messages show it.
 pub(crate) fn shown(graph: &Graph, vertex: u64) -> Result<String> {
     let mut bits = [0];
     graph.external_ids(vertex, &mut bits)?;

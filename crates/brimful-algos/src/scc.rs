@@ -1,39 +1,39 @@
 //! Strongly connected components: by depth-first search if the unpacked edges fit in memory
-//! (`depth_first`), else by colouring. Those of an undirected graph are its connected components.
+//! (`depth_first`), else by coloring. In an undirected graph, they are the connected components.
 //!
-//! Returns for each vertex the smallest id of its component: of the vertices that it reaches along
-//! edges and that reach it (`component`). Exact.
+//! Returns for each vertex the smallest id in its component (`component`, of the type of ids): the
+//! vertices that it reaches along edges and that reach it. Exact.
 //!
-//! Forward-backward colouring in rounds (Orzan, *On Distributed Verification and Verified
+//! Forward-backward coloring in rounds (Orzan, *On Distributed Verification and Verified
 //! Distribution*, 2004, section 5; trimming as in McLendon, Hendrickson, Plimpton and Rauchwerger
 //! 2005). Vertices are *open* until their component is known. Rounds come in groups of seven:
 //! 1. *count*, *peel*: open vertices count their arcs from open ones. A vertex without such arcs is
-//!    a component of its own; it closes, and its successors count one less. Then the same against
-//!    the arcs. The remaining vertices lie on cycles or on paths between them. The second peeling
-//!    leaves no vertex without arcs from open ones, because the predecessors of a vertex that leads
-//!    to a cycle lead there too.
-//! 2. *colour*: each open vertex takes the smallest offset among open vertices that reach it,
+//!    a component of its own; it closes, and its successors count one arc less. Then the same two
+//!    rounds run against the arcs. The remaining vertices lie on cycles or on paths between them.
+//!    The second peeling leaves no vertex without arcs from open ones, because the predecessors of
+//!    a vertex that leads to a cycle lead there too.
+//! 2. *color*: each open vertex takes the smallest offset among open vertices that reach it,
 //!    itself included.
-//! 3. *join*: a vertex with its own colour is the smallest of its component. It, and all vertices
-//!    that have joined, signal their colour against the arcs. An open vertex joins if a successor
-//!    of the same colour has joined: it reaches that successor, and the vertex that gave both the
-//!    colour reaches it. The component is named by the colour.
+//! 3. *join*: a vertex with its own color is the smallest of its component. It, and all vertices
+//!    that have joined, signal their color against the arcs. An open vertex joins if a successor
+//!    of the same color has joined: it reaches that successor, and the vertex that gave both the
+//!    color reaches it. The component is named by the color.
 //! 4. *rest*: no vertex signals; the open ones are counted.
 //!
-//! In *join* a vertex must know whether its own colour is among the signalled colours, but a
-//! combiner does not know the target. The *greatest* colour suffices: all vertices that reach v
-//! reach a successor w of v, so that colour(w) <= colour(v), and v's own colour is among the
+//! In *join* a vertex must know whether its own color is among the signalled colors, but a
+//! combiner does not know the target. The *greatest* color suffices: all vertices that reach v
+//! reach a successor w of v, so that color(w) <= color(v), and v's own color is among the
 //! signals if and only if it is the greatest of them. (Signals are complements, of which the least
 //! is taken.)
 //!
-//! In every second group *colour* runs against the arcs and *join* along them. Components are the
-//! same. For components in a row with ascending names, colour along arcs finds one at a time, but
-//! colour against them finds all at once.
+//! In every second group *color* runs against the arcs and *join* along them. Components are the
+//! same. If components form a path with ascending names, coloring along the arcs finds one
+//! component at a time, but coloring against them finds all at once.
 //!
-//! State: offset of the own id; colour or count; and stage; each in 32 bits if ids and arcs fit,
-//! else in 64 bits. Signal: one such number. A group takes as many supersteps as the longest path
-//! of a colour, and sweeps only segments with signalling vertices. There are as many groups as
-//! needed to name all components, in the worst case one for each.
+//! State: the offset of the vertex's id; a color or count; and a stage; each in 32 bits if ids and
+//! arcs fit, else in 64 bits. Signal: one number of this size. A group takes as many supersteps as
+//! the longest path of a color, and sweeps only segments with signalling vertices. There are as
+//! many groups as needed to name all components, in the worst case one for each.
 
 mod depth_first;
 
@@ -86,13 +86,13 @@ pub(crate) const INFO: Info = Info {
     },
 };
 
-/// The condition for a depth-first search in a request.
+/// The condition under which a request uses a depth-first search.
 fn search_wanted(request: &Request) -> Result<InMemory> {
     InMemory::chosen(request, "search", "coloring")
 }
 
-/// True if the strong components are those of [`connected_components`], because all edges lead both
-/// ways, and the request allows that method.
+/// True if the strongly connected components are those of [`connected_components`], because all
+/// edges lead both ways, and the request allows that method.
 fn is_undirected(request: &Request, directed: bool) -> Result<bool> {
     Ok(!directed && search_wanted(request)? == InMemory::IfItFits)
 }
@@ -167,15 +167,16 @@ mod stage {
     pub(super) const OPEN: u64 = 1;
     /// Just closed, because no arc leads to it, or from it.
     pub(super) const LEAVES: u64 = 2;
-    /// Open, and signals to be counted.
+    /// Open, and signals its neighbors, which count it.
     pub(super) const COUNTS: u64 = 3;
-    /// Just closed, because it has joined.
+    /// Just closed, because it has joined the component of its color.
     pub(super) const JOINS: u64 = 4;
-    /// Open, with a colour to pass on.
+    /// Open, with a color to pass on.
     pub(super) const COLOURED: u64 = 5;
 }
 
-/// Offset of the own id; colour, name of the component, or number of open neighbors; stage.
+/// The state: the offset of the vertex's id; a color, the name of its component, or the number of
+/// its open neighbors; and a stage.
 pub type Visit<L> = [L; 3];
 
 /// The offset that names the component of a vertex, if it is known.
@@ -193,8 +194,8 @@ impl<L: Label> StrongComponents<L> {
         Self(PhantomData)
     }
 
-    /// The complement, so that the least complement is that of the greatest colour. The greatest
-    /// offset has none: a vertex with that colour is alone in its component.
+    /// The complement, so that the least complement is that of the greatest color. The greatest
+    /// offset has no complement: a vertex with that color is alone in its component.
     fn complement(colour: L) -> L {
         let greatest: u64 = L::GREATEST.into();
         colour
@@ -210,7 +211,7 @@ impl<L: Label + 'static> Program for StrongComponents<L> {
     type Combiner = LeastAndCount<L>;
     /// The number of open vertices, at the end of a *rest* round.
     type Aggregate = Count;
-    /// Delta because of the counts; colours could be signalled repeatedly.
+    /// Delta because of the counts; repeated signals of colors would do no harm.
     const MODE: Mode = Mode::Delta;
     const NEEDS_EXTERNAL: bool = true;
     const SELF_LOOPS: bool = false;

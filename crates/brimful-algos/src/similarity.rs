@@ -1,9 +1,10 @@
 //! Similarity of two vertices by their common neighbors.
 //!
 //! Returns rows (`source`, `target`, `score`: float64) for given pairs, in their order, or for each
-//! vertex and the `k` other vertices of the greatest scores above 0, largest first, by ascending
-//! vertex. With the sets of neighbors N(u) and N(v), and their common ones w other than u and v:
-//! - `jaccard`: the number of w over that of the union of N(u) and N(v), 0 without neighbors
+//! vertex, ascending, and the `k` other vertices with the greatest scores above 0, in descending
+//! order. Let N(u) and N(v) be the sets of neighbors, and w their common neighbors other than u and
+//! v:
+//! - `jaccard`: the number of w over the size of the union of N(u) and N(v), 0 without neighbors
 //!   (Jaccard 1901);
 //! - `adamic_adar`: the sum of 1 / ln(degree(w)) (Adamic and Adar 2003);
 //! - `common_neighbors`: the number of w;
@@ -13,14 +14,14 @@
 //! Direction and parallel edges are ignored; a self-loop makes a vertex its own neighbor, and adds
 //! two to its degree: all as in NetworkX. Exact. Ties of partners are decided by the order of
 //! internal ids, which the import fixes. A vertex paired with itself has an infinite `adamic_adar`
-//! if one of its neighbors has no other.
+//! if one of its neighbors has no other neighbor.
 //!
 //! Method: lists of neighbors by the external sorter, in memory where they fit, else in scratch
-//! ([`crate::neighbor_lists`]). Pairs stream in batches; each takes one merge of two lists, or
-//! searches of the longer for each of the shorter. Partners add up in an array of all vertices for
-//! each thread. Memory: 8 bytes a vertex and, for partners, 8 more and 12 for each thread; rows
-//! beyond the budget lie in scratch. Time: O(|E| log |E|), and for partners the sum over vertices
-//! of the square of their degree.
+//! ([`crate::neighbor_lists`]). Pairs stream in batches. A pair takes one merge of two lists, or a
+//! search of the longer list for each entry of the shorter one. The scores of partners are summed
+//! in an array of all vertices for each thread. Memory: 8 bytes a vertex and, for partners, 8 more
+//! and 12 for each thread; rows beyond the budget lie in scratch. Time: O(|E| log |E|), and for
+//! partners the sum over vertices of the square of their degree.
 
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -47,14 +48,14 @@ use crate::planning::Planner;
 use crate::request::{FinishedRows, Pairs, Request};
 use crate::{Error, Result};
 
-/// Partners of a vertex without another choice.
+/// The default number of partners of a vertex.
 const PARTNERS: u64 = 10;
 /// Pairs that a thread takes at a time.
 const CLAIM: usize = 1 << 10;
 /// Vertices whose partners are in memory together, and those that a thread takes at a time.
 const VERTICES: usize = 1 << 12;
 const VERTEX_CLAIM: usize = 1 << 4;
-/// Bytes of a batch of pairs: ends twice, order, scores, and the ends' ids.
+/// Bytes of a batch of pairs: the ends twice, the order, the scores, and the ids of the ends.
 const BATCH_BYTES: u64 = BATCH_EDGES as u64 * (2 * 16 + 4 + 8 + 2 * 64);
 
 const COLUMNS: &[RowColumn] =
@@ -88,7 +89,7 @@ pub(crate) const INFO: Info = Info {
 const MEASURES: &[&str] =
     &["jaccard", "adamic_adar", "common_neighbors", "overlap", "resource_allocation"];
 
-/// How common neighbors count.
+/// The measure: the weight of a common neighbor, and the divisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Measure {
     Jaccard,
@@ -119,8 +120,8 @@ impl Measure {
         }
     }
 
-    /// The score of a sum of shares, of two vertices with so many neighbors, `both` of them the
-    /// same, themselves included.
+    /// The score for a sum of shares. The vertices have `counts` neighbors, of which `both` are
+    /// common, including the two vertices themselves.
     #[inline]
     fn score(self, sum: f64, counts: [usize; 2], both: usize) -> f64 {
         let of = match self {
@@ -136,7 +137,7 @@ impl Measure {
 struct Similarity {
     lists: NeighborLists,
     measure: Measure,
-    /// A bit for each vertex: it has a self-loop.
+    /// A bit for each vertex: 1 if it has a self-loop.
     loops: Vec<u64>,
 }
 
@@ -184,7 +185,8 @@ impl Similarity {
     }
 }
 
-/// Bytes of memory besides those of making lists; `finding` takes so many for pairs.
+/// Bytes of memory besides those of making lists. `finding` is the bytes for finding the vertices
+/// of pairs; `None` without pairs.
 fn array_bytes(vertices: u64, longest: u64, finding: Option<u64>, workers: usize) -> u64 {
     // Two lists for each thread.
     let buffers = workers as u64 * 2 * longest * size_of::<u32>() as u64;
@@ -197,15 +199,15 @@ fn array_bytes(vertices: u64, longest: u64, finding: Option<u64>, workers: usize
     vertices.div_ceil(8) + buffers + own + RowWriter::MINIMUM_BYTES
 }
 
-/// The most neighbors of a vertex.
+/// The maximum number of neighbors of a vertex, or a bound of it.
 fn longest_list(graph: &Graph) -> u64 {
     let lists = graph.description().longest_lists;
-    // The lists of the other direction are unknown.
+    // The degrees in the other direction are unknown.
     let known = lists.filter(|_| !graph.description().directed).map(|lists| lists.outgoing);
     known.map_or(graph.connected(), |longest| longest.min(graph.connected()))
 }
 
-/// The time of scores depends on lists that are not read before.
+/// The time is unknown, because it depends on the lengths of lists.
 fn plan(planner: &Planner<'_>) -> Result<Forecast> {
     let request = planner.request;
     settings(request)?;
@@ -336,8 +338,8 @@ fn of_pairs(
     Ok(())
 }
 
-/// The vertices with these ids, which are looked up in their order, so that a block of ids is read
-/// once.
+/// The vertices with these ids. Look-ups are in the order of the ids, so that a block of ids is
+/// read once.
 fn located(ids: Vec<ExternalId>, lookup: &Lookup, job: &Job) -> Result<Vec<End>> {
     let graph = lookup.graph();
     let offsets = graph.id_offsets()?;
@@ -401,7 +403,7 @@ fn partners(
     }
 }
 
-/// A partner; the worst is the greatest.
+/// A partner. In the order of the type, a worse partner is greater.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Partner {
     score: f64,
@@ -440,7 +442,7 @@ impl Search {
         let own = of.lists.of_vertex(vertex, own)?;
         for &between in own.iter().filter(|between| **between != vertex) {
             let share = of.share(between);
-            // Ascending, so that sums are those of a pair.
+            // In ascending order, as for a pair, so that both sums have the same bits.
             for &other in of.lists.of_vertex(between, buffer)? {
                 if other != vertex && other != between {
                     let sum = &mut sums[other as usize];

@@ -1,4 +1,4 @@
-//! Records that are sorted in scratch, and the memory of the lists that they become.
+//! Records that are sorted in scratch, and the choice whether the resulting lists fit in memory.
 
 use brimful_engine::RunOptions;
 use brimful_graph::Graph;
@@ -7,7 +7,7 @@ use brimful_store::sorter::{self, Record, SortWriter, Sorter};
 
 use crate::Result;
 
-/// The records that `push` gives, to be merged in order, in `bytes` of memory.
+/// A sorter of the records that `push` writes, ready to be merged, in `bytes` of memory.
 pub(crate) fn sorted<'r, R: Record>(
     graph: &Graph,
     bytes: u64,
@@ -23,9 +23,9 @@ pub(crate) fn sorted<'r, R: Record>(
     Ok(sorter)
 }
 
-/// The same for at most `most` records that become entries of `entry_bytes` bytes each, in `bytes`
-/// of memory beyond the least; and true if the entries are to be in memory, which leaves a sort of
-/// half of the records there.
+/// Like `sorted`, for at most `most` records that become entries of `entry_bytes` bytes each, in
+/// `bytes` of memory beyond the minimum. Also returns true if the entries are to be in memory: if
+/// `bytes` holds all entries and half of the records that are sorted.
 pub(crate) fn sorted_entries<'r, R: Record>(
     graph: &Graph,
     (most, entry_bytes): (u64, u64),

@@ -1,8 +1,8 @@
-//! The sources: vertices at which a search, or a personalised rank, starts.
+//! The sources: vertices at which a search, or personalized PageRank, starts.
 //!
-//! Sources may have weights: the shares of a personalised rank that start there. Invariant: ids and
-//! offsets ascend, each once, so neither the order of sources in a request matters, nor, without
-//! weights, their repetition.
+//! Sources may have weights: the shares of personalized PageRank that start at them. Invariant: ids
+//! and offsets ascend and are unique. The order of sources in a request therefore does not matter,
+//! and without weights neither does their repetition.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use brimful_store::Job;
 
 use crate::{Error, Result};
 
-/// The most sources of a run. Their memory is below the reserve of a budget.
+/// The maximum number of sources of a run. Their memory is below the reserve of a budget.
 pub const MAX_SOURCES: usize = 1 << 16;
-/// The identity of a run lists up to so many sources one by one.
+/// The identity of a run lists up to this many sources one by one.
 const LISTED: usize = 8;
 
 /// The sources of a run.
@@ -27,11 +27,11 @@ pub struct Sources {
     isolated: Part,
 }
 
-/// Some of the sources.
+/// The sources with edges, or those without.
 #[derive(Debug, Clone)]
 struct Part {
     ids: Arc<[u64]>,
-    /// The weight of each, relative to the mean of all sources; empty if all are alike.
+    /// The weight of each source, relative to the mean of all sources; empty if all are equal.
     weights: Arc<[f64]>,
 }
 
@@ -50,7 +50,7 @@ impl Part {
         Ok(Self { ids: named.into_iter().map(|(id, _)| id).collect(), weights })
     }
 
-    /// The weight of a source, 0 of another vertex.
+    /// The weight of a source; 0 for another vertex.
     #[inline]
     fn weight(&self, id: u64) -> f64 {
         self.ids.binary_search(&id).map_or(0.0, |at| self.weights.get(at).copied().unwrap_or(1.0))
@@ -63,11 +63,11 @@ impl Part {
 }
 
 impl Sources {
-    /// Finds the vertices with these external ids; each has a weight, or none has.
+    /// Finds the vertices with these external ids. `weights` has a weight for each, or is empty.
     ///
     /// # Errors
-    /// [`Error::Usage`] for more than [`MAX_SOURCES`], and for weights that are no shares;
-    /// [`brimful_graph::Error::NoSuchVertex`].
+    /// [`Error::Usage`] for more than [`MAX_SOURCES`], for a repeated source with a weight, and for
+    /// weights that are negative, not finite or all 0; [`brimful_graph::Error::NoSuchVertex`].
     pub(crate) fn find(
         named: &[ExternalId],
         weights: &[f64],
@@ -107,14 +107,15 @@ impl Sources {
         self.isolated.ids.binary_search(&place).is_ok()
     }
 
-    /// The weight of the vertex with this internal id, which has edges: 0 if it is no source. The
-    /// mean weight of all sources is 1.
+    /// The weight of the vertex with this internal id, which has edges: 0 if it is not a source.
+    /// The mean weight of all sources is 1.
     #[inline]
     pub(crate) fn weight(&self, id: u64) -> f64 {
         self.connected.weight(id)
     }
 
-    /// The weight of the vertex with this external offset, which has no edges.
+    /// The weight of the vertex with this external offset, which has no edges; 0 if it is not a
+    /// source.
     pub(crate) fn isolated_weight(&self, place: u64) -> f64 {
         self.isolated.weight(place)
     }

@@ -1,13 +1,13 @@
 //! A minimum spanning forest.
 //!
 //! Returns for each vertex its parent in the forest (`parent`, of the type of ids); the root of a
-//! tree is its own parent. So each other vertex stands for the edge to its parent, and these edges
-//! join every connected component with the least sum of weights; without weights each counts 1.
-//! Direction is ignored; weights may be negative. Ties, and roots, are decided by the order of
-//! internal ids, which the import fixes. Exact.
+//! tree is its own parent. Every other vertex stands for the edge to its parent, and these edges
+//! span every connected component with the least sum of weights; without weights each edge counts
+//! 1. Direction is ignored; weights may be negative. The order of internal ids, which the import
+//! fixes, decides ties and roots. Exact.
 //!
 //! Method: Kruskal 1956. The external sorter orders edges by weight, in any budget; one thread
-//! joins trees by union-find with halved paths. Then the forest, of fewer edges than vertices, is
+//! joins trees by union-find with path halving. Then the forest, of fewer edges than vertices, is
 //! walked breadth-first from the roots in memory: 28 bytes a vertex with edges, which the budget
 //! must hold. One pass over the edges, O(|E| log |E|).
 
@@ -47,10 +47,10 @@ pub(crate) const INFO: Info = Info {
 };
 
 /// Bytes for each vertex with edges: edges of the forest 8, their lists 12, parents 4, the queue 4.
-/// Union-find before, and offsets of external ids after, take less.
+/// Union-find before takes less, and so do the offsets of external ids after.
 const VERTEX_BYTES: u64 = 28;
 
-/// An edge that waits to be sorted: an order key of its weight, and its ends.
+/// An edge to be sorted: an order key of its weight, and its ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 struct WeightedEdge {
@@ -66,7 +66,7 @@ impl Record for WeightedEdge {
     }
 }
 
-/// A number with the same order as the weight.
+/// An integer in the same order as the weight; adding 0.0 makes -0.0 and 0.0 equal.
 fn order_key(weight: f64) -> u64 {
     let bits = (weight + 0.0).to_bits();
     bits ^ if bits >> 63 == 1 { u64::MAX } else { 1 << 63 }
@@ -131,7 +131,7 @@ fn forest(
     let job = &resources.job;
     let sorter = sorted(graph, bytes, resources, |edges| {
         for_each_edge(graph.forward(), weighted, ("sort", job), |source, target, weight| {
-            // One arc of an edge without direction is enough.
+            // One arc of an undirected edge is enough.
             let is_second = !graph.description().directed && source > target;
             if source == target || is_second {
                 return Ok(());
@@ -168,7 +168,7 @@ pub(crate) fn root(trees: &mut [u32], mut vertex: u32) -> u32 {
     vertex
 }
 
-/// A forest whose trees have roots: in each the least vertex.
+/// A forest with rooted trees; the root is the least vertex of its tree.
 pub(crate) struct Rooted {
     /// The parent of each vertex; a root is its own.
     pub(crate) parents: Vec<u32>,
@@ -179,8 +179,8 @@ pub(crate) struct Rooted {
 impl Rooted {
     /// The forest of these edges.
     pub(crate) fn new(forest: &[[u32; 2]], vertices: usize) -> Self {
-        // An entry holds first the number of edges of a vertex, then the position of its first, and
-        // in the end that of the next vertex.
+        // An entry holds at first the number of edges of a vertex, then the position of its first
+        // edge, and after filling the position of the first edge of the next vertex.
         let mut starts = vec![0_u32; vertices + 1];
         forest.iter().flatten().for_each(|end| starts[*end as usize] += 1);
         let mut total = 0;

@@ -2,14 +2,15 @@
 //!
 //! Returns for each vertex the number of edges of the longest path that leads to it (`level`,
 //! int64): 0 without incoming edges. Every edge leads to a greater level, so ascending levels are a
-//! topological order. Exact. A graph with a cycle, a self-loop too, is an error that names a vertex
-//! on it or behind it.
+//! topological order. Exact. A cycle, such as a self-loop, is an error that names a vertex on the
+//! cycle or reachable from it.
 //!
 //! Method: Kahn 1962, all vertices of a level at once. The first superstep counts incoming arcs;
-//! then vertices without any left are *done*, and signal along their edges, and their targets count
-//! one arc less. State: the arcs left, or the level once done, in one u64. Signal: 1, in a byte; an
-//! arc carries two, one of them in the first superstep. As many supersteps as there are levels, and
-//! one more; each reads only segments with vertices of the level before.
+//! then a vertex without remaining arcs is *done*: it signals along its edges, and its targets
+//! count one arc less. State: the number of remaining arcs, or the level once done, in one u64.
+//! Signal: 1, in a byte; an arc carries two signals, one of them in the first superstep. There is
+//! one superstep more than there are levels; each reads only segments with vertices of the level
+//! before.
 
 use std::sync::Arc;
 

@@ -3,10 +3,12 @@
 //! An index of 8 bytes a record holds its position, so a record of up to a page costs at most two
 //! reads. A changed record stays in place if it fits; otherwise it moves, the index follows, and
 //! its old position becomes free. Invariant: the new record is complete before the index names it,
-//! and the old one is removed afterwards; a reader in between looks the position up again.
+//! and the old one is removed afterwards; a reader that finds the old position empty looks the
+//! position up again.
 //!
-//! A lock shared by some ids orders the changes of one record; pages have their own locks below.
-//! Lock order: the right to write, the lock of the id, the lock of the space, the lock of the page.
+//! Ids share locks, which order the changes of one record; pages have their own locks. Lock order:
+//! the lock of growth, the right to write, the lock of the id, the lock of the space, the lock of
+//! the page.
 
 mod batch;
 mod compact;
@@ -50,7 +52,7 @@ const ID_LOCKS: usize = 64;
 /// Longest record in bytes.
 pub const MAX_RECORD_BYTES: u64 = 1 << 32;
 
-/// The kind of a change.
+/// The kind of a change of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Change {
     /// The bytes become the record.
@@ -73,7 +75,7 @@ pub struct RecordBag {
     growing: Mutex<()>,
     schema: Vec<u8>,
     options: Options,
-    /// Limit of the bytes of a record that is read whole.
+    /// The maximum number of bytes of a record that is read whole.
     longest_bytes: u64,
     /// Keys of the records of a [`crate::DiskMap`]; empty in other bags.
     keys: HashPages,
@@ -85,8 +87,8 @@ impl RecordBag {
     /// every opening.
     ///
     /// # Errors
-    /// [`Error::RecordType`] if it was made for other records; [`Error::Store`] if another process
-    /// uses it, if it is damaged, or if the budget is too small.
+    /// [`Error::RecordType`] if the bag was made for other records; [`Error::Store`] if another
+    /// process uses the bag, if it is damaged, or if the budget is too small.
     pub fn open(path: &Path, schema: &[u8], options: Options) -> Result<Self> {
         let locked = CollectionFolder::at(path)?;
         let mut opened = Self::open_in(&locked.folder, schema, options)?;
@@ -139,8 +141,8 @@ impl RecordBag {
         })
     }
 
-    /// Lifts the limit on the length of records, for an owner that has reserved memory for the
-    /// longest.
+    /// Lifts the limit on the length of records that are read whole, for an owner that has reserved
+    /// memory for the longest record.
     pub(crate) fn with_any_record(mut self) -> Self {
         self.longest_bytes = u64::MAX;
         self
@@ -237,7 +239,7 @@ impl RecordBag {
     pub fn fetch<R>(&self, id: u64, f: impl FnOnce(&[u8]) -> R) -> Result<R> {
         self.check(id)?;
         let mut f = Some(f);
-        // A record that keeps moving is found after some attempts, or at once under its lock.
+        // The first attempts take no lock; a record that keeps moving is then read under its lock.
         for _ in 0..3 {
             let Some(position) = self.position(id)? else {
                 return Err(self.removed(id));
@@ -265,10 +267,13 @@ impl RecordBag {
         }
     }
 
-    /// Returns record `id`; its memory belongs to the caller and is not limited by the budget.
+    /// Returns record `id`. The budget does not count the memory of the result.
+    ///
+    /// # Errors
+    /// `Error::OutOfRange`, `Error::Removed`.
     pub fn get(&self, id: u64) -> Result<Vec<u8>> {
         let mut record = Vec::new();
-        // Exact, because growth by doubling would take twice the memory.
+        // Reserves the exact length, because growth by doubling would take twice the memory.
         let parts: RefCell<&mut Vec<u8>> = RefCell::new(&mut record);
         self.visit(
             id,
@@ -278,10 +283,10 @@ impl RecordBag {
         Ok(record)
     }
 
-    /// Like [`RecordBag::get`], within the budget.
+    /// Like [`RecordBag::get`], but refuses a record that is too long for the budget.
     ///
     /// # Errors
-    /// [`Error::Store`] with the budget that works, if the record is too long for this one.
+    /// [`Error::Store`], which names a sufficient budget, if the record is too long.
     pub(crate) fn get_within(&self, id: u64) -> Result<Vec<u8>> {
         self.check(id)?;
         let _changing = self.id_lock(id);
@@ -291,7 +296,7 @@ impl RecordBag {
     }
 
     /// Passes the length of record `id` to `begin`, and its bytes to `f`, piece by piece: a record
-    /// may be longer than memory. Neither function may use the bag.
+    /// may be longer than memory. The lock of the id is held, so neither function may use the bag.
     ///
     /// # Errors
     /// [`Error::OutOfRange`], [`Error::Removed`].
@@ -312,6 +317,9 @@ impl RecordBag {
 
     /// Reads record `id` into `out` and returns the length of the record. If it differs from the
     /// length of `out`, the content of `out` is undefined.
+    ///
+    /// # Errors
+    /// `Error::OutOfRange`, `Error::Removed`.
     pub fn read_into(&self, id: u64, out: &mut [u8]) -> Result<u64> {
         let (mut len, mut at) = (0, 0);
         self.visit(
@@ -327,8 +335,8 @@ impl RecordBag {
         Ok(len)
     }
 
-    /// The length of record `id` if it has pages of its own; `None` if it shares a page or does not
-    /// exist.
+    /// The length in bytes of record `id` if it has pages of its own; `None` if it shares a page or
+    /// does not exist.
     pub fn long_len(&self, id: u64) -> Result<Option<u64>> {
         if id >= self.len() || !self.position(id)?.is_some_and(RecordPosition::is_span) {
             return Ok(None);
@@ -368,6 +376,9 @@ impl RecordBag {
     }
 
     /// The length of record `id` in bytes.
+    ///
+    /// # Errors
+    /// `Error::OutOfRange`, `Error::Removed`.
     pub fn record_len(&self, id: u64) -> Result<u64> {
         match self.long_len(id)? {
             Some(len) => Ok(len),
@@ -375,7 +386,10 @@ impl RecordBag {
         }
     }
 
-    /// Replaces record `id`, in place if it fits. A removed record exists again.
+    /// Replaces record `id`, in place if the new record fits. A removed record exists again.
+    ///
+    /// # Errors
+    /// `Error::OutOfRange`; `Error::RecordBytes` for more than `MAX_RECORD_BYTES`.
     pub fn store(&self, id: u64, record: &[u8]) -> Result<()> {
         self.check(id)?;
         self.check_bytes(record.len() as u64)?;
@@ -387,7 +401,11 @@ impl RecordBag {
         self.tidy()
     }
 
-    /// Appends `bytes` to record `id`: amortised O(1), because a growing record gets spare space.
+    /// Appends `bytes` to record `id`: amortized O(1), because a growing record gets spare space.
+    ///
+    /// # Errors
+    /// `Error::OutOfRange`, `Error::Removed`; `Error::RecordBytes` if the record would exceed
+    /// `MAX_RECORD_BYTES`.
     pub fn append_to(&self, id: u64, bytes: &[u8]) -> Result<()> {
         self.check(id)?;
         {
@@ -399,6 +417,9 @@ impl RecordBag {
     }
 
     /// Removes record `id`; its id is not assigned again.
+    ///
+    /// # Errors
+    /// `Error::OutOfRange`, `Error::Removed`.
     pub fn remove(&self, id: u64) -> Result<()> {
         self.check(id)?;
         {
@@ -415,11 +436,14 @@ impl RecordBag {
     }
 
     /// Appends one record; returns its id.
+    ///
+    /// # Errors
+    /// `Error::RecordBytes` for more than `MAX_RECORD_BYTES`.
     pub fn append(&self, record: &[u8]) -> Result<u64> {
         self.extend(&[record])
     }
 
-    /// Appends a record that a key refers to; both become durable together.
+    /// Appends a record and sets the key that refers to it; both become durable together.
     pub(crate) fn append_linked(&self, mixed: u64, record: &[u8]) -> Result<()> {
         self.check_bytes(record.len() as u64)?;
         let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -455,7 +479,7 @@ impl RecordBag {
         Ok(self.pages.sync_with(|writing| self.describe(writing))?)
     }
 
-    /// Writes the state that is only in memory; returns the description for the root.
+    /// Writes state that is only in memory to pages; returns the description for the root.
     fn describe(&self, writing: &Writing<'_>) -> brimful_store::Result<Vec<u8>> {
         self.keys.settle(&self.pages, writing, true)?;
         self.write_infos(writing)?;

@@ -1,8 +1,8 @@
-//! A Bloom filter: some bits per key, and a false positive now and then.
+//! A Bloom filter (Bloom 1970): a few bits per key, with a small rate of false positives.
 //!
-//! All bits of a key are in one page, which its mixed bits select, so a look-up costs one read.
-//! Pages have so many bits that this changes the rate of false positives by less than a hundredth
-//! of it. Invariant: a key that was added is always found.
+//! All bits of a key are in one page, which its mixed bits select, so a look-up costs one read. A
+//! page has so many bits that this raises the rate of false positives by less than a hundredth of
+//! it. Invariant: a key that was added is always found.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,7 +30,7 @@ pub struct BloomFilter {
     options: Options,
     page_count: u64,
     probes: u32,
-    /// The number of keys and the bits of the rate given when the filter was made.
+    /// The number of keys, and the f64 bits of the rate, for which the filter was made.
     made_for: [u64; 2],
     /// Number of keys added, including repeats.
     added: AtomicU64,
@@ -38,8 +38,8 @@ pub struct BloomFilter {
 }
 
 impl BloomFilter {
-    /// Opens the filter at `path`, or makes it for `keys` keys. A key that was not added is then
-    /// found with probability `false_positives`.
+    /// Opens the filter at `path`, or makes it for `keys` keys. After `keys` additions, a key that
+    /// was not added is found with probability `false_positives`.
     ///
     /// # Errors
     /// [`Error::Usage`] for 0 keys, or a rate that is not between 0 and 1; [`Error::RecordType`] if
@@ -83,7 +83,7 @@ impl BloomFilter {
             return Err(Error::RecordType { path: folder.path().into(), expected, found });
         }
         let (page_count, found_probes) = (u64_at(&meta, 0), u64_at(&meta, 8));
-        // The result of a logarithm differs slightly between machines.
+        // The result of a logarithm may differ slightly between machines.
         let is_near = |found: u64, made: u64| found > 0 && found.abs_diff(made) <= 1;
         if !is_near(page_count, count_pages(pages.page_bytes())) || !is_near(found_probes, probes) {
             let what = format!(
@@ -138,7 +138,7 @@ impl BloomFilter {
         ((u128::from(mixed) * u128::from(self.page_count)) >> 64) as u64
     }
 
-    /// Byte and bit of each probe of a key within its page.
+    /// The byte and the bit mask of each probe of a key within its page.
     fn places(&self, mixed: u64) -> impl Iterator<Item = (usize, u8)> + use<> {
         // Two hashes give all probes (Kirsch and Mitzenmacher 2006).
         let second = mix(mixed);
@@ -151,9 +151,10 @@ impl BloomFilter {
         })
     }
 
-    /// Adds all keys, or none after a failure.
+    /// Adds all keys, or none after a failure. The keys may stay pending until the next query or
+    /// sync.
     pub fn add_many(&self, keys: &[u64]) -> Result<()> {
-        // Before accepting these keys, because a cancellation may interrupt it.
+        // Applies before it accepts these keys, because a cancellation may interrupt `apply`.
         if self.log.is_full() {
             self.apply()?;
         }
@@ -198,7 +199,7 @@ impl BloomFilter {
         self.places(mixed).all(|(at, bit)| bytes.get(at).is_some_and(|byte| byte & bit != 0))
     }
 
-    /// False if `key` was never added; true if it was, and sometimes otherwise.
+    /// False if `key` was never added, except for false positives; true if it was added.
     pub fn contains(&self, key: u64) -> Result<bool> {
         self.apply()?;
         let mixed = mix(key);
@@ -245,10 +246,10 @@ impl BloomFilter {
         Ok(())
     }
 
-    /// Reads everything on disk and verifies its checksums. Returns the bytes read.
+    /// Reads everything on disk and verifies its checksums. Returns the number of bytes read.
     ///
     /// # Errors
-    /// Corruption, naming the offset.
+    /// Corruption; the error names the offset.
     pub fn verify(&self) -> Result<u64> {
         Ok(self.pages.verify(&self.options.resources.job)?)
     }

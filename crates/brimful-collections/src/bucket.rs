@@ -7,7 +7,7 @@ use crate::by_range::Asked;
 use crate::fields::{put, u32_at, u64_at};
 
 pub(crate) const HEADER_BYTES: usize = 8;
-/// Entries compared one by one at the end of a search.
+/// The maximum number of entries that are counted at the end of a search.
 const COUNTED: usize = 8;
 
 /// The outcome of merging a batch into a bucket.
@@ -32,12 +32,12 @@ impl Entries {
         self.words * 8
     }
 
-    /// Most entries per page.
+    /// The maximum number of entries per page.
     pub(crate) fn capacity(self, page_bytes: usize) -> usize {
         (page_bytes - HEADER_BYTES) / self.entry_bytes()
     }
 
-    /// The offset of an entry.
+    /// The offset of an entry in the page, in bytes.
     pub(crate) fn place(self, entry: usize) -> usize {
         HEADER_BYTES + entry * self.entry_bytes()
     }
@@ -62,7 +62,7 @@ impl Entries {
         (0..self.count(bytes)).map(move |entry| (self.key(bytes, entry), self.value(bytes, entry)))
     }
 
-    /// The index of a mixed key, or the index for inserting it.
+    /// The index of a mixed key; as an error, the index at which to insert it.
     pub(crate) fn find(self, bytes: &[u8], mixed: u64) -> Result<usize, usize> {
         let at = self.find_from(bytes, 0, mixed);
         if at < self.count(bytes) && self.key(bytes, at) == mixed { Ok(at) } else { Err(at) }
@@ -85,8 +85,8 @@ impl Entries {
     }
 
     /// The first entry from `start` on that is not less than `mixed`. Searches in doubling steps,
-    /// because the next key of a batch is near. The last few entries are counted instead, without
-    /// branches that can be mispredicted.
+    /// because the next key of a batch is near. At the end, it counts the smaller entries among the
+    /// last few, without branches that can be mispredicted.
     #[inline]
     pub(crate) fn find_from(self, bytes: &[u8], start: usize, mixed: u64) -> usize {
         let count = self.count(bytes);
@@ -160,7 +160,8 @@ impl Entries {
         if new > 0 || width > 1 { Merged::Changed { new } } else { Merged::Unchanged }
     }
 
-    /// Merges ascending keys into a bucket's entries; writes the result to `out`.
+    /// Merges ascending keys into a bucket's entries; writes the result to `out`. In a map, the
+    /// value of a key grows by the number of its repeats.
     pub(crate) fn merge(self, bytes: &[u8], keys: &[u64], out: &mut [u8]) -> Merged {
         let capacity = self.capacity(bytes.len());
         let count = self.count(bytes);
@@ -206,7 +207,8 @@ impl Entries {
         if changed { Merged::Changed { new } } else { Merged::Unchanged }
     }
 
-    /// Changes one entry of a bucket; `None` if the bucket is full.
+    /// Sets the value of one key, or removes the key if `value` is `None`. Returns the old value;
+    /// the outer option is `None` if the bucket is full.
     pub(crate) fn set(
         self,
         bytes: &mut [u8],

@@ -1,9 +1,9 @@
 //! Queries for many keys, one range of mixed keys after another.
 //!
 //! The keys stay in the caller's memory. For each range, a thread scans all keys and sorts those
-//! within it, so that a call reads each page of a structure once, whatever the number of keys.
-//! Skipping a key costs about a nanosecond. Invariant: the keys sorted at once fit in the memory of
-//! a batch, even if many keys are equal.
+//! within it, so that a pass reads each page of a structure once. Skipping a key costs about a
+//! nanosecond. Invariant: the keys sorted at once fit in the memory of a batch, even if many keys
+//! are equal.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -14,17 +14,18 @@ use bytemuck::{Pod, Zeroable};
 use crate::error::Result;
 use crate::options::Options;
 
-/// Most ranges per pass: with more, skipping keys would cost more than the answers.
+/// The maximum number of ranges per pass: with more, skipping keys would cost more than the
+/// answers.
 const MAX_RANGES: usize = 64;
 /// Parts per range: one part is sorted within a processor's cache.
 const PARTS: usize = 32;
-/// Fewest keys that justify a range.
+/// The minimum number of keys that justifies a range.
 const FEWEST_KEYS: usize = 1 << 14;
-/// Fewest keys that justify a pass over a structure.
+/// The minimum number of keys that justifies a pass over a structure.
 const FEWEST_COPIED: usize = 1 << 18;
 
 /// Keys per query for callers that copy keys and answers: both copies together take the half of a
-/// batch's memory that is not for sorting, or some MiB.
+/// batch's memory that is not for sorting, or at least 4 MiB.
 pub(crate) fn question_len(options: &Options) -> usize {
     (options.batch_bytes() / 2 / (2 * size_of::<u64>())).max(FEWEST_COPIED)
 }
@@ -49,14 +50,15 @@ impl Record for Asked {
     const RADIX_IS_WHOLE: bool = false;
 
     fn radix(&self) -> u64 {
-        // These bits distinguish nearly all mixed keys of a part, and need two passes.
+        // The upper 32 bits distinguish nearly all mixed keys of a part, and take only two radix
+        // passes.
         self.mixed >> 32
     }
 }
 
 /// The answer for each of `keys`, in the order of `keys`; `absent` if there is none. Each thread
-/// makes an asker, which gets ascending keys and pushes the index of each key found with its
-/// answer.
+/// makes an asker, which receives ascending mixed keys and pushes, for each key found, its index
+/// and its answer.
 pub(crate) fn by_range<R, Ask>(
     options: &Options,
     keys: &[u64],
@@ -70,7 +72,7 @@ where
 {
     let mut out = vec![absent; keys.len()];
     let workers = options.resources.workers();
-    // Half of the batch's memory, because pages that the system reads ahead need memory, too.
+    // Takes half of the batch's memory, because pages that the system reads ahead need memory, too.
     let most = (options.batch_bytes() / 2 / size_of::<Asked>() / workers).max(FEWEST_KEYS);
     let step = most.saturating_mul(MAX_RANGES).min(u32::MAX as usize);
     for (keys, out) in keys.chunks(step).zip(out.chunks_mut(step)) {
@@ -106,8 +108,8 @@ where
                 if range >= ranges {
                     return Ok(());
                 }
-                // The product of a mixed key and the number of ranges has the number of its range
-                // above 64 bits.
+                // The product of a mixed key and the number of ranges has the number of the range
+                // in its upper 64 bits.
                 let first = |range: usize| ((range as u128) << u64::BITS).div_ceil(ranges as u128);
                 let (low, last) = (first(range) as u64, (first(range + 1) - 1) as u64);
                 for (key, index) in keys.iter().zip(0..) {

@@ -21,7 +21,7 @@ pub trait Codec<T> {
     fn decode(bytes: &[u8]) -> std::result::Result<T, String>;
 }
 
-/// Any `serde` type in the compact format of the `postcard` crate.
+/// The codec of any `serde` type, in the compact format of the `postcard` crate.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Postcard;
 
@@ -104,18 +104,24 @@ impl<T: Send, C: Codec<T>> DiskBag<T, C> {
     }
 
     /// Value `id`.
+    ///
+    /// # Errors
+    /// `Error::OutOfRange`, `Error::Removed`; `Error::Codec` if a value cannot be decoded.
     pub fn fetch(&self, id: u64) -> Result<T> {
         self.records.fetch(id, |bytes| self.decode(id, bytes))?
     }
 
     /// The values `ids`, in the order of `ids`.
+    ///
+    /// # Errors
+    /// `Error::OutOfRange`, `Error::Removed`; `Error::Codec` if a value cannot be decoded.
     pub fn fetch_batch(&self, ids: &[u64]) -> Result<Vec<T>> {
         let batches = self.records.fetch_batch(ids)?;
         let records = batches.iter().flat_map(|records| records.iter());
         ids.iter().zip(records).map(|(id, bytes)| self.decode(*id, bytes)).collect()
     }
 
-    /// The values from `start` on that fit in a batch: at least one, at most `most`; fewer only at
+    /// The values from `start` on that fit in a batch: at most `most`, and none only if `start` is
     /// the end.
     ///
     /// # Errors
@@ -130,22 +136,35 @@ impl<T: Send, C: Codec<T>> DiskBag<T, C> {
     }
 
     /// Replaces value `id`.
+    ///
+    /// # Errors
+    /// `Error::OutOfRange`; `Error::Usage` if the value cannot be encoded.
     pub fn store(&self, id: u64, value: &T) -> Result<()> {
         self.records.store(id, &self.encode(value)?)
     }
 
-    /// Replaces the values `ids`; for a repeated id the last value stays.
+    /// Replaces the values `ids`; the last value of a repeated id stays.
+    ///
+    /// # Errors
+    /// `Error::OutOfRange`; `Error::Usage` if a value cannot be encoded, or if the numbers of ids
+    /// and values differ.
     pub fn store_batch(&self, ids: &[u64], values: &[T]) -> Result<()> {
         let records = values.iter().map(|value| self.encode(value)).collect::<Result<Vec<_>>>()?;
         self.records.store_batch(ids, &records)
     }
 
     /// Appends one value; returns its id.
+    ///
+    /// # Errors
+    /// `Error::Usage` if the value cannot be encoded.
     pub fn append(&self, value: &T) -> Result<u64> {
         self.records.append(&self.encode(value)?)
     }
 
     /// Appends values; returns the id of the first.
+    ///
+    /// # Errors
+    /// `Error::Usage` if a value cannot be encoded.
     pub fn extend<'v>(&self, values: impl IntoIterator<Item = &'v T>) -> Result<u64>
     where
         T: 'v,
@@ -156,11 +175,15 @@ impl<T: Send, C: Codec<T>> DiskBag<T, C> {
     }
 
     /// Removes value `id`.
+    ///
+    /// # Errors
+    /// `Error::OutOfRange`, `Error::Removed`.
     pub fn remove(&self, id: u64) -> Result<()> {
         self.records.remove(id)
     }
 
-    /// All values with their ids, in batches. Stops after the first error.
+    /// All values with their ids, read in batches; skips removed values. Stops after an error of
+    /// reading.
     pub fn iter(&self) -> impl Iterator<Item = Result<(u64, T)>> + '_ {
         let (step, end) = (self.records.batch_len(), self.len());
         let mut next = 0;
@@ -188,6 +211,10 @@ impl<T: Send, C: Codec<T>> DiskBag<T, C> {
 
     /// Passes all values to `f`, which may change them, as [`RecordBag::process`] does with
     /// records.
+    ///
+    /// # Errors
+    /// Errors of `f`; `Error::OutOfRange` for an id of `order`; `Error::Codec` if a value cannot be
+    /// decoded; `Error::Usage` if one cannot be encoded.
     pub fn process(
         &self,
         order: &Order,

@@ -1,4 +1,4 @@
-//! `DiskBox<T>`: an array of plain records larger than memory.
+//! `DiskBox<T>`: an array of plain records that may be larger than memory.
 
 use std::marker::PhantomData;
 use std::path::Path;
@@ -77,12 +77,18 @@ impl<T: Pod + Send + Sync> DiskBox<T> {
     }
 
     /// Record `id`: at most one read.
+    ///
+    /// # Errors
+    /// `Error::OutOfRange`.
     #[inline]
     pub fn fetch(&self, id: u64) -> Result<T> {
         self.records.fetch(id, bytemuck::pod_read_unaligned)
     }
 
     /// `count` records from `start` on, in large reads.
+    ///
+    /// # Errors
+    /// `Error::OutOfRange`.
     pub fn fetch_range(&self, start: u64, count: usize) -> Result<Vec<T>> {
         let mut out = vec![T::zeroed(); count];
         self.records.fetch_range(start, bytemuck::cast_slice_mut(&mut out))?;
@@ -90,6 +96,9 @@ impl<T: Pod + Send + Sync> DiskBox<T> {
     }
 
     /// The records `ids`, in the order of `ids`.
+    ///
+    /// # Errors
+    /// `Error::OutOfRange`.
     pub fn fetch_batch(&self, ids: &[u64]) -> Result<Vec<T>> {
         let mut out = vec![T::zeroed(); ids.len()];
         self.records.fetch_batch(ids, bytemuck::cast_slice_mut(&mut out))?;
@@ -97,16 +106,25 @@ impl<T: Pod + Send + Sync> DiskBox<T> {
     }
 
     /// Replaces record `id`.
+    ///
+    /// # Errors
+    /// `Error::OutOfRange`.
     pub fn store(&self, id: u64, record: &T) -> Result<()> {
         self.records.store(id, bytemuck::bytes_of(record))
     }
 
     /// Replaces the records from `start` on.
+    ///
+    /// # Errors
+    /// `Error::OutOfRange`.
     pub fn store_range(&self, start: u64, records: &[T]) -> Result<()> {
         self.records.store_range(start, bytemuck::cast_slice(records))
     }
 
-    /// Replaces the records `ids`; for a repeated id the last record stays.
+    /// Replaces the records `ids`; the last record of a repeated id stays.
+    ///
+    /// # Errors
+    /// `Error::OutOfRange`; `Error::RecordBytes` if the numbers of ids and records differ.
     pub fn store_batch(&self, ids: &[u64], records: &[T]) -> Result<()> {
         self.records.store_batch(ids, bytemuck::cast_slice(records))
     }
@@ -126,7 +144,7 @@ impl<T: Pod + Send + Sync> DiskBox<T> {
         self.records.resize(len)
     }
 
-    /// All records in order, in batches. Stops after the first error.
+    /// All records in order, read in batches. Returns an error in place of the records of a batch.
     pub fn iter(&self) -> impl Iterator<Item = Result<T>> + '_ {
         let step = self.records.batch_len();
         (0..self.len()).step_by(step).flat_map(move |start| {
@@ -140,6 +158,9 @@ impl<T: Pod + Send + Sync> DiskBox<T> {
     }
 
     /// Passes all records to `f` as [`RecordBox::process`] does.
+    ///
+    /// # Errors
+    /// Errors of `f`; `Error::OutOfRange` for an id of `order`.
     pub fn process(
         &self,
         order: &Order,

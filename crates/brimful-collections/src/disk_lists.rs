@@ -1,7 +1,7 @@
 //! A fixed number of growing lists: the neighbors of each vertex.
 //!
-//! New items stay pending and are appended list by list, so that items for random lists cost no
-//! random access. Invariant: pending items are in their lists before a query or a sync.
+//! New items stay pending and are appended list by list later, so that items for random lists cost
+//! no random access. Invariant: pending items are in their lists before a query or a sync.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -17,9 +17,9 @@ use crate::partition_log::PartitionLog;
 const SCHEMA: &[u8] = b"lists of u32";
 /// Bytes of an item.
 const ITEM_BYTES: usize = 4;
-/// Lists made per step.
+/// Empty lists made per step.
 const STEP: u64 = 1 << 20;
-/// Items appended per batch: the numbers of their lists and their bytes are in memory.
+/// Items appended per batch; the numbers of their lists and their bytes are in memory together.
 const BATCH: usize = 1 << 14;
 
 /// Lists of 32-bit items, larger than memory.
@@ -41,15 +41,16 @@ pub struct DiskLists {
     bag: RecordBag,
     log: PartitionLog,
     options: Options,
-    /// Bits of the greatest list number.
+    /// Number of bits of the greatest list number.
     bits: u32,
 }
 
 impl DiskLists {
-    /// Opens the lists at `path`, or makes `count` empty ones, at most 2^32.
+    /// Opens the lists at `path`, or makes `count` empty lists, from 1 to 2^32.
     ///
     /// # Errors
-    /// [`Error::RecordType`] if the number of lists differs; otherwise as [`RecordBag::open`].
+    /// [`Error::RecordType`] if the lists were made with another `count`; `Error::Usage` for a
+    /// `count` out of range; otherwise as [`RecordBag::open`].
     pub fn open(path: &Path, count: u64, options: Options) -> Result<Self> {
         let options = PartitionLog::leave(options);
         let bag = RecordBag::open(path, SCHEMA, options.clone())?;
@@ -111,6 +112,9 @@ impl DiskLists {
 
     /// Appends `items[i]` to list `lists[i]`. The items of a list form ascending runs; a run
     /// consists of items that were in memory together. After a failure no item was appended.
+    ///
+    /// # Errors
+    /// `Error::OutOfRange` for a list; `Error::Usage` if the numbers of lists and items differ.
     pub fn append_many(&self, lists: &[u32], items: &[u32]) -> Result<()> {
         if lists.len() != items.len() {
             return Err(Error::Usage(format!(
@@ -134,7 +138,7 @@ impl DiskLists {
             .zip(items)
             .map(|(list, item)| (u64::from(*list) << 32 | u64::from(*item)) << shift)
             .collect();
-        // Before accepting these items, because a cancellation may interrupt it.
+        // Applies before it accepts these items, because a cancellation may interrupt `apply`.
         if self.log.is_full() {
             self.apply()?;
         }
@@ -182,26 +186,39 @@ impl DiskLists {
     }
 
     /// The items of a list.
+    ///
+    /// # Errors
+    /// `Error::OutOfRange`.
     pub fn get(&self, list: u64) -> Result<Vec<u32>> {
         Ok(self.get_many(&[list])?.1)
     }
 
     /// Number of items of a list.
+    ///
+    /// # Errors
+    /// `Error::OutOfRange`.
     pub fn count(&self, list: u64) -> Result<u64> {
         self.apply()?;
         Ok(self.bag.record_len(list)? / ITEM_BYTES as u64)
     }
 
     /// Reads the items of a list as little-endian bytes into `out`, without other memory, and
-    /// returns their number of bytes. If it differs from the length of `out`, the content of `out`
-    /// is undefined.
+    /// returns the number of bytes of the list. If this number differs from the length of `out`,
+    /// the content of `out` is undefined.
+    ///
+    /// # Errors
+    /// `Error::OutOfRange`.
     pub fn read_into(&self, list: u64, out: &mut [u8]) -> Result<u64> {
         self.apply()?;
         self.bag.read_into(list, out)
     }
 
     /// The number of items of each of `lists`, and all their items, one list after the other.
-    /// Beside the result, only lists shorter than a page are in memory.
+    /// Besides the result, only lists that share a page with others are in memory, one batch at a
+    /// time.
+    ///
+    /// # Errors
+    /// `Error::OutOfRange`.
     pub fn get_many(&self, lists: &[u64]) -> Result<(Vec<u64>, Vec<u32>)> {
         self.apply()?;
         let (mut counts, mut all) = (Vec::with_capacity(lists.len()), Vec::new());
@@ -231,6 +248,9 @@ impl DiskLists {
     }
 
     /// Passes all lists to `f`, on all threads.
+    ///
+    /// # Errors
+    /// Errors of `f`.
     pub fn for_each(&self, f: impl Fn(u64, &[u32]) -> Result<()> + Sync) -> Result<()> {
         self.apply()?;
         self.bag.process(&Order::Ascending, |list, bytes| f(list, &items(bytes)))

@@ -41,7 +41,7 @@ const BATCH: usize = 1 << 16;
 #[derive(Debug)]
 pub struct DiskMap {
     bag: RecordBag,
-    /// Order the changes of keys with equal hashes.
+    /// Locks that order the changes of keys with equal hashes.
     locks: Vec<Mutex<()>>,
 }
 
@@ -52,7 +52,7 @@ struct Link<'a> {
     len: usize,
 }
 
-/// The links of a chain; `None` marks the end of a damaged chain.
+/// The links of a chain. An item `None` means that the chain is damaged, and is the last one.
 fn links(chain: &[u8]) -> impl Iterator<Item = Option<Link<'_>>> {
     let mut rest = chain;
     std::iter::from_fn(move || {
@@ -83,7 +83,8 @@ fn link(key: &[u8], value: &[u8]) -> Vec<u8> {
 }
 
 impl DiskMap {
-    /// Limit of the memory for pending keys, in bytes; the rest of the map's memory is for pages.
+    /// Bytes of memory that a forecast sets aside for the keys of one map. The map itself has no
+    /// pending keys: all of its memory is for pages and batches.
     pub const KEY_BYTES: u64 = PartitionLog::BUFFER_BYTES;
 
     /// Opens the map at `path`, or makes it.
@@ -97,7 +98,7 @@ impl DiskMap {
     }
 
     /// Lifts the limit on the length of values, for an owner that has reserved memory for the
-    /// longest: six times their bytes.
+    /// longest value: six times its bytes.
     pub fn with_any_value(self) -> Self {
         Self { bag: self.bag.with_any_record(), ..self }
     }
@@ -132,7 +133,7 @@ impl DiskMap {
         })
     }
 
-    /// The id and the bytes of the chain of a hash.
+    /// The record id and the bytes of the chain of a hash.
     fn chain_of(&self, mixed: u64) -> Result<Option<(u64, Vec<u8>)>> {
         let Some(id) = self.bag.keys().get(self.bag.pages(), mixed)? else {
             return Ok(None);
@@ -145,6 +146,9 @@ impl DiskMap {
     }
 
     /// The first value of `key`.
+    ///
+    /// # Errors
+    /// `Error::Codec` if the chain of the key is damaged.
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let mut first = None;
         self.find(key, |value| {
@@ -167,7 +171,8 @@ impl DiskMap {
     /// Passes the values of `key` to `f`, oldest first, until `f` returns false.
     fn find(&self, key: &[u8], mut f: impl FnMut(&[u8]) -> bool) -> Result<()> {
         let mixed = hash(key);
-        // Under the lock: a chain that becomes empty between the two reads would be removed.
+        // Reads under the lock, because another thread could remove the chain between the two
+        // reads.
         let found = {
             let _changing = self.lock(mixed);
             self.chain_of(mixed)?
@@ -195,6 +200,9 @@ impl DiskMap {
     }
 
     /// Makes `value` the only value of `key`.
+    ///
+    /// # Errors
+    /// `Error::RecordBytes` for a key or value of 2 GiB or more.
     pub fn insert(&self, key: &[u8], value: &[u8]) -> Result<()> {
         self.check(key, value)?;
         let mixed = hash(key);
@@ -211,7 +219,10 @@ impl DiskMap {
         }
     }
 
-    /// Adds a value to `key`: amortised O(1).
+    /// Adds a value to the values of `key`: amortized O(1).
+    ///
+    /// # Errors
+    /// `Error::RecordBytes` for a key or value of 2 GiB or more.
     pub fn chain(&self, key: &[u8], value: &[u8]) -> Result<()> {
         self.check(key, value)?;
         let mixed = hash(key);
@@ -222,8 +233,8 @@ impl DiskMap {
         }
     }
 
-    /// The first value of each of `keys`, in the order of `keys`. Reads table and records in page
-    /// order.
+    /// The first value of each of `keys`, in the order of `keys`. Reads the table and the records
+    /// in page order.
     pub fn get_many(&self, keys: &[impl AsRef<[u8]>]) -> Result<Vec<Option<Vec<u8>>>> {
         let job = &self.bag.options().resources.job;
         let mut out = vec![None; keys.len()];
@@ -269,9 +280,9 @@ impl DiskMap {
         Ok(out)
     }
 
-    /// Like [`DiskMap::insert`] for each key and value, in the page order of the table; for a
-    /// repeated key the last value stays. After a failure or cancellation some of the pairs are in
-    /// the map.
+    /// Like [`DiskMap::insert`] for each key and value, in the page order of the table; the last
+    /// value of a repeated key stays. After a failure or cancellation, some of the pairs are in the
+    /// map.
     pub fn insert_many<B: AsRef<[u8]>>(&self, pairs: &[(B, B)]) -> Result<()> {
         self.in_order(pairs, |key, value| self.insert(key, value))
     }
@@ -333,7 +344,10 @@ impl DiskMap {
         Ok(others)
     }
 
-    /// Passes every key and value to `f`; one pass in the order in which the chains were made.
+    /// Passes every key and value to `f`, in one pass, in the order in which the chains were made.
+    ///
+    /// # Errors
+    /// Errors of `f`; `Error::Codec` if a chain is damaged.
     pub fn for_each(&self, mut f: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
         let mut next = Some(0);
         while let Some(start) = next {
@@ -363,7 +377,7 @@ impl DiskMap {
         mut f: impl FnMut(&[u8], &[u8]) -> Result<()>,
     ) -> Result<Option<u64>> {
         self.chains(start, |id, chain| {
-            // Nearly always one key; more only if hashes are equal.
+            // A chain nearly always has one key; it has more only if hashes are equal.
             let mut seen: Vec<&[u8]> = Vec::new();
             for link in links(chain) {
                 let link = link.ok_or_else(|| self.broken(id))?;
@@ -402,10 +416,10 @@ impl DiskMap {
     }
 
     /// Like [`RecordBag::verify`], and checks that every key refers to its own chain. Returns the
-    /// bytes read. The map must not change meanwhile.
+    /// number of bytes read. The map must not change meanwhile.
     ///
     /// # Errors
-    /// Corruption, naming the offset or the record.
+    /// Corruption; the error names the offset or the record.
     pub fn verify(&self) -> Result<u64> {
         let read = self.bag.verify()?;
         let job = &self.bag.options().resources.job;

@@ -1,4 +1,7 @@
 //! The errors of collections.
+//!
+//! Every operation can fail with `Error::Store`: an I/O error, corruption, a budget that is too
+//! small, or a cancellation. Sections on errors name the other variants.
 
 use std::path::PathBuf;
 
@@ -7,7 +10,7 @@ use brimful_store::ErrorKind;
 /// Result type of a collection.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Any failure between a caller and a record.
+/// The error of an operation on a collection.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -19,9 +22,9 @@ pub enum Error {
     OutOfRange {
         /// The collection.
         path: PathBuf,
-        /// The first missing id.
+        /// The id that does not exist.
         id: u64,
-        /// Records in the collection.
+        /// Number of ids in the collection.
         len: u64,
     },
     /// The record was removed.
@@ -43,17 +46,17 @@ pub enum Error {
         /// The type in the file.
         found: String,
     },
-    /// The bytes of a record do not fit its type.
+    /// The number of bytes given does not fit the records.
     #[error("a record of {} has {expected} bytes, {found} were given", path.display())]
     RecordBytes {
         /// The collection.
         path: PathBuf,
-        /// Bytes per record, or their limit.
+        /// The number of bytes expected, or its maximum.
         expected: u64,
         /// Bytes given.
         found: u64,
     },
-    /// The codec refused a record.
+    /// The codec cannot decode a record, or a chain of a map is damaged.
     #[error("record {id} of {} is not in the form of its serializer: {what}", path.display())]
     Codec {
         /// The collection.
@@ -63,13 +66,13 @@ pub enum Error {
         /// The message of the codec.
         what: String,
     },
-    /// The call is invalid.
+    /// An argument is invalid, or the codec cannot encode a value.
     #[error("{0}")]
     Usage(String),
 }
 
 impl Error {
-    /// The kind of this error.
+    /// The kind of this error, by which callers choose a reaction.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Store(error) => error.kind(),

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::options::Options;
 
 /// Passes the records that `feed` pushes to `consume`, ascending, in batches. Records that do not
-/// fit in memory are in a nameless file in `folder` meanwhile.
+/// fit in memory spill to a nameless file in `folder`.
 ///
 /// ```
 /// # use std::sync::Arc;

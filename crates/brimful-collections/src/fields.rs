@@ -3,25 +3,25 @@
 //! Invariant: every offset is in range, because callers check offsets that come from a file. An
 //! offset out of range is a bug and panics: reading 0, or skipping a write, would hide it.
 
-/// A little-endian number of 8 bytes at `at`.
+/// The little-endian u64 at offset `at`.
 #[inline]
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(array_at(bytes, at))
 }
 
-/// A little-endian number of 4 bytes at `at`.
+/// The little-endian u32 at offset `at`.
 #[inline]
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(array_at(bytes, at))
 }
 
-/// A little-endian number of 2 bytes at `at`.
+/// The little-endian u16 at offset `at`.
 #[inline]
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes(array_at(bytes, at))
 }
 
-/// Writes `field` at `at`.
+/// Writes `field` at offset `at`.
 #[inline]
 pub(crate) fn put(bytes: &mut [u8], at: usize, field: &[u8]) {
     let page_bytes = bytes.len();

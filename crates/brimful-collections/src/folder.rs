@@ -14,7 +14,7 @@ use crate::options::Options;
 /// The name of the page file in a collection's folder.
 pub(crate) const PAGES: &str = "pages";
 
-/// The folder of a collection: a folder of the file system, which is locked, or any other.
+/// The folder of a collection. A folder of the file system is locked; others have no lock.
 #[derive(Debug)]
 pub(crate) struct CollectionFolder<F> {
     pub(crate) folder: F,

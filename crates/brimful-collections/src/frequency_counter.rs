@@ -69,7 +69,8 @@ impl FrequencyCounter {
         self.0.for_each(f)
     }
 
-    /// The `most` most frequent keys, with their counts; among equal counts the smaller keys.
+    /// The `most` most frequent keys with their counts, most frequent first; among equal counts,
+    /// smaller keys first. One sequential pass.
     pub fn top(&self, most: usize) -> Result<Vec<(u64, u64)>> {
         let mut heap = BinaryHeap::new();
         self.for_each(|key, count| {

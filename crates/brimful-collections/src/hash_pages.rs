@@ -16,7 +16,7 @@ use crate::by_range::Asked;
 use crate::error::{Error, Result};
 use crate::fields::put;
 
-/// At most 2^48 buckets, because page numbers have 60 bits.
+/// The limit of 2^48 buckets stays well below the 2^60 page numbers of an address space.
 const MAX_BITS: u32 = 48;
 /// Pages that a batch loads together.
 const WINDOW_PAGES: usize = 64;
@@ -31,7 +31,7 @@ pub(crate) fn mix(key: u64) -> u64 {
 
 /// The inverse of [`mix`].
 pub(crate) fn unmix(mixed: u64) -> u64 {
-    // To undo a right shift by s, apply it until 64 bits are restored.
+    // Undoes a step `z ^ (z >> by)`: each round restores `by` more of the upper bits.
     let undo = |mut z: u64, by: u32| {
         let shifted = z;
         let mut steps = by;
@@ -94,7 +94,7 @@ impl HashPages {
         })
     }
 
-    /// The bits and entries to store next to the pages.
+    /// The bits of bucket numbers, and the number of entries, to store next to the pages.
     pub(crate) fn describe(&self) -> (u64, u64) {
         (u64::from(self.buckets().bits), self.len())
     }
@@ -108,8 +108,8 @@ impl HashPages {
         self.buckets.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the buckets once all are split. A caller that changes pages passes its right to
-    /// write; then a cancellation does not interrupt the split.
+    /// Completes an interrupted doubling, if any, and returns the buckets. A caller that changes
+    /// pages passes its right to write; then a cancellation does not interrupt the doubling.
     fn whole(
         &self,
         pages: &PageFile,
@@ -263,7 +263,7 @@ impl HashPages {
         }
     }
 
-    /// Passes the mixed keys and values to `f`, bucket by bucket.
+    /// Passes the mixed keys and values to `f`, in ascending order.
     pub(crate) fn for_each(
         &self,
         pages: &PageFile,
@@ -290,8 +290,9 @@ impl HashPages {
         Ok(())
     }
 
-    /// Passes every entry to `f`, and fails if an entry is in the wrong bucket or the number of
-    /// entries is wrong.
+    /// Passes every entry to `f`. Fails if a key occurs twice, if entries of different windows of
+    /// `WINDOW_PAGES` buckets are out of order, or if the number of entries is wrong. Does not
+    /// check the order within a window.
     pub(crate) fn verify(
         &self,
         pages: &PageFile,
@@ -319,7 +320,8 @@ impl HashPages {
     }
 
     fn is_crowded(&self, pages: &PageFile, bits: u32) -> bool {
-        // Evenly spread keys leave space for the few buckets that receive more than others.
+        // At 7/8 of the capacity, evenly spread keys leave space for buckets that receive more than
+        // others.
         self.len() > (self.entries.capacity(pages.page_bytes()) as u64 * 7 / 8) << bits
     }
 
@@ -382,7 +384,8 @@ impl HashPages {
         Ok(())
     }
 
-    /// From the last to the first bucket, because both halves of a bucket go to higher numbers.
+    /// Splits from the last to the first bucket, because the halves of bucket b go to 2b and 2b +
+    /// 1.
     fn split_buckets(
         &self,
         pages: &PageFile,

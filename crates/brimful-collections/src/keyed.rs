@@ -71,10 +71,10 @@ impl Keyed {
         self.log.taken()
     }
 
-    /// Adds all keys, or none after a failure; a counter counts each once more. After an I/O error
-    /// the collection refuses use until it is opened again, in the state of the last sync.
+    /// Adds all keys, or none after a failure; a counter adds 1 to the count of each. After an I/O
+    /// error, the collection refuses use until it is opened again, in the state of the last sync.
     pub fn add_many(&self, keys: &[u64]) -> Result<()> {
-        // Before accepting these keys, because a cancellation may interrupt it.
+        // Applies before it accepts these keys, because a cancellation may interrupt `apply`.
         if self.log.is_full() {
             self.apply()?;
         }
@@ -140,10 +140,11 @@ impl Keyed {
         })
     }
 
-    /// Reads everything on disk and verifies its checksums and its order. Returns the bytes read.
+    /// Reads everything on disk and verifies checksums, order and number of keys. Returns the
+    /// number of bytes read.
     ///
     /// # Errors
-    /// Corruption, naming the offset.
+    /// Corruption; the error names the offset.
     pub fn verify(&self) -> Result<u64> {
         self.apply()?;
         let job = &self.options.resources.job;

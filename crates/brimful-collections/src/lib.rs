@@ -1,7 +1,7 @@
 //! Collections of any size on disk, in a memory budget.
 //!
 //! - [`disk_box`]: fixed-size records, built on [`record_box`]; [`order`]: the order of streaming;
-//!   `pipeline`: reading ahead.
+//!   `pipeline`: batches that are read ahead.
 //! - [`disk_bag`]: values of any length, built on [`bag`].
 //! - [`frequency_counter`], [`membership_set`], [`bloom_filter`], [`disk_map`], [`disk_lists`],
 //!   [`spilling_map`], [`external_sort`]: ready-made collections, built on `keyed`, `hash_pages`,

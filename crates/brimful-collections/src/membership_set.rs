@@ -11,7 +11,7 @@ use crate::options::Options;
 
 const KIND: u32 = 4;
 
-/// A set of 64-bit keys, exact and larger than memory: 8 bytes a key and some spare space.
+/// An exact set of 64-bit keys, larger than memory: 8 bytes a key and some spare space on disk.
 ///
 /// New keys stay pending and are merged partition by partition; queries read pages in order. Random
 /// keys therefore cost no random access.

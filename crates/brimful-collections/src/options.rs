@@ -17,7 +17,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// All free bytes of the budget, and the default page size.
+    /// Options with all free bytes of the budget and the default page size.
     pub fn new(resources: &Arc<Resources>) -> Self {
         Self {
             resources: Arc::clone(resources),

@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
-/// Limit of ids sorted at once: that takes less than a second, during which Ctrl-C has no effect.
+/// The maximum number of ids sorted at once: the sort takes less than a second, during which Ctrl-C
+/// has no effect.
 pub(crate) const MAX_IDS: usize = 1 << 22;
 
-/// The order of [`crate::DiskBox::process`]. Batches begin in this order; several are processed at
-/// a time.
+/// The order of [`crate::DiskBox::process`]. Batches begin in this order, but several are processed
+/// at the same time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Order {
     /// Ids from the first to the last.
@@ -16,7 +17,7 @@ pub enum Order {
     Descending,
     /// These ranges of ids, one after the other.
     Ranges(Vec<Range<u64>>),
-    /// These ids.
+    /// These ids, in this order.
     Ids(Vec<u64>),
 }
 
@@ -54,7 +55,7 @@ impl Ids {
 }
 
 impl Order {
-    /// The largest id, if ids are listed.
+    /// The largest id in ranges or lists of ids; `None` if the order names no ids.
     pub(crate) fn largest(&self) -> Option<u64> {
         match self {
             Self::Ascending | Self::Descending => None,
@@ -65,7 +66,7 @@ impl Order {
         }
     }
 
-    /// The batches of a collection of `len` records: at most `most` ids each, ranges cut at
+    /// The batches of a collection of `len` records: at most `most` ids each. Ranges are cut at
     /// multiples of `most`.
     pub(crate) fn batches(&self, len: u64, most: usize) -> Vec<Ids> {
         let whole = 0..len;

@@ -1,8 +1,9 @@
 //! Pending keys: sorted into partitions on arrival, and applied one partition at a time.
 //!
 //! Applied directly, each random key would touch another page. Instead, keys are appended to
-//! partitions of a working file by their leading bits, with 4 bytes for a small key and 8 for
-//! others. A partition is applied once it has enough keys to justify reading its pages.
+//! partitions of a working file by their leading bits, in blocks of 4 bytes a key if all keys of
+//! the block are small, else of 8. Partitions are applied once they have enough keys to justify
+//! reading their pages.
 //!
 //! A hot key can make its partition as long as the whole log. A partition is therefore applied in
 //! pieces of bounded length, oldest first: memory does not depend on the distribution of the keys.
@@ -23,7 +24,7 @@ use crate::options::Options;
 /// Leading bits of a key that select its partition.
 const BITS: u32 = 8;
 const PARTITIONS: usize = 1 << BITS;
-/// Keys of a partition in memory.
+/// Keys of a partition in memory, and keys of a block.
 const BUFFER_LEN: usize = 4096;
 /// Bytes written between starts of write-back.
 const START_BYTES: u64 = 1 << 20;
@@ -71,7 +72,7 @@ impl PartitionLog {
     /// Limit of the memory of the partitions, in bytes.
     pub(crate) const BUFFER_BYTES: u64 = (PARTITIONS * BUFFER_LEN * 8) as u64;
 
-    /// The options for the pages next to a log: without the memory of the partitions.
+    /// The options without the memory of the partitions, for the pages next to a log.
     pub(crate) fn leave(mut options: Options) -> Options {
         options.memory_bytes = options.memory_bytes.saturating_sub(Self::BUFFER_BYTES);
         options
@@ -82,7 +83,7 @@ impl PartitionLog {
         options: &Options,
         traffic: &Arc<Traffic>,
     ) -> Result<Self> {
-        // Each worker holds one piece while it is applied, and as much space to sort it.
+        // A worker holds the piece that it applies, and as much memory again to sort it.
         let share = options.batch_bytes() / options.resources.workers() / 18;
         Ok(Self {
             file: StoreFile::scratch(folder, traffic)?,
@@ -121,7 +122,7 @@ impl PartitionLog {
 
     /// Accepts `keys`. The leading bits of `map(key)` must be evenly spread, and
     /// [`PartitionLog::drain`] must get the same `map`: the log stores the keys themselves, which
-    /// are often small. Accepts all of them, or fails and refuses all later use.
+    /// are often small. Accepts all keys, or fails and refuses all later use.
     pub(crate) fn push(
         &self,
         keys: &[u64],
@@ -169,7 +170,8 @@ impl PartitionLog {
                 };
                 let offset = self.end.fetch_add(bytes.len() as u64, Ordering::Relaxed);
                 self.file.write_all_at(bytes, offset)?;
-                // Under a hard memory limit no thread should wait for dirty pages later.
+                // Starts write-back early, so that under a hard memory limit no thread waits for
+                // dirty pages later.
                 if offset / START_BYTES != (offset + bytes.len() as u64) / START_BYTES {
                     self.file.start_writing(offset / START_BYTES * START_BYTES, START_BYTES);
                 }
@@ -181,10 +183,10 @@ impl PartitionLog {
     }
 
     /// Passes all keys, converted by `map`, to `apply` on the threads of the pool, one sorted piece
-    /// of a partition at a time; pushes wait meanwhile. A cancellation interrupts it between two
-    /// pieces or within one: then the error of `apply` has the number of keys applied, and the
-    /// other keys, restored by `unmap`, stay in the log. After any other error within a piece the
-    /// log refuses all use.
+    /// of a partition at a time; pushes wait meanwhile. A cancellation interrupts the drain between
+    /// two pieces or within one. Within a piece, the error of `apply` has the number of keys
+    /// applied, and the other keys of the piece, restored by `unmap`, stay in the log. After any
+    /// other error within a piece, the log refuses all use.
     pub(crate) fn drain(
         &self,
         options: &Options,
@@ -197,7 +199,7 @@ impl PartitionLog {
             return Ok(());
         }
         let _draining = self.gate.write().unwrap_or_else(PoisonError::into_inner);
-        // In order of the partitions, so that the threads write adjacent pages.
+        // Threads take partitions in order, so that they write adjacent pages.
         let next = AtomicUsize::new(0);
         let results = options.resources.broadcast(|_| {
             let (mut keys, mut buffer) = (Vec::new(), Vec::new());
@@ -234,7 +236,7 @@ impl PartitionLog {
     fn take_piece(&self, part: &mut Part, keys: &mut Vec<u64>) -> Result<()> {
         let blocks = part.blocks.len().min(self.piece_blocks);
         keys.clear();
-        // Exact, because growth by doubling would exceed the budget.
+        // Reserves the exact number, because growth by doubling would exceed the budget.
         keys.reserve_exact(blocks * BUFFER_LEN + part.buffer.len());
         keys.resize(blocks * BUFFER_LEN, 0);
         let mut narrow = vec![0_u32; BUFFER_LEN];

@@ -1,8 +1,8 @@
 //! Streams batches: some threads read ahead while the pool processes the batches read.
 //!
-//! Invariant: batches begin in order; the first error ends everything and is returned. Memory is
-//! bounded by the batches in flight: [`READERS`] in the reading threads, as many waiting, and one
-//! per worker.
+//! Invariant: batches begin in order; an error stops the stream and is returned. Memory is bounded
+//! by the batches in flight: [`READERS`] in the reading threads, as many waiting, and one per
+//! worker.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
@@ -20,7 +20,8 @@ pub(crate) fn in_flight(resources: &Resources) -> usize {
     2 * READERS + resources.workers()
 }
 
-/// Calls `read` for each of `batches` on its own threads, and `work` with the result on the pool.
+/// Calls `read` for each of `batches` on `READERS` threads of its own, and `work` with the result
+/// on the pool.
 pub(crate) fn stream<B: Sync, T: Send>(
     resources: &Resources,
     batches: &[B],
@@ -38,7 +39,7 @@ pub(crate) fn stream<B: Sync, T: Send>(
                     let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) else {
                         return;
                     };
-                    // The receiver is gone only if the work has failed.
+                    // The receiver is dropped early only if the work has failed.
                     if sender.send((batch, read(batch))).is_err() {
                         return;
                     }
@@ -62,7 +63,7 @@ pub(crate) fn stream<B: Sync, T: Send>(
             }
             Ok(())
         });
-        // Dropped here, so that a reader that waits to send ends.
+        // Dropped before the scope ends, so that a reader that waits to send returns.
         drop(receiver);
         results.into_iter().collect()
     })

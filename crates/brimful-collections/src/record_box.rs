@@ -2,7 +2,7 @@
 //! [`crate::DiskBox`], and the base of bindings to other languages.
 //!
 //! Record `id` is in page `id / per_page`; no record crosses pages. Invariant: bytes after the last
-//! record of a page, and records beyond the length, are zero or never read.
+//! record of a page, and records beyond the length, are zero or are never read.
 
 mod stream;
 
@@ -26,7 +26,7 @@ use crate::pipeline;
 const KIND: u32 = 1;
 /// Pages that a batch loads together.
 const WINDOW_PAGES: usize = 64;
-/// Limit of the bytes of a record: a page must hold it, and a cache several pages.
+/// The maximum number of bytes of a record: a page must hold a record, and the cache several pages.
 pub const MAX_RECORD_BYTES: usize = 16 << 20;
 
 /// A disk-resident array of records of one size.
@@ -48,9 +48,9 @@ impl RecordBox {
     /// describes their type and must be the same on every opening.
     ///
     /// # Errors
-    /// [`Error::RecordType`] if it was made for other records; [`Error::Usage`] for a record of 0
-    /// bytes or more than [`MAX_RECORD_BYTES`]; [`Error::Store`] if another process uses it, if it
-    /// is damaged, or if the budget is too small.
+    /// [`Error::RecordType`] if the box was made for other records; [`Error::Usage`] for records of
+    /// 0 bytes or more than [`MAX_RECORD_BYTES`]; [`Error::Store`] if another process uses the box,
+    /// if it is damaged, or if the budget is too small.
     pub fn open(path: &Path, record_bytes: usize, schema: &[u8], options: Options) -> Result<Self> {
         let locked = CollectionFolder::at(path)?;
         let mut opened = Self::open_in(&locked.folder, record_bytes, schema, options)?;
@@ -137,9 +137,10 @@ impl RecordBox {
         Ok(self.pages.file_bytes()?)
     }
 
-    /// Records per batch of a stream: a whole number of pages.
+    /// Number of records per batch of a stream; they fill whole pages.
     pub fn batch_len(&self) -> usize {
-        // Each batch in flight has a copy of the original bytes, to detect changes.
+        // Half of the bytes, because each batch in flight has a copy of the original bytes, to
+        // detect changes.
         let bytes = self.options.batch_bytes() / (2 * pipeline::in_flight(&self.options.resources));
         (bytes / self.pages.page_bytes()).clamp(1, 256) * self.per_page
     }
@@ -174,6 +175,9 @@ impl RecordBox {
     }
 
     /// Passes record `id` to `f`: at most one read.
+    ///
+    /// # Errors
+    /// `Error::OutOfRange`.
     #[inline]
     pub fn fetch<R>(&self, id: u64, f: impl FnOnce(&[u8]) -> R) -> Result<R> {
         self.check(id)?;
@@ -184,11 +188,14 @@ impl RecordBox {
     }
 
     /// Fills `out` with the records from `start` on, in large reads.
+    ///
+    /// # Errors
+    /// `Error::OutOfRange`; `Error::RecordBytes` if `out` does not hold whole records.
     pub fn fetch_range(&self, start: u64, out: &mut [u8]) -> Result<()> {
         let count = out.len() / self.record_bytes;
         self.check_bytes(out.len(), count)?;
         self.check_range(start, count as u64)?;
-        // The first piece ends at the end of a page, so that the others begin with a page.
+        // The first piece ends with a page, so that the others begin with a page.
         let head = (self.per_page - start as usize % self.per_page).min(count);
         let (first, rest) = out.split_at_mut(head * self.record_bytes);
         self.fetch_pages(start, first)?;
@@ -240,8 +247,11 @@ impl RecordBox {
         })?)
     }
 
-    /// Fills `out` with the records `ids`, in the order of `ids`. Reads pages in page order, each
-    /// once per thread.
+    /// Fills `out` with the records `ids`, in the order of `ids`. Reads pages in page order, and
+    /// each page at most once per part of the batch.
+    ///
+    /// # Errors
+    /// `Error::OutOfRange`; `Error::RecordBytes` if the length of `out` does not fit `ids`.
     pub fn fetch_batch(&self, ids: &[u64], out: &mut [u8]) -> Result<()> {
         self.check_bytes(out.len(), ids.len())?;
         if let Some(largest) = ids.iter().copied().max() {
@@ -270,7 +280,7 @@ impl RecordBox {
         let pages: Vec<PageId> =
             groups.clone().filter_map(|g| g.first()).map(|g| PageId::new(0, g.0)).collect();
         let mut scanner = self.pages.scanner();
-        // Visits are unordered within a window, so each window finds its groups again.
+        // A scanner visits the pages of a window in any order, so each visit looks up its group.
         for window in pages.chunks(WINDOW_PAGES) {
             self.pages.check()?;
             let groups: Vec<_> = groups.by_ref().take(window.len()).collect();
@@ -305,6 +315,9 @@ impl RecordBox {
     }
 
     /// Replaces record `id`.
+    ///
+    /// # Errors
+    /// `Error::OutOfRange`; `Error::RecordBytes` if the length of `record` is wrong.
     pub fn store(&self, id: u64, record: &[u8]) -> Result<()> {
         self.check(id)?;
         self.check_bytes(record.len(), 1)?;
@@ -317,8 +330,11 @@ impl RecordBox {
         })?)
     }
 
-    /// Replaces the records from `start` on. After a failure or cancellation some of them are
-    /// replaced.
+    /// Replaces the records from `start` on. After a failure or cancellation, some of the records
+    /// are replaced.
+    ///
+    /// # Errors
+    /// `Error::OutOfRange`; `Error::RecordBytes` if `records` are not whole records.
     pub fn store_range(&self, start: u64, records: &[u8]) -> Result<()> {
         let count = records.len() / self.record_bytes;
         self.check_bytes(records.len(), count)?;
@@ -353,8 +369,11 @@ impl RecordBox {
         Ok(())
     }
 
-    /// Replaces the records `ids`; for a repeated id the last record stays. After a failure or
-    /// cancellation some of them are replaced.
+    /// Replaces the records `ids`; the last record of a repeated id stays. After a failure or
+    /// cancellation, some of the records are replaced.
+    ///
+    /// # Errors
+    /// `Error::OutOfRange`; `Error::RecordBytes` if the length of `records` does not fit `ids`.
     pub fn store_batch(&self, ids: &[u64], records: &[u8]) -> Result<()> {
         self.check_bytes(records.len(), ids.len())?;
         self.update_batch(ids, |index, place| {
@@ -368,6 +387,9 @@ impl RecordBox {
     /// Passes the records `ids` to `f` to change them, each with its index into `ids`. Records of
     /// one page are changed together, in the order of `ids`; the threads of the pool share the
     /// pages.
+    ///
+    /// # Errors
+    /// `Error::OutOfRange`, before any record changes.
     pub fn update_batch(&self, ids: &[u64], f: impl Fn(usize, &mut [u8]) + Sync) -> Result<()> {
         let Some(largest) = ids.iter().copied().max() else {
             return Ok(());
@@ -394,7 +416,7 @@ impl RecordBox {
     fn update_many(&self, ids: &[u64], f: impl Fn(usize, &mut [u8]) + Sync) -> Result<()> {
         let pool = &self.options.resources.pool;
         let writing = self.pages.write();
-        // As many pages as all threads together can have in memory.
+        // The share of each thread, so that the pages of all threads fit in memory together.
         let window = self.window(pool.current_num_threads());
         pool.install(|| {
             let pages = ids
@@ -434,12 +456,18 @@ impl RecordBox {
     }
 
     /// Appends one record; returns its id.
+    ///
+    /// # Errors
+    /// `Error::RecordBytes` if the length of `record` is wrong.
     pub fn append(&self, record: &[u8]) -> Result<u64> {
         self.check_bytes(record.len(), 1)?;
         self.extend(record)
     }
 
     /// Appends all records, or none after a failure or cancellation; returns the id of the first.
+    ///
+    /// # Errors
+    /// `Error::RecordBytes` if `records` are not whole records.
     pub fn extend(&self, records: &[u8]) -> Result<u64> {
         let count = records.len() / self.record_bytes;
         self.check_bytes(records.len(), count)?;
@@ -451,7 +479,8 @@ impl RecordBox {
         Ok(start)
     }
 
-    /// Sets the length to `len` records: new records are zero, those beyond are removed.
+    /// Sets the length to `len` records: new records are zero, and records beyond the new length
+    /// are removed.
     pub fn resize(&self, len: u64) -> Result<()> {
         let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
         let writing = self.pages.write();
@@ -474,10 +503,10 @@ impl RecordBox {
         Ok(())
     }
 
-    /// Reads everything on disk and verifies its checksums. Returns the bytes read.
+    /// Reads everything on disk and verifies its checksums. Returns the number of bytes read.
     ///
     /// # Errors
-    /// Corruption, naming the offset.
+    /// Corruption; the error names the offset.
     pub fn verify(&self) -> Result<u64> {
         Ok(self.pages.verify(&self.options.resources.job)?)
     }

@@ -1,7 +1,7 @@
-//! A map of live objects with a memory limit: values that were not used lately are in a bag.
+//! A map of live objects with a memory limit: values that were not used recently are in a bag.
 //!
-//! Eviction is a clock: an object is evicted if it was not used since the hand last passed.
-//! Invariant: an object is live, in the bag, or both; then both copies are equal.
+//! Eviction uses the clock algorithm: an object is evicted if it was not used since the hand last
+//! passed it. Invariant: an object is live, in the bag, or both; then both copies are equal.
 
 use std::borrow::Borrow;
 use std::collections::{HashMap, VecDeque};
@@ -14,7 +14,7 @@ use crate::disk_bag::{Codec, Postcard};
 use crate::error::{Error, Result};
 use crate::options::Options;
 
-/// Objects evicted together as one batch for the bag.
+/// The maximum number of objects evicted together, as one batch for the bag.
 const BATCH: usize = 256;
 
 #[derive(Debug)]
@@ -52,10 +52,11 @@ pub struct SpillingMap<K, V, C = Postcard> {
 }
 
 impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
-    /// A map that keeps up to `limit` bytes live, as `weigh` counts them, and the rest at `path`.
+    /// A map that keeps values of up to `limit` bytes live, as `weigh` counts bytes, and the others
+    /// in a bag at `path`.
     ///
     /// # Errors
-    /// [`Error::Usage`] if `path` exists; otherwise as [`RecordBag::open`].
+    /// [`Error::Usage`] if the bag at `path` has records; otherwise as [`RecordBag::open`].
     pub fn create(
         path: &Path,
         limit: usize,
@@ -103,6 +104,9 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
     }
 
     /// Inserts a value and drops the old one, if any.
+    ///
+    /// # Errors
+    /// `Error::Usage` if a value to spill cannot be encoded.
     pub fn insert(&mut self, key: K, value: V) -> Result<()> {
         self.weight += (self.weigh)(&key, &value);
         let record = self.spilled.remove(&key);
@@ -121,7 +125,8 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
         self.shrink()
     }
 
-    /// Passes the value of `key` to `f`, after making it live. One look-up if it is live already.
+    /// Passes the value of `key` to `f`, after making it live; `None` if there is no such key.
+    /// Takes one look-up if the value is live already.
     #[inline]
     pub fn view<Q: Hash + Eq + ?Sized, R>(
         &mut self,
@@ -138,7 +143,11 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
         Ok(self.get(key)?.map(f))
     }
 
-    /// The value of `key`, after making it live.
+    /// The value of `key`, which becomes live; `None` if there is no such key.
+    ///
+    /// # Errors
+    /// `Error::Codec` if the spilled value cannot be decoded; `Error::Usage` if another value
+    /// cannot be encoded.
     pub fn get<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> Result<Option<&V>>
     where
         K: Borrow<Q>,
@@ -152,7 +161,7 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
         }))
     }
 
-    /// Passes the value of `key` to `f` to change it.
+    /// Passes the value of `key` to `f` to change it; `None` if there is no such key.
     pub fn update<Q: Hash + Eq + ?Sized, R>(
         &mut self,
         key: &Q,
@@ -223,12 +232,13 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
         Ok(true)
     }
 
-    /// Spills values until the rest is within the limit; the value used last stays.
+    /// Spills up to a batch of values, until the live values are within the limit; at least one
+    /// stays live.
     fn shrink(&mut self) -> Result<()> {
         if self.weight <= self.limit || self.live.len() <= 1 {
             return Ok(());
         }
-        // Evicts some more than necessary, so that the bag gets a batch.
+        // Evicts a little more than necessary, so that the bag receives larger batches.
         let enough = self.limit - self.limit / 64;
         let (mut ids, mut kept, mut leaving) = (Vec::new(), Vec::new(), Vec::new());
         let mut turns = 2 * self.clock.len();
@@ -273,7 +283,7 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
         let first = self.bag.extend(new)?;
         ids.extend(first..first + new.len() as u64);
         self.spilled.extend(kept.into_iter().zip(ids));
-        // Keys removed and inserted again have two entries in the clock.
+        // Removes obsolete entries: a key that was removed and inserted again has two entries.
         if self.clock.len() > 2 * self.live.len() + BATCH {
             let mut seen = std::collections::HashSet::new();
             let live = &self.live;

@@ -31,7 +31,7 @@ pub enum Every {
 }
 
 impl Every {
-    /// Reads `5` (supersteps) or `30s` (seconds).
+    /// Parses `5` (supersteps) or `30s` (seconds).
     ///
     /// # Errors
     /// [`Error::Usage`] for anything else, and for less than one superstep.
@@ -61,8 +61,8 @@ pub struct CheckpointOptions {
     pub folder: PathBuf,
     /// The interval between checkpoints; `None`: never.
     pub every: Option<Every>,
-    /// Number of checkpoints to keep, at least 1. Each takes the bytes of all states, and of all
-    /// signals unless they follow from the states.
+    /// Number of checkpoints to keep, at least 1. On disk, each takes the bytes of all states, and
+    /// those of all signals unless signals follow from the states.
     pub keep: usize,
     /// Resume from the last complete checkpoint with the same identity, if there is one.
     pub resume: bool,
@@ -72,7 +72,7 @@ pub struct CheckpointOptions {
 }
 
 impl CheckpointOptions {
-    /// Neither writes checkpoints nor resumes; keeps two.
+    /// Options that neither write checkpoints nor resume, and that keep two checkpoints.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into(), every: None, keep: KEEP, resume: false, identity: Vec::new() }
     }
@@ -81,7 +81,7 @@ impl CheckpointOptions {
 /// The default folder for checkpoints of an algorithm: `web.pagerank.checkpoints` next to
 /// `web.brimful`.
 pub fn default_folder(graph: &Graph, algorithm: &str) -> PathBuf {
-    // The path of a graph may be a relative one without a name, such as `.`.
+    // A relative path such as `.` has no file name.
     let path = graph.path().canonicalize().unwrap_or_else(|_| graph.path().into());
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name.strip_suffix(".brimful").unwrap_or(&name);
@@ -169,7 +169,7 @@ impl<'a> Checkpointer<'a> {
         Ok(opened)
     }
 
-    /// Checks the newest checkpoint before any work is done.
+    /// Checks the identity of the newest checkpoint before the run does any work.
     fn check_folder(&self) -> Result<()> {
         let (job, path) = (&self.resources.job, self.checkpoints.path());
         let Some(number) = self.checkpoints.found().next() else {
@@ -289,11 +289,11 @@ impl<'a> Checkpointer<'a> {
         }
     }
 
-    /// Writes a checkpoint of `fields` and of the arrays that `arrays` adds. It is complete some
-    /// time after this returns.
+    /// Writes a checkpoint of `fields` and of the arrays that `arrays` adds. The checkpoint becomes
+    /// complete some time after this function returns.
     ///
     /// # Errors
-    /// Those of `arrays`, and of completing the previous checkpoint.
+    /// Errors of `arrays`, and of completing the previous checkpoint.
     pub fn make<T: Serialize, E: From<Error>>(
         &mut self,
         superstep: u64,
@@ -322,7 +322,8 @@ impl<'a> Checkpointer<'a> {
 
 /// The identity item that names the graph.
 const GRAPH: &str = "graph";
-/// Items of older checkpoints that no state depends on: every layout computed the same bits.
+/// Identity items of older checkpoints that are ignored, because no state depends on them: every
+/// layout computed the same bits.
 const RETIRED: &[&str] = &["layout"];
 
 /// The first item that differs: its name, and its two values.

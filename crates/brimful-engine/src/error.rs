@@ -20,16 +20,16 @@ pub enum Error {
     /// An invalid program or parameter.
     #[error("{0}")]
     Usage(String),
-    /// Another process of the run that is lost or failed.
+    /// Another process of the run is lost or has failed.
     #[error("{0}")]
     Exchange(Box<dyn std::error::Error + Send + Sync>),
     /// No failure: the share of this process in a run is done, and the observer has the result.
     #[error("the share of this process in a run is done")]
     ShareDone(Box<Stats>),
-    /// A program that failed.
+    /// The program failed.
     #[error("{0}")]
     Program(String),
-    /// A kernel that failed.
+    /// The kernel returned a status other than 0.
     #[error(
         "the kernel returned status {status}, not 0, when called for {call}{}; the program defines \
          its meaning",

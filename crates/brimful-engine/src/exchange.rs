@@ -1,5 +1,5 @@
-//! The connection between the processes that make a run together. The engine knows only that it
-//! moves bytes (see `run/share.rs`).
+//! The connection between the processes that make a run together. An exchange only moves bytes;
+//! `run/share.rs` defines their meaning.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -29,18 +29,20 @@ pub trait Exchange: Debug + Send + Sync {
     /// a cancellation of `job`.
     fn all_gather(&self, facts: &[u8], signals: &[u8], job: &Job) -> Result<Vec<Contribution>>;
 
-    /// Sends the records of this process's vertices to the observer. The observer sends nothing and
-    /// receives those of all processes that own intervals, in order; others receive nothing.
+    /// Sends the records of this process's vertices to the observer. The observer sends nothing,
+    /// and receives the records of all processes that own intervals, in order. Other processes
+    /// receive nothing.
     ///
     /// # Errors
     /// As [`Exchange::all_gather`].
     fn gather(&self, records: &[u8], job: &Job) -> Result<Vec<Received>>;
 
-    /// Sends the signals of later supersteps, at most `max_bytes` of each, through memory that the
-    /// processes share: two slots of `max_bytes` bytes, which the caller has reserved.
+    /// Sends the signals of all later supersteps through memory that the processes share. The
+    /// signals of one superstep have at most `max_bytes` bytes. The memory has two slots of that
+    /// size, which the caller has reserved.
     ///
     /// # Errors
-    /// [`crate::Error::Exchange`] if there is no such memory.
+    /// [`crate::Error::Exchange`] if the processes cannot share memory.
     fn share_memory(&self, max_bytes: u64) -> Result<()>;
 }
 
@@ -49,11 +51,11 @@ pub trait Exchange: Debug + Send + Sync {
 pub struct Share {
     /// Processes that own intervals.
     pub count: usize,
-    /// The position of this process among them; `None`: it is the observer.
+    /// The position of this process among those; `None`: it is the observer.
     pub index: Option<usize>,
     /// True if the processes that own intervals can share memory.
     pub shares_memory: bool,
-    /// The connection to the others.
+    /// The connection to the other processes.
     pub exchange: Arc<dyn Exchange>,
 }
 

@@ -1,15 +1,15 @@
 //! The engine: supersteps over the shards of a graph.
 //!
-//! - [`vertex`]: the interface of programs, and the vertex phase of a superstep. Programs combine
-//!   signals, hold global values, take batches, or are compiled functions behind a C interface.
+//! - [`vertex`]: the interface of programs, and the vertex phase of a superstep. Also combiners,
+//!   aggregators, programs that take batches, and kernels: compiled functions behind a C interface.
 //! - [`plan`]: the user's choices, the needs of a program, the extent of a graph, the division of
 //!   the budget, and the forecast of a run.
 //! - [`traverse`]: the edges of a superstep. Dense and sparse traversal, frontiers, what stays in
 //!   memory, and vertices in an order of their own.
 //! - [`result`]: figures, and states in the user's ids.
-//! - [`mod@run`] is a run over shards, synchronous or not; [`mod@gather`] programs read whole
-//!   neighbor lists. [`supersteps`] is the loop that all runs share, and [`checkpoint`] keeps what
-//!   they hand from superstep to superstep; several processes make a run by an [`exchange`].
+//! - [`mod@run`] is a run over shards, synchronous or asynchronous; [`mod@gather`] programs read
+//!   whole neighbor lists. [`supersteps`] is the loop that all runs share. [`checkpoint`] saves the
+//!   state between two supersteps. Several processes make one run through an [`exchange`].
 
 pub mod checkpoint;
 pub mod error;

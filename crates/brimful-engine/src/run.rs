@@ -66,9 +66,10 @@ pub struct Output<P: Program> {
 /// A missing index is built first, and kept.
 ///
 /// # Errors
-/// [`brimful_store::Error::Budget`] before any work if the budget is too small; corruption and I/O
-/// errors when they occur; [`brimful_store::Error::Interrupted`] after a cancellation. In one of
-/// several processes [`Error::ShareDone`] at the end, unless it is the observer.
+/// [`brimful_store::Error::Budget`] before any work if the budget is too small; [`Error::Usage`]
+/// for options that the program or the graph does not support; corruption and I/O errors when they
+/// occur; [`brimful_store::Error::Interrupted`] after a cancellation. In one of several processes
+/// [`Error::ShareDone`] at the end, unless it is the observer.
 pub fn run<P: Program>(
     program: &P,
     graph: &Graph,
@@ -187,7 +188,7 @@ impl<'a, P: Program> ShardRun<'a, P> {
         if P::NEEDS_DEGREES {
             self.context.degrees = self.context.read_degrees()?;
             if matches!(self.context.degrees, Degrees::OnDisk) {
-                // Both need the degree of any vertex at any time.
+                // Sparse supersteps and unpacked edges need the degree of any vertex at any time.
                 (self.sparse, self.context.plan.unpacked) = (None, false);
             }
         }

@@ -39,8 +39,11 @@ pub trait Supersteps {
     fn advance_rounds(&mut self) -> Result<bool, Self::Error>;
 }
 
-/// Runs supersteps until a run that began at `start` ends. After each but the last, `checkpoint`
-/// returns whether it wrote a checkpoint.
+/// Runs supersteps until a run that began at `start` ends. `checkpoint` is called after each
+/// superstep but the last, and returns whether it wrote a checkpoint.
+///
+/// # Errors
+/// Errors of a superstep, of a new round, and of `checkpoint`.
 pub fn run_supersteps<R: Supersteps>(
     run: &mut R,
     options: &RunOptions,
@@ -88,7 +91,7 @@ pub(crate) trait Resumable: Supersteps<Error = Error> {
     /// Resumes from a checkpoint.
     fn restore(&mut self, saved: &mut Saved, fields: Self::Fields) -> Result<()>;
 
-    /// Makes a checkpoint between two supersteps, if it is due.
+    /// Makes a checkpoint between two supersteps, if one is due; returns whether it did.
     fn checkpoint(&mut self, checkpointer: &mut Checkpointer<'_>) -> Result<bool>;
 
     /// Completes the states after the last superstep.
@@ -97,7 +100,7 @@ pub(crate) trait Resumable: Supersteps<Error = Error> {
     }
 }
 
-/// Makes a run, lets it begin or resume, runs its supersteps, and returns it with its figures.
+/// Creates a run, starts or resumes it, runs its supersteps, and returns it with its figures.
 pub(crate) fn run_to_end<R: Resumable>(
     graph: &Graph,
     options: &RunOptions,
@@ -150,10 +153,11 @@ pub(crate) fn run_to_end<R: Resumable>(
     Ok((run, stats))
 }
 
-/// Builds the missing index of those that a program walks, if any; returns the seconds.
+/// Builds the index that a program walks and the graph lacks, if any. Returns the seconds that this
+/// took; 0 if no index was missing.
 ///
 /// # Errors
-/// Those of building the index.
+/// Errors of building the index.
 pub fn build_missing(graph: &Graph, indexes: &[Index], resources: &Resources) -> Result<f64> {
     // The forward index always exists, so the missing one is the reverse.
     match indexes.iter().any(|index| graph.shards(*index).is_none()) {

@@ -1,7 +1,7 @@
 //! Asynchronous mode: each worker collects and signals until no worker has any work left.
 //!
 //! An under-loaded worker waits for more signals while others work, at most twice its longest
-//! generation: a vertex that responds to half of its signals must respond again.
+//! generation, because a vertex that responds to half of its signals must respond again.
 //!
 //! Invariant: a stop between two vertices loses nothing. The remaining work is in lists, packets
 //! and queues.

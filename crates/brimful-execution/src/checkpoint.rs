@@ -77,8 +77,7 @@ impl<'c> RunCheckpoints<'c> {
         self.resumed_from
     }
 
-    /// The text that the checkpoint from which the run resumed holds apart from the vertices; empty
-    /// if there is none.
+    /// The caller's string in the checkpoint from which the run resumed; empty if there is none.
     pub fn extra_state(&self) -> &str {
         &self.extra_state
     }
@@ -103,18 +102,18 @@ impl<'c> RunCheckpoints<'c> {
     /// Waits until all checkpoints are complete; returns the seconds that they cost the run.
     ///
     /// # Errors
-    /// Those of completing the last one.
+    /// Errors of completing the last one.
     pub fn finish(self) -> Result<f64> {
         Ok(self.checkpointer.finish()?)
     }
 }
 
 impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
-    /// Makes a checkpoint of all vertices, as `serializer` writes them, and of a further text, if
-    /// one is due.
+    /// Makes a checkpoint, if one is due, of all vertices, as `serializer` writes them, and of the
+    /// string that `extra_state` returns.
     ///
     /// # Errors
-    /// Those of the vertices and of `extra_state`, and of writing this checkpoint or the one
+    /// Errors of the vertices and of `extra_state`, and of writing this checkpoint or the one
     /// before.
     pub fn checkpoint(
         &mut self,

@@ -58,7 +58,8 @@ pub(crate) struct WorkerCounts {
 const COMBINED_TOGETHER: usize = 64;
 /// Vertices between two checks of the queue and the clock.
 const POLL_EVERY: u32 = 64;
-/// An under-loaded worker waits for more signals, at most this multiple of its longest generation.
+/// The idle back-off of an under-loaded worker lasts at most this multiple of its longest
+/// generation.
 const BACK_OFF_FACTOR: u32 = 2;
 
 /// The lists of a worker's partitions, by index, and the packets that it sends.
@@ -81,7 +82,7 @@ pub(crate) struct WorkerContext<P: VertexProgram> {
     idle_until: Instant,
     /// Signals that had arrived when the last generation began.
     received: u64,
-    /// Fewer signals than this in a generation are an under-load.
+    /// A worker with fewer signals than this in a generation is under-loaded.
     usual: u64,
     target: Vec<u8>,
     scratch: Vec<u8>,
@@ -242,17 +243,18 @@ impl<P: VertexProgram> WorkerContext<P> {
         }
     }
 
-    /// Takes a vertex out of that list, with its score; `None` at the end of the generation.
+    /// Takes a vertex and its score out of the to-signal list at `place`; `None` at the end of the
+    /// generation.
     pub(crate) fn take_due(&mut self, place: usize) -> Result<Option<(P::Id, Option<f64>)>> {
         element(&mut self.to_signal, place, "to-signal list")?.take()
     }
 
-    /// The serialized ids of up to `most` vertices that are next in that list.
+    /// The serialized ids of up to `most` vertices that are next in the to-signal list at `place`.
     pub(crate) fn next_due(&self, place: usize, most: usize) -> impl Iterator<Item = &[u8]> {
         self.to_signal.get(place).into_iter().flat_map(move |list| list.upcoming(most))
     }
 
-    /// True if a score is not below the average of that list.
+    /// True if a score is not below the average of the to-signal list at `place`.
     pub(crate) fn is_average(&self, place: usize, score: f64) -> bool {
         self.to_signal.get(place).is_none_or(|list| list.is_average(score))
     }
@@ -351,7 +353,7 @@ impl<P: VertexProgram> WorkerContext<P> {
         while let Err(back) = phase.exchange.post(owner, packet) {
             packet = back;
             if phase.exchange.is_stopped() {
-                // A run that resumes after the stop sends it.
+                // The next run sends the packet.
                 *element(&mut self.outboxes, partition, "outbox")? = packet.messages;
                 return Ok(());
             }
@@ -413,7 +415,7 @@ impl<P: VertexProgram> WorkerContext<P> {
         self.arrived() < self.usual
     }
 
-    /// Begins a generation of all lists; `is_turn` if no other worker was busy.
+    /// Begins a generation of all lists; `is_turn` is true if no other worker was busy.
     pub(crate) fn begin_generation(&mut self, is_turn: bool) {
         let arrived = self.arrived();
         self.usual = if is_turn { arrived } else { self.usual.max(arrived) };

@@ -21,7 +21,7 @@ pub(crate) fn catch<R>(call: impl FnOnce() -> R) -> Result<R, Failure> {
     })
 }
 
-/// Errors between a program and its vertices.
+/// Errors of a run on stores of vertices.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -69,8 +69,8 @@ pub(crate) fn no_element(index: usize, len: usize, what: &str) -> Error {
     Error::Internal(format!("there is no {what} {index}, but {len} of them"))
 }
 
-// Errors that the crates below pass on from the crates below them become their own variant, so that
-// each failure has one form.
+// An error that a lower crate only passes on becomes the variant of the crate in which it began, so
+// that each failure has one form.
 
 impl From<VerticesError> for Error {
     fn from(error: VerticesError) -> Self {
@@ -132,7 +132,7 @@ impl Error {
         Self::Program { vertex: vertex.to_string(), doing, source }
     }
 
-    /// The same error with the name of the vertex replaced by `name`, if that returns one.
+    /// The same error, in which `name` replaces the name of the vertex, if it returns one.
     pub(crate) fn of_vertex(mut self, name: impl Fn(&str) -> Option<String>) -> Self {
         let vertex = match &mut self {
             Self::Program { vertex, .. } => Some(vertex),

@@ -89,7 +89,7 @@ impl ExchangeState {
             .all(|inbox| inbox.status != WorkerStatus::Busy && inbox.sent == inbox.received)
     }
 
-    /// Ends the idle back-off of all workers; false if none is in it.
+    /// Ends the idle back-off of all workers; false if no worker was in it.
     fn turn(&mut self) -> bool {
         let mut is_any = false;
         for inbox in
@@ -103,7 +103,7 @@ impl ExchangeState {
 }
 
 impl PacketQueues {
-    /// Queues of at most `max_bytes` each, or one packet.
+    /// Queues of at most `max_bytes` bytes each; an empty queue accepts one packet of any size.
     pub(crate) fn new(workers: usize, max_bytes: usize) -> Self {
         let queues = (0..workers).map(|_| VecDeque::new()).collect();
         Self {
@@ -125,7 +125,7 @@ impl PacketQueues {
         self.stopped.store(false, Ordering::SeqCst);
     }
 
-    /// Puts a packet into the queue of worker `to`; returns it if the queue is full.
+    /// Puts a packet into the queue of worker `to`; returns the packet if the queue is full.
     pub(crate) fn post(&self, to: usize, packet: Packet) -> Result<(), Packet> {
         let mut state = self.lock();
         let inbox = &mut state.inboxes[to];
@@ -328,7 +328,8 @@ mod models {
 
     #[test]
     fn back_off_ends_when_nobody_works_and_not_before_the_answer() {
-        // Has the work of one packet left, and waits for more before status it.
+        // A worker that has the work of one packet left, and waits for more packets before it does
+        // the work.
         let backed_off = |exchange: &PacketQueues| {
             let mut taken = 0;
             loop {
@@ -360,7 +361,8 @@ mod models {
 
     #[test]
     fn a_worker_after_its_back_off_works_and_nobody_settles_before_it_has() {
-        // Continues at once with the remaining work, whether or not a packet arrives first.
+        // A worker that continues at once with its remaining work, whether or not a packet arrives
+        // first.
         let hasty = |exchange: &PacketQueues| {
             let mut taken = 0;
             loop {

@@ -185,7 +185,7 @@ impl<V: Stored<Id = u64>> Partitions<V> {
     /// The store of a vertex.
     ///
     /// # Errors
-    /// [`Error::Internal`].
+    /// [`Error::Internal`] if the partition of the vertex has no store, through a fault of brimful.
     pub fn store(&mut self, id: u64) -> Result<&mut StoreOf<V>> {
         let partition = self.partition(id);
         element(&mut self.stores, partition, "partition")
@@ -197,8 +197,9 @@ impl<V: Stored<Id = u64>> Partitions<V> {
     }
 }
 
-/// The store of `url`, for one run. A store on disk gets a separate folder within each of the named
-/// ones, which is removed when the returned guards are dropped, after the stores.
+/// The URL of the store `url` for one run, and guards of its folders. A store on disk gets a new
+/// folder within each folder that `url` names. Dropping the guards removes the new folders; drop
+/// them after the stores.
 ///
 /// # Errors
 /// [`Error::Usage`] for an unknown store; I/O.
@@ -212,8 +213,8 @@ pub fn of_one_run(url: &str, schemes: &Schemes) -> Result<(String, Vec<Temporary
     Ok((format!("{name}:{}", paths.join(",")), folders))
 }
 
-/// The number of partitions of a run: that of workers or, if there are more of these, of disks, as
-/// far as the store supports it; that of the vertices which are there.
+/// The number of partitions of a run. Kept vertices stay in their partitions. Otherwise there is
+/// one for each worker or each disk, whichever are more, up to the maximum of the store.
 pub(crate) fn partitions_of(stores: &StoreOptions<'_>, workers: usize) -> Result<usize> {
     if let Some(kept) = stores.kept.filter(|kept| !kept.edges.is_empty()) {
         return Ok(kept.edges.len());
@@ -223,7 +224,7 @@ pub(crate) fn partitions_of(stores: &StoreOptions<'_>, workers: usize) -> Result
     Ok(stores.schemes.max_partitions(stores.store)?.map_or(wanted, |most| wanted.min(most)))
 }
 
-/// Opens the stores of all partitions, empty.
+/// Opens the stores of all partitions; refuses vertices of another run in them.
 fn open<V: Stored>(
     options: &StoreOptions<'_>,
     partitions: usize,

@@ -24,13 +24,13 @@ const FORMAT: u32 = 2;
 /// The condition of the vertices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Condition {
-    /// Not all of them are loaded.
+    /// Not all vertices are loaded.
     Loading,
-    /// A run, or a caller, changes them.
+    /// A run or a caller is changing the vertices.
     Running,
-    /// A run ended in the middle: their states are of different times.
+    /// A run stopped before its end: the states of the vertices are of different times.
     Stopped,
-    /// They are as the last run left them.
+    /// The vertices are as the last run left them.
     Whole,
 }
 
@@ -41,7 +41,7 @@ pub struct Description {
     format: u32,
     /// The graph that the vertices come from.
     pub graph: PathBuf,
-    /// Its fingerprint.
+    /// The fingerprint of that graph.
     fingerprint: u64,
     /// Names and values of the properties of the records, which every run must share.
     properties: Vec<(String, String)>,
@@ -49,7 +49,7 @@ pub struct Description {
     pub condition: Condition,
     /// The edges of each partition, a vertex counting as one; empty if nothing is loaded.
     pub edges: Vec<u64>,
-    /// Data of the caller.
+    /// Data of the caller, which this crate does not interpret.
     pub notes: String,
 }
 
@@ -143,7 +143,7 @@ impl KeptStore {
     /// Refuses another graph, and records with other properties.
     ///
     /// # Errors
-    /// [`Error::Usage`].
+    /// [`Error::Usage`] if the graph or a property differs.
     pub fn check(&self, graph: &Graph, properties: &[(&str, String)]) -> Result<()> {
         let (found, path) = (&self.description, self.folder.path().display());
         if found.fingerprint != graph.fingerprint() {

@@ -17,7 +17,7 @@ use crate::options::Start;
 use crate::partitioner::Partitioner;
 use crate::program::{VertexOf, VertexProgram};
 
-/// The most bytes of gathered vertices, and the least.
+/// Maximum and minimum bytes of gathered vertices.
 const MAX_GATHERED: u64 = 64 << 20;
 pub(crate) const MIN_GATHERED: u64 = 1 << 20;
 
@@ -33,7 +33,7 @@ pub(crate) struct PriorRun {
     pub(crate) supersteps: u64,
     pub(crate) signals_sent: u64,
     pub(crate) edges_visited: u64,
-    /// The text that the caller saved apart from the vertices.
+    /// The string that the caller saved in addition to the vertices.
     #[serde(rename = "beside", default, skip_serializing_if = "String::is_empty")]
     pub(crate) extra_state: String,
 }
@@ -125,10 +125,10 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
         self.add_vertex(Vertex::new(id, state, edges))
     }
 
-    /// Adds a vertex unchanged.
+    /// Adds a vertex with the state that it has.
     ///
     /// # Errors
-    /// Those of its store.
+    /// Errors of its store.
     pub fn add_vertex(&mut self, vertex: VertexOf<P>) -> Result<()> {
         let partition = self.partitioner.partition(vertex.id(), &mut self.key, self.parts.len());
         self.gathered_bytes += (size_of::<VertexOf<P>>() + vertex.heap_bytes()) as u64;
@@ -199,14 +199,14 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
                 vertex.forget_signals();
                 Ok(())
             });
-            // After a fault of the program the files are whole.
+            // Also after an error of the program, so that the files of the store are consistent.
             part.store.sync()?;
             Ok(done?)
         });
         all.map(drop)
     }
 
-    /// Ends loading.
+    /// Stores the remaining vertices and ends loading.
     pub(crate) fn finish(mut self) -> Result<Loaded<P, S>> {
         self.store()?;
         let Self { program, partitioner, parts, duplicates, prior, hubs, .. } = self;

@@ -1,12 +1,13 @@
 //! Numeric programs on stores of vertices.
 //!
 //! Any [`brimful_engine::Program`] runs here on every store, and computes the result of
-//! [`brimful_engine::run()`] on shards: the same numbers if signals are combined by min, max or in
-//! integers, and sums within 1e-9. Vertices are ranks in the graph's internal order.
+//! [`brimful_engine::run()`] on shards: the same numbers if signals are combined by min, max or
+//! sums of integers; sums of floats agree within 1e-9. Vertices are ranks in the graph's internal
+//! order.
 //!
 //! - `attributes`: degrees, weights and external ids of vertices.
 //! - `checkpoint`: checkpoints of a run; `erased`: a program whose states are words; [`forecast`]:
-//!   the forecast of a run; `parts`: the parts of vertices; `program`: the two as a
+//!   the forecast of a run; `parts`: the parts of vertices; `program`: a numeric program as a
 //!   [`crate::VertexProgram`].
 //! - Here: supersteps and rounds, and the result.
 
@@ -55,12 +56,12 @@ pub struct NumericOptions<'s> {
     /// Name of the serializer (see [`named()`]); `None`: `native`. Live vertices are not
     /// serialized.
     pub serializer: Option<&'s str>,
-    /// With or without supersteps.
+    /// The mode: with or without supersteps.
     pub mode: RunMode,
     /// The location of the lists.
     pub lists: ListLocation,
-    /// Limits, thresholds and weights, as on shards; without supersteps, their limit does not
-    /// apply.
+    /// Limits, thresholds and weights, as on shards; without supersteps, the limit of supersteps
+    /// does not apply.
     pub run: RunOptions,
 }
 
@@ -241,9 +242,7 @@ fn in_terms_of_the_run<P: Program>(
 /// Code that is compiled for each size of vertices: `S` words of state and strength, `M` of a sum,
 /// and a type of edge data.
 trait BySize {
-    /// The result of the code.
     type Out;
-    /// Runs the code.
     fn call<const S: usize, const M: usize, E: EdgeData>(self) -> Result<Self::Out>;
 }
 

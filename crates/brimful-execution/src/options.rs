@@ -129,10 +129,10 @@ pub enum RunMode {
 /// The limits of a run.
 #[derive(Debug, Clone)]
 pub struct RunLimits {
-    /// The most supersteps of this call, if synchronous.
+    /// The maximum number of supersteps of this call, if synchronous.
     pub max_supersteps: u64,
-    /// Seconds after which no superstep begins, or an asynchronous run stops. At least one
-    /// superstep is done.
+    /// After this many seconds, no superstep begins, and an asynchronous run stops. At least one
+    /// superstep is done. `None`: no limit.
     pub max_seconds: Option<f64>,
     /// Time between two checks of the global condition, if asynchronous.
     pub check_every: Duration,

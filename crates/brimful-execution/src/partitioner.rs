@@ -12,8 +12,8 @@ use crate::error::Result;
 pub enum Partitioner<I> {
     /// By a hash of the id's bytes, the same on every machine.
     Hash,
-    /// By ranges of ids: partition i has the ids from bound i-1 on and less than bound i. There is
-    /// one bound less than partitions.
+    /// By ranges of ids: partition i has the ids from bound i-1 up to, but without, bound i. There
+    /// is one bound fewer than there are partitions.
     Range(Vec<I>),
 }
 
@@ -22,7 +22,7 @@ impl<I: Id> Partitioner<I> {
     /// number of edges, and `edges` is the sum. A vertex counts as one more edge.
     ///
     /// # Errors
-    /// Those of `degrees`.
+    /// Errors of `degrees`.
     pub fn balanced(
         degrees: impl Iterator<Item = Result<(I, u64)>>,
         (vertices, edges): (u64, u64),

@@ -123,8 +123,8 @@ pub trait VertexProgram: Sync {
         false
     }
 
-    /// Passes the signals of `source` to `send` with their targets, until that returns false.
-    /// Returns true if the vertex collects in this superstep also without signals. Called if
+    /// Passes the signals of `source` to `send` with their targets, until `send` returns false.
+    /// Returns true if the vertex collects in this superstep even without signals. Called if
     /// [`VertexProgram::addresses`], in place of [`VertexProgram::signal`].
     fn send(
         &self,
@@ -158,8 +158,8 @@ pub trait VertexProgram: Sync {
         signals: &[Self::Signal],
     ) -> Result<(), Failure>;
 
-    /// True if every vertex signals and collects in every synchronous superstep. Scores are then
-    /// not called, and [`Vertex::signalled`] is not stored.
+    /// True if every vertex signals and collects in every synchronous superstep. The score methods
+    /// are then not called, and [`Vertex::signalled`] is not stored.
     fn is_full(&self) -> bool {
         false
     }

@@ -28,7 +28,7 @@ use crate::{asynchronous, synchronous};
 /// Bytes of a full packet, and of a queue of packets.
 const PACKET_BYTES: usize = 16 << 10;
 const QUEUE_BYTES: usize = 16 * PACKET_BYTES;
-/// The least bytes of the lists of a partition.
+/// Minimum bytes of the lists of a partition.
 const MIN_LISTS: u64 = 3 * MINIMUM_BYTES;
 
 /// Bytes of packets in flight between `workers`.
@@ -36,7 +36,7 @@ fn packet_bytes(workers: usize, partitions: usize) -> u64 {
     (workers * (partitions * 2 * PACKET_BYTES + QUEUE_BYTES)) as u64
 }
 
-/// The least bytes of memory of an execution, in addition to its stores.
+/// The minimum memory of an execution in bytes, in addition to its stores.
 pub(crate) fn minimum_bytes(workers: usize, partitions: usize) -> u64 {
     partitions as u64 * MIN_LISTS + packet_bytes(workers, partitions)
 }
@@ -335,7 +335,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     /// Lends all vertices, one after another.
     ///
     /// # Errors
-    /// Those of the stores and of `borrower`.
+    /// Errors of the stores and of `borrower`.
     pub fn for_each(&mut self, borrower: &mut Borrower<'_, VertexOf<P>>) -> Result<()> {
         self.for_each_by(|_, vertex| Ok(borrower(vertex)?))
     }
@@ -348,7 +348,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     /// Makes all vertices as durable as their stores can.
     ///
     /// # Errors
-    /// Those of the stores.
+    /// Errors of the stores.
     pub fn sync(&mut self) -> Result<()> {
         self.for_each_store(|store| Ok(store.sync()?))
     }
@@ -356,17 +356,17 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     /// Removes a vertex; false if it does not exist.
     ///
     /// # Errors
-    /// Those of its store.
+    /// Errors of its store.
     pub fn remove(&mut self, id: &P::Id) -> Result<bool> {
         let (worker, place) = self.home(id)?;
         let store = element(&mut worker.stores, place, "store")?;
         Ok(store.remove(id)?)
     }
 
-    /// Lets a vertex collect in the next superstep, also without signals.
+    /// Lets a vertex collect in the next superstep, even without signals.
     ///
     /// # Errors
-    /// Those of the list of such vertices.
+    /// Errors of spilling.
     pub fn request_collect(&mut self, id: &P::Id) -> Result<()> {
         let (worker, place) = self.home(id)?;
         element(&mut worker.context.mailboxes, place, "mailbox")?.request(id)
@@ -428,7 +428,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     /// Figures so far.
     ///
     /// # Errors
-    /// Those of the stores.
+    /// Errors of the stores.
     pub fn stats(&mut self) -> Result<ExecutionStats> {
         let totals = self.totals()?;
         Ok(ExecutionStats { by_superstep: self.by_superstep.clone(), ..totals })

@@ -1,7 +1,7 @@
 //! A worker: the partitions that it owns, and the signalling and collecting of their vertices.
 //!
-//! Invariant: only its worker touches a partition. A program fails or panics within a loan, which
-//! then ends with an error, so the store stays intact.
+//! Invariant: only its worker touches a partition. A program that fails or panics does so within a
+//! loan; the loan ends with an error, and the store stays intact.
 
 use brimful_vertices::{Edges, Field, Loan, Stored, Vertex, VertexStore};
 
@@ -15,7 +15,7 @@ pub(crate) struct Worker<P: VertexProgram, S> {
     pub(crate) stores: Vec<S>,
     pub(crate) context: WorkerContext<P>,
     pub(crate) incoming: IncomingSignals<P>,
-    /// Vertices of each store that it knows it will lend next.
+    /// The announcements to the stores of the vertices to be lent next.
     pub(crate) announced: Announced,
     /// True if the vertices have not yet decided whether they signal.
     pub(crate) is_fresh: bool,
@@ -25,14 +25,15 @@ pub(crate) struct Worker<P: VertexProgram, S> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum After {
     Nothing,
-    /// It signalled at once.
+    /// The vertex signalled at once.
     Signalled,
-    /// It will signal, with this score.
+    /// The vertex is due to signal, with this score.
     Due(f64),
 }
 
-/// The announcements to the stores, which read announced vertices together. Those that collect and
-/// those that signal come from different lists.
+/// For each store, the number of announced vertices that are still to be lent. A store reads
+/// announced vertices together. Vertices that collect and vertices that signal come from different
+/// lists, so they are counted apart.
 #[derive(Debug, Default)]
 pub(crate) struct Announced {
     collecting: Vec<usize>,
@@ -41,7 +42,7 @@ pub(crate) struct Announced {
 }
 
 impl Announced {
-    /// Announces to `store` the vertex `id` and those that follow it, unless that is done.
+    /// Announces to `store` the vertex `id` and those that follow it, unless an earlier call did.
     fn announce<'k, V: Stored, S: VertexStore<V>, K: Iterator<Item = &'k [u8]>>(
         left: &mut Vec<usize>,
         key: &'k mut Vec<u8>,

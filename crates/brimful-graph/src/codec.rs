@@ -14,7 +14,7 @@ pub mod words;
 pub use unpack::{Keys, Unpack, scatter};
 pub use weights::{WeightType, Weights};
 
-/// Most keys in a batch, and most edges in a block.
+/// The maximum number of keys in a batch, and of edges in a block.
 pub const BATCH: usize = 256;
 
 /// A way to pack keys.
@@ -57,7 +57,7 @@ impl Packing {
         Some(Self { codec, compressed: byte & COMPRESSED != 0 })
     }
 
-    /// The name in `info`.
+    /// The name in the output of `info`.
     pub fn name(self) -> &'static str {
         match (self.codec, self.compressed) {
             (Codec::Words32, false) => "words32",
@@ -81,9 +81,9 @@ pub struct BlockStart {
     pub edges: u32,
 }
 
-/// The receiver of batches `(base, keys)`; false if it refuses one. It is a trait object, because a
-/// batch takes a hundred times as long as the call: decoders are compiled once, instead of once for
-/// each program.
+/// The receiver of batches `(base, keys)`; it returns false to refuse a batch. It is a trait
+/// object, so that decoders are compiled once instead of once for each program. A batch takes a
+/// hundred times as long as the call.
 pub type Batches<'b> = dyn FnMut(u64, Keys<'_>) -> bool + 'b;
 
 impl Codec {
@@ -162,9 +162,9 @@ pub trait Code {
     ) -> bool;
 }
 
-/// lz4 is used only if it at least halves a segment. Then a superstep that streams saves more time
-/// by reading less than it spends on unpacking; and a segment that is pinned in memory saves
-/// memory, which was scarce.
+/// lz4 is used only if it at least halves a segment. Then a superstep that reads from disk saves
+/// more time by reading less than it spends on decompression, and a segment that is pinned in
+/// memory saves memory, which was scarce.
 const LZ4_WORTH: usize = 2;
 /// Bytes at the start of a segment that are compressed as a test before the whole segment.
 const LZ4_PROBE: usize = 8 << 10;

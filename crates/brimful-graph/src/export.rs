@@ -117,7 +117,7 @@ impl ExportOptions {
 /// Advice if a format cannot hold a graph.
 const OTHERS: &str = "export as parquet or arrow, which hold every graph";
 
-/// Most memory for reading edges, in bytes, besides the caller's.
+/// The maximum memory for reading edges, in bytes, besides the caller's.
 pub const READING_BYTES: u64 = 40 << 20;
 
 /// Ids looked up at once.
@@ -248,7 +248,7 @@ impl Exporting<'_> {
     }
 }
 
-/// The memory of an export in bytes, besides that of the process.
+/// The minimum memory of an export in bytes, besides that of the process and of string ids.
 pub fn minimum_bytes(options: &ExportOptions, workers: usize) -> u64 {
     let sorting = if options.format == Format::Metis { metis::minimum_bytes(workers) } else { 0 };
     READING_BYTES + sorting + options.compression.map_or(0, Compression::memory_bytes)
@@ -256,8 +256,8 @@ pub fn minimum_bytes(options: &ExportOptions, workers: usize) -> u64 {
 
 /// Writes the graph as `path` (Graphalytics: as three files next to it).
 ///
-/// Memory: [`minimum_bytes`]. METIS sorts in the whole budget, with scratch space next to the
-/// output: 16 bytes an edge, or 32 with weights.
+/// Memory: [`minimum_bytes`], and `NameCursor::MEMORY_BYTES` for string ids. METIS sorts in the
+/// whole budget, with scratch space next to the output: 16 bytes an edge, or 32 with weights.
 ///
 /// # Errors
 /// [`Error::Usage`] if the format cannot hold the graph, with the reason and a format that can.

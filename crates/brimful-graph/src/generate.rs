@@ -120,7 +120,7 @@ pub struct Generator {
 const LOG_NORMAL_PART: u64 = 512;
 /// Vertices per part of a mesh: about 40,000 edges.
 const MESH_PART: u64 = 1024;
-/// Most neighbors in a small world, which bounds the memory for those of one vertex.
+/// The maximum number of neighbors in a small world, which bounds the memory for one vertex.
 const MAX_NEIGHBORS: u64 = 1 << 20;
 const MAX_EDGES: &str = "a random graph has at most 2^48 edges";
 

@@ -1,4 +1,4 @@
-//! The graph directory and all that reads it: shards, single vertices, the graph in memory.
+//! The graph directory and its readers: shards, single vertices, the graph in memory.
 
 pub mod block_cursor;
 pub(crate) mod degree_counter;

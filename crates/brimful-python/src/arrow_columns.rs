@@ -1,4 +1,4 @@
-//! Columns of Arrow batches as ids and weights, and the rows that are no edges.
+//! Columns of Arrow batches as ids and weights, and the treatment of rows that are not edges.
 
 use std::path::Path;
 
@@ -50,7 +50,7 @@ impl Judge<'_> {
         self.rejected.get(at) == Some(&true)
     }
 
-    /// Fails, or rejects row `at`.
+    /// Records row `at` as rejected, or returns an error if rejected rows must fail.
     #[cold]
     pub(crate) fn reject(
         &mut self,

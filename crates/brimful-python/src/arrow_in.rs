@@ -38,22 +38,22 @@ pub(crate) struct ArrowEdges {
     rows_before: u64,
     signs: Signs,
     on_error: OnError,
-    /// Every edge needs its row for messages.
+    /// True if every edge needs its row, for messages.
     positions: bool,
     rejections: Vec<Rejection>,
     isolated: Vec<u64>,
     isolated_names: Vec<String>,
     /// The declaration in the schema, if an export has written one.
     declaration: Option<Declaration>,
-    /// Rows without a target are vertices.
+    /// True if rows without a target are vertices.
     has_vertex_rows: bool,
     /// Vertices without edges among the last edges.
     vertices: EdgeBatch,
     vertex_names: NameBatch,
-    /// Rows that are edges, and rows that are vertices.
+    /// Numbers of rows that are edges, and of rows that are vertices.
     edge_rows: u64,
     vertex_rows: u64,
-    /// The other columns, if the user could choose from them.
+    /// The names of the other columns, if the user could have chosen among them.
     ignored: Option<Vec<String>>,
     table: Py<PyAny>,
 }
@@ -146,7 +146,7 @@ impl ArrowEdges {
         self.ignored = ignored;
     }
 
-    /// Takes rows without a target as vertices, also without a declaration.
+    /// Takes rows without a target as vertices, even without a declaration.
     pub(crate) fn take_vertex_rows(&mut self, taken: bool) {
         self.has_vertex_rows |= taken;
     }

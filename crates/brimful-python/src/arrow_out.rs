@@ -145,8 +145,8 @@ fn number_field() -> Arc<Field> {
 }
 
 impl Columns {
-    /// No rows of columns with these names, kinds, and whether they may have nulls; and of a last
-    /// column of lists.
+    /// Columns of these names, kinds and nullability, without rows; with a last column of `lists`
+    /// if there is one.
     fn new(graph: &Arc<Graph>, columns: &[(&str, Kind, bool)], lists: Option<ListColumn>) -> Self {
         let field = |&(name, kind, nullable): &(&str, Kind, bool)| {
             let data_type = match kind {

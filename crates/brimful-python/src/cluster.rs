@@ -2,9 +2,9 @@
 //!
 //! A connection has the methods `all_gather(facts, signals)` and `gather(records)`. Each takes
 //! memory views that end with the call, and returns an object whose `wait(seconds)` returns a tuple
-//! of buffers for each process that owns intervals, or None after that time, so that a cancelled
-//! run ends. A connection between processes of one node also has `share_memory(max_bytes)`. The GIL
-//! is held only during a call. Errors keep class and text.
+//! of buffers for each process that owns intervals, or None after that time, so that a run can be
+//! cancelled. A connection between processes of one node also has `share_memory(max_bytes)`. The
+//! GIL is held only during a call. Errors keep class and text.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// Seconds after which a wait looks for a cancellation.
+/// Seconds between two checks for a cancellation during a wait.
 pub(crate) const TICK_SECONDS: f64 = 0.1;
 
 /// The share of this process, as given from Python.
@@ -28,7 +28,7 @@ pub(crate) struct GivenShare {
     count: usize,
     /// The position of this one among them; None: it is the observer.
     index: Option<usize>,
-    /// All of them are on one node.
+    /// True if all of them are on one node.
     together: bool,
     connection: Py<PyAny>,
 }
@@ -68,7 +68,7 @@ struct Connection(Py<PyAny>);
 pub(crate) struct Buffer(PyBuffer<u8>);
 
 impl Buffer {
-    /// A buffer that cannot be written, as one piece; `None` if it is another one.
+    /// A read-only, contiguous buffer; `None` for any other buffer.
     pub(crate) fn constant(buffer: PyBuffer<u8>) -> Option<Self> {
         (buffer.is_c_contiguous() && buffer.readonly()).then_some(Self(buffer))
     }
@@ -132,7 +132,7 @@ impl Connection {
         Ok(begun?.unbind())
     }
 
-    /// Calls a method with `N` pieces of bytes, and waits for as many of each process.
+    /// Calls a method with `N` byte slices, and waits for `N` buffers from each process.
     fn call<const N: usize>(
         &self,
         method: &str,

@@ -48,7 +48,7 @@ impl Graph {
         self.inner.path().to_string_lossy().into_owned()
     }
 
-    /// A number of the content of the graph, in hexadecimal digits.
+    /// A fingerprint of the content of the graph, in hexadecimal digits.
     #[getter]
     fn fingerprint(&self) -> String {
         format!("{:016x}", self.inner.fingerprint())

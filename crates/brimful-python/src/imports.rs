@@ -38,7 +38,7 @@ struct Choices<'a> {
     duplicates: &'a str,
 }
 
-/// The input that `paths` of a format other than tables are.
+/// The input of `paths`, files of a format other than tables.
 pub(crate) fn input_of<'i>(format: &str, paths: Vec<PathBuf>) -> Result<Input<'i>, Failure> {
     Ok(match format {
         "u32pairs" => Input::Pairs(paths),

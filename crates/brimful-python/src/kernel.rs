@@ -30,7 +30,8 @@ use crate::plugin::with_store;
 use crate::request::{Store, checkpoint_options, with_resume_advice};
 use crate::run::{Figures, Result, store_figures};
 
-/// The most supersteps of a run that names no limit: a program that oscillates ends.
+/// The maximum number of supersteps if the user sets no limit, so that a program that oscillates
+/// ends.
 const DEFAULT_MAX_SUPERSTEPS: u64 = 10_000;
 
 /// The sum of floats. The sum of no signals is -0.0, which no sum of other signals is.
@@ -103,7 +104,7 @@ fn known<const KNOWN: usize>(along: Along) -> Along {
     }
 }
 
-/// A state of so many words of 64 bits.
+/// A state of `WORDS` 64-bit words.
 type State<const WORDS: usize> = [u64; WORDS];
 
 /// Every vertex signals in every superstep, and sums are collected.
@@ -165,13 +166,13 @@ idempotent! {
 pub(crate) struct Described {
     /// The name of the program, for checkpoints and messages.
     name: String,
-    /// It calls the methods of the program with arrays; else it is compiled.
+    /// True if the kernel calls the methods of the program with arrays; false if it is compiled.
     of_arrays: bool,
     /// The address of the kernel, and the version of the interface that it was compiled for.
     address: usize,
     abi_version: u32,
     combiner: String,
-    /// Signals are floats, else integers.
+    /// True if signals are floats; false if they are integers.
     float_signals: bool,
     /// Words of 64 bits in a state: 1, 2, 4 or 8.
     words: usize,
@@ -286,7 +287,6 @@ fn aggregates<'py>(
     Ok(out)
 }
 
-/// A finished run.
 struct Ended {
     /// The first field of the states.
     finished: Finished,

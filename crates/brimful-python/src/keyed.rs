@@ -62,7 +62,7 @@ impl FrequencyCounter {
         self.inner.call(py, self.inner.waiting() > 0, |inner| inner.count(key))
     }
 
-    /// Best number of keys in one look-up.
+    /// The number of keys for which one look-up is most efficient.
     #[getter]
     fn question_len(&self) -> usize {
         self.inner.question_len()
@@ -131,7 +131,7 @@ impl MembershipSet {
         self.inner.call(py, self.inner.waiting() > 0, |inner| inner.contains(key))
     }
 
-    /// Best number of keys in one look-up.
+    /// The number of keys for which one look-up is most efficient.
     #[getter]
     fn question_len(&self) -> usize {
         self.inner.question_len()
@@ -199,7 +199,7 @@ impl BloomFilter {
         self.inner.call(py, self.inner.waiting() > 0, |inner| inner.contains(key))
     }
 
-    /// Best number of keys in one look-up.
+    /// The number of keys for which one look-up is most efficient.
     #[getter]
     fn question_len(&self) -> usize {
         self.inner.question_len()

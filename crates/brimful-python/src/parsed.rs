@@ -1,5 +1,5 @@
-//! `has_names`, `parse_text`: text files that are parsed for an import elsewhere; and their edges,
-//! as that import takes them from an object written in Python.
+//! `has_names`, `parse_text`: parse text files for an import in another process. Also the other
+//! end: the edges of parsed files, which an import takes from an object written in Python.
 //!
 //! The object has a method `next(seconds)`. It returns a list of the number of a file and a
 //! constant buffer, an empty list at the end, or None after that time, so that a cancelled import

@@ -46,7 +46,7 @@ impl Prediction {
         Ok(Self { forecast, limits, budget, resident, fits })
     }
 
-    /// Its figures, except for time.
+    /// The figures of the forecast, except for time.
     pub(crate) fn figures<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (Self { forecast, limits, budget, resident, fits }, out) = (self, PyDict::new(py));
         // The worker of a cluster is another process, and has Ray in it.
@@ -179,7 +179,7 @@ pub(crate) struct Given {
     duplicates: String,
 }
 
-/// The most vertices and edges of a forecast.
+/// The maximum numbers of vertices and of edges of a forecast.
 const MOST: u64 = 1 << 44;
 
 impl Given {

@@ -17,7 +17,7 @@ use pyo3::types::{PyBytes, PyIterator, PyList};
 use crate::call::{Limits, with_resources, with_stream};
 use crate::errors::Failure;
 
-/// Memory of a store that is checked.
+/// Bytes of memory for a store under test.
 const MEMORY_BYTES: u64 = 8 << 20;
 
 /// The stores of this crate, and the one that `opener` opens.
@@ -72,7 +72,8 @@ fn plugin_error(store: &str, error: PyErr) -> Error {
 struct PythonStore {
     name: String,
     store: Py<PyAny>,
-    /// Its files are closed with this object, before their folder is removed.
+    /// True if the store has files in a folder. They are closed with this object, before the folder
+    /// is removed.
     in_folder: bool,
     scan: Option<Py<PyIterator>>,
 }

@@ -2,7 +2,7 @@
 //!
 //! - `value`: states and signals, alive or as bytes; `record`: the records of vertices with them.
 //! - `calls`: the calls of the program's methods; `purity`: checks that they change no object.
-//! - `states`: the result; `extra_state`: the data of a checkpoint apart from the vertices.
+//! - `states`: the result; `extra_state`: the data of a checkpoint in addition to the vertices.
 //! - `ids`: external ids of vertices, also of those that the program creates; `kept`: vertices
 //!   between runs.
 
@@ -59,19 +59,21 @@ struct Settings {
     collect_threshold: f64,
     /// Called with the number of each superstep before it begins; false ends the run.
     next_superstep: Option<Py<PyAny>>,
-    /// The calls that return and take the text that checkpoints hold apart from the vertices.
+    /// The Python callables that save and restore the string that checkpoints hold in addition to
+    /// the vertices.
     extra_state: Option<(Py<PyAny>, Py<PyAny>)>,
-    /// For Pregel: vertices choose the targets of their messages.
+    /// True for Pregel, whose vertices choose the targets of their messages.
     addresses: bool,
-    /// Messages create the vertices that they do not find.
+    /// True if messages create the vertices that they do not find.
     creates: bool,
     weighted: bool,
     checkpoints: Option<CheckpointOptions>,
-    /// The vertices stay in the store.
+    /// How the vertices stay in the store; `None`: they are removed after the run.
     keeping: Option<Keeping>,
 }
 
-/// The most supersteps of a run that names no limit: a program that oscillates ends.
+/// The maximum number of supersteps if the user sets no limit, so that a program that oscillates
+/// ends.
 const DEFAULT_MAX_SUPERSTEPS: u64 = 10_000;
 
 /// Runs a program of Python methods on a graph.
@@ -233,7 +235,8 @@ fn run(
         }
         false => Ok(Reason::Converged),
     };
-    // The first error is the one to report; without the note the store counts as damaged.
+    // The first error is the one to report. Without the record that `stopped` writes, the store
+    // counts as damaged.
     if done.is_err() && execution.sync().is_ok() {
         let _ = location.stopped();
     }

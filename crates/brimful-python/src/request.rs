@@ -52,7 +52,7 @@ pub(crate) fn request(asked: &Asked<'_>) -> PyResult<Request> {
         parameters: parameters(&asked.params)?,
         sources: asked.source.iter().cloned().map(ExternalId::from).collect(),
         source_weights: asked.source_weight.clone(),
-        // A run sets the table that it reads.
+        // A run sets the table that it reads; a forecast needs none.
         pairs: asked.pairs.as_ref().map(|_| Pairs::default()),
         narrow: chosen(&asked.precision, "f64", "f32", "precision")?,
         weighted: asked.weighted,

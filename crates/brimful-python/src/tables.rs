@@ -39,7 +39,8 @@ impl NewTable {
         crate::graph::Graph::open_path(py, self.graph.clone())
     }
 
-    /// Makes the file, which ends with a footer of so many bytes, the table of the graph.
+    /// Publishes the file as the table of the graph. `footer_bytes` is the size of the footer at
+    /// its end.
     fn publish(&mut self, py: Python<'_>, footer_bytes: u64) -> PyResult<()> {
         let Some(table) = self.table.take() else {
             let what = "the table is closed; begin it again".to_owned();

@@ -1,4 +1,5 @@
-//! `TemporaryFolder`, `PartialFile`: hidden names that their owner removes, or the next start.
+//! `TemporaryFolder`, `PartialFile`: hidden files and folders, which their owner or the next start
+//! removes.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -79,6 +79,9 @@ pub struct ArrayFile<T> {
 
 impl<T: Pod> ArrayFile<T> {
     /// Opens the array file `name`, which must hold `len` records.
+    ///
+    /// # Errors
+    /// `Error::Corrupt` if the file is damaged or does not hold `len` records of this size.
     pub fn open(
         folder: &dyn Folder,
         name: &str,

@@ -13,8 +13,9 @@ use crate::file::StoreFile;
 use crate::huge::HugeArray;
 use crate::resources::Resources;
 
-/// Least and most bytes of memory that each thread reads, and bytes of the file.
+/// The minimum and the maximum bytes of memory that each thread reads.
 const MEMORY_BYTES: (usize, usize) = (64 << 10, 32 << 20);
+/// Bytes of the file that is read.
 const FILE_BYTES: usize = 16 << 20;
 /// Bytes per read of the file.
 const PART_BYTES: usize = 4 << 20;
@@ -33,7 +34,7 @@ pub fn memory_bandwidth(resources: &Resources) -> f64 {
         let sums = resources.broadcast(|worker| {
             let mut array = arrays[worker].lock().unwrap_or_else(PoisonError::into_inner);
             if number == 0 {
-                // Untouched pages of zeros would all be the same page.
+                // Pages that were never written all map to the same page of zeros.
                 array.fill(1);
             }
             array.iter().fold(0_u64, |sum, number| sum.wrapping_add(*number))
@@ -60,7 +61,7 @@ pub fn disk_bandwidth(folder: &Path) -> Result<f64> {
         file.write_all_at(&part, start as u64)?;
     }
     file.sync()?;
-    // Clean pages then leave the page cache.
+    // The pages are clean after the sync, so this call drops them from the page cache.
     file.start_writing(0, FILE_BYTES as u64);
     let begin = Instant::now();
     for start in (0..FILE_BYTES).step_by(PART_BYTES) {

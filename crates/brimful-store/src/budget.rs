@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub struct Budget {
     total: u64,
-    /// Overhead to add to the need of work in messages that name the smallest budget.
+    /// The overhead that messages count when they name the smallest budget: it includes the margin.
     named_overhead: u64,
     limit: u64,
     used: AtomicU64,
@@ -21,15 +21,15 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A budget of `total` bytes, `overhead` of which are taken already (the process, a reader, a
-    /// writer).
+    /// A budget of `total` bytes. Of these, `overhead` bytes are in use already, by the process, a
+    /// reader or a writer.
     pub fn new(total: u64, overhead: u64) -> Arc<Self> {
         Self::with_margin(total, overhead, 0)
     }
 
     /// Like [`Budget::new`], for a measured overhead that may be up to `margin` bytes larger in the
-    /// next measurement: the smallest budget that a message names includes the margin, so it works
-    /// then, too.
+    /// next measurement. The smallest budget that a message names includes the margin, so that it
+    /// still suffices then.
     pub fn with_margin(total: u64, overhead: u64, margin: u64) -> Arc<Self> {
         Arc::new(Self {
             total,
@@ -40,12 +40,12 @@ impl Budget {
         })
     }
 
-    /// Budget of the whole process, in bytes.
+    /// The budget of the whole process in bytes, including the overhead.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// Bytes that may be reserved in total.
+    /// The maximum sum of live reservations in bytes: the total without the overhead.
     pub fn limit(&self) -> u64 {
         self.limit
     }
@@ -65,7 +65,8 @@ impl Budget {
         self.peak.load(Ordering::Relaxed)
     }
 
-    /// Refuses work that needs more than `bytes` besides the overhead, before it begins.
+    /// Refuses work before it begins if it needs more bytes than the limit: `bytes`, besides the
+    /// overhead.
     ///
     /// # Errors
     /// [`Error::Budget`] naming the smallest total budget that works.
@@ -77,6 +78,9 @@ impl Budget {
     }
 
     /// Reserves `bytes` until the reservation is dropped.
+    ///
+    /// # Errors
+    /// `Error::Budget` if fewer bytes are free.
     pub fn reserve(self: &Arc<Self>, bytes: u64, purpose: &str) -> Result<Reservation> {
         let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
             used.checked_add(bytes).filter(|&sum| sum <= self.limit)
@@ -113,7 +117,7 @@ impl Reservation {
         self.bytes
     }
 
-    /// Changes the reservation to `bytes`; on an error it stays as it was.
+    /// Changes the reservation to `bytes`. After an error the reservation is as before.
     pub fn resize(&mut self, bytes: u64, purpose: &str) -> Result<()> {
         if bytes <= self.bytes {
             self.shrink(bytes);
@@ -124,7 +128,7 @@ impl Reservation {
         Ok(())
     }
 
-    /// Frees all but `bytes`.
+    /// Reduces the reservation to `bytes`; a larger number has no effect.
     pub fn shrink(&mut self, bytes: u64) {
         let less = self.bytes.saturating_sub(bytes);
         self.budget.used.fetch_sub(less, Ordering::Relaxed);

@@ -41,7 +41,7 @@ pub struct Checkpoints {
     own: Vec<u64>,
     next: u64,
     publishing: Option<JoinHandle<Result<()>>>,
-    /// This value only reads the folder.
+    /// True if this value only reads the folder.
     reads_only: bool,
 }
 
@@ -76,7 +76,8 @@ impl Checkpoints {
         traffic: &Arc<Traffic>,
     ) -> Result<Self> {
         let (mut found, keep) = (complete(&*folder, traffic)?, keep.max(1));
-        // A process that was killed after it published one may have left one more than it keeps.
+        // A process that was killed after it published a checkpoint may have left one more than it
+        // keeps.
         while found.len() > keep {
             found.pop_first();
         }
@@ -128,7 +129,7 @@ impl Checkpoints {
     /// Opens one of the checkpoints found.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if it fails a checksum.
+    /// [`Error::Corrupt`] if the checkpoint fails a checksum.
     pub fn read(&self, number: u64) -> Result<Saved> {
         let (payload, file) =
             read_whole(&*self.folder, number, &self.traffic).map_err(with_remedy)?;
@@ -144,7 +145,7 @@ impl Checkpoints {
     /// Begins a checkpoint after the previous one is published.
     ///
     /// # Errors
-    /// Those of publishing the previous checkpoint.
+    /// Errors of publishing the previous checkpoint.
     pub fn begin(&mut self) -> Result<Draft> {
         self.wait()?;
         let number = self.next;
@@ -153,7 +154,8 @@ impl Checkpoints {
         Ok(Draft { number, file })
     }
 
-    /// Publishes a checkpoint in the background; the next call returns its errors.
+    /// Publishes a checkpoint in the background. The next call of `begin` or `wait` returns the
+    /// errors.
     pub fn publish(&mut self, draft: Draft, payload: Vec<u8>) -> Result<()> {
         let Draft { number, file } = draft;
         self.next = number + 1;
@@ -182,6 +184,9 @@ impl Checkpoints {
     }
 
     /// Waits until every checkpoint passed to [`Checkpoints::publish`] is published.
+    ///
+    /// # Errors
+    /// Errors of publishing a checkpoint.
     pub fn wait(&mut self) -> Result<()> {
         match self.publishing.take().map(JoinHandle::join) {
             None => Ok(()),
@@ -201,8 +206,9 @@ impl Drop for Checkpoints {
             // checkpoint stays.
             let _ = thread.join();
         }
-        // The file of the next checkpoint, or the one that it would have overwritten. If it stays,
-        // the next opening of the folder removes it.
+        // This is the unfinished file of the next checkpoint, or the old file that the next
+        // checkpoint would have overwritten. If it stays, the next opening of the folder removes
+        // it.
         let _ = remove(&*self.folder, &arrays(self.next));
         if self.lock.is_some() && self.found.is_empty() && self.own.is_empty() {
             // The folder was not used. If its removal fails, an empty folder stays.
@@ -432,8 +438,8 @@ fn number_of_arrays(name: &str) -> Option<u64> {
 
 /// The numbers of the complete checkpoints.
 ///
-/// If the pointer is missing or damaged, these are the whole checkpoints, and the pointer is
-/// written again.
+/// If the pointer is missing or damaged, the checkpoints whose files are whole count as complete,
+/// and the pointer is written again.
 fn complete(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<BTreeSet<u64>> {
     let there: BTreeSet<u64> =
         list(folder)?.iter().filter_map(|name| manifest::number(name)).collect();

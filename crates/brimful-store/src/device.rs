@@ -67,13 +67,13 @@ pub trait Folder: std::fmt::Debug + Send + Sync {
     fn free_bytes(&self) -> io::Result<u64>;
 }
 
-/// Limit of files that the work of one command holds open at once.
+/// The maximum number of files that the work of one command holds open at once.
 pub const MAX_OPEN_FILES: usize = 32;
 
 static OPEN_FILES: AtomicUsize = AtomicUsize::new(0);
 
-/// Limit of files that this process holds open through [`DiskFolder`]: half of the system's limit,
-/// so that a process can open several graphs; between [`MAX_OPEN_FILES`] and 512.
+/// The maximum number of files that this process holds open through [`DiskFolder`]: half of the
+/// system's limit, so that a process can open several graphs; between [`MAX_OPEN_FILES`] and 512.
 pub fn open_files_limit() -> usize {
     static LIMIT: OnceLock<usize> = OnceLock::new();
     *LIMIT.get_or_init(|| {
@@ -84,7 +84,7 @@ pub fn open_files_limit() -> usize {
     })
 }
 
-/// Files that this process holds open through [`DiskFolder`].
+/// The number of files that this process holds open through [`DiskFolder`].
 pub fn open_files() -> usize {
     OPEN_FILES.load(Ordering::Relaxed)
 }
@@ -101,8 +101,8 @@ impl DiskFolder {
         Self { path: path.into() }
     }
 
-    /// Makes a file and removes its name at once. Also removes such names that processes left when
-    /// killed between the two calls.
+    /// Makes a file and removes its name at once. Also removes the names of scratch files that
+    /// processes left when they were killed between these two steps.
     fn unlinked(&self) -> io::Result<Box<dyn Device>> {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let left = self.list()?;
@@ -175,8 +175,8 @@ impl Folder for DiskFolder {
     }
 
     fn scratch(&self) -> io::Result<Box<dyn Device>> {
-        // Nameless, or unlinked at once, so that the kernel frees the space however the process
-        // ends.
+        // The file is nameless, or unlinked at once, so that the kernel frees the space however the
+        // process ends.
         #[cfg(target_os = "linux")]
         match FileDevice::open(
             &self.path,

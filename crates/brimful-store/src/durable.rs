@@ -41,7 +41,7 @@ use table::{Entry, Table};
 /// Default bytes of a page: small enough for random records, and a sequential scan reads many pages
 /// at once anyway.
 pub const PAGE_BYTES: usize = 16 << 10;
-/// Fewest pages in a working cache.
+/// The minimum number of pages in a working cache.
 const MIN_FRAMES: usize = 32;
 const MAX_STRIPES: usize = 64;
 
@@ -109,7 +109,7 @@ pub struct PageFile {
     kind: u32,
     page_bytes: usize,
     stripes: Box<[Mutex<Stripe>]>,
-    /// Limit of frames per stripe.
+    /// The maximum number of frames per stripe.
     frames_per_stripe: AtomicUsize,
     space: Mutex<Space>,
     /// Held shared by writers of pages, and exclusively by a sync while it collects them.
@@ -143,12 +143,12 @@ enum Guard<'a> {
 pub struct PageMut<'a>(&'a mut Frame);
 
 impl PageMut<'_> {
-    /// The bytes.
+    /// The bytes of the page.
     pub fn bytes(&self) -> &[u8] {
         &self.0.bytes
     }
 
-    /// The bytes, for writing; marks the page as changed.
+    /// The bytes of the page, for writing; marks the page as changed.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         self.0.dirty = true;
         &mut self.0.bytes
@@ -172,7 +172,8 @@ impl PageFile {
         memory: Reservation,
         traffic: &Arc<Traffic>,
     ) -> Result<Self> {
-        // Under another name until it is complete, so that a crash leaves no partial collection.
+        // The file has another name until it is complete, so that a crash leaves no partial
+        // collection.
         let partial = format!("{}.new", purpose.name);
         match folder.remove(&partial) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
@@ -296,7 +297,7 @@ impl PageFile {
         self.file.len()
     }
 
-    /// Limit of the bytes of pages in memory.
+    /// The maximum bytes of pages in memory.
     pub fn cache_bytes(&self) -> usize {
         self.frames_per_stripe.load(Ordering::Relaxed) * self.stripes.len() * self.page_bytes
     }
@@ -318,6 +319,9 @@ impl PageFile {
     }
 
     /// Passes a page to `f`; a page that was never written is zeros.
+    ///
+    /// # Errors
+    /// `Error::Corrupt` if the page fails its checksum.
     #[inline]
     pub fn read<R>(&self, page: PageId, f: impl FnOnce(&[u8]) -> R) -> Result<R> {
         self.with_frame(page, true, |frame| f(&frame.bytes))
@@ -334,7 +338,7 @@ impl PageFile {
         self.with_frame(page, true, |frame| f(&mut PageMut(frame)))
     }
 
-    /// Passes a page to `f` to overwrite it: the page is not read, and its content before is
+    /// Passes a page to `f` to overwrite it. The page is not read, and its previous content is
     /// undefined.
     pub fn overwrite<R>(
         &self,
@@ -458,8 +462,8 @@ impl PageFile {
     }
 
     fn stripe(&self, page: PageId) -> MutexGuard<'_, Stripe> {
-        // Streams are shifted against each other, because index and data of one record need two
-        // locks.
+        // Pages of the same number in different streams get different stripes, because an operation
+        // on one record locks its page in the index and its page of data.
         let index = (page.number() as usize + page.stream() * 17) & (self.stripes.len() - 1);
         self.stripes[index].lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -78,17 +78,18 @@ pub enum Error {
         budget: u64,
         /// The smallest budget that works, in bytes.
         needed: u64,
-        /// A smaller budget may work, or this one turn out to be too small.
+        /// True if `needed` is an estimate: a smaller budget may work, or `needed` may turn out too
+        /// small.
         is_estimate: bool,
         /// The purpose, such as "to rank this graph".
         purpose: String,
     },
-    /// The disk has less free space than the least that the work takes.
+    /// The disk has less free space than the work takes at least.
     #[error("{} takes at least {} of disk, {} more than is free; make room or choose another disk", path.display(), rough(*needed), rough(needed.saturating_sub(*free)))]
     NoSpace {
         /// The path to create.
         path: PathBuf,
-        /// Least bytes that it takes, until it is complete.
+        /// The minimum bytes that the work takes until it is complete.
         needed: u64,
         /// Free bytes.
         free: u64,
@@ -145,7 +146,8 @@ impl Error {
             if matches!(source.kind(), PermissionDenied | ReadOnlyFilesystem))
     }
 
-    /// The same error; an error of the budget then says that the budget it names is an estimate.
+    /// The same error. An error of the budget then says that the budget that it names is an
+    /// estimate.
     #[must_use]
     pub fn estimated(mut self) -> Self {
         if let Self::Budget { is_estimate, .. } = &mut self {

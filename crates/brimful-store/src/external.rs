@@ -1,8 +1,8 @@
 //! The user's files: inputs, which are read once from front to back, and outputs, which appear
 //! under their name only when complete.
 //!
-//! `hidden` has the names of everything unfinished or temporary, `outputs` the types that have such
-//! names, `lock` the lock of a folder that stays.
+//! `hidden` makes the names of everything unfinished or temporary, `outputs` has the types that use
+//! such names, and `lock` locks a folder that stays.
 
 mod hidden;
 mod lock;
@@ -50,8 +50,8 @@ pub fn open_input(path: &Path, job: &Arc<Job>) -> Result<Box<dyn Read + Send>> {
     Ok(Box::new(Input { file, may_wait: !meta.is_file(), job }))
 }
 
-/// Opens a file or a pipe without waiting. A pipe may lack its other end: then the first read waits
-/// for it, and opening for writing fails.
+/// Opens a file or a pipe without waiting. If a pipe lacks its other end, the first read waits for
+/// it, and opening it for writing fails.
 fn open_at_once(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let file = options.custom_flags(AT_ONCE).open(path)?;
     let flags = rustix::fs::fcntl_getfl(&file)?;
@@ -67,7 +67,7 @@ pub fn input_len(path: &Path) -> Option<u64> {
 
 struct Input {
     file: File,
-    /// True for a pipe or terminal, whose reads may wait for ever.
+    /// True for a pipe or terminal, whose reads may wait forever.
     may_wait: bool,
     job: Arc<Job>,
 }

@@ -46,7 +46,7 @@ struct State {
 }
 
 impl State {
-    /// Counts an operation and fails it if the plan includes that.
+    /// Counts an operation, and fails it if the plan says so.
     fn begin(&mut self, operation: Operation) -> io::Result<()> {
         self.counts[operation as usize] += 1;
         let now = (operation, self.counts[operation as usize]);
@@ -322,7 +322,7 @@ impl Drop for FaultDevice {
     fn drop(&mut self) {
         let mut state = self.folder.state();
         state.inode(self.inode).open -= 1;
-        // Only scratch files: a file that has or had a name may reappear after a crash.
+        // Only scratch files go: a file that has or had a name may reappear after a crash.
         if self.access == Access::Scratch {
             state.inodes.remove(&self.inode);
         }

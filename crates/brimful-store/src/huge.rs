@@ -123,7 +123,7 @@ impl Pages {
             unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, protection, MapFlags::PRIVATE) };
         match mapped.ok().and_then(NonNull::new) {
             Some(address) => Self { address, bytes },
-            // As a vector does without memory.
+            // A vector does the same without memory.
             None => {
                 handle_alloc_error(Layout::from_size_align(bytes, 1).unwrap_or(Layout::new::<u8>()))
             }

@@ -21,7 +21,8 @@ impl<F> InOrder<F> {
         self.turn.into_inner().unwrap_or_else(PoisonError::into_inner).1
     }
 
-    /// A guard for each worker: if one panics before its turn, the others would wait for ever.
+    /// A guard for each worker. If a worker panics before its turn, its guard wakes the other
+    /// workers, which would otherwise wait forever.
     #[must_use]
     pub fn wake_on_panic(&self) -> WakeOnPanic<'_, F> {
         WakeOnPanic(self)

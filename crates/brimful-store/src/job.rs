@@ -59,7 +59,7 @@ impl Job {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Fails once [`Job::cancel`] was called.
+    /// Fails with `Error::Interrupted` once [`Job::cancel`] was called.
     pub fn check(&self) -> Result<()> {
         if self.cancelled.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
     }
@@ -94,7 +94,7 @@ impl Job {
         }
     }
 
-    /// Leaves a note for the caller, a sentence without its full stop, about a fact that is no
+    /// Leaves a note for the caller: a sentence without its full stop, about a fact that is not an
     /// error but must not go unnoticed.
     pub fn say(&self, sentence: impl Into<String>) {
         self.said.lock().unwrap_or_else(PoisonError::into_inner).push(sentence.into());

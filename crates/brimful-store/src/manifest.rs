@@ -29,6 +29,10 @@ pub fn number(name: &str) -> Option<u64> {
 }
 
 /// Reads the number and the payload of the current manifest.
+///
+/// # Errors
+/// `Error::Corrupt` if a checksum fails or the pointer names another manifest; `Error::Io`, also if
+/// there is no pointer.
 pub fn read(folder: &dyn Folder, traffic: &Arc<Traffic>) -> Result<(u64, Vec<u8>)> {
     let (number, sum) = read_pointer(folder, traffic)?;
     let payload = read_one(folder, &name(number), Kind::Manifest, traffic)?;
@@ -72,7 +76,7 @@ fn read_one(folder: &dyn Folder, name: &str, kind: Kind, traffic: &Arc<Traffic>)
     if file.entries().len() != 1 {
         return Err(Error::corrupt(file.path(), 0, "expected exactly one block"));
     }
-    // Includes the padding: these files are small, and only this call verifies them.
+    // Verifies the padding, too: these files are small, and no other call verifies them.
     file.verify(&Job::new())?;
     let mut buffer = Buffer::new();
     file.read_block(0, &mut buffer)?;

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-/// Bytes of `--budget auto`: three quarters of the cgroup limit (version 1 or 2), or else of the
-/// memory that is available now.
+/// Bytes of `--budget auto`: three quarters of the memory that is available now, or of the cgroup
+/// limit (version 1 or 2) if that is lower.
 pub fn auto_budget_bytes() -> u64 {
     cgroup_limit_bytes().map_or_else(available_bytes, |limit| limit.min(available_bytes())) / 4 * 3
 }
@@ -124,8 +124,8 @@ pub fn resident_bytes() -> Option<u64> {
     kib_line(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")
 }
 
-/// Takes the pages of a mapped file out of this process. They stay in the cache of the system, and
-/// come back when they are read.
+/// Removes the pages of a mapped file from the resident memory of this process. They stay in the
+/// system's cache, and return when they are read.
 ///
 /// # Safety
 /// The mapping of `file` must stay during the call.

@@ -33,11 +33,11 @@ impl PinnedBlock {
         self.buffer.get()
     }
 
-    /// The block. If it is not in memory, it is read and verified now. If it is, or if another
-    /// thread reads it meanwhile, it counts as found.
+    /// Returns the block. Reads and verifies it if it is not in memory. If it is in memory, or if
+    /// another thread reads it meanwhile, its bytes count as found.
     ///
     /// # Errors
-    /// Those of the read; the block is then not in memory.
+    /// Errors of the read; the block is then not in memory.
     pub fn load(&self) -> Result<&Buffer> {
         let _one = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(buffer) = self.buffer.get() {

@@ -19,16 +19,17 @@ impl Record for u64 {
     }
 }
 
-/// Bits of a digit of a split; in a sort, digits have at most `LOW_BITS`.
+/// Bits of a digit of a split. In a sort, a digit has at most `LOW_BITS` bits.
 const TOP_BITS: u32 = 10;
 /// Parts of the first split, if the keys are spread evenly.
 pub(crate) const TOP_DIGITS: usize = 1 << TOP_BITS;
 const LOW_BITS: u32 = 12;
-/// Digits of the least-significant-digit sort: with more, a comparison sort is faster.
+/// The maximum number of digits of a least-significant-digit sort: with more, a comparison sort is
+/// faster.
 const MAX_PASSES: usize = 4;
 /// With fewer records a comparison sort is faster.
 const SMALL: usize = 1 << 9;
-/// Number of 8-byte records of which a processor's cache holds two copies.
+/// A processor's cache holds two copies of this number of 8-byte records.
 const CACHED: usize = 1 << 16;
 
 /// Sorts in memory, by least-significant-digit passes over the bits that vary. Meant for pieces of
@@ -99,8 +100,8 @@ pub(crate) fn split<R: Record>(
 }
 
 /// Splits `source` into `target` and appends the starts of the parts, counted from `offset`.
-/// Returns the lowest bit of the digit. Small neighbors stay together `below` the first digit; at
-/// the first digit each digit is a part of its own, so that all runs are split alike.
+/// Returns the lowest bit of the digit. At the first digit, each digit is a part of its own, so
+/// that all runs are split alike; `below` it, small neighboring parts stay together.
 fn split_part<R: Record>(
     source: &mut [R],
     target: &mut [R],

@@ -125,7 +125,8 @@ impl<'p> ReadAhead<'p> {
     /// # Panics
     /// If the file has no such block.
     pub fn push(&mut self, file: &Arc<SealedFile>, block: usize, buffer: Buffer) {
-        // Checked here, because a panic of the reading thread would make later reads wait for ever.
+        // The check is here, because a panic of the reading thread would make later reads wait
+        // forever.
         assert!(block < file.entries().len(), "the file has the block");
         self.ask(Read::Into { file: Arc::clone(file), block, buffer });
     }
@@ -144,6 +145,9 @@ impl<'p> ReadAhead<'p> {
     }
 
     /// Waits for the oldest block requested; `None` for a pinned block, which is now in memory.
+    ///
+    /// # Errors
+    /// Errors of the read.
     ///
     /// # Panics
     /// If no read is in flight.

@@ -140,7 +140,8 @@ impl<T: Pod + Send> ScratchArray<T> {
     /// Makes `current` hold this array's records. A resident array is swapped with `current`; a
     /// paged one is read.
     pub fn publish_into(&mut self, current: &mut HugeArray<T>) -> Result<()> {
-        // Otherwise a paged array would be read in part, and a resident one would become shorter.
+        // With unequal lengths, a paged array would be read in part, and a resident one would
+        // become shorter.
         if current.len() != self.len {
             *current = HugeArray::zeroed(self.len);
         }
@@ -280,7 +281,8 @@ impl<T: Pod + Send> Windows<'_, T> {
         }
     }
 
-    /// Resizes `buffer` to a window, and reads it if `read`; returns its offset in the file.
+    /// Resizes `buffer` to a window, and fills it if `read` is true; returns the window's offset in
+    /// the file.
     fn fetch(
         &self,
         file: &StoreFile,

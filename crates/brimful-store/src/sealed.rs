@@ -22,7 +22,7 @@ pub const VERSION: u32 = 1;
 const MAGIC: [u8; 8] = *b"BRIMFUL\n";
 const HEADER_BYTES: usize = 64;
 const ENTRY_BYTES: usize = 24;
-/// Largest block in bytes: bounds the memory that a hostile table can request.
+/// The maximum bytes of a block: bounds the memory that a hostile table can request.
 const MAX_BLOCK_BYTES: u64 = 1 << 30;
 
 #[cfg(target_endian = "big")]
@@ -252,9 +252,9 @@ impl SealedWriter {
         Ok(Self::over(StoreFile::create(folder, name, traffic)?, kind, meta_bytes))
     }
 
-    /// Like [`SealedWriter::create`], but overwrites the file `name` if it exists. It must have no
-    /// readers. Overwriting bytes that are on disk and in the system's cache costs a third of
-    /// writing new ones.
+    /// Like [`SealedWriter::create`], but overwrites the file `name` if it exists. That file must
+    /// have no readers. Overwriting bytes that are on disk and in the system's cache costs a third
+    /// of writing new ones.
     pub fn replace(
         folder: &dyn Folder,
         name: &str,
@@ -481,6 +481,12 @@ impl SealedFile {
     }
 
     /// Reads block `index` into `buffer` and verifies its checksum.
+    ///
+    /// # Errors
+    /// `Error::Corrupt` if the checksum fails.
+    ///
+    /// # Panics
+    /// If the file has no such block.
     pub fn read_block(&self, index: usize, buffer: &mut Buffer) -> Result<()> {
         let entry = self.entries[index];
         buffer.resize(entry.len as usize);
@@ -491,12 +497,18 @@ impl SealedFile {
         Ok(())
     }
 
-    /// Counts a use of block `index` that its user found in memory.
+    /// Counts the bytes of block `index` as found in memory instead of read.
     pub fn count_found(&self, index: usize) {
         self.file.count_found(self.entries[index].len);
     }
 
     /// Reads `range` of block `index` without verifying its checksum.
+    ///
+    /// # Errors
+    /// `Error::Corrupt` if the block is shorter than the range.
+    ///
+    /// # Panics
+    /// If the file has no such block.
     pub fn read_part(
         &self,
         index: usize,
@@ -517,6 +529,9 @@ impl SealedFile {
     }
 
     /// Verifies every byte: blocks by checksum, padding by value.
+    ///
+    /// # Errors
+    /// `Error::Corrupt` at the first damaged byte range; `Error::Interrupted` after a cancellation.
     pub fn verify(&self, job: &crate::Job) -> Result<()> {
         let mut buffer = Buffer::new();
         for (index, entry) in self.entries.iter().enumerate() {

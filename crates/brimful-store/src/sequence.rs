@@ -90,7 +90,7 @@ pub struct SequenceReader<'s, T> {
 }
 
 impl<T: Pod> SequenceReader<'_, T> {
-    /// The next record, without passing it; `None` at the end.
+    /// The next record, without moving past it; `None` at the end.
     #[inline]
     pub fn peek(&mut self) -> Result<Option<T>> {
         if self.at == self.window.len() {
@@ -99,13 +99,13 @@ impl<T: Pod> SequenceReader<'_, T> {
         Ok(self.window.get(self.at).copied())
     }
 
-    /// Passes the record that [`SequenceReader::peek`] returned.
+    /// Moves past the record that [`SequenceReader::peek`] returned.
     #[inline]
     pub fn skip(&mut self) {
         self.at += 1;
     }
 
-    /// The next record, which is passed; `None` at the end.
+    /// Returns the next record and moves past it; `None` at the end.
     pub fn take(&mut self) -> Result<Option<T>> {
         let record = self.peek()?;
         self.at += usize::from(record.is_some());

@@ -3,11 +3,11 @@
 //! Each worker fills a buffer. A full buffer is split into a *run*: parts in ascending order, each
 //! unsorted. Runs stay in memory while there is space; later ones are appended to one scratch file.
 //! Runs are short at first and grow with the number of records, so that the sorter writes little
-//! more than what does not fit; the oldest runs in memory make space for longer buffers. The merge
-//! cuts the key range into pieces small enough for memory, sorts each piece on one of the workers
-//! and passes the pieces to a single consumer in ascending order. Splitting and then sorting once
-//! costs little more than half of sorting twice. Invariant: the consumer sees the same sequence
-//! whatever the number of workers, runs and pieces.
+//! more than the records that do not fit in memory; the oldest runs in memory make space for longer
+//! buffers. The merge cuts the key range into pieces small enough for memory, sorts each piece on
+//! one of the workers and passes the pieces to a single consumer in ascending order. Splitting and
+//! then sorting once costs little more than half of sorting twice. Invariant: the consumer sees the
+//! same sequence whatever the number of workers, runs and pieces.
 
 mod forecast;
 mod merge;
@@ -40,7 +40,7 @@ pub fn sort_in_memory<R: Record>(records: &mut Vec<R>, buffer: &mut Vec<R>) {
 /// Smallest memory, in bytes, for sorting with `workers` workers and records of `record_bytes`
 /// bytes.
 pub fn minimum_bytes(workers: usize, record_bytes: usize) -> u64 {
-    // With less, the file would be read in too many small parts.
+    // With less memory, the file would be read in too many small parts.
     (workers as u64) * 2 * (record_bytes as u64) * (64 << 10)
 }
 

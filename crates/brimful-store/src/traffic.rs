@@ -93,12 +93,12 @@ impl Counter {
 pub struct Transfers {
     /// Number of transfers.
     pub count: u64,
-    /// Sum of their durations; those of several threads overlap.
+    /// Sum of the durations of all transfers; transfers of several threads overlap.
     pub nanoseconds: u64,
 }
 
 impl Transfers {
-    /// Sum of their durations, in seconds.
+    /// Sum of the durations of all transfers, in seconds.
     pub fn seconds(self) -> f64 {
         self.nanoseconds as f64 / 1e9
     }
@@ -282,7 +282,7 @@ impl Sub for Moved {
 pub struct CacheStats {
     /// Loans of vertices that were in the cache.
     pub hits: u64,
-    /// Loans of vertices that were not.
+    /// Loans of vertices that were not in the cache.
     pub misses: u64,
     /// Vertices that were evicted.
     pub evicted: u64,

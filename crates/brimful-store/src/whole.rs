@@ -1,7 +1,7 @@
 //! Files that a library of another format writes and reads, under checksums of ours.
 //!
-//! Such a file has two checksums: of all its bytes, and of its *tail*, where its format keeps what
-//! leads to the rest. Invariant: the bytes are hashed after they are durable.
+//! Such a file has two checksums: one of all its bytes, and one of its *tail*, where its format
+//! keeps the index of the rest. Invariant: the bytes are hashed after they are durable.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::traffic::Traffic;
 
 /// Bytes that are hashed at once.
 const PART_BYTES: u64 = 1 << 20;
-/// The longest tail: it is in memory at once.
+/// The maximum bytes of a tail, which is in memory as a whole.
 const MAX_TAIL_BYTES: u64 = 64 << 20;
 
 /// Length and checksums of a file.

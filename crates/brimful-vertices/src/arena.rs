@@ -1,8 +1,8 @@
 //! Records in large blocks of memory, one after another.
 //!
-//! A record is rewritten in place if it fits, else it moves. A block with a quarter or more unused
-//! is compacted when memory runs short, one block at a time. So the arena takes at most about a
-//! third more memory than its records.
+//! A record is rewritten in place if it fits, else it moves. Before the arena allocates a block, it
+//! looks for a block of which at least a quarter is unused, and compacts that one instead. So the
+//! arena takes at most about a third more memory than its records.
 //!
 //! Record: 4 bytes, capacity of the body, the highest bit set if the record is dead; 4 bytes,
 //! length of the body; body: length of the key, key, value. (GIRAPH-417's buffers, too, were longer
@@ -51,7 +51,6 @@ struct ArenaBlock {
     _reservation: Reservation,
 }
 
-/// A record's header.
 #[derive(Debug, Clone, Copy)]
 struct RecordHeader {
     capacity: usize,
@@ -140,7 +139,7 @@ fn check_len(len: usize, capacity: usize) -> Result<()> {
 /// Called for each record when its block is compacted: key, old and new position.
 pub(crate) type OnMoved<'f> = dyn FnMut(&[u8], Position, Position) + 'f;
 
-/// The blocks.
+/// Records in blocks of memory.
 #[derive(Debug)]
 pub(crate) struct Arena {
     budget: Arc<Budget>,
@@ -274,7 +273,7 @@ impl Arena {
             return Ok(index);
         }
         match self.new_block(needed, closed) {
-            // At the limit of memory, a small gain or a small block is enough.
+            // At the limit of memory, a smaller gain or a smaller block is enough.
             Err(refused) => match self.emptiest(needed, 64, closed) {
                 Some(index) => {
                     self.push_together(index, moved);
@@ -290,8 +289,8 @@ impl Arena {
         self.blocks.get(index)?.as_ref()
     }
 
-    /// The block with the most spare bytes, if these are as many as needed and at least one of
-    /// `parts` parts of the block.
+    /// The block with the most spare bytes, if these are at least `needed` and at least 1/`parts`
+    /// of the block.
     fn emptiest(&self, needed: usize, parts: usize, closed: &Range<usize>) -> Option<usize> {
         (0..self.blocks.len())
             .filter(|index| !closed.contains(index))

@@ -1,9 +1,9 @@
 //! Databases as stores of records: whole batches instead of single records.
 //!
-//! [`BulkStore`] is the interface for authors of databases, [`Buffered`] makes a [`RecordStore`] of
-//! one. The buffer holds the records of the next vertices, which a worker announces, and changed
-//! records until it is full. Invariant: a dirty entry is newer than the database; a clean one is
-//! the same; a dirty entry leaves the buffer only after the database has accepted it.
+//! [`BulkStore`] is the interface for databases, and [`Buffered`] makes a [`RecordStore`] of a
+//! database. The buffer holds the records of the next vertices, which a worker announces, and
+//! changed records until it is full. Invariant: a dirty entry is newer than the database; a clean
+//! one is the same; a dirty entry leaves the buffer only after the database has accepted it.
 
 use std::sync::Arc;
 
@@ -46,18 +46,19 @@ pub trait BulkStore: Send {
     /// Makes all changes as durable as the database can.
     fn sync(&mut self) -> Result<()>;
 
-    /// Bytes on disk; 0 if the database does not tell.
+    /// Bytes on disk; 0 if the database does not report them.
     fn disk_bytes(&self) -> Result<u64>;
 }
 
-/// The most records of a batch, and the bytes at which it is full.
+/// The maximum number of records of a batch; [`BATCH_BYTES`] is the number of bytes at which a
+/// batch is full.
 pub const BATCH_RECORDS: usize = 1024;
 /// See [`BATCH_RECORDS`].
 pub const BATCH_BYTES: usize = 256 << 10;
 
-/// The least bytes for a buffer.
+/// Minimum bytes of a buffer.
 const MIN_BYTES: u64 = 1 << 20;
-/// The most bytes for a buffer; more memory serves a database better in its own cache.
+/// Maximum bytes of a buffer: more memory serves a database better in its own cache.
 const MAX_BYTES: u64 = 64 << 20;
 /// Approximate bytes of an entry besides its key and its record.
 const ENTRY_BYTES: usize = 96;
@@ -124,7 +125,7 @@ impl<B: BulkStore> Buffered<B> {
         Ok(())
     }
 
-    /// Makes room for `bytes` more.
+    /// Empties the buffer if it has no room for `bytes` more bytes.
     fn make_room(&mut self, bytes: usize) -> Result<()> {
         if self.bytes + bytes > self.max_bytes && self.bytes > 0 { self.clear() } else { Ok(()) }
     }
@@ -134,7 +135,8 @@ impl<B: BulkStore> Buffered<B> {
         let Self { below, entries, bytes, max_bytes, .. } = self;
         let mut found: Vec<Option<Vec<u8>>> = vec![None; keys.len()];
         let mut read = 0;
-        // A record beyond the memory for entries is read again alone.
+        // Records that exceed the memory for entries are left out; each is read again alone when it
+        // is needed.
         let mut left = false;
         below.get_many(keys, &mut |place, record| {
             read += record.len();
@@ -179,7 +181,8 @@ fn entry_bytes(key: &[u8], record: Option<&[u8]>) -> usize {
     ENTRY_BYTES + key.len() + record.map_or(0, <[u8]>::len)
 }
 
-/// Parts of `items` of at most [`BATCH_RECORDS`], which end when they exceed [`BATCH_BYTES`].
+/// Parts of `items` of at most [`BATCH_RECORDS`]. A part ends with the item that makes it reach
+/// [`BATCH_BYTES`].
 fn batches<T>(mut items: &[T], bytes: impl Fn(&T) -> usize) -> impl Iterator<Item = &[T]> {
     std::iter::from_fn(move || {
         let mut sum = 0;

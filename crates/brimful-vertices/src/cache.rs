@@ -4,9 +4,9 @@
 //! below the average score at once. (*Making Signal/Collect Scale*, section 3.4. Its LRU cache
 //! admitted no vertices on reads, and its score cache lost updates.)
 //!
-//! Loading fills the cache with vertices that are not written below before they are evicted.
-//! Scans, and loans without edges, of vertices that are not cached admit none: a pass over all
-//! vertices would else evict each one shortly before its next use.
+//! Loading fills the cache with vertices that are not written below before they are evicted. Scans,
+//! and loans without edges, of vertices that are not cached admit none: otherwise a pass over all
+//! vertices would evict each one shortly before its next use.
 //!
 //! Invariants: a cached vertex that is not new is in the store below, with the same contents if it
 //! is clean. A vertex is evicted only after it was written, so that an error of writing loses
@@ -38,7 +38,7 @@ pub trait EvictionPolicy<V>: Send {
     /// A new vertex is in this slot.
     ///
     /// # Errors
-    /// Those of a score function of the user.
+    /// Errors of a score function of the user.
     fn admitted(&mut self, slot: usize, vertex: &V) -> Result<()>;
     /// The vertex in this slot was lent.
     fn used(&mut self, slot: usize);
@@ -74,8 +74,8 @@ pub struct Cache<T, V, P> {
 }
 
 impl<T: VertexStore<V>, V: Stored, P: EvictionPolicy<V>> Cache<T, V, P> {
-    /// An empty cache over `store` of at most `capacity` vertices; fewer if they take more than
-    /// half of its memory, or this runs short.
+    /// An empty cache over `store` of at most `capacity` vertices; it holds fewer if they would
+    /// take more than half of the memory, or if memory runs short.
     ///
     /// # Errors
     /// [`Error::Usage`] for a capacity of 0.

@@ -55,7 +55,7 @@ fn ensure(holds: bool, what: impl FnOnce() -> String) -> Verdict {
     if holds { Ok(()) } else { Err(what()) }
 }
 
-/// The error of a call that should succeed.
+/// The value of a call that should succeed, or a sentence about its error.
 fn call<T>(what: &str, result: crate::Result<T>) -> Result<T, String> {
     result.map_err(|error| format!("{what} failed: {error}"))
 }

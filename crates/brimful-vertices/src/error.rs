@@ -5,7 +5,7 @@ use brimful_store::ErrorKind;
 /// A result of a store of vertices.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Errors between a store and its vertices.
+/// Errors of stores of vertices.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -49,7 +49,7 @@ pub enum Error {
     /// The error of a borrower, which its store passes on unchanged.
     #[error(transparent)]
     Borrower(Box<dyn std::error::Error + Send + Sync>),
-    /// An error of a store from outside.
+    /// An error of a plug-in, or of the embedded database.
     #[error("the store {store}: {source}")]
     Plugin {
         /// The name of the store.
@@ -62,8 +62,8 @@ pub enum Error {
     Usage(String),
 }
 
-// An error that a collection passes on from the crate below becomes its own variant, so that each
-// failure has one form.
+// An error that a collection only passes on from the crate below becomes the variant of that crate,
+// so that each failure has one form.
 impl From<brimful_collections::Error> for Error {
     fn from(error: brimful_collections::Error) -> Self {
         match error {

@@ -65,7 +65,7 @@ pub(crate) fn read_successive<T: Field>(
     input: &mut &[u8],
     values: &mut Vec<T>,
 ) -> Option<()> {
-    // Each takes at least a byte, but for types without any.
+    // Each value takes at least one byte, except for types without bytes.
     if size_of::<T>() > 0 && count > input.len() {
         return None;
     }

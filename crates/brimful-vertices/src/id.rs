@@ -1,4 +1,4 @@
-//! Ids of vertices, which keep their type: the number 1 and the text "1" are two vertices.
+//! Ids of vertices, which keep their type: the number 1 and the string "1" are two vertices.
 
 use std::fmt;
 use std::hash::Hash;
@@ -49,7 +49,7 @@ pub enum AnyId {
     Integer(i64),
     /// An integer from 2^63 on.
     Large(LargeInteger),
-    /// A text.
+    /// A string.
     Text(String),
 }
 

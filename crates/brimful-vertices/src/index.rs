@@ -1,5 +1,4 @@
-//! Positions by the hash of ids: 9 bytes a slot; in the long run at most an eighth of the slots are
-//! free.
+//! Positions by the hash of ids: 9 bytes a slot, of which at least an eighth stay free.
 //!
 //! Invariant: the table's memory is reserved from the budget before it is allocated; during growth,
 //! that of both tables is.
@@ -12,7 +11,7 @@ use hashbrown::HashTable;
 use crate::error::Result;
 use crate::growth::Growth;
 
-/// The most bytes of memory of an index of `vertices` vertices.
+/// The maximum memory, in bytes, of an index of `vertices` vertices.
 pub fn index_bytes(vertices: u64) -> u64 {
     // A table has a power of two slots, of which 7 of 8 are used; a slot is a position and a byte
     // of the hash.
@@ -20,7 +19,6 @@ pub fn index_bytes(vertices: u64) -> u64 {
     places * 9 + 64
 }
 
-/// A table of positions.
 #[derive(Debug)]
 pub(crate) struct PositionIndex {
     table: HashTable<u64>,

@@ -1,14 +1,14 @@
 //! Records in LMDB, an embedded B-tree, by way of `heed`.
 //!
 //! Keys are in the tree with their bytes reversed: ids are written low bytes first, so that
-//! neighbors in the tree are consecutive ids. A key that the tree cannot hold is represented by
-//! its checksum, and its record begins with the key. LMDB maps its file, so that pages of the file
-//! count as memory of the process; where the process would exceed its budget the store gives them
-//! back, and they stay in the cache of the system. Invariant: no transaction outlives a call, and
-//! one that writes holds few pages.
+//! neighbors in the tree are consecutive ids. A key that the tree cannot hold is represented by its
+//! checksum, and its record begins with the key. LMDB maps its file, so that pages of the file
+//! count as memory of the process. When the process comes near its budget, the store gives the
+//! pages back; they stay in the page cache of the system. Invariant: no transaction outlives a
+//! call, and one that writes holds few pages.
 //!
-//! Nothing is synced before [`BulkStore::sync`]: a crash may leave a file that nobody can read. So
-//! a folder that a run left without a sync is not opened.
+//! Nothing is synced before [`BulkStore::sync`]: a crash may leave an unreadable file. So a folder
+//! that a run left without a sync is not opened.
 
 use std::fmt;
 use std::io;
@@ -25,10 +25,10 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::bulk::{BATCH_BYTES, BATCH_RECORDS, BulkStore, Found, Pair};
 use crate::error::{Error, Result};
 
-/// Addresses set aside for the file, which is as large as its records.
+/// Bytes of address space for the map of the file. The file itself is only as large as its records.
 const MAX_FILE_BYTES: usize = 1 << 40;
-/// With less room than this a failed write is put down to a full disk: what LMDB could not write
-/// whole, it reports as an error of the device.
+/// A failed write counts as a full disk if less than this is free: LMDB reports a partial write as
+/// an I/O error of the device.
 const NO_ROOM_BYTES: u64 = 1 << 20;
 /// Bytes of the longest key in the tree; one of them is its encoding.
 const LONGEST_KEY: usize = 511;
@@ -37,13 +37,13 @@ const WHOLE: u8 = 0;
 const CHECKSUM: u8 = 1;
 /// Memory of a page that a transaction changes, and of those above it in the tree.
 const PAGE_BYTES: u64 = 8192;
-/// The share of the memory that pages of a transaction take.
+/// Pages of a transaction take at most one part in this many of the memory.
 const CHANGED: u64 = 4;
-/// The least records of a transaction.
+/// Minimum number of records of a transaction.
 const MIN_RECORDS: u64 = 16;
 /// Memory of the pages that the system maps with the one that is read.
 const MAPPED_BYTES: u64 = 64 << 10;
-/// The most records that are read until the memory of the process is looked at.
+/// Maximum number of records that are read between two checks of the memory of the process.
 const MAX_READ: u64 = 256;
 
 /// The records of one partition.
@@ -65,11 +65,11 @@ impl fmt::Debug for KvStore {
 }
 
 impl KvStore {
-    /// Makes an empty store in the new folder `path`, with pages of at most `memory_bytes` of
+    /// Creates an empty store in the new folder `path`, with pages of at most `memory_bytes` of
     /// `budget` in the memory of the process.
     ///
     /// # Errors
-    /// [`Error::Usage`] if the folder has a store; budget errors; errors of the system.
+    /// [`Error::Usage`] if the folder has a store with records; budget errors; I/O.
     pub fn create(path: &Path, memory_bytes: u64, budget: &Arc<Budget>) -> Result<Self> {
         let store = Self::open(path, memory_bytes, budget)?;
         if !store.read(|tree, txn| tree.is_empty(txn))? {
@@ -79,10 +79,10 @@ impl KvStore {
         Ok(store)
     }
 
-    /// Opens the store in the folder `path`, or makes it.
+    /// Opens the store in the folder `path`, or creates it.
     ///
     /// # Errors
-    /// Budget errors; errors of the system.
+    /// Budget errors; I/O.
     pub fn open(path: &Path, memory_bytes: u64, budget: &Arc<Budget>) -> Result<Self> {
         let memory = budget.reserve(memory_bytes, "to keep pages of a store in memory")?;
         make_folder(path)?;
@@ -130,7 +130,7 @@ impl KvStore {
         Ok(())
     }
 
-    /// Takes the pages of the file out of this process if they would exceed the budget.
+    /// Releases the mapped pages of the file if the process is near its budget.
     #[expect(unsafe_code, reason = "only the owner of a mapping knows that it stays")]
     fn give_back(&self) {
         if memory::resident_bytes().is_some_and(|bytes| bytes > self.ceiling_bytes) {
@@ -139,8 +139,8 @@ impl KvStore {
         }
     }
 
-    /// The records that may be read until [`KvStore::give_back`] is called: the pages that they map
-    /// take less than half of the memory.
+    /// The number of records that may be read between two calls of [`KvStore::give_back`]: the
+    /// pages that they map take at most half of the memory.
     fn unobserved(&self) -> usize {
         (self.memory.bytes() / 2 / MAPPED_BYTES).clamp(1, MAX_READ) as usize
     }

@@ -31,7 +31,7 @@ pub struct PartitionOptions {
     pub resources: Arc<Resources>,
     /// Bytes of memory for a store on disk, which has a fixed share of the budget.
     pub memory_bytes: u64,
-    /// True if the store may have vertices, which stay.
+    /// True if the store is kept: it may have vertices already, and they stay after the run.
     pub is_kept: bool,
 }
 
@@ -39,7 +39,8 @@ pub struct PartitionOptions {
 type OpenRecords =
     Box<dyn Fn(&str, &PartitionOptions) -> Result<Box<dyn RecordStore>> + Send + Sync>;
 
-/// Where a store keeps its vertices, which decides about its memory and its remains.
+/// Where a store keeps its vertices. This determines how it takes memory, and what it leaves on
+/// disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// Live vertices in memory, which have no serializer.
@@ -67,11 +68,11 @@ struct Scheme {
     open: OpenRecords,
 }
 
-/// The most partitions of a store on disk or in a database: each has a file, of the
+/// The maximum number of partitions of a store on disk or in a database: each has a file, of the
 /// [`brimful_store::device::MAX_OPEN_FILES`] of the process, or a connection.
 const MAX_ON_DISK: usize = 8;
 
-/// The stores that there are, by name.
+/// The known stores, by name.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -187,7 +188,7 @@ impl Schemes {
         Ok(self.find(url)?.0.map_or(Place::Live, |scheme| scheme.place))
     }
 
-    /// The most partitions that the store supports; `None` if any number.
+    /// The maximum number of partitions that the store supports; `None` if it supports any number.
     ///
     /// # Errors
     /// [`Error::Usage`] for an unknown name.
@@ -226,7 +227,7 @@ impl Schemes {
     }
 }
 
-/// The folder of a partition in one of the folders of the URL, which is made.
+/// The folder of a partition in one of the folders of the URL, which is created if it is missing.
 fn partition_folder(name: &str, paths: &str, options: &PartitionOptions) -> Result<PathBuf> {
     let folders = folders_of(name, paths)?;
     // Partitions take turns, so that all disks work at once.

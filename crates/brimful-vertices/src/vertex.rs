@@ -1,4 +1,4 @@
-//! A vertex: id, state, outgoing edges, and the memory of past signals.
+//! A vertex: id, state, outgoing edges, and the latest signals that it received.
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};

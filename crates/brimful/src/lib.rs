@@ -1,6 +1,6 @@
 //! Graphs and collections larger than memory, in a memory budget that you set.
 //!
-//! A program of one's own, and a run of it:
+//! An example that defines a program and runs it:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -55,7 +55,7 @@ pub use brimful_graph as graph;
 pub use brimful_store as store;
 pub use brimful_vertices as vertices;
 
-/// The examples in Rust of the documents.
+/// The Rust examples in the documents, run as doctests.
 #[cfg(doctest)]
 mod documents {
     #[doc = include_str!("../../../README.md")]

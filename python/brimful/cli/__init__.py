@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# Nothing is imported before `main` has seen to Ctrl-C; this is not that of `typing`.
+# Defined here, not imported from `typing`: nothing may be imported before `main` handles Ctrl-C.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit code."""
-    # The part of `signal` that needs no import of others: until the handlers of `app` are there,
-    # Ctrl-C ends the process without a traceback.
+    # `_signal`, unlike `signal`, imports nothing else. Until `app` installs its handlers, Ctrl-C
+    # ends the process without a traceback.
     import _signal  # type: ignore[import-not-found]
 
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)

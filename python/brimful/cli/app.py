@@ -73,13 +73,13 @@ DEBUG_VARIABLE = "BRIMFUL_DEBUG"
 class _Interrupted(KeyboardInterrupt):
     """Ctrl-C or SIGTERM.
 
-    Python ends by SIGINT, whatever the exit code, once a bare `KeyboardInterrupt` has left an
-    `exec` of text, as `dataclasses` and `namedtuple` do while modules are imported.
+    A subclass, because a bare `KeyboardInterrupt` that leaves an `exec` of text makes Python end
+    by SIGINT, whatever the exit code. `dataclasses` and `namedtuple` call `exec` at import.
     """
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one sentence, raised."""
+    """A parser that raises its errors as one sentence."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; see '{self.prog} --help'")
@@ -164,7 +164,7 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Nam
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit code."""
-    # Arrow's own allocators keep freed memory; the system's gives it back, so the budget holds.
+    # Arrow's own allocators keep freed memory; the system's returns it, so the budget holds.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
@@ -188,7 +188,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _INTERRUPTED
         sentence = "; ".join(["interrupted", *getattr(error, "__notes__", [])])
     except BrokenPipeError:
-        # The reader of the output has closed it; a message would have no place.
+        # The reader has closed the output: end without a message.
         streams.end_output()
     except OSError as error:
         place = f" {error.filename}" if error.filename else ""
@@ -199,7 +199,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MemoryError:
         code, sentence = 4, "out of memory within the budget; give a smaller --budget"
     except SystemExit:
-        # --help and --version.
+        # Raised by --help and --version.
         pass
     except ImportError as error:
         code = StoreIoError.exit_code
@@ -218,7 +218,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _complain(failure)
         code = code or StoreIoError.exit_code
     if "brimful.io.remote" in sys.modules and sys.modules["brimful.io.remote"].calls_are_stuck():
-        # At its end the interpreter would wait for the library of a store.
+        # A normal exit would wait for the thread that is stuck in the library of a store.
         os._exit(code)
     return code
 

@@ -11,7 +11,7 @@ from brimful.sizes import MOST
 from brimful.wording import did_you_mean, shortened
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
-#: More digits than any bound has: such a number is out of every range, and not worth reading.
+#: More digits than any bound has: a longer number is out of range and need not be parsed.
 _MOST_DIGITS = 24
 
 

@@ -1,4 +1,4 @@
-"""`brimful columns GRAPH [TABLE]`: keep columns with the vertices of a graph, list, write them."""
+"""`brimful columns GRAPH [TABLE]`: add columns to the vertices of a graph, list or write them."""
 
 from __future__ import annotations
 

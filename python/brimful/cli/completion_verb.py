@@ -41,7 +41,7 @@ def _algorithms() -> list[str]:
 
 
 def _words(verb: str, action: argparse.Action) -> list[str]:
-    """Return the words that may be the value of an argument; none where it is no choice."""
+    """Return the words that an argument may be; none if it may be any text."""
     if action.choices is not None:
         return [str(choice) for choice in action.choices]
     return _algorithms() if "ALGORITHM" in str(action.metavar) else []
@@ -52,7 +52,7 @@ def _takes_value(action: argparse.Action) -> bool:
 
 
 def _flags(verb: str, parser: argparse.ArgumentParser) -> list[str]:
-    """Return the options of a verb, with the parameters of algorithms where it takes them."""
+    """Return the options of a verb, with the parameters of algorithms if it takes them."""
     flags = [name for name in tree.option_names(parser) if name.startswith("--")]
     return flags + [f"--{name}" for name in _parameters()] if "--param" in flags else flags
 
@@ -83,7 +83,7 @@ def _valued(verb: str, parser: argparse.ArgumentParser) -> dict[str, list[str]]:
 
 
 def _positionals(verb: str, parser: argparse.ArgumentParser) -> list[str]:
-    """Return the words that the arguments of a verb without a name may be."""
+    """Return the words that the positional arguments of a verb may be."""
     return [
         word
         for action in tree.actions(parser)

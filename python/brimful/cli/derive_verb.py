@@ -78,6 +78,6 @@ def act(options: argparse.Namespace) -> None:
             derive_options(**policies, **shared.chosen(options, IndexOptions)),
             given,
         )
-    # The counted lines belong to the input of the first graph.
+    # Lines and columns describe the input of the original graph.
     figures |= {"lines": None, "columns": None}
     report(options, figures)

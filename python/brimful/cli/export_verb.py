@@ -1,4 +1,4 @@
-"""`brimful export GRAPH OUT`: the graph in a format of other programs."""
+"""`brimful export GRAPH OUT`: the graph in a format that other programs read."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def add_to(verbs: shared.Verbs) -> None:
 
 
 def act(options: argparse.Namespace) -> None:
-    """Write the graph; then say how many edges it has."""
+    """Write the graph, then print the number of its edges."""
     chosen = shared.chosen(options, ExportOptions)
     format_name = export_format(options.out, chosen["format"])
     from brimful import _native

@@ -8,18 +8,18 @@ from typing import Any
 from brimful.sizes import format_bytes
 from brimful.wording import counted
 
-#: Shares of less than this say nothing.
+#: Forecasts of fewer bytes are compared without a percentage.
 _MANY_BYTES = 1 << 20
 
 
-#: A forecast of less time, that takes less than this share of the budget, is not worth a line.
+#: A shorter run or import that takes a smaller share of the budget is not announced.
 _SHORT_SECONDS = 1.0
 _SMALL_SHARE = 0.5
-#: Vertices and edges of a graph that any store is done with in a moment; its time is not foreseen.
+#: Fewer vertices and edges are quick in any store; runs on a store have no forecast of time.
 _FEW_RECORDS = 10_000
-#: Bandwidths in GB/s of a slow machine: whether a run is short is asked before any are measured.
+#: Bandwidths of a slow machine in GB/s; they decide whether a run is short before any is measured.
 SLOW_MACHINE = {"memory_bandwidth": 5.0, "disk_bandwidth": 0.3}
-#: Bytes of disk that an import fills in a second on such a machine.
+#: Bytes per second that an import writes on such a machine.
 _SLOW_IMPORT = 20e6
 
 
@@ -92,5 +92,5 @@ def _memory_and_disk(figures: dict[str, Any]) -> str:
 
 def _beside(what: str, measured: int, forecast: int) -> str:
     text = f"{what} {format_bytes(measured)}, forecast {format_bytes(forecast)}"
-    # Of a few bytes the headers of files are most.
+    # File headers make up most of a few bytes, so a percentage would mislead.
     return text + (f" ({measured / forecast - 1:+.0%})" if forecast >= _MANY_BYTES else "")

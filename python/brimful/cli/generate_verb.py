@@ -13,7 +13,7 @@ from brimful.io.formats import require_graph_suffix
 from brimful.options.imports import IndexOptions, PolicyOptions
 from brimful.options.table import ResourceOptions, picked
 
-#: Parameters of each kind with their defaults; None: must be given.
+#: Parameters of each kind with their defaults; None: required.
 _KINDS: dict[str, dict[str, int | float | None]] = {
     "rmat": {"scale": 20, "edge_factor": 16},
     "lognormal": {"vertices": None, "mu": 4.0, "sigma": 1.3},
@@ -23,7 +23,7 @@ _KINDS: dict[str, dict[str, int | float | None]] = {
     "grid": {"rows": None, "columns": None, "torus": 0},
     "mesh": {"vertices": None},
     "watts-strogatz": {"vertices": None, "neighbors": None, "probability": None},
-    # Of `edges` and `probability` exactly one.
+    # Exactly one of `edges` and `probability` must be given.
     "erdos-renyi": {"vertices": None, "edges": None, "probability": None},
 }
 _PARAMETERS = sorted({name for defaults in _KINDS.values() for name in defaults})

@@ -11,7 +11,7 @@ from brimful.cli.request import add_around, around_of, refuse_around
 from brimful.options.table import ResourceOptions
 from brimful.sizes import format_bytes
 
-#: Names of histograms, by their key: how many things there are from each power of two on.
+#: Titles of histograms by key; each counts values in ranges that begin at powers of two.
 HISTOGRAMS = {
     "shard_histogram": "shards by arcs",
     "out_degrees": "vertices by out-degree",
@@ -19,7 +19,7 @@ HISTOGRAMS = {
     "degrees": "vertices by degree",
     "component_sizes": "components by vertices",
 }
-#: Lists of columns, by their key.
+#: Keys whose values are lists of columns.
 COLUMNS = ("vertex_columns", "edge_columns")
 BAR_WIDTH = 40
 """Characters of the longest bar of a histogram."""

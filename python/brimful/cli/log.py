@@ -24,7 +24,7 @@ def add_log(parser: argparse.ArgumentParser) -> None:
 
 
 def command_of(words: Sequence[str]) -> str:
-    """Return a command line as a shell takes it, without secrets."""
+    """Return a command line quoted for a shell, without secrets."""
     return printable(shlex.join(["brimful", *(redacted_word(word) for word in words)]))
 
 
@@ -37,7 +37,7 @@ class EventLog:
         self._name = ""
 
     def start(self, path: str | None, words: Sequence[str], output: str | None = None) -> None:
-        """Begin to write to `path`, if it is one, with the words of the command line.
+        """Begin to write to `path`, unless it is None, with the words of the command line.
 
         Raises:
             UsageError: The log lies inside a graph directory, is the `output` of the command, or a
@@ -74,7 +74,7 @@ def _refuse_other_files(path: str, output: str | None) -> None:
     refuse_in_graph(path)
     if output is not None and os.path.realpath(path) == os.path.realpath(output):
         raise UsageError(f"{path} is both the output and the log; name two files")
-    # Pipes and devices are not read; what cannot be read is refused when the log is opened.
+    # Pipes and devices are not read; opening the log refuses a file that cannot be read.
     if os.path.isfile(path):
         with contextlib.suppress(OSError), open(path, "rb") as file:
             if file.read(1) not in (b"", b"{"):

@@ -22,10 +22,10 @@ from brimful.sizes import format_bytes
 if TYPE_CHECKING:
     from brimful import _native
 
-#: What threads and the smallest work take besides the program.
+#: Address space that threads and the smallest work take besides the program.
 _LEAST_ADDRESS_SPACE = 80 << 20
 
-#: What `add_subparsers` returns.
+#: The type that `add_subparsers` returns, which argparse does not export.
 Verbs = Any
 #: A parser, or a group of its options.
 Parser = argparse.ArgumentParser | argparse._ArgumentGroup
@@ -86,7 +86,7 @@ def add_options(parser: Parser, table: type, *names: str) -> None:
 
 
 def _reader(option: Option) -> tuple[str | None, Callable[[str], Any] | None]:
-    """Return metavar and argparse type of an option; None, None: a text."""
+    """Return metavar and argparse type of an option; both None for a text."""
     if option.kind is int:
         return "N", integer(option.least, option.most)
     if option.kind is float:
@@ -147,7 +147,7 @@ def within_address_space(budget: int | None) -> int | None:
     try:
         with open("/proc/self/statm") as file:
             used = int(file.read().split()[0]) * resource.getpagesize()
-    except OSError:  # no such file on this system
+    except OSError:  # The system has no such file.
         used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     left = limit - used
     if left < _LEAST_ADDRESS_SPACE or (budget is not None and budget > left):

@@ -61,7 +61,7 @@ def act(options: argparse.Namespace) -> None:
             "'brimful plan --help'"
         )
     if graphs and graphs[0] in algorithms() and algorithm not in algorithms():
-        # The order of `brimful run`.
+        # The arguments came in the order of `brimful run`: the algorithm first.
         graphs, algorithm = [algorithm], graphs[0]
     from brimful.planning import crew_of, forecast, require_sources, sizes_of
 

@@ -26,15 +26,15 @@ _T = TypeVar("_T")
 
 _PLAIN_SECONDS = 2.0
 _REDRAW_SECONDS = 0.1
-#: Before so many seconds of a run nothing is said about its end.
+#: Seconds of a phase or a run before its remaining time is shown.
 _ESTIMATE_SECONDS = 0.5
-#: Units of a whole bar.
+#: Units of a complete bar.
 _WHOLE = 10_000
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Where the work stands.
+    """The progress of the work at one moment.
 
     Attributes:
         name: The phase, or the superstep of those expected.
@@ -62,7 +62,7 @@ class _Run:
     def __init__(self, expected: int = 0, about: bool = True) -> None:
         self._expected = expected
         self._about = "about " if about else ""
-        #: The first superstep seen, and when.
+        #: The first superstep seen, and its time.
         self._first: tuple[float, float] | None = None
 
     def stage(self, phase: str, done: int, total: int, now: float) -> Stage | None:
@@ -111,11 +111,11 @@ class ProgressLine:
         self._announced = sentence
 
     def expect(self, supersteps: int, *, about: bool) -> None:
-        """Take the number of supersteps that a run is expected to have."""
+        """Set the number of supersteps that the run is expected to have."""
         self._run = _Run(supersteps, about)
 
     def within(self, budget: int | None) -> None:
-        """Take the budget of the process, against which its memory is shown."""
+        """Set the budget of the process, which is shown beside its memory."""
         self._budget = budget
 
     def update(self, phase: str, done: int, total: int, seconds: float) -> None:
@@ -196,7 +196,7 @@ class ProgressLine:
             from tqdm.auto import tqdm as kind
         else:
             from tqdm.std import tqdm as kind
-        # Neither a thread that looks after slow bars, nor locks between processes.
+        # No thread that watches for slow bars, and no locks between processes.
         kind.monitor_interval = 0
         kind.set_lock(threading.RLock())
         return kind(
@@ -264,7 +264,7 @@ def logged_to(progress: ProgressLine) -> Iterator[None]:
 
 
 def stage_of(phase: str, done: int, total: int, seconds: float) -> Stage:
-    """Return the stage of a phase; without a total only the known part."""
+    """Return the stage of a phase; without a total, its progress in words."""
     if total > 0:
         share = min(done / total, 1.0)
         knows = share > 0 and seconds > _ESTIMATE_SECONDS
@@ -273,7 +273,7 @@ def stage_of(phase: str, done: int, total: int, seconds: float) -> Stage:
 
 
 def _rate(phase: str, done: int, total: int, seconds: float) -> list[str]:
-    """Return `1.2G edges/s` or the like, once something is done."""
+    """Return a rate such as `1.2G edges/s`; nothing before the first progress."""
     if done <= 0 or seconds <= 0:
         return []
     from tqdm.std import tqdm

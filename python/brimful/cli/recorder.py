@@ -1,6 +1,6 @@
 """Records the memory of a run over time, for its report.
 
-Invariant: the records have a fixed size.
+Invariant: a bounded number of samples is kept, however long the run is.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from brimful.memory import resident_bytes
 from brimful.reporting import Reporter
 
-#: So many samples of the memory are kept at most; beyond them every other one is.
+#: The most samples that are kept; beyond them, every other one is dropped.
 _MOST_SAMPLES = 1000
 
 
@@ -22,7 +22,7 @@ class Recorder:
         """Begin, with the first sample."""
         self._began = time.monotonic()
         self._every = self._calls = 0
-        #: Seconds since the start, and bytes.
+        #: Pairs of seconds since the start and resident bytes.
         self.samples: list[tuple[float, int]] = []
         self.sample()
 

@@ -52,7 +52,7 @@ def asked(
 ) -> dict[str, Any]:
     """Return the request of the options, as the native module takes it.
 
-    `place` has the cluster of a run, and `crew` the workers of a forecast.
+    `place` names the cluster of a run, and `crew` the workers of a forecast.
 
     Raises:
         UsageError: There is no such algorithm, or a parameter is not `K=V`.

@@ -103,7 +103,7 @@ def add_to(verbs: shared.Verbs) -> None:
 
 def act(options: argparse.Namespace) -> None:
     """Check the outputs, run, write, report."""
-    # Unknown algorithms are refused before a graph is opened, or imported.
+    # Refuses an unknown algorithm before a graph is opened or imported.
     place = shared.chosen(options, ClusterOptions)
     asked(options, options.algorithm, place=place)
     if algorithms()[options.algorithm]["rows"]:
@@ -112,7 +112,7 @@ def act(options: argparse.Namespace) -> None:
         _check_keep(options)
     join = _join(options)
     if options.output is not None:
-        # The suffix decides what else the budget holds.
+        # Called for its error only: refuses an unknown suffix before the run.
         reserve_of_result(options.output)
         check_output(options.output, overwrite=options.overwrite)
     if options.report is None:
@@ -210,7 +210,7 @@ def _run(
         for sentence in written.warnings() if written is not None else []:
             progress.warn(sentence)
         if stats["forecast"] is not None and not small:
-            # An index that was built stays.
+            # The graph keeps an index that the run built.
             disk = stats["scratch_bytes"] + graph.bytes_on_disk - before
             if stats["store_figures"] is not None:
                 disk += stats["store_figures"]["disk_bytes"]

@@ -1,4 +1,4 @@
-"""Makes standard streams safe that are closed, full, or of another encoding."""
+"""Makes the standard streams safe if they are closed, full, or of another encoding."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _ERRORS = "brimful"
 def prepare() -> None:
     r"""Make the standard streams fit for any text, however this process was started.
 
-    A closed descriptor is occupied, because a file opened later could get its number and the output
-    meant for a terminal. `sys.stdin` stays None then. Characters that an encoding lacks are written
-    as `\xe9`, and names of files that are not UTF-8 as their own bytes.
+    Closed descriptors are opened on the null device: else a file opened later could get such a
+    number, and with it the output for the terminal. A closed `sys.stdin` stays None. Characters
+    that an encoding lacks are written as `\xe9`, and names of files that are not UTF-8 as bytes.
     """
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
         except OSError:
-            # The lowest that is free is this one.
+            # The system gives out the lowest free descriptor, which is this one.
             os.open(os.devnull, os.O_RDWR)
     sys.stdout = sys.stdout or _nobody()
     sys.stderr = sys.stderr or _nobody()

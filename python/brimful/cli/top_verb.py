@@ -1,4 +1,4 @@
-"""`brimful top RESULT`: the largest values of a saved result, or the rows that have them."""
+"""`brimful top RESULT`: the vertices or rows with the largest values of a saved result."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def act(options: argparse.Namespace) -> None:
     table = open_table(options.result)
     columns = table.schema.names
     if columns[0] == "vertex":
-        # Columns after these are joined ones.
+        # Later columns were joined.
         columns = columns[:2]
     rows = largest(table, options.result, columns, options.n)
     if options.json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-# argparse offers no public way to look at a parser; `_actions` has been there since it exists.
+# argparse offers no public way to inspect a parser; `_actions` has existed since its first release.
 
 
 def actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:

@@ -22,7 +22,7 @@ class Where:
     def __init__(self, graph: _native.Graph, chosen: Mapping[str, Any]) -> None:
         """Take the graph and checked `WhereOptions`."""
         self._graph, self._chosen = graph, chosen
-        #: Conditions and counts; None without a condition.
+        #: The conditions and the counts of the part; None without a condition.
         self.figures: dict[str, Any] | None = None
 
     @contextlib.contextmanager

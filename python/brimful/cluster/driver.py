@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from brimful import _native
     from brimful.cluster.worker import Work
 
-#: A run starts its workers again after so many losses.
+#: The most times that a run starts its workers again after a loss.
 MAX_RESTARTS = 3
-#: Seconds to wait for workers to start, and for their last words.
+#: Seconds to wait for workers to start, and for their figures or errors at the end.
 _START_SECONDS = 120.0
 _LAST_SECONDS = 10.0
-#: Seconds before workers are started again.
+#: Seconds to wait before workers are started again.
 _PAUSE_SECONDS = 3.0
-#: CPUs that Ray counts on a machine whose cores local workers share.
+#: CPUs that Ray is told of on one machine, so that any number of local workers may share its cores.
 _MOST_LOCAL_CPUS = 4096
-#: Threads of an actor besides one for each worker: its run, the observer, a question of its place.
+#: Threads of an actor besides one for each worker: for `run`, for the observer, for `place`.
 _SPARE_THREADS = 4
 
 _log = logging.getLogger("brimful")
@@ -61,7 +61,7 @@ def run(
             try:
                 crew.start()
                 budget = crew.even_budget() if limits["budget"] is None else limits["budget"]
-                # Of a process with Ray in it, brimful cannot account for all memory.
+                # In a process that runs Ray, brimful cannot account for all memory.
                 own = {**limits, "threads": threads, "budget": budget, "process_budget": False}
                 observer = Observer(crew, graph, work, saving, own)
                 result = work(graph, observer.share, saving, own)
@@ -76,7 +76,7 @@ def run(
                         f"{error}; the run was started again {counted(MAX_RESTARTS, 'time')}"
                     ) from None
                 _log.warning("%s; the run starts again", error)
-                # Ray learns of a lost node in some seconds.
+                # Ray takes some seconds to notice that a node is lost.
                 time.sleep(_PAUSE_SECONDS)
             finally:
                 crew.end()
@@ -86,13 +86,13 @@ class Crew:
     """The workers of one attempt."""
 
     def __init__(self, count: int, threads: int) -> None:
-        """Ask for `count` workers with so many threads each."""
+        """Plan `count` workers with `threads` threads each; `start` starts them."""
         self.count, self.threads = count, threads
         self.actors: list[Any] = []
         self.places: list[dict[str, Any]] = []
 
     def start(self) -> None:
-        """Start the workers, and wait until they are there.
+        """Start the workers, and wait until all have answered.
 
         Raises:
             UsageError: The cluster has no room for them, or has another version of brimful.
@@ -166,14 +166,14 @@ class Observer:
         checkpoints: Mapping[str, Any],
         limits: Mapping[str, Any],
     ) -> None:
-        """Observe a crew, which begins with the first call: a missing index is built before."""
+        """Observe a crew, whose run begins with the first call, once a missing index is built."""
         self._crew, self._graph, self._work = crew, graph, work
-        # A worker takes no time to show its progress, and holds no result.
+        # A worker shows no progress and holds no result.
         self._options = checkpoints, {**limits, "progress": None, "reserve_bytes": 0}
         self._runs: list[Any] = []
         self._calls = 0
         self._tally, self._begin = Tally(), time.perf_counter()
-        #: When the first superstep began; before it, when the workers did.
+        #: The time when the first superstep began; until then, the time when the workers began.
         self.began = self._begin
         together = crew.can_share_memory()
         self.share = {
@@ -184,7 +184,7 @@ class Observer:
     def all_gather(self, facts: memoryview, signals: memoryview) -> Answers:
         """Await the facts of all workers."""
         if self._calls == 1:
-            # The first call needed no edges.
+            # The first superstep begins with the second call: the first call needs no edges.
             self.began = time.perf_counter()
         return self._ask(1, (b"", b""))
 
@@ -209,7 +209,7 @@ class Observer:
         return Answers(asked, nothing, self._tally, self._reason, self._check)
 
     def figures(self) -> dict[str, Any]:
-        """Return the figures of the run, after it, with place and figures of each worker."""
+        """Return the figures of a finished run, with the place and the figures of each worker."""
         import ray
 
         try:
@@ -243,7 +243,7 @@ class Observer:
                 raise self._reason(failure)
 
     def _reason(self, error: Exception) -> Exception:
-        """Return the reason why the run of a worker ended: `error`, or one that came before."""
+        """Return the error that ended the run of a worker: an earlier one if any, else `error`."""
         import ray
 
         ready, _ = ray.wait(self._runs, num_returns=len(self._runs), timeout=_LAST_SECONDS)
@@ -257,7 +257,7 @@ class Observer:
             except ray.exceptions.RayError as unfit:
                 return UsageError(f"a worker cannot begin the run: {_last_line(unfit)}")
             if isinstance(failure, OSError) and not isinstance(failure, BrimfulError):
-                # A connection with Ray on its node, which is about to end.
+                # The worker lost its connection to Ray: its node is about to go.
                 losses.append(self._loss(index, failure))
             elif isinstance(failure, Exception) and not isinstance(failure, PeerFailedError):
                 failure.add_note(f"on worker {index}, {self._crew.places[index]['host']}")
@@ -306,7 +306,7 @@ def _cpus_of_nodes() -> list[int]:
 
 @contextmanager
 def connected(address: str) -> Iterator[None]:
-    """Connect to a cluster, as long as the context lasts.
+    """Connect to a cluster for the duration of the context.
 
     Raises:
         MissingPackageError: Ray is not installed.

@@ -1,9 +1,9 @@
-"""The exchange between the processes of a run: boards to read from, and waits for answers.
+"""The exchange between the processes of a run: boards of messages, and waits for answers.
 
 A process posts on its own board; the others ask for the board of each. So bytes travel once to each
-reader, and a process that is slow or lost is noticed by whoever waits for it. Large parts lie in
-Ray's object store, where all readers of a node share one copy; where all processes are on one node,
-those of supersteps lie in memory that they share.
+reader, and the reader that waits notices that a process is slow or lost. Large parts lie in Ray's
+object store, where all readers of a node share one copy. If all processes are on one node, the
+parts of supersteps lie in memory that the processes share.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Slots:
     """
 
     def __init__(self, max_bytes: int) -> None:
-        """Make two slots for parts of at most so many bytes, which take memory when written."""
+        """Make two slots of at most `max_bytes` each; their pages take memory once written."""
         files = [os.memfd_create("brimful-exchange") for _ in range(2)]
         self.bytes = len(files) * max_bytes
         for file in files:
@@ -70,7 +70,7 @@ class Slots:
 
     @staticmethod
     def are_possible() -> bool:
-        """Return whether the system has such memory."""
+        """Return whether the system has memory that processes can map so."""
         return hasattr(os, "memfd_create")
 
     def write(self, part: memoryview) -> Mapped:
@@ -164,12 +164,12 @@ def _packed(part: memoryview | Mapped) -> Part:
     import numpy as np
     import ray
 
-    # As an array, the bytes are read where they lie.
+    # Ray lets readers map an array without a copy.
     return [ray.put(np.frombuffer(part, dtype=np.uint8))]
 
 
 class Tally:
-    """What the exchange of a process took."""
+    """The bytes and the waiting time of the exchange of one process."""
 
     def __init__(self) -> None:
         """Begin at nothing."""
@@ -192,11 +192,11 @@ class Answers:
     ) -> None:
         """Await `asked`: for each process a reference to its answer, or None for `own`.
 
-        `explain` returns the error to raise for one that a reference held; `check` raises one if
-        no answer can come.
+        `explain` returns the error to raise in place of one that a reference holds; `check` raises
+        an error if no answer can come any more.
         """
         self._answers: list[list[Part]] = [list(own) for _ in asked]
-        # For each reference its process, and the part that it is, None: the answer as a whole.
+        # By reference: the index of its process, and the number of the part (None: all parts).
         self._awaited: dict[Any, tuple[int, int | None]] = {
             ref: (index, None) for index, ref in enumerate(asked) if ref is not None
         }
@@ -205,7 +205,7 @@ class Answers:
         self._views = Views() if views is None else views
 
     def wait(self, seconds: float) -> list[tuple[Part, ...]] | None:
-        """Return the parts of each process in order, or None if some are not here in time."""
+        """Return the parts of each process, in order; None if some do not arrive in time."""
         import ray
 
         begin = time.perf_counter()

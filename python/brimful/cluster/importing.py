@@ -1,9 +1,9 @@
 """Files of edges that the tasks of a Ray cluster read, for an import.
 
 A task reads one file, in a process and a budget of its own: it parses text, or decodes Parquet. The
-process that imports takes the edges in and makes the graph. Ray places the tasks, keeps them from
-running too far ahead, and repeats those that are lost. Invariant: the items of a task depend on its
-file and the options alone, so that a repeated task continues where the lost one was.
+importing process takes the edges in and makes the graph. Ray places the tasks, keeps them from
+running too far ahead, and repeats lost ones. Invariant: the items of a task depend on its file and
+the options alone, so that a repeated task continues where the lost one stopped.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ if TYPE_CHECKING:
 
     from brimful.options.imports import EdgeColumns
 
-#: Items that a task is ahead of the import: of text, whose files are taken in in any order, and of
-#: tables, whose files are taken in one after the other.
+#: The most items that a task may be ahead of the import: messages of text, which are taken in any
+#: order of files, and batches of tables, which are taken file by file.
 _MESSAGES_AHEAD, _BATCHES_AHEAD = 8, 256
-#: Messages between the parser of a task and Ray.
+#: The most messages that wait between the parser of a task and Ray.
 _QUEUED = 2
 
 
 @dataclass(frozen=True)
 class Share:
-    """What a task may use: a budget in bytes, or one of `parts` of the usual one of its machine."""
+    """The budget of a task: bytes, or one of `parts` equal parts of its machine's usual budget."""
 
     budget: int | None
     parts: int
     version: str
 
     def budget_bytes(self) -> int:
-        """Return the budget here.
+        """Return the budget on this machine, in bytes.
 
         Raises:
             UsageError: Another version of brimful is installed here.
@@ -89,7 +89,7 @@ class Reading:
         self._connection = contextlib.ExitStack()
         self._at_once = 1
         self._begun = 0
-        #: The tasks that run, with the numbers of their files.
+        #: The running tasks, each with the number of its file.
         self._running: list[tuple[Any, int]] = []
         self._failure: tuple[int, BaseException] | None = None
         self._task: Any = None
@@ -128,7 +128,7 @@ class Reading:
             raise self._failure[1] from None
 
     def budget_bytes(self) -> int:
-        """Return the budget of the process that imports, which may be next to tasks."""
+        """Return the budget of the importing process, which may share its machine with tasks."""
         return self.share.budget_bytes()
 
     def figures(self) -> dict[str, Any]:
@@ -140,7 +140,7 @@ class Reading:
         }
 
     def _read_by(self, task: Any, ahead: int, *given: Any) -> None:
-        """Read each file by a function that yields its items, at most so many ahead."""
+        """Read each file by `task`, which yields its items, at most `ahead` before the import."""
         import ray
 
         self._task = ray.remote(task).options(
@@ -163,9 +163,9 @@ class Reading:
             self._begun += 1
 
     def _item(self, task: Any, number: int, seconds: float | None) -> tuple[Any, ...] | None:
-        """Return the next item of a task alone, nothing at its end, or None if it is not ready.
+        """Return a tuple with the next item of a task, empty at its end; None if no item is ready.
 
-        An error is kept; then tasks of later files end.
+        An error is kept, and ends the tasks of later files.
         """
         import ray
 
@@ -196,7 +196,7 @@ class Reading:
 
 
 class Parsing(Reading):
-    """Files of text that tasks parse, as the native module takes them: in any order of files."""
+    """Files of text that tasks parse; the native module takes messages in any order of files."""
 
     def __init__(
         self,
@@ -208,12 +208,12 @@ class Parsing(Reading):
         """Parse files on a cluster."""
         super().__init__(paths, cluster, budget)
         self._choices = choices
-        #: The names of the files in messages, and whether ids are strings.
+        #: The file names for messages to the user, and whether ids are strings.
         self.paths = [_shown(path) for path in paths]
         self.names = False
 
     def __enter__(self) -> Self:
-        """Connect to the cluster, and let it look at the first file, which decides about ids."""
+        """Connect to the cluster, and let a task find the type of ids in the first file."""
         super().__enter__()
         import ray
 
@@ -232,7 +232,7 @@ class Parsing(Reading):
         return self
 
     def next(self, seconds: float) -> list[tuple[int, Any]] | None:
-        """Return the next message with the number of its file; None: none in time; empty: the end.
+        """Return the next message with the number of its file; None if none came, empty at the end.
 
         Raises:
             BrimfulError: The error of the first file that has one.
@@ -253,7 +253,7 @@ class Parsing(Reading):
             place = next(at for at, (task, _) in enumerate(self._running) if task is ready[0])
             task, number = self._running.pop(place)
             for item in self._item(task, number, None) or ():
-                # Others come before its next message.
+                # The task goes to the end of the list, so that others are served first.
                 self._running.append((task, number))
                 return [(number, item)]
 
@@ -280,7 +280,7 @@ class Decoding(Reading):
         return self
 
     def take_over(self, table: EdgeTable) -> EdgeTable:
-        """Let tasks read the rows of an open file, the next one of which the rows are read."""
+        """Let tasks read the rows of an open file; files must be passed in their order."""
         schema = table.reader.schema
         table.reader = guarded(table, schema, self._rows(table))
         return table
@@ -305,7 +305,7 @@ def _shown(path: str) -> str:
 
 
 def _has_names(path: str, choices: TextChoices, share: Share) -> bool | BaseException:
-    """Return whether the ids of a file are strings, or the error of looking."""
+    """Return whether the ids of a file are strings, or the error of reading it."""
     from brimful import _native
 
     try:
@@ -323,7 +323,7 @@ def _has_names(path: str, choices: TextChoices, share: Share) -> bool | BaseExce
 
 
 def _messages(path: str, choices: TextChoices, names: bool, share: Share) -> Iterator[Any]:
-    """Yield the messages of a file, or at last the error that ended it."""
+    """Yield the messages of a file; after a failure, the last item is the error."""
     import numpy as np
 
     from brimful import _native
@@ -352,14 +352,14 @@ def _messages(path: str, choices: TextChoices, names: bool, share: Share) -> Ite
 
     threading.Thread(target=parse, name="brimful-parser", daemon=True).start()
     while isinstance(message := messages.get(), bytes):
-        # As an array, a message is read where it lies.
+        # Ray lets the reader map an array without a copy.
         yield np.frombuffer(message, dtype=np.uint8)
     if message is not None:
         yield message
 
 
 def _batches(path: str, columns: EdgeColumns, ids: str, share: Share) -> Iterator[Any]:
-    """Yield the batches of a Parquet file, or at last the error that ended it."""
+    """Yield the batches of a Parquet file; after a failure, the last item is the error."""
     try:
         budget = share.budget_bytes()
         with open_parquet(path, columns, ids) as table:

@@ -24,8 +24,8 @@ from brimful.errors import InputError, NotFoundError
 if TYPE_CHECKING:
     from brimful import _native
 
-    #: A run on a graph, as each process makes it: with its share, and options and limits that may
-    #: differ from process to process. Ray pickles it.
+    #: A run on a graph, which each process calls with its share. Options and limits may differ
+    #: between processes. Ray pickles the function.
     Work = Callable[
         [_native.Graph, dict[str, Any] | None, Mapping[str, Any], Mapping[str, Any]],
         _native.Result,
@@ -36,17 +36,17 @@ class Connection:
     """The connection of a worker to the others, as the native module takes it."""
 
     def __init__(self, index: int, peers: Sequence[Any], board: Board) -> None:
-        """Connect worker `index` of `peers`, which holds its own handle too."""
+        """Connect worker `index`; `peers` are the handles of all workers, its own included."""
         self._index, self._peers, self._board = index, peers, board
         self._calls = 0
         self._slots: Slots | None = None
         self._views = Views()
         self.tally = Tally()
-        #: Bytes of memory through which signals go to the others.
+        #: Bytes of the shared memory through which signals reach the other workers.
         self.memory_bytes = 0
 
     def share_memory(self, max_bytes: int) -> None:
-        """Send the signals of later supersteps, at most so many bytes, through shared memory."""
+        """Send the signals of later supersteps, at most `max_bytes`, through shared memory."""
         self._slots = Slots(max_bytes)
         self.memory_bytes = self._slots.bytes
 
@@ -54,7 +54,7 @@ class Connection:
         """Post facts and signals of a superstep, and await those of the others."""
         part: memoryview | Mapped = signals
         if len(self._peers) == 1:
-            # No process reads them.
+            # No other worker reads the signals.
             part = signals[:0]
         elif self._slots is not None and is_large(signals):
             part = self._slots.write(signals)
@@ -87,7 +87,7 @@ class Worker:
         self._board = Board()
 
     def place(self) -> dict[str, Any]:
-        """Return where this worker is, with the usual budget and the version of brimful there."""
+        """Return the place of this worker, with its usual budget and version of brimful."""
         import ray
 
         from brimful import __version__, _native
@@ -102,7 +102,7 @@ class Worker:
         }
 
     def contribution(self, number: int, parts: int) -> tuple[Part, ...]:
-        """Return the first parts of message `number` of this worker, once it is there."""
+        """Return the first parts of message `number` of this worker, once it is posted."""
         return self._board.read(number, parts)
 
     def run(

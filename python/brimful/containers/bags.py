@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-#: Records that go to the native side at once, if their bytes do.
+#: The most records that go to the native side at once; their bytes are limited too.
 _BATCH = 1 << 14
 
 

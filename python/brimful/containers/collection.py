@@ -26,10 +26,10 @@ class _Native(Protocol):
 
 N = TypeVar("N", bound=_Native)
 
-#: Bytes that go to the native side at once, which are copied besides the budget. Ctrl-C works in
-#: between.
+#: Bytes that go to the native side at once; their copy is outside the budget. Ctrl-C takes effect
+#: between two such calls.
 CHUNK_BYTES = 2 << 20
-#: Numbers of 64 bits that do.
+#: The same limit as a number of 64-bit integers.
 CHUNK = CHUNK_BYTES // 8
 
 
@@ -148,13 +148,13 @@ def integers(numbers: ArrayLike, what: str) -> NDArray[Any]:
 
     is_listed = isinstance(numbers, (list, tuple))
     kinds = set(map(type, cast("Sequence[Any]", numbers))) if is_listed else set()
-    # NumPy would take True for 1 where it stands among integers.
+    # NumPy would convert a True among integers to 1.
     if not kinds.isdisjoint({bool, np.bool_}):
         raise UsageError(f"{what} must be integers, not truth values")
     try:
         array = np.asarray(numbers).reshape(-1)
         if array.dtype.kind == "f" and kinds == {int}:
-            # Some are beyond 2**63: NumPy would round them.
+            # Some are 2**63 or more: as floats NumPy would round them.
             array = np.asarray(numbers, object)
     except (OverflowError, ValueError) as error:
         raise UsageError(f"{what} must be 64-bit integers: {error}") from None

@@ -326,7 +326,7 @@ def _pairs_in_batches(
     size = 0
     for key, value in itertools.chain(listed, more.items()):
         batch.append((_text_or_bytes(key), _text_or_bytes(value)))
-        # What the objects of a pair take besides their bytes.
+        # The Python objects of a pair take about 128 bytes besides its content.
         size += len(batch[-1][0]) + len(batch[-1][1]) + 128
         if size >= 2 * CHUNK_BYTES:
             yield batch

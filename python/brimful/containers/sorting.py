@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 _SIGN = np.uint64(1 << 63)
-#: Numbers handed over at once: some of these wait for the sorter, besides its budget.
+#: Numbers handed over at once; a few such chunks wait for the sorter outside its budget.
 _CHUNK = 1 << 17
 
 

@@ -86,7 +86,7 @@ class SpillingDict(dict[K, V]):
             os.path.join(self._folder.path, "bag"), serializer=serializer, budget=budget
         )
         self._spilled: dict[K, int] = {}
-        #: The record that equals a live value.
+        #: By key: the record on disk that still equals the live value.
         self._clean: dict[K, int] = {}
         self._unused: list[int] = []
 
@@ -207,7 +207,7 @@ class SpillingDict(dict[K, V]):
             elif (record := self._spilled.get(key)) is not None:
                 yield key, self.bag[record]
 
-    # What `dict` does in C would see live values only.
+    # The C methods of `dict` would see live values only.
     keys = MutableMapping.keys  # type: ignore[assignment]
     update = MutableMapping.update
     setdefault = MutableMapping.setdefault
@@ -330,7 +330,7 @@ class SpillingDict(dict[K, V]):
         other: SpillingDict[K, V] = SpillingDict(
             self._limit, serializer=serializer, folder=folder, budget=budget
         )
-        # Spilled ones first: those that are live here are live there.
+        # Spilled values first, so that the values that are live here stay live in the copy.
         for key, record in list(self._spilled.items()):
             other[key] = self.bag[record]
         for key in list(super().__iter__()):

@@ -1,7 +1,7 @@
 """The interface of a collection of documents.
 
 Invariant: documents are read in the order of their keys, each once. Calls are idempotent, so that
-    they can be repeated after a lost connection.
+they can be repeated after a lost connection.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Documents(abc.ABC):
 
     #: The field that identifies a document.
     key: ClassVar[str]
-    #: The classes of values that are string ids; `str` makes an id of them.
+    #: The types of values that are string ids; `str` converts them to ids.
     texts: tuple[type, ...]
-    #: Memory that reading takes at most, unless single documents are large.
+    #: The most bytes that reading takes, unless single documents are large.
     reserve_bytes: ClassVar[int]
 
     def __init__(self, url: str) -> None:
@@ -58,7 +58,7 @@ class Documents(abc.ABC):
 
     @abc.abstractmethod
     def has_index(self, field: str) -> bool:
-        """Return whether documents are found by this field without reading all of them."""
+        """Return whether an index finds documents by this field."""
 
     @abc.abstractmethod
     def index_command(self, field: str) -> str:

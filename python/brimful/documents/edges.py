@@ -22,14 +22,14 @@ from brimful.options.imports import EdgeColumns
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES, EdgeTable, guarded
 
 _BATCH_ROWS = 65_536
-#: Characters of string ids in a batch.
+#: The most characters of string ids in a batch.
 _BATCH_CHARACTERS = 4 << 20
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
 
-#: Documents without an id that are looked at for the kind of ids.
+#: The most documents that are read to find the type of ids.
 _LOOKED_AT = 1000
 
-#: Source, target and weight; without a target a vertex, without both a row that is rejected.
+#: Source, target and weight. A row without a target is a vertex; one without both is rejected.
 _Row = tuple[Any, Any, Any]
 _REJECTED: _Row = (None, None, None)
 
@@ -117,9 +117,9 @@ class _Rows:
     def told_by(
         self, found: Iterator[tuple[Any, list[Any]]], ids: str
     ) -> tuple[Iterator[tuple[Any, list[Any]]], str]:
-        """Return the documents and the type of ids: from `ids`, else from the first source.
+        """Return the documents and the type of ids: that of `ids`, else of the first valid source.
 
-        A document whose source is of no kind is an error, or is skipped.
+        A document whose source is neither an integer nor a string is an error, or is skipped.
         """
         texts = self._documents.texts
         held: list[tuple[Any, list[Any]]] = []
@@ -190,7 +190,7 @@ class _Rows:
         return source, id, float(weight)
 
     def _reject(self, key: Any, field: str, expected: str, found: Any) -> _Row:
-        """Return a row that is left out.
+        """Return the row that stands for a rejected document.
 
         Raises:
             InputError: Documents that are no edges end the import.
@@ -212,7 +212,7 @@ class _Rows:
 
 
 def _integer(value: Any) -> int | None:
-    """Return an integer of 64 bits, which JavaScript stores as a double; None for anything else."""
+    """Return a 64-bit integer, perhaps from a double of JavaScript; None for other values."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):

@@ -11,7 +11,7 @@ from brimful.errors import InputError, UsageError
 from brimful.stores.base import Opening
 from brimful.stores.mongodb import Connection, driver
 
-#: Documents of one answer of the server, which has at most 16 MB.
+#: Documents in one answer of the server; an answer has at most 16 MB.
 _BATCH = 1000
 
 
@@ -19,7 +19,7 @@ class MongoDocuments(Documents):
     """The documents of a collection."""
 
     key: ClassVar[str] = "_id"
-    #: An answer and its copy; documents are decoded one by one.
+    #: For an answer and its copy; documents are decoded one by one.
     reserve_bytes: ClassVar[int] = 48 << 20
 
     def __init__(self, opening: Opening) -> None:
@@ -38,7 +38,7 @@ class MongoDocuments(Documents):
         import bson
 
         paths = [field.split(".") for field in fields]
-        # One field may lie within another, which a projection refuses.
+        # A projection refuses two fields of which one lies within the other.
         within = [
             one for one in fields if any(one.startswith(f"{other}.") for other in ("_id", *fields))
         ]
@@ -113,7 +113,7 @@ class MongoDocuments(Documents):
         return Updated(len(found), [id for index, id in enumerate(ids) if index not in reached])
 
     def _forms(self, id: Any) -> list[Any]:
-        """Return the values that are read as this id."""
+        """Return the values of a field that imports read as this id."""
         if isinstance(id, str) and len(id) == 24 and self._object_id.is_valid(id):
             return [id, self._object_id(id)]
         return [id]
@@ -144,8 +144,8 @@ class _Answers:
     def next(self, done: int) -> tuple[bytes, bool]:
         """Return the next batch, empty at the end.
 
-        After a lost connection it begins with the last of `done` documents once more, and the
-        second value is True.
+        After a lost connection, the batch begins with the last of the `done` documents again, and
+        the second value is True.
         """
         resumed = False
         if self._cursor is None:

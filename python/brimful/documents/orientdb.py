@@ -15,7 +15,7 @@ from brimful.errors import InputError, UsageError
 from brimful.stores.base import Opening
 from brimful.stores.orient import Orient
 
-#: Bytes of a page; the number of its documents follows from the page before.
+#: Bytes that a page should have; the previous page tells how many documents that is.
 _PAGE_BYTES = 1 << 20
 _LARGEST_PAGE, _PAGE_GROWTH = 4096, 8
 _RECORD = re.compile(r"#-?\d+:-?\d+")
@@ -139,7 +139,7 @@ class OrientDocuments(Documents):
 
 
 def _quoted(field: str) -> str:
-    """Return a field as an expression of SQL, in which names cannot be anything else.
+    """Return a field as an expression of SQL, with its names quoted.
 
     Raises:
         UsageError: A part of the name is empty or has a back quote.
@@ -151,7 +151,7 @@ def _quoted(field: str) -> str:
 
 
 def _record(text: str) -> str:
-    """Return a record id, which goes into statements as it is.
+    """Return a record id, checked because statements contain it unquoted.
 
     Raises:
         InputError: The server sent something else.

@@ -21,7 +21,7 @@ from brimful.wording import counted
 
 #: Vertices of one batch.
 _BATCH = 1000
-#: Databases have signed integers of 64 bits.
+#: The largest integer that databases hold: theirs have 64 bits with a sign.
 _LARGEST = 2**63 - 1
 
 
@@ -120,7 +120,7 @@ def _opened(url: str) -> Iterator[tuple[Documents, str, str]]:
         yield documents, own["field"], own.get("id", documents.key)
 
 
-#: A run that is interrupted here ends by itself: writes are made on the main thread.
+#: Never set: results are written on the main thread, where an interrupt raises by itself.
 _never = threading.Event()
 
 

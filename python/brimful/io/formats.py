@@ -38,7 +38,7 @@ InputFormat = Literal[
 TABLE_FORMATS = ("parquet", "arrow", "graphml", "gexf", "documents")
 #: Formats of text whose columns the user may choose; `auto` may turn out to be one.
 COLUMN_FORMATS = ("auto", "edgelist", "csv", "tsv", "graphalytics")
-#: Formats that tasks of a cluster do not read: their files are not read alone, or take no parsing.
+#: Formats that tasks of a cluster do not read; most need several files, or no parsing.
 UNDIVIDED_FORMATS = (
     "arrow",
     "graphml",
@@ -60,11 +60,11 @@ GRAPH_SUFFIX = ".brimful"
 #: The first bytes of every file of a graph.
 _MAGIC = b"BRIMFUL\n"
 
-#: Suffixes of compressed inputs; of outputs all but the last.
+#: Suffixes of compressed inputs; outputs have all but the last.
 COMPRESSIONS = (".gz", ".xz", ".zst", ".bz2")
 _WRITTEN_COMPRESSIONS = COMPRESSIONS[:-1]
-#: What a name says. `.gr` is DIMACS or PACE, `.graph` METIS or WebGraph, `.e` half of a graph of
-#: Graphalytics or an edge list: what lies next to the file, or its header, decides.
+#: The format by suffix. Three suffixes are ambiguous: `.gr` is DIMACS or PACE, `.graph` METIS or
+#: WebGraph, `.e` Graphalytics or an edge list. The header or the files next to it decide.
 _INPUT_SUFFIXES: dict[str, str] = {
     ".csv": "csv",
     ".tsv": "tsv",

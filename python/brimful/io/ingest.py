@@ -50,9 +50,9 @@ if TYPE_CHECKING:
     from brimful.graph import Graph
     from brimful.reporting import Progress
 
-#: Bytes of a process that loads pyarrow and opens a table.
+#: Bytes that a process takes to load pyarrow and open a table.
 _LOADING_BYTES = 64 << 20
-#: Ignored columns that a summary lists.
+#: The most ignored columns that a summary names.
 _SHOWN_COLUMNS = 8
 
 
@@ -69,11 +69,11 @@ class Resources:
     progress: Progress | None = None
 
     def on(self, graph: Graph) -> Resources:
-        """Return them for work on a graph, whose budget counts where there is no other."""
+        """Return the resources for work on a graph, whose own budget is the default."""
         return self if self.budget is not None else dataclasses.replace(self, budget=graph.budget)
 
     def limits(self) -> dict[str, Any]:
-        """Return all but the progress, as the native module takes it."""
+        """Return all resources but the progress, as the native module takes them."""
         return {name: value for name, value in vars(self).items() if name != "progress"}
 
 
@@ -177,7 +177,7 @@ def _import_parsed(
     resources: Resources,
     read: Callable[[list[str], Resources, Parsing], dict[str, Any]],
 ) -> dict[str, Any]:
-    """Import text that tasks of a cluster parse; `read` takes in their messages."""
+    """Import text that tasks of a cluster parse; `read` makes the graph of their messages."""
     from brimful.cluster.importing import Parsing, TextChoices
 
     choices = TextChoices(
@@ -189,7 +189,7 @@ def _import_parsed(
         positions=options["self_loops"] == "drop" or options["duplicates"] != "keep",
     )
     with Parsing(paths, choices, cluster, resources.budget) as parsing:
-        # Of a process with Ray in it, brimful cannot account for all memory.
+        # In a process that runs Ray, brimful cannot account for all memory.
         budget = parsing.budget_bytes()
         own = dataclasses.replace(resources, budget=budget, process_budget=False)
         figures = read(parsing.paths, own, parsing)
@@ -213,8 +213,8 @@ def _decoding(
 def require_budget(format_name: str, options: ImportOptions, resources: Resources) -> None:
     """Refuse a budget that no import of this format fits, before the input or pyarrow is loaded.
 
-    A table is refused here only where pyarrow itself does not fit: the size of its pages is known
-    once it is open, and is checked then.
+    A table is refused here only if pyarrow itself does not fit: the sizes of its pages are checked
+    once the table is open.
 
     Raises:
         BudgetError: The budget is too small; the message names the smallest that works.
@@ -242,7 +242,7 @@ def shared_format(paths: Sequence[str], options: ImportOptions) -> str:
     """
     formats = {input_format(path, options["format"]) for path in paths}
     if options["delimiter"] is not None and formats == {"auto"}:
-        # A delimiter means columns that blanks do not end.
+        # A delimiter makes the input CSV: blanks do not separate its columns.
         formats = {"csv"}
     if len(formats) != 1:
         raise UsageError(
@@ -284,7 +284,7 @@ def _import_tables(
     decoding: Decoding | None,
 ) -> dict[str, Any]:
     if decoding is not None:
-        # Of a process with Ray in it, brimful cannot account for all memory.
+        # In a process that runs Ray, brimful cannot account for all memory.
         budget = decoding.budget_bytes()
         resources = dataclasses.replace(resources, budget=budget, process_budget=False)
     require_budget(format_name, options, resources)
@@ -322,7 +322,7 @@ def _import_tables(
         figures = import_table(table, out, options, resources, origin=origin, replace=replace)
     if decoding is not None:
         figures["cluster"] = decoding.figures()
-    # A row of documents has no more to show than that it is empty.
+    # The rejected row of a document is empty, so the sentence about the document takes its place.
     for kind in figures["rejections"]:
         kind["found"] = skipped[0] if skipped else kind["found"]
     return figures
@@ -376,9 +376,9 @@ def fate(reason: str, figures: Mapping[str, Any]) -> str:
 
 
 def left_out_sentences(figures: dict[str, Any]) -> list[str]:
-    """Return a sentence for every reason for which an import left something out, or merged it.
+    """Return a sentence for every reason why an import left something out, or merged it.
 
-    These are lines that are no edges, and edges that a policy left out or merged.
+    The reasons are lines that are no edges, and policies that left out or merged edges.
     """
     return [
         f"{fate(kind['reason'], figures)}: {kind['reason']}, {counted(kind['count'], 'time')}, "

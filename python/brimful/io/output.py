@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from brimful import _native
     from brimful.documents.results import Written
 
-#: Takes a graph, names of columns of its edges and the rows of an export, to which it adds them.
+#: A function that adds columns of edges, given by name, to the rows of an export of a graph.
 WithColumns = Callable[["_native.Graph", Sequence[str], object], object]
 
-#: A row group or batch ends with the batch that makes it this large, by rows or by bytes.
+#: A group of rows ends with the batch that brings it to this many rows or bytes.
 _GROUP_ROWS = 1 << 18
 _GROUP_BYTES = 8 << 20
 
@@ -187,7 +187,7 @@ def write_graph(
         check_output(output, overwrite=overwrite)
     graph = open_graph()
     if format_name in ("parquet", "arrow"):
-        # Refuses a budget that is too small, before pyarrow is loaded.
+        # Refuses a budget that is too small before pyarrow is loaded.
         stream = graph.edge_stream(
             declared=True,
             budget=resources.budget,
@@ -219,14 +219,14 @@ def write_arrow(stream: object, path: str, format_name: str) -> None:
     """Write an Arrow stream to `path` as "parquet" or "arrow", in groups of bounded size."""
     import pyarrow as pa
 
-    # A reader of Python raises errors of its own, which a stream would turn into their text.
+    # A Python reader raises its own errors; exporting it as a stream would keep only their text.
     if isinstance(stream, pa.RecordBatchReader):
         source = stream
     else:
         source = pa.RecordBatchReader.from_stream(stream)
     schema, batches = source.schema, native_batches(source)
     if format_name == "parquet":
-        # Ids and scores hardly repeat: a dictionary costs memory and gains nothing.
+        # Ids and scores rarely repeat, so a dictionary would cost memory and gain nothing.
         write_parquet(schema, batches, path, use_dictionary=False)
         return
     with pa.OSFile(os.fsencode(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
@@ -256,7 +256,7 @@ def write_parquet(schema: Any, batches: Iterator[Any], path: str, **settings: An
 
 
 def _grouped(batches: Iterator[Any]) -> Iterator[list[Any]]:
-    """Yield batches together that make a row group: few rows, and few bytes of ids."""
+    """Yield lists of batches that make a row group each: few rows, and few bytes of ids."""
     group: list[Any] = []
     rows = size = 0
     for batch in batches:

@@ -1,7 +1,6 @@
 """Turns errors of reading a table into brimful's own.
 
-Invariant: every error names the file, and no error of pyarrow or a codec leaves
-brimful as such.
+Invariant: every error names the file, and no error of pyarrow or a codec reaches the caller.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def reader_errors(name: str, lines_before: int = 0) -> Iterator[None]:
         sentence = " ".join(str(error).split())
         if error.errno is None and is_remote(name):
             raise StoreIoError(f"cannot read {name}: {sentence}") from None
-        if error.errno is None:  # not the system but pyarrow: a codec or a page
+        if error.errno is None:  # from pyarrow, not the system: a codec or a page
             raise InputError(
                 f"{name} is truncated or damaged ({sentence.rstrip('.')}); copy or write it again"
             ) from None

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 #: The replacement of a secret.
 MASK = "***"
 
-#: Options of pyarrow's file systems, without which a URL could not be told from another.
+#: Options of pyarrow's file systems that hold no secret; messages show them to tell URLs apart.
 _HARMLESS = frozenset(
     {
         "allow_bucket_creation",
@@ -40,12 +40,12 @@ def redacted(text: str) -> str:
 
 
 def redacted_word(word: str) -> str:
-    """Return a word of a command line, in which a URL goes on to the end, with secrets masked."""
+    """Return a word of a command line with secrets masked; a URL in it extends to its end."""
     return _WORD.sub(_masked, word) if "://" in word else word
 
 
 def redacted_about(url: str, text: str) -> str:
-    """Return a sentence of another library about `url`, which may quote it in pieces."""
+    """Mask secrets in a sentence of another library about `url`, which may quote parts of it."""
     text = text.replace(url, redacted_word(url))
     for secret in sorted(_secrets(url), key=len, reverse=True):
         text = text.replace(secret, MASK)
@@ -74,7 +74,7 @@ def _split_user(scheme: str, rest: str) -> tuple[str, str]:
     if at and ":" in user:
         return user, after
     user, at, after = rest.partition("@")
-    # For Azure a container stands there.
+    # In URLs of Azure the text before the `@` is a container.
     public = user == "anonymous" or scheme.lower().startswith("abfs")
     if at and not set(user) & set("/?") and not public:
         return user, after
@@ -93,7 +93,7 @@ def _secrets(url: str) -> set[str]:
 
 
 def _with_plain(secrets: Iterable[str]) -> Iterable[str]:
-    """Yield secrets as given and percent-decoded; very short ones would garble a sentence."""
+    """Yield secrets as given and percent-decoded, but no short ones, which are parts of words."""
     from urllib.parse import unquote
 
     for secret in secrets:

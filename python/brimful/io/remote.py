@@ -40,18 +40,18 @@ if TYPE_CHECKING:
 
 _URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://", re.IGNORECASE)
 _BUFFER_BYTES = 1 << 20
-#: Pipes of one import; each takes two of the files a process may have open.
+#: The most pipes of one import; each takes two of the files that a process may have open.
 _MOST_INPUTS = 100
 
-#: What pyarrow opens; `hf` and `fsspec+...` through the package fsspec.
+#: Schemes that pyarrow opens, `hf` and `fsspec+...` through the package fsspec.
 _SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "file", "hf")
 
-#: How many seconds a store may take for one answer; the variable replaces them.
+#: Seconds that a store may take for one answer, unless the variable gives another number.
 ANSWER_SECONDS = 60.0
 TIMEOUT_VARIABLE = "BRIMFUL_REMOTE_TIMEOUT"
-#: How often a request to S3 is sent until its answer comes.
+#: The most times that a request to S3 is sent.
 _S3_ATTEMPTS = 3
-#: How often a wait looks for Ctrl-C.
+#: Seconds between two checks for Ctrl-C during a wait.
 _TICK_SECONDS = 0.1
 
 
@@ -194,7 +194,7 @@ class _Caller:
             raise answer
 
     def _wait(self) -> tuple[bool, Any]:
-        """Return the answer of the thread: whether the call ended well, and its value or error."""
+        """Return the answer of the thread: whether the call succeeded, and its value or error."""
         until = time.monotonic() + self._timeout
         while not self._stopped.is_set():
             left = until - time.monotonic()
@@ -267,7 +267,7 @@ class RemoteFile(io.RawIOBase):
         return True
 
     def seekable(self) -> bool:
-        """Return whether it can be read anywhere."""
+        """Return whether the file can be read at any position."""
         return bool(self._file.seekable())
 
     def tell(self) -> int:
@@ -296,7 +296,7 @@ class RemoteFile(io.RawIOBase):
 
 
 def check(url: str) -> None:
-    """Refuse a URL of a directory, or of nothing.
+    """Refuse a URL at which there is a directory, or nothing.
 
     Raises:
         InputError, UsageError, StoreIoError: As `store_errors`.
@@ -323,7 +323,7 @@ def expand(url: str) -> list[str]:
     """
     from pyarrow import fs
 
-    # A question mark may also begin the options of a file system.
+    # A question mark alone is not a pattern: it may begin the options of a file system.
     folder, _, pattern = url.rpartition("/")
     if "*" not in pattern and "[" not in pattern:
         return [url]
@@ -367,7 +367,7 @@ def _resolve(url: str) -> tuple[Any, str]:
 
     check_scheme(url)
     if url.lower().startswith(("gs://", "gcs://")) and "retry_limit_seconds=" not in url:
-        # Its own limit is a quarter of an hour.
+        # By default pyarrow's client of Google Cloud retries for a quarter of an hour.
         url += f"{'&' if '?' in url else '?'}retry_limit_seconds={math.ceil(answer_seconds())}"
     system, path = fs.FileSystem.from_uri(url)
     if isinstance(system, fs.S3FileSystem):
@@ -376,7 +376,7 @@ def _resolve(url: str) -> tuple[Any, str]:
 
 
 def _limited(system: S3FileSystem) -> S3FileSystem:
-    """Return the same file system, whose requests end within the time of one answer.
+    """Return the file system with requests that end within the time of one answer.
 
     By default the SDK of S3 repeats a request for 100 s. Python cannot end before the request does,
     even after `_Caller` has abandoned the call. URLs cannot hold these limits, so the options are
@@ -397,8 +397,8 @@ def _limited(system: S3FileSystem) -> S3FileSystem:
 class Feed:
     """Pipes for the URLs among some inputs, filled by a thread while a native call reads them.
 
-    A context manager. `paths` are what the native side opens. `progress` must be handed to the
-    call: it is how a failing store ends it.
+    A context manager. The native side opens `paths`. The call must get `progress`, through which a
+    failing store ends the call.
     """
 
     def __init__(self, inputs: Sequence[str], progress: Progress | None) -> None:
@@ -431,7 +431,7 @@ class Feed:
         self._thread = threading.Thread(target=self._fill, name="brimful-feed", daemon=True)
 
     def progress(self, phase: str, done: int, total: int, seconds: float) -> None:
-        """Pass progress on; raise what the store raised, which cancels the native call."""
+        """Pass progress on; raise the error of the store, if any, which cancels the native call."""
         if self._failure is not None:
             raise self._failure
         if callable(self._progress):

@@ -20,9 +20,9 @@ from brimful.options.table import picked
 from brimful.planning import Sizes
 from brimful.tables.parquet import open_parquet
 
-#: Edges of a vertex if ids give no estimate: most real graphs have more.
+#: Edges per vertex if ids give no estimate; most real graphs have more.
 _EDGES_PER_VERTEX = 16
-#: Exceptions of sampling a broken table.
+#: Exceptions that sampling a broken table may raise.
 _UNREADABLE = (OSError, LookupError, MemoryError, ValueError, BrimfulError)
 
 
@@ -30,7 +30,7 @@ _UNREADABLE = (OSError, LookupError, MemoryError, ValueError, BrimfulError)
 class Sample:
     """Edges of an input, the largest id that was seen, and whether there are weights.
 
-    `reserve_bytes` is what its reader sets aside.
+    `reserve_bytes` is the memory that its reader sets aside.
     """
 
     edges: int
@@ -42,7 +42,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Found:
-    """The sizes of the graph of inputs, whether they have weights, and what readers set aside."""
+    """The sizes of the graph of inputs, whether it has weights, and the reserve of the readers."""
 
     sizes: Sizes
     weighted: bool
@@ -100,11 +100,11 @@ def _sampled(paths: list[str], name: str, options: ImportOptions) -> Sample | No
 
 
 def _tables(paths: list[str], wanted: EdgeColumns) -> Sample | None:
-    """Return the joint facts about Parquet files; None if one is broken or does not tell."""
+    """Return the sample of all Parquet files together; None if one is broken or has no estimate."""
     try:
         found = [_parquet(path, wanted) for path in paths]
     except _UNREADABLE:
-        # The import raises the error.
+        # The import will report the error.
         return None
     seen = [one for one in found if one is not None]
     if len(seen) < len(found):

@@ -49,7 +49,7 @@ _MERGES: dict[str, Any] = {
 
 
 def _word(slot: Slot, address: int) -> tuple[Any, Any]:
-    """Return rule and value of a slot in an aggregate at an address, as arrays of one element."""
+    """Return the rule and the value of a slot in the aggregate at an address, as arrays of one."""
     kind = "f8" if slot.kind == "float64" else "i8"
     at = address + 8 * slot.word
     return _array(at, 1, np.int64), _array(at + 8, 1, kind)
@@ -90,14 +90,14 @@ def add(slot: Slot, address: int, values: Any) -> None:
 
 
 def _exact(slot: Slot, values: list[int]) -> int:
-    """Return integers merged, without a limit."""
+    """Merge integers exactly, whatever the number of bits."""
     if slot.function == "sum":
         return sum(values)
     return max(values) if slot.function in ("max", "or") else min(values)
 
 
 def _merged(slot: Slot, first: float, others: Any) -> float:
-    """Return floats merged; the sums of NumPy's `reduce` depend on their number."""
+    """Merge floats one after another: NumPy's `reduce` would add them in another order."""
     return float(_MERGES[slot.function].accumulate(np.concatenate([[first], others]))[-1])
 
 
@@ -114,7 +114,7 @@ class ArrayKernel:
         *,
         is_weighted: bool,
     ) -> None:
-        """Take the methods of a program, and the id from which places of ids count.
+        """Take the methods of a program, and the least id, from which ids are counted.
 
         `along` is the engine's operation on a signal and a weight; then come the fields of states
         and the aggregators.
@@ -123,7 +123,8 @@ class ArrayKernel:
             Unfit: A method does not return numbers.
         """
         self._record, self._slots = states_and_slots
-        # Each call sets the aggregates that methods read, which all calls of a superstep share.
+        # Calls set `aggregated`, so they use a copy: the user's object stays as it is. All calls
+        # of a superstep set the same values.
         self._program = copy.copy(program) if self._slots else program
         self._methods, self._least_id = methods, least_id
         self._aggregates = aggregates_type(self._slots)
@@ -135,7 +136,7 @@ class ArrayKernel:
         self.numbers = self._found_numbers(along)
         self._silence = silence_of(str(program.combiner), self.numbers.signal)
         self._nothing = bits(self._silence)
-        #: The first exception of a method.
+        #: The first exception that a method raised.
         self.raised: BaseException | None = None
         self._function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_uint64)(self._call)
         self.address = ctypes.cast(self._function, ctypes.c_void_p).value
@@ -206,7 +207,7 @@ class ArrayKernel:
         )
 
     def _store(self, states: Any, values: Any) -> None:
-        """Set states to what a method returned."""
+        """Set states to the values that a method returned."""
         if self._record is None:
             states[:] = values
         else:

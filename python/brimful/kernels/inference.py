@@ -19,7 +19,7 @@ _NUMBA = {"int64": "int64", "float64": "float64", "bool": "boolean"}
 
 
 class Methods:
-    """The methods of a program for Numba, and what they receive in compiled code."""
+    """The methods of a program for Numba, and the arguments that they receive in compiled code."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class Methods:
         )
 
     def _returned(self, name: str, *arguments: Any) -> Any:
-        """Return the type that Numba finds for what a method returns.
+        """Return the type that Numba infers for the value of a method.
 
         Raises:
             Unfit: Numba cannot type the method.
@@ -153,7 +153,7 @@ class Methods:
 
 
 def _explained(error: Exception) -> str:
-    """Return line and reason out of an error of Numba."""
+    """Return the line and the reason that an error of Numba states."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith(("Failed in", "During:", "---"))]
     # A signature is on a line of its own.

@@ -3,12 +3,12 @@
 #: The version of the interface that this package is written for.
 ABI_VERSION = 2
 
-#: Fields of the context of a kernel, of a vertex, and their offsets are those of C.
+#: Fields of the context of a kernel, and of a vertex; their offsets follow the rules of C.
 CONTEXT = """abi_version:u4 size:u4 call:u4 state_words:u4 count:u8 failed:u8 parameters:u8
 parameter_count:u8 silence:u8 sources:u8 targets:u8 weights:u8 first_source:u8 first_target:u8
 source_signals:u8 sums:u8 vertices:u8 states:u8 signals:u8 vertex_count:u8 superstep:u8 round:u8
 aggregate:u8 partial:u8 signal_threshold:f8 collect_threshold:f8 score:f8"""
 VERTEX = "id:u8 degree:u8 strength:f8 external:u8"
 
-#: Calls: the first sets states, the other collects; the engine itself combines along edges.
+#: Kinds of calls: to set states, and to collect. The engine itself combines signals along edges.
 INITIAL, COLLECT = 0, 3

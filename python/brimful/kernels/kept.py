@@ -1,7 +1,7 @@
 """Compiled kernels on disk, in the user's cache directory.
 
 Invariant: a kernel is found again only if everything that Numba compiled into it is the same. A
-    method that reads a value without a faithful text is compiled again in each run.
+method that reads a value without a faithful text is compiled again in each run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from brimful.identity import text_of
 from brimful.io.output import new_file
 from brimful.kernels.numbers import Numbers
 
-#: Modules whose functions are those of Numba, which the version of Numba tells.
+#: Modules whose functions Numba implements itself, so that Numba's version identifies them.
 _KNOWN_MODULES = ("math", "cmath", "operator", "numpy")
 
 
@@ -51,7 +51,7 @@ class Kept:
 
 
 def kept(methods: Iterable[FunctionType], *more: object) -> Kept | None:
-    """Return the place of the kernel of some methods; None: it is not kept.
+    """Return the place of the kernel of some methods; None if no place can keep it.
 
     `more` names other compiled inputs.
     """
@@ -65,7 +65,7 @@ def kept(methods: Iterable[FunctionType], *more: object) -> Kept | None:
         folder = Path(cache_directory()) / "kernels"
         folder.mkdir(exist_ok=True)
     except (BrimfulError, OSError):
-        # A cache saves seconds; without one the program is compiled.
+        # The cache is optional: without one the program is compiled in each run.
         return None
     if not os.access(folder, os.W_OK | os.X_OK):
         return None

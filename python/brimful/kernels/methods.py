@@ -21,7 +21,7 @@ class Unfit(Exception):
     """A program cannot run on shards, or not in this way: the reason, and the remedy."""
 
     def __init__(self, reason: str, remedy: str) -> None:
-        """Take both, without a full stop."""
+        """Take the reason and the remedy, without a full stop."""
         super().__init__(reason)
         self.reason, self.remedy = reason, remedy
 
@@ -143,7 +143,7 @@ def without_weight(method: FunctionType) -> tuple[FunctionType, str]:
 
 
 def _stripped(value: ast.expr, weight: str, operations: set[str]) -> ast.expr:
-    """Return an expression without its last operation, the one with the weight, and note that."""
+    """Return an expression without its operation on the weight, and add that to `operations`."""
 
     def is_weight(node: ast.expr) -> bool:
         return isinstance(node, ast.Name) and node.id == weight

@@ -1,4 +1,4 @@
-"""The numbers of a program on shards: states, signals and parameters, as bits of 64."""
+"""The numbers of a program on shards: states, signals and parameters, as 64-bit words."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def record(name: str, fields: tuple[str, ...]) -> Any:
 
 
 def bits(value: float | int) -> int:
-    """Return the bits of a number as a signed integer of 64 bits."""
+    """Return the bits of a 64-bit number as a signed integer."""
     if isinstance(value, float):
         return int(struct.unpack("<q", struct.pack("<d", value))[0])
     return int(value)
 
 
 def silence_of(combiner: str, signal: str) -> float | int:
-    """Return the signal that is never combined, which is also the sum of no signals."""
+    """Return the signal of a silent vertex, which is also the result of combining no signals."""
     if combiner in ("sum", "or"):
         return -0.0 if combiner == "sum" else 0
     is_float = signal == "float64"

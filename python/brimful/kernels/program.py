@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class Kernel(NamedTuple):
-    """A kernel: what the native side takes, the object that holds the code, and the states."""
+    """A kernel: its description for the native side, the object with the code, and the states."""
 
     description: dict[str, Any]
     code: Any
@@ -58,9 +58,9 @@ class _Parts(NamedTuple):
     """The parts of a program that its kernel consists of."""
 
     methods: dict[str, FunctionType]
-    #: What `signal` does with the weight.
+    #: The operation of `signal` on the weight.
     along: str
-    #: The numbers among the attributes that methods read.
+    #: The numeric attributes that methods read.
     parameters: dict[str, float | int]
     least_id: int
     is_weighted: bool
@@ -90,7 +90,7 @@ class KernelRun:
         self._kernel, self._is_compiled = kernel, is_compiled
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle without the kernel, and with the code, which nodes need not have installed."""
+        """Pickle the code of the program, which nodes need not have installed, not the kernel."""
         from ray import cloudpickle
 
         program, *others = self._parts
@@ -329,7 +329,7 @@ def _compiled(program: Program, parts: _Parts) -> tuple[Numbers, Any]:
 
     combiner, threshold = str(program.combiner), float(program.signal_threshold)
     methods, along, is_weighted = parts.methods, parts.along, parts.is_weighted
-    # Their values are passed to the code, their types are a part of it.
+    # The types of parameters are compiled into the code; their values are passed to it.
     types = {name: isinstance(value, float) for name, value in parts.parameters.items()}
     functions: Iterable[FunctionType] = methods.values()
     interface = (ABI_VERSION, CONTEXT, VERTEX)
@@ -361,7 +361,7 @@ def _compiled(program: Program, parts: _Parts) -> tuple[Numbers, Any]:
         if known is None:
             place.keep(numbers)
     except OSError as error:
-        # A full disk, say: a cache saves time, and nothing else depends on it.
+        # Such as a full disk. Nothing depends on the cache, which only saves time.
         logging.getLogger("brimful").warning("compiled code is not kept: %s", error)
         code = build(None)
     return numbers, code

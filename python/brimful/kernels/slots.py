@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: Slots of the aggregate, as `docs/kernel-abi.md` describes them.
 SLOTS = 8
-#: Rules of merging for floats, and for integers.
+#: The rule of each merge, for floats and for integers.
 _RULES = {"sum": (1, 2), "min": (3, 4), "max": (5, 6), "or": (7, 7), "and": (8, 8)}
 SUM_FLOAT, OVERFLOW, PERSISTENT = 1, 9, 16
 
@@ -27,14 +27,14 @@ class Slot(NamedTuple):
     name: str
     place: int
     function: str
-    #: What methods see: "int64", "float64" or "bool".
+    #: The type that methods see: "int64", "float64" or "bool".
     kind: str
     initial: float | int
     rule: int
 
     @property
     def word(self) -> int:
-        """Place of the rule among the words of the aggregate; the value is behind it."""
+        """Place of the rule among the words of the aggregate; the value follows."""
         return 2 * self.place
 
     @property

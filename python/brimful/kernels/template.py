@@ -138,7 +138,7 @@ def _of_slots(slots: tuple[Slot, ...]) -> dict[str, str]:
     }
 
 
-#: Functions that merge two values, and return whether 64 bits hold the result, and the result.
+#: Functions that merge two values. They return whether 64 bits hold the result, and the result.
 def _sum_of_int64(left: Any, right: Any) -> Any:
     total = left + right
     return (left ^ total) & (right ^ total) >= 0, total
@@ -176,7 +176,7 @@ def _merge(
 
 
 def _seen(function: Any, values: Any, rules: Any, word: Any, overflow: Any, initial: Any) -> Any:
-    """Return the value of the slot at a word, which began with another one."""
+    """Return the value of the slot at a word, merged with the initial value of the aggregator."""
     if rules[word] == 0:
         return initial
     fits, merged = function(initial, values[word + 1])
@@ -211,7 +211,7 @@ def _of_record(record: Record | None) -> dict[str, str]:
         "load": f"State({', '.join(load)})",
         "store": "\n    ".join(store),
         "is_new": " or ".join(f"new[{at}] != old[{at}]" for at in range(len(made))),
-        # Bytes between fields are the same in all checkpoints.
+        # Clears the padding between fields, so that equal states have equal bytes in checkpoints.
         "clear": "words[:] = 0",
     }
 
@@ -252,8 +252,8 @@ def source_of(
         if has_score
         else "float64(is_new(new, old))",
         signals="True" if is_sum else "score > threshold",
-        # The engine calls for every vertex; signal() is for those with edges. Degrees are known
-        # in sums only, where the run is not weighted.
+        # The engine calls the kernel for every vertex, but only vertices with edges may signal.
+        # Degrees are known only to sums without weights.
         has_no_edges="degree == 0" if is_sum and not is_weighted else "False",
         nothing=bits(silence_of(combiner, numbers.signal)),
         **_of_record(record),

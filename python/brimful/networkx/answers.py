@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from brimful.result import Result
 
-#: Makes an answer of a vertex and its value; None: the vertex has none.
+#: A function that turns a vertex and its value into an answer; None: the vertex has none.
 Reader = Callable[[Any, Any], Any]
 
 
@@ -160,7 +160,7 @@ class Members(Set[Any]):
         return f"<{counted(len(self), 'vertex')}>"
 
 
-#: Rows that iteration makes Python objects of at a time.
+#: Rows that iteration converts to Python objects at a time.
 _BATCH = 65_536
 
 

@@ -11,10 +11,10 @@ import networkx as nx
 from brimful.networkx.operand import operand
 from brimful.networkx.views import view
 
-#: Takes the arguments of a call by name; returns the reason why a function refuses them, or None.
+#: A function that takes the arguments of a call by name, and returns why they are refused, or None.
 Refusal = Callable[[Mapping[str, Any]], str | None]
-#: How often NetworkX reads the edges for it: those of few nodes, all about once, or all often. Only
-#: the last takes longer than converting a graph.
+#: How often NetworkX reads the edges for a function: those of few nodes, all about once, or all
+#: often. Only the last takes longer than converting the graph.
 Reads = Literal["few", "once", "often"]
 #: Parameters that name an edge attribute of weights.
 _WEIGHTS = ("weight", "distance")
@@ -23,9 +23,9 @@ _WEIGHTS = ("weight", "distance")
 class Function(Protocol):
     """A function of the backend, with the signature of NetworkX's function of its name."""
 
-    #: What it does not take.
+    #: Checks that refuse arguments the function does not take.
     refusals: tuple[Refusal, ...]
-    #: How often NetworkX reads the edges for it.
+    #: How often NetworkX reads the edges for the function.
     reads: Reads
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -25,9 +25,9 @@ class Operand:
     """A `brimful.Graph`: answers read from results, so that none is in memory as a whole."""
 
     __networkx_backend__ = "brimful"
-    #: The edge attribute that weights are.
+    #: The edge attribute that holds the weights.
     weight: Hashable | None = "weight"
-    #: Whether all weights are integers to NetworkX.
+    #: Whether NetworkX would see all weights as integers.
     whole = False
     #: Attributes of the graph itself.
     attributes: Mapping[Any, Any] = MappingProxyType({})

@@ -21,7 +21,7 @@ from brimful.networkx.operand import Operand
 if TYPE_CHECKING:
     from brimful.neighbors import Direction
 
-#: Nodes whose edges are read at once where all are iterated over.
+#: Nodes whose edges are read at once in an iteration over all nodes.
 _NODES_AT_ONCE = 4_096
 _CLASSES = {
     (False, False): nx.Graph,

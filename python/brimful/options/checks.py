@@ -11,7 +11,7 @@ from typing import Any, TypeGuard, cast
 from brimful.errors import UsageError
 from brimful.wording import did_you_mean, either, printable, shortened
 
-#: As long as a path can be.
+#: The longest path that the system takes.
 _LONGEST_TEXT = 4096
 
 

@@ -9,7 +9,7 @@ from brimful.options.table import Option, checked, texts
 
 
 def _condition(condition: Any, name: str) -> Any:
-    """Return a condition; an expression of pyarrow is looked at when there are columns."""
+    """Return a condition; an expression of pyarrow is checked once the columns are known."""
     if condition is None or isinstance(condition, str) or hasattr(condition, "is_valid"):
         return condition
     raise UsageError(
@@ -107,7 +107,7 @@ class WhereOptions(TypedDict, total=False):
 
 
 def conditions(**given: object) -> dict[str, Any]:
-    """Return conditions that were checked.
+    """Check conditions, and return them.
 
     Raises:
         UsageError: One is neither a text nor an expression of pyarrow.

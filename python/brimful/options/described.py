@@ -2,8 +2,8 @@
 
 A docstring has its own `Args`, `Returns` and `Raises`; `described` adds missing entries, in the
 order of the signature, and keeps existing ones. Options are described in their tables, and the
-signature lists them in place of `**options: Unpack[Table]`; other parameters and errors are
-described here.
+signature lists them in place of `**options: Unpack[Table]`. This module describes the other
+parameters and errors.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ COLLECTION = {
     "default": "Returned if there is no such key.",
 }
 
-#: What every run may raise, by the names of `ERRORS`.
+#: Errors that every run may raise, by their names in `ERRORS`.
 RUN_ERRORS = ("usage", "graph", "budget", "corrupt", "io")
 
 #: Errors that many calls raise: class and reason, by a name of their own.
@@ -96,7 +96,7 @@ def described(table: Mapping[str, str], *errors: str) -> Callable[[_F], _F]:
     def complete(function: _F) -> _F:
         if options := options_taken(function):
             function.__signature__ = _expanded(function, options)  # type: ignore[attr-defined]
-        # None under `python -OO`.
+        # `python -OO` removes docstrings.
         if function.__doc__ is not None:
             known = {**{name: option.text for name, option in options.items()}, **table}
             function.__doc__ = completed(function, known, errors)

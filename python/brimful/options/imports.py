@@ -213,7 +213,7 @@ class FormatOptions(TypedDict, total=False):
         InputFormat | None,
         Option(
             "Format of the input; None: by its name, then by its content.",
-            # The format is looked up with the names of the files.
+            # The import checks the format, because it depends on the names of the files.
             check=checks.text,
         ),
     ]

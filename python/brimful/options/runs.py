@@ -25,7 +25,7 @@ Partitioner = Literal["range", "hash"]
 #: The order in which vertices of a store act in the asynchronous mode.
 Scheduler = Literal["latency", "throughput"]
 
-#: Vertices and edges are planned for up to so many.
+#: The most vertices or edges of a graph in a forecast.
 MAX_COUNTED = 2**44
 
 
@@ -293,7 +293,7 @@ class UnbuiltOptions(SizeOptions, IndexOptions, total=False):
     """A graph that is not built, with its indexes."""
 
 
-#: Workers of a forecast, each on its own machine or all on this one.
+#: `N` workers of a forecast, each on its own machine, or `local:N`, all on this one.
 _PLANNED = re.compile(r"(local:)?([1-9][0-9]*)")
 
 

@@ -151,11 +151,11 @@ def checked(
 
 
 def picked(table: type, options: Mapping[str, object]) -> dict[str, Any]:
-    """Return those of some options that are in a table."""
+    """Return the given options that a table has."""
     return {name: options[name] for name in options_of(table) if name in options}
 
 
-#: More threads gain nothing, and each takes buffers.
+#: The most threads: more gain nothing, and each takes buffers.
 MAX_THREADS = 1024
 
 

@@ -17,7 +17,7 @@ from brimful.wording import shortened
 
 
 class _Several(list[Any]):
-    """Messages of a superstep that does not combine them, on the way of combined ones."""
+    """Messages of a superstep that does not combine them, in the place of a combined message."""
 
 
 class PregelAdapter(Program):
@@ -38,7 +38,7 @@ class PregelAdapter(Program):
             )
         self.program = program
         self._combines = _defines(program, "combine")
-        # Requests travel with the messages, and are not combined with them.
+        # Requests travel with the messages and must not be combined with them.
         self.delivery = "combined" if self._combines and not program.mutates else "each"  # type: ignore[misc]
         context = program.worker_context()
         if context is not None and not isinstance(context, WorkerContext):
@@ -50,7 +50,8 @@ class PregelAdapter(Program):
             context._values = self._shared.aggregated
         self._master = Master(program, vertices, self._shared.aggregated, combines=self._combines)
         self._compute: Callable[[PregelVertex, list[Any]], None] = program.compute
-        # Messages travel when the next superstep has begun, and are combined as in the last one.
+        # Messages travel once the next superstep has begun, but the combiner of the superstep that
+        # sent them applies.
         self._combine = self._next_combine = program.combine if self._combines else None
         #: True if a message creates the vertex that it does not find.
         self.creates = self._shared.mutates
@@ -191,7 +192,7 @@ class PregelAdapter(Program):
             messages = list(signals[0])
         computed = PregelVertex(vertex, value, edges, self._shared)
         self._compute(computed, messages)
-        # Lists, which every serializer keeps.
+        # Lists, not tuples: every serializer preserves lists.
         own = None if computed._edges is None else [list(edge) for edge in computed._edges]
         return [computed.value, computed._halted, computed._outbox, own]
 

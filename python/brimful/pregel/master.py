@@ -232,7 +232,7 @@ class WorkerContext:
     _values: Aggregated
 
     def _saved(self) -> dict[str, Any]:
-        """Return the attributes that a checkpoint holds; names with an underscore are left out."""
+        """Return the attributes for a checkpoint: all but those that begin with an underscore."""
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
     def pre_application(self) -> None:

@@ -124,7 +124,7 @@ class PregelVertex:
         """
         if target is None:
             raise UsageError(_UNNAMED)
-        # Called for every message: a call of another method would take as long as the rest.
+        # Inlined: another call for every message would double the cost.
         self._outbox += (target, [MESSAGE, message] if self._mutates else message)
 
     def send_to_all(self, message: Any) -> None:
@@ -146,9 +146,9 @@ class PregelVertex:
         ...     dict(bf.run(graph, Near()))
         {1: 0, 2: 7}
         """
-        # Where requests travel too, each signal tells its kind.
+        # If requests travel too, each signal names its kind.
         signal = [MESSAGE, message] if self._mutates else message
-        # The native side knows the targets of the edges of the graph.
+        # None stands for all edges of the graph, whose targets the native side knows.
         targets = [None] if self._edges is None else [target for target, _ in self._edges]
         for target in targets:
             self._outbox += (target, signal)

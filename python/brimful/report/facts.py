@@ -1,7 +1,7 @@
 """Distributions of graphs and results, counted in batches.
 
 Invariant: rows and edges are in memory in batches only. Memory grows with the number of distinct
-    values; component sizes that would exceed the budget are None.
+values; component sizes that would exceed the budget are None.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TOP_ROWS = 15
 _MOST_DISTINCT = 60
 #: Number of ranges.
 _RANGES = 40
-#: Values whose largest is so many times their smallest are shown on a logarithmic axis.
+#: The axis is logarithmic if the largest value is at least this many times the smallest.
 _WIDE = 1000.0
 
 
@@ -107,7 +107,7 @@ def component_sizes(result: PerVertex[Any], max_bytes: int) -> dict[int, int] | 
         if sum(len(some) for some in waiting) > max(2 * len(whole or ()), 1 << 18):
             whole = counted(pa.concat_tables([*([whole] if whole else []), *waiting]))
             waiting = []
-            # The old table, the new one and the hash table that makes it.
+            # Counting holds the old table, the new one and a hash table.
             if 4 * whole.nbytes > max_bytes:
                 return None
     if whole is not None or waiting:
@@ -156,7 +156,7 @@ def distribution(result: PerVertex[Any]) -> Distribution | None:
 
 
 def _numbers(result: PerVertex[Any]) -> Iterator[tuple[Any, int]]:
-    """Yield the finite values of each batch, and how many others it has; none if no numbers."""
+    """Yield the finite values of each batch and the number of others; nothing unless numbers."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc

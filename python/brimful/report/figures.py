@@ -1,4 +1,4 @@
-"""Draws figures by matplotlib, on axes of the user or as SVG with the colours of the report.
+"""Draws figures by matplotlib, on axes of the user or as SVG with the colors of the report.
 
 Invariant: nothing here keeps state between figures; `pyplot` is loaded only for axes that a user
 wants in a notebook.
@@ -20,7 +20,7 @@ from brimful.wording import printable
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Colours as matplotlib writes them, and the variables of the report in their place.
+#: Colors that matplotlib draws with; in the SVG, variables of the report replace them.
 _INK, _FAINT, _FIRST, _SECOND = "#010203", "#040506", "#070809", "#0a0b0c"
 _VARIABLES = {
     _INK: "var(--ink)",
@@ -43,9 +43,9 @@ _STYLE = {
     "ytick.color": _INK,
 }
 _PURPOSE = "a figure"
-#: Counts whose largest is so many times their median are shown on a logarithmic axis.
+#: The axis of counts is logarithmic if the largest exceeds this many times the median.
 _STEEP = 20
-#: Vertices whose names are drawn are shortened to this.
+#: The most characters of a name that is drawn at a vertex.
 _NAME_CHARACTERS = 16
 
 
@@ -87,7 +87,7 @@ def svg(name: str, draw: Callable[[Axes, Sequence[str]], object], *, small: bool
 
 
 def small(name: str, draw: Callable[[Axes, Sequence[str]], object]) -> str:
-    """Return a small figure for a notebook, in the colours of its text; nothing without matplotlib.
+    """Return a small figure for a notebook, in the colors of its text; nothing without matplotlib.
 
     Notebooks show objects automatically, so a missing package is no error there.
     """
@@ -113,7 +113,7 @@ def plot_distribution(
         ax.stairs(found.counts, found.edges, fill=True, color=colours[0])
     if found.logarithmic:
         ax.set_xscale("log")
-    # Else most of the bars could not be seen.
+    # On a linear axis most bars would be invisible.
     if max(found.counts) > _STEEP * max(sorted(found.counts)[len(found.counts) // 2], 1):
         ax.set_yscale("log")
     ax.set_xlabel(label)
@@ -219,7 +219,7 @@ def plot_neighborhood(
     for at, one in enumerate(ring):
         angle = 2 * math.pi * at / len(ring)
         places[one] = (math.cos(angle), math.sin(angle))
-    # One path for all edges: a report has thousands of them.
+    # One path for all edges: thousands of paths would make the report large.
     lines = [(places[one], places[other], (math.nan, math.nan)) for one, other in links]
     xs = [x for line in lines for x, _ in line]
     ys = [y for line in lines for _, y in line]
@@ -229,7 +229,7 @@ def plot_neighborhood(
         ax.scatter([x], [y], s=50 if is_centre else 22, color=colours[is_centre], zorder=2)
         name = printable(str(one))
         name = name if len(name) <= _NAME_CHARACTERS else name[: _NAME_CHARACTERS - 3] + "..."
-        # `$` would begin a formula.
+        # A plain `$` would begin a formula.
         ax.annotate(
             name.replace("$", r"\$"),
             (x, y) if is_centre else (1.12 * x, 1.12 * y),

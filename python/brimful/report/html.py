@@ -1,7 +1,7 @@
 """Reports: of a run, and of a graph, as HTML.
 
 Invariant: a report needs no network, and the report states the reason for each missing figure,
-    unless there is nothing to draw.
+unless there is nothing to draw.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from brimful.graph import Graph
     from brimful.per_vertex import PerVertex, Vertices
 
-#: What pyarrow, matplotlib and Jinja take besides brimful's own memory.
+#: Bytes that pyarrow, matplotlib and Jinja take besides brimful's own memory.
 REPORT_RESERVE_BYTES = ARROW_RESERVE_BYTES + (80 << 20)
 #: Directions of bytes in a superstep.
 _DIRECTIONS = ("read", "written")
-#: Neighborhoods that are drawn if none are named.
+#: Number of neighborhoods that are drawn if none are named.
 _DRAWN = 2
 #: Figures of a run in the table of a report, by the fields of its figures.
 _FIGURES = {

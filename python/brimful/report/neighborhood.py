@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from brimful.graph import Graph
 
-#: Neighbors that are drawn.
+#: The most neighbors that are drawn.
 _MOST_DRAWN = 36
-#: Edges of a neighbor that has more than this are not looked at.
+#: The edges of a neighbor with more edges than this are not read.
 _MOST_EDGES = 10_000
 
 
 def neighborhood(graph: Graph, vertex: int | str) -> tuple[list[Any], list[tuple[Any, Any]], str]:
-    """Return the neighbors of a vertex that are drawn, the edges, and what is left out.
+    """Return the neighbors of a vertex to draw, the edges, and a note about those left out.
 
-    Of many neighbors those with the most edges are drawn.
+    If there are many neighbors, those with the most edges are drawn.
 
     Raises:
         NotFoundError: The graph has no such vertex.

@@ -56,7 +56,7 @@ class Connection:
             if option and not option.startswith("retry_seconds=")
         ]
         given = {option.partition("=")[0].lower() for option in options}
-        # The driver's own half a minute would come before each of our attempts.
+        # By default the driver would wait half a minute in each attempt.
         options += [
             f"{name}=2000"
             for name in ("serverSelectionTimeoutMS", "connectTimeoutMS")
@@ -66,7 +66,7 @@ class Connection:
         errors = self._pymongo.errors
         try:
             with warnings.catch_warnings():
-                # The driver warns of options that it does not know, and leaves them out.
+                # The driver only warns of unknown options, and ignores them; here they are errors.
                 warnings.simplefilter("error", UserWarning)
                 self.client = self._pymongo.MongoClient(uri)
         except (errors.ConfigurationError, errors.InvalidURI, ValueError, UserWarning) as error:
@@ -144,7 +144,7 @@ class MongoStore(Store):
         try:
             self._collection.insert_many(documents, ordered=False)
         except self._pymongo.errors.BulkWriteError as error:
-            # Those of an attempt that seemed to fail are there.
+            # Code 11000: an earlier attempt, whose answer was lost, has inserted the document.
             others = [one for one in error.details["writeErrors"] if one["code"] != 11000]
             if others:
                 raise StoreIoError(

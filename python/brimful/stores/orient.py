@@ -25,7 +25,7 @@ _TIMEOUT = 30.0
 
 
 class _Away(Exception):
-    """The server closed a connection, or two requests met."""
+    """The server closed a connection, or two requests conflicted."""
 
 
 class Orient:

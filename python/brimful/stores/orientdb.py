@@ -17,9 +17,9 @@ from brimful.stores.orient import FORM, Orient
 
 #: Documents that a scan reads at once.
 _PAGE = 512
-#: Bytes of the longest key that is indexed as it is.
+#: Bytes of the longest key that is indexed itself; longer ones are indexed by checksum.
 _LONGEST = 1000
-#: Characters of the longest record in a statement of a script.
+#: Characters of the longest record that is part of a script; longer ones are parameters.
 _SCRIPTED = 20_000
 
 
@@ -73,13 +73,13 @@ class OrientStore(Store):
         for key, record in zip(keys, records, strict=True):
             k, x, r = self._key(key), _long(key), base64.b64encode(record).decode()
             if len(r) > _SCRIPTED:
-                # The server parses a long text in a statement slowly.
+                # The server is slow to parse a statement with a long text.
                 self._server.query(
                     f"UPDATE {self._class} SET k = :k, x = :x, r = :r UPSERT WHERE k = :k",
                     **{"k": k, "x": x, "r": r},
                 )
             else:
-                # Digits and base 64 have no quotes.
+                # Hexadecimal digits and base 64 contain no quotes.
                 statements.append(
                     f"UPDATE {self._class} SET k = '{k}', x = '{x}', r = '{r}' "
                     f"UPSERT WHERE k = '{k}'"

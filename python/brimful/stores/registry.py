@@ -16,7 +16,7 @@ from brimful.io.redaction import redacted_word
 from brimful.stores.base import Opening, Store
 from brimful.wording import did_you_mean, either, shortened
 
-#: The entry points of stores.
+#: The entry-point group of stores.
 GROUP = "brimful.stores"
 
 _registered: dict[str, type[Store]] = {}
@@ -95,14 +95,14 @@ class Opener:
         """Open a partition; the native module calls this on its threads."""
         path = None if folder is None else Path(folder)
         opened = self._store(Opening(self._url, partition, memory_bytes, path, self._stopped))
-        # The files of a folder are closed by the native module before it removes the folder.
+        # The native module closes a store in a folder itself, before it removes the folder.
         if not self.in_folder:
             with self._lock:
                 self._opened.append(opened)
         return opened
 
     def stop(self) -> None:
-        """End the waits of the store: the user cancelled the run."""
+        """End the waits of the store, because the user cancelled the run."""
         self._stopped.set()
 
     def __enter__(self) -> Opener:
@@ -120,7 +120,7 @@ class Opener:
         An error of the clean-up is raised only after a successful run: it must not hide the first
         error.
         """
-        # A server that was lost is not waited for once more.
+        # After an error, do not wait again for a server that may be lost.
         if error is not None:
             self.stop()
         with contextlib.ExitStack() as stack:

@@ -12,7 +12,7 @@ from brimful.stores.base import Opening
 
 T = TypeVar("T")
 
-#: Seconds for which a server that does not answer is called again.
+#: Seconds for which calls to an unresponsive server are repeated.
 SECONDS = 30.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
 
@@ -30,7 +30,7 @@ class Retries:
         seconds: float,
         stopped: threading.Event,
     ) -> None:
-        """Name the server, as messages show it, and the errors of a connection."""
+        """Take the name of the server for messages, and the errors of a lost connection."""
         self._server, self._errors = server, errors
         self._seconds, self._stopped = seconds, stopped
 

@@ -27,13 +27,13 @@ from brimful.tables.edge_table import (
 )
 
 _MAGIC = b"ARROW1"
-#: Begins a message; older writers leave it out.
+#: The word that begins a message; older writers omit it.
 _CONTINUATION = 0xFFFFFFFF
-#: Longer metadata is damaged.
+#: The most bytes of metadata; longer metadata is taken as damaged.
 _METADATA_BYTES = 64 << 20
 #: Batches up to this size are covered by the reserve.
 _SMALL_BATCH_BYTES = 4 << 20
-#: Strings of a dictionary are written out for so many bytes of rows at once.
+#: Bytes of rows for which the strings of a dictionary are expanded at once.
 _DECODED_BYTES = 4 << 20
 _DICTIONARY, _RECORDS = 2, 3
 
@@ -82,7 +82,7 @@ def open_arrow(path: str, wanted: EdgeColumns, ids: str = "auto") -> EdgeTable:
 
 
 def _parts(reader: Any, names: list[str]) -> Iterator[Any]:
-    """Yield the wanted columns of every batch, in parts whose written out strings are few."""
+    """Yield the wanted columns of every batch, in parts whose expanded strings are few bytes."""
     import pyarrow.compute as pc
     import pyarrow.types as kinds
 
@@ -99,7 +99,7 @@ def _parts(reader: Any, names: list[str]) -> Iterator[Any]:
 
 
 def _start(path: str, raw: Any) -> int:
-    """Return where the stream of messages begins: behind the magic of a file, else at once.
+    """Return the offset of the first message: after the magic word of a file, 0 in a stream.
 
     Raises:
         InputError: The file is cut off, or of another format.
@@ -148,7 +148,7 @@ def _memory_bytes(path: str, raw: Any, position: int) -> int:
         if not 0 <= body <= size - position:
             raise broken(f"a message of {body:,} bytes")
         position += body
-        # A batch is read, perhaps decompressed, and its columns perhaps converted.
+        # Twice: reading may decompress a batch, and may then convert its columns.
         need = 2 * (body + decoded)
         if kind == _DICTIONARY:
             dictionaries += need
@@ -161,7 +161,7 @@ def _memory_bytes(path: str, raw: Any, position: int) -> int:
 def _message(raw: Any, metadata: bytes, body: int) -> tuple[int, int, int]:
     """Return the kind of a message, the bytes of its body, and those that decompressing gives.
 
-    The metadata is a FlatBuffer (`format/Message.fbs`), of which four fields are looked at.
+    The metadata is a FlatBuffer (`format/Message.fbs`), of which four fields are read.
 
     Raises:
         struct.error, IndexError: The metadata is damaged.
@@ -191,7 +191,7 @@ def _u32(data: bytes, at: int) -> int:
 
 
 def _at(data: bytes, table: int, field: int) -> int:
-    """Return where a field of a FlatBuffer's table is; 0 if it is not there."""
+    """Return the position of a field in a FlatBuffer's table; 0 if the field is missing."""
     fields = table - struct.unpack_from("<i", data, table)[0]
     size = struct.unpack_from("<H", data, fields)[0]
     entry = 4 + 2 * field
@@ -202,14 +202,14 @@ def _at(data: bytes, table: int, field: int) -> int:
 
 
 def _field(data: bytes, table: int, field: int, kind: str) -> int:
-    """Return a number; 0 if it is not there."""
+    """Return the number in a field; 0 if the field is missing."""
     at = _at(data, table, field)
     value: int = struct.unpack_from(kind, data, at)[0] if at else 0
     return value
 
 
 def _table(data: bytes, table: int, field: int) -> int:
-    """Return where the table or vector begins that a field refers to.
+    """Return the position of the table or vector that a field refers to.
 
     Raises:
         IndexError: There is no such field.

@@ -1,8 +1,8 @@
 """The columns of a graph's vertices, kept in its directory and read with its vertices.
 
-The file has a row for each vertex, by ascending id, and no ids: whatever else comes by ascending id
-is read in step with it. Invariant: rows are never in memory as a whole; columns appear complete or
-not at all.
+The file has a row for each vertex, by ascending id, and no ids: other rows that come by ascending
+id are read in step with it. Invariant: rows are never in memory as a whole; columns appear complete
+or not at all.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 #: The table of columns of vertices, as the native module names it.
 VERTICES = "vertices"
-#: How files of columns are written: their pages have checksums.
+#: Options of the Parquet writer of columns; pages get checksums.
 WRITTEN: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
 _BATCH_ROWS = 65_536
 #: A Parquet file ends with the length of its footer and a magic word, of 4 bytes each.
@@ -69,7 +69,7 @@ def column_figures(graph: _native.Graph, table: str = VERTICES) -> list[dict[str
 
 
 def _leaves(kind: pyarrow.DataType) -> int:
-    """Return the number of columns that Parquet makes of one: several of a structure."""
+    """Return the number of Parquet columns that hold one column: several for a structure."""
     return sum(_leaves(kind.field(at).type) for at in range(kind.num_fields)) or 1
 
 
@@ -123,13 +123,13 @@ def _schema_of_file(file: Any) -> pyarrow.Schema:
     import pyarrow as pa
 
     noted = base64.b64decode(file.metadata.metadata[b"ARROW:schema"])
-    # What else Parquet and pandas noted are not the user's.
+    # Other metadata, of Parquet and pandas, is dropped: it is not the user's.
     return pa.ipc.read_schema(pa.py_buffer(noted)).remove_metadata()
 
 
 @contextlib.contextmanager
 def _opened(graph: _native.Graph, table: str) -> Iterator[Any]:
-    """Give the Parquet file of a table."""
+    """Yield the open Parquet file of a table."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -154,7 +154,7 @@ def _opened(graph: _native.Graph, table: str) -> Iterator[Any]:
 
 
 def in_step(*streams: Iterator[pyarrow.RecordBatch]) -> Iterator[tuple[Any, ...]]:
-    """Yield batches of several streams, in each tuple of the same rows.
+    """Yield tuples of batches, one of each stream, that have the same rows.
 
     Raises:
         CorruptError: The streams have different numbers of rows.
@@ -233,7 +233,7 @@ class GraphColumns:
     def reader(
         self, result: Any, resources: Resources, tally: JoinTally
     ) -> Iterator[pyarrow.RecordBatchReader]:
-        """Give the rows of a result of this graph with the columns.
+        """Yield a reader of the rows of a result of this graph, with the columns.
 
         Raises:
             UsageError: The result is not of this graph, or has a column of this name.

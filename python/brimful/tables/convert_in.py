@@ -18,7 +18,7 @@ from brimful.errors import InputError, UsageError
 from brimful.tables.edge_table import EdgeTable, open_batches
 
 _BATCH_ROWS = 65_536
-#: What objects of these packages have, and no others.
+#: Attributes that only objects of these packages have, which are not imported.
 _NETWORKX = ("nodes", "edges", "degree", "is_directed")
 _IGRAPH = ("vcount", "get_edgelist", "vs", "es")
 _SCIPY = ("tocoo", "dtype")

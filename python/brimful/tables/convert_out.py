@@ -1,9 +1,8 @@
 """A graph as objects of other packages, in memory.
 
 Every conversion copies: this is for graphs, or parts, that fit. `as_networkx` alone is a view.
-Invariant: vertices without edges,
-self-loops and direction are in the copy; where the other side cannot hold multi-edges or ids, the
-docstring says what takes their place.
+Invariant: the copy has vertices without edges, self-loops and direction. If the other package
+cannot hold multi-edges or ids, the docstring names their replacement.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def require(package: str, purpose: str) -> Any:
 class Conversions:
     """Conversions of a `Graph`; its `native` graph supplies the edges."""
 
-    #: By this NetworkX gives calls of its functions to the backend of this name.
+    #: NetworkX dispatches calls of its functions to the backend of this name.
     __networkx_backend__ = "brimful"
 
     @property
@@ -266,7 +265,7 @@ class Conversions:
             ),
             shape=(len(ids), len(ids)),
         )
-        # Columns ascend, each of them once.
+        # In each row, columns ascend without repetition.
         matrix.has_canonical_format = True
         return matrix, ids
 
@@ -302,7 +301,7 @@ class Conversions:
             edges[:, end] = table[name].to_numpy()
         made: igraph.Graph = module.Graph(
             n=len(ids),
-            # An array itself would become objects first.
+            # igraph would convert an array to Python objects first; it reads a buffer directly.
             edges=edges.data,
             directed=native.directed,
             vertex_attrs={"vertex": ids.to_pylist()},

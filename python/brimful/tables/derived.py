@@ -61,12 +61,12 @@ if TYPE_CHECKING:
 
 #: Rows of a batch of joined edges.
 _BATCH_ROWS = 65_536
-#: The share of the budget beyond the smallest that joins take.
+#: Divisor of the budget beyond the smallest one; joins take the quotient.
 _JOINED_SHARE = 4
-#: More than the smallest budget of an import with joins: of any, and for each thread.
+#: An upper bound of the smallest budget of an import with joins: a base, and more per thread.
 _LEAST_BYTES = 384 << 20, 64 << 20
 
-#: Vertices with columns of some names, each time from the first.
+#: A function that yields all vertices with the named columns, anew in each call.
 Vertices = Callable[[Sequence[str]], Iterator[Any]]
 
 
@@ -111,7 +111,7 @@ def derive(
     from brimful import _native
 
     vertices = _kept_vertices(graph, wanted)
-    # Edges that become one have no columns of their own.
+    # Merged edges lose their columns.
     merges = wanted.contract is not None or options["duplicates"] != "keep"
     columns = [] if merges else edge_columns(graph).names
     edges = _edges(graph, wanted.edges, columns)
@@ -218,8 +218,8 @@ def _shares(resources: Resources, *, joins: bool) -> tuple[Resources, int, int]:
     limit = resources.budget
     if limit is None:
         limit = _native.auto_budget_bytes()
-    # Joins have no more than the least in the smallest budget, so that its name is that of a budget
-    # that works.
+    # Within the smallest budget joins take the least memory, so that the budget that an error names
+    # does work.
     common, of_thread = _LEAST_BYTES
     least = common + of_thread * (resources.threads or os.cpu_count() or 1)
     memory = MIN_JOIN_BYTES + max(0, limit - least) // _JOINED_SHARE
@@ -231,7 +231,7 @@ def _shares(resources: Resources, *, joins: bool) -> tuple[Resources, int, int]:
 
 
 def _kept_vertices(graph: _native.Graph, wanted: Derivation) -> Vertices:
-    """Return a generator of the vertices that stay, ascending, with the named columns."""
+    """Return a function that yields the vertices that stay, ascending, with named columns."""
     import pyarrow as pa
 
     schema = vertex_rows(graph).schema
@@ -252,7 +252,7 @@ def _kept_vertices(graph: _native.Graph, wanted: Derivation) -> Vertices:
 
 
 def _sorted_ids(ids: pyarrow.Array, kind: pyarrow.DataType) -> pyarrow.Array:
-    """Return ids ascending, as the type of the vertices.
+    """Return distinct ids, ascending, in the type of the vertices.
 
     Raises:
         UsageError: They are of another type.
@@ -272,7 +272,7 @@ def _sorted_ids(ids: pyarrow.Array, kind: pyarrow.DataType) -> pyarrow.Array:
 
 
 def _those_in(batch: pyarrow.RecordBatch, ids: pyarrow.Array) -> pyarrow.RecordBatch:
-    """Return the rows whose vertices are in sorted `ids`, found by a search of the range."""
+    """Return the rows whose vertices are in the sorted `ids`; compares ids in their range only."""
     import pyarrow.compute as pc
 
     vertices = batch.column(0)
@@ -338,7 +338,7 @@ def _between(
     memory: int,
     resources: Resources,
 ) -> Iterator[pyarrow.RecordBatchReader]:
-    """Yield the edges both ends of which stay."""
+    """Yield a reader of the edges whose ends both stay."""
     kind, failures = edges.schema.field(0).type, list[BrimfulError]()
     with connected(memory, resources.threads) as connection:
         connection.register("edges", _noted(edges, failures))
@@ -362,7 +362,7 @@ def _contracted(
     memory: int,
     resources: Resources,
 ) -> Iterator[tuple[pyarrow.RecordBatchReader, pyarrow.RecordBatchReader]]:
-    """Yield the edges between labels, and the labels of the vertices that stay."""
+    """Yield readers of the edges between labels, and of the labels of vertices that stay."""
     import pyarrow as pa
 
     labelled = pa.RecordBatchReader.from_stream(contract)
@@ -410,7 +410,7 @@ def _contracted(
 
 
 def _joined(relation: Any, name: str, failures: list[BrimfulError]) -> pyarrow.RecordBatchReader:
-    """Return a reader of a relation; DuckDB hands on only the text of an error of its sources."""
+    """Return a reader that raises errors of sources, of which DuckDB passes on the text only."""
     import pyarrow as pa
 
     with join_errors(name):

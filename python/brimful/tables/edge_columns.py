@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 #: The table of columns of edges, as the native module names it.
 EDGES = "edges"
-#: The columns of every edge.
+#: The columns that every edge has.
 ENDS = ("source", "target", "weight")
 #: Formats of files that are read a second time for their columns.
 _FORMATS = ("parquet", "arrow", "csv", "tsv", "graphml", "gexf")
@@ -249,7 +249,7 @@ def _view(
     id_type: str,
     options: Mapping[str, Any],
 ) -> pyarrow.Schema | None:
-    """Make the view `input`; return the types of its columns, None where text does not say."""
+    """Make the view `input`; return the types of its columns, None for text, which has none."""
     import pyarrow as pa
     import pyarrow.dataset as ds
 
@@ -271,7 +271,7 @@ def _view(
         raise UsageError("columns of edges are named by a header, and the input has none")
     ids = "VARCHAR" if id_type == "string" else "BIGINT"
     types = {columns[end]: ids for end in ("source", "target")}
-    # All rows say of which types the other columns are.
+    # `sample_size=-1`: all rows decide the types of the other columns.
     connection.read_csv(
         inputs, header=True, sep=columns["delimiter"], dtype=types, sample_size=-1
     ).create_view("input")

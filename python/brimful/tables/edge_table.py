@@ -3,7 +3,7 @@
 Files are opened as tables by `arrow` and `parquet`; text is read natively.
 
 Invariant: a table is never whole in memory; batches are small, and `reserve_bytes` is the most that
-    the reader needs besides brimful's own memory. Errors of the reader are kept, because the Arrow
+the reader needs besides brimful's own memory. Errors of the reader are kept, because the Arrow
 stream protocol carries only their text.
 """
 
@@ -23,7 +23,7 @@ from brimful.wording import printable
 if TYPE_CHECKING:
     from types import TracebackType
 
-#: What a pyarrow reader or writer needs besides brimful's own memory, in bytes.
+#: Bytes that a pyarrow reader or writer needs besides brimful's own memory.
 ARROW_RESERVE_BYTES = 64 << 20
 #: The key under which an exported schema declares its graph.
 _DECLARATION = b"brimful"
@@ -45,17 +45,17 @@ class EdgeTable:
     reserve_bytes: int
     #: The names of the other columns, if the user chose from them.
     ignored: list[str] | None = None
-    #: Of several tables in one, those opened so far: the name of each and its rows.
+    #: The tables of a chain that were opened so far, each with its name and number of rows.
     parts: list[tuple[str, int]] = field(default_factory=list)
     failure: BaseException | None = None
-    #: What ids are: `int` or `string`.
+    #: The type of ids: `int` or `string`.
     ids: str = "int"
     #: True if a row without a target is a vertex.
     vertex_rows: bool = False
     #: Whether edges have no direction, if the table says so.
     undirected: bool | None = None
     resources: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
-    #: Ends a read from a store.
+    #: When set, ends a read from a store.
     stopped: threading.Event = field(default_factory=threading.Event)
 
     def stop(self) -> None:
@@ -94,7 +94,7 @@ class EdgeTable:
 
 @dataclass(frozen=True)
 class PickedColumns:
-    """The names of the columns of a table that are the edges, and of the others."""
+    """The names of the columns that hold the edges of a table, and of the others."""
 
     source: str
     target: str
@@ -132,8 +132,8 @@ def pick_columns(name: str, present: Sequence[str], wanted: EdgeColumns) -> Pick
 def chain_tables(paths: Sequence[str], open_table: Callable[[str], EdgeTable]) -> EdgeTable:
     """Return the tables at `paths` as one, opened one after the other; the first names the columns.
 
-    All are looked at before, so that the reserve is that of the largest and a file with other
-    columns is refused before any work.
+    All tables are opened once before any work, so that the reserve is that of the largest, and a
+    file with other columns is refused.
 
     Raises:
         InputError: The columns of the tables differ, or as `open_table`.
@@ -161,7 +161,7 @@ def chain_tables(paths: Sequence[str], open_table: Callable[[str], EdgeTable]) -
     assert first is not None
     source, target, weight, _ = first
     schema = joined
-    # The native side counts the rows of all of them.
+    # One name for all files: the native side counts their rows together.
     name = f"{paths[0]} and {len(paths) - 1} more"
     chained = EdgeTable(name, source, target, weight, None, reserve, ignored, ids=ids)
     chained.vertex_rows = vertex_rows
@@ -243,7 +243,7 @@ def column_ids(name: str, schema: Any, ids: str) -> str:
 
 
 def shrink_arrow_pools() -> None:
-    """Keep pyarrow to one thread of each kind, where its buffers count against a budget."""
+    """Limit pyarrow to one thread of each kind, because its buffers count against the budget."""
     import pyarrow as pa
 
     pa.set_cpu_count(1)
@@ -286,7 +286,7 @@ def _declared(schema: Any) -> dict[bytes, bytes] | None:
 
 
 def _joined(path: str, schema: Any, first: str, other: Any) -> Any:
-    """Return the schema of two tables that are parts of one graph, with what both declare.
+    """Return the schema of two tables that are parts of one graph, with both declarations.
 
     Raises:
         InputError: They declare graphs of different kinds, or only one declares anything.

@@ -18,7 +18,7 @@ from brimful.wording import did_you_mean, shortened
 if TYPE_CHECKING:
     import pyarrow
 
-#: Longer conditions are no conditions that a person wrote.
+#: The longest condition; nobody writes a longer one by hand.
 _MOST_CHARACTERS = 10_000
 _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,
@@ -53,7 +53,7 @@ class Condition:
         import pyarrow.compute as pc
 
         self.text = str(text)
-        #: The columns that it needs.
+        #: The names of the columns that the condition needs.
         self.columns = set(schema.names)
         if isinstance(text, str):
             reader = _Reader(text, schema)
@@ -111,7 +111,7 @@ class _Reader:
 
     def __init__(self, text: str, schema: pyarrow.Schema) -> None:
         self._text, self._schema = text, schema
-        #: The columns that were named so far.
+        #: The names of columns found so far.
         self.columns: set[str] = set()
 
     def read(self, node: ast.expr, kind: Any = None) -> Any:
@@ -129,7 +129,7 @@ class _Reader:
             case ast.BinOp(left, op, right) if type(op) in _OPERATIONS:
                 ends = self.read(left), self.read(right)
                 if isinstance(op, ast.Div):
-                    # Arrow would divide integers without a remainder.
+                    # Arrow would drop the remainder of an integer division.
                     ends = ends[0].cast("float64"), ends[1].cast("float64")
                 return _OPERATIONS[type(op)](*ends)
             case ast.Compare(left, ops, comparators):
@@ -163,7 +163,7 @@ class _Reader:
                     f"{kind} of the column: {error}"
                 ) from None
             value = self.read(left)
-            # A null is in no list, and not outside of one either.
+            # A null meets neither `in` nor `not in`.
             found = pc.if_else(value.is_valid(), value.isin(values), pa.scalar(None, pa.bool_()))
             return found if isinstance(op, ast.In) else ~found
         if type(op) not in _COMPARISONS:

@@ -23,11 +23,11 @@ from brimful.tables.edge_table import ARROW_RESERVE_BYTES, EdgeTable, column_ids
 if TYPE_CHECKING:
     import pyarrow
 
-#: Rows of a batch, and the most characters of its texts.
+#: The most rows of a batch, and the most characters of its texts.
 _BATCH_ROWS = 8192
 _BATCH_CHARACTERS = 4 << 20
 _OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-#: Arrow's types of the types of attributes.
+#: Arrow's types by the types that attributes declare.
 _TYPES = {
     "boolean": "bool",
     "int": "int32",
@@ -36,7 +36,7 @@ _TYPES = {
     "float": "float32",
     "double": "float64",
 }
-#: Attributes of GEXF that need no declaration: key, type, value where there is none.
+#: Attributes of GEXF that need no declaration: key, type, default value.
 _OWN = ((" label", "string", None), (" weight", "float64", "1"))
 #: A node or an edge: kind, id or ends, and the texts of its attributes by their ids.
 _Record = tuple[str, list[str], dict[str, str | None]]
@@ -45,14 +45,14 @@ _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 @dataclass
 class _Attribute:
-    """An attribute of nodes or edges: its name, its type, the value where there is none."""
+    """An attribute of nodes or edges: its name, its type, its default value."""
 
     name: str
     kind: str
     default: str | None = None
 
     def value(self, text: str | None) -> Any:
-        """Return a value of its type; None where there is none.
+        """Return the value that a text has in the type of the attribute; None without a value.
 
         Raises:
             ValueError: It is no such value.
@@ -82,7 +82,7 @@ class GraphXml:
     """A GraphML or GEXF file, which can be read several times."""
 
     def __init__(self, path: str) -> None:
-        """Read what is before the nodes and edges.
+        """Read the head of the file, before its nodes and edges.
 
         Raises:
             InputError: The file is neither GraphML nor GEXF, or is broken.
@@ -101,7 +101,7 @@ class GraphXml:
                 for own, type_, default in _OWN:
                     if own in values:
                         attributes.setdefault(own, _Attribute(own.strip(), type_, default))
-                # Nodes come first.
+                # Nodes come before edges, so the first edge completes the list.
                 if kind == "edge":
                     break
 

@@ -29,23 +29,23 @@ if TYPE_CHECKING:
 
     from brimful.io.ingest import Resources
 
-#: What DuckDB itself takes, loaded, besides the memory that it manages.
+#: Bytes that DuckDB takes once loaded, besides the memory that it manages.
 LOADED_BYTES = 96 << 20
-#: The share of the rest that it manages: pages that it decodes and rows on their way are extra.
+#: The share of the remaining memory that DuckDB manages; decoded pages and moving rows are extra.
 _MANAGED = 0.75
 #: The least memory in which DuckDB joins and sorts.
 MIN_JOIN_BYTES = 96 << 20
-#: What a thread of DuckDB holds while it joins and sorts.
+#: Bytes that a thread of DuckDB holds while it joins and sorts.
 _THREAD_BYTES = 64 << 20
-#: The step of the budgets that errors name.
+#: Errors name budgets that are multiples of this.
 _STEP_BYTES = 8 << 20
-#: What the allocators keep of the memory that a run has freed.
+#: Bytes that the allocators keep of the memory that a run has freed.
 _RETAINED_BYTES = 16 << 20
-#: What a run leaves free for a join that follows, or an import for one next to it.
+#: Bytes that a run leaves free for a join after it, and an import for a join beside it.
 JOIN_RESERVE_BYTES = (
     ARROW_RESERVE_BYTES + _RETAINED_BYTES + LOADED_BYTES + int(MIN_JOIN_BYTES / _MANAGED)
 )
-#: Rows of a batch of the outcome: few, as they may be long.
+#: Rows of a batch of the outcome; few, because rows may be long.
 _BATCH_ROWS = 8192
 #: Functions of DuckDB that read a file, by suffix.
 _READERS = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv"}
@@ -79,7 +79,7 @@ class Columns(Protocol):
     def reader(
         self, result: Any, resources: Resources, tally: JoinTally
     ) -> AbstractContextManager[pyarrow.RecordBatchReader]:
-        """Give the joined rows."""
+        """Yield a reader of the joined rows."""
 
 
 class Join:
@@ -97,7 +97,7 @@ class Join:
         """
         require("duckdb", "a join")
         self._table, self._on, self._columns = table, on, columns
-        #: The types of the columns, where the table itself says them.
+        #: The types of the columns, if the table itself declares them.
         self._types: pyarrow.Schema | None = None
         self.name = table_name(table)
         if isinstance(table, (str, os.PathLike)):
@@ -132,7 +132,7 @@ class Join:
     def reader(
         self, result: Any, resources: Resources, tally: JoinTally, *, keep_types: bool = False
     ) -> Iterator[pyarrow.RecordBatchReader]:
-        """Give the joined rows as a reader of batches; `result` is an Arrow stream.
+        """Yield a reader of the joined rows, in batches; `result` is an Arrow stream.
 
         `tally` is complete when the rows are read. With `keep_types` a column whose type a join
         would change is refused.
@@ -207,7 +207,7 @@ class Join:
         )
 
     def _rows_of(self, id_: pyarrow.Scalar) -> list[int]:
-        """Return the first two rows of an id, counted from 1; none of a stream that was read."""
+        """Return the first two rows of an id, counted from 1; none if the table was a stream."""
         if hasattr(self._table, "read_next_batch"):
             return []
         with self._connected(MIN_JOIN_BYTES, 1) as connection, self._errors():
@@ -221,13 +221,13 @@ class Join:
 
     @contextlib.contextmanager
     def _connected(self, memory: int, threads: int | None) -> Iterator[Any]:
-        """Give a connection with a memory limit and the table as the view `added`."""
+        """Yield a connection with a memory limit and the table as the view `added`."""
         with connected(memory, threads) as connection:
             with self._errors():
                 if not isinstance(self._table, (str, os.PathLike)):
                     import pyarrow as pa
 
-                    # DuckDB would refuse a relation of another connection.
+                    # Read as a stream, because DuckDB refuses a relation of another connection.
                     reader = pa.RecordBatchReader.from_stream(self._table)
                     self._types = reader.schema
                     connection.register("added", reader)
@@ -256,7 +256,7 @@ class Join:
             import pyarrow.parquet as pq
 
             self._types = pq.read_schema(self.name)
-        # All rows of a CSV file say of which types its columns are.
+        # `sample_size=-1`: all rows of a CSV file decide the types of its columns.
         more = ", sample_size=-1" if suffix != ".parquet" else ""
         path = self.name.replace("'", "''")
         connection.execute(f"CREATE VIEW added AS FROM {_READERS[suffix]}('{path}'{more})")
@@ -284,7 +284,7 @@ class Join:
                     + did_you_mean(name, list(kinds))
                 )
         taken = {"vertex", *map(str.lower, own)}
-        # SQL does not tell capital letters from small ones, and renames the second of two columns.
+        # SQL ignores the case of names, and would rename the second of two equal ones.
         names = kinds if self._types is None else self._types.names
         if twice := [name for name, count in Counter(map(str.lower, names)).items() if count > 1]:
             raise UsageError(
@@ -320,12 +320,12 @@ def connected(memory: int, threads: int | None) -> Iterator[Any]:
             "memory_limit": f"{memory}B",
             "temp_directory": folder.path,
             "threads": str(min(threads or os.cpu_count() or 1, most)),
-            # The outcome is sorted.
+            # Insertion order is not needed: the query sorts the outcome.
             "preserve_insertion_order": "false",
         }
         connection = duckdb.connect(config=settings)
         stack.callback(connection.close)
-        # It would print one on standard output.
+        # DuckDB would print a progress bar on standard output.
         connection.execute("SET enable_progress_bar = false")
         yield connection
 
@@ -369,7 +369,7 @@ def table_name(table: object) -> str:
 
 
 def kept_types(table: str, before: pyarrow.Schema, after: pyarrow.Schema) -> pyarrow.Schema:
-    """Return the columns of `after` with the types that those of their name had `before`.
+    """Return the schema `after`, each column with the type that it had `before`.
 
     Categories become their values, and strings one kind of strings.
 
@@ -393,7 +393,7 @@ def kept_types(table: str, before: pyarrow.Schema, after: pyarrow.Schema) -> pya
 
 
 def _without_zone(kind: pyarrow.DataType) -> pyarrow.DataType:
-    """Return a type in which all time zones are one: a moment is the same in each."""
+    """Return the type with UTC for any time zone: the zone does not change the moment."""
     import pyarrow as pa
 
     is_zoned = pa.types.is_timestamp(kind) and kind.tz is not None

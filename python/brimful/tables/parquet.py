@@ -29,15 +29,15 @@ from brimful.tables.edge_table import (
 from brimful.tables.parquet_pages import Page, longest_string, pages_of
 
 _BATCH_ROWS = 65_536
-#: A few bytes of a file may repeat a long name of its dictionary: so many rows of two columns of
-#: the longest names, 64 KiB each, take 16 MiB.
+#: Rows of a batch with string ids, which a few bytes of a file may repeat from its dictionary: with
+#: two columns of the longest ids, 64 KiB each, a batch takes 16 MiB.
 _BATCH_NAMES = 128
-#: Bytes of the names of a column that are to be in memory at once, where they are long.
+#: Bytes of long string ids of one column that a batch may have.
 _BATCH_BYTES = 8 << 20
 _BUFFER_BYTES = 1 << 20
-#: Of a file that has more pages, the first ones of the rest are looked at.
+#: After so many pages, only the first pages of each further column chunk are read.
 _MOST_PAGES = 1 << 17
-#: What is looked at of a file that is no Parquet.
+#: Bytes that are read to name the format of a file that is not Parquet.
 _LOOKED_AT_BYTES = 4096
 #: Dictionaries up to this size hold no long strings.
 _SMALL_DICTIONARY_BYTES = 64 << 10
@@ -71,7 +71,7 @@ def open_parquet(
         with reader_errors(path):
             if path == "-":
                 raise UsageError("Parquet cannot be read from standard input; give a file")
-            # A native file: pyarrow reads it without calling back into Python.
+            # A native file, which pyarrow reads without calls into Python.
             raw = resources.enter_context(
                 open_file(path, stopped) if is_remote(path) else pa.OSFile(os.fsencode(path), "rb")
             )
@@ -126,10 +126,10 @@ class _Needs:
 
 
 def _needs(metadata: Any, raw: Any, chosen: Sequence[str], every_page: bool) -> _Needs:
-    """Look at the pages of the chosen columns; without `every_page` at the first of each chunk.
+    """Measure the pages of the chosen columns; without `every_page` the first ones of each chunk.
 
-    Row groups are streamed page by page, so a page is what must fit. Most writers cut pages at 1
-    MiB, some only at the end of a column chunk or after a number of rows.
+    Row groups are streamed page by page, so pages must fit. Most writers cut pages at 1 MiB, some
+    only at the end of a column chunk or after a number of rows.
     """
     largest: dict[str, int] = {}
     value_bytes, looked_at = 0, 0
@@ -144,7 +144,7 @@ def _needs(metadata: Any, raw: Any, chosen: Sequence[str], every_page: bool) -> 
             whole = chunk.total_uncompressed_size + chunk.total_compressed_size
             pages = pages_of(raw, chunk)
             if not every_page or looked_at > _MOST_PAGES:
-                # The dictionary and the first page of values.
+                # Only the dictionary and the first page of values.
                 pages = itertools.islice(pages, 2)
             dictionary_bytes = values_bytes = 0
             try:
@@ -160,7 +160,7 @@ def _needs(metadata: Any, raw: Any, chosen: Sequence[str], every_page: bool) -> 
                         values_bytes = max(values_bytes, both)
                     value_bytes = max(value_bytes, page.uncompressed // max(page.values, 1))
             except ValueError:
-                # The size of the chunk decides.
+                # A damaged header: take the size of the whole chunk.
                 values_bytes = whole
             # A page is compressed, then decompressed, then decoded: twice both is a bound.
             need = 2 * min(whole, dictionary_bytes + values_bytes)
@@ -170,7 +170,7 @@ def _needs(metadata: Any, raw: Any, chosen: Sequence[str], every_page: bool) -> 
 
 
 def _batches(file: Any, raw: Any, chosen: list[str], strings: _Needs | None) -> Iterator[Any]:
-    """Yield batches; of columns with strings such that these take few bytes.
+    """Yield batches; with `strings`, batches so small that their strings take few bytes.
 
     Dictionaries are read here, after the check of the budget.
     """

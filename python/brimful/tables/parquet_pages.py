@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-#: Headers of pages with statistics of long names are longer than most.
+#: Bytes of a header that are read, one size after the other until it is whole: statistics of long
+#: strings make some headers long.
 _HEADER_BYTES = (64, 1 << 12, 1 << 20)
-#: Numbers of the fields of a page header.
+#: Field numbers of a page header.
 _UNCOMPRESSED, _COMPRESSED = 2, 3
 _KINDS = (5, 7, 8)
-#: Codecs whose name in Arrow is another.
+#: Codecs that Arrow names differently.
 _CODECS = {"LZ4": "lz4_raw"}
 _LENGTH = struct.Struct("<I")
 #: Types of Thrift's compact protocol.
@@ -173,7 +174,7 @@ class _Struct:
         elif kind == _DOUBLE:
             self.at += 8
         elif kind == _BINARY:
-            # Not in one step: what is called for the sum has moved the place by then.
+            # Two steps: `self.at += self._varint()` would lose the advance that `_varint` makes.
             length = self._varint()
             self.at += length
         elif kind in (_LIST, _SET):
@@ -193,6 +194,6 @@ class _Struct:
             raise _NoThriftError(kind)
 
     def _skip_items(self, count: int, kind: int) -> None:
-        """Skip items of a list: there a truth value takes a byte."""
+        """Skip items of a list, where a truth value takes a byte."""
         for _ in range(count):
             self._skip(_BYTE if kind in (_TRUE, _FALSE) else kind)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow
     import pyarrow.dataset
 
-#: Rows of a batch; few batches and one file are read ahead.
+#: Rows of a batch.
 _BATCH_ROWS = 65_536
 #: Columns of vertex ids.
 _IDS = ("vertex", "source", "target")
@@ -28,7 +28,7 @@ _READ_AHEAD = {"batch_readahead": 2, "fragment_readahead": 1, "use_threads": Fal
 
 
 def roles(names: Sequence[str]) -> tuple[list[str], str | None] | None:
-    """Return the columns that name a row of a result, and that of its value; None: it is no result.
+    """Return the columns that name a row of a result, and its value column; None if no result.
 
     `vertex` comes first where each vertex has one value; columns after that are joined ones. Rows
     of an algorithm are named by all columns but the last, and pairs without a value by both.
@@ -90,7 +90,7 @@ def _no_result(path: str, names: Sequence[str]) -> InputError:
 def largest(
     dataset: pyarrow.dataset.Dataset, path: str, columns: Sequence[str], count: int
 ) -> list[tuple[Any, ...]]:
-    """Return columns of the rows with the largest values in the last of them, and no others.
+    """Return some columns of the rows that have the largest values in the last of these.
 
     Rows without a value are left out; of equal ones the first stay.
     """
@@ -102,7 +102,7 @@ def largest(
         values = batch.column(column)
         wanted = pc.is_valid(values)
         if kept is not None and kept.num_rows == count:
-            # Ties with the last one kept come later.
+            # A row that ties with the last one kept comes later, and is left out.
             wanted = pc.greater(values, kept.column(column)[-1]) if count else pc.is_null(wanted)
         found = pa.Table.from_batches([batch.filter(wanted)])
         kept = found if kept is None else pa.concat_tables([kept, found])
@@ -194,14 +194,14 @@ def _cast(column: pyarrow.Array, kind: Any) -> pyarrow.Array | None:
 
 
 def _are_written(ids: Any, column: Any) -> bool:
-    """Return whether numbers are written as in `column`."""
+    """Return whether the texts in `column` are the canonical form of the ids."""
     import pyarrow as pa
 
     return bool(ids.cast(pa.string()).equals(column))
 
 
 def _ascend(ids: Any, last: dict[Any, Any], kind: Any) -> bool:
-    """Return whether numbers ascend, also after those before."""
+    """Return whether ids ascend, within the batch and after the batches before it."""
     import pyarrow.compute as pc
 
     if len(ids) == 0:

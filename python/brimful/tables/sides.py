@@ -142,7 +142,7 @@ def matched(one: Side, other: Side, memory: int, threads: int | None) -> Iterato
 
 
 class _Ascending:
-    """Rows of ascending vertices, with those not matched yet."""
+    """The rows of a side by ascending vertex; `waiting` are the rows not matched yet."""
 
     def __init__(self, side: Side) -> None:
         self._side = side
@@ -157,7 +157,7 @@ class _Ascending:
         return taken
 
     def drop(self) -> None:
-        """Read the rest, to count it."""
+        """Read the remaining rows, so that they are counted."""
         while self.waiting is not None:
             self.waiting = self._next()
 
@@ -257,7 +257,7 @@ def _joined(
 
 
 def _values(column: pyarrow.Array, kind: str) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Return values as an array of NumPy, and where there are some."""
+    """Return values as an array of NumPy, and a mask of the rows that have one."""
     import pyarrow.compute as pc
 
     present = pc.is_valid(column).to_numpy(zero_copy_only=False)

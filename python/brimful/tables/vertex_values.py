@@ -1,7 +1,7 @@
 """A column of vertices in memory: a mapping from ids for look-ups in programs of the user.
 
-Invariant: ids ascend, so that a look-up is a search in an array of Arrow; nothing is a Python
-object before it is asked for.
+Invariant: ids ascend, so that a look-up is a search in an array of Arrow; nothing becomes a
+Python object before a look-up returns it.
 """
 
 from __future__ import annotations

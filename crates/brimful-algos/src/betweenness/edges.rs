@@ -2,14 +2,15 @@
 //!
 //! Returns a row for each edge (`source`, `target`, `betweenness`: float64): the sum over pairs of
 //! vertices of the share of their shortest paths that pass through it (Girvan and Newman 2002). An
-//! edge without direction has a row with the smaller id first; parallel edges add up. *Normalized*,
-//! it is divided by the number of pairs, n (n-1); *unnormalized*, by 1, or by 2 without directions.
+//! undirected edge has one row, with the smaller id first; parallel edges add up. *Normalized*: the
+//! sum is divided by the number of pairs, n (n-1). *Unnormalized*: it is divided by 1, or by 2 in
+//! an undirected graph.
 //!
 //! Method: the runs of [`crate::betweenness`] (Brandes 2008, "On variants"): an arc from v to w on
 //! the next level adds `paths(v) / paths(w) * (1 + dependency(w))`, in one pass over the edges
-//! after each run of eight sources. Memory besides that of runs: 8 bytes an arc and a vertex, and
-//! the states of an interval of targets, 16 MiB; rows are sorted in any budget. Self-loops are on
-//! no shortest path.
+//! after each run of eight sources. Memory besides that of a run: 8 bytes for each arc and each
+//! vertex, and the states of an interval of targets, 14 MiB. Rows are sorted in any budget.
+//! Self-loops are on no shortest path.
 
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ use crate::places::{place_bytes, places};
 use crate::planning::Planner;
 use crate::request::{FinishedRows, Request};
 
-/// Sources whose states are in memory at once, and the targets of an interval.
+/// Sources whose states are in memory at once, and targets of an interval.
 const SOURCES: usize = 1 << 10;
 const TARGETS: u64 = 1 << 16;
 
@@ -54,7 +55,7 @@ pub(crate) const INFO: Info = Info {
     },
 };
 
-/// Bytes besides those of runs.
+/// Bytes besides those of the runs.
 fn extra_bytes(vertices: u64, arcs: u64, workers: usize) -> u64 {
     let states = (TARGETS.min(vertices) + SOURCES as u64) * size_of::<Paths>() as u64;
     arcs * size_of::<f64>() as u64 + place_bytes(vertices) + states + edge_rows::min_bytes(workers)
@@ -90,7 +91,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     Ok(FinishedRows { table, stats: passed.stats, variant: passed.variant })
 }
 
-/// Calls `each` with the number of every arc that is no self-loop, and its ends.
+/// Calls `each` with the number and the ends of every arc that is not a self-loop.
 fn for_each_arc(
     graph: &Graph,
     resources: &Resources,
@@ -103,7 +104,7 @@ fn for_each_arc(
     })
 }
 
-/// Adds what arcs take of the dependencies of a run.
+/// Adds the contribution of a run to the sum of each arc.
 fn add(
     graph: &Graph,
     states: &ScratchArray<Paths>,

@@ -55,10 +55,10 @@ fn plan(planner: &Planner<'_>) -> Result<Forecast> {
     Ok(Forecast { result_bytes: RowWriter::MINIMUM_BYTES, ..forecast })
 }
 
-/// Balls that count how many vertices have entered them in each superstep.
+/// HyperBall that also records how many vertices have entered all balls in each superstep.
 struct Neighborhood<const M: usize> {
     balls: HyperBall<M>,
-    /// One number for each superstep.
+    /// The number of vertices entered in each superstep.
     entered: Mutex<Vec<f64>>,
 }
 
@@ -108,8 +108,8 @@ fn without_aggregate(globals: &Globals<Sum>) -> Globals<()> {
     Globals { vertices, superstep, round, aggregate: () }
 }
 
-/// The distance within which the share `quantile` of pairs lies; `entered` are those at distance
-/// 1, 2, ...
+/// The distance within which the share `quantile` of pairs lies; `entered` has the numbers of pairs
+/// at distance 1, 2, ...
 fn distance_of(quantile: f64, entered: &[f64]) -> f64 {
     let mut left = quantile * entered.iter().sum::<f64>();
     for (before, pairs) in (0_u32..).zip(entered) {
@@ -118,7 +118,7 @@ fn distance_of(quantile: f64, entered: &[f64]) -> f64 {
         }
         left -= pairs;
     }
-    // Only rounding leads here.
+    // Reached only because of rounding.
     entered.iter().rposition(|pairs| *pairs > 0.0).map_or(0.0, |last| last as f64 + 1.0)
 }
 

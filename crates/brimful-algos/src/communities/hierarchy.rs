@@ -1,9 +1,9 @@
 //! The hierarchy of Louvain's and Leiden's method: the communities after each level, side by side.
 //!
 //! Returns a row for each vertex, ascending (`vertex`, and `level_1`, `level_2`, ... of the type of
-//! ids): the column of a level is the result of the method with so many `levels`. The last column
-//! has the communities of one iteration; a hierarchy of more than thirty-two levels leaves out
-//! those between the last two.
+//! ids): the column `level_k` is the result of the method with `levels` = k. The last column has
+//! the communities of one complete iteration. A hierarchy of more than thirty-two levels has
+//! columns for the first thirty-one and the last level.
 //!
 //! Labels are sorted by vertex in any budget. Memory: 32 bytes a vertex more than those of the
 //! method.
@@ -31,8 +31,8 @@ use crate::planning::{Planner, fits_narrow};
 use crate::request::{FinishedRows, Request};
 use crate::{Error, Result};
 
-/// Bytes for each vertex besides those of the method: its community, the connected part of that,
-/// its label, the least label of its community, each in up to 8 bytes.
+/// Bytes for each vertex besides those of the method: its community, the connected part of its
+/// community, its label, and the least label of its community, each in up to 8 bytes.
 const VERTEX_BYTES: u64 = 32;
 
 macro_rules! columns {
@@ -41,11 +41,11 @@ macro_rules! columns {
     };
 }
 
-/// The columns of the most levels.
+/// The columns of a table with the maximum number of levels.
 const COLUMNS: &[RowColumn] = columns!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23
     24 25 26 27 28 29 30 31 32);
 
-/// The parameters of both.
+/// The parameters of both methods: the resolution.
 const OWN: &[ParameterInfo] = PARAMETERS.split_at(1).0;
 
 /// The registry entry of Louvain's method.

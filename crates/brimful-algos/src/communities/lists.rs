@@ -1,8 +1,9 @@
-//! Lists of the neighbors of each vertex with their weights, made by the external sorter; in
-//! memory where they fit, else in scratch.
+//! Lists of the neighbors of each vertex with their weights, made by the external sorter; in memory
+//! if they fit, else in scratch.
 //!
-//! Invariant: an entry is there once for each neighbor, ascending, with the sum of its weights in
-//! ascending order; the lists are symmetric. Memory stays within the [`ListBudget`].
+//! Invariant: a list has one entry for each neighbor, by ascending number, with the sum of the
+//! weights, which are added in ascending order; the lists are symmetric. Memory stays within the
+//! [`ListBudget`].
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -36,19 +37,19 @@ pub(super) fn reading_bytes(extent: &Extent, workers: usize) -> u64 {
     Scan::minimum_bytes(extent, workers)
 }
 
-/// Bytes of lists with so many entries, of those of the next level, and of sorting them.
+/// Bytes of lists with so many entries, of the lists of the next level, and of sorting these.
 pub(super) fn bytes_of_levels(entries: u64) -> u64 {
     entries * (2 * ENTRY_BYTES + size_of::<Link>() as u64)
 }
 
 /// The numbers of the vertices of a graph in the lists, in the order in which they are visited:
-/// each of the next n numbers is about n / golden ratio further, modulo n. In the order of internal
-/// ids the vertices of most neighbors come first, and are joined before there is anything to join;
-/// communities of less modularity are the result.
+/// consecutive internal ids are about n / golden ratio apart, modulo n. In the order of internal
+/// ids, hubs would come first and be joined while all communities are still single vertices, which
+/// yields less modularity.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Order {
     vertices: u64,
-    /// Without a common divisor with the number of vertices, so that numbers are unique.
+    /// Coprime to the number of vertices, so that numbers are unique.
     stride: u64,
 }
 
@@ -63,7 +64,7 @@ impl Order {
     /// The number of a vertex.
     #[inline]
     pub(super) fn number(self, vertex: u32) -> u32 {
-        // Both are below 2^32.
+        // Both factors are below 2^32.
         (u64::from(vertex) * self.stride % self.vertices) as u32
     }
 }
@@ -80,8 +81,8 @@ struct Entry {
     weight: f64,
 }
 
-/// An entry that waits to be sorted: vertex, neighbor, and bits of the weight, which is not
-/// negative.
+/// An entry to be sorted: vertex, neighbor, and the bits of the weight. Weights are not negative,
+/// so their bits have the order of the weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
 struct Link {
@@ -98,9 +99,9 @@ impl Record for Link {
     }
 }
 
-/// The memory for lists, beyond the least; and where those that do not fit lie.
+/// The memory for lists beyond the minimum, and the graph in whose scratch other lists lie.
 pub(super) struct ListBudget<'r> {
-    /// Bytes that no lists have taken.
+    /// Bytes that no list has taken.
     bytes: Cell<u64>,
     graph: &'r Graph,
     resources: &'r Resources,
@@ -115,7 +116,8 @@ impl<'r> ListBudget<'r> {
         &self.resources.job
     }
 
-    /// Makes the lists of the links that `push` gives, at most `most`, of so many vertices.
+    /// Makes the lists of `vertices` vertices from the links that `push` pushes, at most `most`
+    /// links.
     fn sorted(
         &self,
         (vertices, most): (usize, u64),
@@ -150,7 +152,7 @@ impl<'r> ListBudget<'r> {
     }
 }
 
-/// Takes the links of lists, in any order.
+/// Receives the links of lists, in any order.
 pub(super) struct Links<'w, 's, 'j> {
     writer: &'w mut SortWriter<'s, 'j, Link>,
 }
@@ -169,7 +171,7 @@ struct Filling<'l> {
     /// Entries written.
     at: usize,
     batch: Vec<Entry>,
-    /// The vertex and the entry that the next link may add to.
+    /// The entry that the next link may add to, and its vertex.
     last: Option<(u32, Entry)>,
 }
 
@@ -207,7 +209,7 @@ impl Filling<'_> {
     }
 }
 
-/// Memory of lists, which is free again after them.
+/// Memory of lists; dropping it returns the bytes to the budget.
 struct ListReservation<'r> {
     bytes: u64,
     from: &'r Cell<u64>,
@@ -228,7 +230,8 @@ pub(super) struct Lists<'r> {
 }
 
 impl<'r> Lists<'r> {
-    /// The lists of `graph`, with the links of an edge in both directions, and two of a self-loop.
+    /// The lists of `graph`, with a link in each direction for an edge, and twice the weight for a
+    /// self-loop.
     pub(super) fn of(graph: &Graph, weighted: bool, budget: &'r ListBudget<'_>) -> Result<Self> {
         let shards = graph.forward();
         let (vertices, directed) = (graph.connected() as usize, graph.description().directed);
@@ -248,8 +251,8 @@ impl<'r> Lists<'r> {
         })
     }
 
-    /// The lists of `vertices` vertices that hold those of these lists, made from links that `push`
-    /// gives, at most as many as these have entries.
+    /// The lists of the next level, which has `vertices` vertices, made from the links that `push`
+    /// pushes, at most as many as these lists have entries.
     pub(super) fn next(
         &self,
         vertices: usize,
@@ -278,7 +281,7 @@ impl<'r> Lists<'r> {
         let (mut buffer, mut vertex, mut start) = (Vec::new(), 0, 0);
         while vertex < self.lengths.len() {
             job.check()?;
-            // Whole lists, as many as fit; a longer one is read by itself, in batches.
+            // Reads as many whole lists as fit; a longer list is read alone, in batches.
             let (mut end, mut last) = (start, vertex);
             while let Some(length) = self.lengths.get(last)
                 && (end + *length as usize - start <= BATCH || last == vertex)
@@ -307,7 +310,7 @@ impl<'r> Lists<'r> {
 
 /// The neighbors of a vertex.
 pub(super) struct List<'l> {
-    /// `None` if there are too many to be in memory at once.
+    /// `None` if the list is too long to be in memory at once.
     entries: Option<&'l [Entry]>,
     range: Range<usize>,
     all: &'l ScratchArray<Entry>,

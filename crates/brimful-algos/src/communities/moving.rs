@@ -1,9 +1,9 @@
 //! A level of the hierarchy, and the moves of its vertices between communities.
 //!
-//! Without vertex v, a community has the strength S, and arcs of the weight w from v. With k the
-//! strength of v, `w - g k S / 2m` is half of what v adds to 2m times the modularity if it is
-//! there; v moves where that is greatest. Invariant: one vertex moves at a time, in the order of
-//! their numbers, so the modularity never falls.
+//! Let S be the strength of a community without vertex v, w the weight of the arcs from v to it,
+//! and k the strength of v. Then `w - g k S / 2m` is half of the gain of 2m times the modularity if
+//! v is in the community; v moves to the community with the greatest gain. Invariant: one vertex
+//! moves at a time, in the order of the vertices' numbers, so the modularity never falls.
 
 use crate::Result;
 use crate::communities::lists::{List, ListBudget, Lists};
@@ -13,7 +13,7 @@ const MARGIN: f64 = 1e-12;
 
 /// Weights of the arcs from a vertex to communities.
 pub(super) struct Weights {
-    /// By community; 0 outside of `reached`.
+    /// By community; 0 for communities that are not in `reached`.
     of: Vec<f64>,
     reached: Vec<u32>,
 }
@@ -25,7 +25,7 @@ impl Weights {
 
     #[inline]
     pub(super) fn add(&mut self, community: u32, weight: f64) {
-        // An arc without weight leads nowhere.
+        // An arc of weight 0 reaches no community: a sum of 0 marks those not reached.
         if weight > 0.0 {
             let sum = &mut self.of[community as usize];
             if *sum == 0.0 {
@@ -136,7 +136,7 @@ impl<'r> Level<'r> {
             } else if visits_all {
                 return Ok(moves);
             } else {
-                // Communities that shrank may attract vertices around which nothing has changed.
+                // Communities that shrank may attract vertices whose neighbors have not moved.
                 sweep.due.fill(true);
                 visits_all = true;
             }
@@ -172,17 +172,18 @@ impl<'r> Level<'r> {
 /// The state of moving.
 struct Sweep<'s> {
     strengths: &'s [f64],
-    /// Of each community, the sum of the strengths of its vertices.
+    /// For each community, the sum of the strengths of its vertices.
     sums: Vec<f64>,
     community: &'s mut [u32],
     scale: f64,
     weights: Weights,
-    /// Whether something around a vertex has changed since it was visited.
+    /// True if a neighbor of the vertex has moved since the last visit.
     due: Vec<bool>,
 }
 
 impl Sweep<'_> {
-    /// Moves a vertex where it adds the most; returns half of what it adds, if it moves.
+    /// Moves a vertex to the community with the greatest gain; returns half of the gain if it
+    /// moves.
     fn visit(&mut self, vertex: usize, list: &List<'_>) -> Result<Option<f64>> {
         if !std::mem::replace(&mut self.due[vertex], false) {
             return Ok(None);

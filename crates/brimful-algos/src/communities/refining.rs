@@ -1,14 +1,15 @@
 //! Refinement of communities into connected parts, as Leiden's method has it (Traag, Waltman, van
 //! Eck 2019, algorithm A.2).
 //!
-//! Every vertex begins as a part of its own. In the order of their numbers, those that are still
-//! alone, and well connected to their community, join the part of it that is well connected too and
-//! that they add the most to; the least wins a tie. A set of strength k in a community of strength
-//! K is well connected if arcs of a weight of at least `g k (K - k) / 2m` lead from it to the rest.
-//! Invariant: a part is connected, because a vertex joins only parts that an arc leads to.
+//! Every vertex begins as a part of its own. In the order of their numbers, vertices that are still
+//! alone, and well connected to their community, join a well-connected part of it: the one with the
+//! greatest gain of modularity, or the least on a tie. A set of strength k in a community of
+//! strength K is well connected if arcs of a weight of at least `g k (K - k) / 2m` lead from it to
+//! the rest. Invariant: a part is connected, because a vertex joins only parts that an arc leads
+//! to.
 //!
-//! A later move may still take away the part that held a community together, so an iteration ends
-//! with the connected parts of its communities; to divide what no arc joins adds to the modularity.
+//! A later move may still take away the part that held a community together. An iteration therefore
+//! divides its communities into connected parts, which never lowers the modularity.
 
 use crate::Result;
 use crate::communities::lists::ListBudget;
@@ -16,7 +17,7 @@ use crate::communities::moving::{Level, Weights};
 use crate::spanning_forest::root;
 
 impl Level<'_> {
-    /// The parts of communities: for each vertex a number below that of vertices.
+    /// The parts of communities: for each vertex, a number below the number of vertices.
     pub(super) fn refine(
         &self,
         community: &[u32],
@@ -25,8 +26,8 @@ impl Level<'_> {
     ) -> Result<Vec<u32>> {
         let wholes = self.strengths_of(community);
         let mut parts: Vec<u32> = (0..self.len() as u32).collect();
-        // Of each part: its strength, the weight of arcs to the rest of the community, and whether
-        // it has several vertices.
+        // For each part: its strength, the weight of its arcs to the rest of the community, and
+        // whether it has several vertices.
         let mut strengths = self.strengths.clone();
         let mut outside = vec![0.0; self.len()];
         let mut joined = vec![false; self.len()];

@@ -7,11 +7,11 @@ use brimful_store::scratch::ScratchArray;
 
 use super::propagation::Label;
 
-/// Vertices labelled at once.
+/// Vertices labeled at once.
 pub(crate) const WINDOW: usize = 1 << 16;
 
-/// For each vertex with edges the least offset of its component; `component` numbers components
-/// below the number of vertices.
+/// For each vertex with edges, the least offset of the external ids in its component; `component`
+/// returns the number of a vertex's component, which is below the number of vertices.
 pub(crate) fn labels<L: Label>(
     graph: &Graph,
     component: &(dyn Fn(u32) -> u32 + Sync),

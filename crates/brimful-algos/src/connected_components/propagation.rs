@@ -1,10 +1,10 @@
-//! Components by label propagation, if union-find does not fit.
+//! Components by label propagation, if union-find does not fit the budget.
 //!
 //! State, signal and sum: a label, the offset of an external id from the smallest id of the graph
-//! in numeric order, in 32 bits if that suffices, else 64. A vertex starts with its own label,
-//! which shrinks to the minimum over neighbors; edges are read in both directions (Kang,
-//! Tsourakakis, Faloutsos 2009, "HCC"). Exact. At most diameter + 1 supersteps, each one pass over
-//! the segments with active sources.
+//! in numeric order, in 32 bits if that suffices, else in 64. A vertex starts with its own label,
+//! and takes the minimum over its neighbors; edges are read in both directions (Kang, Tsourakakis,
+//! Faloutsos 2009, "HCC"). Exact. At most diameter + 1 supersteps, each one pass over the segments
+//! with active sources.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -21,7 +21,7 @@ pub trait Label: Bounded + Ord + Into<u64> {
     fn new(place: u64) -> Self;
     /// A shared label greater than all others.
     fn atomic() -> Self::Atomic;
-    /// Lowers a shared label to that of `place`, unless it is lower.
+    /// Lowers a shared label to the label of offset `place`, unless the label is already lower.
     fn lower(shared: &Self::Atomic, place: u64);
     /// The value of a shared label.
     fn get(shared: &Self::Atomic) -> Self;
@@ -42,7 +42,7 @@ macro_rules! label {
 
             fn lower(shared: &$atomic, place: u64) {
                 let place = place as Self;
-                // Most vertices of a component do not lower its label.
+                // A plain load first, because most vertices of a component do not lower its label.
                 if place < shared.load(Ordering::Relaxed) {
                     shared.fetch_min(place, Ordering::Relaxed);
                 }

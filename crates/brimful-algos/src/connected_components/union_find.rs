@@ -2,10 +2,10 @@
 //!
 //! A forest in one array of atomics: each vertex has a parent with a smaller internal id, and roots
 //! are their own parents. An edge joins two trees by hanging the root with the larger id below the
-//! other (compare and swap, repeated if another thread was faster); paths are halved on the way
+//! other (compare and swap, repeated if another thread was first); paths are halved on the way
 //! (Jayanti and Tarjan 2016). With ids in degree order, the root of the largest component is soon a
 //! hub, and most edges find both ends directly below it. The result does not depend on the order of
-//! edges. Needs only the in-shards, whatever the direction.
+//! edges. Directed graphs, too, need only the forward index.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -24,7 +24,7 @@ use brimful_store::scratch::ScratchArray;
 use super::labels::{WINDOW, labels};
 use super::propagation::Label;
 
-/// Bytes of the arrays: parents, the least offset below each root, and labels.
+/// Bytes of the arrays: parents, the least offset in the tree of each root, and labels.
 fn array_bytes<L>(vertices: u64) -> u64 {
     vertices * (4 + 2 * size_of::<L>() as u64)
 }
@@ -37,7 +37,7 @@ pub(super) fn min_bytes<L>(extent: &Extent, workers: usize) -> Option<u64> {
     (extent.vertices < u64::from(u32::MAX)).then_some(bytes)
 }
 
-/// The error where `min_bytes` is `None`.
+/// The error if `min_bytes` returns `None`.
 pub(super) fn too_large() -> Error {
     let what = "the method union_find is for less than 2^32 vertices; use the method propagation";
     Error::Usage(what.into())
@@ -98,13 +98,13 @@ impl Forest {
             if parent == above {
                 return parent;
             }
-            // Other threads may write here too, but only ancestors.
+            // Other threads may store to the same entry, but they too store only ancestors.
             self.0[vertex as usize].store(above, Ordering::Relaxed);
             vertex = above;
         }
     }
 
-    /// Joins the ends of all edges; false if one leads outside the graph.
+    /// Joins the ends of all edges; false if an end is not a vertex of the graph.
     fn join(&self, edges: ScannedEdges<'_>) -> bool {
         let mut source = u64::MAX;
         let mut root = 0;

@@ -1,15 +1,16 @@
 //! The diameter of a component. Every edge has the length 1.
 //!
-//! Returns one row: two vertices of the component at the greatest distance, and that (`source`,
-//! `target`, and `distance`: int64). The component is that of the source, by default of the vertex
-//! with the most outgoing arcs; in a directed graph the strongly connected one. Exact.
+//! Returns one row: two vertices of the component at the greatest distance, and this distance
+//! (`source`, `target`, and `distance`: int64). The component is that of the source; without a
+//! source, that of the vertex with the most outgoing arcs. In a directed graph it is the strongly
+//! connected component. Exact.
 //!
 //! Method: iFUB (Crescenzi, Grossi, Habib, Lanzi, Marino 2013; in directed graphs with searches in
-//! both directions: Crescenzi, Grossi, Lanzi, Marino 2012). From a vertex in the middle of a long
-//! path, eccentricities of the farthest vertices first, sixty-four at a time, until no pair of
-//! vertices that is left can be farther apart: twice their level is a bound. Few runs of searches
-//! ([`crate::distances`]) on most graphs, |V| / 64 at worst. Memory: 12 bytes a vertex, besides
-//! that of a run.
+//! both directions: Crescenzi, Grossi, Lanzi, Marino 2012). Levels are distances from a vertex in
+//! the middle of a long path. Eccentricities are computed from the outermost level inwards,
+//! sixty-four at a time, until no remaining pair can be farther apart: twice its level is a bound.
+//! Most graphs take few runs of searches ([`crate::distances`]), at worst |V| / 64. Memory: 12
+//! bytes a vertex, besides that of a run.
 
 use std::sync::Arc;
 
@@ -51,7 +52,8 @@ fn level_bytes(vertices: u64) -> u64 {
 /// A search for the diameter of a component.
 struct Component<'s, 'g> {
     searching: &'s mut Searching<'g>,
-    /// Levels from the vertex in the middle, and to it; empty if they are the same.
+    /// Distances from the vertex in the middle, and to it. The second is empty in an undirected
+    /// graph, where both are the same.
     levels: [Vec<u16>; 2],
     /// The greatest distance so far, and its ends.
     distance: u16,
@@ -64,7 +66,8 @@ impl Component<'_, '_> {
         self.levels.iter().all(known)
     }
 
-    /// Notes the eccentricities of vertices within the component: along edges, or against them.
+    /// Computes the eccentricities of vertices within the component, along edges or against them,
+    /// and keeps the greatest.
     fn search(&mut self, vertices: &[u64], index: Index) -> Result<()> {
         let states = self.searching.run(vertices, index)?;
         let mut farthest = vec![(0_u16, u64::MAX); vertices.len()];
@@ -90,12 +93,12 @@ impl Component<'_, '_> {
         Ok(())
     }
 
-    /// True if vertices within this level of the middle may be farther apart than any found.
+    /// True if two vertices of at most this level may be farther apart than the pair found so far.
     fn may_exceed(&self, level: u16) -> bool {
         u32::from(self.distance) < 2 * u32::from(level)
     }
 
-    /// Searches from the outermost level inwards, while a pair within it may be farther apart.
+    /// Searches from the outermost level inwards, while a remaining pair may be farther apart.
     fn close(&mut self) -> Result<()> {
         let deepest = |levels: &Vec<u16>| {
             let inside = (0..).zip(levels).filter(|(vertex, _)| self.contains(*vertex));
@@ -103,7 +106,8 @@ impl Component<'_, '_> {
         };
         let mut level = self.levels.iter().filter_map(deepest).max().unwrap_or(0);
         while level > 0 && self.may_exceed(level) {
-            // A vertex to which paths from the middle are long is the end of long paths.
+            // Long paths end at a vertex that is far from the middle, so its search is against the
+            // edges.
             for (side, index) in [Index::Reverse, Index::In].into_iter().enumerate() {
                 let is_due = |vertex: &u64| {
                     self.levels[side].get(*vertex as usize) == Some(&level)
@@ -176,7 +180,7 @@ fn levels(states: &ScratchArray<Reached>, lane: usize) -> Result<Vec<u16>> {
     Ok(levels)
 }
 
-/// The vertex that a search has reached last, the first of several, and its level.
+/// The vertex with the greatest level in the first search, and its level; the smallest id on a tie.
 fn last(states: &ScratchArray<Reached>) -> Result<(u64, u16)> {
     let mut last = (0, None);
     for_each(states, |vertex, reached| {
@@ -187,7 +191,7 @@ fn last(states: &ScratchArray<Reached>) -> Result<(u64, u16)> {
     Ok((last.0, last.1.unwrap_or(0)))
 }
 
-/// Two vertices of the component of `start` at the greatest distance, and that.
+/// Two vertices of the component of `start` at the greatest distance, and this distance.
 fn diameter_of(start: u64, searching: &mut Searching<'_>) -> Result<([u64; 2], u16)> {
     let directed = searching.graph.description().directed;
     let middle = if directed { start } else { middle(start, searching)? };
@@ -202,8 +206,8 @@ fn diameter_of(start: u64, searching: &mut Searching<'_>) -> Result<([u64; 2], u
     Ok((component.ends, component.distance))
 }
 
-/// A vertex in the middle of a long path without direction: a shortest one between the vertices
-/// that two searches reach last.
+/// A vertex in the middle of a long shortest path of an undirected graph: the path between the
+/// vertices that two successive searches reach last.
 fn middle(start: u64, searching: &mut Searching<'_>) -> Result<u64> {
     let (one, _) = last(&searching.run(&[start], Index::In)?)?;
     let (other, distance) = last(&searching.run(&[one], Index::In)?)?;

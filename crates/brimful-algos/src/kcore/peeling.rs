@@ -1,4 +1,4 @@
-//! Core numbers by peeling vertex by vertex, if the unpacked edges fit in memory.
+//! Core numbers by peeling one vertex after another, if the unpacked edges fit in memory.
 //!
 //! Batagelj and Zaversnik 2003, "An O(m) algorithm for cores decomposition of networks", with a
 //! stack in place of buckets: for each k that occurs, in ascending order, vertices with k remaining
@@ -40,7 +40,7 @@ pub(super) fn forecast(setting: &Setting<'_>) -> Option<Forecast> {
     })
 }
 
-/// The error where there is no forecast.
+/// The error if `forecast` returns `None`.
 pub(super) fn too_large() -> Error {
     let what = "the method peeling is for less than 2^32 vertices and edges; use the method rounds";
     Error::Usage(what.into())
@@ -79,8 +79,8 @@ pub(super) fn cores(
     Ok((cores, Stats { index_seconds, ..stats }))
 }
 
-/// Fills `left`, one entry for each vertex: first with its remaining neighbors, in the end with
-/// its core number.
+/// Fills `left`, one entry for each vertex: at first the number of its remaining neighbors, at the
+/// end its core number.
 fn peel(neighbors: &Adjacency, left: &mut [u32], job: &Job) -> Result<()> {
     for (vertex, left) in left.iter_mut().enumerate() {
         *left = neighbors.targets(vertex).len() as u32;

@@ -2,10 +2,10 @@
 //!
 //! Computes the result of [`crate::pagerank`], but a vertex signals only the gain of its score
 //! since its last signal, and only if the gain exceeds a threshold per arc (*Making Signal/Collect
-//! Scale*, section 4; Zhang, Gao, Gao and Wang 2014, "Maiter"). State: score, and residual /
-//! out-degree, the unsignalled gain per arc; a sink has none. Signal: d times that. (With weights:
-//! the residual / the sum of outgoing weights, and d times that times the weight of the edge.)
-//! Collecting adds the sum to score and residual.
+//! Scale*, section 4; Zhang, Gao, Gao and Wang 2014, "Maiter"). State: the score, and residual /
+//! out-degree, the unsignalled gain per arc, which is 0 for a sink. Signal: d times this gain.
+//! (With weights: the residual / the sum of outgoing weights, and d times this quotient times the
+//! weight of the edge.) Collecting adds the sum to score and residual.
 //!
 //! *Unnormalized.* Let P be the matrix that splits the signal of a vertex among its targets, and
 //! for all vertices u = 1 and t = (1-d) u. The scores are the solution of x = t + d P x. At any
@@ -14,26 +14,27 @@
 //! of the unsignalled |residuals|**, in L1. That sum is at most threshold * |E|. With a threshold
 //! of tolerance * |V| / |E|, the error is at most |V| * tolerance * d/(1-d), the guarantee of power
 //! iteration at the same tolerance. A threshold per arc, not per vertex, (Andersen, Chung and Lang
-//! 2006) achieves that with the fewest signals: vertices with few arcs signal first. (With weights
-//! |E| is their sum.)
+//! 2006) achieves that with the fewest signals: vertices with few arcs signal first. (With weights,
+//! the sum of all weights replaces |E|.)
 //!
 //! *Normalized* scores y solve y = d P y + b u, where u is 1 for all vertices (with sources: their
 //! weight, of mean 1, and 0 for the others), and b = ((1-d) + d * mass of sinks) / sum of u is a
 //! number. The system is linear and d < 1, so y = (b / (1-d)) x where x = (1-d) u + d P x: **the
-//! normalized scores are the unnormalized ones divided by their sum**, for any b. They are computed
-//! in this way. With X the sum of x and E that of |x - s|, |s/sum(s) - x/X| <= 2 E / X. X is at
-//! least (1-d) * sum of u, so a threshold of `tolerance * (1-d) * sum of u / (2 |E|)` bounds the
-//! error by `tolerance * d/(1-d)`, again the guarantee of power iteration.
+//! normalized scores are the unnormalized ones divided by their sum**, for any b. This module
+//! computes them in this way. With X the sum of x and E that of |x - s|, |s/sum(s) - x/X| <= 2 E /
+//! X. X is at least (1-d) * sum of u, so a threshold of `tolerance * (1-d) * sum of u / (2 |E|)`
+//! bounds the error by `tolerance * d/(1-d)`, again the guarantee of power iteration.
 //!
 //! *Start.* Any s with its own residuals is a valid start. From s = t, r = t, a superstep shrinks
-//! the sum of residuals exactly by the factor d, on any graph. So the first superstep carries u,
+//! the sum of residuals exactly by the factor d, on any graph. So the first superstep signals u,
 //! and the next round starts from s = t + a d P u with residuals s - a u, where a makes the
 //! residuals add up to 0: positive and negative signals then cancel.
 //!
-//! Ends when no residual exceeds the threshold. Supersteps of few vertices read only their blocks.
-//! At the same accuracy: soc-Slashdot0902 takes 17 signals per arc, power iteration 24 (normalized,
-//! error 1e-3), unnormalized 17 and 32. Normalized power iteration is faster where rank mixes fast:
-//! on an R-MAT graph of 8 arcs a vertex it takes 5 signals per arc, increments 23.
+//! Ends when no residual exceeds the threshold. Supersteps with few signalling vertices read only
+//! the blocks of these vertices. At the same accuracy: soc-Slashdot0902 takes 17 signals per arc,
+//! power iteration 24 (normalized, error 1e-3), unnormalized 17 and 32. Normalized power iteration
+//! is faster where rank mixes fast: on an R-MAT graph of 8 arcs a vertex it takes 5 signals per
+//! arc, increments 23.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -72,11 +73,11 @@ pub struct DeltaPageRank<S> {
 }
 
 impl<S: Precision> DeltaPageRank<S> {
-    /// `damping` in [0, 1). Scores start at `sources` only, or at each of `connected` vertices with
-    /// edges.
+    /// The program; `damping` is in [0, 1). Scores start at `sources` only, or at each of the
+    /// `connected` vertices with edges.
     ///
     /// # Errors
-    /// A sentence, if a parameter is out of range.
+    /// A message, if a parameter is out of range.
     pub fn new(damping: f64, sources: Option<Sources>, connected: u64) -> Result<Self, String> {
         match (0.0..1.0).contains(&damping) {
             true => {
@@ -99,7 +100,7 @@ impl<S: Precision> DeltaPageRank<S> {
         self.sources.as_ref().map_or(1.0, |sources| sources.weight(vertex.id))
     }
 
-    /// The share of each arc in `residual`; a sink has no arcs.
+    /// The share of each arc in `residual`, scaled; 0 for a sink.
     fn per_arc(&self, residual: f64, vertex: Vertex) -> f64 {
         if vertex.strength == 0.0 { 0.0 } else { residual * self.scales.0 / vertex.strength }
     }

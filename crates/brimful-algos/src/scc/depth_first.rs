@@ -1,10 +1,10 @@
 //! Strongly connected components by one depth-first search, if the unpacked edges fit in memory.
 //!
-//! Tarjan 1972 in the form of Pearce, *A Space-Efficient Algorithm for Finding Strongly Connected
-//! Components* (2016). Each vertex has one number: first its position in the search, or the least
-//! position on the search path that it leads back to, then the number of its component. Component
-//! numbers count down from the number of vertices, so that they are never below a position. O(|V| +
-//! |E|), on one thread.
+//! Tarjan's algorithm (1972) in the form of Pearce, *A Space-Efficient Algorithm for Finding
+//! Strongly Connected Components* (2016). Each vertex has one number: first its position in the
+//! search, or the least position on the search path to which it leads back; then the number of its
+//! component. Component numbers count down from the number of vertices, so that they are never
+//! below a position. O(|V| + |E|), on one thread.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,7 +22,7 @@ use crate::Error;
 use crate::connected_components::labels::{WINDOW, labels};
 use crate::connected_components::propagation::Label;
 
-/// Vertices between two checks for a cancellation.
+/// Start vertices between two checks for a cancellation.
 const TURNS: usize = 1 << 14;
 
 /// A vertex on the path of the search: its next edge, and whether no edge has led back yet.
@@ -43,7 +43,7 @@ pub(super) fn bytes<L>(extent: &Extent, workers: usize) -> Option<(u64, u64)> {
     Some((search + windows + Adjacency::reading_bytes(extent), labels))
 }
 
-/// The error where `bytes` is `None`.
+/// The error if `bytes` returns `None`.
 pub(super) fn too_large() -> Error {
     let what =
         "the method search is for less than 2^32 vertices and edges; use the method coloring";
@@ -111,7 +111,7 @@ fn search(edges: &Adjacency, vertices: usize, resources: &Resources) -> Result<V
             if let Some(&target) = edges.targets(own).get(place.next as usize) {
                 let number = numbers[target as usize];
                 if number == 0 {
-                    // The edge is checked again when the search returns to it.
+                    // The edge is visited again when the search returns to this vertex.
                     numbers[target as usize] = next;
                     next += 1;
                     path.push(PathEntry { vertex: target, next: 0, is_root: true });
@@ -142,7 +142,7 @@ fn search(edges: &Adjacency, vertices: usize, resources: &Resources) -> Result<V
             component -= 1;
         }
     }
-    // Numbers started at 1, so that 0 could mark vertices not reached.
+    // Numbers started at 1, so that 0 could mark unreached vertices.
     numbers.iter_mut().for_each(|number| *number -= 1);
     Ok(numbers)
 }

@@ -1,5 +1,4 @@
-//! Batches of records: in order of their pages, which come in large reads and are shared among the
-//! threads.
+//! Batches of records, processed in the order of their pages, with large reads, on all threads.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
@@ -76,15 +75,19 @@ enum Wanted {
     All,
     /// The records that exist.
     Present,
-    /// The records that exist before the first span, with at most this many bytes.
+    /// The records that exist before the first span, and only as many as fit in about this many
+    /// bytes.
     Some(usize),
 }
 
-/// The position of an id, and its index in the batch.
+/// The position of a record, and the index of its id in the batch.
 type Located = (Option<RecordPosition>, usize);
 
 impl RecordBag {
     /// Appends records; returns the id of the first.
+    ///
+    /// # Errors
+    /// `Error::RecordBytes` for a record of more than `MAX_RECORD_BYTES`, before any is appended.
     pub fn extend<R: AsRef<[u8]>>(&self, records: &[R]) -> Result<u64> {
         if let Some(longest) = records.iter().map(|record| record.as_ref().len() as u64).max() {
             self.check_bytes(longest)?;
@@ -230,6 +233,9 @@ impl RecordBag {
 
     /// `count` records from `start` on, in order; a removed one is `None` in [`Records::get`], and
     /// [`Records::iter`] skips it.
+    ///
+    /// # Errors
+    /// `Error::OutOfRange` if a record is beyond the end.
     pub fn fetch_range(&self, start: u64, count: usize) -> Result<Records> {
         match start.checked_add(count as u64) {
             Some(end) if end <= self.len() => {
@@ -243,8 +249,8 @@ impl RecordBag {
         }
     }
 
-    /// The records from `start` on that fit in a batch: at least one, at most `most`; removed ones
-    /// are as in [`RecordBag::fetch_range`].
+    /// The records from `start` on that fit in a batch: at most `most`, and none only if `start` is
+    /// the end. Removed records are as in [`RecordBag::fetch_range`].
     pub fn fetch_next(&self, start: u64, most: usize) -> Result<Records> {
         let ids: Vec<u64> = (start..self.len().min(start.saturating_add(most as u64))).collect();
         let records = self.fetch_until_long(&ids)?;
@@ -265,7 +271,7 @@ impl RecordBag {
         }
     }
 
-    /// The records `ids` up to the first span, and at most the bytes of a batch's share.
+    /// The records `ids` before the first span that fit in the share of a batch.
     pub(crate) fn fetch_until_long(&self, ids: &[u64]) -> Result<Records> {
         self.fetch_ids(ids, Wanted::Some(self.share_bytes()))
     }
@@ -302,8 +308,8 @@ impl RecordBag {
         for window in pages.chunks(WINDOW_PAGES) {
             self.options.resources.job.check()?;
             let groups: Vec<_> = groups.by_ref().take(window.len()).collect();
-            // Assumes that the remaining records have the same average length: growth by doubling
-            // would copy everything.
+            // Reserves memory for the remaining records by their average length so far, because
+            // growth by doubling would copy everything.
             let coming: usize = groups.iter().map(|group| group.len()).sum();
             if done > 0
                 && records.bytes.capacity() - records.bytes.len()
@@ -346,14 +352,22 @@ impl RecordBag {
         Ok(records)
     }
 
-    /// Replaces the records `ids`; for a repeated id the last record stays. After a failure or
-    /// cancellation some of them are replaced; repeating the call is safe.
+    /// Replaces the records `ids`; the last record of a repeated id stays. After a failure or
+    /// cancellation, some of the records are replaced; repeating the call is safe.
+    ///
+    /// # Errors
+    /// `Error::OutOfRange`, `Error::RecordBytes`; `Error::Usage` if the numbers of ids and records
+    /// differ.
     pub fn store_batch<R: AsRef<[u8]> + Sync>(&self, ids: &[u64], records: &[R]) -> Result<()> {
         self.change_batch(ids, records, Change::Replace)
     }
 
-    /// Appends to the records `ids`, in the order of `ids`. After a failure or cancellation some
+    /// Appends to the records `ids`, in the order of `ids`. After a failure or cancellation, some
     /// items are appended; repeating the call appends them twice.
+    ///
+    /// # Errors
+    /// `Error::OutOfRange`, `Error::Removed`, `Error::RecordBytes`; `Error::Usage` if the numbers
+    /// of ids and items differ.
     pub fn append_to_batch<R: AsRef<[u8]> + Sync>(&self, ids: &[u64], items: &[R]) -> Result<()> {
         self.change_batch(ids, items, Change::Add)
     }
@@ -411,8 +425,8 @@ impl RecordBag {
     }
 
     /// Appends to the records of ascending `ids`, on one thread; records that were empty get
-    /// adjacent positions. An error includes the number of records changed; after a cancellation no
-    /// others were changed.
+    /// adjacent positions. An error includes the number of records changed; after a cancellation,
+    /// no other record was changed.
     pub(crate) fn append_sorted(&self, ids: &[u64], items: &[&[u8]]) -> Result<(), (usize, Error)> {
         let mut done = 0;
         self.append_some(ids, items, &mut done)
@@ -442,9 +456,12 @@ impl RecordBag {
         Ok(())
     }
 
-    /// Passes records to `f` in batches, on all threads; reads ahead meanwhile and writes back the
-    /// records that changed. `f` gets an id and its record; removed records are skipped. At most
-    /// one record with pages of its own is in memory at a time.
+    /// Passes records to `f` in batches, on all threads; reads ahead meanwhile, and writes back the
+    /// records that changed. `f` receives an id and its record; removed records are skipped. At
+    /// most one record with pages of its own is in memory at a time.
+    ///
+    /// # Errors
+    /// Errors of `f`; `Error::OutOfRange` for an id of `order`.
     pub fn process(
         &self,
         order: &Order,
@@ -502,14 +519,15 @@ impl RecordBag {
         self.store_batch(&changed, &after)
     }
 
-    /// Records per batch of a stream: as many as fit on average in its share of the budget.
+    /// Number of records per batch of a stream: on average, as many fit in the share of a batch.
     pub fn batch_len(&self) -> usize {
         let data = self.space().pages() * self.pages.page_bytes() as u64;
         let average = (data / self.len().max(1)).max(16) as usize;
         (self.share_bytes() / average).clamp(1, 1 << 16)
     }
 
-    /// Limit of the bytes of a batch of a stream, unless one record is longer.
+    /// The share of a batch: its maximum number of bytes in a stream, unless a single record is
+    /// longer.
     fn share_bytes(&self) -> usize {
         self.options.batch_bytes() / (2 * pipeline::in_flight(&self.options.resources))
     }

@@ -22,8 +22,8 @@ impl RecordBag {
         Ok(self.pages.compact(|writing| self.describe(writing))?)
     }
 
-    /// Compacts by one step if the bag is sparse, as part of every change. Also tells the page
-    /// cache how much memory the page map uses.
+    /// Compacts by one step if the bag is sparse; every change calls it. Also tells the page cache
+    /// the memory that the page states use.
     pub(super) fn tidy(&self) -> Result<()> {
         let (is_sparse, bytes) = {
             let space = self.space();
@@ -60,7 +60,7 @@ impl RecordBag {
             let writing = self.pages.write();
             let _changing = self.id_lock(id);
             let position = RecordPosition::slot_of(number, slot);
-            // Otherwise the record has moved or was removed meanwhile.
+            // Otherwise, the record has moved or was removed meanwhile.
             if id < self.len() && self.position(id)? == Some(position) {
                 let record = self.read_at(id, position)?;
                 let new = self.put(&writing, id, &record, record.len())?;

@@ -3,7 +3,7 @@
 //! A *class page* has slots of one size; a slot begins with the record's id and length. A *span* is
 //! a run of pages for one long record. Sizes grow by about a fifth from class to class, so that a
 //! record wastes a tenth on average and a growing record moves rarely. Invariant: a slot holds the
-//! id of its record, so that stale positions and damage are detected.
+//! id of its record, so that readers detect stale positions and damage.
 
 use crate::fields::{put, u16_at, u32_at, u64_at};
 
@@ -149,7 +149,7 @@ pub(super) fn is_formatted(bytes: &[u8], class: u8) -> bool {
     u16_at(bytes, 0) == u16::from(class) + 1
 }
 
-/// The class of a formatted page; no class has the result for other pages.
+/// The class of a formatted page; for other pages, a number that no class has.
 pub(super) fn class_of(bytes: &[u8]) -> u8 {
     u16_at(bytes, 0).checked_sub(1).map_or(u8::MAX, |class| class.min(255) as u8)
 }
@@ -165,7 +165,7 @@ pub(super) fn insert(
     let (free, used) = (u16_at(bytes, 2), u16_at(bytes, 4));
     let slot_bytes = classes.slot_bytes(class);
     let slot = if free != NONE && free >= classes.slots(class) {
-        // A damaged page: its first free slot does not exist.
+        // The page is damaged: its first free slot does not exist.
         return None;
     } else if free != NONE {
         let at = PAGE_HEADER + usize::from(free) * slot_bytes;

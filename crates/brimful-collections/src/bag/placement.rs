@@ -36,8 +36,8 @@ impl RecordBag {
                 let mut record = self.read_at(id, position)?;
                 record.extend_from_slice(bytes);
                 self.check_bytes(record.len() as u64)?;
-                // Spare space of half the length, so that moves cost amortised O(1) per byte. A
-                // record that was empty may be complete now and gets none.
+                // Adds spare space of half the length, so that moves cost amortized O(1) per byte.
+                // A record that was empty may be complete now, so it gets none.
                 let spare = if record.len() == bytes.len() { 0 } else { record.len() / 2 };
                 self.put(writing, id, &record, record.len() + spare)?
             }
@@ -107,7 +107,8 @@ impl RecordBag {
         Ok(fits)
     }
 
-    /// Writes a record to a position with `capacity` bytes; the caller updates the index.
+    /// Writes a record to a new position with space for `capacity` bytes, or at least for the
+    /// record; the caller updates the index.
     pub(super) fn put(
         &self,
         writing: &Writing<'_>,
@@ -141,8 +142,8 @@ impl RecordBag {
         }
     }
 
-    /// Makes a span of `len` bytes with space for `capacity`; `fill` gets its first page and writes
-    /// the bytes.
+    /// Makes a span of `len` bytes with space for `capacity`; `fill` receives the number of its
+    /// first page and writes the bytes.
     fn put_span(
         &self,
         writing: &Writing<'_>,

@@ -1,7 +1,7 @@
 //! The free space in the pages of a bag.
 //!
-//! Four bytes per page: its class, and the number of its slots in use or reserved. Invariant: a
-//! reserved slot exists on its page; a page without records is free.
+//! On disk, four bytes describe a page: its class, and the number of its slots in use or reserved.
+//! Invariant: a reserved slot exists on its page; a page without records is free.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ use crate::fields::u32_at;
 struct Info {
     kind: Kind,
     live: u16,
-    /// True if the page is in the list of its class's pages with free slots.
+    /// True if the page is in the list `open` of its class.
     listed: bool,
-    /// True while its records move elsewhere: its slots are not reserved.
+    /// True while the records of the page move elsewhere: its free slots must not be reserved.
     draining: bool,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Space {
     /// Changed parts of the state; each part fills one page.
     changed: Vec<bool>,
     per_page: usize,
-    /// Bytes of all slots in class pages, and of those taken.
+    /// Bytes of all slots in class pages, and of the slots in use or reserved.
     slot_bytes: u64,
     taken_bytes: u64,
 }
@@ -141,7 +141,7 @@ impl Space {
             + self.open.iter().map(|o| o.capacity() * 8).sum::<usize>()) as u64
     }
 
-    /// True if more than a third of the bytes of all slots is free.
+    /// True if more than a third of the bytes of all slots, without 4 MiB of them, is free.
     pub(super) fn is_sparse(&self) -> bool {
         self.slot_bytes > self.taken_bytes + self.taken_bytes / 2 + (4 << 20)
     }
@@ -175,7 +175,7 @@ impl Space {
         (page, count)
     }
 
-    /// Removes the last entry of a class's list, which is obsolete.
+    /// Removes the last entry of a class's list, whose page has no slot to reserve.
     fn unlist(&mut self, class: u8, page: u64, info: Info) {
         if let Some(open) = self.open.get_mut(usize::from(class)) {
             open.pop();
@@ -185,7 +185,8 @@ impl Space {
         }
     }
 
-    /// Frees a slot. Returns true if the page is now empty and free: then the caller discards it.
+    /// Frees a slot. Returns true if the page is now empty and free; the caller must then discard
+    /// it.
     pub(super) fn release(&mut self, page: u64, classes: &Classes) -> bool {
         let info = self.get(page);
         let Kind::Class(class) = info.kind else {
@@ -226,8 +227,8 @@ impl Space {
         give(&mut self.free, first, count);
     }
 
-    /// Pages with less than three quarters of their slots taken, the emptiest of each class first.
-    /// Their slots are not reserved until [`Space::settle`].
+    /// Up to `most` pages with less than three quarters of their slots taken, by class, the
+    /// emptiest first. Their free slots are not reserved until [`Space::settle`].
     pub(super) fn sparse_pages(&mut self, most: usize, classes: &Classes) -> Vec<u64> {
         let mut found = Vec::new();
         for class in 0..self.open.len() as u8 {
@@ -287,7 +288,7 @@ impl Space {
             }
             return start;
         }
-        // A free run at the end, if there is one, becomes the beginning.
+        // The new pages begin with the free run at the end, if there is one.
         let end = self.infos.len() as u64;
         let last = self
             .free

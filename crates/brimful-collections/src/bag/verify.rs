@@ -9,10 +9,10 @@ use crate::error::{Error, Result};
 
 impl RecordBag {
     /// Reads everything on disk, verifies its checksums, and checks that every id leads to its
-    /// record. Returns the bytes read. The bag must not change meanwhile.
+    /// record. Returns the number of bytes read. The bag must not change meanwhile.
     ///
     /// # Errors
-    /// Corruption, naming the offset or the record.
+    /// Corruption; the error names the offset or the record.
     pub fn verify(&self) -> Result<u64> {
         let job = &self.options.resources.job;
         let read = self.pages.verify(job)?;

@@ -1,4 +1,4 @@
-//! Passes all records of a box to a function, and writes back those that changed.
+//! Passes the records of a box to a function, and writes back the records that changed.
 
 use super::RecordBox;
 use crate::error::Result;
@@ -6,9 +6,12 @@ use crate::order::{Ids, Order};
 use crate::pipeline;
 
 impl RecordBox {
-    /// Passes all records to `f`, in batches, on all threads; reads ahead meanwhile and writes back
-    /// the records that changed. Other threads may use the box meanwhile; a record that they store
-    /// while `f` changes it may be lost. `f` may fetch from the box.
+    /// Passes the records of `order` to `f`, in batches, on all threads; reads ahead meanwhile, and
+    /// writes back the records that changed. Other threads may use the box meanwhile; a record that
+    /// they store while `f` changes it may be lost. `f` may fetch from the box.
+    ///
+    /// # Errors
+    /// Errors of `f`; `Error::OutOfRange` for an id of `order`.
     pub fn process(
         &self,
         order: &Order,
@@ -47,7 +50,8 @@ impl RecordBox {
         })
     }
 
-    /// Writes the records that changed, whole pages without reading them first.
+    /// Writes the records that changed. Replaces a whole page without reading it, unless another
+    /// thread has changed the page meanwhile.
     fn write_back(&self, start: u64, before: &[u8], after: &[u8]) -> Result<()> {
         let writing = self.pages.write();
         let mut page_bytes = vec![0; self.pages.page_bytes()];

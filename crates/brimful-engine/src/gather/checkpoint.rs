@@ -1,5 +1,5 @@
-//! The beginning of a gather program, and its checkpoints: the states as an array, all else in
-//! [`CheckpointState`].
+//! Starts a gather run, and writes and restores its checkpoints: the states are an array, all else
+//! is in [`CheckpointState`].
 
 use brimful_store::Error as StoreError;
 use brimful_store::checkpoint::Saved;

@@ -21,7 +21,8 @@ pub(super) const NOWHERE: usize = usize::MAX;
 /// Lists, and the buffers with which they are made.
 pub(super) struct Lists<S> {
     reader: Reader,
-    /// For each target the position of its next neighbor; in the end, the end of its list.
+    /// For each target, the position of its next neighbor; once all are placed, the end of its
+    /// list.
     ends: Vec<usize>,
     ids: Vec<u32>,
     /// One for each id, if the run is weighted.
@@ -45,9 +46,9 @@ impl<S> Default for Lists<S> {
 }
 
 impl<S: Pod + Send> Lists<S> {
-    /// Makes the lists of `targets`, at least one, with the given lengths; no list if the length is
-    /// `None`. All lists of a run have at most `most` neighbors at once. Returns the number of
-    /// edges read.
+    /// Makes the lists of `targets`, at least one target, with the given lengths. A target whose
+    /// length is `None` gets no list. No call of a run lists more than `most` neighbors. Returns
+    /// the number of edges read.
     pub(super) fn make(
         &mut self,
         (shards, spill): (&Shards, Option<&Spill>),

@@ -3,8 +3,8 @@
 //! An item is an interval or a part of one. For programs that settle, an item may span intervals,
 //! because fewer supersteps follow if more vertices see each other's new states. Such items run one
 //! after another, as many at a time as there are threads, and see the states that earlier ones
-//! made. Once urgencies are known, `urgent` replaces items. Invariant: a superstep of other
-//! programs reads the states of the last superstep only.
+//! made. Once urgencies are known, `urgent` makes supersteps without items. Invariant: a superstep
+//! of other programs reads the states of the last superstep only.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -113,7 +113,8 @@ impl<G: Gather> GatherContext<'_, G> {
         Ok(())
     }
 
-    /// Cuts all vertices into items; lists of settled ones are not made.
+    /// Cuts all vertices into items. Settled vertices count no neighbors, because their lists are
+    /// not made.
     pub(super) fn cut(&self, states: &ScratchArray<G::State>) -> Result<Vec<Range<usize>>> {
         let (mut items, mut start, mut held) = (Vec::new(), 0, 0);
         let (mut lengths_buffer, mut states_buffer) = (Vec::new(), Vec::new());
@@ -140,8 +141,8 @@ impl<G: Gather> GatherContext<'_, G> {
         Ok(items)
     }
 
-    /// Gathers the targets of one item that are not settled. Their states go to `next`, if there is
-    /// one, else to the caller.
+    /// Gathers the targets of one item that are not settled. Their new states go to `next` if there
+    /// is one; otherwise they are returned.
     pub(super) fn item(
         &self,
         targets: Range<usize>,

@@ -18,7 +18,7 @@ use crate::traverse::interval_edges::Reader;
 use crate::vertex::attributes::VertexAttributes;
 use crate::vertex::gather::{Gather, Neighbors, States};
 
-/// Bits of the class of urgency; a pass over all vertices distinguishes as many classes.
+/// Bits of an urgency class: a pass over all vertices distinguishes `1 << CLASS_BITS` classes.
 const CLASS_BITS: u32 = 12;
 /// Vertices that are gathered between two checks for a cancellation.
 const VERTICES_PER_CHECK: usize = 1 << 12;
@@ -156,7 +156,7 @@ impl<G: Gather> GatherContext<'_, G> {
                 (*bytes <= free_bytes).then_some((vertex, length))
             })
         };
-        // A list that grows would take twice its bytes.
+        // A growing vector could take twice the bytes of its contents.
         let (mut chosen, mut start) = (Vec::with_capacity(fitting().count()), 0);
         for (vertex, length) in fitting() {
             chosen.push(Chosen { vertex, length, start });

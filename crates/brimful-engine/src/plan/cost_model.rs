@@ -11,23 +11,24 @@ use brimful_graph::read::shards::Segment;
 
 use crate::traverse::residency::{PinnedIndex, Shard};
 
-/// Vertices of a frontier in the sample, in runs, because neighboring vertices may share blocks.
+/// Number of frontier vertices in the sample. They are taken in runs, because neighboring vertices
+/// may share blocks.
 const SAMPLE: usize = 256;
 const RUN: usize = 32;
-/// An edge of a block in sparse traversal.
+/// The cost of an edge of a block in sparse traversal.
 const SPARSE_EDGE: u64 = 3;
-/// A vertex in dense traversal.
+/// The cost of a vertex in dense traversal.
 const VERTEX: u64 = 2;
 /// Bytes read in the time of an edge, in either traversal.
 const BYTES_PER_EDGE_TIME: u64 = 2;
-/// A read of a single block.
+/// The cost of reading a single block.
 const READ: u64 = 100_000;
 
 /// The estimated time of a traversal.
 #[derive(Default)]
 struct Estimate {
     decode: u64,
-    /// Depends on the units that are in memory.
+    /// The time of reading, which depends on the units that are in memory.
     read: u64,
 }
 
@@ -88,7 +89,8 @@ impl CostModel {
         for (file, units) in files.iter().zip(&units) {
             let decide = |(unit, (looked_for, single)): (usize, &(u64, bool))| {
                 let whole = file.unread_bytes(unit) / BYTES_PER_EDGE_TIME;
-                // Dense traversal reads the unit too, hardly ahead of its use if memory is short.
+                // Dense traversal reads the unit too. If memory is short, it hardly reads ahead, so
+                // the time of reading is not hidden.
                 dense.read += if *looked_for > 0 { whole } else { 0 };
                 let single = *single && looked_for * READ < whole;
                 sparse.read += match (looked_for, single) {
@@ -108,7 +110,8 @@ impl CostModel {
         self.sparse.decode + self.sparse.read <= self.dense.decode + self.dense.read
     }
 
-    /// The same whatever is in memory.
+    /// True if decoding is estimated to be faster in sparse traversal. The answer does not depend
+    /// on the units that are in memory.
     pub(crate) fn prefers_sparse_decoding(&self) -> bool {
         self.sparse.decode <= self.dense.decode
     }

@@ -1,7 +1,7 @@
 //! The division of the intervals of a graph among processes that make a run together.
 //!
-//! Each process has a contiguous run of intervals; all have about equally much work. Invariant: a
-//! run and its forecast divide a graph alike.
+//! Each process has a contiguous range of intervals, and all have about equally much work.
+//! Invariant: a run and its forecast divide a graph alike.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -38,12 +38,12 @@ pub struct Crew {
 pub struct Cluster {
     /// The workers.
     pub(crate) crew: Crew,
-    /// The parts; of a graph that is not built the largest one only.
+    /// The parts; only the largest one if the graph is not built.
     pub(crate) parts: Vec<Part>,
 }
 
 impl Cluster {
-    /// Workers that own parts of a graph on disk, of this extent. A missing index is expected to be
+    /// Workers that own parts of a graph on disk of this extent. A missing index is expected to be
     /// divided like the existing ones.
     pub fn of(crew: Crew, graph: &Graph, indexes: &[Index], extent: &Extent) -> Self {
         let edges = edges_of_intervals(graph, &present(graph, indexes));
@@ -108,15 +108,15 @@ fn weights(edges: &[u64], window: usize) -> Vec<u64> {
     edges.iter().map(|edges| window as u64 * EDGES_OF_A_VERTEX + edges).collect()
 }
 
-/// Cuts intervals of these weights into `count` runs, as evenly as their order allows. Runs may be
-/// empty.
+/// Cuts intervals of these weights into `count` ranges, as evenly as their order allows. Ranges may
+/// be empty.
 fn deal(weights: &[u64], count: usize) -> Vec<Range<usize>> {
     let (mut start, mut left) = (0, weights.iter().sum::<u64>());
     (0..count)
         .map(|index| {
             let twice_even = 2 * left / (count - index) as u64;
             let (mut end, mut weight) = (start, 0);
-            // The last interval belongs to this run if at least half of it still fits.
+            // The last interval belongs to this range if at least half of it still fits.
             while end < weights.len() && 2 * weight + weights[end] <= twice_even {
                 weight += weights[end];
                 end += 1;

@@ -3,11 +3,12 @@
 //! The plan always includes the tables of the graph and the buffers of every worker. Next are the
 //! signals of all sources or, if they do not fit, of as wide a window of sources as fits. Packed
 //! edges that take no more memory than the buffers for reading them are all in memory. Spare memory
-//! goes, in this order, to sparse supersteps, memory that processes share for their exchange, more
-//! reads in flight, states, next signals, degrees, and then to as many packed segments as fit; if
-//! everything fits, more reads in flight come last.
-//! Programs and graphs are described by plain numbers, so that a run and its forecast have the same
-//! plan. Invariant: the sum of all parts is within the budget.
+//! goes, in this order, to sparse supersteps, memory that processes share for their exchange, a
+//! second read in flight, states, next signals, degrees, more reads in flight, and then to as many
+//! packed units as fit. If the program needs degrees, sparse supersteps come after them. If
+//! everything fits, all further reads in flight come last. Programs and graphs are described by
+//! plain numbers, so that a run and its forecast have the same plan. Invariant: the sum of all
+//! parts is within the budget.
 
 use brimful_store::Budget;
 
@@ -26,7 +27,7 @@ use crate::traverse::worklist;
 /// The purpose of the budget, in error messages.
 pub(crate) const PURPOSE: &str = "to run this program on this graph";
 
-/// Fewest and most reads in flight per worker.
+/// Minimum and maximum number of reads in flight per worker.
 const READS: (u64, u64) = (1, 4);
 /// Buffers of sums per worker: the sums that it makes, and the totals of unfinished intervals.
 pub const SUMS_PER_WORKER: u64 = 3;
@@ -163,8 +164,8 @@ impl Plan {
         let sparse_most = if may_be_sparse { limits[0].1 } else { 0 };
         let all_fits = vertex_bytes + to_pin + sparse_most + needs.exchange <= spare;
         let mut take = |bytes: u64| take(&mut spare, bytes);
-        // Reading little pays off: hundreds of supersteps with small frontiers take a tenth of the
-        // time.
+        // Sparse supersteps come first because they read little: hundreds of supersteps with small
+        // frontiers take a tenth of the time.
         if may_be_sparse && !needs.degrees {
             plan.sparse = first_that_fits(&limits, &mut take);
         }
@@ -193,7 +194,8 @@ impl Plan {
             && plan.source_window.is_none()
             && (plan.degrees_resident || !needs.degrees);
         let unpacked = Self::unpacked_bytes(needs, extent).filter(|bytes| *bytes <= budget.limit());
-        // Unpacked edges are those into all intervals.
+        // A process that owns only some intervals cannot unpack: unpacked edges are those into all
+        // intervals.
         if let Some(bytes) = unpacked.filter(|_| has_vertices && !needs.shared) {
             plan.unpacked = true;
             plan.total_bytes = plan.total_bytes.max(bytes);
@@ -252,9 +254,9 @@ impl Plan {
     }
 
     /// Bytes of the reservation that a run over shards is likely to fill if it reads `read`
-    /// different bytes of edges. Fewer reads are in flight if few units are not pinned, windows are
-    /// only those of arrays on disk, and a growing list may be half empty. One of several processes
-    /// fills the states of its `own` vertices alone.
+    /// different bytes of edges. The run fills less than it reserves: few reads are in flight if
+    /// most units are pinned, only arrays on disk need windows, and a growing list may be half
+    /// empty. One of several processes fills only the states of its `own` vertices.
     pub fn likely_bytes(
         &self,
         needs: &Needs,
@@ -297,8 +299,8 @@ impl Plan {
         likely.min(self.total_bytes)
     }
 
-    /// Bytes of the states and of the signals of this many vertices in scratch, as they do not fit
-    /// in memory.
+    /// Bytes of scratch files for the states and for the signals of this many vertices; 0 for an
+    /// array in memory.
     pub fn paged_bytes(&self, needs: &Needs, vertices: u64) -> [u64; 2] {
         let [states, next, _] = needs.of_vertices(vertices, false);
         let paged = |bytes: u64, resident: bool| if resident { 0 } else { bytes };
@@ -316,9 +318,9 @@ impl Plan {
     }
 }
 
-/// The most bytes of the lists of signals that a process passes on and takes in: the ids and
-/// signals of its own vertices, their ids, and those of all. A list has fewer bytes than all
-/// signals of its vertices.
+/// Maximum bytes of the signal lists that a process sends and receives: the ids and signals of its
+/// own vertices, their ids, and the ids of all vertices. A list has fewer bytes than all signals of
+/// its vertices.
 fn list_bytes(needs: &Needs, vertices: u64) -> u64 {
     let of_ids = 8 * needs.signal / (8 + needs.signal);
     if needs.shared && !needs.full { vertices * (needs.signal + 2 * of_ids) } else { 0 }
@@ -371,14 +373,14 @@ fn first_that_fits(limits: &[(Limits, u64)], mut take: impl FnMut(u64) -> bool) 
     limits.iter().find(|(_, bytes)| take(*bytes)).map(|(limits, _)| *limits)
 }
 
-/// Takes `bytes` from `spare`; false if it has less.
+/// Takes `bytes` from `spare`; false, without effect, if `spare` is smaller.
 fn take(spare: &mut u64, bytes: u64) -> bool {
     let fits = bytes <= *spare;
     *spare -= if fits { bytes } else { 0 };
     fits
 }
 
-/// Most groups of blocks; each group has one score.
+/// Maximum number of groups of blocks; each group has one score.
 pub(crate) const MAX_GROUPS: usize = 256;
 
 /// Bytes of memory of asynchronous supersteps, in addition to those of synchronous ones.
@@ -386,7 +388,7 @@ fn asynchronous_bytes(vertices: u64) -> u64 {
     (MAX_GROUPS * MAX_GROUPS * size_of::<f32>()) as u64 + (vertices >> ACTIVITY_BITS) * 8
 }
 
-/// The most bytes of edges, sums and lists of a superstep over unpacked edges; `None` if the edges
+/// Maximum bytes of edges, sums and lists of a superstep over unpacked edges; `None` if the edges
 /// cannot be unpacked.
 fn unpacked_bytes(needs: &Needs, extent: &Extent) -> Option<u64> {
     let (vertices, files) = (extent.vertices, extent.indexes.len() as u64);

@@ -3,8 +3,8 @@
 //!
 //! Each worker publishes the new signals of its vertices once, and copies those of all others into
 //! its own array. Between machines each slice travels once to every other machine, in both
-//! directions at a time. Invariant: bytes follow from the division of the graph. The constants
-//! below are of short probes on one loaded machine of two cores: a forecast of seconds is rough.
+//! directions at once. Invariant: bytes follow from the division of the graph. The constants below
+//! come from short probes on one loaded machine with two cores, so a forecast of seconds is rough.
 
 use crate::plan::dealing::{Cluster, Crew, Part};
 
@@ -17,7 +17,8 @@ const TAKEN_IN_A_SECOND: f64 = 4e9;
 /// Slots of memory that workers of a node share: others may still read the last superstep's signals
 /// from one.
 const SLOTS: u64 = 2;
-/// Seconds of a superstep in which no vertex signals, and of a core for each of its messages.
+/// Seconds that a superstep without signals takes, and seconds of a core for each message of the
+/// exchange.
 const TURN_SECONDS: f64 = 0.001;
 const MESSAGE_SECONDS: f64 = 0.0005;
 /// Seconds from the call to the first superstep, on a quiet machine; 11 to 15 on a loaded one.

@@ -11,7 +11,8 @@ use brimful_graph::{Graph, Index};
 
 use crate::traverse::residency::{columns, segments_of_intervals, unit_bytes};
 
-/// Bytes of a weight.
+/// Bytes of a weight in the narrower type, of 4 or 8 bytes, that holds all weights of these types
+/// exactly.
 pub(crate) fn weight_bytes(mut types: impl Iterator<Item = WeightType>) -> u8 {
     let is_narrow = |weights: WeightType| !matches!(weights, WeightType::U32 | WeightType::F64);
     if types.all(is_narrow) { 4 } else { 8 }
@@ -31,7 +32,8 @@ pub struct Extent {
     /// Number of separate arrays of sums: one for each interval, or one for each window of an
     /// interval with several.
     pub turns: u64,
-    /// The most neighbors of a vertex in all indexes, or an upper bound.
+    /// The maximum number of neighbors of a vertex in all indexes, or an upper bound; 0 if it is
+    /// unknown.
     pub longest_list: u64,
     /// The indexes that are walked.
     pub indexes: Vec<IndexExtent>,
@@ -52,7 +54,8 @@ pub struct IndexExtent {
     pub unpacked: u64,
     /// The units of edges, then of weights if the run uses them.
     pub columns: Vec<ColumnExtent>,
-    /// The share of all sources between the first and the last of a unit, on average.
+    /// The fraction of all sources that lie between the first and the last source of a unit, on
+    /// average.
     pub reach: f64,
     /// `Some` if the index must be built first.
     pub to_build: Option<ToBuild>,
@@ -251,7 +254,8 @@ pub(crate) fn present<'g>(graph: &'g Graph, indexes: &[Index]) -> Vec<&'g Arc<Sh
     shards
 }
 
-/// The most neighbors of a vertex in `index`; `None` for graphs of versions that did not store it.
+/// The maximum number of neighbors of a vertex in `index`; `None` if a version of brimful that did
+/// not store it wrote the graph.
 fn longest_list(graph: &Graph, index: Index) -> Option<u64> {
     let longest = graph.description().longest_lists?;
     Some(match index {
@@ -270,7 +274,7 @@ struct Most {
 }
 
 impl Most {
-    /// The most bytes of an edge in any codec.
+    /// Maximum bytes of an edge in any codec.
     const EDGE_BYTES: u64 = 12;
 
     /// The bounds for the index `missing` of `graph` with the given number of edges.

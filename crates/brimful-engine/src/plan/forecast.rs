@@ -18,7 +18,7 @@ use crate::plan::needs::{GatherNeeds, Needs};
 use crate::traverse::scan::Scan;
 
 /// Memory traffic, in bytes, equivalent to the work on one edge of a superstep: PageRank of RMAT-24
-/// takes .385 s where memory is read at 30 GB/s (bench/RESULTS.md). Making and reading neighbor
+/// takes 0.385 s where memory is read at 30 GB/s (bench/RESULTS.md). Making and reading neighbor
 /// lists takes about ten times as long, union-find three times.
 const EDGE_TRAFFIC: u64 = 43;
 const LIST_TRAFFIC: u64 = 430;
@@ -57,7 +57,7 @@ impl Steps {
         Self { supersteps, passes, guessed: true, wide: false }
     }
 
-    /// The same steps, with an upper limit of supersteps.
+    /// The same steps, but at most `supersteps` supersteps.
     #[must_use]
     pub fn at_most(self, supersteps: u64) -> Self {
         if supersteps >= self.supersteps {
@@ -67,8 +67,8 @@ impl Steps {
         Self { supersteps, passes, ..self }
     }
 
-    /// The steps on a wide graph as `plan` has them: where its edges do not fit unpacked, each
-    /// superstep decodes every block with an edge of the frontier, or visits every edge.
+    /// The steps on a wide graph under `plan`. If its edges do not fit unpacked, each superstep
+    /// decodes every block with an edge of the frontier, or visits every edge.
     fn of_plan(self, plan: &Plan) -> Self {
         if !self.wide || plan.unpacked {
             return self;
@@ -94,7 +94,8 @@ pub struct Bandwidths {
 pub struct Forecast {
     /// The smallest budget that works, in bytes beyond those of the process.
     pub minimum_bytes: u64,
-    /// A budget with which the data of all vertices stay in memory, likewise.
+    /// A budget with which the data of all vertices stay in memory, in bytes beyond those of the
+    /// process.
     pub in_memory_bytes: u64,
     /// Memory that the run is likely to fill, in bytes beyond those of the process.
     pub memory_bytes: u64,
@@ -116,7 +117,7 @@ pub struct Forecast {
     pub exchange: Option<ExchangeForecast>,
     /// The length of the run.
     pub steps: Steps,
-    /// False if bytes moved are unknown; they are then left out.
+    /// False if the numbers of bytes moved are unknown; they are then left out.
     pub moves: bool,
     /// False if the time depends on unknown factors.
     pub timed: bool,
@@ -156,7 +157,7 @@ impl<'e> Setting<'e> {
     /// superstep.
     ///
     /// # Errors
-    /// Those of the plan, except for a budget below the minimum.
+    /// Errors of the plan, except for a budget below the minimum.
     pub fn of_program(
         &self,
         needs: &Needs,
@@ -200,7 +201,7 @@ impl<'e> Setting<'e> {
         Ok(Forecast {
             in_memory_bytes: in_memory.max(minimum),
             memory_bytes: plan.likely_bytes(needs, extent, workers, own.vertices, read),
-            // The states of all vertices come together in the caller.
+            // The caller receives the states of all vertices.
             result_bytes: if plan.states_resident { own.vertices * needs.state } else { 0 },
             scratch_bytes: states + next + if steps.supersteps == 0 { 0 } else { sums },
             read_once_bytes: plan.pinned_bytes.min(read),
@@ -218,7 +219,7 @@ impl<'e> Setting<'e> {
     /// The forecast of a program over neighbor lists.
     ///
     /// # Errors
-    /// Those of the plan, except for a budget below the minimum.
+    /// Errors of the plan, except for a budget below the minimum.
     pub fn of_lists(&self, needs: &GatherNeeds, steps: Steps) -> Result<Forecast> {
         let (extent, workers) = (self.extent, self.workers as u64);
         let minimum = self.min_of_lists(needs);
@@ -270,8 +271,8 @@ impl<'e> Setting<'e> {
         }
     }
 
-    /// The forecast of a run that keeps vertices elsewhere, without bytes moved and time: smallest
-    /// budget, memory, result and disk, in bytes.
+    /// The forecast of a run that is not over shards or lists, without bytes moved and time. The
+    /// four numbers are bytes: smallest budget, memory, result and scratch files.
     pub fn of_others(
         &self,
         [minimum, memory, result, scratch]: [u64; 4],

@@ -19,7 +19,8 @@ pub(crate) const PURPOSE: &str = "to gather neighbors in this graph";
 pub(crate) struct GatherPlan {
     /// True if states and lengths are in memory.
     pub(crate) resident: bool,
-    /// The most targets whose lists a worker makes together, and the most neighbors of them.
+    /// The maximum number of targets whose lists a worker makes together, and the maximum number of
+    /// their neighbors.
     pub(crate) targets: u64,
     pub(crate) neighbors: u64,
     /// Bytes of the lists and targets of all workers.
@@ -65,7 +66,7 @@ fn units(extent: &Extent) -> u64 {
     extent.indexes.iter().map(of_index).sum()
 }
 
-/// The fewest bytes of a run.
+/// The minimum bytes of a run.
 fn least(needs: &GatherNeeds, extent: &Extent, resident: bool, workers: u64) -> u64 {
     let window = extent.vertices.min(extent.interval());
     let (arrays, sources) =

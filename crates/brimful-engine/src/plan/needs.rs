@@ -24,17 +24,18 @@ pub struct Needs {
     pub target_sum: u64,
     /// Bytes of the partial result of an interval, including its lock.
     pub partial: u64,
-    /// Degrees are used.
+    /// True if degrees are used.
     pub degrees: bool,
-    /// External ids are used.
+    /// True if external ids are used.
     pub external: bool,
-    /// All vertices signal in every superstep.
+    /// True if all vertices signal in every superstep.
     pub full: bool,
-    /// Vertices may signal in an order ([`Program::ORDERED`]).
+    /// True if vertices may signal in an order ([`Program::ORDERED`]).
     pub ordered: bool,
-    /// Sums are the same in any order of signals ([`Combiner::COMMUTES`]).
+    /// True if sums are the same in any order of signals ([`Combiner::COMMUTES`]).
     pub commutes: bool,
-    /// The run is divided among processes, which keep the signals of all vertices in memory.
+    /// True if the run is divided among processes, which keep the signals of all vertices in
+    /// memory.
     pub shared: bool,
     /// Bytes of the memory through which processes of one machine exchange signals; 0: there is
     /// none.
@@ -63,7 +64,7 @@ impl Needs {
         }
     }
 
-    /// The needs in a run that is divided among processes, if it is `shared`.
+    /// The same needs, in a run that is divided among processes if `shared` is true.
     #[must_use]
     pub fn of_share(self, shared: bool) -> Self {
         Self { shared, ..self }
@@ -106,9 +107,9 @@ pub struct GatherNeeds {
     pub state: u64,
     /// Bytes of scratch buffers for each neighbor of a vertex.
     pub buffers: u64,
-    /// Degrees are used.
+    /// True if degrees are used.
     pub degrees: bool,
-    /// Final states follow from the final states of neighbors ([`Gather::SETTLES`]).
+    /// True if final states follow from the final states of neighbors ([`Gather::SETTLES`]).
     pub settles: bool,
     /// The indexes from which lists are made.
     pub indexes: &'static [Index],

@@ -16,21 +16,23 @@ use crate::vertex::program::{Mode, Program};
 /// The traversal of supersteps in which not all vertices signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TraversalMode {
-    /// Sparse while the frontier is small and fits the budget, by the cost model.
+    /// Sparse or dense, as the cost model estimates; dense if the frontier does not fit the budget.
     #[default]
     Auto,
-    /// All segments with signalling sources.
+    /// Always dense: reads all segments with signalling sources.
     Dense,
-    /// Only blocks with edges of the frontier; dense if these reach too many vertices.
+    /// Sparse: reads only blocks with edges of the frontier. Dense only if the frontier reaches too
+    /// many vertices.
     Sparse,
 }
 
 /// The user's options of a run.
 #[derive(Debug, Clone)]
 pub struct RunOptions {
-    /// The most supersteps.
+    /// The maximum number of supersteps.
     pub max_supersteps: u64,
-    /// Seconds after which no superstep begins; at least one is done.
+    /// No superstep begins after this many seconds; at least one superstep is done. `None`: no
+    /// limit.
     pub max_seconds: Option<f64>,
     /// A vertex signals if its score exceeds this; `None`:
     /// [`crate::SIGNAL_THRESHOLD`].
@@ -40,9 +42,10 @@ pub struct RunOptions {
     pub collect_threshold: Option<f64>,
     /// Dense or sparse traversal, if both are possible; the result is the same.
     pub traversal: TraversalMode,
-    /// Signals are received within the same sweep; for [`Program::ASYNCHRONOUS`] programs.
+    /// True for asynchronous sweeps, which receive signals of the same sweep; only for
+    /// [`Program::ASYNCHRONOUS`] programs.
     pub asynchronous: bool,
-    /// The run uses edge weights.
+    /// True if the run uses edge weights.
     pub weighted: bool,
     /// The folder for arrays that exceed the budget; `None`: next to the graph if that is writable,
     /// else the system's folder for temporary files.
@@ -75,7 +78,7 @@ impl RunOptions {
     /// Calls `make` with the folder for scratch files.
     ///
     /// # Errors
-    /// Those of `make`.
+    /// Errors of `make`.
     pub fn in_scratch<T>(
         &self,
         graph: &Graph,

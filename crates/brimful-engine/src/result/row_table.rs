@@ -2,9 +2,9 @@
 //! the steps of walks.
 //!
 //! A row has a word of 64 bits for each column: the bits of a float or of an integer, or the offset
-//! of a vertex (see [`crate::Vertex::external`]). A last column may have a list of floats of 32
-//! bits, two in a word, the first in its lower half. Invariant: rows lie in memory up to the limit
-//! of their writer, and in scratch beyond it.
+//! of a vertex (see [`crate::Vertex::external`]). A last column may have a list of 32-bit floats,
+//! two in a word, the first in its lower half. Invariant: rows are in memory up to the limit of
+//! their writer, and in scratch beyond it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -53,7 +53,7 @@ pub struct RowWriter<'r> {
     graph: &'r Arc<Graph>,
     layout: Layout,
     job: &'r Job,
-    /// Most parts in memory.
+    /// Maximum number of parts in memory.
     most: usize,
     /// Whole parts, and one that grows.
     parts: Vec<Vec<u64>>,
@@ -64,7 +64,7 @@ pub struct RowWriter<'r> {
 }
 
 impl<'r> RowWriter<'r> {
-    /// The least bytes of a writer.
+    /// The minimum memory of a writer, in bytes.
     pub const MINIMUM_BYTES: u64 = 2 * 8 * PART as u64;
 
     /// A writer that holds rows in about `bytes` of memory, at least
@@ -81,7 +81,7 @@ impl<'r> RowWriter<'r> {
         Self { graph, layout, job, most: most.max(1), parts, part, spilled: None, words: 0 }
     }
 
-    /// The same, with a last column of lists.
+    /// The same writer, with a last column of lists.
     #[must_use]
     pub fn with_lists(mut self, lists: ListColumn) -> Self {
         self.layout.lists = Some(lists);
@@ -89,6 +89,9 @@ impl<'r> RowWriter<'r> {
     }
 
     /// Adds a row: a word for each column, and the words of its list.
+    ///
+    /// # Errors
+    /// Errors of writing to scratch files.
     #[inline]
     pub fn push(&mut self, row: &[u64]) -> Result<()> {
         debug_assert_eq!(row.len(), self.layout.width());
@@ -131,7 +134,10 @@ impl<'r> RowWriter<'r> {
         Ok(())
     }
 
-    /// The table of all rows.
+    /// Ends the writer and returns the table of all rows.
+    ///
+    /// # Errors
+    /// Errors of writing to scratch files.
     pub fn finish(mut self) -> Result<RowTable> {
         if self.spilled.is_some() {
             self.spill()?;
@@ -224,7 +230,7 @@ impl RowTable {
     /// The columns of at most `most` rows from row `start` on.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Errors of reading.
     pub fn read(&self, start: u64, most: usize) -> Result<Vec<Column>> {
         let rows = self.rows.saturating_sub(start).min(most as u64) as usize;
         let words = self.words(start, rows)?;
@@ -244,8 +250,8 @@ impl RowTable {
         Ok(columns)
     }
 
-    /// The `count` rows with the largest values of the last column, largest first, ties in their
-    /// order. Memory: 32 bytes for each.
+    /// The `count` rows with the largest values of the last column, largest first, ties in the
+    /// order of the table. Takes 32 bytes of memory for each row.
     ///
     /// # Errors
     /// [`Error::Usage`] for a last column of lists; those of reading.
@@ -285,7 +291,7 @@ impl RowTable {
     /// Writes the columns as CSV.
     ///
     /// # Errors
-    /// Those of reading and of writing; an existing file unless `overwrite`.
+    /// Errors of reading and of writing; an error if the file exists, unless `overwrite` is true.
     pub fn write_csv(&self, path: &Path, overwrite: bool, job: &Job) -> Result<()> {
         let mut out = CsvFile::create(path, overwrite, &self.names(), &self.graph)?;
         job.begin("write result", self.rows);

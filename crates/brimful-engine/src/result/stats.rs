@@ -101,7 +101,7 @@ impl Traversal {
 /// The work of a superstep.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Work {
-    /// Its duration.
+    /// Its duration in seconds.
     pub seconds: f64,
     /// The vertices of the frontier: those that signal, or gather; `None` for a traversal without a
     /// frontier.
@@ -118,8 +118,8 @@ pub struct Work {
 }
 
 impl Work {
-    /// The work of `seconds` for a `frontier`, in which these numbers of signals, edges and bytes
-    /// were counted.
+    /// The work of a superstep of `seconds` seconds with this `frontier` and these counts of
+    /// signals, edges and bytes.
     pub fn new(seconds: f64, frontier: Option<u64>, swept: Swept, moved: Moved) -> Self {
         Self {
             seconds,
@@ -143,7 +143,7 @@ pub struct Durations {
     total: f64,
     least: f64,
     greatest: f64,
-    /// Number of supersteps by class; durations of a class differ by at most 1/32.
+    /// Number of supersteps by class of duration; durations of one class differ by at most 1/32.
     classes: Vec<u64>,
     /// Number of supersteps by traversal, as in [`Traversal::ALL`].
     traversals: [u64; Traversal::ALL.len()],

@@ -76,7 +76,7 @@ impl ResultTable {
     /// Replaces `out` by the values of `count` vertices with edges, from internal id `start` on.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Errors of reading.
     pub fn read_raw(&self, start: u64, count: usize, out: &mut Vec<Option<u64>>) -> Result<()> {
         self.values.read(start as usize, count, out)?;
         if self.values.kind() == Kind::Vertex {
@@ -103,17 +103,23 @@ impl ResultTable {
         raw.map_or(Value::Null, |raw| self.values.kind().value(raw, self.graph.id_type()))
     }
 
-    /// A number with the same order as the value.
+    /// A number that sorts like the value.
     fn order_key(&self, raw: u64) -> u64 {
         self.values.kind().order_key(raw, self.graph.id_type())
     }
 
     /// The value of one vertex, given by its external id.
+    ///
+    /// # Errors
+    /// An error if the graph has no such vertex; errors of reading.
     pub fn value(&self, vertex: i128) -> Result<Value> {
         self.value_at(self.graph.find(vertex)?)
     }
 
     /// The value of one vertex, given by its internal id.
+    ///
+    /// # Errors
+    /// Errors of reading.
     pub fn value_at(&self, internal: u64) -> Result<Value> {
         let mut raw = Vec::new();
         if internal < self.graph.connected() {
@@ -128,6 +134,9 @@ impl ResultTable {
 
     /// The `count` rows with the largest values, largest first, ties by vertex. Rows without a
     /// value are left out. String ids are returned as their ranks.
+    ///
+    /// # Errors
+    /// Errors of reading.
     pub fn top(&self, count: u64) -> Result<Vec<(i128, Value)>> {
         let (mut top, mut rows) = (Top::new(self, count), Vec::new());
         while let Some(mut more) = top.next_batch(BATCH_ROWS)? {
@@ -177,15 +186,18 @@ impl ResultTable {
     }
 
     /// Writes `vertex,<name>` and a line per vertex.
+    ///
+    /// # Errors
+    /// Errors of reading and of writing; an error if the file exists, unless `overwrite` is true.
     pub fn write_csv(&self, path: &Path, overwrite: bool, job: &Job) -> Result<()> {
         write_csv(&self.graph, &[self], path, overwrite, job)
     }
 }
 
-/// Writes `vertex`, the names of tables of `graph`, and a line per vertex.
+/// Writes a header of `vertex` and the names of the tables of `graph`, and a line per vertex.
 ///
 /// # Errors
-/// Those of reading and of writing.
+/// Errors of reading and of writing.
 pub fn write_csv(
     graph: &Arc<Graph>,
     tables: &[&ResultTable],
@@ -227,7 +239,7 @@ pub struct Top<T> {
 }
 
 impl<T: Deref<Target = ResultTable>> Top<T> {
-    /// The best `count` rows of `table`.
+    /// The `count` rows of `table` with the largest values.
     pub fn new(table: T, count: u64) -> Self {
         Self { table, left: count, found: Vec::new(), after: None }
     }
@@ -238,6 +250,9 @@ impl<T: Deref<Target = ResultTable>> Top<T> {
     }
 
     /// The next rows, at most `most`; `None` at the end.
+    ///
+    /// # Errors
+    /// Errors of reading.
     pub fn next_batch(&mut self, most: usize) -> Result<Option<Vec<(i128, Value)>>> {
         if self.found.is_empty() && self.left > 0 {
             let wanted = self.left.min(TOP_ROWS);

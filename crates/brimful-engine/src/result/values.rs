@@ -15,11 +15,11 @@ use crate::error::Result;
 /// The type of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Floats of 64 bits.
+    /// 64-bit floats.
     Float,
-    /// Signed integers of 64 bits.
+    /// Signed 64-bit integers.
     Integer,
-    /// Unsigned integers of 64 bits.
+    /// Unsigned 64-bit integers.
     Unsigned,
     /// Vertices.
     Vertex,
@@ -36,8 +36,8 @@ impl Kind {
         }
     }
 
-    /// A number with the same order as the value with these bits; floats in the total order of
-    /// IEEE 754.
+    /// A number that sorts like the value with these bits. Floats sort in the total order of IEEE
+    /// 754.
     pub fn order_key(self, raw: u64, id_type: IdType) -> u64 {
         match self {
             Self::Float if raw >> 63 == 1 => !raw,
@@ -226,7 +226,7 @@ impl Column {
 /// A value of one row, for display.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value {
-    /// None.
+    /// No value.
     Null,
     /// A float.
     Float(f64),

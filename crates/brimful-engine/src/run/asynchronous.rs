@@ -2,14 +2,15 @@
 //!
 //! A sweep processes the blocks of the schedule (one heavy interval, or a run of light ones), a
 //! part of the edges at a time. After each part the signals of its vertices are published, so that
-//! the next part receives them. The blocks with the greatest score are next: the sum of the signal
-//! scores that a block has not received, estimated from the number of edges that lead there. In a
-//! full program every block is processed once a sweep. In an idempotent program, a vertex without a
-//! new signal repeats its last one until the sweep ends, and a block is processed only if one of
-//! its sources has signalled since. Delta programs are refused: every target must receive an
-//! increment exactly once. An idempotent program takes a sparse superstep instead of a sweep
-//! wherever the cost model prefers it. If it has visited the edges often and is not done, the rest
-//! of the run is in supersteps or in order.
+//! the next part receives them. The blocks with the greatest scores come next. The score of a block
+//! is the sum of the signal scores that it has not received, estimated from the number of edges
+//! that lead there. In a full program every block is processed once a sweep. In an idempotent
+//! program, a vertex without a new signal repeats its last one until the sweep ends, and a block is
+//! processed only if one of its sources has signalled since. Delta programs are refused: every
+//! target must receive an increment exactly once. An idempotent program takes a sparse superstep
+//! instead of a sweep wherever the cost model prefers it. If the run has visited the edges often
+//! and has not converged, its rest is in synchronous supersteps, or one traversal in order
+//! (`worklist`).
 //!
 //! Invariant: the result does not depend on the assignment of work to threads. Blocks end at units
 //! that are not pinned, so that the order of blocks may depend on the budget and, through it, on
@@ -57,7 +58,7 @@ pub(super) struct Asynchronous {
 /// The part of this state that changes, for checkpoints; scores are stored as raw bits.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct SavedSweeps {
-    /// Where each block ends.
+    /// The interval at which each block ends.
     ends: Vec<usize>,
     unreceived: Vec<u64>,
     signalled: Vec<u64>,
@@ -108,7 +109,7 @@ impl Asynchronous {
         }
     }
 
-    /// The state to hand to the next sweep.
+    /// The state between two sweeps, for a checkpoint.
     pub(super) fn save(&self) -> SavedSweeps {
         SavedSweeps {
             ends: self.ends.clone(),
@@ -119,7 +120,10 @@ impl Asynchronous {
         }
     }
 
-    /// Resumes from a saved state.
+    /// Restores the state of a checkpoint.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the blocks of the checkpoint are not those of this run.
     pub(super) fn restore(&mut self, saved: SavedSweeps) -> Result<()> {
         let lengths = [saved.unreceived.len(), saved.signalled.len(), saved.received.len()];
         if saved.ends != self.ends
@@ -138,7 +142,7 @@ impl Asynchronous {
         block * self.groups / self.edges.len()
     }
 
-    /// Chooses the next part of a sweep among `blocks`.
+    /// Chooses the next part of a sweep among `blocks`: those with the greatest scores.
     fn next_part(&self, mut blocks: Vec<usize>) -> Vec<usize> {
         let score = |block: &usize| self.unreceived[self.group(*block)];
         blocks.sort_by(|a, b| score(b).total_cmp(&score(a)).then(a.cmp(b)));

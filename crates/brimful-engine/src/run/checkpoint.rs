@@ -1,4 +1,4 @@
-//! The beginning of a run over shards, and its checkpoints.
+//! Starts a run over shards, and writes and restores its checkpoints.
 //!
 //! Arrays: the states; then the signals, except in full programs whose vertices signal one by one,
 //! where they follow from the states. All else is in [`CheckpointState`], the frontier as a map.

@@ -2,11 +2,11 @@
 //!
 //! Every process runs the same loop of supersteps over a contiguous range of intervals. After each
 //! turn of its vertices it passes on their new signals, and the partial results of its intervals.
-//! So all processes have the same signals and globals, and each decides for itself how the run goes
-//! on. Another process, the *observer*, owns no interval: it follows the run by the partial results
-//! alone, and receives the states at the end. Invariant: partial results are merged in the order of
-//! intervals, whatever process each belongs to, so that states and aggregates are the same bits at
-//! any number of processes.
+//! So all processes have the same signals and globals, and each decides for itself how the run
+//! continues. Another process, the *observer*, owns no interval: it follows the run by the partial
+//! results alone, and receives the states at the end. Invariant: partial results are merged in the
+//! order of intervals, whatever process each belongs to, so that states and aggregates are the same
+//! bits at any number of processes.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -52,14 +52,14 @@ impl<'a> Division<'a> {
         self.share.index.map_or(0..0, |index| self.parts[index].clone())
     }
 
-    /// Bytes of the memory through which a process passes on its signals, the same in all; 0: they
-    /// cannot share memory, or nobody reads it.
+    /// Bytes of the memory through which a process sends its signals, equal in all processes; 0 if
+    /// they cannot share memory, or if no other process reads it.
     pub(super) fn exchange_bytes(&self, signal: u64) -> u64 {
         let shared = self.share.shares_memory && self.share.count > 1;
         if shared { slot_bytes(self.max_vertices(), signal) } else { 0 }
     }
 
-    /// Begins to pass on signals through memory, which is reserved.
+    /// Begins to send signals through shared memory, which is reserved already.
     pub(super) fn share_memory(&self, signal: u64) -> Result<()> {
         if self.observes() {
             return Ok(());
@@ -96,7 +96,7 @@ impl<'a> Division<'a> {
     }
 }
 
-/// The forms in which signals travel.
+/// The encodings of signals in an exchange.
 const ALL_SIGNALS: u64 = 0;
 const LISTED_SIGNALS: u64 = 1;
 
@@ -139,7 +139,8 @@ impl<A: Aggregate> SuperstepReport<A> {
     }
 }
 
-/// The result of an exchange, the same in every process but for the observer's missing marks.
+/// The result of an exchange. It is the same in every process, except that the observer's map has
+/// no marks.
 pub(super) struct ExchangedSuperstep<A> {
     /// The partial results of all intervals that took a turn, ascending.
     pub(super) partials: Vec<Partial<A>>,
@@ -152,7 +153,7 @@ pub(super) struct ExchangedSuperstep<A> {
 impl<P: Program> ShardRun<'_, P> {
     /// Sends the new signals of this process, which are in place, and receives those of the others.
     /// `activity` marks the vertices of this process that signal; `list` lists them if it is known.
-    /// In modes with a frontier the signals of all other vertices are silent before.
+    /// In modes with a frontier, the signals of all other vertices must be silent before the call.
     pub(super) fn exchange(
         &mut self,
         partials: Vec<(usize, Partial<P::Aggregate>)>,

@@ -42,7 +42,6 @@ impl Frontier {
         Self { vertices, count, map: Some(map), list: None }
     }
 
-    /// An empty map.
     pub(crate) fn empty_map(vertices: usize) -> Vec<AtomicBool> {
         (0..vertices.div_ceil(1 << ACTIVITY_BITS)).map(|_| AtomicBool::new(false)).collect()
     }
@@ -59,7 +58,7 @@ impl Frontier {
         self.count
     }
 
-    /// The map.
+    /// The activity map, which is made from the list if only the list is known.
     pub(crate) fn map(&mut self) -> &[AtomicBool] {
         let (vertices, list) = (self.vertices, &self.list);
         self.map.get_or_insert_with(|| {

@@ -21,7 +21,7 @@ use spill::{IntervalPart, Pair, Spill};
 /// A batch of edges into one interval; sources ascend.
 pub(crate) struct IntervalEdges<'b> {
     pub(crate) ends: Ends<'b>,
-    /// Empty if the run does not use them.
+    /// The weight of each edge; empty if the run does not use weights.
     pub(crate) weights: &'b [f64],
 }
 
@@ -133,7 +133,7 @@ impl Shards {
     /// number.
     ///
     /// # Errors
-    /// Those of reading; corruption also if `batch` returns false.
+    /// Errors of reading; corruption also if `batch` returns false.
     pub(crate) fn each(
         &self,
         interval: usize,

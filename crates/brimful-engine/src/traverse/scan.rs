@@ -54,7 +54,7 @@ pub struct Scan {
 const READS: usize = 2;
 
 impl Scan {
-    /// The least bytes of a scan, excluding the caller's.
+    /// The minimum memory of a scan in bytes, without the memory of the caller.
     pub fn minimum_bytes(extent: &Extent, workers: usize) -> u64 {
         workers as u64 * ((READS as u64 + 1) * extent.largest_unit() + extent.unpacked())
     }
@@ -90,7 +90,7 @@ impl Scan {
     /// Calls `each(edges)` for all edges, a batch of at most 256 at a time, from all threads.
     ///
     /// # Errors
-    /// Those of reading; corruption also if `each` returns false because edges are impossible.
+    /// Errors of reading; corruption also if `each` returns false because edges are impossible.
     pub fn for_each(
         &self,
         resources: &Resources,

@@ -10,8 +10,8 @@ use brimful_graph::read::shards::Segment;
 
 use crate::traverse::residency::PinnedIndex;
 
-/// Fewest and most edges of an item of light intervals; a vertex counts as an edge. Small items let
-/// workers end together; large ones read whole units.
+/// Minimum and maximum number of edges of an item of light intervals; a vertex counts as an edge.
+/// Small items let workers end together; large ones read whole units.
 const ITEM_EDGES: (u64, u64) = (1 << 16, 1 << 21);
 /// Number of items of a graph of medium size.
 const ITEMS: u64 = 64;
@@ -52,7 +52,7 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// Most bytes of memory of a schedule with these numbers of segments, items and intervals.
+    /// Maximum memory in bytes of a schedule with these numbers of segments, items and intervals.
     pub(crate) fn memory_bytes(segments: u64, items: u64, intervals: u64) -> u64 {
         let of_item = size_of::<Item>() + size_of::<ScheduleBlock>();
         // A growing list takes up to twice the memory of its contents.
@@ -142,7 +142,7 @@ impl Schedule {
             .flat_map(|item| self.steps[item.steps.clone()].iter().copied())
     }
 
-    /// The segments of a block: file and number within it.
+    /// The segments of a block: the file, and the number of the segment in that file.
     pub(crate) fn segments(
         &self,
         block: &ScheduleBlock,

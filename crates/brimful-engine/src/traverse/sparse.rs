@@ -133,8 +133,8 @@ impl<S: Copy + Send> Sparse<S> {
         resources: &Resources,
     ) -> Result<Option<CombinedIntervals<S>>> {
         let most = self.limits.targets;
-        // The first intervals have the most edges, so they come last: the superstep may be given
-        // up.
+        // The first intervals have the most edges, so they come last: the superstep may be
+        // abandoned before them.
         let intervals = (0..self.intervals.len()).rev();
         let walked: Vec<usize> =
             intervals.filter(|interval| self.may_reach(combine, *interval)).collect();
@@ -196,7 +196,7 @@ impl<S: Copy + Send> Sparse<S> {
         buffers: &mut SparseBuffers<S>,
         swept: &Mutex<Swept>,
     ) -> Result<TargetSums<S>> {
-        // The target_sums of each window that has any, in order.
+        // The sums of the targets of each window that has any, in order.
         let mut windows: Vec<TargetSums<S>> = Vec::new();
         let mut count = Swept::default();
         for (file, range) in

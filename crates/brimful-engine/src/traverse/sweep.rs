@@ -85,7 +85,7 @@ struct Shared<S> {
     failed: AtomicBool,
 }
 
-/// Tells the other workers if its worker ends early.
+/// Tells the other workers, when dropped, if its worker ended early.
 struct OnEarlyEnd<'s, S> {
     shared: &'s Shared<S>,
     early: bool,
@@ -332,8 +332,8 @@ impl<P: Program> Worker<'_, P> {
         Ok(())
     }
 
-    /// Adds an item's sums to its interval's, in turn, and collects after the last. False if
-    /// another worker failed meanwhile.
+    /// Adds the sums of an item to those of its interval, when its turn comes, and collects after
+    /// the last item. False if another worker failed meanwhile.
     fn deliver(
         &self,
         item: &Item,
@@ -368,7 +368,8 @@ impl<P: Program> Worker<'_, P> {
         Ok(true)
     }
 
-    /// The lowest unfinished item never waits, so one worker always proceeds.
+    /// Waits until the earlier items of the interval have added their sums; false if another worker
+    /// failed. The lowest unfinished item never waits, so one worker always proceeds.
     fn wait_for_turn(&self, interval: usize, turn: usize) -> bool {
         let mut guard = self.shared.turns.lock().unwrap_or_else(PoisonError::into_inner);
         loop {

@@ -8,10 +8,10 @@
 use crate::plan::extent::Extent;
 use crate::traverse::adjacency::Adjacency;
 
-/// The worklist is made when supersteps have visited the edges of the graph so many times: making
-/// one takes about as long.
+/// The worklist is made when supersteps have visited all edges this many times, because making it
+/// takes about as long.
 pub(crate) const PASSES_WORTH_UNPACKING: u64 = 12;
-/// Edge visits that are too brief for any other traversal to pay off: some ten milliseconds.
+/// Up to this many edge visits, which take some ten milliseconds, no other traversal pays off.
 pub(crate) const BRIEF: u64 = 1 << 22;
 /// Vertices that signal between two checks for a cancellation.
 pub(crate) const VERTICES_PER_CHECK: usize = 1 << 12;
@@ -25,7 +25,8 @@ pub(crate) fn memory_bytes(extent: &Extent) -> Option<u64> {
     Adjacency::memory_bytes(extent).map(|bytes| bytes + 2 * 4 * extent.vertices)
 }
 
-/// A queue of vertices, each once, ordered by state: a heap that knows the position of each.
+/// A priority queue of vertices, each once, ordered by state: a heap that knows the position of
+/// each vertex.
 pub(crate) struct Queue {
     heap: Vec<u32>,
     places: Vec<u32>,
@@ -37,8 +38,8 @@ impl Queue {
         Self { heap: Vec::with_capacity(vertices), places: vec![NOWHERE; vertices] }
     }
 
-    /// Adds a vertex, or moves it forward if its state has changed. `before` tells which of two
-    /// comes first.
+    /// Adds a vertex, or moves it forward if its state has changed. `before(one, other)` is true if
+    /// `one` comes first.
     #[inline]
     pub(crate) fn push(&mut self, vertex: usize, before: impl Fn(u32, u32) -> bool) {
         let mut place = self.places[vertex] as usize;

@@ -18,7 +18,7 @@ pub trait Aggregate: Copy + Debug + Send + Sync + 'static {
     /// The value over `count` vertices that contribute this value each.
     fn times(self, count: u64) -> Self;
 
-    /// The value that the next superstep sees, where the superstep before saw `before`.
+    /// The value that the next superstep sees, if the last superstep saw `before`.
     #[must_use]
     fn after(self, before: Self) -> Self {
         let _ = before;

@@ -95,7 +95,7 @@ pub struct TurnResult<P: Program> {
 /// Lets a single vertex take `turn`.
 ///
 /// # Errors
-/// Those of [`Batched::vertices`].
+/// Errors of [`Batched::vertices`].
 pub fn take_turn<P: Program>(
     batched: &dyn Batched<P>,
     turn: Turn<'_, SumOf<P>>,

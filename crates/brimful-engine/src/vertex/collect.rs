@@ -85,7 +85,7 @@ pub(crate) struct Collector<'c, P: Program> {
     pub(crate) states: Windows<'c, P::State>,
     pub(crate) next: Windows<'c, SignalOf<P>>,
     pub(crate) activity: Option<&'c [AtomicBool]>,
-    /// Signal scores are summed.
+    /// True if signal scores are summed.
     pub(crate) scored: bool,
     /// For each interval, whether all of its vertices are finished.
     pub(crate) finished: &'c [bool],
@@ -215,8 +215,8 @@ impl<P: Program> Collector<'_, P> {
         }
     }
 
-    /// Lets vertices from `start` on collect, in a loop for each kind of degrees:
-    /// distinguishing them at every vertex took a third of its time.
+    /// Lets vertices from `start` on collect, in a loop for each kind of degrees: a test of the
+    /// kind at every vertex took a third of the time.
     fn collect(
         &self,
         start: usize,

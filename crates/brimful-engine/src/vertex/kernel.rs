@@ -197,7 +197,7 @@ impl<S: Shape> KernelProgram<S> {
     /// The run converges when the sum of floats at `place` of the aggregate is at most `limit`.
     ///
     /// # Errors
-    /// [`Error::Usage`] if there is no such place.
+    /// [`Error::Usage`] if the aggregate has no such place.
     pub fn until(self, place: usize, limit: f64) -> Result<Self> {
         if place >= AGGREGATES {
             return Err(Error::Usage(format!(
@@ -207,8 +207,8 @@ impl<S: Shape> KernelProgram<S> {
         Ok(Self { until: Some((place, limit)), ..self })
     }
 
-    /// Begins another round, so many times, when no vertex has anything left to signal; not in
-    /// [`Mode::Full`].
+    /// Begins up to `more_rounds` further rounds, each when no vertex has anything left to signal;
+    /// not in [`Mode::Full`].
     #[must_use]
     pub fn with_rounds(self, more_rounds: u64) -> Self {
         Self { more_rounds, ..self }

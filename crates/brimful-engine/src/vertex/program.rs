@@ -144,7 +144,7 @@ pub trait Program: Sync {
         &[Index::In]
     }
 
-    /// Whether the coming superstep walks `index`, one of [`Program::indexes`].
+    /// True if the coming superstep walks `index`, one of [`Program::indexes`].
     fn walks(&self, index: Index, globals: &Globals<Self::Aggregate>) -> bool {
         let _ = (index, globals);
         true
@@ -163,7 +163,7 @@ pub trait Program: Sync {
         signal
     }
 
-    /// The new state.
+    /// The state of a vertex after it collected `sum`.
     fn collect(
         &self,
         vertex: Vertex,
@@ -212,9 +212,9 @@ pub trait Program: Sync {
         1.0
     }
 
-    /// The contribution of the vertex to the aggregate. At the start, and at the begin of a round,
-    /// `old` equals `new`. Otherwise, in modes other than full, only vertices whose state changed
-    /// contribute.
+    /// The contribution of the vertex to the aggregate. At the start, and at the beginning of a
+    /// round, `old` equals `new`. Otherwise, in modes other than full, only vertices whose state
+    /// changed contribute.
     #[inline]
     fn aggregate(&self, vertex: Vertex, old: Self::State, new: Self::State) -> Self::Aggregate {
         let _ = (vertex, old, new);
@@ -243,9 +243,9 @@ pub trait Program: Sync {
     }
 
     /// True if a vertex in this state is finished: collecting never changes its state, it never
-    /// signals, adds nothing to the aggregate, and begins rounds unchanged. From the begin of the
-    /// next round, the engine skips intervals of finished vertices, and neither reads nor counts
-    /// signals to them. Not called in [`Mode::Full`].
+    /// signals, adds nothing to the aggregate, and begins rounds unchanged. From the beginning of
+    /// the next round, the engine skips intervals of finished vertices, and neither reads nor
+    /// counts signals to them. Not called in [`Mode::Full`].
     #[inline]
     fn finished(&self, state: Self::State) -> bool {
         let _ = state;

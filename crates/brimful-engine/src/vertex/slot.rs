@@ -24,7 +24,7 @@ pub mod rule {
     pub const GREATEST_FLOAT: u64 = 5;
     /// The greatest signed integer.
     pub const GREATEST_INTEGER: u64 = 6;
-    /// 1 if one value is 1.
+    /// 1 if any value is 1.
     pub const ANY: u64 = 7;
     /// 1 if all values are 1.
     pub const ALL: u64 = 8;
@@ -81,7 +81,7 @@ impl Aggregate for Slot {
             rule::ANY => right > left,
             rule::ALL => right < left,
             rule::OVERFLOW => true,
-            // An overflow before, or no vertex.
+            // The later value has no vertex, or a sum has overflowed before.
             _ => false,
         };
         if is_later { later } else { self }

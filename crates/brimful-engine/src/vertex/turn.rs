@@ -46,7 +46,7 @@ pub struct Thresholds {
 }
 
 impl Thresholds {
-    /// The thresholds that a user chose; those not chosen are [`SIGNAL_THRESHOLD`] and
+    /// The thresholds that the user chose, or the defaults [`SIGNAL_THRESHOLD`] and
     /// [`COLLECT_THRESHOLD`].
     pub fn new(signal: Option<f64>, collect: Option<f64>) -> Self {
         Self {

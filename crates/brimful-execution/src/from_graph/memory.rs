@@ -21,7 +21,7 @@ pub(crate) struct LoadingShares {
     pub(crate) gathering: u64,
 }
 
-/// The most bytes for sorting.
+/// Maximum bytes for sorting.
 const MAX_SORTED: u64 = 256 << 20;
 
 impl LoadingShares {
@@ -34,7 +34,7 @@ impl LoadingShares {
         }
     }
 
-    /// The needs of every run in addition to its stores.
+    /// The minimum bytes of any run, in addition to its stores.
     pub(crate) fn least(workers: usize, partitions: usize, edge_bytes: usize) -> u64 {
         let loading = sorter::minimum_bytes(workers, edge_bytes) + loading::MIN_GATHERED;
         let lists = run::minimum_bytes(workers, partitions);

@@ -47,7 +47,7 @@ fn through(folder: &FaultFolder, delivery: Delivery, all: &mut Collected) -> Res
     Ok(())
 }
 
-/// The same with ids.
+/// Does the same as `through` with ids.
 fn ids_through(folder: &FaultFolder, all: &mut Collected) -> Result<()> {
     let file = Arc::new(SpillFile::new(folder, &Job::new())?);
     let mut list = IdSet::<u64>::new(0, &file);

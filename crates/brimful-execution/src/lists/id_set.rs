@@ -46,6 +46,9 @@ impl<I: Id> IdSet<I> {
     }
 
     /// Adds `id`, unless it is in the set.
+    ///
+    /// # Errors
+    /// Errors of spilling.
     pub fn insert(&mut self, id: &I) -> Result<()> {
         self.key.clear();
         id.write(&mut self.key);
@@ -54,6 +57,9 @@ impl<I: Id> IdSet<I> {
     }
 
     /// Adds `id` with a score, or replaces its score.
+    ///
+    /// # Errors
+    /// Errors of spilling.
     pub fn insert_scored(&mut self, id: &I, score: f64) -> Result<()> {
         self.key.clear();
         id.write(&mut self.key);
@@ -69,6 +75,9 @@ impl<I: Id> IdSet<I> {
 
     /// Takes an id with its score; `None` at the end of the generation. A generation holds the ids
     /// that had arrived when its first one was taken; later ones belong to the next.
+    ///
+    /// # Errors
+    /// Errors of spilling, and of reading spilled ids.
     pub fn take(&mut self) -> Result<Option<(I, Option<f64>)>> {
         if !self.table.is_open() {
             self.ready = std::mem::take(&mut self.arriving);
@@ -96,6 +105,9 @@ impl<I: Id> IdSet<I> {
     }
 
     /// Calls `each` once for every id; removes nothing.
+    ///
+    /// # Errors
+    /// Errors of `each`, and of reading spilled ids.
     pub fn for_each(&mut self, mut each: impl FnMut(I) -> Result<()>) -> Result<()> {
         self.table.for_each_key(|key| each(read_id(key)?))
     }
@@ -111,7 +123,6 @@ impl<I: Id> IdSet<I> {
     }
 }
 
-/// Decodes an id.
 pub(super) fn read_id<I: Id>(mut key: &[u8]) -> Result<I> {
     let bytes = key;
     match I::read(&mut key) {

@@ -80,7 +80,7 @@ impl<P: VertexProgram> IncomingSignals<P> {
         self.growth.give(self.growth.used().saturating_sub(kept as u64));
     }
 
-    /// Replaces the signals of arrival, which are drained, by `signals`.
+    /// Replaces the received signals, which have been drained, with `signals`.
     pub fn replace(&mut self, signals: impl Iterator<Item = P::Signal>) -> Result<()> {
         for signal in signals {
             self.push(None, signal)?;
@@ -131,7 +131,6 @@ pub fn write_message<P: VertexProgram>(
     }
 }
 
-/// Decodes a message.
 fn read_message<P: VertexProgram>(
     mut message: &[u8],
     delivery: Delivery,
@@ -211,6 +210,9 @@ impl<P: VertexProgram> Mailbox<P> {
     }
 
     /// Adds the messages of a packet and returns their number.
+    ///
+    /// # Errors
+    /// Errors of the combiner, of invalid messages, and of spilling.
     pub fn deliver(&mut self, program: &P, mut packet: &[u8]) -> Result<u64> {
         let before = self.stats.received;
         if program.delivery() == Delivery::Combined {
@@ -256,7 +258,10 @@ impl<P: VertexProgram> Mailbox<P> {
         Ok(())
     }
 
-    /// Adds signals that are combined.
+    /// Adds signals that are combined; drains `signals`.
+    ///
+    /// # Errors
+    /// Errors of the combiner and of spilling.
     pub fn receive(&mut self, program: &P, signals: &mut Vec<SignalTo<P>>) -> Result<()> {
         self.stats.received += signals.len() as u64;
         if !self.buffer.fits(signals) {

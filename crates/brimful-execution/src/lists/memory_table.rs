@@ -14,7 +14,7 @@ use hashbrown::HashTable;
 
 use crate::error::Result;
 
-/// The offset that means none.
+/// The offset that stands for no entry and no block.
 const NONE: u32 = u32::MAX;
 /// An entry: offsets of the next entry, of its first message and of the end of its last; free bytes
 /// and size of the last block; the length of its key; then the key.
@@ -30,7 +30,7 @@ const KEY_LENGTH: usize = 16;
 const JUMP_BYTES: usize = 5;
 /// Keys that [`MemoryTable::warm`] looks up together.
 pub(super) const WARMED: usize = 64;
-/// Most bytes of a block of several messages.
+/// Maximum bytes of a block of several messages.
 const MAX_BLOCK: usize = 512;
 /// The offset of an entry in a sorted list.
 const PLACE_BYTES: usize = 4;
@@ -49,7 +49,7 @@ impl<'k, B: AsRef<[u8]> + ?Sized> From<&'k B> for HashedKey<'k> {
     }
 }
 
-/// Merges the old message and the new one into the buffer.
+/// Folds an old message and a new one into the message that the buffer receives.
 pub(super) type Fold<'f> = &'f dyn Fn(&[u8], &[u8], &mut Vec<u8>) -> Result<()>;
 
 /// The outcome of adding a message.
@@ -266,7 +266,6 @@ impl MemoryTable {
         Some(u32_at(&self.arena, entry, NEXT)).filter(|&next| next != NONE)
     }
 
-    /// The key of an entry.
     pub(super) fn key(&self, entry: u32) -> &[u8] {
         key_of(&self.arena, entry)
     }

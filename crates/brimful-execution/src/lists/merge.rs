@@ -72,7 +72,6 @@ impl Merge {
         Ok(())
     }
 
-    /// The key of the group.
     pub(super) fn key(&self) -> &[u8] {
         &self.key
     }

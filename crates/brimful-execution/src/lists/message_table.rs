@@ -16,8 +16,8 @@ use crate::lists::memory_table::{Added, Fold, HashedKey, MemoryMessages, MemoryT
 use crate::lists::merge::Merge;
 use crate::lists::spill::{BLOCK_BYTES, SpillFile, SpilledRun, SpilledRunWriter};
 
-/// The least bytes of a message table: two memory tables, one of which can merge four runs into
-/// one.
+/// The minimum memory of a message table, in bytes: two memory tables, one of which can merge four
+/// runs into one.
 pub const MINIMUM_BYTES: u64 = 2 * TABLE_BYTES as u64;
 const TABLE_BYTES: usize = 5 * BLOCK_BYTES;
 
@@ -258,7 +258,6 @@ pub(super) enum Group<'p> {
 }
 
 impl Group<'_> {
-    /// The key.
     pub(super) fn key(&self) -> &[u8] {
         match self {
             Self::Memory { key, .. } => key,

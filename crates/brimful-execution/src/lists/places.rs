@@ -8,7 +8,7 @@ use std::hash::BuildHasher;
 use brimful_vertices::Id;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-/// The part of a limit that an array may take, and the bytes of a place.
+/// An array may take one part in `ARRAY_PART` of the limit; a place takes `PLACE_BYTES` bytes.
 const ARRAY_PART: usize = 4;
 const PLACE_BYTES: usize = size_of::<u32>();
 
@@ -71,7 +71,7 @@ impl Places {
         numbers * PLACE_BYTES + table
     }
 
-    /// The place of the id with this key; `is_it` tells whether a place is that of the id.
+    /// The place of the id with this key; `is_it` returns true for the place of the id.
     #[inline]
     pub(super) fn find(&self, key: Key, is_it: impl Fn(u32) -> bool) -> Option<u32> {
         match key {
@@ -101,7 +101,7 @@ impl Places {
         }
     }
 
-    /// Removes the places of `ids`, which are all.
+    /// Removes all places; `ids` are all ids that have one.
     pub(super) fn clear<'i, I: Id>(&mut self, ids: impl Iterator<Item = &'i I>) {
         self.table.clear();
         for id in ids {

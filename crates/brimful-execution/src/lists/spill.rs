@@ -2,8 +2,8 @@
 //!
 //! A *group* is a key and the messages to it. A *run* is a sequence of groups with ascending keys,
 //! written once and read in order any number of times. All lists of an execution share one file.
-//! Dropping a run frees its blocks, so the file does not grow forever. After a crash, the file is
-//! worthless. Invariant: a writer or a reader holds one block, whatever the length of the run.
+//! Dropping a run frees its blocks, so the file does not grow forever. The file is not read again
+//! after a crash. Invariant: a writer or a reader holds one block, whatever the length of the run.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -122,7 +122,7 @@ impl SpilledRunWriter {
         Ok(self.run)
     }
 
-    /// Seven bits a byte, low bits first.
+    /// Writes a number, seven bits a byte, low bits first.
     fn number(&mut self, number: usize) -> Result<()> {
         let mut rest = number;
         while rest >= 128 {
@@ -185,7 +185,7 @@ impl SpilledRunReader {
         Ok(true)
     }
 
-    /// True if the group has another message. Call once, then take the message.
+    /// True if the group has another message. Call this once before each message that is taken.
     pub(super) fn has_message(&mut self) -> Result<bool> {
         self.coming = self.number()?;
         Ok(self.coming > 0)
@@ -260,7 +260,7 @@ impl SpilledRunReader {
         Ok(())
     }
 
-    /// The error if another process changed the file.
+    /// The error of a file that another process has changed.
     fn broken(&self, what: &str) -> crate::error::Error {
         let at = self.read - (self.buffer.len() - self.at) as u64;
         StoreError::corrupt(

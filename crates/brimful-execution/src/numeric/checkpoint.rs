@@ -108,7 +108,7 @@ impl<'c> NumericCheckpoints<'c> {
     /// Makes a checkpoint if one is due; true if it was.
     ///
     /// # Errors
-    /// Those of the vertices, and of writing this checkpoint or the one before.
+    /// Errors of the vertices, and of writing this checkpoint or the one before.
     pub(super) fn make_if_due<'p, const S: usize, const M: usize, E: EdgeData, T>(
         &mut self,
         execution: &mut Execution<'_, Numeric<'p, S, M, E>, T>,

@@ -74,7 +74,8 @@ pub(super) struct ProgramProgress {
     isolated: Option<Vec<u8>>,
 }
 
-/// A program of any types. `state` and `sum` have at least as many words as [`ProgramTraits`] says.
+/// A program whose types are erased. `state` and `sum` have at least as many words as
+/// [`ProgramTraits`] says.
 pub(super) trait Erased: Send + Sync {
     fn facts(&self) -> ProgramTraits;
 
@@ -84,7 +85,7 @@ pub(super) trait Erased: Send + Sync {
     fn end_superstep(&mut self);
     /// Replaces the aggregate by the sum of the contributions since the last call.
     fn end_turn(&mut self);
-    /// Whether the coming superstep walks an index.
+    /// True if the coming superstep walks an index.
     fn walks(&self, index: Index) -> bool;
     fn converged(&self) -> bool;
     /// True if another round began; [`Erased::begin`] then computes its states.
@@ -180,8 +181,8 @@ impl<'p, P: Program> Typed<'p, P> {
         let (state_words, signal_words) = Self::cell(words);
         put(state_words, &state);
         let is_due = P::MODE == Mode::Full || signal != P::Combiner::SILENCE;
-        // Without supersteps, a vertex may collect nothing new before it signals: the signal of the
-        // collect before stays.
+        // Without supersteps, a vertex may collect nothing new before it signals: then the signal
+        // of the previous collect stays.
         if is_due {
             put(signal_words, &signal);
         }

@@ -30,9 +30,9 @@ pub struct Planned<'p> {
     pub vertices: (u64, u64),
     /// Edges of all indexes that the program walks.
     pub edges: u64,
-    /// The graph is directed.
+    /// True if the graph is directed.
     pub directed: bool,
-    /// The run uses weights.
+    /// True if the run uses weights.
     pub weighted: bool,
     /// Compute threads.
     pub workers: usize,
@@ -61,7 +61,7 @@ struct VertexBytes {
     /// A live vertex with its heap memory, and without.
     live: u64,
     bare: u64,
-    /// Its record and key.
+    /// The bytes of its record and key.
     record: u64,
     signal: u64,
 }
@@ -73,20 +73,21 @@ struct Average<'s> {
     serializer: &'s str,
 }
 
-/// The most edges of the vertex to be written.
+/// Maximum number of edges of the vertex that is written as a sample.
 const MAX_WRITTEN: u64 = 1 << 12;
 /// Approximate overhead of the allocator for each allocation.
 const ALLOCATION_OVERHEAD_BYTES: usize = 16;
 /// Bytes before a record in memory.
 const RECORD_HEADER: u64 = 9;
-/// Factors for records on disk. `LOOSE`: the space of records that grow and move. `FILLED`: the
-/// share of page memory that is reserved at once, and filled if there are enough pages. `HELD`: the
-/// share that fills before the first page is written. `EVICTED`: bytes written for each byte that
-/// does not fit. `KEY_BYTES`: disk space of a key, unless keys stay in their buffers.
+/// Records on disk that grow and move take this many times their bytes.
 const LOOSE: (u64, u64) = (4, 3);
+/// The share of page memory that is reserved at once, and filled if there are enough pages.
 const FILLED: (u64, u64) = (3, 4);
+/// The share of page memory that fills before the first page is written.
 const HELD: (u64, u64) = (9, 10);
+/// Bytes written for each byte that does not fit in page memory.
 const EVICTED: u64 = 8;
+/// Disk space of a key, unless keys stay in their buffers.
 const KEY_BYTES: u64 = 15;
 /// Bytes of records on disk for a byte of the tables of their pages.
 const PAGES_PER_TABLE: u64 = 32;

@@ -4,7 +4,7 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::from_graph::plain_field;
 
-/// A signal.
+/// The words of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(transparent)]
 pub(super) struct SignalWords<const N: usize>(pub(super) [u64; N]);

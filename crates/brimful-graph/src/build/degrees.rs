@@ -23,8 +23,8 @@ pub(crate) fn bytes_per_vertex(weighted: bool) -> u64 {
     if weighted { 16 } else { 8 }
 }
 
-/// The most arcs to one vertex. Memory per thread: a count for each vertex of an interval, and a
-/// unit.
+/// The maximum number of arcs to one vertex. Memory per thread: 8 bytes for each vertex of an
+/// interval, and a unit.
 pub(crate) fn max_incoming(shards: &ShardFile, resources: &Resources) -> Result<u64> {
     let segments: Vec<_> = shards.shards().collect();
     let window = 1 << shards.interval_bits();

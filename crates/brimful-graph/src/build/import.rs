@@ -50,7 +50,7 @@ pub struct ImportOptions {
     pub undirected: bool,
     /// Store every edge only in its written direction, whatever the format declares.
     pub directed: bool,
-    /// The treatment of lines that are no edges.
+    /// The treatment of lines that are not edges.
     pub on_error: OnError,
     /// The choice of id type.
     pub ids: IdChoice,
@@ -69,7 +69,7 @@ pub struct ImportOptions {
     pub sort_ids: bool,
     /// A text that the manifest stores.
     pub origin: Option<String>,
-    /// Take the place of the graph at the output path, if there is one.
+    /// Replace the graph at the output path, if there is one.
     pub replace: bool,
     /// The geometry of shards.
     pub geometry: Geometry,
@@ -101,11 +101,11 @@ pub struct ImportReport {
     pub phases: Vec<(&'static str, f64)>,
     /// Bytes of the graph's files.
     pub bytes_on_disk: u64,
-    /// The most bytes of temporary disk space in use at once, next to the graph's files.
+    /// The maximum bytes of temporary disk space in use at once, besides the graph's files.
     pub scratch_bytes: u64,
     /// Bytes read from and written to files, except text inputs.
     pub moved: Moved,
-    /// The lines that are no edges and were left out, by reason.
+    /// The lines that are not edges and were left out, by reason.
     pub rejections: Vec<Rejection>,
     /// The edges that the policy left out, by reason, if their input positions are known.
     pub left_out: Vec<Rejection>,
@@ -114,8 +114,8 @@ pub struct ImportReport {
 /// Bytes for ids in any import.
 const IDS_BYTES: u64 = IdBitmap::BASE_BYTES * 6;
 
-/// The smallest budget of an import, in bytes besides the process; `positions`: it may leave edges
-/// out.
+/// The smallest budget of an import, in bytes besides the process. `positions`: true if the import
+/// may leave edges out.
 pub fn minimum_bytes(workers: usize, weighted: bool, positions: bool) -> u64 {
     // Sparse ids need two sorters at the same time.
     let sorters = 2 * sorter::minimum_bytes(workers, size_of::<WeightedPair>());
@@ -131,8 +131,8 @@ fn index_bytes(workers: usize, weighted: bool, positions: bool) -> u64 {
     choice::memory_bytes(workers) + reading.min(packing)
 }
 
-/// Imports `input` as the new graph directory `out`. A crash leaves the old graph, if one is to be
-/// replaced, or the new one, or none.
+/// Imports `input` as the new graph directory `out`. After a crash there is the old graph, if one
+/// is to be replaced, or the new one, or none.
 pub fn import(
     input: Input<'_>,
     out: &Path,
@@ -260,7 +260,7 @@ impl Import<'_> {
             let what = "there is no edge in it; `--vertices N` makes a graph without edges";
             return Err(Error::input(&self.input, what));
         }
-        // Weights are computed from external ids, so before ids are mapped.
+        // Weights are computed from external ids, so this comes before ids are mapped.
         let hashed = Hashed(&*source);
         let source: &dyn EdgeSource = match self.options.weights {
             Weights::Input => &*source,
@@ -281,7 +281,7 @@ impl Import<'_> {
                 (&joined as &dyn EdgeSource, IdMap::Consecutive { first: 0 }, ids)
             }
         };
-        // Sums of edges without weights are weights.
+        // The policy `Sum` gives weights to edges that have none.
         seen.weighted = self.options.policy.weighted(seen.weighted);
         let indexed = self.sort_mapped(source, &map, ids.tally, seen.weighted)?;
         let left_out = LeftOut {

@@ -55,7 +55,7 @@ impl InputEstimate {
 
 /// Looks at an input of [`import`](crate::build::import::import), with the options of the import.
 ///
-/// Returns `None` for an input that does not tell its size: standard input and pipes, string or
+/// Returns `None` for an input whose size cannot be estimated: standard input and pipes, string or
 /// negative ids, compressed pairs, or a file that the import cannot read.
 pub fn probe(input: &Input<'_>, options: &ImportOptions) -> Option<InputEstimate> {
     let seen = try_probe(input, options);
@@ -88,7 +88,7 @@ fn try_probe(input: &Input<'_>, options: &ImportOptions) -> Result<Option<InputE
     }
 }
 
-/// The joint facts about all `inputs`; `None` if one of them does not tell.
+/// The joint facts about all `inputs`; `None` if one of them has no estimate.
 fn probe_each<T>(
     inputs: impl Iterator<Item = T>,
     probe: impl Fn(T) -> Result<Option<InputEstimate>>,
@@ -102,7 +102,7 @@ fn probe_each<T>(
 }
 
 fn probe_texts(files: &[TextFile], options: &ImportOptions) -> Result<Option<InputEstimate>> {
-    // The edges of a graph of Graphalytics are in its other file.
+    // The edges of a Graphalytics graph are in its other file.
     let files = files.iter().filter(|file| file.format != TextFormat::Vertices);
     probe_each(files, |file| probe_text(file, options))
 }
@@ -149,7 +149,7 @@ fn edges_stated(body: &Body) -> Option<u64> {
     match body.claim? {
         Claim::Entries(edges) | Claim::Mirrored(edges) => Some(edges),
         Claim::Declared(said) => Some(said.edges),
-        // Every entry of a list is an edge.
+        // Every entry of a list is an arc, and the header is taken to count pairs of arcs.
         Claim::Arcs(pairs) => Some(pairs.saturating_mul(2)),
     }
 }

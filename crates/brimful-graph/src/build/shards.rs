@@ -166,7 +166,7 @@ impl<R: EdgeRecord> Cut<R> {
     }
 }
 
-/// Cuts the edges that a policy keeps of the ordered stream into segments; counts what depends on
+/// Cuts the kept edges of the ordered stream into segments, and makes the counts that depend on
 /// their order.
 struct Cutter<'d, R> {
     layout: KeyLayout,
@@ -227,7 +227,7 @@ impl<'d, R: EdgeRecord> Cutter<'d, R> {
         }
         self.merger.note(source, target, count as u64);
         while count > 0 {
-            // At most one segment of repeats is materialised at a time.
+            // At most one segment of repeats is materialized at a time.
             let now = count.min(self.geometry.segment_edges as usize);
             let batch = vec![record; now];
             self.cut_records(&batch, cuts, true);
@@ -259,9 +259,9 @@ impl<'d, R: EdgeRecord> Cutter<'d, R> {
     }
 
     /// Cuts `records`; each cut refers to a range of them. With `repeats`, all records are equal,
-    /// and a cut holds the record and its number instead.
+    /// and a cut holds one of them and their number instead.
     fn cut_records(&mut self, records: &[R], cuts: &mut Vec<Cut<R>>, repeats: bool) {
-        // Otherwise the merger has already seen them.
+        // In all other cases the merger has already seen the records.
         let unseen = self.merger.keeps_all() && !repeats;
         let most = self.geometry.segment_edges as usize;
         let (mut start, mut at) = (0, 0);
@@ -521,7 +521,7 @@ mod tests {
             unit_bytes: 4000,
         };
         let mut edges: Edges = (0..60_000_u64).map(|i| (i * i % 977, i * 31 % 40, 1.0)).collect();
-        // One edge, repeated so often that the sorter does not materialise it.
+        // One edge, repeated so often that the sorter does not materialize it.
         edges.extend(std::iter::repeat_n((500, 3, 1.0), 50_000));
         let (out, built, one) = round_trip::<u64>(1000, geometry, &edges, KEEP, 1);
         assert_eq!(out, in_order(&edges, 4));

@@ -1,4 +1,4 @@
-//! Gives a graph a table, or another one in the place of its present one.
+//! Adds a table to a graph, or replaces the present one.
 //!
 //! Another library writes the file. Invariant: a new manifest publishes the table when it is
 //! complete and durable; until then, and after a crash before, the graph is unchanged.
@@ -27,7 +27,8 @@ pub struct NewTable {
 }
 
 impl NewTable {
-    /// Waits until no other process changes `graph`, and removes what a killed one left.
+    /// Waits until no other process changes `graph`, and removes the files that a killed process
+    /// left.
     ///
     /// # Errors
     /// [`Error::Replaced`] if the graph was removed or replaced; a store error if it is not
@@ -60,7 +61,8 @@ impl NewTable {
     /// Publishes the file, whose last `footer_bytes` bytes are its footer.
     ///
     /// # Errors
-    /// Those of reading and writing files; the graph is then unchanged.
+    /// Errors of reading and writing files. The graph is then unchanged, unless the manifest was
+    /// already published.
     pub fn publish(mut self, footer_bytes: u64, job: &Job) -> Result<()> {
         let (folder, traffic) = (self.graph.folder(), self.graph.traffic());
         let whole = Whole::seal(folder, &file_name(&self.name()), footer_bytes, job, traffic)?;
@@ -77,8 +79,8 @@ impl NewTable {
 impl Drop for NewTable {
     fn drop(&mut self) {
         if !self.published {
-            // A manifest may name the file even if its publication failed, so that is looked up.
-            // What cannot be removed now is swept before the next table is written.
+            // A manifest may name the file even if its publication failed, so the manifest is read
+            // again. Files that cannot be removed now are swept before the next table is written.
             let _ = self.graph.reopened().and_then(|latest| sweep(&latest, self.table));
         }
     }

@@ -7,7 +7,7 @@
 use super::BATCH;
 use super::gaps::{GROUP, HEADER_BYTES, allowed_width};
 
-/// Most exceptions in a block.
+/// The maximum number of exceptions in a block.
 pub(super) const MAX_EXCEPTIONS: usize = 255;
 
 /// A block's header, with numbers in range.
@@ -127,7 +127,7 @@ impl Unpack {
             // SAFETY: as above.
             Form::Avx512 => unsafe { x86::avx512(header, packed, gaps) },
         };
-        // No sum wraps: this one bounds every key and every gap.
+        // This sum does not wrap, and it bounds every key and every gap.
         let most =
             patch(header, places, highs, gaps).saturating_add(gaps_sum + u64::from(header.target));
         Some((u32::try_from(most).ok()?, rest))
@@ -351,7 +351,7 @@ mod x86 {
     /// measured alike.
     const AHEAD: usize = 1024;
 
-    /// The widest gaps of which 16 in each lane sum to at most 32 bits.
+    /// The maximum width at which the sum of 16 gaps in each lane fits in 32 bits.
     const SUMMABLE: usize = 23;
 
     #[expect(unsafe_code, reason = "vector loads and stores")]

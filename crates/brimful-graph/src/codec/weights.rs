@@ -27,7 +27,7 @@ impl WeightType {
         Self::ALL.get(usize::from(byte)).copied()
     }
 
-    /// The name in `info`.
+    /// The name in the output of `info`.
     pub fn name(self) -> &'static str {
         ["none", "u8", "u16", "u32", "f32", "f64"][self as usize]
     }

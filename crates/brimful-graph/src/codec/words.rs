@@ -15,7 +15,7 @@ pub type Words32 = Words<4>;
 /// Words of 24 bits.
 pub type Words24 = Words<3>;
 
-/// Most bits of a target that leave a useful difference in words of 24 bits.
+/// The maximum bits of a target that leave a useful difference in words of 24 bits.
 const NARROW_TARGET_BITS: u32 = 20;
 
 /// Sizes of keys that are encoded as words, in bytes.

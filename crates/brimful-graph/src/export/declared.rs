@@ -8,7 +8,7 @@ impl Declaration {
     /// The declaration of a graph.
     ///
     /// # Errors
-    /// Those of reading its ids.
+    /// Errors of reading the graph's ids.
     pub fn of(graph: &Graph) -> Result<Self> {
         let description = graph.description();
         let names = graph.longest_name().is_some();

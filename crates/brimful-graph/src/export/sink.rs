@@ -41,8 +41,8 @@ impl Compression {
         }
     }
 
-    /// Most memory for compression, in bytes. xz documents 9 MiB for level 1; window and tables of
-    /// Zstandard at level 3 are about 4 MiB; gzip needs less than 1.
+    /// The maximum memory for compression, in bytes. xz documents 9 MiB for level 1; window and
+    /// tables of Zstandard at level 3 are about 4 MiB; gzip needs less than 1 MiB.
     pub(crate) fn memory_bytes(self) -> u64 {
         match self {
             Self::Gzip => 1 << 20,

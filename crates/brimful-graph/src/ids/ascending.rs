@@ -14,7 +14,7 @@ use crate::codec::gaps::Gaps;
 use crate::codec::{Code, Unpack};
 use crate::error::Result;
 
-/// Most numbers in a block.
+/// The maximum count of numbers in a block.
 pub(crate) const BLOCK_NUMBERS: usize = 1 << 14;
 /// Bytes of a block's metadata: position of the first number, first and last number, count, form.
 const META_BYTES: usize = 32;
@@ -201,8 +201,8 @@ impl AscendingFile {
         Ok(None)
     }
 
-    /// The blocks that may hold `number`: in each ascending stretch, those whose first and last
-    /// number enclose it.
+    /// The blocks that may hold `number`: in each ascending stretch, the blocks whose first and
+    /// last number enclose it.
     pub(crate) fn candidates(&self, number: u64) -> impl Iterator<Item = usize> {
         self.stretches.iter().flat_map(move |stretch| {
             let blocks = &self.blocks[stretch.clone()];

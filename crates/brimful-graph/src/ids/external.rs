@@ -86,7 +86,7 @@ impl IdType {
     }
 }
 
-/// Ids of which none is missing.
+/// The ids as options, none of which is missing.
 pub fn present(ids: &[u64]) -> Vec<Option<u64>> {
     ids.iter().copied().map(Some).collect()
 }

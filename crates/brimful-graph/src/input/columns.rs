@@ -39,11 +39,11 @@ pub const ENDINGS: [&str; 5] = ["id", "node", "nodeid", "vertex", "vertexid"];
 /// Names of weights, written like those of [`PAIRS`].
 pub const WEIGHTS: [&str; 6] = ["weight", "weights", "w", "wt", "wgt", "edgeweight"];
 
-/// Most columns and values that a message lists.
+/// The maximum number of columns and of values that a message lists.
 const SHOWN: usize = 12;
-/// Most characters of each.
+/// The maximum number of characters of a column's name or of a value in a message.
 const SHOWN_CHARS: usize = 24;
-/// The longest column name that is suggested in place of a misspelt one.
+/// The maximum bytes of a column name that is suggested in place of a misspelled one.
 const NAME_BYTES: usize = 64;
 
 /// The user's choice of columns.
@@ -129,7 +129,7 @@ impl Roles {
 pub enum Doubt {
     /// The user must give more options.
     Unsaid(String),
-    /// The input has no edges.
+    /// The input has too few columns for an edge.
     Unfit(String),
     /// The input lacks a column that the user names.
     NoColumn {
@@ -282,7 +282,7 @@ fn find(names: &[String], column: &str, header: bool) -> Result<usize, Doubt> {
     let at = number(column).and_then(|number| number.checked_sub(1)).filter(|&at| at < names.len());
     at.ok_or_else(|| {
         let what = format!("it has no column '{}'; {}", shown(column), found(names, header));
-        // Longer names, and names with control characters, are not suggested for a misspelt one.
+        // Longer names, and names with control characters, are not suggested for a misspelled one.
         let is_plain =
             |name: &&String| name.len() <= NAME_BYTES && !name.contains(char::is_control);
         let names =
@@ -339,7 +339,7 @@ fn column_name(names: &[String], at: usize, header: bool) -> String {
     }
 }
 
-/// A name in the spelling of the tables.
+/// A name in the spelling of `PAIRS` and `WEIGHTS`.
 fn simple(name: &str) -> String {
     let ignored = |c: &char| !matches!(c, '_' | '-' | '.' | ':' | ' ');
     name.chars().filter(ignored).flat_map(char::to_lowercase).collect()

@@ -1,4 +1,4 @@
-//! Decompresses gzip, xz, zstd and bzip2, recognised by their first bytes, within a memory limit.
+//! Decompresses gzip, xz, zstd and bzip2, recognized by their first bytes, within a memory limit.
 
 use std::io::{self, Chain, Cursor, Read};
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 
 const LONGEST_MAGIC: usize = 6;
 
-/// The first bytes of a regular file, which decide about its compression.
+/// The first bytes of a regular file, which tell its compression.
 pub(crate) fn first_bytes(path: &Path, job: &Arc<Job>) -> Result<Vec<u8>> {
     let mut start = Vec::new();
     let read = open_input(path, job)?.take(LONGEST_MAGIC as u64).read_to_end(&mut start);

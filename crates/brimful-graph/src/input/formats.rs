@@ -4,7 +4,7 @@
 //! `mtx`, `gr` (DIMACS and PACE), `jlg`, `metis`, `adjacency`, [`graphalytics`]. Each format has
 //! one of three shapes, which `parser` reads on all cores: `lines` (one edge a line), `records`
 //! (one edge a CSV record) or `lists` (the targets of one vertex a line). [`webgraph`] is the
-//! binary format, with its `bits`. [`foreign`] recognises formats that are not read.
+//! binary format, with its `bits`. [`foreign`] recognizes formats that are not read.
 //!
 //! Invariant: a header decides the meaning of words, never a size. Nothing is allocated for a
 //! count; counts are compared with the contents.
@@ -73,7 +73,7 @@ pub enum TextFormat {
 }
 
 impl TextFormat {
-    /// The format called `name`, among those whose files stand alone.
+    /// The format called `name`, among the formats whose files stand alone.
     pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "auto" => Self::Auto,

@@ -45,7 +45,7 @@ impl IdChoice {
 
 /// Number of lines that are examined.
 pub(crate) const LOOKED_AT_LINES: usize = 1 << 16;
-/// Most bytes of these lines.
+/// The maximum bytes of these lines.
 const LOOKED_AT_BYTES: usize = 4 << 20;
 
 /// True if ids are strings, given that `others` of `ids` ids are not integers.

@@ -26,7 +26,7 @@ pub struct PairFiles {
 }
 
 impl PairFiles {
-    /// Opens the files; an error names a file whose length is no multiple of a pair.
+    /// Opens the files; an error names a file whose length is not a multiple of a pair.
     pub fn open(paths: &[PathBuf], job: &Job) -> Result<Self> {
         let mut files = Vec::with_capacity(paths.len());
         for path in paths {

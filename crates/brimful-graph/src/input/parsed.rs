@@ -29,15 +29,15 @@ const DECODER_BYTES: u64 = 16 << 20;
 /// The choices of an import that concern the parsing of a file.
 #[derive(Debug, Clone)]
 pub struct Choices {
-    /// Ids are strings.
+    /// True if ids are strings.
     pub names: bool,
-    /// Store every edge only in its written direction.
+    /// True to store every edge only in its written direction.
     pub directed: bool,
     /// The choice of columns.
     pub columns: ColumnChoice,
-    /// The treatment of lines that are no edges.
+    /// The treatment of lines that are not edges.
     pub on_error: OnError,
-    /// Pass on the input positions of edges.
+    /// True to pass on the input positions of edges.
     pub positions: bool,
 }
 
@@ -60,7 +60,7 @@ pub struct ParsedFiles<'m> {
     pub format: TextFormat,
     /// Their names in messages to the user.
     pub paths: Vec<PathBuf>,
-    /// Ids are strings: [`has_names`] of the first file.
+    /// True if ids are strings: [`has_names`] of the first file.
     pub names: bool,
     /// Their contents.
     pub messages: &'m mut dyn Messages,
@@ -69,7 +69,7 @@ pub struct ParsedFiles<'m> {
 /// True if the ids of an input are strings, by the user's choice or its first file.
 ///
 /// # Errors
-/// [`Error::Usage`] if they cannot be what the user chose; those of reading.
+/// [`Error::Usage`] if the ids cannot have the type that the user chose; errors of reading.
 pub fn has_names(
     first: &TextFile,
     ids: IdChoice,
@@ -98,7 +98,7 @@ pub fn minimum_bytes(positions: bool) -> u64 {
 /// Parses a file on this thread, and passes its messages to `send`.
 ///
 /// # Errors
-/// [`brimful_store::Error::Budget`] before any work; those of an import of the file.
+/// [`brimful_store::Error::Budget`] before any work; errors of an import of the file.
 pub fn parse_file(
     file: &TextFile,
     choices: &Choices,
@@ -146,7 +146,7 @@ const END: u8 = 1;
 pub(crate) enum Content {
     /// Edges and vertices.
     Batch {
-        /// The file declares its edges as undirected.
+        /// True if the file declares its edges as undirected.
         undirected: bool,
         /// Bytes of text that were parsed since the last message.
         text_bytes: u64,
@@ -227,7 +227,7 @@ fn put<T: NoUninit>(message: &mut Vec<u8>, records: &[T]) {
     message.extend_from_slice(bytemuck::cast_slice(records));
 }
 
-/// Replaces `records` by the next ones of a message; `None` if it ends before.
+/// Replaces `records` by the next ones of a message; `None` if the message ends before them.
 fn take<T: AnyBitPattern + NoUninit>(rest: &mut &[u8], records: &mut Vec<T>) -> Option<()> {
     let (count, after) = rest.split_first_chunk()?;
     let count = usize::try_from(u64::from_le_bytes(*count)).ok()?;

@@ -85,8 +85,8 @@ impl Policy {
         self.self_loops == SelfLoops::Drop
     }
 
-    /// True if this policy may leave out edges; the import then reports the input position of the
-    /// first.
+    /// True if this policy may drop or merge edges; the import then reports the input position of
+    /// the first.
     pub fn leaves_out(self) -> bool {
         self != Self::default()
     }
@@ -96,7 +96,7 @@ impl Policy {
         self.duplicates != Duplicates::Keep
     }
 
-    /// True if stored edges have weights, given whether input edges have.
+    /// True if stored edges have weights, given whether input edges have weights.
     pub fn weighted(self, input: bool) -> bool {
         input || self.duplicates == Duplicates::Sum
     }

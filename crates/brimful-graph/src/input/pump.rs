@@ -10,7 +10,7 @@ use brimful_store::Resources;
 
 use crate::error::{Error, Result};
 
-/// The number of chunks in existence with `workers` workers.
+/// The number of chunks that exist with `workers` workers.
 pub fn chunks_in_flight(workers: usize) -> usize {
     2 * workers + 2
 }

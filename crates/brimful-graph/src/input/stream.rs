@@ -39,7 +39,7 @@ pub trait EdgeStream: Send {
     fn name(&self) -> &Path;
     /// True if edges have weights.
     fn weighted(&self) -> bool;
-    /// The id type, known at the latest when the stream has ended.
+    /// The id type; it is final when the stream has ended.
     fn id_type(&self) -> Result<IdType>;
     /// The ids of vertices that exist even without edges.
     fn declared(&self) -> Range<u64> {

@@ -67,7 +67,7 @@ impl Span {
 pub(crate) enum Reason {
     /// A line with fewer words than an edge.
     Missing,
-    /// A word that is no integer.
+    /// A word that is not an integer.
     NotAnId,
     /// An integer that does not fit in 64 bits.
     TooLarge,
@@ -124,7 +124,7 @@ pub(crate) fn is_separator(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b',' | b'\r')
 }
 
-/// The offset of the first byte of `text` from `at` on that is no separator.
+/// The offset of the first byte of `text` from `at` on that is not a separator.
 #[inline]
 pub(crate) fn skip(text: &[u8], mut at: usize) -> usize {
     while text.get(at).is_some_and(|&b| is_separator(b)) {
@@ -231,7 +231,7 @@ pub fn push_csv(field: &str, out: &mut String) {
     out.push('"');
 }
 
-/// Parses a whole text as an id and records its sign; `None` if it is no integer of 64 bits.
+/// Parses a whole text as an id and records its sign; `None` if it is not an integer of 64 bits.
 pub fn parse_number(text: &str, signs: &mut Signs) -> Option<u64> {
     let (id, length) = parse_id(text.as_bytes())?;
     (length == text.len()).then(|| {

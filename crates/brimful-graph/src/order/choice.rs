@@ -13,7 +13,7 @@
 //! lie those of about 2^level - 1 unsampled blocks; dividing the gap by 2^level removes their
 //! share. Gaps are packed 256 at a time at the one width that makes them smallest. Wider gaps are
 //! exceptions, with 8 bits for the place and at least 8 for the rest. The sum of significant bits
-//! alone would favour gaps of very mixed widths: for an undirected web graph (cnr-2000) it prefers
+//! alone would favor gaps of very mixed widths: for an undirected web graph (cnr-2000) it prefers
 //! the external order by a hair, although packing then needs 10 % more bytes.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -45,7 +45,7 @@ impl OrderName {
     }
 }
 
-/// Most edges in the sample.
+/// The maximum number of edges in the sample.
 const MAX_EDGES: usize = 1 << 17;
 /// Memory of sampling and choosing: the sample, twice, and the edges that workers hold.
 pub(crate) fn memory_bytes(workers: usize) -> u64 {

@@ -2,10 +2,11 @@
 //!
 //! One edge in 8, chosen by a hash of its ends, counts once for its source and once for its target.
 //! A class spans a factor of 8 in that count, so class k holds degrees of about 2^(3k) to 2^(3k +
-//! 3). Hubs come first: the shards of their intervals then hold most edges, and their sums and
-//! signals stay in cache. The order is a list of *runs*: the classes from hubs down, then the
-//! isolated vertices. Invariant: within a run, external ids ascend; a vertex's run depends only on
-//! the multiset of edges and on the declared ids.
+//! 3); the highest class already begins at a count of 255, where counters saturate. Hubs come
+//! first: the shards of their intervals then hold most edges, and their sums and signals stay in
+//! cache. The order is a list of *runs*: the classes from hubs down, then the isolated vertices.
+//! Invariant: within a run, external ids ascend; a vertex's run depends only on the multiset of
+//! edges and on the declared ids.
 
 use crate::error::{Error, Result};
 

@@ -151,7 +151,7 @@ impl<'d> DeclaredKeys<'d> {
         })
     }
 
-    /// Passes the least key if it is below `end`; `None` is no bound.
+    /// Passes the least key if it is below `end`. `None` means no bound.
     fn next_below(&mut self, end: Option<u64>) -> Result<Option<u64>> {
         let range = self.ranges.iter_mut().find(|range| !range.is_empty());
         let listed = match &mut self.listed {

@@ -11,10 +11,10 @@ use crate::codec::{BATCH, Keys, Unpack, Weights};
 use crate::read::directory::{Block, Directory};
 use crate::read::shards::ShardFile;
 
-/// Where a cursor takes the codec's bytes of a segment from.
+/// The source from which a cursor takes the codec's bytes of a segment.
 #[derive(Debug, Clone, Copy)]
 pub enum SegmentBytes<'b> {
-    /// From memory; they are verified.
+    /// From memory; the caller has verified them.
     Loaded(&'b [u8]),
     /// From the file, one block at a time.
     ReadBlocks,
@@ -52,7 +52,7 @@ pub struct BlockCursor<'c> {
     buffers: &'c mut BlockBuffers,
     /// The range of the segment's bytes that `buffers` holds.
     buffered: Range<u32>,
-    /// The blocks of the last source that are still to come; blocks before them are done.
+    /// The blocks of the last source that the cursor has not yet visited.
     blocks: Range<u32>,
 }
 
@@ -117,7 +117,7 @@ impl<'c> BlockCursor<'c> {
         if is_sound { Ok(Some(block.start.edges)) } else { Err(shards.contradiction(index)) }
     }
 
-    /// Reads a block, and those that are read with it, unless the buffer holds it.
+    /// Reads a block, and the blocks that are read with it, unless the buffer holds it.
     fn read(&mut self, block: &Block) -> Result<(), StoreError> {
         if self.buffered.start <= block.bytes.start && block.bytes.end <= self.buffered.end {
             return Ok(());

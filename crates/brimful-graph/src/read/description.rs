@@ -14,12 +14,12 @@ use crate::read::tables::{Table, TableName};
 use crate::read::versioned;
 use crate::read::weight_range::WeightRange;
 
-/// The newest graph format that this program reads. Formats before 2 have no seals, those before 3
-/// no tables. A graph without tables is written as format 2, which older programs read.
+/// The newest graph format that this program reads. Formats before 2 have no seals, formats before
+/// 3 no tables. A graph without tables is written as format 2, which older programs read.
 pub const FORMAT: u32 = 3;
 /// The format of a graph without tables.
 const WITHOUT_TABLES: u32 = 2;
-/// Most runs in an order.
+/// The maximum number of runs in an order.
 pub const MAX_RUNS: usize = 8;
 
 /// The payload of a manifest.
@@ -120,13 +120,13 @@ impl Description {
     }
 }
 
-/// The most arcs of one vertex, with multiplicity.
+/// The longest lists of neighbors, in arcs with multiplicity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LongestLists {
-    /// Most arcs to one vertex.
+    /// The maximum number of arcs to one vertex.
     pub incoming: u64,
-    /// Most arcs from one vertex.
+    /// The maximum number of arcs from one vertex.
     pub outgoing: u64,
 }
 

@@ -12,7 +12,7 @@ use crate::read::graph::Graph;
 
 /// Ids of a run in memory at once: one block of the file of ids.
 const WINDOW: u64 = BLOCK_NUMBERS as u64;
-/// Most memory of a cursor, in bytes.
+/// The maximum memory of a cursor, in bytes.
 pub const MEMORY_BYTES: u64 = MAX_RUNS as u64 * WINDOW * 8 + (64 << 10);
 
 /// The rest of a run.

@@ -54,7 +54,7 @@ impl Graph {
     /// Opens the graph directory at `path`; reads are counted in `traffic`.
     ///
     /// # Errors
-    /// [`Error::NotAGraph`] if the path is missing or something else; corruption and newer
+    /// [`Error::NotAGraph`] if the path is missing or holds something else; corruption and newer
     /// versions, with the file.
     pub fn open(path: &Path, traffic: &Arc<Traffic>) -> Result<Self> {
         let folder = DiskFolder::new(path);
@@ -74,7 +74,7 @@ impl Graph {
         Self::open_folder(&folder, traffic)
     }
 
-    /// Opens the graph in `folder`, of any implementation.
+    /// Opens the graph in `folder`, whatever its implementation.
     ///
     /// # Errors
     /// Corruption and newer versions, with the file.
@@ -85,7 +85,7 @@ impl Graph {
                 Err(Error::Store(StoreError::Io { path, source, .. }))
                     if source.kind() == std::io::ErrorKind::NotFound =>
                 {
-                    // A change of the graph sweeps the files of the manifest before.
+                    // A change of the graph removes the files of the previous manifest.
                     if manifest::current(folder, traffic).ok() != current {
                         continue;
                     }
@@ -452,7 +452,7 @@ impl Graph {
     /// `types`: source and target by internal id, and weight. Reads one unit at a time.
     ///
     /// # Errors
-    /// Those of reading and of `wanted`.
+    /// Errors of reading and of `wanted`.
     pub fn find_edge(
         &self,
         types: &[WeightType],

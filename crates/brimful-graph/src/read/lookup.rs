@@ -28,7 +28,7 @@ pub use nearby::vertices_by_distance;
 use recent::Recent;
 use walk::{Blocks, Reach};
 
-/// The edges of a vertex that are meant.
+/// The direction of the edges of a vertex.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// Edges that leave the vertex.
@@ -87,9 +87,10 @@ pub struct Lookup {
 }
 
 impl Lookup {
-    /// The limit of cached bytes, besides one unit and [`NameCursor::MEMORY_BYTES`] for string ids.
+    /// The maximum bytes of the cache, besides one unit and [`NameCursor::MEMORY_BYTES`] for string
+    /// ids.
     pub const MEMORY_BYTES: u64 = 64 << 20;
-    /// The limit of cached bytes per index.
+    /// The maximum bytes of the cache per index.
     const INDEX_BYTES: u64 = Self::MEMORY_BYTES / 4;
 
     /// Look-ups in `graph`; nothing is read before the first one.
@@ -99,7 +100,7 @@ impl Lookup {
         Self { graph, forward, reverse, arrays, names: Mutex::default() }
     }
 
-    /// The most memory of finding vertices of `graph` alone, in bytes.
+    /// The maximum memory, in bytes, of work that only finds vertices of `graph`.
     pub fn finding_bytes(graph: &Graph) -> u64 {
         let ids = graph.vertices().next_multiple_of(BLOCK_NUMBERS as u64) * 8;
         let names = graph.longest_name().map_or(0, |_| NameCursor::MEMORY_BYTES);
@@ -119,7 +120,7 @@ impl Lookup {
         Ok(self.locate(id)?.0)
     }
 
-    /// The internal id of the vertex with external id `id`, and the bits of that.
+    /// The internal id of the vertex with external id `id`, and the bits of the external id.
     ///
     /// # Errors
     /// As [`Lookup::find`].
@@ -222,7 +223,8 @@ impl Lookup {
     /// The neighbors of a vertex at the other ends of its edges in `direction`.
     ///
     /// # Errors
-    /// [`Error::MissingIndex`]; [`Error::Usage`] if `weighted`, and the edges have no weights.
+    /// [`Error::MissingIndex`]; [`Error::Usage`] if `weighted` is true but the edges have no
+    /// weights.
     pub fn neighbors(
         &self,
         vertex: u64,
@@ -375,7 +377,7 @@ pub struct NeighborReader {
     at: usize,
 }
 
-/// Most vertices whose edges are read at once.
+/// The maximum number of vertices whose edges are read at once.
 const BATCH_VERTICES: usize = 1 << 14;
 /// If degrees are known, a batch takes no further vertex after this many edges.
 const BATCH_EDGES: u64 = 1 << 18;

@@ -14,8 +14,9 @@ const CACHE_BYTES: usize = 12 << 20;
 
 /// Bytes of the names of rows that are looked up together, unless a single row needs more.
 const ROWS_BYTES: usize = 1 << 20;
-/// Number of rows looked up together: at first, and at most.
+/// Number of rows that are first looked up together.
 const FIRST_ROWS: usize = 1 << 10;
+/// The maximum number of rows that are looked up together.
 const MAX_ROWS: usize = 1 << 16;
 
 /// Looks up names and caches blocks.
@@ -60,12 +61,12 @@ impl Labels {
 }
 
 impl NameCursor {
-    /// Most memory of a cursor, in bytes, including the names of the rows that it returns.
+    /// The maximum memory of a cursor, in bytes, including the names of the rows that it returns.
     pub const MEMORY_BYTES: u64 = (CACHE_BYTES + 4 * ROWS_BYTES + 48 * MAX_ROWS) as u64;
 
     /// The names of the first rows of a table, column by column, and the number of these rows. The
-    /// columns hold vertices, as in [`NameCursor::labels`], or are empty. The rows are as many as
-    /// have a MiB of names, but at least one.
+    /// columns hold vertices, as in [`NameCursor::labels`], or are empty. The names of all these
+    /// rows have at most 1 MiB, unless a single row has more.
     ///
     /// # Errors
     /// As [`NameCursor::labels`].

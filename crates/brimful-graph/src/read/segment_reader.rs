@@ -15,7 +15,7 @@ use crate::read::shards::ShardFile;
 /// weights are 1 unless they are `weighted`. Memory: that of a [`SegmentReader`].
 ///
 /// # Errors
-/// Those of reading and of `edge`; [`StoreError::Interrupted`] after a cancellation.
+/// Errors of reading and of `edge`; [`StoreError::Interrupted`] after a cancellation.
 pub fn for_each_edge<E: From<StoreError>>(
     shards: &ShardFile,
     weighted: bool,
@@ -58,7 +58,7 @@ impl Default for SegmentReader {
 }
 
 impl SegmentReader {
-    /// Reads no weights, as if edges had none, unless they are `wanted`.
+    /// Sets whether weights are read. If they are not `wanted`, edges count as unweighted.
     #[must_use]
     pub fn with_weights(self, wanted: bool) -> Self {
         Self { skips_weights: !wanted, ..self }

@@ -23,7 +23,7 @@ pub struct Geometry {
     pub interval_bits: u32,
     /// Number of edges after which a window ends at the next source.
     pub window_edges: u64,
-    /// Most edges in a segment.
+    /// The maximum number of edges in a segment.
     pub segment_edges: u32,
     /// Number of bytes after which a unit is full.
     pub unit_bytes: usize,

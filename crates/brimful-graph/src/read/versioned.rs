@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 /// errors.
 ///
 /// # Errors
-/// [`Error::Version`] for a version above `supported`; [`Error::Corrupt`] for any other text than
-/// that of a `T`.
+/// [`Error::Version`] for a version above `supported`; [`Error::Corrupt`] for a payload that is not
+/// a `T`.
 pub fn parse<T: DeserializeOwned>(
     file: &Path,
     offset: u64,

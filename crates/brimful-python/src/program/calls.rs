@@ -175,7 +175,7 @@ impl Program {
     }
 
     fn seen(&self, py: Python<'_>, vertex: &VertexOf<Self>) -> PyResult<Seen> {
-        // Programs without scores have no use for it.
+        // Only a signal score reads this state.
         let signalled = vertex.signalled.as_ref().filter(|_| self.methods.signal_score.is_some());
         Ok(Seen {
             id: self.ids.get(py, *vertex.id())?.unbind(),
@@ -324,7 +324,7 @@ impl VertexProgram for Program {
     }
 
     fn signalled(&self, state: &mut Value) -> Outcome<()> {
-        // Its next state is another one.
+        // The state changes now, so the next signal needs a new object.
         *self.signalling.lock().unwrap_or_else(PoisonError::into_inner) = None;
         if self.addresses {
             *state = Python::attach(|py| {

@@ -1,5 +1,5 @@
-//! The data of a checkpoint apart from the vertices: ids of vertices that messages created,
-//! and a text of the Python side (aggregators, master and worker context of Pregel).
+//! The data of a checkpoint in addition to the vertices: ids of vertices that messages created, and
+//! a string of the Python side (aggregators, master and worker context of Pregel).
 
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ struct Saved {
 
 /// Saves and restores this data.
 pub(super) struct ExtraState<'s> {
-    /// The calls that return and take the text, if the program has one.
+    /// The Python callables that save and restore the string, if the program has one.
     pub(super) calls: Option<&'s (Py<PyAny>, Py<PyAny>)>,
     pub(super) ids: Arc<Ids>,
 }
 
 impl ExtraState<'_> {
-    /// What a checkpoint holds; empty if there is nothing.
+    /// The extra state for a checkpoint; empty if there is none.
     pub(super) fn save(&self) -> Result<String, Error> {
         let text = match self.calls {
             None => String::new(),
@@ -38,7 +38,7 @@ impl ExtraState<'_> {
         serde_json::to_string(&Saved { created, text }).map_err(internal)
     }
 
-    /// Takes what [`ExtraState::save`] returned.
+    /// Restores the string that [`ExtraState::save`] returned.
     pub(super) fn restore(&self, saved: &str) -> Result<(), Error> {
         if saved.is_empty() {
             return Ok(());

@@ -25,7 +25,7 @@ pub(crate) struct States {
     pub(super) stats: Option<Py<PyDict>>,
 }
 
-/// Where states are.
+/// The location of the states.
 pub(super) enum Source {
     Memory(InMemory),
     /// In the store of the run, until the store changes.

@@ -92,8 +92,8 @@ const FLOAT: u8 = 3;
 const WAITING: u8 = 4;
 const BYTES: u8 = 5;
 
-/// Numbers, and numbers of signals, take as many bytes as one another, so that a combined signal
-/// fits where one of its parts was.
+/// Numbers and the numbers of waiting signals take equally many bytes, so that a combined signal
+/// fits in the place of one of its parts.
 impl Field for Value {
     fn write(&self, out: &mut Vec<u8>) {
         let (kind, bits) = match self {
@@ -150,7 +150,7 @@ pub(super) struct Values {
     loads: Py<PyAny>,
     /// True if states are objects in memory, false if they are bytes in a store.
     pub(super) is_live: bool,
-    /// True if the serializer keeps numbers as they are, so that they need none.
+    /// True if the serializer keeps numbers as they are, so that numbers need no serializer.
     keeps_numbers: bool,
     waiting: Mutex<Waiting>,
     memory: MemoryWatch,
@@ -212,9 +212,10 @@ impl Values {
         }
     }
 
-    /// Combines the objects of two signals. The message of `held` is replaced: it has the same
-    /// length if it was no bytes, so that the table of messages has room for it. Bytes may come
-    /// here again for lack of room, so that a signal which waits goes on waiting.
+    /// Combines the objects of two signals into a value that replaces `held` in the message table.
+    /// Unless `held` is bytes, the value has the same length as `held`, so the table has room for
+    /// it. If `held` is bytes, the table may lack room and combine again later, so a waiting signal
+    /// goes on waiting.
     pub(super) fn combined<'py>(
         &self,
         py: Python<'py>,
@@ -318,7 +319,8 @@ pub(super) struct MemoryWatch {
 }
 
 impl MemoryWatch {
-    /// Watches a process that may have `budget`, with all that it has already if `of_process`.
+    /// Watches a process that may take the bytes of `budget`: in total if `of_process` is true,
+    /// else in addition to its present memory.
     pub(super) fn new(budget: &Budget, of_process: bool) -> Self {
         let before = if of_process { 0 } else { resident_bytes().unwrap_or(0) };
         Self {
@@ -334,10 +336,10 @@ impl MemoryWatch {
         self.is_short.load(Ordering::Relaxed)
     }
 
-    /// Called for each object.
+    /// Counts an object, and measures the memory of the process at every `CHECK_EVERY`th one.
     ///
     /// # Errors
-    /// `BudgetError`, if the process has more memory.
+    /// `BudgetError` if the process takes more memory than it may.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         let before = self.objects.fetch_add(1, Ordering::Relaxed);
         if before % CHECK_EVERY != CHECK_EVERY - 1 {

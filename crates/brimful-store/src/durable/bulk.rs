@@ -1,4 +1,4 @@
-//! Reads many pages at once: those not in memory come in large reads.
+//! Reads many pages at once: pages that are not in memory come in large reads.
 //!
 //! A bulk read takes no lock while it reads. It uses a page only if it has the checksum of the page
 //! table; a page that moved meanwhile is read again under its lock. Invariant: every page is seen
@@ -9,7 +9,7 @@ use super::{PageFile, PageId, Writing};
 use crate::error::Result;
 use crate::sealed::Buffer;
 
-/// Limit of bytes per read.
+/// The maximum bytes per read.
 const RUN_BYTES: usize = 2 << 20;
 /// Reading a gap up to this long is cheaper than skipping it.
 const GAP_BYTES: u64 = 64 << 10;
@@ -53,7 +53,7 @@ impl PageFile {
 }
 
 impl Scanner<'_> {
-    /// The page file that it reads.
+    /// The page file that this scanner reads.
     pub fn pages(&self) -> &PageFile {
         self.pages
     }
@@ -148,7 +148,8 @@ impl Scanner<'_> {
 }
 
 impl PageFile {
-    /// Keeps a page in memory if its entry is unchanged; without a free frame, only if it `must`.
+    /// Keeps a page in memory if its entry is unchanged. Without a free frame, does so only if
+    /// `must` is true.
     fn admit(&self, page: PageId, entry: Entry, bytes: &[u8], must: bool) -> Result<()> {
         let most = self.frames_per_stripe.load(std::sync::atomic::Ordering::Relaxed);
         let mut stripe = self.stripe(page);

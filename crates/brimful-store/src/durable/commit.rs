@@ -14,9 +14,9 @@ use super::{PageFile, PageId, Placement, Writing, first_byte};
 use crate::error::{Error, Result};
 use crate::file::StoreFile;
 
-/// Limit of bytes per write.
+/// The maximum bytes per write.
 const RUN_BYTES: usize = 4 << 20;
-/// Limit of pages that one step of compaction moves, so that readers never wait long.
+/// The maximum number of pages that one step of compaction moves, so that readers never wait long.
 const STEP_PAGES: usize = 512;
 
 /// The root as it is on disk.
@@ -69,7 +69,8 @@ impl PageFile {
         if end - used > used / 2 + 64 { self.shrink(&mut committed, &mut prepare) } else { Ok(()) }
     }
 
-    /// Moves pages from the end of the file into free slots and cuts the file, in small steps.
+    /// Syncs the file; then moves pages from its end into free slots and cuts it, in small steps
+    /// with a sync each. `prepare` is called for every sync, as in `sync_with`.
     pub fn compact(&self, mut prepare: impl FnMut(&Writing<'_>) -> Result<Vec<u8>>) -> Result<()> {
         let mut committed = self.committed();
         self.commit(&mut committed, &mut prepare)?;
@@ -108,7 +109,7 @@ impl PageFile {
         }
     }
 
-    /// The number of slots in use, and the end of the last one.
+    /// The number of slots in use or retired, and the end of the last one.
     fn extent(&self) -> (u64, u64) {
         let space = self.space();
         (space.slots.taken_count(), space.slots.end())

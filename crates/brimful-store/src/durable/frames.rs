@@ -32,7 +32,7 @@ pub(super) struct Frame {
     pub(super) page: Option<PageId>,
     pub(super) bytes: Box<[u8]>,
     pub(super) dirty: bool,
-    /// Used since the hand of the clock passed.
+    /// True if the page was used since the clock hand last passed.
     touched: bool,
 }
 
@@ -87,8 +87,8 @@ impl Stripe {
         }
     }
 
-    /// Takes an empty frame out of the stripe. Frees memory if the stripe has more than `most`
-    /// frames.
+    /// Returns the memory of an empty frame, or new memory if there is none. Frees the memory of
+    /// empty frames beyond `most` frames.
     pub(super) fn take_empty(&mut self, page_bytes: usize, most: usize) -> Box<[u8]> {
         while let Some(at) = self.empty.pop() {
             let Some(frame) = self.frames.get_mut(at) else {

@@ -10,9 +10,9 @@ use crate::error::{Error, Result};
 
 /// The newest format version that this program writes and reads.
 pub const VERSION: u32 = 1;
-/// Address spaces of pages in one file.
+/// Number of address spaces of pages in one file.
 pub const STREAMS: usize = 4;
-/// Limit of the owner's description in a root, in bytes.
+/// The maximum bytes of the owner's description in a root.
 pub const MAX_META_BYTES: usize = ROOT_BYTES - META_OFFSET - 8;
 
 pub(super) const ROOT_BYTES: usize = 4096;

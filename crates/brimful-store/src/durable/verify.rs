@@ -11,10 +11,10 @@ use crate::error::{Error, Result};
 use crate::job::Job;
 
 impl PageFile {
-    /// Number of pages of address space `stream`, including those never written; all beyond are
-    /// zeros.
+    /// Number of pages of address space `stream`, including pages that were never written. All
+    /// pages beyond read as zeros.
     pub fn pages(&self, stream: u8) -> u64 {
-        // Dirty pages first: a page that is written meanwhile is in the table afterwards.
+        // Looks at dirty pages first: a page that is written meanwhile is in the table afterwards.
         let mut waiting = 0;
         for stripe in &self.stripes {
             let dirty = stripe.lock().unwrap_or_else(PoisonError::into_inner);

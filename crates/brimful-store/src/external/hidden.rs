@@ -1,12 +1,12 @@
 //! Hidden, locked names: everything unfinished or temporary that a killed process could leave.
 //!
-//! A name is a prefix, then the id of the owner's process and the time. The owner holds a lock: on
-//! a file itself, and for a folder on the file `lock` in it. It removes the name when dropped. What
-//! a killed owner left is removed by the next process that makes a name with this prefix; the lock
-//! distinguishes it from a name in use.
+//! A name is a prefix, then the id of the owner's process and the time. The owner holds a lock: for
+//! a file on the file itself, for a folder on the file `lock` in it. Dropping the owner removes the
+//! name. If the owner is killed, the next process that makes a name with this prefix removes the
+//! name; the lock distinguishes it from a name in use.
 //!
 //! Invariant: nothing else is removed. Entries of other users, links, and names of another form
-//! stay; so does a parent's name when its forked child drops its copy of the owner.
+//! stay. The name stays, too, when a forked child drops its copy of the parent's owner.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -23,7 +23,7 @@ use rustix::io::Errno;
 /// The file in a folder that its owner locks.
 pub(super) const LOCK: &str = "lock";
 
-/// What has the name.
+/// The kind of file or folder that has the name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A file.
@@ -34,7 +34,8 @@ pub(super) enum Kind {
     PrivateFolder,
 }
 
-/// A process. A forked child has a copy of all that its parent owns, and must remove none of it.
+/// The id of a process. A forked child has a copy of every owner of its parent, and must remove
+/// nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Owner(u32);
 
@@ -61,7 +62,7 @@ pub(super) struct Hidden {
 }
 
 impl Hidden {
-    /// Makes a name in `parent`, and first removes those with the same prefix that killed processes
+    /// Makes a name in `parent`. First removes the names with the same prefix that killed processes
     /// left.
     pub(super) fn create(parent: &Path, prefix: &str, kind: Kind) -> io::Result<Self> {
         sweep(parent, prefix, kind)?;
@@ -72,8 +73,8 @@ impl Hidden {
         }
     }
 
-    /// `None` if the name is taken, or if another process took it for abandoned before it was
-    /// locked.
+    /// Makes the name `path`. Returns `None` if the name is taken, or if another process took it
+    /// for abandoned before it was locked.
     fn try_create(path: PathBuf, kind: Kind) -> io::Result<Option<Self>> {
         let made = match kind {
             Kind::File => OpenOptions::new().write(true).create_new(true).open(&path).map(Some),
@@ -87,7 +88,7 @@ impl Hidden {
         let locked = || -> io::Result<File> {
             let file = made.map_or_else(|| open_lock(&path, kind), Ok)?;
             file.try_lock()?;
-            // The lock may be that of a file that was just removed.
+            // The locked file may have just been removed.
             fs::symlink_metadata(lock_path(&path, kind))?;
             Ok(file)
         };
@@ -97,7 +98,8 @@ impl Hidden {
             }
             Err(e) if matches!(e.kind(), WouldBlock | NotFound) => Ok(None),
             Err(e) => {
-                // The first error is more useful; the file system may have no locks at all.
+                // The first error is more useful than one of the removal; the file system may have
+                // no locks at all.
                 let _ = remove(&path, kind);
                 Err(e)
             }
@@ -113,7 +115,7 @@ impl Hidden {
         &self.lock
     }
 
-    /// Gives the file or folder its final name. From now on nothing is removed.
+    /// Gives the file or folder its final name. From now on, dropping this value removes nothing.
     pub(super) fn rename(&mut self, to: &Path) -> io::Result<()> {
         fs::rename(&self.path, to)?;
         self.is_renamed = true;
@@ -145,8 +147,9 @@ fn lock_path(path: &Path, kind: Kind) -> PathBuf {
     if kind == Kind::File { path.into() } else { path.join(LOCK) }
 }
 
-/// Opens the file to be locked, without following a link or waiting for the other end of a pipe. A
-/// folder gets one if its owner was killed before it made one.
+/// Opens the file to be locked, without following a link or waiting for the other end of a pipe. In
+/// a folder, makes the file if it is missing: the folder is new, or its owner was killed before it
+/// made one.
 fn open_lock(path: &Path, kind: Kind) -> io::Result<File> {
     let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed();
     let mut options = OpenOptions::new();
@@ -154,7 +157,7 @@ fn open_lock(path: &Path, kind: Kind) -> io::Result<File> {
     options.open(lock_path(path, kind))
 }
 
-/// Removes what killed processes left.
+/// Removes the names that killed processes left.
 fn sweep(parent: &Path, prefix: &str, kind: Kind) -> io::Result<()> {
     for path in entries(parent, prefix, kind)? {
         let swept = open_lock(&path, kind).and_then(|lock| {
@@ -164,7 +167,8 @@ fn sweep(parent: &Path, prefix: &str, kind: Kind) -> io::Result<()> {
             remove(&path, kind)
         });
         match swept {
-            // It is in use, removed by its owner, or locked by an owner that had just made it.
+            // The name is in use, its owner has removed it, or its owner has just made and locked
+            // it.
             Err(e) if matches!(e.kind(), WouldBlock | NotFound | DirectoryNotEmpty) => {}
             Err(e) if e.kind() == PermissionDenied || has_no_lock_file(&e) => {
                 tracing::warn!(path = %path.display(), error = %e, "a temporary name stays");
@@ -191,7 +195,7 @@ fn entries(parent: &Path, prefix: &str, kind: Kind) -> io::Result<Vec<PathBuf>> 
         if !entry.file_name().to_str().is_some_and(|name| is_hidden_name(name, prefix)) {
             continue;
         }
-        // For a link, these are the data of the link itself.
+        // For a link, this is the metadata of the link itself.
         match entry.metadata() {
             Ok(meta) => {
                 let file_type = meta.file_type();

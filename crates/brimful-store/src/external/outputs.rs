@@ -18,7 +18,7 @@ fn prefix_of(name: &str) -> String {
     format!(".{name}.partial-")
 }
 
-/// True if something has this name, be it a link that leads nowhere.
+/// True if a file, a folder or a link has this name, even a link that leads nowhere.
 fn is_taken(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
@@ -173,13 +173,14 @@ impl PartialFolder {
         self.folder.sync().map_err(fail)?;
         let old = if self.replaces { self.set_aside(&parent, &name).map_err(fail)? } else { None };
         if let Err(e) = self.hidden.rename(&self.path) {
-            // The first error is more useful.
+            // If this fails too, the first error is more useful.
             let _ = old.map(|old| fs::rename(old.path().join(OLD), &self.path));
             return Err(fail(e));
         }
         DiskFolder::new(parent).sync().map_err(fail)?;
-        // Not earlier: without its lock the hidden folder looks abandoned, and another process that
-        // begins the same output would remove it. If the file stays, the next lock reuses it.
+        // The lock file is removed only now: without it the hidden folder looks abandoned, and
+        // another process that begins the same output would remove the folder. If the file stays,
+        // the next lock reuses it.
         let _ = fs::remove_file(self.path.join(LOCK));
         // The old folder is removed last: until the new name is durable, a crash may bring it back.
         drop(old);
@@ -198,7 +199,7 @@ impl PartialFolder {
 }
 
 /// A private folder of this process within another one. Dropping it removes it with its content;
-/// the next `create` removes those that killed processes left.
+/// the next `create` removes the folders that killed processes left.
 ///
 /// The parent is removed as well if it was made for this folder and holds nothing else.
 #[derive(Debug)]
@@ -242,7 +243,7 @@ impl Drop for MadeFolder {
             return;
         }
         match fs::remove_dir(&self.path) {
-            // Others use the folder by now, or have removed it.
+            // Other processes use the folder by now, or have removed it.
             Err(e) if matches!(e.kind(), DirectoryNotEmpty | NotFound) => {}
             Err(e) => {
                 tracing::warn!(path = %self.path.display(), error = %e, "a temporary name stays");

@@ -36,7 +36,8 @@ pub struct MortalFolder {
 }
 
 impl MortalFolder {
-    /// The folder at `folder`; operation `last` (from 1) kills the process, 0 kills it never.
+    /// The folder at `folder`. Operation number `last`, counted from 1, kills the process; 0 never
+    /// does.
     pub fn new(folder: &DiskFolder, last: u64) -> Self {
         Self { folder: folder.clone(), life: Arc::new(Life { spent: AtomicU64::new(0), last }) }
     }
@@ -58,7 +59,7 @@ impl MortalFolder {
     }
 }
 
-/// SIGKILL, because no other end of a process leaves no trace.
+/// Ends the process by SIGKILL, because every other way of ending it may run code.
 fn die() -> ! {
     // SIGKILL cannot be refused, even by the process itself.
     let _ = kill_process(getpid(), Signal::KILL);

@@ -77,9 +77,9 @@ impl FaultPlan {
         Self::default()
     }
 
-    /// Operation `number` (from 1) of this class under this plan fails without effect. A failed
-    /// [`Device::sync`] also forgets the bytes that it should write, as Linux does: a later sync
-    /// succeeds without them.
+    /// Operation `number` of this class, counted from 1 under this plan, fails without effect. A
+    /// failed [`Device::sync`] also loses the bytes that it should make durable, as on Linux: a
+    /// later sync succeeds without them.
     pub fn fail(mut self, operation: Operation, number: u64, fault: Fault) -> Self {
         self.failures.push((operation, number, fault));
         self

@@ -28,7 +28,8 @@ pub struct Filled {
     pub memory: u64,
     /// Memory during the merge.
     pub merging: u64,
-    /// Scratch file: runs, and longer ones merged from too many.
+    /// Bytes of the scratch file: runs, and the longer runs into which they are merged if there are
+    /// too many.
     pub disk: u64,
 }
 

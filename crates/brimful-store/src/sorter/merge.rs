@@ -77,7 +77,8 @@ impl<R: Record> Sorter<'_, R> {
     fn merge_some_runs(&mut self, piece_len: usize, pool: &ThreadPool) -> Result<()> {
         let group: Vec<SortedRun<R>> = {
             let mut runs = self.runs();
-            // The shortest runs, so that few records are merged twice; among equals, those on disk.
+            // Takes the shortest runs, so that few records are merged twice; among equals, those on
+            // disk.
             runs.sort_by_key(|run| (run.len, matches!(run.storage, RunStorage::Memory { .. })));
             let more = runs.len() - MAX_RUNS;
             runs.drain(..MAX_RUNS.min(more + 1)).collect()
@@ -220,7 +221,7 @@ struct Plans<'r, R> {
     /// Plans that no worker has taken, and the number of the first.
     ahead: VecDeque<Result<Plan<R>>>,
     next: usize,
-    /// Limit of repeats per piece, because the results of the stages take memory, too.
+    /// The maximum number of repeats per piece, because the results of the stages take memory, too.
     max_repeats: usize,
 }
 

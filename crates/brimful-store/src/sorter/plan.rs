@@ -64,7 +64,7 @@ impl<'r, R: Record> Planner<'r, R> {
         if self.done {
             return Ok(None);
         }
-        // Stays true if an error occurs below.
+        // If an error occurs below, there is no next piece.
         self.done = true;
         let low = self.low;
         let mut plan = Plan { low, high: None, repeats: 0, reads: Vec::new(), others: false };

@@ -126,7 +126,7 @@ fn places<R>(offset: u64, count: u64, first: u64) -> [u64; 3] {
 /// Writes the bounds of the parts of a run on disk while its records arrive in order.
 pub(super) struct PartsWriter<R> {
     part_len: u64,
-    /// Records of the run, and those that have arrived.
+    /// The number of records of the run, and of the records that have arrived.
     len: u64,
     written: u64,
     /// The offset of all bounds, and the first part whose bounds are not yet written.

@@ -2,20 +2,21 @@
 //!
 //! Invariant: plain numbers, so that the sorter and its forecast follow the same rules.
 
-/// Largest piece in records: a piece of 8-byte records and the buffer that sorts it fit in a cache
-/// of 2 MiB.
+/// The maximum number of records in a piece: a piece of 8-byte records and the buffer that sorts it
+/// fit in a cache of 2 MiB.
 const MAX_PIECE: usize = 1 << 17;
-/// Most records in a buffer: splitting it must not delay a cancellation (.6 s).
+/// The maximum number of records in a buffer: splitting it must not delay a cancellation (.6 s).
 const MAX_BUFFER: usize = 1 << 26;
-/// Fewest records in a buffer.
+/// The minimum number of records in a buffer.
 pub(super) const MIN_BUFFER: usize = 1 << 12;
-/// A run has one in this many of the records before it; a run longer than `LONG`, half as many.
+/// The length of a run is the number of records before it divided by this; of a run longer than
+/// `LONG`, half of that.
 pub(super) const SHARE_OF_RECORDS: u64 = 16;
 const LONG: usize = 1 << 23;
-/// The first runs have at least one in this many records of the longest run or of `LONG`, whichever
-/// is shorter.
+/// The minimum length of a run is that of the longest run or `LONG`, whichever is shorter, divided
+/// by this.
 const SHARE_OF_LONGEST: usize = 8;
-/// Most runs in one merge; excess runs are first merged into longer ones.
+/// The maximum number of runs in one merge; excess runs are first merged into longer ones.
 pub(super) const MAX_RUNS: usize = 128;
 /// Records per part of a run, with small and with large buffers. A cut divides a part of each run,
 /// whose records are then read for both sides.
@@ -25,7 +26,7 @@ const PART: (usize, usize) = (1 << 7, 1 << 12);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Share {
     pub(super) workers: usize,
-    /// Most records in a run.
+    /// The maximum number of records in a run.
     pub(super) longest: usize,
 }
 
@@ -44,7 +45,7 @@ impl Share {
         share.min(LONG).max(share / 2).clamp(least, self.longest)
     }
 
-    /// Most records in a part of a run.
+    /// The maximum number of records in a part of a run.
     pub(super) fn part_len(&self) -> usize {
         (self.longest / 2048).clamp(PART.0, PART.1)
     }

@@ -1,4 +1,4 @@
-//! The cached vertices in their slots, each with the part of it that the store below has.
+//! The cached vertices in their slots, each compared with the store below: clean, dirty or new.
 
 use std::hash::BuildHasher;
 
@@ -157,7 +157,7 @@ impl<V: Stored, P: EvictionPolicy<V>> Shelf<V, P> {
         }
     }
 
-    /// Marks the vertex in `slot` as the same in the store below.
+    /// Marks the vertex in `slot` as clean.
     pub(super) fn is_clean(&mut self, slot: usize) {
         if let Some(entry) = &mut self.slots[slot] {
             self.new_vertices -= u64::from(entry.kept == Kept::New);
@@ -184,7 +184,6 @@ impl<V: Stored, P: EvictionPolicy<V>> Shelf<V, P> {
         }
     }
 
-    /// Chooses slots to evict.
     pub(super) fn choose(&mut self, out: &mut Vec<usize>) {
         self.policy.choose(out);
     }
@@ -225,10 +224,10 @@ impl<V: Stored, P: EvictionPolicy<V>> Shelf<V, P> {
         Ok(true)
     }
 
-    /// Places a vertex, which compares so with the store below; returns its slot.
+    /// Places a vertex, to which `kept` applies; returns its slot.
     ///
     /// # Errors
-    /// Those of a score function of the user.
+    /// Errors of a score function of the user.
     pub(super) fn place(&mut self, vertex: V, kept: Kept) -> Result<usize> {
         let slot = self.free.last().copied().unwrap_or(self.slots.len());
         self.policy.admitted(slot, &vertex)?;

@@ -34,7 +34,8 @@ impl Method {
         Self::ALL.iter().find(|(_, method)| *method == self).map_or("", |(name, _)| name)
     }
 
-    /// The most uncompressed bytes for a compressed byte: a larger claim is damage.
+    /// The maximum number of uncompressed bytes for a compressed byte: a record that claims more is
+    /// damaged.
     fn most(self) -> usize {
         match self {
             Self::Lz4 => 255,

@@ -1,10 +1,10 @@
 //! Partition chunks: whole partitions as bytes, the form of vertices in checkpoints.
 //!
 //! (GIRAPH-417 moves partitions as bytes.) A partition is a sequence of chunks of about a mebibyte,
-//! or of one longer record. Little-endian: magic; 4 bytes, length of
-//! the serializer's name, which follows; 4 bytes, number of records; the records in the format of
-//! an arena, without gaps; 8 bytes, checksum of all before. Invariant: a [`PartitionChunk`] is
-//! valid to its last byte, so that no reader has to check again.
+//! or of one longer record. Little-endian: magic; 4 bytes, length of the serializer's name; the
+//! name; 4 bytes, number of records; the records in the format of an arena, without gaps; 8 bytes,
+//! checksum of all before. Invariant: a [`PartitionChunk`] is valid to its last byte, so that no
+//! reader has to check again.
 
 use brimful_store::checksum;
 

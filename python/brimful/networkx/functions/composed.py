@@ -1,4 +1,4 @@
-"""NetworkX's own functions whose work is done by functions that run in brimful.
+"""NetworkX's own functions that call functions which run in brimful.
 
 Most of them run once for each node, as in NetworkX.
 """
@@ -22,7 +22,7 @@ def _all_pairs_at_once(call: Mapping[str, Any]) -> str | None:
 
 
 def _backwards(call: Mapping[str, Any]) -> str | None:
-    """Refuse a part of the targets, from which NetworkX searches where they are the fewer."""
+    """Refuse a choice of targets: NetworkX searches back from them if they are few."""
     return None if call["nbunch"] is None else BACKWARDS(call)
 
 

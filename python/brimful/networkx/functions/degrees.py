@@ -12,7 +12,7 @@ from brimful.networkx.operand import operand
 
 
 def _share(direction: Literal["out", "in", "both"]) -> Function:
-    """Return the function that divides the number of edges of a node by that of other nodes."""
+    """Return the function that divides the degree of a node by the number of other nodes."""
 
     @function()
     def centrality(G: Any) -> Mapping[Any, float]:
@@ -23,7 +23,7 @@ def _share(direction: Literal["out", "in", "both"]) -> Function:
         degrees = algorithms.degrees(
             graph.graph, direction=direction if graph.is_directed() else "out"
         )
-        # An undirected self-loop is one arc, and has two ends.
+        # An undirected self-loop is one arc, but counts twice in the degree of its node.
         loops = Counter() if graph.is_directed() else graph.loops()
         return graph.values(degrees, lambda vertex, degree: (degree + loops[vertex]) * share)
 

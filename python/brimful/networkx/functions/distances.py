@@ -14,7 +14,7 @@ from brimful.networkx.function import directed, function, require_node
 from brimful.networkx.operand import Operand, operand
 from brimful.result import Result
 
-#: A run reads the edges from source to target, and none finds those that lead to a vertex.
+#: Refuses directed graphs: runs follow edges from source to target, never against the direction.
 BACKWARDS = directed("brimful searches a directed graph along its edges only")
 
 
@@ -46,7 +46,7 @@ def distances(
     starts = set(vertices)
 
     def read(vertex: Any, found: Any) -> Any:
-        # To NetworkX a source is within any cutoff, also a negative one.
+        # NetworkX counts a source as within any cutoff, even a negative one.
         if found is None or (found > most and vertex not in starts):
             return None
         return int(found) if whole else found
@@ -68,7 +68,7 @@ def single_source_shortest_path_length(
     """Return the number of edges from a node to each that it reaches."""
     graph = operand(G)
     require_node(graph, source, f"Source {source} is not in G")
-    # NetworkX searches a level more for a part of one, and answers the source for any cutoff.
+    # NetworkX rounds a fractional cutoff up, and returns the source whatever the cutoff is.
     most = None if cutoff is None or math.isinf(cutoff) else math.ceil(cutoff)
     result, read = distances(graph, [source], None, most)
     return graph.values(result, read)
@@ -121,7 +121,7 @@ def dijkstra_path_length(G: Any, source: Any, target: Any, weight: Any = "weight
     return found
 
 
-#: The same where no weight is negative.
+#: Without negative weights, both algorithms return the same lengths.
 bellman_ford_path_length = dijkstra_path_length
 
 

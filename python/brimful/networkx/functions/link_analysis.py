@@ -14,7 +14,7 @@ from brimful.result import Result
 
 
 def _personal(call: Mapping[str, Any]) -> str | None:
-    """Refuse negative values of a personalization, and too many."""
+    """Refuse a personalization with negative values, or with too many."""
     from brimful._native import MAX_SOURCES
 
     values = [value for value in (call["personalization"] or {}).values() if value]
@@ -68,7 +68,7 @@ def pagerank(
 
 
 def _sources(graph: Operand, personalization: Mapping[Any, float]) -> dict[Any, float] | None:
-    """Return the shares of the vertices of a personalization; None where all have the same."""
+    """Return the shares of vertices in a personalization; None if all shares are equal."""
     wanted = ((node, value) for node, value in personalization.items() if value)
     sources = {graph.vertex(node): value for node, value in wanted if node in graph}
     if not sources:
@@ -94,7 +94,7 @@ def hits(
     hubs, authorities = (
         graph.values(
             _converged(
-                # A step computes authorities and hubs, a superstep one of them.
+                # NetworkX's step computes authorities and hubs; a superstep computes one of them.
                 algorithms.hits(
                     graph.graph,
                     values=values,

@@ -15,7 +15,7 @@ from brimful.networkx.functions.distances import distances, towards
 from brimful.networkx.operand import Operand, operand
 from brimful.result import Result
 
-#: A run, and what makes the path to a vertex of its value there; None: no path leads there.
+#: A result, and the function that turns a vertex and its value into the path to it; None: no path.
 _Routes = tuple[Result, Reader]
 
 
@@ -53,7 +53,7 @@ def _tree(graph: Operand, sources: Iterable[Any], cutoff: float) -> _Routes:
 def _back_along(graph: Operand, sources: Iterable[Any], lengths: Result, read: Reader) -> _Routes:
     """Return the paths of edges whose weights make up the distances.
 
-    Edges of weight 0 may form cycles, so that a walk turns back where it has been.
+    Edges of weight 0 may form cycles, so a walk never visits a vertex twice.
     """
     starts = {graph.vertex(source) for source in sources}
 
@@ -159,7 +159,7 @@ def shortest_path(
         raise ValueError(f"method not supported: {method}")
     graph = operand(G)
     if source is None and target is None:
-        # Each node in turn, when it is asked for.
+        # Lazy: the run for a node begins when the caller asks for the node.
         return ((node, graph.values(*_routes(graph, [node], weight, None))) for node in graph)
     for node in (source, target):
         if node is not None:

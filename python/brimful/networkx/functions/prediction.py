@@ -18,7 +18,7 @@ from brimful.tables.columns import vertex_rows
 def _scores(measure: Measure, original: Any) -> Function:
     """Return the function that yields pairs with their scores.
 
-    Without pairs NetworkX's own code goes through all pairs that are no edges.
+    Without pairs, NetworkX's own code iterates over all pairs without an edge.
     """
     of_others = borrowed(original, reads="few")
 
@@ -50,7 +50,7 @@ def _scores(measure: Measure, original: Any) -> Function:
 
 
 def _finite(score: float) -> float:
-    """Return a score; NetworkX divides by the logarithm of one where a neighbor has no other."""
+    """Return a finite score; otherwise raise the error of NetworkX, which divides by log(1)."""
     if math.isinf(score):
         raise ZeroDivisionError("float division by zero")
     return score

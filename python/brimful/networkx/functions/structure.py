@@ -51,7 +51,7 @@ def local_bridges(
         ends
         for one, other, truss in structures.ktruss(graph.graph)
         if truss == _NO_TRIANGLE
-        # NetworkX takes the node of a self-loop for a neighbor of both ends.
+        # To NetworkX a node with a self-loop is a common neighbor of both ends of its edges.
         for ends in [(graph.node(one), graph.node(other))]
         if not any(seen.has_edge(end, end) for end in ends)
     )

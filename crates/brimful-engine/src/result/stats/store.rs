@@ -7,17 +7,17 @@ use super::{Reason, Swept, Work};
 /// Figures of one synchronous superstep.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct SuperstepFigures {
-    /// Its number, from 1.
+    /// The number of the superstep, from 1.
     pub superstep: u64,
     /// Seconds in which vertices signalled.
     pub signal_seconds: f64,
     /// Seconds in which vertices collected.
     pub collect_seconds: f64,
-    /// Bytes of the budget in use after it.
+    /// Bytes of the budget in use after the superstep.
     pub memory_bytes: u64,
     /// Vertices that signalled.
     pub frontier: u64,
-    /// Their edges.
+    /// Edges of the vertices that signalled.
     pub edges: u64,
     /// Bytes read from files.
     pub bytes_read: u64,
@@ -38,10 +38,10 @@ pub struct SuperstepFigures {
 }
 
 impl SuperstepFigures {
-    /// The most supersteps of which figures are kept.
+    /// The maximum number of supersteps whose figures are kept.
     pub const MOST: usize = 1000;
 
-    /// Sets the counts to those between two states of an execution.
+    /// Sets the counts to the differences of the figures `after` and `before` the superstep.
     #[must_use]
     pub fn between(self, before: &ExecutionStats, after: &ExecutionStats) -> Self {
         let hits =
@@ -61,7 +61,7 @@ impl SuperstepFigures {
         }
     }
 
-    /// The figures that every superstep has.
+    /// The figures that supersteps of every kind of run have.
     pub fn work(&self) -> Work {
         Work {
             seconds: self.signal_seconds + self.collect_seconds,
@@ -105,17 +105,17 @@ pub struct ExecutionStats {
     pub reason: Option<Reason>,
     /// Seconds spent running.
     pub seconds: f64,
-    /// Signalling vertices; each is counted each time.
+    /// Vertices that signalled; a vertex is counted each time.
     pub vertices_signalled: u64,
-    /// Collecting vertices; each is counted each time.
+    /// Vertices that collected; a vertex is counted each time.
     pub vertices_collected: u64,
-    /// Edges of signalling vertices; each is counted each time.
+    /// Edges of vertices that signalled; an edge is counted each time.
     pub edges_visited: u64,
     /// Signals sent along edges.
     pub signals_sent: u64,
     /// Signals that arrived in a mailbox.
     pub signals_received: u64,
-    /// Of these, those combined with another on arrival.
+    /// Received signals that were combined with another on arrival.
     pub signals_combined: u64,
     /// Signals to vertices that do not exist.
     pub signals_undelivered: u64,

@@ -99,7 +99,7 @@ impl Window {
         vertex.checked_sub(self.start).is_some_and(|at| at < length as u64)
     }
 
-    /// Reads the windows whose first values are those of `vertex`.
+    /// Reads the windows that begin with the values of `vertex`.
     #[cold]
     fn load<T: Deref<Target = ResultTable>>(&mut self, tables: &[T], vertex: u64) -> Result<()> {
         let rows = (WINDOW / tables.len() as u64).max(1);

@@ -22,9 +22,9 @@ pub(crate) type Pair = [u32; 2];
 const EDGE_BYTES: u64 = 8;
 /// Edges read at once.
 const READ_EDGES: usize = 1 << 12;
-/// Fewest edges that are written at once.
+/// Minimum number of edges that are written at once.
 const WRITE_EDGES: usize = 1 << 9;
-/// Most parts that are filled at once.
+/// Maximum number of parts that are filled at once.
 const MAX_PARTS: usize = 1 << 10;
 
 /// Bytes of disk of an edge.
@@ -197,7 +197,8 @@ impl Spill {
         &self.parts[interval]
     }
 
-    /// Calls `batch` for the edges of a part, in order; returns their number.
+    /// Calls `batch` for the edges of a part, in order, and stops without an error when `batch`
+    /// returns false. Returns the number of edges of the whole part.
     pub(crate) fn each(
         &self,
         part: &IntervalPart,

@@ -5,14 +5,15 @@ use crate::plan::needs::Needs;
 
 /// Sparse traversal is tried if at most one vertex in this many signals.
 const SOURCES_PER_SIGNAL: u64 = 32;
-/// It is abandoned if more than one vertex in this many receives a signal: dense is faster then.
+/// Sparse traversal is abandoned if more than one vertex in this many receives a signal: dense
+/// traversal is then faster.
 const TARGETS_PER_SUM: u64 = 16;
 /// If memory is short, both limits are lower by this factor.
 const SCARCITY: u64 = 8;
 /// The least value of both limits, in vertices.
 const FEWEST: u64 = 1 << 12;
 
-/// The most vertices of a sparse superstep.
+/// The maximum numbers of vertices in a sparse superstep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Vertices that signal.
@@ -52,7 +53,8 @@ pub(crate) fn memory_bytes(
     directories(extent) + lists(limits) + working.saturating_sub(reading)
 }
 
-/// Bytes that sparse supersteps are likely to take beyond those: growing lists may be half empty.
+/// Bytes that sparse supersteps are likely to take beyond the `reading` bytes: growing lists may be
+/// half empty.
 pub(crate) fn likely_bytes(
     needs: &Needs,
     extent: &Extent,

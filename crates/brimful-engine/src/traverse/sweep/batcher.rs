@@ -52,8 +52,8 @@ impl<'b, P: Program> Batcher<'b, P> {
     }
 
     /// Takes more edges: keys, from the source `base` on, and their weights; `sums` are those of
-    /// the 2^`bits` targets from the first on. False if an edge leads nowhere, or the program
-    /// failed.
+    /// the 2^`bits` targets from the first on. False if an end of an edge is no vertex, or the
+    /// program failed.
     #[inline]
     pub(crate) fn add(
         &mut self,
@@ -110,8 +110,8 @@ impl<'b, P: Program> Batcher<'b, P> {
         self.result.is_ok()
     }
 
-    /// Appends the edges with known, signalling sources; returns their number. `None` if an edge
-    /// leads nowhere.
+    /// Appends the edges with known, signalling sources; returns their number. `None` if an end of
+    /// an edge is no vertex.
     fn add_known(
         &mut self,
         base: u64,

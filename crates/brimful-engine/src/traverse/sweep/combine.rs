@@ -1,4 +1,4 @@
-//! Combining the signals of one segment into sums: the inner loop of brimful.
+//! The edge kernel: combines the signals of one segment into sums.
 //!
 //! A batch of edges takes the fast path if the signals of all its sources are in memory. Otherwise
 //! the edges are checked one by one: the segment reaches into another source window, or is corrupt.
@@ -38,7 +38,7 @@ impl<'a, S: Copy> Sources<'a, S> {
         self.signals.get(source.wrapping_sub(self.first) as usize..).unwrap_or_default()
     }
 
-    /// One past the last.
+    /// One past the last source in memory.
     pub(crate) fn end(&self) -> u64 {
         self.first + self.signals.len() as u64
     }
@@ -110,7 +110,7 @@ impl<P: Program> Sweep<'_, P> {
         Ok(u64::from(shards.segments()[step.segment].edges) - left_out)
     }
 
-    /// The same for programs that take batches.
+    /// Combines the signals of one segment for programs that take batches; returns their number.
     pub(super) fn accumulate_batches(
         &self,
         batched: &dyn Batched<P>,
@@ -136,7 +136,7 @@ impl<P: Program> Sweep<'_, P> {
 
 /// [`scatter`] edge by edge: sources that are not in memory are skipped, and `fold` receives
 /// whether the source is the target. Returns the number of edges left out, including those that
-/// `fold` leaves out; `None` if an edge leads nowhere.
+/// `fold` leaves out; `None` if an end of an edge is no vertex.
 #[inline(never)]
 fn scatter_checked<A: Copy, B>(
     (base, keys, weights): (u64, Keys<'_>, &[f64; BATCH]),

@@ -32,7 +32,7 @@ pub struct Forecast {
     pub minimum_bytes: u64,
     /// Memory that is probably used, in bytes besides the process.
     pub memory_bytes: u64,
-    /// The most bytes of temporary disk space in use at once, next to the graph.
+    /// The maximum bytes of temporary disk space in use at once, besides the graph.
     pub temporary_bytes: u64,
     /// Bytes of the graph's files.
     pub graph_bytes: u64,
@@ -112,7 +112,8 @@ pub fn forecast(sizes: &Sizes, reading: &Reading, limit: u64, workers: usize) ->
     let edge_bytes = 2 * of_end + if_so(of_end, merges) + if_so(8, reading.weighted);
     let spool = sizes.edges.saturating_mul(edge_bytes);
     let spooled = if_so(spool, reading.spooled);
-    // The ends and the edges by source are sorted together, then the edges by source and by target.
+    // Two sorters exist at a time: of ends and of edges by source, then of edges by source and by
+    // target.
     let of_join = 32 + if_so(16, merges) + if_so(16, reading.weighted);
     let joins = if_so(sizes.edges.saturating_mul(of_join), joined);
     let mapped = if joined { spool } else { 0 };
@@ -122,7 +123,7 @@ pub fn forecast(sizes: &Sizes, reading: &Reading, limit: u64, workers: usize) ->
     let indexes = sizes.indexes();
     let graph = sizes.graph_bytes().saturating_sub(indexes * unused);
     let temporary = spooled.saturating_add(joins.max(mapped.saturating_add(sorting.disk)));
-    // If few edges do not fill the buffers, only the part that they fill is touched.
+    // If there are too few edges to fill the buffers, only the part that they fill is touched.
     let touched = |bytes: u64| bytes.min(sizes.edges.saturating_mul(BYTES_TOUCHED));
     let reading = touched(reading_bytes(workers, positions) + choice::memory_bytes(workers));
     let writing = touched(encoding_bytes(workers, sizes.weighted, positions));

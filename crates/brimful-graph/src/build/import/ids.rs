@@ -148,7 +148,8 @@ impl Import<'_> {
         joined
     }
 
-    /// Refuses vertices that exceed the free disk space, before anything is written for them.
+    /// Refuses declared vertices that exceed the free disk space, before anything is written for
+    /// them.
     pub(super) fn check_declared(&self, declared: &Declared) -> Result<()> {
         let free = self
             .folder

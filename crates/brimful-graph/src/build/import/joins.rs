@@ -66,7 +66,7 @@ pub(crate) fn order_edges<R: EndsRecord>(
     Ok((edges, OrderedIds { name, tally, first }))
 }
 
-/// The keys of all ends of edges, those of sampled ones, and the edges by source.
+/// The keys of all ends of edges, the keys of the ends of sampled edges, and the edges by source.
 struct Sorted<'j, R> {
     ends: Sorter<'j, u64>,
     counted: Sorter<'j, u64>,
@@ -168,7 +168,7 @@ fn rank_targets<R: EndsRecord>(
     Ok(spool.into_source())
 }
 
-/// The ids that are listed, and those of dropped self-loops, ascending and distinct.
+/// The listed ids and the ids of dropped self-loops, ascending and distinct.
 fn sort_listed(spec: &Spec<'_>, edges: &dyn EdgeSource) -> Result<Option<Sequence<u64>>> {
     if spec.declared.listed.is_none() && !spec.drops_self_loops {
         return Ok(None);

@@ -9,7 +9,7 @@ use crate::input_position::{InputPart, PositionedEdge, locate};
 use crate::read::graph::Graph;
 use crate::read::name_cursor::NameCursor;
 
-/// Most characters of an id in a message.
+/// The maximum number of characters of an id in a message.
 const SHOWN_CHARS: usize = 40;
 
 /// The input positions of the first edges that were left out, if known.

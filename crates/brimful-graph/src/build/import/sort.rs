@@ -73,7 +73,7 @@ impl Import<'_> {
         let resources = self.resources;
         let outgoing =
             degrees::write(self.folder, &shards, connected, first, weighted, bytes, resources)?;
-        // Every arc is stored with its opposite.
+        // An undirected graph stores every arc with its opposite, so both maximums are equal.
         let incoming =
             if self.undirected { outgoing } else { degrees::max_incoming(&shards, resources)? };
         self.end_phase("count degrees");
@@ -90,7 +90,7 @@ impl Import<'_> {
         degrees: &mut DegreeCounter,
     ) -> Result<Built> {
         let layout = KeyLayout::new(ends, self.options.geometry.interval_bits);
-        // The positions in one index suffice.
+        // Only one index needs positions.
         let positioned = self.carries_places() && index == Index::In;
         match (layout.is_narrow(), weighted, positioned) {
             (true, false, false) => self.sort_as::<u64>(index, source, map, layout, degrees),

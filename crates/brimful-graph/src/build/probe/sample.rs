@@ -23,7 +23,7 @@ use crate::input::formats::reader::{CHUNK_BYTES, Chunk, Start, TextReader};
 use crate::input::formats::{Body, TextFile};
 use crate::input::pairs::open_plain;
 
-/// The most text that is read from the front of a file.
+/// The maximum bytes of text that are read from the front of a file.
 pub(super) const FIRST_BYTES: u64 = 4 << 20;
 /// Blocks of a longer file.
 const BLOCKS: u64 = 32;

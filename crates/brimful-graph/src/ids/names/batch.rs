@@ -20,7 +20,8 @@ pub struct NameBatch {
 }
 
 impl NameBatch {
-    /// Most memory of a batch, in bytes, and of the dictionary's buffers while it adds the batch.
+    /// The maximum memory of a batch, in bytes, with the dictionary's buffers while it adds the
+    /// batch.
     pub const MEMORY_BYTES: u64 = (2 * (BATCH_BYTES + 2 * LONGEST_NAME) + BATCH_NAMES * 40) as u64;
 
     /// Appends a name of at most [`LONGEST_NAME`] bytes of UTF-8.
@@ -41,7 +42,8 @@ impl NameBatch {
         (&self.bytes, &self.ends)
     }
 
-    /// The batch of concatenated names that end at `ends`; `None` if they do not.
+    /// The batch of concatenated names that end at `ends`; `None` unless `ends` ascend up to the
+    /// end of `bytes`.
     pub(crate) fn of_parts(bytes: Vec<u8>, ends: Vec<u32>) -> Option<Self> {
         let is_whole =
             ends.is_sorted() && ends.last().map_or(0, |end| *end as usize) == bytes.len();

@@ -24,7 +24,7 @@ const META_BYTES: usize = 16;
 const BLOCK_BYTES: usize = 16 << 10;
 /// A block also ends with the name that brings its unpacked names to this size.
 const UNPACKED_BYTES: usize = 256 << 10;
-/// Most bytes of a separator.
+/// The maximum bytes of a separator.
 const SEPARATOR_BYTES: usize = 256;
 /// Number of separators in an index block.
 const INDEX_BLOCKS: usize = 1 << 12;

@@ -20,15 +20,16 @@ use crate::error::Result;
 /// Bits of a hash that select the part of a table; each part has a lock.
 const SHARD_BITS: u32 = 6;
 const SHARDS: usize = 1 << SHARD_BITS;
-/// Most names of a part, and most bytes of its names: local numbers and offsets have 32 bits.
+/// The maximum number of names of a part, and the maximum bytes of its names: local numbers and
+/// offsets have 32 bits.
 const SHARD_NAMES: usize = (1 << (32 - SHARD_BITS)) - (1 << 20);
 const SHARD_BYTES: usize = (1 << 32) - (1 << 24);
 /// Names written between two checks for cancellation.
 const CHECK_EVERY: usize = 1 << 16;
 /// Number of slots of a new part.
 const FIRST_SLOTS: usize = 1 << 6;
-/// Bytes per name that sorting needs beyond the slots, which are freed before it and take at least
-/// 10.
+/// Bytes per name that sorting needs beyond the slots. The slots take at least 10 bytes per name,
+/// and are freed before sorting.
 const SORTING_BYTES: usize = size_of::<Key>() - 10;
 
 /// A part of a table: open addressing, linear probing.
@@ -163,7 +164,7 @@ fn local_of(shard: usize, number: u32) -> u32 {
     number << SHARD_BITS | shard as u32
 }
 
-/// The first 8 bytes as a number of the same order.
+/// The first 8 bytes of a name, as a number of the same order.
 fn prefix_of(name: &[u8]) -> u64 {
     let mut first = [0; 8];
     let len = name.len().min(8);
@@ -291,7 +292,7 @@ impl<'r> Interner<'r> {
     }
 
     /// Ends the collection. Returns the runs, the edges as local numbers, and the generations of
-    /// these.
+    /// these numbers.
     pub(crate) fn finish(self) -> Result<(Runs, SpooledEdges, Vec<Written>)> {
         let fresh = Generation::new(0, 0);
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);

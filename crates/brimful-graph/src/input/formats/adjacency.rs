@@ -2,8 +2,8 @@
 //!
 //! `adjacency`: the first line is the number of vertices n; line k + 2 lists the targets of vertex
 //! k and may be empty; vertices: 0 to n - 1. `adjacency-ids`: every line begins with the id of its
-//! vertex; a line without targets declares the vertex; empty lines and those with `#` are skipped.
-//! Both are directed, without weights.
+//! vertex; a line without targets declares the vertex; empty lines and comment lines, which begin
+//! with `#`, are skipped. Both are directed, without weights.
 
 use super::{Body, HeaderFlaw, HeaderWords, IdWords, Lists, Shape, Step, lists::Rows, span};
 

@@ -65,7 +65,7 @@ fn with_words(body: Body, words: IdWords) -> Body {
     }
 }
 
-/// Chooses the columns at the first line that is no comment.
+/// Chooses the columns at the first line that is not a comment.
 pub(super) fn first_line(
     line: &[u8],
     comments: &'static [u8],
@@ -131,7 +131,7 @@ fn begins_with(line: &[u8], comments: &[u8]) -> bool {
     line.get(text::skip(line, 0)).is_none_or(|byte| comments.contains(byte))
 }
 
-/// The first lines of `start` that have words and are no comments. Without `ended`, the last line
+/// The first lines of `start` that have words and are not comments. Without `ended`, the last line
 /// may be cut and does not count.
 pub(crate) fn data_lines(start: &[u8], ended: bool) -> impl Iterator<Item = &[u8]> {
     let whole = match memchr::memrchr(b'\n', start) {

@@ -1,4 +1,4 @@
-//! Recognises, by their first bytes, formats that are not read, whatever the file name, and says
+//! Recognizes, by their first bytes, formats that are not read, whatever the file name, and says
 //! how to convert them.
 //!
 //! Invariant: a beginning is refused only if no edge list, matrix or list of neighbors has it.
@@ -14,7 +14,7 @@ pub struct Foreign {
     pub name: &'static str,
     /// Advice; `IN` stands for the file, `OUT` for its name without suffix.
     advice: &'static str,
-    /// True if the format is read, though not here: the name of the file says another one.
+    /// True if brimful reads the format, but the name of the file says another one.
     is_read: bool,
 }
 
@@ -325,8 +325,8 @@ pub fn sentence(path: &Path, start: &[u8]) -> Option<String> {
     Some(format!("this is {}{lacking}; {advice}", known.name))
 }
 
-/// The names that advice has for IN and OUT. Commands are copied into a shell: they neither write
-/// over the file that they read, nor have a name that is code to a shell or to Python.
+/// The names for IN and OUT in advice. Users copy commands into a shell: a command must not
+/// overwrite the file that it reads, and its names must not be code to a shell or to Python.
 fn names(path: &Path, advice: &str) -> (String, String) {
     let shown = path.display().to_string();
     let is_plain = |letter: char| letter.is_alphanumeric() || " _./-+=@%,:~".contains(letter);

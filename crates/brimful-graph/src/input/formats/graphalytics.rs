@@ -149,7 +149,7 @@ fn read_properties(path: &Path, text: &[u8]) -> Result<EdgeFile> {
             found: text::shown(value.as_bytes(), 0),
             advice: "correct the properties".into(),
         };
-        // Keys are `graph.NAME.rest`; a name may contain points.
+        // Keys are `graph.NAME.rest`; a name may contain periods.
         if key.ends_with(".directed") {
             file.undirected = match value {
                 "true" => false,

@@ -127,8 +127,8 @@ impl Lists {
             return Ok(());
         }
         let Some(source) = row.source else {
-            // If a vertex is rejected, the rest of its line is skipped; a line after the last
-            // vertex has none.
+            // If a vertex is rejected, the rest of its line is skipped. A line after the last
+            // vertex has no vertex.
             let flaw = Flaw { at: *at, reason: Reason::Row };
             let rest = bytes.get(*at..).unwrap_or_default();
             *at = memchr::memchr(b'\n', rest).map_or(bytes.len(), |end| *at + end);

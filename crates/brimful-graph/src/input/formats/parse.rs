@@ -49,7 +49,7 @@ impl ParsedInput {
 /// Parses text in `format` in chunks of `chunk_bytes`. Errors call the file `NAME`.
 ///
 /// # Errors
-/// Those of an import.
+/// Errors of an import.
 pub fn parse_text(
     format: TextFormat,
     bytes: &[u8],
@@ -62,7 +62,7 @@ pub fn parse_text(
 /// [`parse_text`] with the user's choice of columns.
 ///
 /// # Errors
-/// Those of an import.
+/// Errors of an import.
 pub fn parse_columns(
     format: TextFormat,
     choice: &ColumnChoice,
@@ -99,7 +99,7 @@ pub fn parse_columns(
 /// [`parse_text`] for string ids: the ends of the edges, and the isolated vertices.
 ///
 /// # Errors
-/// Those of an import.
+/// Errors of an import.
 pub fn parse_names(
     format: TextFormat,
     bytes: &[u8],
@@ -149,7 +149,7 @@ fn reader_of<'f>(
 /// Parses a WebGraph from its two files; lists may use `memory_bytes`.
 ///
 /// # Errors
-/// Those of an import.
+/// Errors of an import.
 pub fn parse_webgraph(properties: &[u8], graph: &[u8], memory_bytes: u64) -> Result<ParsedInput> {
     let mut stream = WebGraph::open(Path::new("NAME.graph"), memory_bytes, |path| {
         let is_graph = path.extension().is_some_and(|suffix| suffix == "graph");

@@ -1,4 +1,4 @@
-//! Parses bodies of text into edges on all cores, and decides about lines that are no edges.
+//! Parses bodies of text into edges on all cores, and handles lines that are not edges.
 //!
 //! Invariant: every entry is stored, mirrored by a stored entry, or rejected and counted. At the
 //! end, the counts equal those that the headers claim.
@@ -21,7 +21,7 @@ use summary::ReasonCount;
 pub(crate) use summary::{Found, Summary, VertexClaim};
 use tally::Tally;
 
-/// The treatment of a line that is no edge.
+/// The treatment of a line that is not an edge.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum OnError {
     /// End the import.

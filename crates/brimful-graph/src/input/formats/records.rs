@@ -22,9 +22,9 @@ const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 const LOOKED_AT_RECORDS: usize = 64;
 /// Bytes that begin a comment line before the header.
 const COMMENTS: &[u8] = b"#%";
-/// Most columns.
+/// The maximum number of columns.
 const MAX_COLUMNS: usize = 1 << 16;
-/// Bytes for a field, enough to recognise one that is too long for an id.
+/// Bytes for a field, enough to recognize one that is too long for an id.
 const FIELD_BYTES: usize = LONGEST_NAME + 2;
 /// Bytes for the three fields of an edge, and for a skipped one.
 const EDGE_BYTES: usize = 4 * FIELD_BYTES;
@@ -101,8 +101,8 @@ pub(crate) fn begin(
     Ok(Some(Beginning { body, columns, skip, records }))
 }
 
-/// True if the column `Type` of the first records says `Undirected`, as Gephi writes it. A column of
-/// other values says nothing of direction.
+/// True if the column `Type` of the first records says `Undirected`, as Gephi writes it. A column
+/// of other values says nothing of direction.
 fn is_undirected(names: &[String], rows: impl Iterator<Item = Vec<String>>) -> Result<bool, Doubt> {
     let Some(at) = names.iter().position(|name| name.trim().eq_ignore_ascii_case("type")) else {
         return Ok(false);
@@ -467,7 +467,7 @@ mod tests {
                     ,\"a,b\"\"\",1e3\n5,6,a\"b,7";
         assert_eq!(parse(text), [(1, 2, 0.5), (3, 4, 1000.0), (5, 6, 7.0)]);
         assert_eq!(parse("1;2\n3;4\n"), [(1, 2, 1.0), (3, 4, 1.0)]);
-        // A byte order mark is one at the beginning alone.
+        // A byte order mark counts only at the beginning of the text.
         let marked = "\u{feff}source|target|x\n1|2|\u{feff}\n3|4|\n".to_owned()
             + &"5|6|\u{feff}y\n".repeat(40);
         assert_eq!(parse(&marked).len(), 42);

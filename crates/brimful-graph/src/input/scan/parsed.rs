@@ -20,7 +20,7 @@ use crate::input::text::Signs;
 /// Positions of each file: more than a file has lines, so that positions are known before the lines
 /// of earlier files are.
 const FILE_POSITIONS: u64 = 1 << 40;
-/// The most files with positions.
+/// The maximum number of files with positions.
 const MAX_FILES: usize = 1 << 23;
 
 impl Reader<'_> {

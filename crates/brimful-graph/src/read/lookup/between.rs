@@ -1,8 +1,8 @@
 //! A shortest path between two vertices, by look-ups from both ends (Pohl 1971).
 //!
 //! Two breadth-first searches, along edges from the first vertex and against them from the last,
-//! take turns: that with fewer vertices at its last distance goes on. They meet halfway, so that
-//! they visit far fewer edges than a search of the whole graph.
+//! take turns: the one with fewer vertices at its last distance continues. They meet halfway, so
+//! that they visit far fewer edges than a search of the whole graph.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,13 +12,14 @@ use super::walk::{Blocks, Reach};
 use super::{Direction, Lookup};
 use crate::error::Result;
 
-/// The most vertices that both searches find: 16 MiB of memory.
+/// The maximum number of vertices that both searches find: 16 MiB of memory.
 const MAX_VERTICES: usize = 1 << 18;
 
-/// What the searches found.
+/// The result of the two searches.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Between {
-    /// The vertices of the path: of several, those that are the smallest from the last one back.
+    /// The vertices of the path. Among several paths, the smallest vertices, chosen from the last
+    /// one back.
     Path(Vec<u64>),
     /// No path leads there.
     Nothing,
@@ -41,7 +42,7 @@ impl<'b> Search<'b> {
         Self { blocks, distances: HashMap::from([(vertex, 0)]), last: vec![vertex], distance: 0 }
     }
 
-    /// Finds the vertices one edge farther away, unless there are more than `most`.
+    /// Finds the vertices one edge farther away; stops early if there are more than `most`.
     fn expand(&mut self, most: usize) -> Result<()> {
         self.distance += 1;
         let mut next = Vec::new();
@@ -91,7 +92,7 @@ impl Lookup {
             if one.last.is_empty() {
                 return Ok(Between::Nothing);
             }
-            // They meet at the last vertices of both, or they would have met before.
+            // The searches meet at the last vertices of both; otherwise they would have met before.
             let meets = |vertex: &u64| other.distances.contains_key(vertex);
             let middle: Vec<u64> = one.last.iter().copied().filter(meets).collect();
             if !middle.is_empty() {
@@ -133,7 +134,7 @@ impl Lookup {
     }
 }
 
-/// The vertices on shortest paths from those in the middle to the end.
+/// The vertices on shortest paths from the vertices in the middle to the end.
 fn second_half(along: &Blocks, back: &Search<'_>, middle: Vec<u64>) -> Result<HashSet<u64>> {
     let (mut all, mut last) = (HashSet::from_iter(middle.iter().copied()), middle);
     for left in (0..back.distance).rev() {

@@ -19,7 +19,7 @@ use super::{
 use crate::program::ids::{Ids, Key};
 use crate::program::value::Values;
 
-/// Where the vertices of a run lie.
+/// The location of the vertices of a run.
 pub(in super::super) struct Location {
     pub(in super::super) url: String,
     /// The folders of one run.
@@ -103,7 +103,7 @@ impl Location {
         }
     }
 
-    /// Notes that all vertices are loaded.
+    /// Records that all vertices are loaded.
     pub(in super::super) fn loaded(&mut self, edges: &[u64]) -> Result<(), Error> {
         match &mut self.kept {
             Some(kept) if kept.description().condition == Condition::Loading => {
@@ -116,7 +116,7 @@ impl Location {
         }
     }
 
-    /// Notes that the run ended in the middle, with its changes on disk.
+    /// Records that the run stopped before its end, with its changes on disk.
     pub(in super::super) fn stopped(&mut self) -> Result<(), Error> {
         match &mut self.kept {
             Some(kept) if kept.description().condition == Condition::Running => {
@@ -126,7 +126,7 @@ impl Location {
         }
     }
 
-    /// Notes that the run ended, with its changes on disk.
+    /// Records that the run ended, with its changes on disk.
     pub(in super::super) fn finished(&mut self, ids: &Ids) -> Result<(), Error> {
         self.notes = Notes { created: ids.known(), touched: BTreeSet::new() };
         let notes = written(&self.notes)?;

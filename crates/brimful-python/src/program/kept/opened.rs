@@ -35,14 +35,14 @@ pub(in super::super) struct Opened {
     pub(super) usage: Usage,
 }
 
-/// Who uses the vertices.
+/// The current use of the vertices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Usage {
-    /// Their readers.
+    /// Readers share the vertices.
     Shared,
-    /// A run.
+    /// A run has the vertices.
     Lent,
-    /// Nobody any more.
+    /// The use has ended.
     Closed,
 }
 
@@ -107,7 +107,7 @@ impl Opened {
         Ok(self.kept.take())
     }
 
-    /// Notes that the vertices change.
+    /// Records that the vertices change.
     pub(super) fn change(&mut self) -> Result<(), Error> {
         self.partitions()?;
         self.generation += 1;

@@ -40,7 +40,7 @@ impl Tally {
     }
 }
 
-/// The finaliser of splitmix64 (Steele, Lea, Flood, 2014).
+/// The finalizer of splitmix64 (Steele, Lea, Flood, 2014).
 fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
