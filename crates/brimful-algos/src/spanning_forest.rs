@@ -2,9 +2,9 @@
 //!
 //! Returns for each vertex its parent in the forest (`parent`, of the type of ids); the root of a
 //! tree is its own parent. Every other vertex stands for the edge to its parent, and these edges
-//! span every connected component with the least sum of weights; without weights each edge counts
-//! 1. Direction is ignored; weights may be negative. The order of internal ids, which the import
-//! fixes, decides ties and roots. Exact.
+//! span every connected component with the least sum of weights. Without weights each edge has the
+//! weight 1. Direction is ignored; weights may be negative. The order of internal ids, which the
+//! import fixes, decides ties and roots. Exact.
 //!
 //! Method: Kruskal 1956. The external sorter orders edges by weight, in any budget; one thread
 //! joins trees by union-find with path halving. Then the forest, of fewer edges than vertices, is
