@@ -68,7 +68,7 @@ def test_a_saved_result_is_the_result(rmat: Path, tmp_path: Path, suffix: str) -
     assert bf.SavedResult(copy).to_arrow().cast(expected.schema).equals(expected)
 
 
-def test_a_dict_of_a_saved_result_reads_it_once(
+def test_a_dict_of_a_saved_result_reads_its_values_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = range(200_000)
