@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from brimful.errors import UsageError
 from brimful.io.ingest import Resources
-from brimful.memory import resident_bytes
 from brimful.options.described import described
 from brimful.sizes import Budget, parse_budget
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES, shrink_arrow_pools
@@ -156,19 +155,14 @@ def _shares(resources: Resources, *, joins: bool) -> tuple[int, int]:
     Raises:
         BudgetError: The budget is too small.
     """
-    from brimful import _native
-
     if joins:
         memory = join_memory(resources, 1 - 1 / _RANKED_SHARE)
         # The limit of DuckDB is a part of its share, so a third of it is less than the quotient.
         return memory // (_RANKED_SHARE - 1), memory
-    limit = resources.budget
-    if limit is None:
-        limit = _native.auto_budget_bytes()
-    if not resources.process_budget:
-        return limit, 0
-    shrink_arrow_pools()
-    taken = resident_bytes() + ARROW_RESERVE_BYTES
+    limit = resources.budget_bytes()
+    if resources.process_budget:
+        shrink_arrow_pools()
+    taken = resources.taken_bytes(ARROW_RESERVE_BYTES)
     if limit < taken:
         raise too_small(limit, taken, "to compare results")
     return limit - taken, 0

@@ -1,4 +1,4 @@
-"""The resident memory of this process."""
+"""The memory of this process: what is resident, and budgets in bytes."""
 
 from __future__ import annotations
 
@@ -14,3 +14,10 @@ def resident_bytes() -> int:
     except OSError:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return peak if os.uname().sysname == "Darwin" else peak * 1024
+
+
+def budget_bytes(budget: int | None, parts: int = 1) -> int:
+    """Return a budget in bytes; None is the automatic one of this machine, divided by `parts`."""
+    from brimful import _native
+
+    return _native.auto_budget_bytes() // parts if budget is None else budget

@@ -71,8 +71,6 @@ def add_to(verbs: shared.Verbs) -> None:
 
 def act(options: argparse.Namespace) -> None:
     """Import, then print the counts."""
-    from brimful import _native
-
     require_graph_suffix(options.out)
     wanted = import_options(**shared.chosen(options, ImportOptions))
     cluster = cluster_of(shared.chosen(options, ImportClusterOptions))
@@ -87,9 +85,8 @@ def act(options: argparse.Namespace) -> None:
     with ProgressLine(quiet=options.quiet) as progress:
         given = shared.resources(options, progress)
         require_budget(shared_format(inputs, wanted), wanted, given)
-        budget_bytes = given.budget or _native.auto_budget_bytes()
         foreseen = forecast_of(inputs, wanted, given)
-        small = foreseen is not None and is_small_import(foreseen, budget_bytes)
+        small = foreseen is not None and is_small_import(foreseen, given.budget_bytes())
         if not small:
             progress.announce(
                 announced(foreseen)

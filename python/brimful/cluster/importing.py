@@ -22,6 +22,7 @@ from brimful.cluster.exchange import first_line
 from brimful.errors import BrimfulError, BudgetError, UsageError, WorkerLostError
 from brimful.io.redaction import redacted_word
 from brimful.io.remote import Feed, is_remote
+from brimful.memory import budget_bytes
 from brimful.sizes import format_bytes
 from brimful.tables.edge_table import EdgeTable, guarded
 from brimful.tables.parquet import open_parquet
@@ -52,14 +53,14 @@ class Share:
         Raises:
             UsageError: Another version of brimful is installed here.
         """
-        from brimful import __version__, _native
+        from brimful import __version__
 
         if self.version != __version__:
             raise UsageError(
                 f"brimful {__version__} is installed on {os.uname().nodename}, and {self.version} "
                 "where the import runs; install the same version on all nodes"
             )
-        return _native.auto_budget_bytes() // self.parts if self.budget is None else self.budget
+        return budget_bytes(self.budget, self.parts)
 
 
 @dataclass(frozen=True)

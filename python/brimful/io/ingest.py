@@ -26,6 +26,7 @@ from brimful.io.formats import (
 )
 from brimful.io.redaction import redacted
 from brimful.io.remote import Feed, check, expand, is_remote
+from brimful.memory import budget_bytes, resident_bytes
 from brimful.options.imports import (
     EdgeOptions,
     ImportOptions,
@@ -71,6 +72,17 @@ class Resources:
     def on(self, graph: Graph) -> Resources:
         """Return the resources for work on a graph, whose own budget is the default."""
         return self if self.budget is not None else dataclasses.replace(self, budget=graph.budget)
+
+    def budget_bytes(self) -> int:
+        """Return the budget in bytes."""
+        return budget_bytes(self.budget)
+
+    def taken_bytes(self, loaded_bytes: int) -> int:
+        """Return the bytes of the budget that are taken once a package of `loaded_bytes` is loaded.
+
+        They are none if the budget is for brimful's own use.
+        """
+        return resident_bytes() + loaded_bytes if self.process_budget else 0
 
     def limits(self) -> dict[str, Any]:
         """Return all resources but the progress, as the native module takes them."""

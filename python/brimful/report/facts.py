@@ -180,6 +180,4 @@ def _batches(result: PerVertex[Any]) -> Iterator[Any]:
 
 def limit_of(resources: Resources) -> int:
     """Return the memory budget in bytes."""
-    from brimful import _native
-
-    return _native.auto_budget_bytes() if resources.budget is None else resources.budget
+    return resources.budget_bytes()

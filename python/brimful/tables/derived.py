@@ -211,13 +211,9 @@ def derive_options(**given: Any) -> ImportOptions:
 
 def _shares(resources: Resources, *, joins: bool) -> tuple[Resources, int, int]:
     """Return the resources of the import, the memory of joins, and the reserve of both."""
-    from brimful import _native
-
     if not joins:
         return resources, 0, ARROW_RESERVE_BYTES
-    limit = resources.budget
-    if limit is None:
-        limit = _native.auto_budget_bytes()
+    limit = resources.budget_bytes()
     # Within the smallest budget joins take the least memory, so that the budget that an error names
     # does work.
     common, of_thread = _LEAST_BYTES

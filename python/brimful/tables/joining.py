@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from brimful.errors import BudgetError, InputError, NotFoundError, StoreIoError, UsageError
 from brimful.io.output import write_table
-from brimful.memory import resident_bytes
 from brimful.sizes import format_bytes
 from brimful.tables.convert_out import require
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES
@@ -421,12 +420,7 @@ def join_memory(resources: Resources, share: float = 1.0) -> int:
     Raises:
         BudgetError: It is too little.
     """
-    from brimful import _native
-
-    limit = resources.budget
-    if limit is None:
-        limit = _native.auto_budget_bytes()
-    taken = resident_bytes() + LOADED_BYTES if resources.process_budget else 0
+    limit, taken = resources.budget_bytes(), resources.taken_bytes(LOADED_BYTES)
     memory = int((limit - taken) * share * _MANAGED)
     if memory < MIN_JOIN_BYTES:
         raise too_small(limit, taken + int(MIN_JOIN_BYTES / (share * _MANAGED)), "for a join")
