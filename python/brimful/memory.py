@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+from typing import Any
 
 
 def resident_bytes() -> int:
@@ -21,3 +22,11 @@ def budget_bytes(budget: int | None, parts: int = 1) -> int:
     from brimful import _native
 
     return _native.auto_budget_bytes() // parts if budget is None else budget
+
+
+def budget_beside_ray(budget: int) -> dict[str, Any]:
+    """Return the memory limits of a process that runs Ray.
+
+    The budget does not cover the whole process, as brimful cannot account for the memory of Ray.
+    """
+    return {"budget": budget, "process_budget": False}

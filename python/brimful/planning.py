@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from brimful.catalog import asked
 from brimful.errors import UsageError
 from brimful.io.ingest import Resources
-from brimful.memory import budget_bytes
+from brimful.memory import budget_beside_ray, budget_bytes
 from brimful.options.described import described
 from brimful.options.runs import RUN, CrewOptions, MachineOptions, PlanOptions, UnbuiltOptions
 from brimful.options.table import ResourceOptions, checked, picked, texts
@@ -287,11 +287,9 @@ def _of_worker(limits: dict[str, Any], crew: Mapping[str, Any]) -> dict[str, Any
     here = 1 if crew["cores"] is None else crew["workers"]
     threads, budget = limits["threads"], limits["budget"]
     return {
-        # The calling process takes the budget of one more worker, and may be on any machine.
-        "budget": budget_bytes(budget, here + 1),
         "threads": max(1, (os.cpu_count() or 1) // here) if threads is None else threads,
-        # In a process that runs Ray, brimful cannot account for all memory.
-        "process_budget": False,
+        # The calling process takes the budget of one more worker, and may be on any machine.
+        **budget_beside_ray(budget_bytes(budget, here + 1)),
     }
 
 

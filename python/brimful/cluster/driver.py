@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from brimful.cluster.exchange import Answers, PeerFailedError, Tally, first_line
 from brimful.cluster.worker import Worker
 from brimful.errors import BrimfulError, MissingPackageError, UsageError, WorkerLostError
+from brimful.memory import budget_beside_ray
 from brimful.wording import counted
 
 if TYPE_CHECKING:
@@ -61,8 +62,7 @@ def run(
             try:
                 crew.start()
                 budget = crew.even_budget() if limits["budget"] is None else limits["budget"]
-                # In a process that runs Ray, brimful cannot account for all memory.
-                own = {**limits, "threads": threads, "budget": budget, "process_budget": False}
+                own = {**limits, "threads": threads, **budget_beside_ray(budget)}
                 observer = Observer(crew, graph, work, saving, own)
                 result = work(graph, observer.share, saving, own)
                 started = observer.began - begin

@@ -22,7 +22,7 @@ from brimful.cluster.exchange import first_line
 from brimful.errors import BrimfulError, BudgetError, UsageError, WorkerLostError
 from brimful.io.redaction import redacted_word
 from brimful.io.remote import Feed, is_remote
-from brimful.memory import budget_bytes
+from brimful.memory import budget_beside_ray, budget_bytes
 from brimful.sizes import format_bytes
 from brimful.tables.edge_table import EdgeTable, guarded
 from brimful.tables.parquet import open_parquet
@@ -128,9 +128,9 @@ class Reading:
         if isinstance(error, BrimfulError) and self._failure is not None:
             raise self._failure[1] from None
 
-    def budget_bytes(self) -> int:
-        """Return the budget of the importing process, which may share its machine with tasks."""
-        return self.share.budget_bytes()
+    def limits(self) -> dict[str, Any]:
+        """Return the limits of the importing process, which may share its machine with tasks."""
+        return budget_beside_ray(self.share.budget_bytes())
 
     def figures(self) -> dict[str, Any]:
         """Return the figures of the reading."""

@@ -201,9 +201,7 @@ def _import_parsed(
         positions=options["self_loops"] == "drop" or options["duplicates"] != "keep",
     )
     with Parsing(paths, choices, cluster, resources.budget) as parsing:
-        # In a process that runs Ray, brimful cannot account for all memory.
-        budget = parsing.budget_bytes()
-        own = dataclasses.replace(resources, budget=budget, process_budget=False)
+        own = dataclasses.replace(resources, **parsing.limits())
         figures = read(parsing.paths, own, parsing)
         return figures | {"cluster": parsing.figures()}
 
@@ -296,9 +294,7 @@ def _import_tables(
     decoding: Decoding | None,
 ) -> dict[str, Any]:
     if decoding is not None:
-        # In a process that runs Ray, brimful cannot account for all memory.
-        budget = decoding.budget_bytes()
-        resources = dataclasses.replace(resources, budget=budget, process_budget=False)
+        resources = dataclasses.replace(resources, **decoding.limits())
     require_budget(format_name, options, resources)
     if resources.process_budget:
         shrink_arrow_pools()
