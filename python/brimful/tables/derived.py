@@ -49,6 +49,7 @@ from brimful.tables.joining import (
     connected,
     join_errors,
     plain_type,
+    rows_of,
     sql_name,
     too_small,
 )
@@ -341,13 +342,12 @@ def _between(
         connection.register("vertices", _noted(_id_batches(vertices, kind), failures))
         with _source_errors(graph.path, failures):
             connection.execute("CREATE TEMP TABLE kept AS FROM vertices")
-        relation = connection.sql(
+        query = (
             "SELECT edges.* FROM edges SEMI JOIN kept AS a ON source = a.vertex "
             "SEMI JOIN kept AS b ON target = b.vertex"
         )
-        yield _joined(relation, graph.path, failures)
-        # A relation that outlives the connection would be reported as leaked.
-        del relation
+        with rows_of(connection, query, graph.path, _BATCH_ROWS) as rows:
+            yield _joined(rows, graph.path, failures)
 
 
 @contextlib.contextmanager
@@ -395,22 +395,23 @@ def _contracted(
         if not some:
             raise InputError("no vertex has a label; check the ids of the labels")
         weight = ", weight" if "weight" in edges.schema.names else ""
-        joined = connection.sql(
+        query = (
             f"SELECT a.label AS source, b.label AS target{weight} FROM edges "
             "JOIN labels AS a ON source = a.vertex JOIN labels AS b ON target = b.vertex"
         )
-        names_left = listed.sql("SELECT DISTINCT label FROM labels")
-        yield _joined(joined, name, failures), _joined(names_left, name, failures)
-        # A relation that outlives the connection would be reported as leaked.
-        del joined, names_left
+        left = "SELECT DISTINCT label FROM labels"
+        with (
+            rows_of(connection, query, name, _BATCH_ROWS) as joined,
+            rows_of(listed, left, name, _BATCH_ROWS) as names_left,
+        ):
+            yield _joined(joined, name, failures), _joined(names_left, name, failures)
 
 
-def _joined(relation: Any, name: str, failures: list[BrimfulError]) -> pyarrow.RecordBatchReader:
+def _joined(
+    reader: pyarrow.RecordBatchReader, name: str, failures: list[BrimfulError]
+) -> pyarrow.RecordBatchReader:
     """Return a reader that raises errors of sources, of which DuckDB passes on the text only."""
     import pyarrow as pa
-
-    with join_errors(name):
-        reader = relation.to_arrow_reader(_BATCH_ROWS)
 
     def batches() -> Iterator[pa.RecordBatch]:
         with _source_errors(name, failures):

@@ -24,7 +24,14 @@ from brimful.tables.columns import (
     schema_of,
 )
 from brimful.tables.graph_xml import GraphXml
-from brimful.tables.joining import connected, join_errors, join_memory, kept_types, sql_name
+from brimful.tables.joining import (
+    connected,
+    join_errors,
+    join_memory,
+    kept_types,
+    rows_of,
+    sql_name,
+)
 from brimful.wording import counted, did_you_mean
 
 if TYPE_CHECKING:
@@ -211,18 +218,14 @@ def write_sorted(
 
     stream = graph.edge_stream(declared=False, budget=None, process_budget=False, reserve_bytes=0)
     ends = pa.RecordBatchReader.from_stream(stream).schema
-    with join_errors(name):
-        relation = connection.sql(f"{query} ORDER BY ALL")
-        reader = relation.to_arrow_reader(_BATCH_ROWS)
+    ordered = f"{query} ORDER BY ALL"
+    with join_errors(name), rows_of(connection, ordered, name, _BATCH_ROWS) as reader:
         found = reader.schema if types is None else kept_types(name, types, reader.schema)
         schema = pa.schema([*ends, *(found.field(column) for column in names)])
 
         batches = (batch.cast(schema) for batch in reader)
         with writing_to(path):
-            rows = write_parquet(schema, batches, path, **WRITTEN)
-        # A relation that outlives the connection would be reported as leaked.
-        del relation, reader, batches
-    return rows
+            return write_parquet(schema, batches, path, **WRITTEN)
 
 
 def staged_edges(path: str, graph: _native.Graph) -> pyarrow.RecordBatchReader:

@@ -158,19 +158,12 @@ class Join:
                 f"FULL JOIN added ON result.{sql_name(vertex)} = added.{sql_name(self._on)} "
                 f"ORDER BY result.{sql_name(vertex)} NULLS LAST"
             )
-            with self._errors():
-                relation = connection.sql(query)
-                joined = relation.to_arrow_reader(_BATCH_ROWS)
-            schema = pa.schema(list(joined.schema)[:-1])
-            if keep_types and self._types is not None:
-                schema = kept_types(self.name, self._types, schema)
-            batches = self._batches(joined, schema, tally)
-            try:
-                yield pa.RecordBatchReader.from_batches(schema, batches)
-            finally:
-                # A relation that outlives the connection would be reported as leaked.
-                batches.close()
-                del relation, joined
+            with rows_of(connection, query, self.name, _BATCH_ROWS) as joined:
+                schema = pa.schema(list(joined.schema)[:-1])
+                if keep_types and self._types is not None:
+                    schema = kept_types(self.name, self._types, schema)
+                with contextlib.closing(self._batches(joined, schema, tally)) as batches:
+                    yield pa.RecordBatchReader.from_batches(schema, batches)
 
     def _batches(
         self, joined: Any, schema: pyarrow.Schema, tally: JoinTally
@@ -327,6 +320,24 @@ def connected(memory: int, threads: int | None) -> Iterator[Any]:
         # DuckDB would print a progress bar on standard output.
         connection.execute("SET enable_progress_bar = false")
         yield connection
+
+
+@contextlib.contextmanager
+def rows_of(
+    connection: Any, query: str, name: str, batch_rows: int
+) -> Iterator[pyarrow.RecordBatchReader]:
+    """Yield a reader of the rows of a query on a connection, about the table `name`.
+
+    The rows end with the context: a relation or a reader that outlives the connection would be
+    reported as leaked.
+
+    Raises:
+        InputError, BudgetError, StoreIoError: As `join_errors`.
+    """
+    with join_errors(name):
+        reader = connection.sql(query).to_arrow_reader(batch_rows)
+    with reader:
+        yield reader
 
 
 @contextlib.contextmanager

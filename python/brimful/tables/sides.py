@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from brimful.errors import InputError, UsageError
 from brimful.io.output import native_batches
-from brimful.tables.joining import connected, join_errors, sql_name
+from brimful.tables.joining import connected, join_errors, rows_of, sql_name
 from brimful.tables.result_rows import batches_of, open_table, roles
 
 if TYPE_CHECKING:
@@ -225,9 +225,7 @@ def _joined(
         for name, side in sides.items():
             reader = pa.RecordBatchReader.from_batches(side.schema, side.batches)
             connection.register(name, reader)
-        relation = connection.sql(query)
-        batches = relation.to_arrow_reader(_BATCH_ROWS)
-        try:
+        with rows_of(connection, query, names, _BATCH_ROWS) as batches:
             for batch in batches:
                 columns = batch.columns
                 named, found = columns[:count], columns[count : count + 2]
@@ -251,9 +249,6 @@ def _joined(
                     for column, side in zip(found, sides.values(), strict=True)
                 )
                 yield first, second
-        finally:
-            # A relation that outlives the connection would be reported as leaked.
-            del relation, batches
 
 
 def _values(column: pyarrow.Array, kind: str) -> tuple[NDArray[Any], NDArray[np.bool_]]:
