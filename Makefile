@@ -30,7 +30,7 @@ help:
 	@echo "make docs               the site: dist/site/index.html, searched without network"
 	@echo "make wheels             wheels for Linux on x86-64 and aarch64, and the source distribution"
 	@echo "make nightly            loom, kills and failures by the hundred, hard limits on large graphs (hours)"
-	@echo "make miri, make loom    undefined behaviour, and orders of threads (miri: a nightly toolchain)"
+	@echo "make miri, make loom    undefined behavior, and orders of threads (miri: a nightly toolchain)"
 	@echo "make advisories         published vulnerabilities of the dependencies (network)"
 	@echo "make clean              remove what demo and test made, except .venv and target"
 

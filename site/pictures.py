@@ -8,10 +8,10 @@ from pathlib import Path
 
 #: Browsers that Playwright can drive, as systems install them.
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-#: Sizes of a screen and of a phone, and the colours of each.
+#: Sizes of a screen and of a phone, and the colors of each.
 _VIEWS = {"light": (1100, 1500), "dark": (380, 800)}
-#: The colours of figures outside of their report.
-_COLOURS = "--ink: currentColor; --faint: gray; --first: #1f6f8b; --second: #c8553d"
+#: The colors of figures outside of their report.
+_COLORS = "--ink: currentColor; --faint: gray; --first: #1f6f8b; --second: #c8553d"
 _GRID = "display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(15rem, 1fr))"
 
 
@@ -51,4 +51,4 @@ def inline(report: str) -> str:
         "</figure>"
         for title, svg in drawn
     )
-    return f'<div style="{_GRID}; {_COLOURS}">\n{figures}\n</div>\n'
+    return f'<div style="{_GRID}; {_COLORS}">\n{figures}\n</div>\n'

@@ -332,7 +332,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (
             USAGE,
             ["pagerank", "--source", 0, "--param", "variant=unnormalized"],
-            "personalised PageRank is normalized",
+            "personalized PageRank is normalized",
         ),
         (
             USAGE,
@@ -431,7 +431,7 @@ def test_kcore_peels_where_the_edges_fit_and_works_in_rounds_elsewhere(
 
 
 @pytest.mark.parametrize(("scale", "edges"), [(17, 32), (18, 48)])
-def test_scc_searches_where_the_edges_fit_and_colours_elsewhere(
+def test_scc_searches_where_the_edges_fit_and_colors_elsewhere(
     tmp_path: Path, scale: int, edges: int
 ) -> None:
     path = tmp_path / "r.brimful"
@@ -443,7 +443,7 @@ def test_scc_searches_where_the_edges_fit_and_colours_elsewhere(
             with pytest.raises(bf.BudgetError) as caught:
                 bf.scc(graph, method=method, budget="1M")
             least[method] = caught.value.needed_bytes
-        # The smaller graph takes less memory for a search, the larger one for colours.
+        # The smaller graph takes less memory for a search, the larger one for colors.
         assert (least["search"] < least["coloring"]) == (scale == 17)
         assert least["auto"] == min(least["search"], least["coloring"])
         plan = bf.plan(graph, "scc", budget="4G")
@@ -452,6 +452,6 @@ def test_scc_searches_where_the_edges_fit_and_colours_elsewhere(
         searched = bf.scc(graph, budget=least["search"])
         assert searched.stats["supersteps"] == 1
         if scale == 18:
-            coloured = bf.scc(graph, budget=least["search"] - 1)
-            assert coloured.stats["supersteps"] > 1
-            assert searched.to_arrow()["component"].equals(coloured.to_arrow()["component"])
+            colored = bf.scc(graph, budget=least["search"] - 1)
+            assert colored.stats["supersteps"] > 1
+            assert searched.to_arrow()["component"].equals(colored.to_arrow()["component"])

@@ -195,7 +195,7 @@ def test_hits_of_networkx(case: Case) -> None:
 
 @few
 @given(case=cases(), data=st.data(), method=st.sampled_from(["power", "delta"]))
-def test_personalised_pagerank(case: Case, data: st.DataObject, method: str) -> None:
+def test_personalized_pagerank(case: Case, data: st.DataObject, method: str) -> None:
     sources = sources_of(case, data)
     personal = dict.fromkeys(sources, 1)
     theirs = nx.pagerank(
@@ -211,7 +211,7 @@ def test_personalised_pagerank(case: Case, data: st.DataObject, method: str) -> 
 
 @few
 @given(case=cases(), data=st.data(), method=st.sampled_from(["power", "delta"]))
-def test_pagerank_personalised_by_shares(case: Case, data: st.DataObject, method: str) -> None:
+def test_pagerank_personalized_by_shares(case: Case, data: st.DataObject, method: str) -> None:
     shares = st.dictionaries(st.sampled_from(case.vertices), st.integers(0, 5), min_size=1)
     personal = data.draw(shares, label="shares")
     assume(any(personal.values()))
@@ -561,7 +561,7 @@ def splitmix64(x: int) -> int:
 
 
 def first_fit(vertices: list[int], arcs: list[Edge]) -> dict[int, int]:
-    """Return the colours that NetworkX gives in the order that `brimful.color` names."""
+    """Return the colors that NetworkX gives in the order that `brimful.color` names."""
     arcs = [(source, target) for source, target in arcs if source != target]
     degrees = Counter(vertex for arc in arcs for vertex in arc)
     theirs = nx.Graph(arcs)

@@ -41,7 +41,7 @@ from command import (
 
 MIB = 1 << 20
 #: With few supersteps, as this is about memory. Those that take minutes here are apart: triangles,
-#: quadratic in hubs, and colouring, whose supersteps grow as the lists that fit get fewer.
+#: quadratic in hubs, and coloring, whose supersteps grow as the lists that fit get fewer.
 ALGORITHMS = {
     "pagerank": ["--max-supersteps", 2],
     "hits": ["--max-supersteps", 2],

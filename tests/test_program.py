@@ -672,11 +672,11 @@ def test_wrong_checkpoints_are_refused(tmp_path: Path) -> None:
         assert bf.run(graph, Distances(3), mode="async", **never)[3] == 0.0
 
 
-class Favourites(bf.Program):
+class Favorites(bf.Program):
     """Signals of all vertices, some of which deserve the cache."""
 
-    def __init__(self, favourites: set[int]) -> None:
-        self.favourites = favourites
+    def __init__(self, favorites: set[int]) -> None:
+        self.favorites = favorites
 
     def initial_state(self, vertex: bf.Vertex) -> int:
         return 0
@@ -690,7 +690,7 @@ class Favourites(bf.Program):
     def cache_score(self, vertex: bf.Vertex) -> float:
         if vertex.id == 999:
             raise ValueError("no score for 999")
-        return float(vertex.id in self.favourites)
+        return float(vertex.id in self.favorites)
 
 
 def test_a_program_scores_the_vertices_of_a_cache() -> None:
@@ -698,12 +698,12 @@ def test_a_program_scores_the_vertices_of_a_cache() -> None:
     ring = pa.table({"source": list(range(200)), "target": [*range(1, 200), 0]})
     options: Any = {"store": "bytes", "cache": "score:20", "max_supersteps": 20}
     with bf.Graph.from_arrow(ring) as graph:
-        some = bf.run(graph, Favourites(set(range(15))), **options)
-        none = bf.run(graph, Favourites(set()), **options)
+        some = bf.run(graph, Favorites(set(range(15))), **options)
+        none = bf.run(graph, Favorites(set()), **options)
         assert dict(some) == dict(none) == dict.fromkeys(range(200), 20)
-        # Each superstep lends a favourite twice.
+        # Each superstep lends a favorite twice.
         assert some.stats["cache"]["hits"] > 19 * 15 * 2 > none.stats["cache"]["hits"]
     with bf.Graph.from_arrow(pa.table({"source": [1], "target": [999]})) as graph:
         with pytest.raises(bf.ProgramError, match=r"cache score.*no score for 999") as raised:
-            bf.run(graph, Favourites(set()), **options)
+            bf.run(graph, Favorites(set()), **options)
         assert raised.value.vertex == 999

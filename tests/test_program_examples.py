@@ -140,13 +140,13 @@ def test_no_edge_can_be_added_to_a_matching(guide: dict[str, Any], seed: int) ->
 def test_clusters_are_those_of_lloyds_algorithm(guide: dict[str, Any]) -> None:
     random_ = np.random.default_rng(6)
     points = random_.normal(size=(80, 2)) + random_.integers(0, 3, (80, 1)) * 4
-    centres = points[:4]
+    centers = points[:4]
     while True:
-        nearest = np.linalg.norm(points[:, None] - centres, axis=2).argmin(axis=1)
+        nearest = np.linalg.norm(points[:, None] - centers, axis=2).argmin(axis=1)
         moved = np.array([points[nearest == one].mean(axis=0) for one in range(4)])
-        if np.allclose(moved, centres, atol=1e-12):
+        if np.allclose(moved, centers, atol=1e-12):
             break
-        centres = moved
+        centers = moved
     assert np.bincount(nearest).min() > 0
     with graph_of([(one, (one + 1) % 80) for one in range(80)]) as graph:
         program = guide["Clusters"](dict(enumerate(points)), points[:4])

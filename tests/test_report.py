@@ -95,21 +95,21 @@ def test_names_of_figures_do_not_clash(pages: tuple[Path, Path]) -> None:
         assert set(re.findall(r'(?:url\(#|href="#)([^)"]+)', text)) <= set(names)
 
 
-def test_colours_are_those_of_the_page(pages: tuple[Path, Path]) -> None:
-    """A colour of matplotlib's own would be unreadable in the dark."""
+def test_colors_are_those_of_the_page(pages: tuple[Path, Path]) -> None:
+    """A color of matplotlib's own would be unreadable in the dark."""
     for path in pages:
         text = path.read_text()
         figures = re.findall(r"<svg.*?</svg>", text, flags=re.S)
         assert len(figures) >= 4
         for figure in figures:
-            colours = set(re.findall(r"(?:fill|stroke): ([^;\"]+)", figure))
-            assert colours <= {
+            colors = set(re.findall(r"(?:fill|stroke): ([^;\"]+)", figure))
+            assert colors <= {
                 "none",
                 "var(--ink)",
                 "var(--faint)",
                 "var(--first)",
                 "var(--second)",
-            }, colours
+            }, colors
         for variable in ("--ink", "--faint", "--first", "--second"):
             assert len(re.findall(rf"{variable}: #", text)) == 2
 

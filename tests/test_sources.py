@@ -65,7 +65,7 @@ def test_every_source_is_its_own_parent(
 
 
 @pytest.mark.parametrize("path", [*PATHS, {"method": "delta"}, {"precision": "f32"}], ids=str)
-def test_a_personalised_rank_is_shared_evenly(
+def test_a_personalized_rank_is_shared_evenly(
     votes: bf.Graph, theirs: nx.DiGraph, path: dict[str, Any]
 ) -> None:
     wanted = nx.pagerank(theirs, personalization=dict.fromkeys(SOURCES, 1), weight=None, tol=1e-12)

@@ -35,7 +35,7 @@ import numpy as np
 import brimful as bf
 
 
-def analyse(graph: bf.Graph) -> list[bf.Result]:
+def analyze(graph: bf.Graph) -> list[bf.Result]:
     forecast: bf.Forecast = bf.plan(graph, "pagerank", budget="500M")
     assert forecast.fits, bf.__version__.upper()
     by_graph: list[Callable[[bf.Graph], bf.Result]] = [
@@ -121,7 +121,7 @@ def collect(states: bf.States) -> int:
 def careful() -> bf.BrimfulError | None:
     try:
         with bf.read("edges.txt") as graph:
-            analyse(graph)
+            analyze(graph)
             collect(bf.run(graph, Degree()))
     except bf.BudgetError as error:
         print(error.needed_bytes)

@@ -53,7 +53,7 @@ def pagerank(
         max_supersteps: Stop after this many supersteps; None: 100.
         variant: "normalized" sums to 1 and spreads the rank of sinks over all vertices.
             "unnormalized" is Signal/Collect's 1 - damping + damping * sum, without a sink term.
-        source: Id of the vertex to personalise for, or several in a sequence, or a mapping of
+        source: Id of the vertex to personalize for, or several in a sequence, or a mapping of
             several to their shares, which need not add up to 1; "normalized" only.
         method: "power" recomputes every rank; "delta" signals increments above a threshold that
             `tolerance` implies, usually with fewer signals and at most the same error; None:
@@ -420,12 +420,12 @@ def color(
     graph: GraphLike,
     **options: Unpack[ResumableOptions],
 ) -> Result:
-    """Colour vertices so that no edge joins two of the same colour: first-fit in a fixed order.
+    """Color vertices so that no edge joins two of the same color: first-fit in a fixed order.
 
     The order is descending by the bit length of the degree (arcs in either direction, self-loops
     left out), then by splitmix64(vertex - smallest vertex), for strings of the rank among them
     (largest-log-degree-first: Hasenplaugh, Kaler, Schardl, Leiserson 2014). Each vertex takes the
-    least colour that no neighbor before it has.
+    least color that no neighbor before it has.
 
     Returns:
         A `Result` with the column `color`: uint64[n_vertices], from 0 on.

@@ -268,13 +268,13 @@ class _NumberTally(_Tally):
         if not self._pairs:
             return None
         # Each array of values is freed once its ranks are computed.
-        first = _centred_ranks(np.concatenate([pair[0] for pair in self._pairs]))
-        second = _centred_ranks(np.concatenate([pair[1] for pair in self._pairs]))
+        first = _centered_ranks(np.concatenate([pair[0] for pair in self._pairs]))
+        second = _centered_ranks(np.concatenate([pair[1] for pair in self._pairs]))
         spread = float(np.sqrt(np.dot(first, first) * np.dot(second, second)))
         return float(np.dot(first, second)) / spread if spread else None
 
 
-def _centred_ranks(values: NDArray[Any]) -> NDArray[Any]:
+def _centered_ranks(values: NDArray[Any]) -> NDArray[Any]:
     """Return the average rank of each value, less the average of all ranks."""
     import numpy as np
 

@@ -213,7 +213,7 @@ class Shown:
             return ""
         return figures.small(
             f"Distribution of {html.escape(rows.column)}",
-            lambda ax, colours: figures.plot_distribution(ax, found, rows.column, colours),
+            lambda ax, colors: figures.plot_distribution(ax, found, rows.column, colors),
         )
 
 

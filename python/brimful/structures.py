@@ -48,7 +48,7 @@ def maximal_independent_set(
 ) -> Result:
     """Choose a maximal set of vertices of which no two are joined by an edge.
 
-    They are the vertices of colour 0 of `color`: the greedy set in its fixed order (Blelloch,
+    They are the vertices of color 0 of `color`: the greedy set in its fixed order (Blelloch,
     Fineman, Shun 2012). Direction and self-loops do not matter.
 
     Returns:

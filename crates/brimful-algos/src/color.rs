@@ -43,7 +43,7 @@ use crate::{Error, Result};
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "color",
-    computes: "greedy colouring, vertices of many neighbors first: no edge joins equal colours; \
+    computes: "greedy coloring, vertices of many neighbors first: no edge joins equal colors; \
                direction ignored",
     column: "color",
     takes: Takes { checkpoints: true, ..Takes::NOTHING },
@@ -55,7 +55,7 @@ pub(crate) const INFO: Info = Info {
 /// The registry entry of independent sets.
 pub(crate) const INDEPENDENT: Info = Info {
     name: "maximal_independent_set",
-    computes: "maximal independent set: 1 for the vertices of colour 0 of color, else 0; direction \
+    computes: "maximal independent set: 1 for the vertices of color 0 of color, else 0; direction \
                ignored",
     column: "member",
     takes: Takes { checkpoints: true, ..Takes::NOTHING },

@@ -50,7 +50,7 @@ const SUM_TOLERANCE: f64 = 1e-4;
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "pagerank",
-    computes: "PageRank: normalized (scores sum to 1), personalised with sources, or unnormalized \
+    computes: "PageRank: normalized (scores sum to 1), personalized with sources, or unnormalized \
                (Signal/Collect's)",
     column: "pagerank",
     takes: Takes {
@@ -336,7 +336,7 @@ fn settings<S: Precision>(request: &Request) -> Result<(Settings, bool)> {
     PageRank::<S>::new(variant, damping, tolerance).map_err(Error::Usage)?;
     if !request.sources.is_empty() && variant == Variant::Unnormalized {
         return Err(Error::Usage(
-            "personalised PageRank is normalized: leave out --source or --param variant (Python: \
+            "personalized PageRank is normalized: leave out --source or --param variant (Python: \
              source=, variant=)"
                 .into(),
         ));

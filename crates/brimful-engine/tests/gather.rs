@@ -286,7 +286,7 @@ fn lists_weights_degrees_and_aggregates_are_those_of_the_definition() {
     }
 }
 
-/// First-fit colours, in the order of hashes. State: the colour or none, and the offset of the id.
+/// First-fit colors, in the order of hashes. State: the color or none, and the offset of the id.
 struct FirstFit;
 
 const NONE: u64 = u64::MAX;

@@ -2,7 +2,7 @@
 //! end: the edges of parsed files, which an import takes from an object written in Python.
 //!
 //! The object has a method `next(seconds)`. It returns a list of the number of a file and a
-//! constant buffer, an empty list at the end, or None after that time, so that a cancelled import
+//! constant buffer, an empty list at the end, or None after that time, so that a canceled import
 //! ends. It keeps its errors, and the caller raises them in place of those here.
 
 use std::path::PathBuf;

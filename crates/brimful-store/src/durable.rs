@@ -277,7 +277,7 @@ impl PageFile {
         self
     }
 
-    /// Fails if the job of [`PageFile::stopped_by`] was cancelled.
+    /// Fails if the job of [`PageFile::stopped_by`] was canceled.
     pub fn check(&self) -> Result<()> {
         self.job.as_ref().map_or(Ok(()), |job| job.check())
     }

@@ -100,7 +100,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// The work was cancelled.
+    /// The work was canceled.
     #[error("interrupted")]
     Interrupted,
 }

@@ -64,7 +64,7 @@ impl Job {
         if self.cancelled.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
     }
 
-    /// Undoes [`Job::cancel`] after the cancelled work has ended: for an owner whose job outlives
+    /// Undoes [`Job::cancel`] after the canceled work has ended: for an owner whose job outlives
     /// its calls.
     pub fn resume(&self) {
         self.cancelled.store(false, Ordering::Relaxed);

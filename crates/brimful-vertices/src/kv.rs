@@ -162,7 +162,7 @@ fn record_of<'r>(key: &[u8], stored: &'r [u8]) -> Result<&'r [u8]> {
     })
 }
 
-#[expect(unsafe_code, reason = "a mapped file is undefined behaviour if others change it")]
+#[expect(unsafe_code, reason = "a mapped file is undefined behavior if others change it")]
 fn environment(path: &Path) -> heed::Result<(Env<WithoutTls>, Database<Bytes, Bytes>)> {
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options.map_size(MAX_FILE_BYTES);

@@ -250,7 +250,7 @@ class Bag(Collection[_native.RecordBag]):
 
     @described(COLLECTION, "record", "closed", "corrupt", "io")
     def append_to(self, id: int, value: Any) -> None:
-        """Add to the end of a record of bytes or text: amortised O(1).
+        """Add to the end of a record of bytes or text: amortized O(1).
 
         Args:
             value: Bytes or text.

@@ -479,7 +479,7 @@ class Feed:
         except BaseException as failure:  # noqa: BLE001 - raised again by `progress`
             if not (isinstance(failure, BrimfulError) and self._done.is_set()):
                 self._failure = failure
-            # The pipe stays open until the call has been cancelled: its end would look like the
+            # The pipe stays open until the call has been canceled: its end would look like the
             # end of the input.
             self._done.wait()
         for _, writer in rest:

@@ -102,7 +102,7 @@ class RequestOptions(StepOptions, total=False):
             "Id of the source vertex, or several in a sequence: distances are those from the "
             "nearest. Order and repeats do not matter.",
             help="a source vertex; may be given several times: distances are those from the "
-            "nearest source, and a personalised rank begins at all of them",
+            "nearest source, and a personalized rank begins at all of them",
             metavar="ID",
             repeated=True,
             check=lambda source, name: [] if source is None else vertex_ids(source),
@@ -113,7 +113,7 @@ class RequestOptions(StepOptions, total=False):
         Option(
             "The share of each `source`, in the same order; they need not add up to 1. None: "
             "equal shares.",
-            help="the share of a --source in a personalised rank, given once for each, in the "
+            help="the share of a --source in a personalized rank, given once for each, in the "
             "same order; they need not add up to 1 (default: equal shares)",
             repeated=True,
             check=source_weights,

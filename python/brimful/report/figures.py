@@ -80,8 +80,8 @@ def svg(name: str, draw: Callable[[Axes, Sequence[str]], object], *, small: bool
     prefix = re.sub(r"\W+", "-", name.lower())
     text = re.sub(r'id="([^"]+)"', rf'id="{prefix}-\1"', text)
     text = re.sub(r'(url\(#|href="#)', rf"\1{prefix}-", text)
-    for colour, variable in _VARIABLES.items():
-        text = text.replace(colour, variable)
+    for color, variable in _VARIABLES.items():
+        text = text.replace(color, variable)
     text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
     return re.sub(r' width="[^"]*"', f' role="img" aria-label="{name}"', text, count=1)
 
@@ -95,12 +95,12 @@ def small(name: str, draw: Callable[[Axes, Sequence[str]], object]) -> str:
         drawn = svg(name, draw, small=True)
     except MissingPackageError:
         return ""
-    colours = "--ink: currentColor; --faint: gray; --first: #1f6f8b; --second: #c8553d"
-    return f'<div style="max-width: 20rem; {colours}">{drawn}</div>'
+    colors = "--ink: currentColor; --faint: gray; --first: #1f6f8b; --second: #c8553d"
+    return f'<div style="max-width: 20rem; {colors}">{drawn}</div>'
 
 
 def plot_distribution(
-    ax: Axes, found: Distribution, label: str, colours: Sequence[str] = ("C0", "C1")
+    ax: Axes, found: Distribution, label: str, colors: Sequence[str] = ("C0", "C1")
 ) -> Axes:
     """Draw how many vertices have which value."""
     if found.single:
@@ -108,9 +108,9 @@ def plot_distribution(
             width = 0.9 * min(b - a for a, b in zip(found.edges, found.edges[1:], strict=False))
         else:
             width = 0.9
-        ax.bar(found.edges, found.counts, width=width, color=colours[0])
+        ax.bar(found.edges, found.counts, width=width, color=colors[0])
     else:
-        ax.stairs(found.counts, found.edges, fill=True, color=colours[0])
+        ax.stairs(found.counts, found.edges, fill=True, color=colors[0])
     if found.logarithmic:
         ax.set_xscale("log")
     # On a linear axis most bars would be invisible.
@@ -126,17 +126,17 @@ def plot_counts(
     counts: Mapping[str, Mapping[int, int]],
     label: str,
     unit: str,
-    colours: Sequence[str] = ("C0", "C1"),
+    colors: Sequence[str] = ("C0", "C1"),
 ) -> Axes:
     """Draw how many there are of each size, both axes logarithmic; sizes of 0 are in the title."""
-    for (name, one), colour in zip(counts.items(), colours, strict=False):
+    for (name, one), color in zip(counts.items(), colors, strict=False):
         sizes = [size for size in one if size > 0]
         ax.plot(
             sizes,
             [one[size] for size in sizes],
             "o",
             markersize=3,
-            color=colour,
+            color=color,
             label=name.replace("_", " "),
         )
         if one.get(0):
@@ -157,13 +157,13 @@ def plot_series(
     series: Mapping[str, Sequence[float]],
     label: str,
     unit: str,
-    colours: Sequence[str] = ("C0", "C1"),
+    colors: Sequence[str] = ("C0", "C1"),
 ) -> Axes:
     """Draw a figure of each superstep, from 1."""
-    for (name, values), colour in zip(series.items(), colours, strict=False):
+    for (name, values), color in zip(series.items(), colors, strict=False):
         steps = range(1, len(values) + 1)
         marker = "o" if len(values) < 40 else ""
-        ax.plot(steps, values, marker=marker, markersize=3, color=colour, label=name)
+        ax.plot(steps, values, marker=marker, markersize=3, color=color, label=name)
     ax.set_ylim(bottom=0)
     ax.set_xlabel(label)
     ax.set_ylabel(unit)
@@ -177,16 +177,16 @@ def plot_memory(
     samples: Sequence[tuple[float, int]],
     budget: int | None,
     peak: int | None,
-    colours: Sequence[str] = ("C0", "C1"),
+    colors: Sequence[str] = ("C0", "C1"),
 ) -> Axes:
     """Draw the memory of the process over time, below its budget."""
     seconds, sizes = [one for one, _ in samples], [size / 2**20 for _, size in samples]
-    ax.fill_between(seconds, sizes, color=colours[0], alpha=0.25, linewidth=0)
-    ax.plot(seconds, sizes, color=colours[0], marker="o" if len(sizes) < 3 else "", markersize=3)
+    ax.fill_between(seconds, sizes, color=colors[0], alpha=0.25, linewidth=0)
+    ax.plot(seconds, sizes, color=colors[0], marker="o" if len(sizes) < 3 else "", markersize=3)
     if budget:
-        ax.axhline(budget / 2**20, color=colours[1], label="budget")
+        ax.axhline(budget / 2**20, color=colors[1], label="budget")
     if peak:
-        ax.axhline(peak / 2**20, color=colours[0], linestyle=":", label="peak")
+        ax.axhline(peak / 2**20, color=colors[0], linestyle=":", label="peak")
     ax.set_ylim(bottom=0)
     ax.set_xlabel("seconds")
     ax.set_ylabel("MiB")
@@ -198,11 +198,11 @@ def plot_bars(
     ax: Axes,
     values: Mapping[str, float],
     label: str,
-    colours: Sequence[str] = ("C0", "C1"),
+    colors: Sequence[str] = ("C0", "C1"),
 ) -> Axes:
     """Draw a bar for each name, the first on top."""
     names = list(values)[::-1]
-    ax.barh(names, [values[name] for name in names], color=colours[0])
+    ax.barh(names, [values[name] for name in names], color=colors[0])
     ax.set_xlabel(label)
     return ax
 
@@ -212,7 +212,7 @@ def plot_neighborhood(
     vertex: int | str,
     ring: Sequence[int | str],
     links: Sequence[tuple[Any, Any]],
-    colours: Sequence[str] = ("C0", "C1"),
+    colors: Sequence[str] = ("C0", "C1"),
 ) -> Axes:
     """Draw a vertex, some of its neighbors around it, and the edges among them."""
     places: dict[Any, tuple[float, float]] = {vertex: (0.0, 0.0)}
@@ -223,18 +223,18 @@ def plot_neighborhood(
     lines = [(places[one], places[other], (math.nan, math.nan)) for one, other in links]
     xs = [x for line in lines for x, _ in line]
     ys = [y for line in lines for _, y in line]
-    ax.plot(xs, ys, color=colours[0], linewidth=0.5, alpha=0.35, zorder=1)
+    ax.plot(xs, ys, color=colors[0], linewidth=0.5, alpha=0.35, zorder=1)
     for one, (x, y) in places.items():
-        is_centre = one == vertex
-        ax.scatter([x], [y], s=50 if is_centre else 22, color=colours[is_centre], zorder=2)
+        is_center = one == vertex
+        ax.scatter([x], [y], s=50 if is_center else 22, color=colors[is_center], zorder=2)
         name = printable(str(one))
         name = name if len(name) <= _NAME_CHARACTERS else name[: _NAME_CHARACTERS - 3] + "..."
         # A plain `$` would begin a formula.
         ax.annotate(
             name.replace("$", r"\$"),
-            (x, y) if is_centre else (1.12 * x, 1.12 * y),
+            (x, y) if is_center else (1.12 * x, 1.12 * y),
             ha="center",
-            va="bottom" if is_centre else "center",
+            va="bottom" if is_center else "center",
             fontsize=7,
         )
     ax.set_aspect("equal")

@@ -178,8 +178,8 @@ def of_graph(
     drawn = [
         _figure(
             "Degree distribution",
-            lambda ax, colours: figures.plot_counts(
-                ax, census.degrees, "degree", "vertices", colours
+            lambda ax, colors: figures.plot_counts(
+                ax, census.degrees, "degree", "vertices", colors
             ),
         )
     ]
@@ -192,8 +192,8 @@ def of_graph(
         drawn.append(
             _figure(
                 "Component sizes",
-                lambda ax, colours: figures.plot_counts(
-                    ax, {"components": sizes}, "vertices of a component", "components", colours
+                lambda ax, colors: figures.plot_counts(
+                    ax, {"components": sizes}, "vertices of a component", "components", colors
                 ),
             )
         )
@@ -233,7 +233,7 @@ def of_result(
         drawn.append(
             _figure(
                 f"Distribution of {result.column}",
-                lambda ax, colours: figures.plot_distribution(ax, values, result.column, colours),
+                lambda ax, colors: figures.plot_distribution(ax, values, result.column, colors),
                 f"{counted(values.without, 'vertex')} without a value." if values.without else "",
             )
         )
@@ -250,12 +250,12 @@ def _run_figures(found: Mapping[str, Any], known: Recorded) -> list[Figure]:
         drawn.append(
             _figure(
                 "Memory of the process",
-                lambda ax, colours: figures.plot_memory(
+                lambda ax, colors: figures.plot_memory(
                     ax,
                     known.memory,
                     found.get("budget_bytes"),
                     found.get("peak_rss_bytes"),
-                    colours,
+                    colors,
                 ),
             )
         )
@@ -267,7 +267,7 @@ def _run_figures(found: Mapping[str, Any], known: Recorded) -> list[Figure]:
         drawn.append(
             _figure(
                 "Where the time went",
-                lambda ax, colours: figures.plot_bars(ax, phases, "seconds", colours),
+                lambda ax, colors: figures.plot_bars(ax, phases, "seconds", colors),
             )
         )
     return drawn
@@ -310,8 +310,8 @@ def _neighborhoods(graph: Graph, around: Iterable[int | str]) -> list[Figure]:
         drawn.append(
             _figure(
                 f"Neighborhood of {vertex}",
-                lambda ax, colours, vertex=vertex, ring=ring, links=links: (
-                    figures.plot_neighborhood(ax, vertex, ring, links, colours)
+                lambda ax, colors, vertex=vertex, ring=ring, links=links: figures.plot_neighborhood(
+                    ax, vertex, ring, links, colors
                 ),
                 note,
             )
@@ -326,7 +326,7 @@ def _figure(title: str, draw: Any, note: str = "") -> Figure:
 def _series(title: str, series: Mapping[str, Sequence[float]], unit: str, note: str = "") -> Figure:
     return _figure(
         title,
-        lambda ax, colours: figures.plot_series(ax, series, "superstep", unit, colours),
+        lambda ax, colors: figures.plot_series(ax, series, "superstep", unit, colors),
         note,
     )
 

@@ -102,7 +102,7 @@ class Opener:
         return opened
 
     def stop(self) -> None:
-        """End the waits of the store, because the user cancelled the run."""
+        """End the waits of the store, because the user canceled the run."""
         self._stopped.set()
 
     def __enter__(self) -> Opener:

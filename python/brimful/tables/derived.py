@@ -361,14 +361,14 @@ def _contracted(
     """Yield readers of the edges between labels, and of the labels of vertices that stay."""
     import pyarrow as pa
 
-    labelled = pa.RecordBatchReader.from_stream(contract)
-    names = labelled.schema.names
+    labeled = pa.RecordBatchReader.from_stream(contract)
+    names = labeled.schema.names
     if len(names) < 2 or names[0] != "vertex":
         raise UsageError(
             "labels are a result, or a table of the column vertex and one of labels; found the "
             f"columns {', '.join(names) or 'none'}"
         )
-    label = labelled.schema.field(1)
+    label = labeled.schema.field(1)
     if not (pa.types.is_integer(label.type) or pa.types.is_string(plain_type(label.type))):
         raise UsageError(
             f"the labels {label.name} have the type {label.type}, and vertices are integers or "
@@ -379,11 +379,11 @@ def _contracted(
     with connected(memory, resources.threads) as connection, connection.cursor() as listed:
         connection.register("edges", _noted(edges, failures))
         connection.register("vertices", _noted(_id_batches(vertices, kind), failures))
-        connection.register("labelled", labelled)
+        connection.register("labeled", labeled)
         with _source_errors(name, failures):
             connection.execute(
                 f"CREATE TABLE labels AS SELECT vertex, {sql_name(label.name)} AS label FROM "
-                "labelled SEMI JOIN vertices USING (vertex) "
+                "labeled SEMI JOIN vertices USING (vertex) "
                 f"WHERE {sql_name(label.name)} IS NOT NULL"
             )
             twice = connection.execute(

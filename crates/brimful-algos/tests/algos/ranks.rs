@@ -1,4 +1,4 @@
-//! Scores of vertices compared with dense arithmetic: HITS, personalised PageRank, PageRank by
+//! Scores of vertices compared with dense arithmetic: HITS, personalized PageRank, PageRank by
 //! increments.
 
 use std::path::Path;
@@ -335,7 +335,7 @@ fn requests_that_make_no_sense_are_refused() {
         ..Default::default()
     };
     let cases = [
-        (pagerank("power", "unnormalized", &[1], 0.1), "personalised PageRank is normalized"),
+        (pagerank("power", "unnormalized", &[1], 0.1), "personalized PageRank is normalized"),
         (pagerank("guess", "normalized", &[], 0.1), "method must be power or delta"),
         (damped(pagerank("delta", "normalized", &[], 0.1)), "below 1 for the method delta"),
         (hits("both", 0.1), "values must be authority or hub"),

@@ -131,7 +131,7 @@ fn a_failed_write_makes_a_counter_refuse_what_it_no_longer_knows() {
     assert_eq!(counter.count_many(&[1, 2, 3, 4]).unwrap(), [1, 1, 1, 0]);
 }
 
-/// Adds batches while another thread cancels the calls all the time; cancelled calls are repeated.
+/// Adds batches while another thread cancels the calls all the time; canceled calls are repeated.
 fn add_though_stopped(
     options: &Options,
     batches: u64,

@@ -89,11 +89,11 @@ fn rank_facts() -> Vec<Vec<(&'static str, Vec<&'static str>, f64)>> {
             ("e", vec!["a"], 1.0),
         ],
         vec![
-            ("centre", vec![], 0.66),
-            ("a", vec!["centre"], 0.15),
-            ("b", vec!["centre"], 0.15),
-            ("c", vec!["centre"], 0.15),
-            ("d", vec!["centre"], 0.15),
+            ("center", vec![], 0.66),
+            ("a", vec!["center"], 0.15),
+            ("b", vec!["center"], 0.15),
+            ("c", vec!["center"], 0.15),
+            ("d", vec!["center"], 0.15),
         ],
         vec![
             ("nw", vec!["ne", "sw"], 1.0),

@@ -1,4 +1,4 @@
-//! The behaviour of every folder, on disk and in memory, and of the fault folder alone.
+//! The behavior of every folder, on disk and in memory, and of the fault folder alone.
 
 use std::io::ErrorKind;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,5 @@
-//! Greedy colouring: a vertex takes the least colour that no neighbor before it has, until no
-//! colour changes. The order is that of `brimful run color`: descending by the bit length of the
+//! Greedy coloring: a vertex takes the least color that no neighbor before it has, until no
+//! color changes. The order is that of `brimful run color`: descending by the bit length of the
 //! degree, then by a hash of the id.
 
 use bytemuck::{Pod, Zeroable};
@@ -24,7 +24,7 @@ impl Color {
         Self { color: 0, urgency: [bits.into(), brimful::graph::random::splitmix64(vertex.place)] }
     }
 
-    /// Takes note of the colour of a neighbor that comes before.
+    /// Takes note of the color of a neighbor that comes before.
     fn avoid(&self, neighbor: Self, taken: &mut Vec<bool>) {
         if neighbor.urgency > self.urgency {
             taken.resize(taken.len().max(neighbor.color as usize + 1), false);

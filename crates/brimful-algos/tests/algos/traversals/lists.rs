@@ -63,7 +63,7 @@ fn colors_are_those_of_first_fit_at_any_budget() {
                 let finished = run(budget).unwrap();
                 assert_eq!(finished.stats.reason, Reason::NoChange);
                 let (_, column) = finished.table.rows().next_batch(usize::MAX).unwrap().unwrap();
-                let Column::Unsigned(colors) = column else { panic!("colours are numbers") };
+                let Column::Unsigned(colors) = column else { panic!("colors are numbers") };
                 let colors = colors.into_iter().map(Option::unwrap);
                 assert!(
                     colors.eq(wanted.iter().copied()),
@@ -81,11 +81,11 @@ fn settled_vertices_are_not_gathered_again() {
     let request = Request { algorithm: "color".into(), ..Default::default() };
     let run = |budget| run_request(&request, &case.graph, &resources(2, budget));
     let stats = run(1 << 28).unwrap().stats;
-    // A star: a superstep for degrees, then one for all, the centre first, as all lists are made
+    // A star: a superstep for degrees, then one for all, the center first, as all lists are made
     // together.
     let arcs = case.graph.description().arcs;
     assert_eq!((stats.supersteps, stats.signals), (2, 2 * arcs));
-    // With little memory, first the centre and some leaves, then the others; each list is still
+    // With little memory, first the center and some leaves, then the others; each list is still
     // made once.
     let stats = run(smallest(run)).unwrap().stats;
     assert!(stats.supersteps > 2);

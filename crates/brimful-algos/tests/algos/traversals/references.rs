@@ -142,7 +142,7 @@ pub(crate) fn propagated(case: &Case, undirected: bool, supersteps: u64) -> Vec<
     labels
 }
 
-/// First-fit colours of one vertex after the other, in the order of the algorithm's header.
+/// First-fit colors of one vertex after the other, in the order of the algorithm's header.
 pub(crate) fn first_fit(case: &Case) -> Vec<u64> {
     let mut around = vec![Vec::new(); case.out.len()];
     for (source, targets) in case.out.iter().enumerate() {
