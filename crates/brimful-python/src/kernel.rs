@@ -27,12 +27,8 @@ use crate::cluster::GivenShare;
 use crate::errors::Failure;
 use crate::graph::Graph;
 use crate::plugin::with_store;
-use crate::request::{Store, checkpoint_options, with_resume_advice};
+use crate::request::{DEFAULT_MAX_SUPERSTEPS, Store, checkpoint_options, with_resume_advice};
 use crate::run::{Figures, Result, store_figures};
-
-/// The maximum number of supersteps if the user sets no limit, so that a program that oscillates
-/// ends.
-const DEFAULT_MAX_SUPERSTEPS: u64 = 10_000;
 
 /// The sum of floats. The sum of no signals is -0.0, which no sum of other signals is.
 struct Total;

@@ -38,7 +38,7 @@ use crate::call;
 use crate::errors::Failure;
 use crate::graph::Graph;
 use crate::plugin::with_store;
-use crate::request::{Store, checkpoint_options, with_resume_advice};
+use crate::request::{DEFAULT_MAX_SUPERSTEPS, Store, checkpoint_options, with_resume_advice};
 use crate::run::{store_figures, work_figures};
 pub(crate) use calls::Seen;
 use calls::{Program, with_vertex};
@@ -71,10 +71,6 @@ struct Settings {
     /// How the vertices stay in the store; `None`: they are removed after the run.
     keeping: Option<Keeping>,
 }
-
-/// The maximum number of supersteps if the user sets no limit, so that a program that oscillates
-/// ends.
-const DEFAULT_MAX_SUPERSTEPS: u64 = 10_000;
 
 /// Runs a program of Python methods on a graph.
 #[pyfunction]

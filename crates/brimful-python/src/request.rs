@@ -16,6 +16,10 @@ use crate::errors::Failure;
 use crate::plugin::schemes;
 use crate::vertex::Vertex;
 
+/// The maximum number of supersteps of a program if the user sets no limit, so that one that
+/// oscillates ends.
+pub(crate) const DEFAULT_MAX_SUPERSTEPS: u64 = 10_000;
+
 /// The request for an algorithm, as given from Python.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
