@@ -162,3 +162,14 @@ class Store(abc.ABC):
     def close(self) -> None:
         """Close connections and files."""
         return None
+
+
+def load_missing(store: Store, batch: Sequence[tuple[bytes, bytes]]) -> int:
+    """Load a batch by `get_many` and `put_many`, for a store that cannot add only new keys."""
+    first: dict[bytes, bytes] = {}
+    for key, record in batch:
+        first.setdefault(key, record)
+    keys = list(first)
+    new = [key for key, old in zip(keys, store.get_many(keys), strict=True) if old is None]
+    store.put_many(new, [first[key] for key in new])
+    return len(batch) - len(new)

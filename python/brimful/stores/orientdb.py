@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
-from brimful.stores.base import Opening, Store
+from brimful.stores.base import Opening, Store, load_missing
 from brimful.stores.orient import FORM, Orient
 
 #: Documents that a scan reads at once.
@@ -50,13 +50,7 @@ class OrientStore(Store):
 
     def load(self, batch: Sequence[tuple[bytes, bytes]]) -> int:
         """Add records whose keys are new; see `Store.load`."""
-        first: dict[bytes, bytes] = {}
-        for key, record in batch:
-            first.setdefault(key, record)
-        keys = list(first)
-        new = [key for key, old in zip(keys, self.get_many(keys), strict=True) if old is None]
-        self.put_many(new, [first[key] for key in new])
-        return len(batch) - len(new)
+        return load_missing(self, batch)
 
     def get_many(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
         """Return the record of each key; see `Store.get_many`."""
