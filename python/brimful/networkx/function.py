@@ -82,3 +82,16 @@ def require_node(graph: Any, node: Any, message: str) -> None:
     """
     if node not in graph:
         raise nx.NodeNotFound(message)
+
+
+def require_sources(graph: Any, sources: Any) -> None:
+    """Refuse nodes to begin at that are none, or that the graph does not have.
+
+    Raises:
+        ValueError: There are none.
+        NodeNotFound: The graph does not have one of them.
+    """
+    if not sources:
+        raise ValueError("sources must not be empty")
+    for source in sources:
+        require_node(graph, source, f"Node {source} not found in graph")

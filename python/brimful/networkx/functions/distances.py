@@ -10,7 +10,7 @@ import networkx as nx
 
 from brimful import algorithms
 from brimful.networkx.answers import Reader
-from brimful.networkx.function import directed, function, require_node
+from brimful.networkx.function import directed, function, require_node, require_sources
 from brimful.networkx.operand import Operand, operand
 from brimful.result import Result
 
@@ -90,10 +90,7 @@ def multi_source_dijkstra_path_length(
 ) -> Mapping[Any, Any]:
     """Return the distance of each node from the nearest source."""
     graph = operand(G)
-    if not sources:
-        raise ValueError("sources must not be empty")
-    for source in sources:
-        require_node(graph, source, f"Node {source} not found in graph")
+    require_sources(graph, sources)
     result, read = distances(graph, sources, weight, cutoff)
     return graph.values(result, read)
 

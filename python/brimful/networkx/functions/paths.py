@@ -10,7 +10,7 @@ import networkx as nx
 
 from brimful import algorithms
 from brimful.networkx.answers import Reader
-from brimful.networkx.function import function, require_node
+from brimful.networkx.function import function, require_node, require_sources
 from brimful.networkx.functions.distances import distances, towards
 from brimful.networkx.operand import Operand, operand
 from brimful.result import Result
@@ -113,10 +113,7 @@ def multi_source_dijkstra(
 ) -> tuple[Any, Any]:
     """Return distances from the nearest source and paths from there, to all nodes or to one."""
     graph = operand(G)
-    if not sources:
-        raise ValueError("sources must not be empty")
-    for source in sources:
-        require_node(graph, source, f"Node {source} not found in graph")
+    require_sources(graph, sources)
     if target in sources:
         return 0, [target]
     return _lengths_and_paths(graph, sources, target, cutoff, weight, f"No path to {target}.")
