@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import ItemsView, Iterator, Mapping
 from functools import cached_property, partial
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import networkx as nx
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 #: Nodes whose edges are read at once in an iteration over all nodes.
 _NODES_AT_ONCE = 4_096
+_Value = TypeVar("_Value")
 _CLASSES = {
     (False, False): nx.Graph,
     (True, False): nx.DiGraph,
@@ -60,44 +61,39 @@ def _number_of_edges(graph: Any, u: Any = None, v: Any = None) -> int:
     return graph.__brimful__.graph.edges if len(graph) else 0
 
 
-class _Nodes(Mapping[Any, dict[str, Any]]):
-    """The nodes, which have no attributes."""
+class _OfNodes(Mapping[Any, _Value]):
+    """A mapping whose keys are the nodes."""
 
     def __init__(self, operand: Operand) -> None:
         self._operand = operand
+
+    def __contains__(self, node: object) -> bool:
+        return node in self._operand
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._operand)
+
+    def __len__(self) -> int:
+        return len(self._operand)
+
+
+class _Nodes(_OfNodes[dict[str, Any]]):
+    """The nodes, which have no attributes."""
 
     def __getitem__(self, node: Any) -> dict[str, Any]:
         self._operand.vertex(node)
         return {}
 
-    def __contains__(self, node: object) -> bool:
-        return node in self._operand
 
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._operand)
-
-    def __len__(self) -> int:
-        return len(self._operand)
-
-
-class _Adjacency(Mapping[Any, "_Neighbors"]):
+class _Adjacency(_OfNodes["_Neighbors"]):
     """The neighbors of each node, in one direction."""
 
     def __init__(self, operand: Operand, direction: Direction) -> None:
-        self._operand = operand
+        super().__init__(operand)
         self._direction = direction
 
     def __getitem__(self, node: Any) -> _Neighbors:
         return _Neighbors(self._operand, self._direction, self._operand.vertex(node))
-
-    def __contains__(self, node: object) -> bool:
-        return node in self._operand
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._operand)
-
-    def __len__(self) -> int:
-        return len(self._operand)
 
     def items(self) -> ItemsView[Any, _Neighbors]:
         """Return a view of nodes and neighbors that reads many at once."""
