@@ -59,7 +59,7 @@ class Conversions:
 
         So `polars.DataFrame(graph)`, pyarrow and DuckDB read a graph directly.
         """
-        stream: Any = self._edge_stream()
+        stream = edge_stream(self.native)
         return stream.__arrow_c_stream__(requested_schema)
 
     @described({}, "closed graph", "corrupt", "io")
@@ -309,12 +309,12 @@ class Conversions:
         )
         return made
 
-    def _edge_stream(self) -> object:
-        return self.native.edge_stream(
-            declared=False, budget=None, process_budget=False, reserve_bytes=0
-        )
-
-    def _edge_reader(self) -> Any:
+    def _edge_reader(self) -> pyarrow.RecordBatchReader:
         import pyarrow as pa
 
-        return pa.RecordBatchReader.from_stream(self._edge_stream())
+        return pa.RecordBatchReader.from_stream(edge_stream(self.native))
+
+
+def edge_stream(graph: _native.Graph) -> Any:
+    """Return a stream of the edges of a graph for other packages, an undirected one once."""
+    return graph.edge_stream(declared=False, budget=None, process_budget=False, reserve_bytes=0)

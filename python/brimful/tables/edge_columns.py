@@ -23,6 +23,7 @@ from brimful.tables.columns import (
     footer_bytes,
     schema_of,
 )
+from brimful.tables.convert_out import edge_stream
 from brimful.tables.graph_xml import GraphXml
 from brimful.tables.joining import (
     connected,
@@ -73,8 +74,7 @@ def edge_rows(
     """
     import pyarrow as pa
 
-    stream = graph.edge_stream(declared=False, budget=None, process_budget=False, reserve_bytes=0)
-    reader = pa.RecordBatchReader.from_stream(stream)
+    reader = pa.RecordBatchReader.from_stream(edge_stream(graph))
     chosen = edge_columns(graph).names if names is None else list(names)
     own = reader.schema.names
     columns = chosen_columns(graph, [name for name in chosen if name not in own], EDGES)
@@ -216,8 +216,7 @@ def write_sorted(
     """
     import pyarrow as pa
 
-    stream = graph.edge_stream(declared=False, budget=None, process_budget=False, reserve_bytes=0)
-    ends = pa.RecordBatchReader.from_stream(stream).schema
+    ends = pa.RecordBatchReader.from_stream(edge_stream(graph)).schema
     ordered = f"{query} ORDER BY ALL"
     with join_errors(name), rows_of(connection, ordered, name, _BATCH_ROWS) as reader:
         found = reader.schema if types is None else kept_types(name, types, reader.schema)
@@ -233,8 +232,7 @@ def staged_edges(path: str, graph: _native.Graph) -> pyarrow.RecordBatchReader:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    stream = graph.edge_stream(declared=False, budget=None, process_budget=False, reserve_bytes=0)
-    schema = pa.RecordBatchReader.from_stream(stream).schema
+    schema = pa.RecordBatchReader.from_stream(edge_stream(graph)).schema
 
     def batches() -> Iterator[Any]:
         with pa.OSFile(os.fsencode(path), "rb") as raw:
