@@ -13,7 +13,7 @@ from brimful.errors import UsageError
 from brimful.io.ingest import Resources
 from brimful.options.described import described
 from brimful.sizes import Budget, parse_budget
-from brimful.tables.edge_table import ARROW_RESERVE_BYTES, shrink_arrow_pools
+from brimful.tables.edge_table import ARROW_RESERVE_BYTES
 from brimful.tables.joining import join_memory, too_small
 from brimful.tables.sides import Matched, Side, matched
 from brimful.wording import shortened
@@ -160,8 +160,7 @@ def _shares(resources: Resources, *, joins: bool) -> tuple[int, int]:
         # The limit of DuckDB is a part of its share, so a third of it is less than the quotient.
         return memory // (_RANKED_SHARE - 1), memory
     limit = resources.budget_bytes()
-    if resources.process_budget:
-        shrink_arrow_pools()
+    resources.shrink_arrow_pools()
     taken = resources.taken_bytes(ARROW_RESERVE_BYTES)
     if limit < taken:
         raise too_small(limit, taken, "to compare results")

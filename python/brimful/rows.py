@@ -286,9 +286,7 @@ def _opened(
 ) -> AbstractContextManager[EdgeTable | None]:
     if pairs is None:
         return nullcontext()
-    from brimful.tables.edge_table import shrink_arrow_pools
     from brimful.tables.pairs import open_pairs
 
-    if resources.process_budget:
-        shrink_arrow_pools()
+    resources.shrink_arrow_pools()
     return open_pairs(pairs, graph)

@@ -84,6 +84,11 @@ class Resources:
         """
         return resident_bytes() + loaded_bytes if self.process_budget else 0
 
+    def shrink_arrow_pools(self) -> None:
+        """Shrink the pools of pyarrow, unless the budget is for brimful's own use."""
+        if self.process_budget:
+            shrink_arrow_pools()
+
     def limits(self) -> dict[str, Any]:
         """Return all resources but the progress, as the native module takes them."""
         return {name: value for name, value in vars(self).items() if name != "progress"}
@@ -157,8 +162,7 @@ def import_paths(
         return _import_parsed(paths, cluster, format_name, options, resources, read)
     if not remote:
         return read(list(paths), resources)
-    if resources.process_budget:
-        shrink_arrow_pools()
+    resources.shrink_arrow_pools()
     with Feed(paths, resources.progress) as feed:
         figures = read(feed.paths, dataclasses.replace(resources, progress=feed.progress))
     for kind in _left_out(figures):
@@ -296,8 +300,7 @@ def _import_tables(
     if decoding is not None:
         resources = dataclasses.replace(resources, **decoding.limits())
     require_budget(format_name, options, resources)
-    if resources.process_budget:
-        shrink_arrow_pools()
+    resources.shrink_arrow_pools()
 
     columns, stopped = columns_of(options), threading.Event()
     skipped: list[str] = []

@@ -40,7 +40,6 @@ from brimful.tables.edge_table import (
     EdgeTable,
     column_ids,
     guarded,
-    shrink_arrow_pools,
 )
 from brimful.tables.expressions import Condition
 from brimful.tables.joining import (
@@ -121,8 +120,7 @@ def derive(
     parts = wanted.ids is not None or wanted.vertices is not None
     joins = wanted.contract is not None or parts or bool(columns)
     given, memory, reserve = _shares(resources, joins=joins)
-    if resources.process_budget:
-        shrink_arrow_pools()
+    resources.shrink_arrow_pools()
     ends = ["target", "source"] if wanted.reverse else ["source", "target"]
     labels = _id_batches(vertices, edges.schema.field(0).type)
     with contextlib.ExitStack() as stack:
