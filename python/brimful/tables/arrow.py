@@ -20,10 +20,9 @@ from brimful.tables.edge_table import (
     ARROW_RESERVE_BYTES,
     EdgeTable,
     cast_batches,
-    column_ids,
     edge_schema,
-    guarded,
     pick_columns,
+    table_of,
 )
 
 _MAGIC = b"ARROW1"
@@ -65,17 +64,9 @@ def open_arrow(path: str, wanted: EdgeColumns, ids: str = "auto") -> EdgeTable:
             reader = resources.enter_context(pa.ipc.open_stream(raw))
             columns = pick_columns(path, reader.schema.names, wanted)
             schema = edge_schema(path, reader.schema, columns)
-        table = EdgeTable(
-            path,
-            columns.source,
-            columns.target,
-            columns.weight,
-            None,
-            ARROW_RESERVE_BYTES + batch_bytes,
-            columns.ignored,
-            ids=column_ids(path, schema, ids),
-        )
-        table.reader = guarded(table, schema, cast_batches(_parts(reader, schema.names), schema))
+        batches = cast_batches(_parts(reader, schema.names), schema)
+        reserve_bytes = ARROW_RESERVE_BYTES + batch_bytes
+        table = table_of(path, columns, schema, batches, ids=ids, reserve_bytes=reserve_bytes)
         table.resources = resources
         on_error.pop_all()
         return table

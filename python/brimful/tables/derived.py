@@ -38,8 +38,8 @@ from brimful.tables.edge_columns import (
 from brimful.tables.edge_table import (
     ARROW_RESERVE_BYTES,
     EdgeTable,
-    column_ids,
-    guarded,
+    PickedColumns,
+    table_of,
 )
 from brimful.tables.expressions import Condition
 from brimful.tables.joining import (
@@ -473,8 +473,7 @@ def _edge_table(
             nulls = [pa.nulls(batch.num_rows, field.type) for field in fields[1:]]
             yield pa.RecordBatch.from_arrays([batch.column(0), *nulls], schema=schema)
 
-    table = EdgeTable(name, "source", "target", "weight" if weighted else None, None, reserve)
-    table.ids = column_ids(name, schema, "auto")
+    columns = PickedColumns("source", "target", "weight" if weighted else None)
+    table = table_of(name, columns, schema, batches(), reserve_bytes=reserve)
     table.vertex_rows = True
-    table.reader = guarded(table, schema, batches())
     return table

@@ -94,12 +94,15 @@ class EdgeTable:
 
 @dataclass(frozen=True)
 class PickedColumns:
-    """The names of the columns that hold the edges of a table, and of the others."""
+    """The names of the columns that hold the edges of a table, and of the others.
+
+    `ignored` None: nobody chose from them.
+    """
 
     source: str
     target: str
     weight: str | None
-    ignored: list[str]
+    ignored: list[str] | None = None
 
 
 def pick_columns(name: str, present: Sequence[str], wanted: EdgeColumns) -> PickedColumns:
@@ -200,24 +203,33 @@ def open_stream(
         reader = pa.RecordBatchReader.from_stream(stream)
     columns = pick_columns(name, reader.schema.names, wanted)
     schema = edge_schema(name, reader.schema, columns)
-    table = EdgeTable(
-        name, columns.source, columns.target, columns.weight, None, 0, columns.ignored
-    )
-    table.ids = column_ids(name, schema, ids)
-
-    def chosen() -> Iterator[Any]:
-        for batch in reader:
-            yield batch.select(schema.names)
-
-    table.reader = guarded(table, schema, cast_batches(chosen(), schema))
-    return table
+    chosen = (batch.select(schema.names) for batch in reader)
+    return table_of(name, columns, schema, cast_batches(chosen, schema), ids=ids)
 
 
 def open_batches(name: str, schema: Any, batches: Iterator[Any]) -> EdgeTable:
     """Take batches with the columns `source`, `target` and perhaps `weight` as an edge table."""
     weight = "weight" if "weight" in schema.names else None
-    table = EdgeTable(name, "source", "target", weight, None, 0)
-    table.ids = column_ids(name, schema, "auto")
+    return table_of(name, PickedColumns("source", "target", weight), schema, batches)
+
+
+def table_of(
+    name: str,
+    columns: PickedColumns,
+    schema: Any,
+    batches: Iterator[Any],
+    *,
+    ids: str = "auto",
+    reserve_bytes: int = 0,
+) -> EdgeTable:
+    """Return an edge table of batches, whose schema has the columns of the edges.
+
+    Raises:
+        InputError: As `column_ids`.
+    """
+    ends = columns.source, columns.target, columns.weight
+    table = EdgeTable(name, *ends, None, reserve_bytes, columns.ignored)
+    table.ids = column_ids(name, schema, ids)
     table.reader = guarded(table, schema, batches)
     return table
 

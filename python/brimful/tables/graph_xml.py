@@ -18,7 +18,12 @@ from xml.etree import ElementTree
 from brimful.errors import InputError, StoreIoError, UsageError
 from brimful.io.remote import is_remote
 from brimful.options.imports import EdgeColumns
-from brimful.tables.edge_table import ARROW_RESERVE_BYTES, EdgeTable, column_ids, guarded
+from brimful.tables.edge_table import (
+    ARROW_RESERVE_BYTES,
+    EdgeTable,
+    PickedColumns,
+    table_of,
+)
 
 if TYPE_CHECKING:
     import pyarrow
@@ -152,10 +157,10 @@ class GraphXml:
                 yield batch.select(schema.names).cast(schema)
 
         ignored = [name for name in names if name != weight]
-        table = EdgeTable(self.path, "source", "target", weight, None, ARROW_RESERVE_BYTES, ignored)
-        table.ids = column_ids(self.path, schema, ids)
+        columns = PickedColumns("source", "target", weight, ignored)
+        reserve = ARROW_RESERVE_BYTES
+        table = table_of(self.path, columns, schema, batches(), ids=ids, reserve_bytes=reserve)
         table.vertex_rows, table.undirected = True, self.undirected
-        table.reader = guarded(table, schema, batches())
         return table
 
     def _reader(

@@ -21,10 +21,9 @@ from brimful.tables.edge_table import (
     ARROW_RESERVE_BYTES,
     EdgeTable,
     cast_batches,
-    column_ids,
     edge_schema,
-    guarded,
     pick_columns,
+    table_of,
 )
 from brimful.tables.parquet_pages import Page, longest_string, pages_of
 
@@ -96,17 +95,14 @@ def open_parquet(
             needs = _needs(file.metadata, raw, chosen, every_page=not is_remote(path))
             has_strings = any(pa.types.is_string(item.type) for item in target_schema)
             batches = _batches(file, raw, chosen, needs if has_strings else None)
-        table = EdgeTable(
+        table = table_of(
             path,
-            columns.source,
-            columns.target,
-            columns.weight,
-            None,
-            ARROW_RESERVE_BYTES + needs.page_bytes,
-            columns.ignored,
-            ids=column_ids(path, target_schema, ids),
+            columns,
+            target_schema,
+            cast_batches(batches, target_schema),
+            ids=ids,
+            reserve_bytes=ARROW_RESERVE_BYTES + needs.page_bytes,
         )
-        table.reader = guarded(table, target_schema, cast_batches(batches, target_schema))
         table.resources = resources
         on_error.pop_all()
         return table
