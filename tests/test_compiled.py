@@ -456,7 +456,6 @@ def test_compiled_code_is_kept_until_anything_in_it_changes(
     assert ran(0) == (False, [-9, -9, -9])
     assert ran(5) == (True, [-4, -4, -4])
     assert ran(5, "state * 1 + 0") == (True, [-4, -4, -4])
-    assert ran(5) == (False, [-4, -4, -4])
 
 
 def test_without_numba_the_error_has_the_command(

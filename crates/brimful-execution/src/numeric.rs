@@ -41,7 +41,7 @@ use crate::from_graph::{
 };
 use crate::numeric::attributes::Attributes;
 use crate::numeric::checkpoint::{NumericCheckpoints, PriorNumericRun};
-use crate::numeric::erased::{Erased, Typed};
+use crate::numeric::erased::{Erased, ProgramTraits, Typed};
 use crate::numeric::forecast::Planned;
 use crate::numeric::program::Numeric;
 use crate::program::{SIGNAL_THRESHOLD, VertexOf};
@@ -134,11 +134,8 @@ fn run_in<P: Program>(
     let workers = resources.workers();
     let mut typed = Typed::new(program, graph.vertices(), (states, signals), thresholds, workers);
     let facts = typed.facts();
-    // An undirected graph is its own reverse, and has one index.
-    let is_tagged = graph.description().directed && facts.indexes.len() > 1;
     let driving = Driving { program: &mut typed, graph, options, checkpoints, resources };
-    let done = by_size((facts.state, facts.sum), (options.run.weighted, is_tagged), driving)
-        .map_err(|error| by_external_id(error, graph))?;
+    let done = driving.drive(&facts).map_err(|error| by_external_id(error, graph))?;
     let stats = brimful_engine::Stats {
         supersteps: typed.globals.superstep,
         reason: done.reason,
@@ -281,6 +278,17 @@ struct Driving<'r> {
     options: &'r NumericOptions<'r>,
     checkpoints: Option<NumericCheckpoints<'r>>,
     resources: &'r Resources,
+}
+
+impl Driving<'_> {
+    /// Runs the program. The code for each size of vertices is compiled here, once, and not in
+    /// every crate that runs programs.
+    fn drive(self, facts: &ProgramTraits) -> Result<Done> {
+        // An undirected graph is its own reverse, and has one index.
+        let is_tagged = self.graph.description().directed && facts.indexes.len() > 1;
+        let is_weighted = self.options.run.weighted;
+        by_size((facts.state, facts.sum), (is_weighted, is_tagged), self)
+    }
 }
 
 impl BySize for Driving<'_> {

@@ -7,8 +7,6 @@
 mod facts;
 #[path = "execution/failures.rs"]
 mod failures;
-#[path = "execution/numeric.rs"]
-mod numeric;
 #[path = "execution/programs.rs"]
 mod programs;
 #[path = "execution/stopping.rs"]

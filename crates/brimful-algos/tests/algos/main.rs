@@ -10,6 +10,7 @@ mod checkpoints;
 mod cluster;
 mod kernels;
 mod ranks;
+mod stores;
 mod traversals;
 mod windows;
 

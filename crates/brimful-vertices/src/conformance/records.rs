@@ -110,7 +110,7 @@ fn insertions<R: RecordStore>(store: &mut R) -> Verdict {
 
 fn visit<R: RecordStore>(store: &mut R) -> Verdict {
     let mut model = Model::new();
-    for n in 0..2000_u32 {
+    for n in 0..500_u32 {
         let (key, record) = (n.to_be_bytes(), vec![n as u8; n as usize % 50]);
         call("put", store.put(&key, &record))?;
         model.insert(key.to_vec(), record);
@@ -122,7 +122,7 @@ fn visit<R: RecordStore>(store: &mut R) -> Verdict {
         }
         _ => None,
     };
-    for _ in 0..6 {
+    for _ in 0..4 {
         let mut seen = BTreeMap::new();
         call(
             "for_each",
@@ -134,7 +134,7 @@ fn visit<R: RecordStore>(store: &mut R) -> Verdict {
                 Ok(is_changed)
             }),
         )?;
-        ensure(seen.len() == 2000 && seen.values().all(|times| *times == 1), || {
+        ensure(seen.len() == 500 && seen.values().all(|times| *times == 1), || {
             "not every record was visited once".to_owned()
         })?;
         for (key, record) in &mut model {
@@ -180,8 +180,8 @@ fn errors<R: RecordStore>(store: &mut R) -> Verdict {
 fn model<R: RecordStore>(store: &mut R) -> Verdict {
     let mut numbers = Numbers(42);
     let mut model = Model::new();
-    for step in 0..6000_u64 {
-        let key = numbers.below(300).to_be_bytes()[6..].to_vec();
+    for step in 0..2000_u64 {
+        let key = numbers.below(100).to_be_bytes()[6..].to_vec();
         let record = vec![step as u8; numbers.below(1 + step % 700) as usize];
         match numbers.below(4) {
             0 => {
@@ -202,7 +202,7 @@ fn model<R: RecordStore>(store: &mut R) -> Verdict {
                 model.insert(key, record);
             }
         }
-        if step % 1000 == 999 {
+        if step % 400 == 399 {
             call("sync", store.sync())?;
             same(store, &model)?;
         }

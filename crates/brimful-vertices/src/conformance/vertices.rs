@@ -373,7 +373,7 @@ fn chunks<T: VertexStore<SampleVertex>>(store: &mut T) -> Verdict {
 fn model<T: VertexStore<SampleVertex>>(store: &mut T) -> Verdict {
     let mut numbers = Numbers(7);
     let mut model = Model::new();
-    for step in 0..5000_u64 {
+    for step in 0..2000_u64 {
         let id = numbers.below(60);
         let fresh = SampleVertex::new(
             id,
@@ -416,7 +416,7 @@ fn model<T: VertexStore<SampleVertex>>(store: &mut T) -> Verdict {
                 }
             }
         }
-        if step % 500 == 499 {
+        if step % 250 == 249 {
             same(store, &model)?;
         }
     }
