@@ -144,12 +144,18 @@ impl<T: Pod + Send + Sync> DiskBox<T> {
         self.records.resize(len)
     }
 
-    /// All records in order, read in batches. Returns an error in place of the records of a batch.
+    /// All records in order, read in batches. An error is the last item.
     pub fn iter(&self) -> impl Iterator<Item = Result<T>> + '_ {
         let step = self.records.batch_len();
-        (0..self.len()).step_by(step).flat_map(move |start| {
+        let mut has_failed = false;
+        let batches = (0..self.len()).step_by(step).map_while(move |start| {
             let count = (self.len().saturating_sub(start)).min(step as u64) as usize;
-            let (records, error) = match self.fetch_range(start, count) {
+            let batch = (!has_failed).then(|| self.fetch_range(start, count))?;
+            has_failed = batch.is_err();
+            Some(batch)
+        });
+        batches.flat_map(|batch| {
+            let (records, error) = match batch {
                 Ok(records) => (records, None),
                 Err(error) => (Vec::new(), Some(Err(error))),
             };

@@ -4,7 +4,7 @@
 //! passed it. Invariant: an object is live, in the bag, or both; then both copies are equal.
 
 use std::borrow::Borrow;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -232,15 +232,41 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
         Ok(true)
     }
 
-    /// Spills up to a batch of values, until the live values are within the limit; at least one
-    /// stays live.
+    /// Spills values until the live ones are within the limit; at least one stays live.
     fn shrink(&mut self) -> Result<()> {
-        if self.weight <= self.limit || self.live.len() <= 1 {
+        if self.weight <= self.limit {
             return Ok(());
         }
-        // Evicts a little more than necessary, so that the bag receives larger batches.
+        // Spills a little more than necessary, so that the bag receives larger batches.
         let enough = self.limit - self.limit / 64;
-        let (mut ids, mut kept, mut leaving) = (Vec::new(), Vec::new(), Vec::new());
+        while self.weight > enough && self.live.len() > 1 {
+            let leaving = self.evict(enough);
+            if leaving.is_empty() {
+                break;
+            }
+            match self.records_of(&leaving) {
+                Ok(records) => {
+                    let keys = leaving.into_iter().map(|(key, _)| key);
+                    self.spilled.extend(keys.zip(records));
+                }
+                Err(error) => {
+                    leaving.into_iter().for_each(|(key, live)| self.keep(key, live));
+                    return Err(error);
+                }
+            }
+        }
+        // Removes obsolete entries: a key that was removed and inserted again has two entries.
+        if self.clock.len() > 2 * self.live.len() + BATCH {
+            let mut seen = HashSet::new();
+            let live = &self.live;
+            self.clock.retain(|key| live.contains_key(key) && seen.insert(key.clone()));
+        }
+        Ok(())
+    }
+
+    /// Takes up to a batch of values out of the live ones, until these weigh `enough`.
+    fn evict(&mut self, enough: usize) -> Vec<(K, Live<V>)> {
+        let mut leaving = Vec::new();
         let mut turns = 2 * self.clock.len();
         while self.weight > enough && leaving.len() < BATCH && self.live.len() > 1 && turns > 0 {
             turns -= 1;
@@ -259,36 +285,32 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
                 leaving.push((key, live));
             }
         }
-        let mut records = Vec::new();
-        for (key, live) in leaving {
-            match live.record() {
-                Some(record) => {
-                    self.spilled.insert(key, record);
-                }
-                None => {
-                    let mut bytes = Vec::new();
-                    C::encode(&live.value, &mut bytes).map_err(|what| {
-                        Error::Usage(format!("the serializer refuses a value: {what}"))
-                    })?;
-                    records.push(bytes);
-                    kept.push(key);
-                }
-            }
+        leaving
+    }
+
+    /// The records of values in the bag, after writing those that have none.
+    fn records_of(&mut self, values: &[(K, Live<V>)]) -> Result<Vec<u64>> {
+        let mut bytes = Vec::new();
+        for (_, live) in values.iter().filter(|(_, live)| live.record.is_none()) {
+            let mut record = Vec::new();
+            C::encode(&live.value, &mut record)
+                .map_err(|what| Error::Usage(format!("the serializer refuses a value: {what}")))?;
+            bytes.push(record);
         }
         // Unused records are overwritten first; the remaining ones are appended.
-        let again = self.unused.len().min(records.len());
-        ids.extend(self.unused.drain(self.unused.len() - again..));
-        let (old, new) = records.split_at(again);
-        self.bag.store_batch(&ids, old)?;
+        let left = self.unused.len().saturating_sub(bytes.len());
+        let (old, new) = bytes.split_at(self.unused.len() - left);
+        self.bag.store_batch(&self.unused[left..], old)?;
         let first = self.bag.extend(new)?;
-        ids.extend(first..first + new.len() as u64);
-        self.spilled.extend(kept.into_iter().zip(ids));
-        // Removes obsolete entries: a key that was removed and inserted again has two entries.
-        if self.clock.len() > 2 * self.live.len() + BATCH {
-            let mut seen = std::collections::HashSet::new();
-            let live = &self.live;
-            self.clock.retain(|key| live.contains_key(key) && seen.insert(key.clone()));
-        }
-        Ok(())
+        let overwritten = self.unused.split_off(left);
+        let mut written = overwritten.into_iter().chain(first..first + new.len() as u64);
+        Ok(values.iter().filter_map(|(_, live)| live.record().or_else(|| written.next())).collect())
+    }
+
+    /// Makes a value live that could not be spilled.
+    fn keep(&mut self, key: K, live: Live<V>) {
+        self.weight += (self.weigh)(&key, &live.value);
+        self.clock.push_back(key.clone());
+        self.live.insert(key, live);
     }
 }

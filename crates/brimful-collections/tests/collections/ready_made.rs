@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use brimful_collections::{
-    BloomFilter, DiskLists, DiskMap, Error, FrequencyCounter, MembershipSet, Options, SpillingMap,
+    BloomFilter, Codec, DiskLists, DiskMap, Error, FrequencyCounter, MembershipSet, Options,
+    SpillingMap,
 };
 use brimful_store::Error as StoreError;
 use brimful_store::fault::{FaultFolder, FaultPlan, Operation};
@@ -353,4 +354,63 @@ fn a_spilling_map_agrees_with_a_map_and_keeps_to_its_limit() {
     for (key, value) in &model {
         assert_eq!(map.get(key).unwrap(), Some(value));
     }
+}
+
+#[test]
+fn a_large_value_spills_as_many_others_as_it_needs() {
+    let folder = tempfile::tempdir().unwrap();
+    let (limit, path) = (100_000, folder.path().join("spill"));
+    let weigh = |_: &u64, value: &String| value.len() + 16;
+    let mut map =
+        SpillingMap::<u64, String>::create(&path, limit, weigh, options(1 << 20)).unwrap();
+    (0..4000).for_each(|key| map.insert(key, key.to_string()).unwrap());
+    assert_eq!(map.live(), 4000);
+    map.insert(4000, "x".repeat(90_000)).unwrap();
+    assert!(map.weight() <= limit, "{} bytes live", map.weight());
+    assert_eq!((map.len(), map.get(&7).unwrap()), (4001, Some(&"7".to_string())));
+}
+
+/// Refuses to encode one word.
+#[derive(Debug)]
+struct Picky;
+
+impl Codec<String> for Picky {
+    const NAME: &'static str = "picky";
+
+    fn encode(value: &String, out: &mut Vec<u8>) -> Result<(), String> {
+        out.extend_from_slice(value.as_bytes());
+        if value == "refused" { Err("no".into()) } else { Ok(()) }
+    }
+
+    fn decode(bytes: &[u8]) -> Result<String, String> {
+        Ok(String::from_utf8_lossy(bytes).into_owned())
+    }
+}
+
+#[test]
+fn a_value_that_cannot_be_spilled_loses_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let weigh = |_: &u64, value: &String| value.len();
+    let mut map = SpillingMap::<u64, String, Picky>::create(
+        &folder.path().join("spill"),
+        100,
+        weigh,
+        options(1 << 20),
+    )
+    .unwrap();
+    let word = |key: u64| if key == 5 { "refused".to_owned() } else { format!("word {key}") };
+    let refused = (0..100).filter(|key| map.insert(*key, word(*key)).is_err()).count();
+    assert!(refused > 0);
+    assert_eq!(map.len(), 100);
+    for key in (0..100).rev() {
+        // A value that comes back may push out the one that is refused.
+        if let Ok(found) = map.get(&key) {
+            assert_eq!(found, Some(&word(key)));
+        }
+        assert_eq!(map.len(), 100);
+    }
+    assert!(map.remove(&5));
+    (0..100).filter(|key| *key != 5).for_each(|key| {
+        assert_eq!(map.get(&key).unwrap(), Some(&word(key)));
+    });
 }
