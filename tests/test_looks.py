@@ -19,8 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import brimful as bf
-from brimful import _native
+from brimful import _native, looks
 from brimful.cli.compare_verb import DIFFERENT
+from brimful.io.ingest import Resources
 from brimful.sizes import parse_budget
 from cgroup import hard_limit
 from command import BUDGET, DONE, INPUT, USAGE, brimful, refuse, succeed, write_edges
@@ -514,8 +515,64 @@ def test_searches_from_both_ends_find_the_path_of_one_search(
             while path[-1] not in (source, None):
                 path.append(parents[source][path[-1]])
             expected = [] if path[-1] is None else path[::-1]
-            assert look_up.between(source, target) == expected
+            assert look_up.between(source, target, weighted=False) == expected
             assert graph.shortest_path(source, target) == (expected or None)
+
+
+@few
+@given(case=cases(), data=st.data())
+def test_weighted_searches_from_both_ends_find_the_path_of_one_search(
+    case: Case, data: st.DataObject
+) -> None:
+    count = len(case.edges)
+    weights = data.draw(
+        st.lists(st.integers(0, 3).map(float), min_size=count, max_size=count), label="weights"
+    )
+    ends = st.sampled_from(case.vertices)
+    pairs = data.draw(st.lists(st.tuples(ends, ends), min_size=1, max_size=9), label="pairs")
+    with case.graph(weights) as graph:
+        bf.kcore(graph)
+        look_up = _native.Lookup(graph.native)
+        for source, target in pairs:
+            found = look_up.between(source, target, weighted=True)
+            # A graph without edges has no weights.
+            if case.edges:
+                expected = looks._weighted_path(graph, source, target, Resources())
+                assert found == (expected or [])
+                assert graph.shortest_path(source, target, weighted=True) == expected
+
+
+def test_weighted_paths_of_a_grid() -> None:
+    side = 200
+    rng = np.random.default_rng(5)
+    at = np.arange(side * side).reshape(side, side)
+    ends = [(at[:, :-1], at[:, 1:]), (at[:-1], at[1:])]
+    source, target = (np.concatenate([pair[end].ravel() for pair in ends]) for end in (0, 1))
+    table = pa.table(
+        {"source": source, "target": target, "weight": rng.integers(1, 100, len(source)) / 1.0}
+    )
+    with bf.Graph.from_arrow(table, undirected=True) as graph:
+        look_up = _native.Lookup(graph.native)
+        distances = bf.sssp(graph, 0, weighted=True)
+        for vertex in (0, 1, side + 1, 3 * side + 4, 8):
+            path = look_up.between(0, vertex, weighted=True)
+            assert path is not None
+            assert path == looks._weighted_path(graph, 0, vertex, Resources())
+            assert length(graph, path) == distances[vertex]
+        # Too far apart for look-ups, which would take longer than a run.
+        far = side * side - 1
+        assert look_up.between(0, far, weighted=True) is None
+        path = graph.shortest_path(0, far, weighted=True)
+        assert path is not None and length(graph, path) == distances[far]
+
+
+def length(graph: bf.Graph, path: list[Any]) -> float:
+    """Return the weight of a path, over the lightest of parallel edges."""
+    total = 0.0
+    for one, next_one in itertools.pairwise(path):
+        edges = zip(*graph.neighbors(one, weights=True), strict=True)
+        total += min(weight for other, weight in edges if other == next_one)
+    return total
 
 
 def test_a_path_between_many_vertices_is_left_to_one_search() -> None:
@@ -523,7 +580,7 @@ def test_a_path_between_many_vertices_is_left_to_one_search() -> None:
     hubs = np.repeat([0, leaves + 1], leaves)
     ends = np.concatenate([np.arange(1, leaves + 1), np.arange(leaves + 2, 2 * leaves + 2)])
     with bf.Graph.from_arrow(pa.table({"source": hubs, "target": ends}), undirected=True) as graph:
-        assert _native.Lookup(graph.native).between(1, leaves + 2) is None
+        assert _native.Lookup(graph.native).between(1, leaves + 2, weighted=False) is None
         assert graph.shortest_path(1, leaves + 2) is None
         assert graph.shortest_path(1, 2) == [1, 0, 2]
 

@@ -53,9 +53,10 @@ class Looks:
         up the edges of few vertices. `bfs` finds the path where it does not, or where many vertices
         are near the ends; `sssp` does with weights.
 
-        Of several paths with the same number of edges, the result is the one whose vertices, from
-        the target back, have the smallest ids. With `weighted` a directed graph needs its reverse
-        index, see `in_neighbors`.
+        Of several shortest paths, the result has the fewest edges, and then, from the target back,
+        the vertices with the smallest ids. Weights whose sums are rounded may make another path of
+        the same length the result. With `weighted` a directed graph needs its reverse index, see
+        `in_neighbors`.
 
         Args:
             weighted: The length of a path is the sum of its weights in place of its edges.
@@ -187,7 +188,7 @@ def census_of(graph: Graph, resources: Resources, reserve_bytes: int = 0) -> Cen
     components = _run(graph, "connected_components", {}, resources, reserve_bytes)
     return facts.Census(
         _degree_counts(graph, resources, reserve_bytes),
-        facts.component_sizes(components, facts.limit_of(resources.on(graph))),
+        facts.component_sizes(components, resources.on(graph).budget_bytes()),
         _degrees(graph, "out", resources, reserve_bytes).top(facts.TOP_ROWS),
     )
 
@@ -232,13 +233,13 @@ def shortest_path(
     for vertex in (begin, end):
         # Raises before the run if the graph lacks the vertex.
         graph.degree(vertex)
-    if weighted:
-        return _weighted_path(graph, begin, end, resources)
     from brimful import _native
 
-    found = _native.Lookup(graph.native).between(begin, end)
+    found = _native.Lookup(graph.native).between(begin, end, weighted)
     if found is not None:
         return found or None
+    if weighted:
+        return _weighted_path(graph, begin, end, resources)
     parents = _run(graph, "bfs", {"values": "parent"}, resources, source=[begin])
     path: list[Any] = [end]
     while path[-1] != begin:

@@ -139,10 +139,14 @@ impl Lookup {
         py: Python<'py>,
         source: Vertex,
         target: Vertex,
+        weighted: bool,
     ) -> PyResult<Option<Bound<'py, PyList>>> {
         let found = with_job(py, None, |job| {
             let [source, target] = [source, target].map(|end| self.inner.find(&end.into()));
-            Ok(self.inner.between(source?, target?, job)?)
+            Ok(match weighted {
+                false => self.inner.between(source?, target?, job)?,
+                true => self.inner.between_weighted(source?, target?, job)?,
+            })
         })?;
         let path = match found {
             Between::Path(path) => path,

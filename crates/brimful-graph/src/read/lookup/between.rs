@@ -2,7 +2,9 @@
 //!
 //! Two breadth-first searches, along edges from the first vertex and against them from the last,
 //! take turns: the one with fewer vertices at its last distance continues. They meet halfway, so
-//! that they visit far fewer edges than a search of the whole graph.
+//! that they visit far fewer edges than a search of the whole graph. `weighted`: by weights.
+
+mod weighted;
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,7 +25,7 @@ pub enum Between {
     Path(Vec<u64>),
     /// No path leads there.
     Nothing,
-    /// The graph has no reverse index, or the searches found too many vertices.
+    /// The graph has no reverse index or not the weights, or the searches found too many vertices.
     Unknown,
 }
 

@@ -1,0 +1,215 @@
+//! A path of the least weight between two vertices, by look-ups from both ends (Pohl 1971).
+//!
+//! Two searches by Dijkstra's rule, along edges from the first vertex and against them from the
+//! last, take turns: the one with fewer waiting vertices continues. A search looks up several of
+//! its nearest vertices at once, so a vertex may be looked up again on a shorter way.
+//! Invariant: a vertex nearer than the nearest waiting one has its final distance. Once the nearest
+//! waiting vertices of both searches are together farther than the best path, each vertex of a
+//! shortest path is final in one of the searches.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet};
+
+use brimful_store::Job;
+
+use super::{Between, MAX_VERTICES};
+use crate::error::Result;
+use crate::read::lookup::walk::{Blocks, Reach};
+use crate::read::lookup::{Direction, Lookup};
+
+/// The searches may look up a vertex for each so many edges of the graph: a run over the whole
+/// graph takes about as long then. In a small graph they may look up this many.
+const EDGES_PER_LOOKUP: u64 = 1 << 9;
+const FEW_LOOKUPS: u64 = 1 << 8;
+/// The maximum number of vertices that are looked up at once, and their share of those before.
+const MAX_AT_ONCE: usize = 1 << 8;
+const AT_ONCE: usize = 8;
+
+/// A search from one end.
+struct Search<'b> {
+    blocks: &'b Blocks,
+    /// The least weight of a path to each vertex that was found.
+    distances: HashMap<u64, f64>,
+    /// The vertices to look up, by the bits of their distances, which are not negative. A vertex
+    /// that was found again on a shorter way is there again.
+    waiting: BinaryHeap<Reverse<(u64, u64)>>,
+    looked_up: usize,
+}
+
+impl<'b> Search<'b> {
+    fn new(blocks: &'b Blocks, vertex: u64) -> Self {
+        let waiting = BinaryHeap::from([Reverse((0, vertex))]);
+        Self { blocks, distances: HashMap::from([(vertex, 0.0)]), waiting, looked_up: 0 }
+    }
+
+    /// The distance of the nearest waiting vertex.
+    fn nearest(&self) -> Option<f64> {
+        self.waiting.peek().map(|Reverse((bits, _))| f64::from_bits(*bits))
+    }
+
+    /// Looks up the nearest vertices whose edges may be part of a path of at most `best`, and
+    /// returns the weight of the best path through a vertex that `other` has found too.
+    fn advance(&mut self, other: &Self, mut best: f64) -> Result<f64> {
+        let left = best - other.nearest().unwrap_or(0.0);
+        let most = (self.looked_up / AT_ONCE).clamp(1, MAX_AT_ONCE);
+        let mut vertices = Vec::new();
+        while vertices.len() < most && self.nearest().is_some_and(|distance| distance <= left) {
+            let Some(Reverse((bits, vertex))) = self.waiting.pop() else { break };
+            if self.distances.get(&vertex).is_some_and(|distance| distance.to_bits() == bits) {
+                vertices.push((vertex, f64::from_bits(bits)));
+            }
+        }
+        vertices.sort_unstable_by_key(|(vertex, _)| *vertex);
+        let ids: Vec<u64> = vertices.iter().map(|(vertex, _)| *vertex).collect();
+        self.looked_up += ids.len();
+        self.blocks.walk(&ids, Reach::Everywhere, true, |place, target, weight| {
+            let distance = vertices[place].1 + weight;
+            let known = self.distances.get(&target).copied().unwrap_or(f64::INFINITY);
+            if distance < known {
+                self.distances.insert(target, distance);
+                self.waiting.push(Reverse((distance.to_bits(), target)));
+                if let Some(rest) = other.distances.get(&target) {
+                    best = best.min(distance + rest);
+                }
+            }
+            true
+        })?;
+        Ok(best)
+    }
+}
+
+impl Lookup {
+    /// A path of the least weight from `source` to `target`, found from both ends. Of several, it
+    /// has the fewest edges, and then the smallest vertices from the last one back.
+    ///
+    /// # Errors
+    /// Corruption and I/O errors; [`brimful_store::Error::Interrupted`] after a cancellation.
+    pub fn between_weighted(&self, source: u64, target: u64, job: &Job) -> Result<Between> {
+        let description = self.graph.description();
+        let Some(reverse) = self.graph.shards(Direction::In.index()) else {
+            return Ok(Between::Unknown);
+        };
+        // A run refuses weights that no path can have.
+        if description.weights.is_none_or(|range| range.any_negative()) {
+            return Ok(Between::Unknown);
+        }
+        if source == target {
+            return Ok(Between::Path(vec![source]));
+        }
+        if source.max(target) >= self.graph.connected() {
+            return Ok(Between::Nothing);
+        }
+        let (along, against) = (self.blocks(Direction::Out)?, self.blocks(Direction::In)?);
+        let mut there = Search::new(along, source);
+        let mut back = Search::new(against, target);
+        let (most, mut best) =
+            ((description.arcs / EDGES_PER_LOOKUP).max(FEW_LOOKUPS), f64::INFINITY);
+        while let (Some(near), Some(far)) = (there.nearest(), back.nearest())
+            && near + far <= best
+        {
+            job.check()?;
+            if there.distances.len() + back.distances.len() > MAX_VERTICES
+                || (there.looked_up + back.looked_up) as u64 > most
+            {
+                return Ok(Between::Unknown);
+            }
+            best = match there.waiting.len() <= back.waiting.len() {
+                true => there.advance(&back, best)?,
+                false => back.advance(&there, best)?,
+            };
+        }
+        if best == f64::INFINITY {
+            return Ok(Between::Nothing);
+        }
+        let Some(path) = self.path_of(&there, &back, (source, target), best)? else {
+            let what = "the index lacks an edge that the forward index has";
+            return Err(reverse.file().corrupt(0, what).into());
+        };
+        Ok(Between::Path(path))
+    }
+
+    /// The path of weight `best` that both searches found: a breadth-first search back from the
+    /// target, over edges that make up the distances of their ends.
+    fn path_of(
+        &self,
+        there: &Search<'_>,
+        back: &Search<'_>,
+        (source, target): (u64, u64),
+        best: f64,
+    ) -> Result<Option<Vec<u64>>> {
+        // On shortest paths: vertices whose distance from the source is final, or to the target.
+        let is_middle = |(vertex, distance): (&u64, &f64)| {
+            let rest = back.distances.get(vertex)?;
+            (distance + rest == best).then_some(*vertex)
+        };
+        let mut first_half: HashSet<u64> = there.distances.iter().filter_map(is_middle).collect();
+        let second_half = second_half(there.blocks, back, first_half.iter().copied().collect())?;
+        let (mut followed, mut last) = (HashMap::from([(target, target)]), vec![target]);
+        while !last.is_empty() && !followed.contains_key(&source) {
+            let mut vertices: Vec<(u64, usize)> =
+                last.iter().enumerate().map(|(place, vertex)| (*vertex, place)).collect();
+            vertices.sort_unstable();
+            let ids: Vec<u64> = vertices.iter().map(|(vertex, _)| *vertex).collect();
+            let mut found = Vec::new();
+            back.blocks.walk(&ids, Reach::Everywhere, true, |at, before, weight| {
+                let (vertex, place) = vertices[at];
+                let distances = |search: &Search<'_>| {
+                    Some((*search.distances.get(&vertex)?, *search.distances.get(&before)?))
+                };
+                let is_in_first = first_half.contains(&vertex)
+                    && distances(there).is_some_and(|(far, near)| near + weight == far);
+                let is_in_second = second_half.contains(&vertex)
+                    && second_half.contains(&before)
+                    && distances(back).is_some_and(|(near, far)| near + weight == far);
+                if is_in_first || is_in_second {
+                    found.push((place, before, is_in_first));
+                }
+                true
+            })?;
+            let keyed = found.into_iter().map(|(place, before, is_in_first)| {
+                Ok((place, self.order_key(before)?, before, is_in_first))
+            });
+            let mut found = keyed.collect::<Result<Vec<_>>>()?;
+            found.sort_unstable();
+            let mut next = Vec::new();
+            for (place, _, before, is_in_first) in found {
+                if is_in_first {
+                    first_half.insert(before);
+                }
+                followed.entry(before).or_insert_with(|| {
+                    next.push(before);
+                    last[place]
+                });
+            }
+            last = next;
+        }
+        let (mut path, mut vertex) = (vec![source], source);
+        while vertex != target {
+            let Some(next) = followed.get(&vertex) else { return Ok(None) };
+            path.push(*next);
+            vertex = *next;
+        }
+        Ok(Some(path))
+    }
+}
+
+/// The vertices on shortest paths from the vertices in the middle to the target.
+fn second_half(along: &Blocks, back: &Search<'_>, middle: Vec<u64>) -> Result<HashSet<u64>> {
+    let (mut all, mut last) = (HashSet::from_iter(middle.iter().copied()), middle);
+    while !last.is_empty() {
+        last.sort_unstable();
+        let mut next = Vec::new();
+        along.walk(&last, Reach::Everywhere, true, |place, target, weight| {
+            let ends = (back.distances.get(&last[place]), back.distances.get(&target));
+            if let (Some(far), Some(near)) = ends
+                && near + weight == *far
+                && all.insert(target)
+            {
+                next.push(target);
+            }
+            true
+        })?;
+        last = next;
+    }
+    Ok(all)
+}
