@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from brimful.io.output import native_batches
 
 if TYPE_CHECKING:
-    from brimful.io.ingest import Resources
     from brimful.per_vertex import PerVertex
 
 #: Rows of a table of top vertices.
@@ -176,8 +175,3 @@ def _batches(result: PerVertex[Any]) -> Iterator[Any]:
     import pyarrow as pa
 
     return native_batches(pa.RecordBatchReader.from_stream(result))
-
-
-def limit_of(resources: Resources) -> int:
-    """Return the memory budget in bytes."""
-    return resources.budget_bytes()
