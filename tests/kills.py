@@ -105,7 +105,7 @@ SCENARIOS = [
     _with_checkpoints("checkpoints in a store", 1, *_SHORTEST, "--store", "bytes"),
     _with_checkpoints(
         "checkpoints of a store on disk",
-        *(1, *_SHORTEST, "--store", "file:FOLDER/vertices", "--lists", "disk"),
+        *(3, *_SHORTEST, "--store", "file:FOLDER/vertices", "--lists", "disk"),
     ),
     _with_checkpoints(
         "checkpoints without supersteps",

@@ -402,7 +402,7 @@ def test_blocks_and_trusses_of_real_graphs(name: str, data: Path, tmp_path: Path
         )
         numbers = {(one, other): truss for one, other, truss in bf.ktruss(graph)}
     assert len(numbers) == theirs.number_of_edges()
-    for level in (3, 4, 7, max(numbers.values())):
+    for level in (4, max(numbers.values())):
         truss = {edge for edge, number in numbers.items() if number >= level}
         assert truss == {tuple(sorted(edge)) for edge in nx.k_truss(theirs, level).edges}
 
@@ -519,7 +519,7 @@ def test_balls_are_within_their_error(data: Path, tmp_path: Path, bits: int) -> 
     succeed("import", data / "wiki-Vote.txt.gz", path, "--quiet")
     with bf.Graph.open(path) as graph:
         theirs = nx.DiGraph(graph.to_networkx())
-        some = [vertex for vertex in sorted(theirs) if theirs.in_degree(vertex)][::100]
+        some = [vertex for vertex in sorted(theirs) if theirs.in_degree(vertex)][::200]
         exact = nx.harmonic_centrality(theirs, nbunch=some)
         nearness = {vertex: nx.closeness_centrality(theirs, vertex) for vertex in some}
         found = bf.harmonic(graph, register_bits=bits)
@@ -534,7 +534,7 @@ def test_balls_are_within_their_error(data: Path, tmp_path: Path, bits: int) -> 
             bf.harmonic(graph, register_bits=7)  # type: ignore[arg-type]
 
 
-@few
+@settings(max_examples=20, deadline=None)
 @given(case=cases())
 def test_pagerank_by_increments(case: Case) -> None:
     with case.graph() as graph:

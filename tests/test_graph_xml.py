@@ -151,7 +151,7 @@ def test_files_of_another_name_are_known_by_their_content(tmp_path: Path) -> Non
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     peaks = []
-    for count in (20_000, 80_000):
+    for count in (8_000, 32_000):
         path = tmp_path / f"{count}.graphml"
         nodes = "".join(f'<node id="n{at}"/>' for at in range(count))
         edges = "".join(f'<edge source="n{at}" target="n0"/>' for at in range(count))

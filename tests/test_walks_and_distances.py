@@ -200,7 +200,7 @@ def test_the_effective_diameter_of_a_real_graph(data: Path, tmp_path: Path) -> N
     [
         ("wiki-Vote.txt.gz", ["--undirected"]),
         ("wiki-Vote.txt.gz", ["--index", "in,reverse"]),
-        ("astro-ph.graph.gz", []),
+        pytest.param("astro-ph.graph.gz", [], marks=pytest.mark.nightly),
     ],
 )
 def test_diameters_of_real_graphs(
