@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from cgroup import hard_limit
@@ -92,3 +94,50 @@ def test_a_hub_on_disk_fits_the_budget_that_is_named(
 ) -> None:
     store = f"file:{tmp_path / 'store'}"
     at_named_budgets(hub, 60, algorithm, hub, "--store", store, "--max-supersteps", 2)
+
+
+@pytest.fixture(scope="module", params=["sparse", "dense", "weighted"])
+def drawn(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random graph, with few or many edges for each vertex, or with weights."""
+    folder = tmp_path_factory.mktemp("drawn")
+    rng = np.random.default_rng(1)
+    vertices, edges = {"sparse": (200_000, 1_500_000), "dense": (2_000, 1_500_000)}.get(
+        request.param, (100_000, 600_000)
+    )
+    table = {name: rng.integers(0, vertices, edges) for name in ("source", "target")}
+    if request.param == "weighted":
+        table["weight"] = rng.random(edges)
+    pq.write_table(pa.table(table), folder / "edges.parquet")
+    graph = folder / "drawn.brimful"
+    succeed("import", folder / "edges.parquet", graph, "--index", "in,reverse", "--quiet")
+    return graph
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("cache", [None, "lru:1000"])
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("store", ["memory", "bytes", "file", "kv"])
+@pytest.mark.parametrize(
+    ("algorithm", "options"),
+    [
+        ("pagerank", SHORT),
+        ("hits", ["--max-supersteps", 2]),
+        ("sssp", ["--source", 1, "--max-supersteps", 4]),
+        ("degrees", []),
+    ],
+)
+def test_the_budget_that_a_store_names_works(
+    drawn: Path,
+    tmp_path: Path,
+    algorithm: str,
+    options: list[object],
+    store: str,
+    threads: int,
+    cache: str | None,
+) -> None:
+    url = store if store in ("memory", "bytes") else f"{store}:{tmp_path / 'store'}"
+    more = [] if cache is None else ["--cache", cache]
+    for first in (44, 60, 90):
+        at_named_budgets(
+            drawn, first, algorithm, drawn, *options, "--store", url, "--threads", threads, *more
+        )
