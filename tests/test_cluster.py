@@ -123,6 +123,7 @@ def test_any_number_of_workers_gives_the_same_bits(cluster: Cluster, graph: bf.G
         ),
         "sssp": lambda **options: bf.sssp(graph, source, **options),
         "kcore": lambda **options: bf.kcore(graph, method="rounds", **options),
+        "communities": lambda **options: bf.label_propagation(graph, **options),
     }
     for name, run in runs.items():
         one = run()
@@ -341,9 +342,9 @@ def test_options_that_a_run_on_a_cluster_does_not_take(
 
 
 def test_an_algorithm_that_a_cluster_does_not_run(rmat: Path) -> None:
-    outcome = brimful("run", "color", rmat, "--cluster", "local:2")
+    outcome = brimful("run", "triangles", rmat, "--cluster", "local:2")
     assert outcome.code == USAGE
-    assert "color does not run on a cluster; leave --cluster out" in outcome.err
+    assert "triangles does not run on a cluster; leave --cluster out" in outcome.err
 
 
 def test_the_command_line_on_a_local_cluster(rmat: Path, tmp_path: Path) -> None:

@@ -736,7 +736,7 @@ def test_every_algorithm_of_a_cluster_has_its_forecast(graph: Path) -> None:
         (["pagerank", "--cluster", "0"], "cluster must be a number of workers from 1 to 1,000"),
         (["pagerank", "--cluster", "auto"], "or local:N, not auto"),
         (["pagerank", "--cluster", "2", "--network", "0"], "network must be a number of Gbit/s"),
-        (["color", "--cluster", "2"], "color does not run on a cluster"),
+        (["triangles", "--cluster", "2"], "triangles does not run on a cluster"),
         (["pagerank", "--cluster", "2", "--mode", "async"], "needs synchronous supersteps"),
         (["pagerank", "--cluster", "2", "--store", "memory"], "leave --store or --cluster out"),
     ],

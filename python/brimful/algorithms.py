@@ -10,9 +10,9 @@ from brimful.opening import GraphLike
 from brimful.options.described import RUN_ERRORS, described
 from brimful.options.runs import (
     RUN,
+    DividedOptions,
     Mode,
     Precision,
-    ResumableOptions,
     RunOptions,
 )
 from brimful.options.table import WorkOptions
@@ -392,7 +392,7 @@ def label_propagation(
     graph: GraphLike,
     *,
     max_supersteps: int = 10,
-    **options: Unpack[ResumableOptions],
+    **options: Unpack[DividedOptions],
 ) -> Result:
     """Find communities: each vertex takes the most frequent label of its neighbors.
 
@@ -418,7 +418,7 @@ def label_propagation(
 @described(RUN, *RUN_ERRORS)
 def color(
     graph: GraphLike,
-    **options: Unpack[ResumableOptions],
+    **options: Unpack[DividedOptions],
 ) -> Result:
     """Color vertices so that no edge joins two of the same color: first-fit in a fixed order.
 

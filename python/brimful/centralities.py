@@ -7,7 +7,7 @@ from typing import Literal, Unpack
 from brimful.algorithm_run import run_algorithm, run_rows
 from brimful.opening import GraphLike
 from brimful.options.described import RUN_ERRORS, described
-from brimful.options.runs import RUN, ResumableOptions, RunOptions
+from brimful.options.runs import RUN, DividedOptions, RunOptions
 from brimful.options.table import WorkOptions
 from brimful.result import Result
 from brimful.rows import Rows
@@ -110,7 +110,7 @@ def closeness(
     *,
     register_bits: Literal[6, 8, 10] = 6,
     max_supersteps: int | None = None,
-    **options: Unpack[ResumableOptions],
+    **options: Unpack[DividedOptions],
 ) -> Result:
     """Estimate closeness centrality: how near a vertex is to those with a path to it.
 
@@ -148,7 +148,7 @@ def harmonic(
     *,
     register_bits: Literal[6, 8, 10] = 6,
     max_supersteps: int | None = None,
-    **options: Unpack[ResumableOptions],
+    **options: Unpack[DividedOptions],
 ) -> Result:
     """Estimate harmonic centrality: the sum of 1 / distance over the vertices that reach a vertex.
 

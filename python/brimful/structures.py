@@ -7,7 +7,7 @@ from typing import Unpack
 from brimful.algorithm_run import run_algorithm, run_rows
 from brimful.opening import GraphLike
 from brimful.options.described import RUN_ERRORS, described
-from brimful.options.runs import RUN, Mode, ResumableOptions, RunOptions
+from brimful.options.runs import RUN, DividedOptions, Mode, RunOptions
 from brimful.options.table import WorkOptions
 from brimful.result import Result
 from brimful.rows import Rows
@@ -44,7 +44,7 @@ def bipartite(
 @described(RUN, *RUN_ERRORS)
 def maximal_independent_set(
     graph: GraphLike,
-    **options: Unpack[ResumableOptions],
+    **options: Unpack[DividedOptions],
 ) -> Result:
     """Choose a maximal set of vertices of which no two are joined by an edge.
 

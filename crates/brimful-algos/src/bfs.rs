@@ -30,6 +30,7 @@ pub(crate) const INFO: Info = Info {
         source: true,
         asynchronous: true,
         stores: true,
+        cluster: true,
         checkpoints: true,
         ..Takes::NOTHING
     },

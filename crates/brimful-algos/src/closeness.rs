@@ -41,7 +41,7 @@ use crate::{Error, Result};
 /// The default logarithm of the number of registers.
 const REGISTER_BITS: u64 = 6;
 
-const TAKES: Takes = Takes { checkpoints: true, ..Takes::NOTHING };
+const TAKES: Takes = Takes { cluster: true, checkpoints: true, ..Takes::NOTHING };
 
 const PARAMETERS: &[ParameterInfo] = &[ParameterInfo {
     name: "register_bits",

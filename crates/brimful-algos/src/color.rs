@@ -46,7 +46,7 @@ pub(crate) const INFO: Info = Info {
     computes: "greedy coloring, vertices of many neighbors first: no edge joins equal colors; \
                direction ignored",
     column: "color",
-    takes: Takes { checkpoints: true, ..Takes::NOTHING },
+    takes: Takes { cluster: true, checkpoints: true, ..Takes::NOTHING },
     parameters: &[],
     run: Run::Vertices(|request, graph, resources| any(Wanted::Colors, request, graph, resources)),
     plan,
@@ -58,7 +58,7 @@ pub(crate) const INDEPENDENT: Info = Info {
     computes: "maximal independent set: 1 for the vertices of color 0 of color, else 0; direction \
                ignored",
     column: "member",
-    takes: Takes { checkpoints: true, ..Takes::NOTHING },
+    takes: Takes { cluster: true, checkpoints: true, ..Takes::NOTHING },
     parameters: &[],
     run: Run::Vertices(|request, graph, resources| {
         any(Wanted::FirstColor, request, graph, resources)
@@ -181,7 +181,11 @@ fn run<L: Label + 'static>(
         );
         return Err(Error::Usage(what));
     }
-    let options = RunOptions { checkpoints: request.checkpoints.clone(), ..RunOptions::default() };
+    let options = RunOptions {
+        checkpoints: request.checkpoints.clone(),
+        share: request.share.clone(),
+        ..RunOptions::default()
+    };
     let output = gather(&Coloring::<L>(PhantomData), graph, &options, resources)?;
     let (column, values) = match wanted {
         Wanted::Colors => ("color", Values::unsigned(output.states, color::<L>, |_| Some(0))),

@@ -64,9 +64,11 @@ pub struct Takes {
     pub weights: bool,
     /// Asynchronous runs: signals are received within the same sweep.
     pub asynchronous: bool,
-    /// Vertices in a store, or divided among the workers of a cluster. The algorithm must be a
-    /// single program on shards.
+    /// Vertices in a store. The algorithm must be a single program over shards.
     pub stores: bool,
+    /// Vertices divided among the workers of a cluster. The algorithm must be a single program over
+    /// shards or neighbor lists.
+    pub cluster: bool,
     /// Checkpoints. The algorithm must have supersteps.
     pub checkpoints: bool,
 }
@@ -82,12 +84,13 @@ impl Takes {
         weights: false,
         asynchronous: false,
         stores: false,
+        cluster: false,
         checkpoints: false,
     };
     /// The options of an iteration over scores: weights, stores and checkpoints. The algorithm adds
     /// its default tolerance.
     pub const ITERATION: Self =
-        Self { weights: true, stores: true, checkpoints: true, ..Self::NOTHING };
+        Self { weights: true, stores: true, cluster: true, checkpoints: true, ..Self::NOTHING };
 }
 
 /// The function that runs an algorithm, by the kind of the result.

@@ -30,7 +30,7 @@ pub(crate) const INFO: Info = Info {
     computes: "communities: in each of 10 supersteps a vertex takes the most frequent label of its \
                neighbors",
     column: "label",
-    takes: Takes { checkpoints: true, ..Takes::NOTHING },
+    takes: Takes { cluster: true, checkpoints: true, ..Takes::NOTHING },
     parameters: &[],
     run: Run::Vertices(|request, graph, resources| match fits_narrow(graph.largest_id_offset()?) {
         true => run::<u32>(request, graph, resources),

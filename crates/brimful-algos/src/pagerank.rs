@@ -62,6 +62,7 @@ pub(crate) const INFO: Info = Info {
         weights: true,
         asynchronous: true,
         stores: true,
+        cluster: true,
         checkpoints: true,
     },
     parameters: &[

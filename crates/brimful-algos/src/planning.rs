@@ -192,7 +192,9 @@ impl<'p> Planner<'p> {
     pub(crate) fn gather<G: Gather>(&self, program: &G, steps: Steps) -> Result<Forecast> {
         let needs = GatherNeeds::of(program);
         let extent = self.extent(needs.indexes);
-        Ok(self.setting(&extent).of_lists(&needs, self.limited(steps))?)
+        let cluster = self.cluster(needs.indexes, &extent)?;
+        let setting = Setting { cluster: cluster.as_ref(), ..self.setting(&extent) };
+        Ok(setting.of_lists(&needs, self.limited(steps))?)
     }
 
     /// The forecast of scans of the forward index with arrays; `arrays` returns their bytes during

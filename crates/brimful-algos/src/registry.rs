@@ -190,7 +190,7 @@ fn find(request: &Request) -> Result<&'static Info> {
         (request.weighted, info.takes.weights, "weights", "weighted"),
         (request.asynchronous, info.takes.asynchronous, "asynchronous mode", "mode"),
         (request.store.is_some(), info.takes.stores, "store", "store"),
-        (request.is_divided(), info.takes.stores, "cluster", "cluster"),
+        (request.is_divided(), info.takes.cluster, "cluster", "cluster"),
         (request.checkpoints.is_some(), info.takes.checkpoints, "checkpoints", "checkpoint-every"),
     ];
     if let Some((_, _, what, option)) = given.iter().find(|(given, taken, ..)| *given && !taken) {

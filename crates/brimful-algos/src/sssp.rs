@@ -34,6 +34,7 @@ pub(crate) const INFO: Info = Info {
         weights: true,
         asynchronous: true,
         stores: true,
+        cluster: true,
         checkpoints: true,
         ..Takes::NOTHING
     },

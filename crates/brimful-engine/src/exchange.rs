@@ -1,5 +1,8 @@
 //! The connection between the processes that make a run together. An exchange only moves bytes;
-//! `run/share.rs` defines their meaning.
+//! `run/share.rs` and
+//! `gather/share.rs` define their meaning. `division`: the part of each process.
+
+pub(crate) mod division;
 
 use std::fmt::Debug;
 use std::sync::Arc;

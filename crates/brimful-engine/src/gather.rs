@@ -4,6 +4,7 @@
 mod checkpoint;
 mod lists;
 mod run;
+mod share;
 mod step;
 mod urgent;
 

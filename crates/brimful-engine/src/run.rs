@@ -27,6 +27,7 @@ use brimful_store::{Content, Resources};
 use crate::checkpoint::Checkpointer;
 use crate::error::{Error, Result};
 use crate::exchange::Share;
+use crate::exchange::division::Division;
 use crate::plan::division::PURPOSE;
 use crate::plan::extent::{Extent, present};
 use crate::plan::forecast::Setting;
@@ -45,7 +46,6 @@ use crate::vertex::turn::Turn;
 use asynchronous::Asynchronous;
 pub use checkpoint::identity;
 use context::RunContext;
-use share::Division;
 use unpacked::Unpacked;
 
 /// The states at the end of a run of `P`, and its figures.

@@ -68,7 +68,7 @@ pub(crate) fn algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
             (info.takes.weights, "weighted"),
             (info.takes.asynchronous, "mode"),
             (info.takes.stores, "store"),
-            (info.takes.stores, "cluster"),
+            (info.takes.cluster, "cluster"),
             (info.takes.checkpoints, "checkpoint-every"),
         ];
         let takes: Vec<&str> =

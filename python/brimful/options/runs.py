@@ -247,12 +247,8 @@ class ResumableOptions(WorkOptions, CheckpointOptions, total=False):
     """Options of every algorithm with checkpoints."""
 
 
-class RunOptions(ResumableOptions, PlaceOptions, StoreOptions, ClusterOptions, total=False):
-    """Options of every algorithm that also runs on a store or a cluster.
-
-    A store keeps vertices as records in place of edges that stream from shards; the results are
-    the same. In `mode` "async" there are no supersteps. `stats["store_figures"]` and
-    `stats["cache"]` describe the work of store and cache.
+class DividedOptions(ResumableOptions, ClusterOptions, total=False):
+    """Options of every algorithm that also runs on a cluster.
 
     On a `cluster` the result has the same bits as in one process, at any number of workers;
     `stats["cluster"]` describes the work of each. A lost worker is replaced, up to three times, and
@@ -260,11 +256,20 @@ class RunOptions(ResumableOptions, PlaceOptions, StoreOptions, ClusterOptions, t
     """
 
 
-class AlgorithmOptions(ResumableOptions, AskedOptions, ClusterOptions, total=False):
+class RunOptions(DividedOptions, PlaceOptions, StoreOptions, total=False):
+    """Options of every algorithm that also runs on a cluster or a store.
+
+    A store keeps vertices as records in place of edges that stream from shards; the results are
+    the same. In `mode` "async" there are no supersteps. `stats["store_figures"]` and
+    `stats["cache"]` describe the work of store and cache.
+    """
+
+
+class AlgorithmOptions(DividedOptions, AskedOptions, total=False):
     """Options of all algorithms."""
 
 
-class ProgramOptions(StepOptions, StoreOptions, ResumableOptions, ClusterOptions, total=False):
+class ProgramOptions(StepOptions, StoreOptions, DividedOptions, total=False):
     """Options of a program in Python, besides its store."""
 
 

@@ -170,6 +170,9 @@ fn requests() -> Vec<Request> {
         request("scc", &[]),
         request("kcore", &[]),
         request("degrees", &[("direction", "both")]),
+        request("closeness", &[("register_bits", "6")]),
+        request("label_propagation", &[]),
+        Request { max_supersteps: Some(4), ..request("label_propagation", &[]) },
     ]
 }
 
@@ -220,6 +223,25 @@ fn any_number_of_processes_gives_the_same_bits() {
     }
 }
 
+/// The number of supersteps of these depends on the part of a process.
+#[test]
+fn programs_that_settle_end_in_the_same_states() {
+    let cases =
+        [(Kind::Rmat { scale: 9, edge_factor: 14 }, false), (Kind::Star { vertices: 40 }, true)];
+    for (kind, undirected) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let graph = graph(folder.path(), kind, undirected);
+        for request in [request("color", &[]), request("maximal_independent_set", &[])] {
+            let one = run_request(&request, &graph, &resources(2, LARGE)).unwrap();
+            for count in [1, 2, 3, 5] {
+                let many = shared(&request, &graph, count, u64::MAX).unwrap();
+                let name = &request.algorithm;
+                assert!(bits(&many) == bits(&one), "{name} of {kind:?} in {count}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_run_that_loses_a_process_resumes_in_any_number_of_processes() {
     let folder = tempfile::tempdir().unwrap();
@@ -257,8 +279,8 @@ fn what_a_cluster_does_not_run_is_refused() {
         assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
         error.to_string()
     };
-    let color = refused(&request("color", &[]));
-    assert!(color.contains("color takes no cluster; leave --cluster out"), "{color}");
+    let triangles = refused(&request("triangles", &[]));
+    assert!(triangles.contains("triangles takes no cluster; leave --cluster out"), "{triangles}");
     let union_find = refused(&request("connected_components", &[("method", "union_find")]));
     assert!(union_find.contains("union_find has no"), "{union_find}");
     let asynchronous = Request { asynchronous: true, ..request("pagerank", &[]) };
@@ -266,5 +288,7 @@ fn what_a_cluster_does_not_run_is_refused() {
     let every = Some(Every::Time(Duration::from_secs(1)));
     let options = CheckpointOptions { every, ..CheckpointOptions::new(folder.path().join("c")) };
     let by_time = Request { checkpoints: Some(options), ..request("pagerank", &[]) };
+    assert!(refused(&by_time).contains("by the superstep"));
+    let by_time = Request { algorithm: "label_propagation".into(), ..by_time };
     assert!(refused(&by_time).contains("by the superstep"));
 }

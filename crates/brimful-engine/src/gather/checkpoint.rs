@@ -6,6 +6,7 @@ use brimful_store::checkpoint::Saved;
 use serde::{Deserialize, Serialize};
 
 use super::run::GatherRun;
+use super::share::merged;
 use super::step::GatherContext;
 use crate::checkpoint::Checkpointer;
 use crate::error::{Error, Result};
@@ -60,16 +61,23 @@ impl<G: Gather> Resumable for GatherRun<'_, G> {
             },
         )?;
         drop(windows);
-        self.current.globals.aggregate =
-            self.context.aggregate(&self.current.states, &self.current.states)?;
+        // Every process has the first states of all vertices.
+        let states = &self.current.states;
+        let all = 0..self.context.shards.intervals();
+        self.current.globals.aggregate = merged(self.context.aggregates(states, states, all)?);
         Ok(())
     }
 
     fn checkpoint(&mut self, checkpointer: &mut Checkpointer<'_>) -> Result<bool> {
-        let globals = &self.current.globals;
-        if !checkpointer.is_due(globals.superstep) {
+        if !checkpointer.is_due(self.current.globals.superstep) {
             return Ok(false);
         }
+        // With several processes, the observer alone writes.
+        self.gather_states()?;
+        if self.context.division.as_ref().is_some_and(|division| !division.observes()) {
+            return Ok(true);
+        }
+        let globals = &self.current.globals;
         let mut aggregate = Vec::new();
         globals.aggregate.save(&mut aggregate);
         let saved_state = CheckpointState {
@@ -101,5 +109,10 @@ impl<G: Gather> Resumable for GatherRun<'_, G> {
         self.swept = Swept { signals: saved_state.gathered, edges: saved_state.visited };
         self.durations = saved_state.durations;
         Ok(())
+    }
+
+    /// Gathers the states of all processes.
+    fn complete(&mut self) -> Result<()> {
+        self.gather_states()
     }
 }

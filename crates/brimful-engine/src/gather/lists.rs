@@ -204,6 +204,7 @@ mod tests {
     use brimful_store::{Budget, ErrorKind, Job, Resources};
 
     use super::*;
+    use crate::traverse::residency::ALL_INTERVALS;
 
     #[test]
     fn lists_of_other_lengths_than_the_edges_have_are_corrupt() {
@@ -214,7 +215,12 @@ mod tests {
         let resources = Resources::new(Budget::new(1 << 28, 0), Arc::clone(&job), Some(1)).unwrap();
         import(Input::EdgeList(vec![text]), &path, &ImportOptions::default(), &resources).unwrap();
         let graph = Graph::open(&path, job.traffic()).unwrap();
-        let shards = Shards::new(&graph, vec![Arc::clone(graph.forward())], false, 1 << 20);
+        let shards = Shards::new(
+            &graph,
+            vec![Arc::clone(graph.forward())],
+            (false, 1 << 20),
+            &ALL_INTERVALS,
+        );
         let mut known = [0_u32; 3];
         let count = &mut |edges: IntervalEdges<'_>| {
             edges.all(|_, target| {

@@ -15,6 +15,8 @@ use super::step::{GatherBuffers, GatherContext, GatherFigures, GatherState};
 use super::{Gathered, checkpoint};
 use crate::checkpoint::Checkpointer;
 use crate::error::{Error, Result};
+use crate::exchange::Share;
+use crate::exchange::division::Division;
 use crate::plan::extent::{Extent, present};
 use crate::plan::forecast::Setting;
 use crate::plan::gather::{GatherPlan, PURPOSE};
@@ -35,7 +37,8 @@ use crate::vertex::program::Globals;
 /// # Errors
 /// [`brimful_store::Error::Budget`] naming the smallest budget that works, before any work;
 /// [`Error::Usage`] for unsupported options; corruption and I/O errors when they occur;
-/// [`brimful_store::Error::Interrupted`] after a cancellation.
+/// [`brimful_store::Error::Interrupted`] after a cancellation. In one of several processes
+/// [`Error::ShareDone`] at the end, unless it is the observer.
 pub fn gather<G: Gather>(
     program: &G,
     graph: &Graph,
@@ -59,15 +62,19 @@ pub fn gather<G: Gather>(
     let extent = Extent::of(graph, program.indexes(), options.weighted);
     let least = Setting::new(&extent, resources).min_of_lists(&GatherNeeds::of(program));
     resources.budget.require(least, PURPOSE)?;
-    let open = |chosen| {
-        Checkpointer::open(chosen, graph, &checkpoint::identity::<G>(options), resources, true)
-    };
+    let (own, writes) =
+        (checkpoint::identity::<G>(options), options.share.as_ref().is_none_or(Share::observes));
+    let open = |chosen| Checkpointer::open(chosen, graph, &own, resources, writes);
     let checkpointer = options.checkpoints.as_ref().map(open).transpose()?;
+    options.check_index(graph, program.indexes())?;
     let index_seconds = build_missing(graph, program.indexes(), resources)?;
     let _memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
     let (run, stats) = run_to_end(graph, options, resources, checkpointer, index_seconds, || {
         GatherRun::new(program, graph, options, resources)
     })?;
+    if !writes {
+        return Err(Error::ShareDone(Box::new(stats)));
+    }
     let GatherState { states, globals } = run.current;
     Ok(Gathered { states, aggregate: globals.aggregate, stats })
 }
@@ -77,7 +84,7 @@ pub(super) struct GatherRun<'a, G: Gather> {
     pub(super) current: GatherState<G>,
     /// The new states of a superstep. Programs that settle have none: their new states are visible
     /// at once.
-    next: Option<ScratchArray<G::State>>,
+    pub(super) next: Option<ScratchArray<G::State>>,
     /// The items of a superstep; cut anew in each superstep of programs that settle.
     items: Vec<Range<usize>>,
     /// The last superstep.
@@ -96,11 +103,19 @@ impl<'a, G: Gather> GatherRun<'a, G> {
         let weighted = options.weighted;
         let borrowed = present(graph, program.indexes());
         let files: Vec<Arc<ShardFile>> = borrowed.iter().copied().map(Arc::clone).collect();
-        let (needs, extent) =
-            (GatherNeeds::of(program), Extent::of_shards(graph, &borrowed, weighted));
+        let division = options.share.as_ref().map(|share| Division::new(share, graph, &borrowed));
+        let owned = division.as_ref().map_or(0..graph.intervals() as usize, Division::owned);
+        let state = size_of::<G::State>() as u64;
+        let memory = division.as_ref().map_or(0, |one| one.exchange_bytes(state));
+        let message = division.as_ref().map_or(0, |one| one.message_bytes(state));
+        let needs = GatherNeeds::of(program).with_exchange(memory + message);
+        let extent = Extent::of_shards(graph, &borrowed, weighted);
         let plan = GatherPlan::new(&needs, &extent, resources.workers() as u64, &resources.budget)?;
-        let shards = Shards::new(graph, files, weighted, plan.pinned_bytes);
-        let (lengths, longest) = measure(&shards, plan, graph, options, resources)?;
+        if let Some(division) = division.as_ref().filter(|_| memory > 0) {
+            division.share_memory(state)?;
+        }
+        let shards = Shards::new(graph, files, (weighted, plan.pinned_bytes), &owned);
+        let (lengths, longest) = measure((&shards, &owned), plan, graph, options, resources)?;
         if longest > extent.longest_list {
             let what = format!(
                 "the manifest says that no vertex has more than {} neighbors, but one has {longest}",
@@ -135,6 +150,8 @@ impl<'a, G: Gather> GatherRun<'a, G> {
                 shards,
                 spill,
                 lengths,
+                division,
+                owned,
             },
             current: GatherState { states: states()?, globals },
             next: if G::SETTLES { None } else { Some(states()?) },
@@ -170,7 +187,12 @@ impl<G: Gather> Supersteps for GatherRun<'_, G> {
         let number = current.globals.superstep + 1;
         context.resources.job.begin(format!("superstep {number}"), context.graph.connected());
         let steps = match &mut self.next {
-            None if number > 1 && self.items.len() > 1 && context.can_choose() => {
+            // Processes choose among their own vertices.
+            None if number > 1
+                && self.items.len() > 1
+                && context.division.is_none()
+                && context.can_choose() =>
+            {
                 vec![context.most_urgent(current)?]
             }
             next => {
@@ -194,15 +216,23 @@ impl<G: Gather> Supersteps for GatherRun<'_, G> {
                 steps
             }
         };
+        let aggregates = match &self.next {
+            Some(next) => context.aggregates(&current.states, next, context.owned.clone())?,
+            None => Vec::new(),
+        };
+        let mut figures = GatherFigures::default();
+        steps.into_iter().for_each(|step| figures += step);
+        let aggregate;
+        (self.last, aggregate) = self.exchange(figures, aggregates)?;
         if let Some(next) = &mut self.next {
-            current.globals.aggregate = context.aggregate(&current.states, next)?;
-            std::mem::swap(&mut current.states, next);
+            std::mem::swap(&mut self.current.states, next);
+            self.current.globals.aggregate = aggregate;
         }
-        current.globals.superstep = number;
-        self.last = GatherFigures::default();
-        steps.into_iter().for_each(|step| self.last += step);
+        self.current.globals.superstep = number;
         self.swept += self.last.swept;
-        Ok((Traversal::Gather, self.last.gathered))
+        let is_divided = self.context.division.is_some();
+        let traversal = if is_divided { Traversal::Cluster } else { Traversal::Gather };
+        Ok((traversal, self.last.gathered))
     }
 
     fn converged(&mut self) -> bool {
@@ -239,20 +269,20 @@ fn cut(
     Ok(cuts)
 }
 
-/// The lengths of all lists, and the length of the longest.
+/// The lengths of the lists of the vertices of these intervals, and the length of the longest.
 fn measure(
-    shards: &Shards,
+    (shards, owned): (&Shards, &Range<usize>),
     plan: GatherPlan,
     graph: &Graph,
     options: &RunOptions,
     resources: &Resources,
 ) -> Result<(ScratchArray<u32>, u64)> {
     let mut lengths = options.array(plan.resident, graph, resources)?;
-    resources.job.begin("measure lists", shards.intervals() as u64);
+    resources.job.begin("measure lists", owned.len() as u64);
     let windows = lengths.windows();
-    let longest = resources.share(
-        shards.intervals(),
-        |interval, (reader, buffer): &mut (Reader, Vec<u32>)| {
+    let longest =
+        resources.share(owned.len(), |at, (reader, buffer): &mut (Reader, Vec<u32>)| {
+            let interval = owned.start + at;
             windows.overwrite(interval, buffer, |lengths| {
                 lengths.fill(0);
                 let mut overflows = false;
@@ -270,8 +300,7 @@ fn measure(
                 resources.job.advance(1);
                 Ok(lengths.iter().copied().max().unwrap_or(0))
             })?
-        },
-    )?;
+        })?;
     drop(windows);
     Ok((lengths, longest.into_iter().max().unwrap_or(0).into()))
 }

@@ -15,6 +15,7 @@ use brimful_store::scratch::{ScratchArray, Windows};
 
 use super::lists::Lists;
 use crate::error::Result;
+use crate::exchange::division::Division;
 use crate::plan::gather::GatherPlan;
 use crate::result::stats::Swept;
 use crate::traverse::interval_edges::Shards;
@@ -60,6 +61,9 @@ pub(super) struct GatherContext<'a, G: Gather> {
     pub(super) weighted: bool,
     pub(super) plan: GatherPlan,
     pub(super) shards: Shards,
+    /// The part of this process, if several make the run, and its intervals.
+    pub(super) division: Option<Division<'a>>,
+    pub(super) owned: Range<usize>,
     /// Edges of intervals whose lists do not fit together.
     pub(super) spill: Option<Spill>,
     /// Lengths of lists.
@@ -113,12 +117,12 @@ impl<G: Gather> GatherContext<'_, G> {
         Ok(())
     }
 
-    /// Cuts all vertices into items. Settled vertices count no neighbors, because their lists are
+    /// Cuts the vertices of this process into items. Settled vertices count no neighbors, because their lists are
     /// not made.
     pub(super) fn cut(&self, states: &ScratchArray<G::State>) -> Result<Vec<Range<usize>>> {
-        let (mut items, mut start, mut held) = (Vec::new(), 0, 0);
+        let (mut items, mut start, mut held) = (Vec::new(), self.own_vertices().start, 0);
         let (mut lengths_buffer, mut states_buffer) = (Vec::new(), Vec::new());
-        for interval in 0..self.shards.intervals() {
+        for interval in self.owned.clone() {
             self.resources.job.check()?;
             let range = self.shards.window(interval);
             let lengths = self.lengths.slice(range.clone(), &mut lengths_buffer)?;
@@ -133,7 +137,7 @@ impl<G: Gather> GatherContext<'_, G> {
                 }
                 held += length;
             }
-            if !G::SETTLES || range.end as u64 == self.graph.connected() {
+            if !G::SETTLES || range.end == self.own_vertices().end {
                 items.push(start..range.end);
                 (start, held) = (range.end, 0);
             }
@@ -197,21 +201,30 @@ impl<G: Gather> GatherContext<'_, G> {
         Ok((step, Vec::new()))
     }
 
-    /// The aggregate over a superstep that changed states from `old` to `new`. A separate pass,
-    /// because items may cut intervals anywhere.
-    pub(super) fn aggregate(
+    /// The vertices that this process gathers.
+    pub(super) fn own_vertices(&self) -> Range<usize> {
+        match &self.division {
+            Some(division) => division.own_vertices(),
+            None => 0..self.graph.connected() as usize,
+        }
+    }
+
+    /// The aggregates of `intervals` over a superstep that changed states from `old` to `new`. A
+    /// separate pass, because items may cut intervals anywhere.
+    pub(super) fn aggregates(
         &self,
         old: &ScratchArray<G::State>,
         new: &ScratchArray<G::State>,
-    ) -> Result<G::Aggregate> {
+        intervals: Range<usize>,
+    ) -> Result<Vec<G::Aggregate>> {
         if size_of::<G::Aggregate>() == 0 {
-            return Ok(G::Aggregate::NOTHING);
+            return Ok(Vec::new());
         }
         type AggregateBuffers<S> = (VertexAttributes, Vec<S>, Vec<S>);
-        let fold = |interval: usize,
+        let fold = |at: usize,
                     (attributes, old_buffer, new_buffer): &mut AggregateBuffers<G::State>|
          -> Result<_> {
-            let range = self.shards.window(interval);
+            let range = self.shards.window(intervals.start + at);
             self.read_degrees(attributes, &range)?;
             let old = old.slice(range.clone(), old_buffer)?;
             let new = new.slice(range.clone(), new_buffer)?;
@@ -220,7 +233,6 @@ impl<G: Gather> GatherContext<'_, G> {
             };
             Ok((0..old.len()).fold(G::Aggregate::NOTHING, |sum, at| sum.merge(part(at))))
         };
-        let parts = self.resources.share(self.shards.intervals(), fold)?;
-        Ok(parts.into_iter().fold(G::Aggregate::NOTHING, Aggregate::merge))
+        Ok(self.resources.share(intervals.len(), fold)?)
     }
 }

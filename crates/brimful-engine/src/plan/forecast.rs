@@ -132,7 +132,7 @@ pub struct Setting<'e> {
     pub workers: usize,
     /// Budget in bytes, beyond those of the process.
     pub limit: u64,
-    /// The cluster on which a program over shards runs; threads and budget are those of a worker.
+    /// The cluster on which the program runs; threads and budget are those of a worker.
     pub cluster: Option<&'e Cluster>,
 }
 
@@ -222,11 +222,19 @@ impl<'e> Setting<'e> {
     /// Errors of the plan, except for a budget below the minimum.
     pub fn of_lists(&self, needs: &GatherNeeds, steps: Steps) -> Result<Forecast> {
         let (extent, workers) = (self.extent, self.workers as u64);
+        let whole = Part { vertices: extent.vertices, edges: extent.edges() };
+        let exchange =
+            self.cluster.map(|cluster| ExchangeForecast::of(cluster, &whole, needs.state));
+        let memory = exchange.map_or(0, |one| one.memory_bytes + one.published_bytes);
+        let needs = &needs.with_exchange(memory);
         let minimum = self.min_of_lists(needs);
         let plan = gather::GatherPlan::new(needs, extent, workers, &self.budget(minimum))?;
         let scratch = plan.scratch_bytes(needs, extent);
         let states = extent.vertices * needs.state;
-        let spilled = plan.spilled_bytes(extent);
+        let traffic = |part: Part| LIST_TRAFFIC * part.edges;
+        let own = self.cluster.map_or(whole, |cluster| cluster.busiest(traffic));
+        let share = own.edges as f64 / whole.edges.max(1) as f64;
+        let spilled = (share * plan.spilled_bytes(extent) as f64) as u64;
         let in_shards = 1.0 - plan.spilled_edges(extent) as f64 / extent.edges().max(1) as f64;
         let streamed = extent.packed() - plan.pinned_bytes.min(extent.packed());
         let steps = match needs.settles && plan.items(extent) > 1 {
@@ -239,10 +247,15 @@ impl<'e> Setting<'e> {
             memory_bytes: plan.likely_bytes(needs, extent, workers),
             result_bytes: if plan.resident { states } else { 0 },
             scratch_bytes: scratch,
-            read_once_bytes: plan.pinned_bytes,
-            read_bytes: (streamed as f64 * in_shards) as u64 + scratch,
+            read_once_bytes: (plan.pinned_bytes as f64 * share) as u64,
+            read_bytes: (streamed as f64 * in_shards * share) as u64 + scratch,
             written_bytes: if plan.resident { 0 } else { states },
-            traffic_bytes: LIST_TRAFFIC * extent.edges() + spilled,
+            traffic_bytes: spilled
+                + match self.cluster {
+                    None => traffic(own),
+                    Some(cluster) => cluster.of_machine(self.workers, traffic(own), traffic(whole)),
+                },
+            exchange,
             ..self.empty(minimum, steps)
         })
     }

@@ -74,6 +74,7 @@ fn least(needs: &GatherNeeds, extent: &Extent, resident: bool, workers: u64) -> 
     let cost = Cost::new(needs, resident, extent.weighted);
     let lists = extent.longest_list * needs.buffers + min_neighbors(extent) * cost.neighbor;
     arrays
+        + needs.exchange
         + workers
             * (units(extent) + spill::read_bytes(extent) + sources + window * cost.target + lists)
 }
@@ -145,6 +146,7 @@ impl GatherPlan {
         let lists = (workers * self.neighbors.min(item)).min(extent.edges());
         let arrays = if self.resident { arrays(needs, extent) } else { 0 };
         arrays
+            + needs.exchange
             + workers * of_worker
             + lists * cost.neighbor
             + (workers * units(extent)).min(streamed)

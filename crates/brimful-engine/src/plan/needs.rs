@@ -113,6 +113,8 @@ pub struct GatherNeeds {
     pub settles: bool,
     /// The indexes from which lists are made.
     pub indexes: &'static [Index],
+    /// Bytes of memory in which processes exchange states; 0: one process makes the run.
+    pub exchange: u64,
 }
 
 impl GatherNeeds {
@@ -124,6 +126,13 @@ impl GatherNeeds {
             degrees: G::NEEDS_DEGREES,
             settles: G::SETTLES,
             indexes: program.indexes(),
+            exchange: 0,
         }
+    }
+
+    /// The same needs, with bytes of memory in which processes exchange states.
+    #[must_use]
+    pub fn with_exchange(self, exchange: u64) -> Self {
+        Self { exchange, ..self }
     }
 }

@@ -169,9 +169,31 @@ impl RunOptions {
                 "a program over neighbor lists takes no {what}; leave it out"
             )));
         }
+        self.check_share()?;
         if settles && self.max_supersteps != u64::MAX {
             let what = "a limit of supersteps does not apply to a program that settles: their \
                         number depends on the budget; leave it out";
+            return Err(Error::Usage(what.into()));
+        }
+        Ok(())
+    }
+
+    /// Refuses options that a run does not support if it is divided among processes.
+    fn check_share(&self) -> Result<()> {
+        if self.share.is_none() {
+            return Ok(());
+        }
+        // The clocks of the processes differ, and so would their decisions.
+        if self.max_seconds.is_some() {
+            return Err(Error::Usage(
+                "a run on a cluster ends by supersteps, not by seconds".into(),
+            ));
+        }
+        Self::check_divided(self.asynchronous)?;
+        let every = self.checkpoints.as_ref().and_then(|options| options.every.as_ref());
+        if matches!(every, Some(Every::Time(_))) {
+            let what = "a run on a cluster makes checkpoints by the superstep, not by the second; \
+                        use --checkpoint-every K (Python: checkpoint_every=)";
             return Err(Error::Usage(what.into()));
         }
         Ok(())
@@ -213,21 +235,7 @@ impl RunOptions {
             let what = "this program needs synchronous supersteps; use --mode sync";
             return Err(Error::Usage(what.into()));
         }
-        let by_time = |options: &CheckpointOptions| matches!(options.every, Some(Every::Time(_)));
-        if self.share.is_some() && self.max_seconds.is_some() {
-            // The clocks of the processes differ, and so would their decisions.
-            return Err(Error::Usage(
-                "a run on a cluster ends by supersteps, not by seconds".into(),
-            ));
-        }
-        if self.share.is_some() {
-            Self::check_divided(self.asynchronous)?;
-        }
-        if self.share.is_some() && self.checkpoints.as_ref().is_some_and(by_time) {
-            let what = "a run on a cluster makes checkpoints by the superstep, not by the second; \
-                        use --checkpoint-every K (Python: checkpoint_every=)";
-            return Err(Error::Usage(what.into()));
-        }
+        self.check_share()?;
         if P::MODE == Mode::Full && given.iter().any(Option::is_some) {
             let what = "this program signals everything in every superstep, so a threshold does \
                         not apply; leave it out";

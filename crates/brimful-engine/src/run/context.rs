@@ -14,6 +14,7 @@ use brimful_store::{Reservation, Resources};
 use bytemuck::Pod;
 
 use crate::error::Result;
+use crate::exchange::division::Division;
 use crate::plan::division::{PURPOSE, Plan};
 use crate::plan::extent::Extent;
 use crate::plan::needs::Needs;
@@ -27,8 +28,6 @@ use crate::traverse::sweep::{Activity, Sources, Sweep};
 use crate::vertex::collect::{CollectBuffers, Collector, Degrees};
 use crate::vertex::program::{Globals, Mode, Program, SignalOf, SumOf};
 use crate::vertex::turn::{Partial, Thresholds, Turn};
-
-use super::share::Division;
 
 /// Degrees read at once.
 const DEGREES_AT_ONCE: usize = 1 << 16;

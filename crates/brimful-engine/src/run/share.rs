@@ -10,91 +10,17 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use brimful_graph::Graph;
-use brimful_graph::read::shards::ShardFile;
-use brimful_store::scratch::ScratchArray;
-use bytemuck::Pod;
-
 use super::ShardRun;
-use crate::error::{Error, Result};
-use crate::exchange::Share;
-use crate::plan::dealing::deal_out;
-use crate::plan::exchange::slot_bytes;
+use crate::error::Result;
+use crate::exchange::division::{malformed_message, out_of_step};
 use crate::result::stats::Swept;
 use crate::traverse::frontier::{ACTIVITY_BITS, Frontier};
 use crate::vertex::aggregate::Aggregate;
 use crate::vertex::combiner::Combiner;
 use crate::vertex::program::{Mode, Program, SignalOf};
 use crate::vertex::turn::Partial;
-
-/// The division of the intervals of a graph among processes.
-pub(super) struct Division<'a> {
-    share: &'a Share,
-    /// The intervals of each process.
-    parts: Vec<Range<usize>>,
-    /// Vertices, and vertices of an interval.
-    vertices: usize,
-    window: usize,
-}
-
-impl<'a> Division<'a> {
-    pub(super) fn new(share: &'a Share, graph: &Graph, indexes: &[&Arc<ShardFile>]) -> Self {
-        let window = 1 << graph.description().interval_bits;
-        let vertices = graph.connected() as usize;
-        Self { share, parts: deal_out(graph, indexes, share.count), vertices, window }
-    }
-
-    /// The intervals of this process.
-    pub(super) fn owned(&self) -> Range<usize> {
-        self.share.index.map_or(0..0, |index| self.parts[index].clone())
-    }
-
-    /// Bytes of the memory through which a process sends its signals, equal in all processes; 0 if
-    /// they cannot share memory, or if no other process reads it.
-    pub(super) fn exchange_bytes(&self, signal: u64) -> u64 {
-        let shared = self.share.shares_memory && self.share.count > 1;
-        if shared { slot_bytes(self.max_vertices(), signal) } else { 0 }
-    }
-
-    /// Begins to send signals through shared memory, which is reserved already.
-    pub(super) fn share_memory(&self, signal: u64) -> Result<()> {
-        if self.observes() {
-            return Ok(());
-        }
-        self.share.exchange.share_memory(self.max_vertices() * signal)
-    }
-
-    /// The most vertices of a process.
-    fn max_vertices(&self) -> u64 {
-        (0..self.parts.len()).map(|index| self.vertices(index).len() as u64).max().unwrap_or(0)
-    }
-
-    /// True if this process is the observer.
-    pub(super) fn observes(&self) -> bool {
-        self.share.observes()
-    }
-
-    /// The vertices of process `index`.
-    fn vertices(&self, index: usize) -> Range<usize> {
-        let Range { start, end } = self.parts[index];
-        self.vertices.min(start * self.window)..self.vertices.min(end * self.window)
-    }
-
-    /// The vertices of this process.
-    fn own_vertices(&self) -> Range<usize> {
-        self.share.index.map_or(0..0, |index| self.vertices(index))
-    }
-
-    /// The vertices of the processes whose signals this one takes in, with their positions.
-    fn others(&self) -> impl Iterator<Item = (usize, Range<usize>)> {
-        let others =
-            (0..self.parts.len()).filter(|index| self.share.index.is_some_and(|own| own != *index));
-        others.map(|index| (index, self.vertices(index)))
-    }
-}
 
 /// The encodings of signals in an exchange.
 const ALL_SIGNALS: u64 = 0;
@@ -188,9 +114,8 @@ impl<P: Program> ShardRun<'_, P> {
             }
             None => bytemuck::cast_slice(&self.signals[own]),
         };
-        let exchange = &division.share.exchange;
         let contributions =
-            exchange.all_gather(&facts.to_bytes(), signals, &context.resources.job)?;
+            division.all_gather(&facts.to_bytes(), signals, &context.resources.job)?;
         let mut all = Vec::with_capacity(contributions.len());
         for one in &contributions {
             let theirs = SuperstepReport::<P::Aggregate>::of_bytes((*one.facts).as_ref())
@@ -200,15 +125,12 @@ impl<P: Program> ShardRun<'_, P> {
             }
             all.push(theirs);
         }
-        if all.len() != division.share.count {
-            return Err(malformed_message());
-        }
         // A sparse superstep begins with the list of all vertices that signal, ascending.
         let is_listed = self.sparse.is_some() && all.iter().all(|one| one.form == LISTED_SIGNALS);
         let mut listed = Vec::new();
         // The observer receives no signals.
         for (index, one) in all.iter().enumerate().filter(|_| !division.observes()) {
-            let part = if division.share.index == Some(index) {
+            let part = if division.is_own(index) {
                 list.as_deref().unwrap_or_default().into()
             } else {
                 let (vertices, bytes) =
@@ -277,28 +199,21 @@ impl<P: Program> ShardRun<'_, P> {
     /// Sends the states of this process to the observer, and the signals too if `signals`.
     pub(super) fn gather(&mut self, signals: bool) -> Result<()> {
         let Some(division) = &self.context.division else { return Ok(()) };
-        let (exchange, job) = (&division.share.exchange, &self.context.resources.job);
-        let own = division.own_vertices();
-        let mut buffer = Vec::new();
-        let states = self.states.slice(own.clone(), &mut buffer)?;
-        for (index, records) in
-            exchange.gather(bytemuck::cast_slice(states), job)?.into_iter().enumerate()
-        {
-            store(&mut self.states, division.vertices(index), (*records).as_ref())?;
-        }
+        let job = &self.context.resources.job;
+        division.gather(&mut self.states, job)?;
         if !signals {
             return Ok(());
         }
-        for (index, records) in
-            exchange.gather(bytemuck::cast_slice(&self.signals[own]), job)?.into_iter().enumerate()
-        {
+        let own = bytemuck::cast_slice(&self.signals[division.own_vertices()]);
+        for (index, records) in division.gather_bytes(own, job)? {
             let vertices = division.vertices(index);
             take_in::<P>(&mut self.signals, vertices, ALL_SIGNALS, (*records).as_ref())?;
         }
         if let Some(frontier) = self.frontier.as_ref().filter(|_| division.observes()) {
-            let mut map = Frontier::empty_map(division.vertices);
-            mark::<P>(&mut map, &self.signals, 0..division.vertices, None);
-            self.frontier = Some(Frontier::marked(division.vertices, map, frontier.count()));
+            let vertices = self.context.graph.connected() as usize;
+            let mut map = Frontier::empty_map(vertices);
+            mark::<P>(&mut map, &self.signals, 0..vertices, None);
+            self.frontier = Some(Frontier::marked(vertices, map, frontier.count()));
         }
         Ok(())
     }
@@ -349,38 +264,6 @@ fn mark<P: Program>(
             vertices.filter(|vertex| signals[*vertex] != P::Combiner::SILENCE).for_each(&mut mark)
         }
     }
-}
-
-/// Writes records of `vertices`, some at a time.
-fn store<T: Pod + Send>(
-    array: &mut ScratchArray<T>,
-    vertices: Range<usize>,
-    bytes: &[u8],
-) -> Result<()> {
-    if bytes.len() != vertices.len() * size_of::<T>() {
-        return Err(malformed_message());
-    }
-    let (windows, mut records) = (array.windows(), Vec::new());
-    for (index, part) in bytes.chunks(size_of::<T>() << ACTIVITY_BITS).enumerate() {
-        records.clear();
-        records.extend(part.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned::<T>));
-        windows.write(vertices.start + (index << ACTIVITY_BITS), &records)?;
-    }
-    Ok(())
-}
-
-fn malformed_message() -> Error {
-    Error::Exchange("a worker sent bytes of another run; please report it".into())
-}
-
-fn out_of_step(own: u64, theirs: u64) -> Error {
-    Error::Exchange(
-        format!(
-            "a worker is after superstep {theirs} and another one after {own}; --checkpoint-dir (Python: checkpoint_dir=) \
-             must be a folder that all nodes share"
-        )
-        .into(),
-    )
 }
 
 #[cfg(test)]

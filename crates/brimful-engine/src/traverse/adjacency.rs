@@ -14,6 +14,7 @@ use brimful_store::Job;
 use crate::error::Result;
 use crate::plan::extent::{Extent, weight_bytes};
 use crate::traverse::interval_edges::{Reader, Shards};
+use crate::traverse::residency::ALL_INTERVALS;
 
 /// Weights of the edges, in the narrower type that holds all exactly.
 enum EdgeWeights {
@@ -58,7 +59,7 @@ impl Adjacency {
         let types =
             indexes.iter().flat_map(|shards| shards.segments()).map(|segment| segment.weight_type);
         let width = weighted.then_some(weight_bytes(types));
-        let shards = Shards::new(graph, indexes, weighted, 0);
+        let shards = Shards::new(graph, indexes, (weighted, 0), &ALL_INTERVALS);
         match shards.intervals() {
             0 => Ok(Self { starts: vec![0], targets: Vec::new(), weights: EdgeWeights::None }),
             count => Self::new(&shards, 0..count, (width, self_loops), job),

@@ -15,7 +15,7 @@ use brimful_graph::read::shards::ShardFile;
 use brimful_store::{Error as StoreError, Job};
 
 use crate::error::Result;
-use crate::traverse::residency::{ALL_INTERVALS, PinnedIndex, Shard, Spare, segments_of_intervals};
+use crate::traverse::residency::{PinnedIndex, Shard, Spare, segments_of_intervals};
 use spill::{IntervalPart, Pair, Spill};
 
 /// A batch of edges into one interval; sources ascend.
@@ -88,16 +88,17 @@ pub(crate) struct Shards {
 }
 
 impl Shards {
-    /// Pins `pinned_bytes` of packed edges, and of their weights if the run uses them.
+    /// Pins `pinned_bytes` of packed edges of the intervals `owned`, and of their weights if the run
+    /// uses them.
     pub(crate) fn new(
         graph: &Graph,
         files: Vec<Arc<ShardFile>>,
-        weighted: bool,
-        pinned_bytes: u64,
+        (weighted, pinned_bytes): (bool, u64),
+        owned: &std::ops::Range<usize>,
     ) -> Self {
         Self {
             intervals: segments_of_intervals(&files, graph.intervals() as usize),
-            files: PinnedIndex::pin(files, weighted, pinned_bytes, &ALL_INTERVALS),
+            files: PinnedIndex::pin(files, weighted, pinned_bytes, owned),
             bits: graph.description().interval_bits,
             vertices: graph.connected() as usize,
         }

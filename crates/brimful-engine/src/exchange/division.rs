@@ -1,0 +1,183 @@
+//! The division of a graph among processes, and what each of them sends and receives.
+//!
+//! Invariant: all processes divide a graph alike.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use brimful_graph::Graph;
+use brimful_graph::read::shards::ShardFile;
+use brimful_store::Job;
+use brimful_store::scratch::ScratchArray;
+use bytemuck::Pod;
+
+use super::{Contribution, Received, Share};
+use crate::error::{Error, Result};
+use crate::plan::dealing::deal_out;
+use crate::plan::exchange::slot_bytes;
+
+/// Records that are written at once.
+const RECORDS_AT_ONCE: usize = 1 << 12;
+
+/// The division of the intervals of a graph among processes.
+pub(crate) struct Division<'a> {
+    share: &'a Share,
+    /// The intervals of each process.
+    parts: Vec<Range<usize>>,
+    /// Vertices, and vertices of an interval.
+    vertices: usize,
+    window: usize,
+}
+
+impl<'a> Division<'a> {
+    pub(crate) fn new(share: &'a Share, graph: &Graph, indexes: &[&Arc<ShardFile>]) -> Self {
+        let window = 1 << graph.description().interval_bits;
+        let vertices = graph.connected() as usize;
+        Self { share, parts: deal_out(graph, indexes, share.count), vertices, window }
+    }
+
+    /// The intervals of this process.
+    pub(crate) fn owned(&self) -> Range<usize> {
+        self.share.index.map_or(0..0, |index| self.parts[index].clone())
+    }
+
+    /// Bytes of the memory through which a process sends its signals, equal in all processes; 0 if
+    /// they cannot share memory, or if no other process reads it.
+    pub(crate) fn exchange_bytes(&self, signal: u64) -> u64 {
+        let shared = self.share.shares_memory && self.share.count > 1;
+        if shared { slot_bytes(self.max_vertices(), signal) } else { 0 }
+    }
+
+    /// The most bytes of the states that a process sends, equal in all processes.
+    pub(crate) fn message_bytes(&self, state: u64) -> u64 {
+        if self.share.count > 1 { self.max_vertices() * state } else { 0 }
+    }
+
+    /// Begins to send signals through shared memory, which is reserved already.
+    pub(crate) fn share_memory(&self, signal: u64) -> Result<()> {
+        if self.observes() {
+            return Ok(());
+        }
+        self.share.exchange.share_memory(self.max_vertices() * signal)
+    }
+
+    /// The most vertices of a process.
+    fn max_vertices(&self) -> u64 {
+        (0..self.parts.len()).map(|index| self.vertices(index).len() as u64).max().unwrap_or(0)
+    }
+
+    /// True if this process is the observer.
+    pub(crate) fn observes(&self) -> bool {
+        self.share.observes()
+    }
+
+    /// The vertices of process `index`.
+    pub(crate) fn vertices(&self, index: usize) -> Range<usize> {
+        let Range { start, end } = self.parts[index];
+        self.vertices.min(start * self.window)..self.vertices.min(end * self.window)
+    }
+
+    /// The vertices of this process.
+    pub(crate) fn own_vertices(&self) -> Range<usize> {
+        self.share.index.map_or(0..0, |index| self.vertices(index))
+    }
+
+    /// Parts of consecutive vertices, one for each interval.
+    pub(crate) fn windows(
+        &self,
+        vertices: Range<usize>,
+    ) -> impl Iterator<Item = Range<usize>> + use<> {
+        let (window, end) = (self.window, vertices.end);
+        vertices.step_by(window).map(move |start| start..end.min(start + window))
+    }
+
+    /// The vertices of the processes whose signals this one takes in, with their positions.
+    pub(crate) fn others(&self) -> impl Iterator<Item = (usize, Range<usize>)> {
+        let others =
+            (0..self.parts.len()).filter(|index| self.share.index.is_some_and(|own| own != *index));
+        others.map(|index| (index, self.vertices(index)))
+    }
+
+    /// Sends a report and new values of this process, and returns those of all processes that own
+    /// intervals, in order.
+    ///
+    /// # Errors
+    /// As [`super::Exchange::all_gather`].
+    pub(crate) fn all_gather(
+        &self,
+        report: &[u8],
+        values: &[u8],
+        job: &Job,
+    ) -> Result<Vec<Contribution>> {
+        let all = self.share.exchange.all_gather(report, values, job)?;
+        if all.len() == self.share.count { Ok(all) } else { Err(malformed_message()) }
+    }
+
+    /// True if process `index` is this one.
+    pub(crate) fn is_own(&self, index: usize) -> bool {
+        self.share.index == Some(index)
+    }
+
+    /// Sends the records of this process to the observer, which gets those of all vertices.
+    ///
+    /// # Errors
+    /// As [`super::Exchange::gather`].
+    pub(crate) fn gather<T: Pod + Send>(
+        &self,
+        records: &mut ScratchArray<T>,
+        job: &Job,
+    ) -> Result<()> {
+        let mut buffer = Vec::new();
+        let own = records.slice(self.own_vertices(), &mut buffer)?;
+        for (index, bytes) in self.gather_bytes(bytemuck::cast_slice(own), job)? {
+            store(records, self.vertices(index), (*bytes).as_ref())?;
+        }
+        Ok(())
+    }
+
+    /// Sends bytes to the observer, which receives those of all processes, with their positions.
+    ///
+    /// # Errors
+    /// As [`super::Exchange::gather`].
+    pub(crate) fn gather_bytes(
+        &self,
+        bytes: &[u8],
+        job: &Job,
+    ) -> Result<impl Iterator<Item = (usize, Received)> + use<>> {
+        Ok(self.share.exchange.gather(bytes, job)?.into_iter().enumerate())
+    }
+}
+
+/// Writes records of `vertices`, some at a time.
+pub(crate) fn store<T: Pod + Send>(
+    array: &mut ScratchArray<T>,
+    vertices: Range<usize>,
+    bytes: &[u8],
+) -> Result<()> {
+    if bytes.len() != vertices.len() * size_of::<T>() {
+        return Err(malformed_message());
+    }
+    let (windows, mut records) = (array.windows(), Vec::new());
+    for (index, part) in bytes.chunks(size_of::<T>() * RECORDS_AT_ONCE).enumerate() {
+        records.clear();
+        records.extend(part.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned::<T>));
+        windows.write(vertices.start + index * RECORDS_AT_ONCE, &records)?;
+    }
+    Ok(())
+}
+
+/// The error of bytes that no process of this run sends.
+pub(crate) fn malformed_message() -> Error {
+    Error::Exchange("a worker sent bytes of another run; please report it".into())
+}
+
+/// The error of processes that made different numbers of supersteps.
+pub(crate) fn out_of_step(own: u64, theirs: u64) -> Error {
+    Error::Exchange(
+        format!(
+            "a worker is after superstep {theirs} and another one after {own}; --checkpoint-dir \
+             (Python: checkpoint_dir=) must be a folder that all nodes share"
+        )
+        .into(),
+    )
+}

@@ -1,0 +1,195 @@
+//! The share of one process in a run over neighbor lists that several processes make together.
+//!
+//! Every process has the states of all vertices, and gathers the vertices of its own intervals.
+//! After a superstep it passes on their new states and its figures. The observer gathers nothing,
+//! and receives the states at checkpoints and at the end. Invariant: aggregates are merged in the
+//! order of intervals, so that they are the same bits at any number of processes.
+
+use std::ops::Range;
+
+use brimful_store::scratch::ScratchArray;
+use bytemuck::Pod;
+
+use super::run::GatherRun;
+use super::step::GatherFigures;
+use crate::error::Result;
+use crate::exchange::division::{Division, malformed_message, out_of_step, store};
+use crate::result::stats::Swept;
+use crate::vertex::aggregate::Aggregate;
+use crate::vertex::gather::Gather;
+
+/// The encodings of states in an exchange.
+const ALL_STATES: u64 = 0;
+const CHANGED_STATES: u64 = 1;
+
+/// The report of a process on a superstep.
+struct SuperstepReport<A> {
+    /// Supersteps done before.
+    superstep: u64,
+    form: u64,
+    figures: GatherFigures,
+    /// The aggregates of its intervals, ascending.
+    aggregates: Vec<A>,
+}
+
+impl<A: Aggregate> SuperstepReport<A> {
+    fn to_bytes(&self) -> Vec<u8> {
+        let GatherFigures { swept, gathered, changed, open } = self.figures;
+        let mut words =
+            vec![self.superstep, self.form, swept.signals, swept.edges, gathered, changed, open];
+        words.push(self.aggregates.len() as u64);
+        self.aggregates.iter().for_each(|aggregate| aggregate.save(&mut words));
+        words.into_iter().flat_map(u64::to_le_bytes).collect()
+    }
+
+    /// `None` if the bytes are not those of a report.
+    fn of_bytes(bytes: &[u8]) -> Option<Self> {
+        let (words, rest) = bytes.as_chunks();
+        let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
+        let mut next = || words.next();
+        let (superstep, form) = (next()?, next()?);
+        let swept = Swept { signals: next()?, edges: next()? };
+        let figures = GatherFigures { swept, gathered: next()?, changed: next()?, open: next()? };
+        let count = next()?;
+        let aggregates = (0..count).map(|_| A::restore(&mut words)).collect::<Option<_>>()?;
+        let is_whole = rest.is_empty() && words.next().is_none();
+        is_whole.then_some(Self { superstep, form, figures, aggregates })
+    }
+}
+
+impl<G: Gather> GatherRun<'_, G> {
+    /// Sends the new states of this process, and puts those of the others in place. Returns the
+    /// figures of all processes, and the aggregate over all intervals.
+    pub(super) fn exchange(
+        &mut self,
+        figures: GatherFigures,
+        aggregates: Vec<G::Aggregate>,
+    ) -> Result<(GatherFigures, G::Aggregate)> {
+        let context = &self.context;
+        let Some(division) = &context.division else { return Ok((figures, merged(aggregates))) };
+        let own = division.own_vertices();
+        let of_state = size_of::<G::State>() as u64;
+        // Programs that settle have no old states to compare with.
+        let lists_changed =
+            self.next.is_some() && figures.changed * (8 + of_state) < own.len() as u64 * of_state;
+        let form = if lists_changed { CHANGED_STATES } else { ALL_STATES };
+        let superstep = self.current.globals.superstep;
+        let report = SuperstepReport { superstep, form, figures, aggregates };
+        let old = &self.current.states;
+        let new = self.next.as_ref().unwrap_or(old);
+        let (packed, mut buffer);
+        let states: &[u8] = if lists_changed {
+            packed = changed_states(old, new, division.windows(own))?;
+            &packed
+        } else {
+            buffer = Vec::new();
+            bytemuck::cast_slice(new.slice(own, &mut buffer)?)
+        };
+        let all = division.all_gather(&report.to_bytes(), states, &context.resources.job)?;
+        let (mut figures, mut aggregates) = (GatherFigures::default(), Vec::new());
+        for (index, one) in all.iter().enumerate() {
+            let theirs = SuperstepReport::<G::Aggregate>::of_bytes((*one.facts).as_ref())
+                .ok_or_else(malformed_message)?;
+            if theirs.superstep != superstep {
+                return Err(out_of_step(superstep, theirs.superstep));
+            }
+            figures += theirs.figures;
+            aggregates.extend(theirs.aggregates);
+            // The observer receives no states.
+            if division.is_own(index) || division.observes() {
+                continue;
+            }
+            let (vertices, bytes) = (division.vertices(index), (*one.signals).as_ref());
+            match (&mut self.next, theirs.form) {
+                (Some(next), CHANGED_STATES) => {
+                    take_in(&self.current.states, next, (vertices, division), bytes)?;
+                }
+                (Some(next), ALL_STATES) => store(next, vertices, bytes)?,
+                (None, ALL_STATES) => store(&mut self.current.states, vertices, bytes)?,
+                _ => return Err(malformed_message()),
+            }
+        }
+        Ok((figures, merged(aggregates)))
+    }
+
+    /// Sends the states of this process to the observer.
+    pub(super) fn gather_states(&mut self) -> Result<()> {
+        let Some(division) = &self.context.division else { return Ok(()) };
+        division.gather(&mut self.current.states, &self.context.resources.job)
+    }
+}
+
+/// The aggregate over all intervals.
+pub(super) fn merged<A: Aggregate>(aggregates: Vec<A>) -> A {
+    aggregates.into_iter().fold(A::NOTHING, A::merge)
+}
+
+/// The vertices whose states changed, and then their new states, over consecutive windows.
+fn changed_states<S: Pod + Send + PartialEq>(
+    old: &ScratchArray<S>,
+    new: &ScratchArray<S>,
+    windows: impl Iterator<Item = Range<usize>>,
+) -> Result<Vec<u8>> {
+    let (mut ids, mut states) = (Vec::new(), Vec::new());
+    let (mut old_buffer, mut new_buffer) = (Vec::new(), Vec::new());
+    for window in windows {
+        let before = old.slice(window.clone(), &mut old_buffer)?;
+        let after = new.slice(window.clone(), &mut new_buffer)?;
+        for (vertex, (_, state)) in
+            window.zip(before.iter().zip(after)).filter(|(_, (before, after))| before != after)
+        {
+            ids.extend_from_slice(&(vertex as u64).to_le_bytes());
+            states.extend_from_slice(bytemuck::bytes_of(state));
+        }
+    }
+    ids.append(&mut states);
+    Ok(ids)
+}
+
+/// Puts the states of `vertices` in place: the old ones, except for those that are listed.
+fn take_in<S: Pod + Send>(
+    old: &ScratchArray<S>,
+    new: &mut ScratchArray<S>,
+    (vertices, division): (Range<usize>, &Division<'_>),
+    bytes: &[u8],
+) -> Result<()> {
+    let of_state = size_of::<S>();
+    let count = bytes.len() / (8 + of_state);
+    let (ids, states) = bytes.split_at(count * 8);
+    if states.len() != count * of_state {
+        return Err(malformed_message());
+    }
+    let id = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes) as usize;
+    let mut changed =
+        ids.as_chunks().0.iter().map(id).zip(states.chunks_exact(of_state.max(1))).peekable();
+    let windows = new.windows();
+    let (mut buffer, mut records) = (Vec::new(), Vec::new());
+    for window in division.windows(vertices) {
+        records.clear();
+        records.extend_from_slice(old.slice(window.clone(), &mut buffer)?);
+        while let Some((vertex, state)) = changed.next_if(|(vertex, _)| window.contains(vertex)) {
+            records[vertex - window.start] = bytemuck::pod_read_unaligned(state);
+        }
+        windows.write(window.start, &records)?;
+    }
+    // Vertices of others, or out of order.
+    if changed.next().is_some() { Err(malformed_message()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_survive_the_way() {
+        let swept = Swept { signals: 5, edges: 6 };
+        let figures = GatherFigures { swept, gathered: 7, changed: 8, open: 9 };
+        let aggregates = vec![crate::Count(3), crate::Count(4)];
+        let report = SuperstepReport { superstep: 2, form: 1, figures, aggregates };
+        let bytes = report.to_bytes();
+        let back = SuperstepReport::<crate::Count>::of_bytes(&bytes).unwrap();
+        assert_eq!((back.superstep, back.form, back.figures.open), (2, 1, 9));
+        assert_eq!(back.aggregates.iter().map(|count| count.0).collect::<Vec<_>>(), [3, 4]);
+        assert!(SuperstepReport::<crate::Count>::of_bytes(&bytes[..bytes.len() - 8]).is_none());
+    }
+}
