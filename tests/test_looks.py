@@ -15,7 +15,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 import scipy.stats
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import brimful as bf
@@ -542,6 +542,34 @@ def test_weighted_searches_from_both_ends_find_the_path_of_one_search(
                 assert graph.shortest_path(source, target, weighted=True) == expected
 
 
+@few
+@given(case=cases(), data=st.data())
+def test_rounded_weights_give_a_shortest_path(case: Case, data: st.DataObject) -> None:
+    """The sums of the two searches are rounded otherwise than those of one."""
+    count = len(case.edges)
+    tenths = st.integers(0, 9).map(lambda tenth: tenth / 10)
+    weights = data.draw(st.lists(tenths, min_size=count, max_size=count), label="weights")
+    ends = st.sampled_from(case.vertices)
+    pairs = data.draw(st.lists(st.tuples(ends, ends), min_size=1, max_size=9), label="pairs")
+    assume(count > 0)
+    with case.graph(weights) as graph:
+        bf.kcore(graph)
+        for source, target in pairs:
+            path = _native.Lookup(graph.native).between(source, target, weighted=True)
+            expected = bf.sssp(graph, source, weighted=True)[target]
+            assert path is not None and bool(path) == (expected is not None)
+            if expected is not None:
+                assert length(graph, path) == pytest.approx(expected)
+
+
+def test_sums_of_weights_that_overflow_are_left_to_a_run() -> None:
+    table = pa.table({"source": [0, 1], "target": [1, 2], "weight": [1e308, 1e308]})
+    with bf.Graph.from_arrow(table, undirected=True) as graph:
+        assert _native.Lookup(graph.native).between(0, 2, weighted=True) is None
+        with pytest.raises(bf.InputError, match="overflow"):
+            graph.shortest_path(0, 2, weighted=True)
+
+
 def test_weighted_paths_of_a_grid() -> None:
     side = 200
     rng = np.random.default_rng(5)
@@ -579,8 +607,10 @@ def test_a_path_between_many_vertices_is_left_to_one_search() -> None:
     leaves = 300_000
     hubs = np.repeat([0, leaves + 1], leaves)
     ends = np.concatenate([np.arange(1, leaves + 1), np.arange(leaves + 2, 2 * leaves + 2)])
-    with bf.Graph.from_arrow(pa.table({"source": hubs, "target": ends}), undirected=True) as graph:
-        assert _native.Lookup(graph.native).between(1, leaves + 2, weighted=False) is None
+    table = pa.table({"source": hubs, "target": ends, "weight": np.ones(2 * leaves)})
+    with bf.Graph.from_arrow(table, undirected=True) as graph:
+        for weighted in (False, True):
+            assert _native.Lookup(graph.native).between(1, leaves + 2, weighted=weighted) is None
         assert graph.shortest_path(1, leaves + 2) is None
         assert graph.shortest_path(1, 2) == [1, 0, 2]
 

@@ -50,13 +50,13 @@ class Looks:
         """Return a shortest path along edges.
 
         Where the reverse index exists, as in an undirected graph, two searches from both ends look
-        up the edges of few vertices. `bfs` finds the path where it does not, or where many vertices
-        are near the ends; `sssp` does with weights.
+        up the edges of few vertices. `bfs` (`sssp` with weights) finds the path if there is no
+        reverse index, or if many vertices are near the ends.
 
         Of several shortest paths, the result has the fewest edges, and then, from the target back,
-        the vertices with the smallest ids. Weights whose sums are rounded may make another path of
-        the same length the result. With `weighted` a directed graph needs its reverse index, see
-        `in_neighbors`.
+        the vertices with the smallest ids. Rounding can make paths of equal length differ, and
+        so change which one is returned. With `weighted` a directed graph needs its reverse index,
+        see `in_neighbors`.
 
         Args:
             weighted: The length of a path is the sum of its weights in place of its edges.

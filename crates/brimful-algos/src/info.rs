@@ -87,8 +87,8 @@ impl Takes {
         cluster: false,
         checkpoints: false,
     };
-    /// The options of an iteration over scores: weights, stores and checkpoints. The algorithm adds
-    /// its default tolerance.
+    /// The options of an iteration over scores: weights, stores, clusters and checkpoints. The
+    /// algorithm adds its default tolerance.
     pub const ITERATION: Self =
         Self { weights: true, stores: true, cluster: true, checkpoints: true, ..Self::NOTHING };
 }

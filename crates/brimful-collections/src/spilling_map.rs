@@ -4,7 +4,7 @@
 //! passed it. Invariant: an object is live, in the bag, or both; then both copies are equal.
 
 use std::borrow::Borrow;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -23,6 +23,8 @@ struct Live<V> {
     /// The record of the bag that equals the value, plus 1, if there is one. A compact type,
     /// because every byte next to a value slows each `get`.
     record: Option<NonZeroU64>,
+    /// The number of its entry in the clock; entries with other numbers are obsolete.
+    entry: u64,
     used: bool,
 }
 
@@ -40,8 +42,10 @@ impl<V> Live<V> {
 pub struct SpillingMap<K, V, C = Postcard> {
     live: HashMap<K, Live<V>>,
     spilled: HashMap<K, u64>,
-    /// The live keys, in the order of the clock's hand.
-    clock: VecDeque<K>,
+    /// The live keys with the numbers of their entries, in the order of the clock's hand.
+    clock: VecDeque<(K, u64)>,
+    /// The number of the next entry.
+    next_entry: u64,
     bag: RecordBag,
     /// Unused records of the bag.
     unused: Vec<u64>,
@@ -74,6 +78,7 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
             live: HashMap::new(),
             spilled: HashMap::new(),
             clock: VecDeque::new(),
+            next_entry: 0,
             bag,
             unused: Vec::new(),
             weigh,
@@ -115,11 +120,11 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
             Some(old) => {
                 self.weight -= (self.weigh)(&key, &old.value);
                 self.unused.extend(old.record());
-                *old = Live { value, record: None, used: true };
+                *old = Live { value, record: None, used: true, ..*old };
             }
             None => {
-                self.clock.push_back(key.clone());
-                self.live.insert(key, Live { value, record: None, used: false });
+                let entry = self.enter(&key);
+                self.live.insert(key, Live { value, record: None, entry, used: false });
             }
         }
         self.shrink()
@@ -225,15 +230,19 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
             }
         };
         self.weight += (self.weigh)(&key, &value);
-        self.clock.push_back(key.clone());
-        // Marked as used, so that it is not evicted next.
-        self.live.insert(key, Live { value, record: NonZeroU64::new(record + 1), used: true });
+        let (entry, record) = (self.enter(&key), NonZeroU64::new(record + 1));
+        // Marked as used, and last in the clock, so that all others are evicted before it.
+        self.live.insert(key, Live { value, record, entry, used: true });
         self.shrink()?;
         Ok(true)
     }
 
     /// Spills values until the live ones are within the limit; at least one stays live.
     fn shrink(&mut self) -> Result<()> {
+        if self.clock.len() > 2 * self.live.len() + BATCH {
+            let live = &self.live;
+            self.clock.retain(|(key, entry)| live.get(key).is_some_and(|one| one.entry == *entry));
+        }
         if self.weight <= self.limit {
             return Ok(());
         }
@@ -255,12 +264,6 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
                 }
             }
         }
-        // Removes obsolete entries: a key that was removed and inserted again has two entries.
-        if self.clock.len() > 2 * self.live.len() + BATCH {
-            let mut seen = HashSet::new();
-            let live = &self.live;
-            self.clock.retain(|key| live.contains_key(key) && seen.insert(key.clone()));
-        }
         Ok(())
     }
 
@@ -270,14 +273,14 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
         let mut turns = 2 * self.clock.len();
         while self.weight > enough && leaving.len() < BATCH && self.live.len() > 1 && turns > 0 {
             turns -= 1;
-            let Some(key) = self.clock.pop_front() else {
+            let Some((key, entry)) = self.clock.pop_front() else {
                 break;
             };
-            let Some(live) = self.live.get_mut(&key) else {
+            let Some(live) = self.live.get_mut(&key).filter(|live| live.entry == entry) else {
                 continue;
             };
             if std::mem::take(&mut live.used) {
-                self.clock.push_back(key);
+                self.clock.push_back((key, entry));
                 continue;
             }
             if let Some((key, live)) = self.live.remove_entry(&key) {
@@ -310,7 +313,15 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
     /// Makes a value live that could not be spilled.
     fn keep(&mut self, key: K, live: Live<V>) {
         self.weight += (self.weigh)(&key, &live.value);
-        self.clock.push_back(key.clone());
-        self.live.insert(key, live);
+        let entry = self.enter(&key);
+        self.live.insert(key, Live { entry, ..live });
+    }
+
+    /// Adds an entry to the clock; returns its number.
+    fn enter(&mut self, key: &K) -> u64 {
+        let entry = self.next_entry;
+        self.next_entry += 1;
+        self.clock.push_back((key.clone(), entry));
+        entry
     }
 }

@@ -1,6 +1,7 @@
 //! The connection between the processes that make a run together. An exchange only moves bytes;
-//! `run/share.rs` and
-//! `gather/share.rs` define their meaning. `division`: the part of each process.
+//! `run/share.rs` and `gather/share.rs` define their meaning.
+//!
+//! `division`: the part of each process.
 
 pub(crate) mod division;
 
@@ -16,9 +17,9 @@ pub type Received = Box<dyn AsRef<[u8]> + Send>;
 
 /// The contribution of a process to a superstep, for the others.
 pub struct Contribution {
-    /// Partial results, for all processes.
+    /// Partial results and figures, for all processes.
     pub facts: Received,
-    /// New signals, for all processes but the observer; empty if no process reads them.
+    /// New signals or states, for all processes but the observer; empty if no process reads them.
     pub signals: Received,
 }
 

@@ -19,7 +19,7 @@ use brimful_graph::read::shards::Geometry;
 use brimful_store::{ErrorKind, Job};
 
 use crate::checkpoints::{request, sourced};
-use crate::resources;
+use crate::{resources, smallest};
 
 /// Many intervals, segments and blocks.
 const SMALL: Geometry =
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Facts and signals, or records, of one process.
 type Sent = [Arc<[u8]>; 2];
 
-/// What the processes contributions one another, by call and process.
+/// The contributions of the processes, by call and process.
 #[derive(Debug, Default)]
 struct Hub {
     contributions: Mutex<HashMap<(u64, usize), Sent>>,
@@ -109,6 +109,17 @@ impl Exchange for Connection {
 /// Runs a request in `count` processes and an observer; the result of the observer. Process 0 is
 /// lost at call `last`.
 fn shared(request: &Request, graph: &Arc<Graph>, count: usize, last: u64) -> Result<Finished> {
+    within(LARGE, request, graph, count, last)
+}
+
+/// [`shared`] within a budget for each process.
+fn within(
+    budget: u64,
+    request: &Request,
+    graph: &Arc<Graph>,
+    count: usize,
+    last: u64,
+) -> Result<Finished> {
     let hub = Arc::new(Hub::default());
     let run = |index: Option<usize>| {
         let last = if index == Some(0) { last } else { u64::MAX };
@@ -118,7 +129,7 @@ fn shared(request: &Request, graph: &Arc<Graph>, count: usize, last: u64) -> Res
         let share = Share { count, index, shares_memory, exchange: Arc::new(connection) };
         let request = Request { share: Some(share), ..request.clone() };
         // A process that is lost or fails takes the others with it.
-        let result = run_request(&request, graph, &resources(1 + count % 2, LARGE));
+        let result = run_request(&request, graph, &resources(1 + count % 2, budget));
         if !matches!(result, Ok(_) | Err(Error::Engine(EngineError::ShareDone(_)))) {
             hub.failed.store(true, Ordering::Relaxed);
             hub.changed.notify_all();
@@ -237,6 +248,24 @@ fn programs_that_settle_end_in_the_same_states() {
                 let many = shared(&request, &graph, count, u64::MAX).unwrap();
                 let name = &request.algorithm;
                 assert!(bits(&many) == bits(&one), "{name} of {kind:?} in {count}");
+            }
+        }
+    }
+}
+
+/// In the smallest budget that works, states are on disk.
+#[test]
+fn neighbor_lists_are_divided_in_any_budget() {
+    let folder = tempfile::tempdir().unwrap();
+    let graph = graph(folder.path(), Kind::Rmat { scale: 9, edge_factor: 14 }, false);
+    for request in [request("label_propagation", &[]), request("color", &[])] {
+        let one = run_request(&request, &graph, &resources(2, LARGE)).unwrap();
+        for count in [1, 2, 3, 5] {
+            let least = smallest(|budget| within(budget, &request, &graph, count, u64::MAX));
+            for budget in [least, least + (least >> 3), 2 * least] {
+                let many = within(budget, &request, &graph, count, u64::MAX).unwrap();
+                let name = &request.algorithm;
+                assert!(bits(&many) == bits(&one), "{name} in {count} of {budget} bytes");
             }
         }
     }

@@ -370,6 +370,22 @@ fn a_large_value_spills_as_many_others_as_it_needs() {
     assert_eq!((map.len(), map.get(&7).unwrap()), (4001, Some(&"7".to_string())));
 }
 
+#[test]
+fn a_value_that_is_read_stays_until_it_is_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let weigh = |_: &u64, _: &String| 60;
+    let path = folder.path().join("spill");
+    let mut map = SpillingMap::<u64, String>::create(&path, 100, weigh, options(1 << 20)).unwrap();
+    map.insert(1, "one".into()).unwrap();
+    assert!(map.remove(&1));
+    map.insert(1, "one".into()).unwrap();
+    map.insert(2, "two".into()).unwrap();
+    assert_eq!(map.get(&2).unwrap().unwrap(), "two");
+    assert_eq!(map.get(&1).unwrap().unwrap(), "one");
+    assert_eq!(map.update(&2, |value| value.push('!')).unwrap(), Some(()));
+    assert_eq!(map.get(&2).unwrap().unwrap(), "two!");
+}
+
 /// Refuses to encode one word.
 #[derive(Debug)]
 struct Picky;

@@ -41,7 +41,7 @@ impl<'a> Division<'a> {
         self.share.index.map_or(0..0, |index| self.parts[index].clone())
     }
 
-    /// Bytes of the memory through which a process sends its signals, equal in all processes; 0 if
+    /// Bytes of the memory through which a process sends signals or states, equal in all processes; 0 if
     /// they cannot share memory, or if no other process reads it.
     pub(crate) fn exchange_bytes(&self, signal: u64) -> u64 {
         let shared = self.share.shares_memory && self.share.count > 1;
@@ -50,10 +50,15 @@ impl<'a> Division<'a> {
 
     /// The most bytes of the states that a process sends, equal in all processes.
     pub(crate) fn message_bytes(&self, state: u64) -> u64 {
-        if self.share.count > 1 { self.max_vertices() * state } else { 0 }
+        self.max_vertices() * state
     }
 
-    /// Begins to send signals through shared memory, which is reserved already.
+    /// True if no other process owns intervals.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.share.count == 1
+    }
+
+    /// Begins to send signals or states through shared memory, which is reserved already.
     pub(crate) fn share_memory(&self, signal: u64) -> Result<()> {
         if self.observes() {
             return Ok(());

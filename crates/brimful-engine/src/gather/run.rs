@@ -1,7 +1,7 @@
 //! A run over neighbor lists.
 //!
 //! Aggregates are summed within an interval in id order, then over intervals in order. Invariant:
-//! states and aggregates are the same bits at any budget and number of threads.
+//! states and aggregates are the same bits at any budget and number of threads and processes.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::exchange::Share;
 use crate::exchange::division::Division;
 use crate::plan::extent::{Extent, present};
 use crate::plan::forecast::Setting;
-use crate::plan::gather::{GatherPlan, PURPOSE};
+use crate::plan::gather::{GatherPlan, PURPOSE, needs_of_exchange};
 use crate::plan::needs::GatherNeeds;
 use crate::plan::options::RunOptions;
 use crate::result::stats::{Durations, Swept, Traversal};
@@ -38,7 +38,8 @@ use crate::vertex::program::Globals;
 /// [`brimful_store::Error::Budget`] naming the smallest budget that works, before any work;
 /// [`Error::Usage`] for unsupported options; corruption and I/O errors when they occur;
 /// [`brimful_store::Error::Interrupted`] after a cancellation. In one of several processes
-/// [`Error::ShareDone`] at the end, unless it is the observer.
+/// [`Error::ShareDone`] at the end, unless it is the observer; the memory of their exchange is
+/// checked after a missing index is built.
 pub fn gather<G: Gather>(
     program: &G,
     graph: &Graph,
@@ -106,11 +107,14 @@ impl<'a, G: Gather> GatherRun<'a, G> {
         let division = options.share.as_ref().map(|share| Division::new(share, graph, &borrowed));
         let owned = division.as_ref().map_or(0..graph.intervals() as usize, Division::owned);
         let state = size_of::<G::State>() as u64;
-        let memory = division.as_ref().map_or(0, |one| one.exchange_bytes(state));
         let message = division.as_ref().map_or(0, |one| one.message_bytes(state));
-        let needs = GatherNeeds::of(program).with_exchange(memory + message);
+        let memory = division.as_ref().map_or(0, |one| one.exchange_bytes(state));
+        let (workers, budget) = (resources.workers() as u64, &resources.budget);
         let extent = Extent::of_shards(graph, &borrowed, weighted);
-        let plan = GatherPlan::new(&needs, &extent, resources.workers() as u64, &resources.budget)?;
+        let room = (&extent, workers, budget.limit());
+        let needs = GatherNeeds::of(program);
+        let (needs, memory) = needs_of_exchange(needs, (message, memory), room);
+        let plan = GatherPlan::new(&needs, &extent, workers, budget)?;
         if let Some(division) = division.as_ref().filter(|_| memory > 0) {
             division.share_memory(state)?;
         }
@@ -123,8 +127,8 @@ impl<'a, G: Gather> GatherRun<'a, G> {
             );
             return Err(StoreError::corrupt(graph.path(), 0, what).into());
         }
-        let spill = match cut(&shards, &lengths, plan, resources)? {
-            cuts if cuts.len() > shards.intervals() => {
+        let spill = match cut((&shards, &owned), &lengths, plan, resources)? {
+            cuts if cuts.len() > owned.len() => {
                 Spill::new(&shards, cuts, plan.neighbors, weighted, options, (graph, resources))?
             }
             _ => None,
@@ -244,15 +248,15 @@ impl<G: Gather> Supersteps for GatherRun<'_, G> {
     }
 }
 
-/// Cuts all intervals into parts whose lists fit in memory, and counts the edges to each.
+/// Cuts these intervals into parts whose lists fit in memory, and counts the edges to each.
 fn cut(
-    shards: &Shards,
+    (shards, owned): (&Shards, &Range<usize>),
     lengths: &ScratchArray<u32>,
     plan: GatherPlan,
     resources: &Resources,
 ) -> Result<Vec<(Range<usize>, u64)>> {
     let (mut cuts, mut buffer) = (Vec::new(), Vec::new());
-    for interval in 0..shards.intervals() {
+    for interval in owned.clone() {
         resources.job.check()?;
         let window = shards.window(interval);
         let (mut start, mut held) = (window.start, 0);

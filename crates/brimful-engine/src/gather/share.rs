@@ -11,7 +11,7 @@ use brimful_store::scratch::ScratchArray;
 use bytemuck::Pod;
 
 use super::run::GatherRun;
-use super::step::GatherFigures;
+use super::step::{GatherFigures, differ};
 use crate::error::Result;
 use crate::exchange::division::{Division, malformed_message, out_of_step, store};
 use crate::result::stats::Swept;
@@ -78,8 +78,10 @@ impl<G: Gather> GatherRun<'_, G> {
         let old = &self.current.states;
         let new = self.next.as_ref().unwrap_or(old);
         let (packed, mut buffer);
-        let states: &[u8] = if lists_changed {
-            packed = changed_states(old, new, division.windows(own))?;
+        let states: &[u8] = if division.is_alone() {
+            &[]
+        } else if lists_changed {
+            packed = changed_states((old, new), figures.changed, division.windows(own))?;
             &packed
         } else {
             buffer = Vec::new();
@@ -124,26 +126,27 @@ pub(super) fn merged<A: Aggregate>(aggregates: Vec<A>) -> A {
     aggregates.into_iter().fold(A::NOTHING, A::merge)
 }
 
-/// The vertices whose states changed, and then their new states, over consecutive windows.
-fn changed_states<S: Pod + Send + PartialEq>(
-    old: &ScratchArray<S>,
-    new: &ScratchArray<S>,
+/// The `count` vertices whose states changed, and then their new states, over consecutive windows.
+fn changed_states<S: Pod + Send>(
+    (old, new): (&ScratchArray<S>, &ScratchArray<S>),
+    count: u64,
     windows: impl Iterator<Item = Range<usize>>,
 ) -> Result<Vec<u8>> {
-    let (mut ids, mut states) = (Vec::new(), Vec::new());
-    let (mut old_buffer, mut new_buffer) = (Vec::new(), Vec::new());
+    let of_state = size_of::<S>();
+    let mut message = vec![0; count as usize * (8 + of_state)];
+    let (ids, states) = message.split_at_mut(count as usize * 8);
+    let (mut old_buffer, mut new_buffer, mut at) = (Vec::new(), Vec::new(), 0);
     for window in windows {
         let before = old.slice(window.clone(), &mut old_buffer)?;
         let after = new.slice(window.clone(), &mut new_buffer)?;
-        for (vertex, (_, state)) in
-            window.zip(before.iter().zip(after)).filter(|(_, (before, after))| before != after)
-        {
-            ids.extend_from_slice(&(vertex as u64).to_le_bytes());
-            states.extend_from_slice(bytemuck::bytes_of(state));
+        let pairs = window.zip(before.iter().zip(after));
+        for (vertex, (_, state)) in pairs.filter(|(_, (before, after))| differ(*before, *after)) {
+            ids[at * 8..][..8].copy_from_slice(&(vertex as u64).to_le_bytes());
+            states[at * of_state..][..of_state].copy_from_slice(bytemuck::bytes_of(state));
+            at += 1;
         }
     }
-    ids.append(&mut states);
-    Ok(ids)
+    Ok(message)
 }
 
 /// Puts the states of `vertices` in place: the old ones, except for those that are listed.
@@ -181,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reports_survive_the_way() {
+    fn reports_round_trip() {
         let swept = Swept { signals: 5, edges: 6 };
         let figures = GatherFigures { swept, gathered: 7, changed: 8, open: 9 };
         let aggregates = vec![crate::Count(3), crate::Count(4)];

@@ -12,6 +12,7 @@ use std::ops::Range;
 use brimful_graph::Graph;
 use brimful_store::Resources;
 use brimful_store::scratch::{ScratchArray, Windows};
+use bytemuck::Pod;
 
 use super::lists::Lists;
 use crate::error::Result;
@@ -51,6 +52,11 @@ impl std::ops::AddAssign for GatherFigures {
         self.changed += other.changed;
         self.open += other.open;
     }
+}
+
+/// True if a state changed. States of processes must have the same bits, so -0.0 is not 0.0.
+pub(super) fn differ<S: Pod>(one: &S, other: &S) -> bool {
+    bytemuck::bytes_of(one) != bytemuck::bytes_of(other)
 }
 
 /// The constants of a run.
@@ -191,7 +197,7 @@ impl<G: Gather> GatherContext<'_, G> {
                 &current.globals,
                 own,
             );
-            step.changed += u64::from(state != old[at]);
+            step.changed += u64::from(differ(&state, &old[at]));
             step.open += u64::from(!self.is_settled(state));
             new[at] = state;
         }
@@ -233,6 +239,6 @@ impl<G: Gather> GatherContext<'_, G> {
             };
             Ok((0..old.len()).fold(G::Aggregate::NOTHING, |sum, at| sum.merge(part(at))))
         };
-        Ok(self.resources.share(intervals.len(), fold)?)
+        self.resources.share(intervals.len(), fold)
     }
 }

@@ -68,6 +68,11 @@ impl Cluster {
         Self { crew, parts: vec![part] }
     }
 
+    /// The most vertices of a part.
+    pub(crate) fn max_vertices(&self) -> u64 {
+        self.parts.iter().map(|part| part.vertices).max().unwrap_or(0)
+    }
+
     /// The part with the most work.
     pub(crate) fn busiest(&self, work: impl Fn(Part) -> u64) -> Part {
         let busiest = self.parts.iter().max_by_key(|part| work(**part));

@@ -1,5 +1,5 @@
 //! The cost of the exchange between the workers of a cluster after a superstep (see
-//! `run/share.rs`).
+//! `run/share.rs` and `gather/share.rs`).
 //!
 //! Each worker publishes the new signals of its vertices once, and copies those of all others into
 //! its own array. Between machines each slice travels once to every other machine, in both
@@ -55,7 +55,7 @@ impl ExchangeForecast {
     pub(crate) fn of(cluster: &Cluster, whole: &Part, signal: u64) -> Self {
         let Crew { workers, cores } = cluster.crew;
         let vertices = || cluster.parts.iter().map(|part| part.vertices);
-        let most = vertices().max().unwrap_or(0);
+        let most = cluster.max_vertices();
         let fewest = match cluster.parts.len() as u64 == workers {
             true => vertices().min().unwrap_or(0),
             false => whole.vertices / workers,

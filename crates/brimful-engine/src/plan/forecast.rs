@@ -225,19 +225,26 @@ impl<'e> Setting<'e> {
         let whole = Part { vertices: extent.vertices, edges: extent.edges() };
         let exchange =
             self.cluster.map(|cluster| ExchangeForecast::of(cluster, &whole, needs.state));
-        let memory = exchange.map_or(0, |one| one.memory_bytes + one.published_bytes);
-        let needs = &needs.with_exchange(memory);
-        let minimum = self.min_of_lists(needs);
-        let plan = gather::GatherPlan::new(needs, extent, workers, &self.budget(minimum))?;
-        let scratch = plan.scratch_bytes(needs, extent);
+        let message = self.cluster.map_or(0, |cluster| cluster.max_vertices() * needs.state);
+        let shared = exchange.map_or(0, |one| one.memory_bytes);
+        let minimum = self.min_of_lists(&needs.with_exchange(message));
+        let budget = self.budget(minimum);
+        let room = (extent, workers, budget.limit());
+        let (needs, shared) = &gather::needs_of_exchange(*needs, (message, shared), room);
+        let plan = gather::GatherPlan::new(needs, extent, workers, &budget)?;
         let states = extent.vertices * needs.state;
         let traffic = |part: Part| LIST_TRAFFIC * part.edges;
         let own = self.cluster.map_or(whole, |cluster| cluster.busiest(traffic));
         let share = own.edges as f64 / whole.edges.max(1) as f64;
         let spilled = (share * plan.spilled_bytes(extent) as f64) as u64;
+        let scratch = plan.array_bytes(needs, extent) + spilled;
         let in_shards = 1.0 - plan.spilled_edges(extent) as f64 / extent.edges().max(1) as f64;
-        let streamed = extent.packed() - plan.pinned_bytes.min(extent.packed());
-        let steps = match needs.settles && plan.items(extent) > 1 {
+        let packed = (share * extent.packed() as f64) as u64;
+        let pinned = plan.pinned_bytes.min(packed);
+        // A process does not see the new states of others within a superstep.
+        let several =
+            plan.items(extent) > 1 || self.cluster.is_some_and(|one| one.crew.workers > 1);
+        let steps = match needs.settles && several {
             true => Steps::about(SUPERSTEPS_OF_ITEMS, PASSES_OF_ITEMS),
             false => steps,
         };
@@ -247,15 +254,15 @@ impl<'e> Setting<'e> {
             memory_bytes: plan.likely_bytes(needs, extent, workers),
             result_bytes: if plan.resident { states } else { 0 },
             scratch_bytes: scratch,
-            read_once_bytes: (plan.pinned_bytes as f64 * share) as u64,
-            read_bytes: (streamed as f64 * in_shards * share) as u64 + scratch,
+            read_once_bytes: pinned,
+            read_bytes: ((packed - pinned) as f64 * in_shards) as u64 + scratch,
             written_bytes: if plan.resident { 0 } else { states },
             traffic_bytes: spilled
                 + match self.cluster {
                     None => traffic(own),
                     Some(cluster) => cluster.of_machine(self.workers, traffic(own), traffic(whole)),
                 },
-            exchange,
+            exchange: exchange.map(|exchange| exchange.in_memory(*shared)),
             ..self.empty(minimum, steps)
         })
     }

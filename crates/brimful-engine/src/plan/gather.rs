@@ -85,6 +85,20 @@ fn min_neighbors(extent: &Extent) -> u64 {
     extent.longest_list.max((extent.edges() / 64).min(1 << 16))
 }
 
+/// The needs of a program whose processes exchange states: with the bytes of a message and, if the
+/// budget has room, with those of memory that they share. Returns the latter too.
+pub(crate) fn needs_of_exchange(
+    needs: GatherNeeds,
+    (message, shared): (u64, u64),
+    (extent, workers, limit): (&Extent, u64, u64),
+) -> (GatherNeeds, u64) {
+    let with = needs.with_exchange(message + shared);
+    if GatherPlan::minimum_bytes(&with, extent, workers) <= limit {
+        return (with, shared);
+    }
+    (needs.with_exchange(message), 0)
+}
+
 impl GatherPlan {
     /// The smallest budget of a run, in bytes beyond those of the process.
     pub(crate) fn minimum_bytes(needs: &GatherNeeds, extent: &Extent, workers: u64) -> u64 {
@@ -171,10 +185,9 @@ impl GatherPlan {
             .max(extent.vertices.div_ceil(self.targets.max(1)))
     }
 
-    /// Bytes of scratch files of a run.
-    pub(crate) fn scratch_bytes(&self, needs: &GatherNeeds, extent: &Extent) -> u64 {
-        let arrays = if self.resident { 0 } else { arrays(needs, extent) };
-        arrays + self.spilled_bytes(extent)
+    /// Bytes of the arrays on disk.
+    pub(crate) fn array_bytes(&self, needs: &GatherNeeds, extent: &Extent) -> u64 {
+        if self.resident { 0 } else { arrays(needs, extent) }
     }
 
     /// Bytes of the spilled edges.

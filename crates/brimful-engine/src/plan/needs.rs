@@ -132,7 +132,7 @@ impl GatherNeeds {
 
     /// The same needs, with bytes of memory in which processes exchange states.
     #[must_use]
-    pub fn with_exchange(self, exchange: u64) -> Self {
+    pub(crate) fn with_exchange(self, exchange: u64) -> Self {
         Self { exchange, ..self }
     }
 }

@@ -271,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn facts_survive_the_way() {
+    fn reports_round_trip() {
         let partial = Partial { aggregate: crate::Sum(-0.0), signalling: 3, score: 0.0, open: 4 };
         let swept = Swept { signals: 5, edges: 6 };
         let facts =

@@ -2,7 +2,7 @@
 //!
 //! Two searches by Dijkstra's rule, along edges from the first vertex and against them from the
 //! last, take turns: the one with fewer waiting vertices continues. A search looks up several of
-//! its nearest vertices at once, so a vertex may be looked up again on a shorter way.
+//! its nearest vertices at once, so a vertex may be looked up again by a shorter path.
 //! Invariant: a vertex nearer than the nearest waiting one has its final distance. Once the nearest
 //! waiting vertices of both searches are together farther than the best path, each vertex of a
 //! shortest path is final in one of the searches.
@@ -16,14 +16,16 @@ use super::{Between, MAX_VERTICES};
 use crate::error::Result;
 use crate::read::lookup::walk::{Blocks, Reach};
 use crate::read::lookup::{Direction, Lookup};
+use crate::read::weight_range::WeightRange;
 
-/// The searches may look up a vertex for each so many edges of the graph: a run over the whole
-/// graph takes about as long then. In a small graph they may look up this many.
+/// One look-up is allowed per this many edges of the graph: beyond that, a run over the whole graph
+/// is about as fast. In a small graph this many look-ups are allowed.
 const EDGES_PER_LOOKUP: u64 = 1 << 9;
 const FEW_LOOKUPS: u64 = 1 << 8;
-/// The maximum number of vertices that are looked up at once, and their share of those before.
+/// The maximum number of vertices that a search looks up at once. It looks up at most one at once
+/// per `BEFORE` vertices that it looked up before.
 const MAX_AT_ONCE: usize = 1 << 8;
-const AT_ONCE: usize = 8;
+const BEFORE: usize = 8;
 
 /// A search from one end.
 struct Search<'b> {
@@ -31,7 +33,7 @@ struct Search<'b> {
     /// The least weight of a path to each vertex that was found.
     distances: HashMap<u64, f64>,
     /// The vertices to look up, by the bits of their distances, which are not negative. A vertex
-    /// that was found again on a shorter way is there again.
+    /// that was found again by a shorter path is there again.
     waiting: BinaryHeap<Reverse<(u64, u64)>>,
     looked_up: usize,
 }
@@ -47,13 +49,19 @@ impl<'b> Search<'b> {
         self.waiting.peek().map(|Reverse((bits, _))| f64::from_bits(*bits))
     }
 
+    /// Entries in memory.
+    fn entries(&self) -> usize {
+        self.distances.len() + self.waiting.len()
+    }
+
     /// Looks up the nearest vertices whose edges may be part of a path of at most `best`, and
-    /// returns the weight of the best path through a vertex that `other` has found too.
-    fn advance(&mut self, other: &Self, mut best: f64) -> Result<f64> {
-        let left = best - other.nearest().unwrap_or(0.0);
-        let most = (self.looked_up / AT_ONCE).clamp(1, MAX_AT_ONCE);
+    /// returns the weight of the best path through a vertex that `other` has found too. `None` if
+    /// both searches together would have more than [`MAX_VERTICES`] entries.
+    fn advance(&mut self, other: &Self, mut best: f64) -> Result<Option<f64>> {
+        let far = other.nearest().unwrap_or(0.0);
+        let most = (self.looked_up / BEFORE).clamp(1, MAX_AT_ONCE);
         let mut vertices = Vec::new();
-        while vertices.len() < most && self.nearest().is_some_and(|distance| distance <= left) {
+        while vertices.len() < most && self.nearest().is_some_and(|near| near + far <= best) {
             let Some(Reverse((bits, vertex))) = self.waiting.pop() else { break };
             if self.distances.get(&vertex).is_some_and(|distance| distance.to_bits() == bits) {
                 vertices.push((vertex, f64::from_bits(bits)));
@@ -62,6 +70,7 @@ impl<'b> Search<'b> {
         vertices.sort_unstable_by_key(|(vertex, _)| *vertex);
         let ids: Vec<u64> = vertices.iter().map(|(vertex, _)| *vertex).collect();
         self.looked_up += ids.len();
+        let mut fits = true;
         self.blocks.walk(&ids, Reach::Everywhere, true, |place, target, weight| {
             let distance = vertices[place].1 + weight;
             let known = self.distances.get(&target).copied().unwrap_or(f64::INFINITY);
@@ -72,9 +81,10 @@ impl<'b> Search<'b> {
                     best = best.min(distance + rest);
                 }
             }
-            true
+            fits = self.entries() + other.entries() <= MAX_VERTICES;
+            fits
         })?;
-        Ok(best)
+        Ok(fits.then_some(best))
     }
 }
 
@@ -89,8 +99,11 @@ impl Lookup {
         let Some(reverse) = self.graph.shards(Direction::In.index()) else {
             return Ok(Between::Unknown);
         };
-        // A run refuses weights that no path can have.
-        if description.weights.is_none_or(|range| range.any_negative()) {
+        // A run refuses negative weights, and sums that overflow.
+        let is_summable = |range: WeightRange| {
+            !range.any_negative() && (range.max * self.graph.connected() as f64).is_finite()
+        };
+        if !description.weights.is_some_and(is_summable) {
             return Ok(Between::Unknown);
         }
         if source == target {
@@ -108,20 +121,20 @@ impl Lookup {
             && near + far <= best
         {
             job.check()?;
-            if there.distances.len() + back.distances.len() > MAX_VERTICES
-                || (there.looked_up + back.looked_up) as u64 > most
-            {
+            if (there.looked_up + back.looked_up) as u64 > most {
                 return Ok(Between::Unknown);
             }
-            best = match there.waiting.len() <= back.waiting.len() {
+            let found = match there.waiting.len() <= back.waiting.len() {
                 true => there.advance(&back, best)?,
                 false => back.advance(&there, best)?,
             };
+            let Some(found) = found else { return Ok(Between::Unknown) };
+            best = found;
         }
         if best == f64::INFINITY {
             return Ok(Between::Nothing);
         }
-        let Some(path) = self.path_of(&there, &back, (source, target), best)? else {
+        let Some(path) = self.path_of((&there, &back), (source, target), best, job)? else {
             let what = "the index lacks an edge that the forward index has";
             return Err(reverse.file().corrupt(0, what).into());
         };
@@ -132,20 +145,22 @@ impl Lookup {
     /// target, over edges that make up the distances of their ends.
     fn path_of(
         &self,
-        there: &Search<'_>,
-        back: &Search<'_>,
+        (there, back): (&Search<'_>, &Search<'_>),
         (source, target): (u64, u64),
         best: f64,
+        job: &Job,
     ) -> Result<Option<Vec<u64>>> {
-        // On shortest paths: vertices whose distance from the source is final, or to the target.
+        // Vertices on shortest paths whose distances from the source, and to the target, are final.
         let is_middle = |(vertex, distance): (&u64, &f64)| {
             let rest = back.distances.get(vertex)?;
             (distance + rest == best).then_some(*vertex)
         };
         let mut first_half: HashSet<u64> = there.distances.iter().filter_map(is_middle).collect();
-        let second_half = second_half(there.blocks, back, first_half.iter().copied().collect())?;
+        let second_half =
+            second_half(there.blocks, back, first_half.iter().copied().collect(), job)?;
         let (mut followed, mut last) = (HashMap::from([(target, target)]), vec![target]);
         while !last.is_empty() && !followed.contains_key(&source) {
+            job.check()?;
             let mut vertices: Vec<(u64, usize)> =
                 last.iter().enumerate().map(|(place, vertex)| (*vertex, place)).collect();
             vertices.sort_unstable();
@@ -194,9 +209,15 @@ impl Lookup {
 }
 
 /// The vertices on shortest paths from the vertices in the middle to the target.
-fn second_half(along: &Blocks, back: &Search<'_>, middle: Vec<u64>) -> Result<HashSet<u64>> {
+fn second_half(
+    along: &Blocks,
+    back: &Search<'_>,
+    middle: Vec<u64>,
+    job: &Job,
+) -> Result<HashSet<u64>> {
     let (mut all, mut last) = (HashSet::from_iter(middle.iter().copied()), middle);
     while !last.is_empty() {
+        job.check()?;
         last.sort_unstable();
         let mut next = Vec::new();
         along.walk(&last, Reach::Everywhere, true, |place, target, weight| {
