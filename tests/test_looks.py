@@ -566,7 +566,7 @@ def test_sums_of_weights_that_overflow_are_left_to_a_run() -> None:
     table = pa.table({"source": [0, 1], "target": [1, 2], "weight": [1e308, 1e308]})
     with bf.Graph.from_arrow(table, undirected=True) as graph:
         assert _native.Lookup(graph.native).between(0, 2, weighted=True) is None
-        with pytest.raises(bf.InputError, match="overflow"):
+        with pytest.raises(bf.InputError, match="the largest number there is"):
             graph.shortest_path(0, 2, weighted=True)
 
 

@@ -41,8 +41,8 @@ impl<'a> Division<'a> {
         self.share.index.map_or(0..0, |index| self.parts[index].clone())
     }
 
-    /// Bytes of the memory through which a process sends signals or states, equal in all processes; 0 if
-    /// they cannot share memory, or if no other process reads it.
+    /// Bytes of the memory through which a process sends signals or states, equal in all processes;
+    /// 0 if they cannot share memory, or if no other process reads it.
     pub(crate) fn exchange_bytes(&self, signal: u64) -> u64 {
         let shared = self.share.shares_memory && self.share.count > 1;
         if shared { slot_bytes(self.max_vertices(), signal) } else { 0 }

@@ -123,8 +123,8 @@ impl<G: Gather> GatherContext<'_, G> {
         Ok(())
     }
 
-    /// Cuts the vertices of this process into items. Settled vertices count no neighbors, because their lists are
-    /// not made.
+    /// Cuts the vertices of this process into items. Settled vertices count no neighbors, because
+    /// their lists are not made.
     pub(super) fn cut(&self, states: &ScratchArray<G::State>) -> Result<Vec<Range<usize>>> {
         let (mut items, mut start, mut held) = (Vec::new(), self.own_vertices().start, 0);
         let (mut lengths_buffer, mut states_buffer) = (Vec::new(), Vec::new());

@@ -88,8 +88,8 @@ pub(crate) struct Shards {
 }
 
 impl Shards {
-    /// Pins `pinned_bytes` of packed edges of the intervals `owned`, and of their weights if the run
-    /// uses them.
+    /// Pins `pinned_bytes` of packed edges of the intervals `owned`, and of their weights if the
+    /// run uses them.
     pub(crate) fn new(
         graph: &Graph,
         files: Vec<Arc<ShardFile>>,
