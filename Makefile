@@ -150,6 +150,8 @@ nightly: $(VENV)/.dev build loom
 	BRIMFUL_MUTATIONS=300000 cargo test --workspace --test corpus --release --locked
 	BRIMFUL_KILLS=all $(BIN)/python -m pytest --timeout=0 tests/test_kills.py tests/test_faulty_disk.py
 	$(BIN)/python -m pytest --timeout=0 -m nightly
+	$(INSTALL) -r requirements/docs.txt
+	$(BIN)/python -m pytest --timeout=0 tests/test_site.py tests/test_report.py
 	rm -rf dist/extras
 	$(BIN)/maturin build --release --locked --interpreter $(BIN)/python --out dist/extras
 	$(BIN)/python tests/check_extras.py dist/extras/brimful-*.whl

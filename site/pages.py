@@ -30,10 +30,20 @@ ELSEWHERE = {
     "SECURITY.md": "SECURITY.md",
     "bench/RESULTS.md": "bench/RESULTS.md",
 }
-#: The graph of the examples, and options that a run needs.
+#: The graph of the examples, and that of algorithms for graphs without cycles.
 EXAMPLE = ["generate", "rmat", "web.brimful", "--scale", "10", "--edge-factor", "8"]
 EXAMPLE += ["--weights", "hash", "--quiet"]
-SOURCES = ("bfs", "count_paths", "sssp")
+ACYCLIC = ["generate", "chain", "chain.brimful", "--vertices", "1000", "--quiet"]
+#: Options that a run needs.
+SOURCE = ["--source", "0"]
+OPTIONS = {
+    "bfs": SOURCE,
+    "count_paths": SOURCE,
+    "distances": SOURCE,
+    "eccentricity": SOURCE,
+    "katz": ["--alpha", "0.001"],
+    "sssp": SOURCE,
+}
 #: The graph of the forecasts, on a machine of round figures.
 VERTICES, EDGES = 1e8, 1e9
 MACHINE = {"memory_bandwidth": 20.0, "disk_bandwidth": 2.0}
@@ -50,6 +60,7 @@ def on_files(files: Any, config: Any) -> Any:
     pages = {place: (ROOT / path).read_text() for place, path in ELSEWHERE.items()}
     with tempfile.TemporaryDirectory() as folder:
         run(EXAMPLE, folder)
+        run(ACYCLIC, folder)
         pages |= algorithm_pages(folder)
         made = reports(folder)
     pages |= api_pages() | {"adr/index.md": decisions()}
@@ -98,7 +109,8 @@ def algorithm_pages(folder: str) -> dict[str, str]:
 
 def reports(folder: str) -> dict[str, str | bytes]:
     """Return the report of a run and that of a graph, their pictures, and a page with them."""
-    run(["run", "pagerank", "web.brimful", "--report", "run.html", "--quiet"], folder)
+    ranks = ["run", "pagerank", "web.brimful", "--budget", "200M", "--report", "run.html"]
+    run([*ranks, "--quiet"], folder)
     run(["info", "web.brimful", "--html", "graph.html", "--quiet"], folder)
     made: dict[str, str | bytes] = {
         "reports/index.md": "# Reports\n\nMade with this site: [a run of PageRank](run.html) and "
@@ -116,8 +128,10 @@ def reports(folder: str) -> dict[str, str | bytes]:
 
 def algorithm_page(name: str, info: dict[str, Any], folder: str) -> str:
     """Return the page of an algorithm: definition, parameters, memory, an example, the function."""
-    words = ["run", name, "web.brimful", "--top", "3"]
-    words += ["--source", "0"] if name in SOURCES else []
+    make = ACYCLIC if name == "topological_order" else EXAMPLE
+    # Lists have no order, so that none is at the top.
+    shows = ["-o", "vectors.parquet"] if name == "fastrp" else ["--top", "3"]
+    words = ["run", name, make[2], *shows, *OPTIONS.get(name, [])]
     shown = run([*words, "--quiet"], folder)
     parameters = [
         f"| `--{one['name'].replace('_', '-')}` | {one['default']} | {one['meaning']} |\n"
@@ -128,9 +142,9 @@ def algorithm_page(name: str, info: dict[str, Any], folder: str) -> str:
         [
             f"# {name}\n",
             definition(name),
-            f"## Run it\n\n```sh\nbrimful {shlex.join(EXAMPLE)}\nbrimful {shlex.join(words)}",
+            f"## Run it\n\n```sh\nbrimful {shlex.join(make)}\nbrimful {shlex.join(words)}",
             "```\n",
-            f"```text\n{shown}```\n",
+            f"```text\n{shown}```\n" if shown else "",
             *(
                 ["| parameter | default | meaning |\n|---|---|---|\n" + "".join(parameters)]
                 if parameters
@@ -138,7 +152,8 @@ def algorithm_page(name: str, info: dict[str, Any], folder: str) -> str:
             ),
             f"It also takes {', '.join(taken)}.\n" if taken else "",
             f"## Memory\n\n{memory(name)}",
-            f"## In Python\n\n::: brimful.algorithms.{name}\n    options: {{heading_level: 3}}\n",
+            f"## In Python\n\n::: {getattr(bf, name).__module__}.{name}\n"
+            "    options: {heading_level: 3}\n",
         ]
     )
 
@@ -146,7 +161,7 @@ def algorithm_page(name: str, info: dict[str, Any], folder: str) -> str:
 def definition(name: str) -> str:
     """Return the header of an algorithm's source: definition, method, complexity, reference."""
     sources = [
-        path.read_text() for path in sorted((ROOT / "crates/brimful-algos/src").glob("*.rs"))
+        path.read_text() for path in sorted((ROOT / "crates/brimful-algos/src").rglob("*.rs"))
     ]
     (source,) = [text for text in sources if f'name: "{name}",\n    computes:' in text]
     header = "".join(line for line in source.splitlines(True) if line.startswith("//!"))
