@@ -130,6 +130,13 @@ def try_every_format(made: nx.MultiDiGraph, compression: str) -> None:
             check(graph, name, compression if name in COMPRESSED else "")
 
 
+@pytest.mark.parametrize("last", [2**63 - 1, 2**63, 2**64 - 1, -1])
+def test_the_last_vertices_come_back(last: int) -> None:
+    made = nx.MultiDiGraph()
+    made.add_nodes_from([last - 1, last])
+    try_every_format(made, "")
+
+
 @settings(max_examples=25, deadline=None)
 @given(graphs(), st.sampled_from(COMPRESSIONS))
 def test_any_graph_comes_back(made: nx.MultiDiGraph, compression: str) -> None:

@@ -3,7 +3,7 @@
 //! Both are sequences in ascending order of ids, written and read together. Invariant: memory is a
 //! few windows, whatever the number of ids.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 
 use brimful_store::sequence::{Sequence, SequenceReader, SequenceWriter};
@@ -107,8 +107,8 @@ fn count(
 
 /// The declared ids, ascending, from two ranges and a list.
 pub(crate) struct DeclaredKeys<'d> {
-    /// Ranges of order keys; the first range comes before the second.
-    ranges: [Range<u64>; 2],
+    /// Ranges of order keys, up to the greatest; the first range comes before the second.
+    ranges: [RangeInclusive<u64>; 2],
     listed: Option<SequenceReader<'d, u64>>,
     /// The input that declares all ids, if no other ids are valid.
     only: Option<&'d Path>,
@@ -123,8 +123,12 @@ impl<'d> DeclaredKeys<'d> {
         listed: Option<&'d Sequence<u64>>,
         id_type: IdType,
     ) -> Self {
-        let keys =
-            |range: &Range<u64>| id_type.order_key(range.start)..id_type.order_key(range.end);
+        let keys = |range: &Range<u64>| match range.end.checked_sub(1) {
+            Some(last) if !range.is_empty() => {
+                id_type.order_key(range.start)..=id_type.order_key(last)
+            }
+            _ => RangeInclusive::new(1, 0),
+        };
         let [first, second] = ranges;
         let listed = listed.map(Sequence::reader);
         Self { ranges: [keys(first), keys(second)], listed, only: None, id_type }
@@ -158,13 +162,13 @@ impl<'d> DeclaredKeys<'d> {
             Some(listed) => listed.peek()?,
             None => None,
         };
-        let first = range.as_ref().map(|range| range.start);
+        let first = range.as_ref().map(|range| *range.start());
         let least = first.into_iter().chain(listed).min();
         let Some(key) = least.filter(|key| end.is_none_or(|end| *key < end)) else {
             return Ok(None);
         };
-        if let Some(range) = range.filter(|range| range.start == key) {
-            range.start += 1;
+        if let Some(range) = range.filter(|range| *range.start() == key) {
+            range.next();
         }
         if let Some(reader) = self.listed.as_mut().filter(|_| listed == Some(key)) {
             reader.skip();
