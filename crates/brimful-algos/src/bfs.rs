@@ -26,14 +26,7 @@ pub(crate) const INFO: Info = Info {
     computes: "breadth-first search along edges: distance in edges from the nearest source, or \
                parent in the tree",
     column: "distance",
-    takes: Takes {
-        source: true,
-        asynchronous: true,
-        stores: true,
-        cluster: true,
-        checkpoints: true,
-        ..Takes::NOTHING
-    },
+    takes: Takes { source: true, asynchronous: true, ..Takes::PROGRAM },
     parameters: &[ParameterInfo {
         name: "values",
         default: "distance",

@@ -34,13 +34,7 @@ pub(crate) const INFO: Info = Info {
     computes: "sides of bipartite graphs: every edge joins both; null in components with an odd \
                cycle",
     column: "side",
-    takes: Takes {
-        asynchronous: true,
-        stores: true,
-        cluster: true,
-        checkpoints: true,
-        ..Takes::NOTHING
-    },
+    takes: Takes { asynchronous: true, ..Takes::PROGRAM },
     parameters: &[],
     run: Run::Vertices(|request, graph, resources| match fits_narrow(graph.largest_id_offset()?) {
         true => run::<u32>(request, graph, resources),

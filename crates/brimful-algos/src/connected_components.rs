@@ -28,13 +28,7 @@ pub(crate) const INFO: Info = Info {
     name: "connected_components",
     computes: "weakly connected components, each named by its smallest vertex",
     column: "component",
-    takes: Takes {
-        asynchronous: true,
-        stores: true,
-        cluster: true,
-        checkpoints: true,
-        ..Takes::NOTHING
-    },
+    takes: Takes { asynchronous: true, ..Takes::PROGRAM },
     parameters: &[ParameterInfo {
         name: "method",
         default: "auto",

@@ -24,7 +24,7 @@ pub(crate) const INFO: Info = Info {
     computes: "number of shortest paths along edges from the nearest sources, or of walks of a \
                given length",
     column: "paths",
-    takes: Takes { source: true, stores: true, cluster: true, checkpoints: true, ..Takes::NOTHING },
+    takes: Takes { source: true, ..Takes::PROGRAM },
     parameters: &[ParameterInfo {
         name: "length",
         default: "none: shortest paths",

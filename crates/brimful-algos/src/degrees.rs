@@ -20,7 +20,7 @@ pub(crate) const INFO: Info = Info {
     name: "degrees",
     computes: "numbers of outgoing or incoming arcs, with multiplicity",
     column: "degree",
-    takes: Takes { stores: true, cluster: true, checkpoints: true, ..Takes::NOTHING },
+    takes: Takes::PROGRAM,
     parameters: &[ParameterInfo {
         name: "direction",
         default: "out",

@@ -87,10 +87,12 @@ impl Takes {
         cluster: false,
         checkpoints: false,
     };
-    /// The options of an iteration over scores: weights, stores, clusters and checkpoints. The
-    /// algorithm adds its default tolerance.
-    pub const ITERATION: Self =
-        Self { weights: true, stores: true, cluster: true, checkpoints: true, ..Self::NOTHING };
+    /// The options of a single program over shards: stores, clusters and checkpoints.
+    pub const PROGRAM: Self =
+        Self { stores: true, cluster: true, checkpoints: true, ..Self::NOTHING };
+    /// The options of an iteration over scores: those of a program, and weights. The algorithm adds
+    /// its default tolerance.
+    pub const ITERATION: Self = Self { weights: true, ..Self::PROGRAM };
 }
 
 /// The function that runs an algorithm, by the kind of the result.

@@ -38,7 +38,7 @@ pub(crate) const INFO: Info = Info {
     computes: "core numbers: the largest k such that a vertex has k neighbors in the k-core; \
                direction ignored",
     column: "core",
-    takes: Takes { stores: true, cluster: true, checkpoints: true, ..Takes::NOTHING },
+    takes: Takes::PROGRAM,
     parameters: &[ParameterInfo {
         name: "method",
         default: "auto",

@@ -58,7 +58,7 @@ pub(crate) const INFO: Info = Info {
     name: "scc",
     computes: "strongly connected components, each named by its smallest vertex",
     column: "component",
-    takes: Takes { stores: true, cluster: true, checkpoints: true, ..Takes::NOTHING },
+    takes: Takes::PROGRAM,
     parameters: &[ParameterInfo {
         name: "method",
         default: "auto",

@@ -29,15 +29,7 @@ pub(crate) const INFO: Info = Info {
     computes: "shortest paths along edges from the nearest source: the least sum of weights, or of \
                edges without weights",
     column: "distance",
-    takes: Takes {
-        source: true,
-        weights: true,
-        asynchronous: true,
-        stores: true,
-        cluster: true,
-        checkpoints: true,
-        ..Takes::NOTHING
-    },
+    takes: Takes { source: true, weights: true, asynchronous: true, ..Takes::PROGRAM },
     parameters: &[],
     run: Run::Vertices(run),
     // A weighted search takes 1.5 times the supersteps of an unweighted one, and twice the passes.

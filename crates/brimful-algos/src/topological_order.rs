@@ -30,7 +30,7 @@ pub(crate) const INFO: Info = Info {
     name: "topological_order",
     computes: "levels of a graph without cycles: edges of the longest path to a vertex; a cycle is an error",
     column: "level",
-    takes: Takes { stores: true, cluster: true, checkpoints: true, ..Takes::NOTHING },
+    takes: Takes::PROGRAM,
     parameters: &[],
     run: Run::Vertices(run),
     // The number of levels is unknown.
