@@ -22,6 +22,7 @@ use crate::plan::forecast::Setting;
 use crate::plan::gather::{GatherPlan, PURPOSE, needs_of_exchange};
 use crate::plan::needs::GatherNeeds;
 use crate::plan::options::RunOptions;
+use crate::result::log::log_unshared;
 use crate::result::stats::{Durations, Swept, Traversal};
 use crate::supersteps::{Supersteps, build_missing, run_to_end};
 use crate::traverse::interval_edges::spill::Spill;
@@ -113,9 +114,12 @@ impl<'a, G: Gather> GatherRun<'a, G> {
         let extent = Extent::of_shards(graph, &borrowed, weighted);
         let room = (&extent, workers, budget.limit());
         let needs = GatherNeeds::of(program);
-        let (needs, memory) = needs_of_exchange(needs, (message, memory), room);
+        let (needs, shared) = needs_of_exchange(needs, (message, memory), room);
         let plan = GatherPlan::new(&needs, &extent, workers, budget)?;
-        if let Some(division) = division.as_ref().filter(|_| memory > 0) {
+        if shared < memory {
+            log_unshared("states", memory);
+        }
+        if let Some(division) = division.as_ref().filter(|_| shared > 0) {
             division.share_memory(state)?;
         }
         let shards = Shards::new(graph, files, (weighted, plan.pinned_bytes), &owned);

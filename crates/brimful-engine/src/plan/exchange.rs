@@ -39,7 +39,7 @@ pub struct ExchangeForecast {
     pub sent_bytes: u64,
     /// The most bytes that a worker receives.
     pub received_bytes: u64,
-    /// Bytes of the memory through which a worker sends its signals; 0: they go through Ray's
+    /// Bytes of the memory through which a worker sends its signals or states; 0: through Ray's
     /// object store.
     pub memory_bytes: u64,
 }

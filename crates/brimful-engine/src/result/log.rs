@@ -40,13 +40,17 @@ impl Plan {
             "plan"
         );
         if self.exchange_bytes < needs.exchange {
-            tracing::info!(
-                memory_bytes = needs.exchange,
-                "the budget has no room to share signals in memory; they go through Ray's object \
-                 store"
-            );
+            log_unshared("signals", needs.exchange);
         }
     }
+}
+
+/// Logs that processes exchange these values without the memory that they could share.
+pub(crate) fn log_unshared(values: &str, memory_bytes: u64) {
+    tracing::info!(
+        memory_bytes,
+        "the budget has no room to share {values} in memory; they go through Ray's object store"
+    );
 }
 
 impl Stats {
