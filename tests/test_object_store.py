@@ -1,4 +1,4 @@
-"""Inputs at `s3://` URLs, against a moto server of our own."""
+"""Inputs and graphs at `s3://` URLs, against a moto server of our own."""
 
 from __future__ import annotations
 
@@ -149,6 +149,24 @@ def test_errors_name_the_url(store: Store, tmp_path: Path) -> None:
     )
     assert outcome.figures["rejections"][0]["input"] == broken
     assert f"first at {broken}:2" in outcome.err
+
+
+def test_a_graph_is_copied_once(store: Store, tmp_path: Path) -> None:
+    graph = tmp_path / "web.brimful"
+    succeed("generate", "rmat", graph, "--scale", "8", "--quiet")
+    here = succeed("run", "pagerank", graph, "--top", "3", "--quiet").out
+    for file in graph.iterdir():
+        store.put(f"one/web.brimful/{file.name}", file.read_bytes())
+    words = ["run", "pagerank", store.url("one/web.brimful"), "--top", "3"]
+    settings = SECRETS | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    first = succeed(*words, env=settings)
+    assert first.out.endswith(here)
+    assert "copying s3://graphs/one/web.brimful" in first.err
+    again = succeed(*words, env=settings)
+    assert again.out.endswith(here)
+    assert "copying" not in again.err
+    gone = refuse(INPUT, "info", store.url("none.brimful"), env=settings)
+    assert "there is no graph at s3://graphs/none.brimful" in gone
 
 
 def test_a_store_that_is_not_there(tmp_path: Path) -> None:

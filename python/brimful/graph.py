@@ -84,10 +84,11 @@ class Graph(Imports, Neighbors, KeptColumns, Derivations, Conversions, Looks):
     def open(cls, path: str | os.PathLike[str], *, budget: Budget = None) -> Graph:
         """Open the graph directory at `path`.
 
-        Only the manifest and headers are read; `verify` checks every byte.
+        Only the manifest and headers are read; `verify` checks every byte. A graph in an object
+        store is copied to this machine first, and the copy is kept.
 
         Args:
-            path: Graph directory.
+            path: Graph directory, or the URL of one, such as `s3://bucket/web.brimful`.
 
         Returns:
             The graph.
@@ -105,8 +106,12 @@ class Graph(Imports, Neighbors, KeptColumns, Derivations, Conversions, Looks):
         1
         """
         from brimful import _native
+        from brimful.io.remote_graph import is_remote_graph, local_copy
 
-        return cls(_native.Graph.open(os.fspath(path)), budget=parse_budget(budget))
+        path = os.fspath(path)
+        if is_remote_graph(path):
+            path = local_copy(path, None, warn)
+        return cls(_native.Graph.open(path), budget=parse_budget(budget))
 
     @property
     def path(self) -> str:

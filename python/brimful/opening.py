@@ -11,6 +11,7 @@ from brimful.graph import Graph
 from brimful.importing import from_object, imported
 from brimful.io.ingest import Resources, expand_globs, import_arrow, import_paths, is_pattern
 from brimful.io.remote import is_remote
+from brimful.io.remote_graph import is_remote_graph
 from brimful.io.source import open_graph
 from brimful.options.described import described
 from brimful.options.imports import IMPORT, ImportOptions, ReadOptions, import_options
@@ -48,13 +49,14 @@ def read(
     r"""Open a graph, or make one from files, a table or an object of another package.
 
     Args:
-        source_data: A graph directory (opened); an input file (imported next to itself as `<file
-            name>.brimful` and kept; imported again when the file changed); a list of files of one
-            graph; a pattern such as `part-*.txt`; a URL such as `s3://bucket/edges.txt.gz`; one
-            of documents, such as `mongodb://host/database/collection`, whose fields `source` and
-            `target` name; an object with `__arrow_c_stream__`; or a graph of NetworkX, igraph or
-            SciPy, with the defaults of `from_networkx` and its like. All but the first two, and
-            files with columns to keep, go to a temporary directory unless `path` is given.
+        source_data: A graph directory, or its URL (opened); an input file (imported next to itself
+            as `<file name>.brimful` and kept; imported again when the file changed); a list of
+            files of one graph; a pattern such as `part-*.txt`; a URL such as
+            `s3://bucket/edges.txt.gz`; one of documents, such as
+            `mongodb://host/database/collection`, whose fields `source` and `target` name; an object
+            with `__arrow_c_stream__`; or a graph of NetworkX, igraph or SciPy, with the defaults of
+            `from_networkx` and its like. All but the first two, and files with columns to keep, go
+            to a temporary directory unless `path` is given.
 
     Returns:
         The graph. `Graph.info()` has the columns taken and counts the edges left out.
@@ -82,7 +84,7 @@ def read(
         and chosen["edge_columns"] is None
         and cluster is None
         and not is_pattern(source_data)
-        and not is_remote(source_data)
+        and (is_remote_graph(source_data) or not is_remote(source_data))
     ):
         resources = Resources(**picked(WorkOptions, chosen))
         wanted = import_options(**picked(ImportOptions, chosen))

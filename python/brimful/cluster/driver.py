@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from brimful.cluster.exchange import Answers, PeerFailedError, Tally, first_line
 from brimful.cluster.worker import Worker
 from brimful.errors import BrimfulError, MissingPackageError, UsageError, WorkerLostError
+from brimful.io.remote_graph import place_of
 from brimful.memory import budget_beside_ray
 from brimful.wording import counted
 
@@ -195,7 +196,7 @@ class Observer:
     def _ask(self, parts: int, nothing: tuple[bytes, ...]) -> Answers:
         actors = self._crew.actors
         if not self._runs:
-            graph = self._graph.path, self._graph.fingerprint
+            graph = place_of(self._graph.path), self._graph.fingerprint
             self._runs = [
                 actor.run.remote(
                     *(self._work, graph, index, actors, *self._options),

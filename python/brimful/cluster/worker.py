@@ -20,6 +20,9 @@ from brimful.cluster.exchange import (
     is_large,
 )
 from brimful.errors import InputError, NotFoundError
+from brimful.io.remote import is_remote
+from brimful.io.remote_graph import local_copy
+from brimful.reporting import warn
 
 if TYPE_CHECKING:
     from brimful import _native
@@ -116,7 +119,7 @@ class Worker:
         *,
         together: bool,
     ) -> tuple[dict[str, Any] | None, BaseException | None]:
-        """Run a share of work on a graph, named by path and fingerprint.
+        """Run a share of work on a graph, named by path or URL, and fingerprint.
 
         `together`: all workers are on one node, and can share memory.
 
@@ -148,20 +151,26 @@ class Worker:
         }, None
 
 
-def _opened(path: str, fingerprint: str) -> _native.Graph:
-    """Open the graph of the driver.
+def _opened(place: str, fingerprint: str) -> _native.Graph:
+    """Open the graph of the driver, by its path, or by its URL through a copy on this node.
 
     Raises:
         NotFoundError: This node does not see it.
         InputError: This node sees another one.
+        CorruptError, StoreIoError, UsageError: As `local_copy`.
     """
     from brimful import _native
 
-    remedy = "on a cluster the graph must be in a folder that all nodes share"
+    if is_remote(place):
+        graph = _native.Graph.open(local_copy(place, None, warn))
+        if graph.fingerprint != fingerprint:
+            raise InputError(f"{place}: the graph has changed since the run began; run again")
+        return graph
+    remedy = "on a cluster the graph must be in a folder that all nodes share, or at a URL"
     try:
-        graph = _native.Graph.open(path)
+        graph = _native.Graph.open(place)
     except NotFoundError as error:
         raise NotFoundError(f"{error}; {remedy}") from None
     if graph.fingerprint != fingerprint:
-        raise InputError(f"{path}: the graph there is another one; {remedy}")
+        raise InputError(f"{place}: the graph there is another one; {remedy}")
     return graph

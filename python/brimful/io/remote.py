@@ -320,25 +320,34 @@ def expand(url: str) -> list[str]:
 
     Raises:
         InputError: None does.
+        UsageError, StoreIoError: As `store_errors`.
     """
-    from pyarrow import fs
-
     # A question mark alone is not a pattern: it may begin the options of a file system.
     folder, _, pattern = url.rpartition("/")
     if "*" not in pattern and "[" not in pattern:
         return [url]
     pattern, question, options = pattern.partition("?")
-
-    def work() -> Any:
-        system, path = _resolve(folder + question + options)
-        return system.get_file_info(fs.FileSelector(path, allow_not_found=True))
-
-    entries = _ask(url, work)
-    names = (entry.base_name for entry in entries if entry.type == fs.FileType.File)
+    names = files_in(folder + question + options)
     found = sorted(name for name in names if fnmatch.fnmatchcase(name, pattern))
     if not found:
         raise InputError(f"nothing matches {url}; check the pattern")
     return [f"{folder}/{name}{question}{options}" for name in found]
+
+
+def files_in(url: str) -> dict[str, int]:
+    """Return the bytes of each file in the folder at `url`, by name; none if there is no folder.
+
+    Raises:
+        UsageError, StoreIoError: As `store_errors`.
+    """
+    from pyarrow import fs
+
+    def work() -> Any:
+        system, path = _resolve(url)
+        return system.get_file_info(fs.FileSelector(path, allow_not_found=True))
+
+    entries = _ask(url, work)
+    return {entry.base_name: entry.size for entry in entries if entry.type == fs.FileType.File}
 
 
 def check_scheme(url: str) -> None:

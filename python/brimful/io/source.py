@@ -1,4 +1,4 @@
-"""Opens the graph at a path: a graph directory, or an input file that is imported and kept.
+"""Opens the graph at a path: a graph directory, here or in an object store, or an input file.
 
 An input file is imported next to itself as `<file name>.brimful`, or into the user's cache
 directory where its folder cannot be written. The manifest keeps the origin (size, modification
@@ -9,15 +9,13 @@ imported again, replaces the graph, and the caller is told.
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from brimful.errors import InputError, NotFoundError, StoreIoError, UsageError
+from brimful.io.cache import Notify, cache_directory, locked
 from brimful.io.formats import GRAPH_SUFFIX, companions, input_format
 from brimful.io.ingest import (
     Resources,
@@ -26,6 +24,7 @@ from brimful.io.ingest import (
     left_out_sentences,
 )
 from brimful.io.remote import is_remote
+from brimful.io.remote_graph import is_remote_graph, local_copy
 from brimful.options.imports import ImportOptions
 from brimful.wording import did_you_mean
 
@@ -33,9 +32,6 @@ if TYPE_CHECKING:
     from brimful import _native
 
 _HASHED_BYTES = 1 << 20
-
-#: Called with one sentence that the user should see.
-Notify = Callable[[str], object]
 
 
 def open_graph(
@@ -57,8 +53,13 @@ def open_graph(
             "a graph cannot come from standard input; import it first with "
             "'brimful import - NAME.brimful'"
         )
-    if is_remote(path):
-        raise UsageError(f"{path} must be imported first: 'brimful import {path} NAME.brimful'")
+    if is_remote_graph(path):
+        path = local_copy(path, resources.progress, notify)
+    elif is_remote(path):
+        raise UsageError(
+            f"{path} must be imported first: 'brimful import {path} NAME.brimful' (a graph "
+            f"directory at a URL has a name that ends in {GRAPH_SUFFIX})"
+        )
     if os.path.isdir(path):
         return _native.Graph.open(path)
     if not os.path.exists(path):
@@ -111,21 +112,6 @@ def _size_and_time(path: str) -> list[int]:
     return [status.st_size, status.st_mtime_ns]
 
 
-def cache_directory() -> str:
-    """Return the user's cache directory for graphs, created when missing.
-
-    Raises:
-        StoreIoError: The folder cannot be created.
-    """
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    folder = os.path.join(base, "brimful")
-    try:
-        os.makedirs(folder, exist_ok=True)
-    except OSError as error:
-        raise StoreIoError(f"cannot create {folder}: {error.strerror}", error.errno) from None
-    return folder
-
-
 def _open_kept(
     path: str, options: ImportOptions, resources: Resources, notify: Notify
 ) -> _native.Graph:
@@ -138,25 +124,9 @@ def _open_kept(
         name = hashlib.blake2b(os.path.abspath(path).encode(), digest_size=8).hexdigest()
         kept = os.path.join(cache_directory(), f"{os.path.basename(path)}-{name}{GRAPH_SUFFIX}")
     if _difference(kept, wanted) is not None:
-        with _locked(path, notify):
+        with locked(path, f"waiting for another process that imports {path}", notify):
             _import_kept(path, kept, wanted, options, resources, notify)
     return _native.Graph.open(kept)
-
-
-@contextlib.contextmanager
-def _locked(path: str, notify: Notify) -> Iterator[None]:
-    """Lock the input file, so that one process at a time imports it."""
-    with open(path, "rb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            notify(f"waiting for another process that imports {path}")
-            fcntl.flock(file, fcntl.LOCK_EX)
-        except OSError as error:
-            # Some network file systems lock only files that are open for writing, or none.
-            if error.errno not in (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP):
-                raise StoreIoError(f"cannot lock {path}: {error.strerror}", error.errno) from None
-        yield
 
 
 def _import_kept(

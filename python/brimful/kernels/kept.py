@@ -57,7 +57,7 @@ def kept(methods: Iterable[FunctionType], *more: object) -> Kept | None:
     """
     import numba
 
-    from brimful.io.source import cache_directory
+    from brimful.io.cache import cache_directory
 
     try:
         known: dict[FunctionType, None] = {}

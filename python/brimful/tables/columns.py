@@ -275,7 +275,8 @@ def add_vertex_columns(
 
     Raises:
         MissingPackageError: DuckDB is not installed.
-        UsageError: As `Join`; or the table has no other column, or one that the graph has.
+        UsageError: As `Join`; or the table has no other column, or one that the graph has; or the
+            graph is at a URL.
         InputError: An id occurs twice, the table cannot be read, or a row has no vertex.
         BudgetError: The budget is too small.
         StoreIoError: The graph cannot be written to.
@@ -283,7 +284,13 @@ def add_vertex_columns(
     import pyarrow as pa
 
     from brimful import _native
+    from brimful.io.remote_graph import place_of
 
+    if (place := place_of(graph.path)) != graph.path:
+        raise UsageError(
+            f"{place} is used through a copy, which columns would not leave; add them to a graph "
+            "on this machine, then copy it to the store"
+        )
     join, tally = Join(table, on), JoinTally()
     with _native.NewTable(graph, VERTICES) as new:
         latest = new.graph()
