@@ -14,6 +14,8 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 PARALLEL := --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 # An eighth of the time that pip takes.
 INSTALL := $(BIN)/uv pip install --quiet
+# A test starts many processes, and each would compile all its modules again.
+export PYTHONDONTWRITEBYTECODE :=
 # One interpreter for cargo and maturin, so that neither rebuilds what the other built.
 export PYO3_PYTHON := $(BIN)/python
 
