@@ -396,7 +396,7 @@ def test_a_signal_while_modules_are_imported_ends_with_its_exit_code(tmp_path: P
         "import sys\n"
         "from brimful.cli import app\n"
         "text = 'import os, signal; os.kill(os.getpid(), signal.SIGINT)'\n"
-        "app.build_parser = lambda: exec(text)\n"
+        "app.build_parser = lambda _: exec(text)\n"
         "sys.exit(app.main(['--version']))\n"
     )
     # Python decides how to end in another way for modules than for scripts.

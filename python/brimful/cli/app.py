@@ -12,29 +12,11 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
-from brimful.cli import (
-    algorithms_verb,
-    columns_verb,
-    compare_verb,
-    completion_verb,
-    derive_verb,
-    export_verb,
-    generate_verb,
-    import_verb,
-    index_verb,
-    info_verb,
-    neighbors_verb,
-    path_verb,
-    plan_verb,
-    run_verb,
-    streams,
-    top_verb,
-    tree,
-    verify_verb,
-)
+from brimful.cli import streams, tree
 from brimful.cli.arguments import one_of
 from brimful.cli.log import EventLog
 from brimful.cli.progress import readable
@@ -46,24 +28,29 @@ from brimful.wording import did_you_mean, unknown
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
+#: All verbs but `help`, in the order of the help. Each has a module of its own, `import_verb`.
 _VERBS = (
-    import_verb,
-    generate_verb,
-    run_verb,
-    plan_verb,
-    algorithms_verb,
-    info_verb,
-    verify_verb,
-    index_verb,
-    columns_verb,
-    derive_verb,
-    export_verb,
-    top_verb,
-    compare_verb,
-    neighbors_verb,
-    path_verb,
-    completion_verb,
+    "import",
+    "generate",
+    "run",
+    "plan",
+    "algorithms",
+    "info",
+    "verify",
+    "index",
+    "columns",
+    "derive",
+    "export",
+    "top",
+    "compare",
+    "neighbors",
+    "path",
+    "completion",
 )
+#: Verbs that are about all verbs.
+_ABOUT_ALL = ("completion", "help")
+#: Verbs of which `name=value` is an option too.
+_WITH_PARAMETERS = ("run", "plan")
 _INTERRUPTED = 130
 
 #: Set to see the traceback of an internal error.
@@ -105,8 +92,11 @@ class _Version(argparse.Action):
         raise SystemExit(0)
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of all verbs; cheap."""
+def build_parser(verb: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of one verb, or of all.
+
+    Importing the modules of all verbs takes as long as the start of Python.
+    """
     parser = _Parser(
         prog="brimful",
         description="Graphs larger than memory, in a memory budget that you set.",
@@ -119,12 +109,14 @@ def build_parser() -> argparse.ArgumentParser:
         "-V", "--version", action=_Version, nargs=0, help="show the version and exit"
     )
     verbs = parser.add_subparsers(metavar="VERB", dest="verb", required=True)
-    for verb in _VERBS:
-        verb.add_to(verbs)
-    about = verbs.add_parser(
-        "help", help="Show the help of a verb.", description="Show the help of a verb."
-    )
-    about.add_argument("about", metavar="VERB", nargs="?", choices=list(tree.verbs(parser)))
+    is_one = verb in _VERBS and verb not in _ABOUT_ALL
+    for name in [verb] if is_one else _VERBS:
+        import_module(f"brimful.cli.{name}_verb").add_to(verbs)
+    if not is_one:
+        about = verbs.add_parser(
+            "help", help="Show the help of a verb.", description="Show the help of a verb."
+        )
+        about.add_argument("about", metavar="VERB", nargs="?", choices=list(_VERBS))
     for _, _, action in tree.every_action(parser):
         if action.choices is not None and action.type is None:
             action.type = one_of(list(action.choices))
@@ -146,7 +138,7 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Nam
     verb = words[0]
     if not verb.startswith("-") and verb not in verbs:
         raise UsageError(unknown("verb", verb, verbs))
-    if verb in (run_verb.NAME, plan_verb.NAME):
+    if verb in _WITH_PARAMETERS:
         words = parameters_as_options(words, tree.option_names(verbs[verb]))
     options, rest = parser.parse_known_args(words)
     if rest:
@@ -173,7 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     log = EventLog()
     code, sentence = 0, None
     try:
-        parser = build_parser()
+        parser = build_parser(words[0] if words else None)
         options = parse(parser, words)
         if options.verb == "help":
             (tree.verbs(parser).get(options.about) or parser).print_help()

@@ -17,14 +17,12 @@ from brimful.options.table import ResourceOptions
 from brimful.sizes import format_bytes
 from brimful.wording import counted
 
-NAME = "plan"
-
 
 def add_to(verbs: shared.Verbs) -> None:
     """Add the verb."""
     parser = shared.add_verb(
         verbs,
-        NAME,
+        "plan",
         "Forecast the memory, disk and time of a run. With --vertices and --edges the graph need "
         "not be built, and its import is forecast too. Memory and disk follow the plan of the run "
         "itself; the time is an estimate.",

@@ -35,14 +35,12 @@ if TYPE_CHECKING:
     from brimful.io.ingest import Resources
     from brimful.tables.joining import Columns, Join
 
-NAME = "run"
-
 
 def add_to(verbs: shared.Verbs) -> None:
     """Add the verb."""
     parser = shared.add_verb(
         verbs,
-        NAME,
+        "run",
         "Run an algorithm on a graph.",
         act,
         examples=(

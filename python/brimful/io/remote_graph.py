@@ -14,7 +14,6 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING
 
 from brimful.errors import CorruptError, InputError, NotFoundError, StoreIoError
@@ -140,6 +139,8 @@ def _fetch(
     urls: Mapping[str, str], sizes: Mapping[str, int], graph: str, progress: Progress | None
 ) -> None:
     """Copy files into the folder `graph`, several parts at a time."""
+    from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+
     total, begin = sum(sizes.values()), time.monotonic()
     done: list[int] = []
     stopped = threading.Event()
