@@ -76,6 +76,10 @@ fn is_equal(left: &Bound<'_, PyAny>, right: &Bound<'_, PyAny>) -> bool {
     }
     let compared = || {
         let equal = left.rich_compare(right, pyo3::basic::CompareOp::Eq)?;
+        // Without this test, the search for `all` would make an exception for each comparison.
+        if equal.is_exact_instance_of::<PyBool>() {
+            return equal.is_truthy();
+        }
         match equal.getattr_opt("all")? {
             Some(all) => all.call0()?.is_truthy(),
             None => equal.is_truthy(),
