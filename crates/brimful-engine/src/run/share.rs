@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::ShardRun;
 use crate::error::Result;
+use crate::exchange::Contribution;
 use crate::exchange::division::{malformed_message, out_of_step};
 use crate::result::stats::Swept;
 use crate::traverse::frontier::{ACTIVITY_BITS, Frontier};
@@ -97,39 +98,23 @@ impl<P: Program> ShardRun<'_, P> {
             mark::<P>(map, &self.signals, own.clone(), Some(list));
         }
         let list = self.listed(own.clone(), &partials, list);
-        let facts = SuperstepReport {
+        let report = SuperstepReport {
             position: [self.globals.superstep, self.globals.round],
             swept: self.swept - self.swept_before,
             form: if list.is_some() { LISTED_SIGNALS } else { ALL_SIGNALS },
             partials,
         };
-        let packed: Vec<u8>;
-        let signals: &[u8] = match &list {
-            Some(list) => {
-                let own_signals = list.iter().flat_map(|vertex| {
-                    bytemuck::bytes_of(&self.signals[*vertex as usize]).iter().copied()
-                });
-                packed = list.iter().flat_map(|id| id.to_le_bytes()).chain(own_signals).collect();
-                &packed
-            }
-            None => bytemuck::cast_slice(&self.signals[own]),
-        };
+        let packed = list.as_ref().map(|list| self.packed(list));
+        let signals = packed.as_deref().unwrap_or(bytemuck::cast_slice(&self.signals[own]));
         let contributions =
-            division.all_gather(&facts.to_bytes(), signals, &context.resources.job)?;
-        let mut all = Vec::with_capacity(contributions.len());
-        for one in &contributions {
-            let theirs = SuperstepReport::<P::Aggregate>::of_bytes((*one.facts).as_ref())
-                .ok_or_else(malformed_message)?;
-            if theirs.position != facts.position {
-                return Err(out_of_step(facts.position[0], theirs.position[0]));
-            }
-            all.push(theirs);
-        }
+            division.all_gather(&report.to_bytes(), signals, &context.resources.job)?;
+        let reports = reports(&contributions, report.position)?;
         // A sparse superstep begins with the list of all vertices that signal, ascending.
-        let is_listed = self.sparse.is_some() && all.iter().all(|one| one.form == LISTED_SIGNALS);
+        let is_listed =
+            self.sparse.is_some() && reports.iter().all(|one| one.form == LISTED_SIGNALS);
         let mut listed = Vec::new();
         // The observer receives no signals.
-        for (index, one) in all.iter().enumerate().filter(|_| !division.observes()) {
+        for (index, one) in reports.iter().enumerate().filter(|_| !division.observes()) {
             let part = if division.is_own(index) {
                 list.as_deref().unwrap_or_default().into()
             } else {
@@ -145,16 +130,25 @@ impl<P: Program> ShardRun<'_, P> {
                 listed.extend_from_slice(&part);
             }
         }
-        self.swept = all.iter().fold(self.swept_before, |mut swept, theirs| {
-            swept += theirs.swept;
-            swept
-        });
-        self.swept_before = self.swept;
+        for theirs in &reports {
+            self.swept_before += theirs.swept;
+        }
+        self.swept = self.swept_before;
+        let partials = reports.into_iter().flat_map(|one| one.partials);
         Ok(ExchangedSuperstep {
-            partials: all.into_iter().flat_map(|one| one.partials).map(|(_, one)| one).collect(),
+            partials: partials.map(|(_, partial)| partial).collect(),
             activity,
             list: is_listed.then_some(listed),
         })
+    }
+
+    /// The ids of `list`, followed by their signals.
+    fn packed(&self, list: &[u64]) -> Vec<u8> {
+        let mut bytes: Vec<u8> = list.iter().flat_map(|id| id.to_le_bytes()).collect();
+        for vertex in list {
+            bytes.extend_from_slice(bytemuck::bytes_of(&self.signals[*vertex as usize]));
+        }
+        bytes
     }
 
     /// The vertices of this process that signal, if a list of them takes fewer bytes than all
@@ -217,6 +211,22 @@ impl<P: Program> ShardRun<'_, P> {
         }
         Ok(())
     }
+}
+
+/// The reports of all processes, which are at the same `position`.
+fn reports<A: Aggregate>(
+    contributions: &[Contribution],
+    position: [u64; 2],
+) -> Result<Vec<SuperstepReport<A>>> {
+    let report = |one: &Contribution| {
+        let report = SuperstepReport::<A>::of_bytes((*one.facts).as_ref());
+        let report = report.ok_or_else(malformed_message)?;
+        if report.position != position {
+            return Err(out_of_step(position[0], report.position[0]));
+        }
+        Ok(report)
+    };
+    contributions.iter().map(report).collect()
 }
 
 /// Puts the signals of `vertices` in place; returns the vertices if they are listed.

@@ -1,7 +1,8 @@
 //! Supersteps of few vertices, by sparse traversal.
 
 use super::ShardRun;
-use crate::error::{Error, Result};
+use super::context::RunContext;
+use crate::error::Result;
 use crate::plan::cost_model::CostModel;
 use crate::plan::options::TraversalMode;
 use crate::traverse::sparse::{Combine, FEW, TargetSums};
@@ -9,7 +10,7 @@ use crate::vertex::aggregate::Aggregate;
 use crate::vertex::batch::collect_target_sums;
 use crate::vertex::collect::turn;
 use crate::vertex::combiner::Combiner;
-use crate::vertex::program::{Program, SumOf, Vertex};
+use crate::vertex::program::{Globals, Program, SignalOf, SumOf, Vertex};
 use crate::vertex::turn::Partial;
 
 impl<P: Program> ShardRun<'_, P> {
@@ -77,50 +78,11 @@ impl<P: Program> ShardRun<'_, P> {
         let mut buffer = Vec::new();
         for (interval, target_sums) in combined {
             let start = interval * window;
-            let signals = &mut self.signals[start..];
-            let (mut partial, listed) = (Partial::default(), list.len());
-            let vertex = |target: u32| {
-                let id = start as u64 + u64::from(target);
-                let (degree, strength) = context.degrees.of(id);
-                Vertex { id, degree, strength, external: 0 }
-            };
-            states.update(interval, &mut buffer, |states| {
-                if let Some(batched) = context.program.batched() {
-                    let (arrays, known) =
-                        ((states, &mut *signals), (&self.globals, context.thresholds));
-                    collect_target_sums(
-                        batched,
-                        &target_sums,
-                        arrays,
-                        vertex,
-                        known,
-                        &mut partial,
-                    )?;
-                    let says = |target: &u32| signals[*target as usize] != P::Combiner::SILENCE;
-                    let speakers = target_sums.iter().map(|(target, _)| *target).filter(says);
-                    list.extend(speakers.map(|target| start as u64 + u64::from(target)));
-                    return Ok::<_, Error>(());
-                }
-                for (target, sum) in target_sums {
-                    let (target, vertex) = (target as usize, vertex(target));
-                    let state = &mut states[target];
-                    let signal = turn(
-                        context.program,
-                        vertex,
-                        state,
-                        sum,
-                        &self.globals,
-                        context.thresholds,
-                        &mut partial,
-                    );
-                    signals[target] = signal;
-                    if signal != P::Combiner::SILENCE {
-                        list.push(vertex.id);
-                    }
-                }
-                Ok(())
+            let (signals, globals) = (&mut self.signals[start..], &self.globals);
+            let partial = states.update(interval, &mut buffer, |states| {
+                let arrays = (states, signals);
+                context.collect_targets(start as u64, target_sums, arrays, globals, &mut list)
             })??;
-            partial.signalling = (list.len() - listed) as u64;
             partials.push((interval, partial));
         }
         drop(states);
@@ -138,5 +100,46 @@ impl<P: Program> ShardRun<'_, P> {
             _ => self.conclude(turned.partials, turned.activity, P::Aggregate::NOTHING),
         }
         Ok(())
+    }
+}
+
+impl<P: Program> RunContext<'_, P> {
+    /// Lets the targets of the interval that begins at vertex `start` collect. `states` and
+    /// `signals` are those from `start` on; the targets that signal are appended to `list`.
+    fn collect_targets(
+        &self,
+        start: u64,
+        target_sums: TargetSums<SumOf<P>>,
+        (states, signals): (&mut [P::State], &mut [SignalOf<P>]),
+        globals: &Globals<P::Aggregate>,
+        list: &mut Vec<u64>,
+    ) -> Result<Partial<P::Aggregate>> {
+        let (mut partial, listed) = (Partial::default(), list.len());
+        let vertex = |target: u32| {
+            let id = start + u64::from(target);
+            let (degree, strength) = self.degrees.of(id);
+            Vertex { id, degree, strength, external: 0 }
+        };
+        let known = (globals, self.thresholds);
+        if let Some(batched) = self.program.batched() {
+            let arrays = (states, &mut *signals);
+            collect_target_sums(batched, &target_sums, arrays, vertex, known, &mut partial)?;
+            let says = |target: &u32| signals[*target as usize] != P::Combiner::SILENCE;
+            let speakers = target_sums.iter().map(|(target, _)| *target).filter(says);
+            list.extend(speakers.map(|target| start + u64::from(target)));
+        } else {
+            for (target, sum) in target_sums {
+                let (place, vertex) = (target as usize, vertex(target));
+                let state = &mut states[place];
+                let signal =
+                    turn(self.program, vertex, state, sum, globals, self.thresholds, &mut partial);
+                signals[place] = signal;
+                if signal != P::Combiner::SILENCE {
+                    list.push(vertex.id);
+                }
+            }
+        }
+        partial.signalling = (list.len() - listed) as u64;
+        Ok(partial)
     }
 }

@@ -73,6 +73,37 @@ struct Average<'s> {
     serializer: &'s str,
 }
 
+/// Bytes of a store.
+struct StoreBytes {
+    memory: u64,
+    disk: u64,
+}
+
+impl StoreBytes {
+    /// A store in memory: vertices of `each` bytes, and the index of each partition.
+    fn in_memory(vertices: u64, each: u64, partitions: usize) -> Self {
+        let partitions = partitions as u64;
+        let index = partitions * index_bytes(vertices.div_ceil(partitions));
+        Self { memory: vertices * each + index, disk: 0 }
+    }
+
+    /// A store on disk, whose pages may use `share` bytes of memory.
+    fn on_disk(vertices: u64, records: u64, partitions: usize, share: u64) -> Self {
+        let (buffers, bytes) =
+            (partitions as u64 * DiskMap::KEY_BYTES, records * LOOSE.0 / LOOSE.1);
+        let pages = share.saturating_sub(buffers);
+        // The fullest partition has more than its share. If a small part does not fit, pages that
+        // are read meanwhile also cause writes.
+        let too_much = bytes.saturating_sub(pages * HELD.0 / HELD.1);
+        // Keys stay in their buffers until these are full.
+        let keys = if 8 * vertices <= buffers * 7 / 8 { 0 } else { vertices * KEY_BYTES };
+        Self {
+            memory: bytes.min(share * FILLED.0 / FILLED.1) + buffers.min(16 * vertices),
+            disk: keys + bytes.min(EVICTED * too_much),
+        }
+    }
+}
+
 /// Maximum number of edges of the vertex that is written as a sample.
 const MAX_WRITTEN: u64 = 1 << 12;
 /// Approximate overhead of the allocator for each allocation.
@@ -176,24 +207,13 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
     let result = if is_on_disk { 0 } else { states };
     let shared =
         result + planned.hubs + LoadingShares::least(workers, partitions, edge_bytes(weighted));
-    let index = partitions as u64 * index_bytes(vertices.div_ceil(partitions as u64));
     let records = vertices * sample.record;
-    // Bytes of the store in memory and on disk.
-    let (stored, on_disk) = if is_on_disk {
-        let (share, bytes) = (limit.saturating_sub(shared) / 2, records * LOOSE.0 / LOOSE.1);
-        let pages = share.saturating_sub(partitions as u64 * DiskMap::KEY_BYTES);
-        // The fullest partition has more than its share. If a small part does not fit, pages that
-        // are read meanwhile also cause writes.
-        let too_much = bytes.saturating_sub(pages * HELD.0 / HELD.1);
-        // Keys stay in their buffers until these are full.
-        let put_off = 8 * vertices <= partitions as u64 * DiskMap::KEY_BYTES * 7 / 8;
-        let keys = if put_off { 0 } else { vertices * KEY_BYTES };
-        let buffers = (16 * vertices).min(partitions as u64 * DiskMap::KEY_BYTES);
-        (bytes.min(share * FILLED.0 / FILLED.1) + buffers, keys + bytes.min(EVICTED * too_much))
-    } else if place != Place::Live {
-        (records + vertices * RECORD_HEADER + index, 0)
-    } else {
-        (vertices * sample.live + index, 0)
+    let stored = match place {
+        _ if is_on_disk => {
+            StoreBytes::on_disk(vertices, records, partitions, limit.saturating_sub(shared) / 2)
+        }
+        Place::Live => StoreBytes::in_memory(vertices, sample.live, partitions),
+        _ => StoreBytes::in_memory(vertices, sample.record + RECORD_HEADER, partitions),
     };
     let cached = cache.map_or(0, |cache| vertices.min(cache.capacity() as u64) * sample.live);
 
@@ -203,9 +223,9 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
         + if is_on_disk {
             2 * records / PAGES_PER_TABLE
         } else if place != Place::Live {
-            stored + stored / 2
+            stored.memory + stored.memory / 2
         } else {
-            stored + (stored * 2 / 3).max(vertices * sample.bare * 5 / 4)
+            stored.memory + (stored.memory * 2 / 3).max(vertices * sample.bare * 5 / 4)
         };
     let free = limit.max(minimum) - result - planned.hubs;
     // Stores on disk reserve their memory before loading, and gathered vertices before sorting.
@@ -224,17 +244,17 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
 
     // A signal to each vertex, as received and as serialized, and the list of due vertices.
     let lists = match planned.lists {
-        ListLocation::Memory => free.saturating_sub(stored + cached) / 2,
+        ListLocation::Memory => free.saturating_sub(stored.memory + cached) / 2,
         ListLocation::Disk => run::minimum_bytes(workers, partitions),
     };
     let waiting = vertices * (2 * (sample.signal + 24) + 20);
     // In memory, lists grow step by step, and groups taken from them coexist with them.
     let held = vertices * (4 * (sample.signal + 24) + 32);
-    let full = stored + cached + (sorted.merging + gathered).max(held.min(lists));
+    let full = stored.memory + cached + (sorted.merging + gathered).max(held.min(lists));
     Ok(Taken {
         minimum,
         memory: (result + planned.hubs + full.max(sorted.memory)).min(limit.max(minimum)),
         result,
-        scratch: on_disk + states - result + sorted.disk.max(waiting.saturating_sub(lists)),
+        scratch: stored.disk + states - result + sorted.disk.max(waiting.saturating_sub(lists)),
     })
 }
