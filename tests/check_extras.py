@@ -44,6 +44,7 @@ PROBES = {
     "numba": 'assert len(bf.run(graph, Program(), compile="numba", max_supersteps=2)) == 3',
     "pandas": "assert len(ranks.to_pandas()) == 3",
     "polars": "assert len(ranks.to_polars()) == 3",
+    "ray": 'assert dict(bf.pagerank(graph, cluster="local:1")) == dict(ranks)',
     "report": "assert '<svg' in ranks.report().html",
     "scipy": "assert graph.to_scipy()[0].nnz == 3",
     # No server is there: the drivers are, and cannot connect.
