@@ -30,7 +30,7 @@ LOWER := --workspace --exclude brimful-algos --exclude brimful --exclude brimful
 UPPER := --workspace \
     $(addprefix --exclude brimful-,store collections graph vertices engine execution)
 
-.PHONY: help demo test test-servers test-networkx check build lint rust-test python-test layers bench docs wheels miri loom nightly advisories clean
+.PHONY: help demo test test-servers test-networkx check build lint rust-test python-test layers bench docs wheels macos miri loom nightly advisories clean
 .DEFAULT_GOAL := help
 
 help:
@@ -42,6 +42,7 @@ help:
 	@echo "make bench              benchmarks of this machine (about 10 GB of disk)"
 	@echo "make docs               the site: dist/site/index.html, searched without network"
 	@echo "make wheels             wheels for Linux on x86-64 and aarch64, and the source distribution"
+	@echo "make macos              check that everything compiles for macOS"
 	@echo "make nightly            loom, kills and failures by the hundred, hard limits on large graphs (hours)"
 	@echo "make miri, make loom    undefined behavior, and orders of threads (miri: a nightly toolchain)"
 	@echo "make advisories         published vulnerabilities of the dependencies (network)"
@@ -139,6 +140,15 @@ wheels: build
 	done
 	$(BIN)/maturin sdist --out $(WHEELS)
 	$(BIN)/python tests/check_wheels.py $(WHEELS)
+
+# Everything compiles for macOS, without linking; C by zig. Needs `rustup target add $(MACOS)`.
+MACOS := aarch64-apple-darwin x86_64-apple-darwin
+macos: $(VENV)/.build
+	$(INSTALL) -r requirements/wheels.txt
+	for target in $(MACOS); do \
+	    PATH="$(BIN):$$PATH" PYO3_CROSS_PYTHON_VERSION=3.11 $(BIN)/cargo-zigbuild check --release --locked \
+	        --workspace --exclude brimful-fuzz --target $$target --target-dir target/macos || exit 1; \
+	done
 
 # The codecs under Miri; needs a nightly toolchain with the component `miri`.
 miri:

@@ -5,7 +5,6 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-#[cfg(target_os = "linux")]
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};

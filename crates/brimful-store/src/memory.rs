@@ -152,6 +152,7 @@ pub unsafe fn release_mapped(file: &Path) {
 /// # Safety
 /// None is needed here.
 #[cfg(not(target_os = "linux"))]
+#[expect(unsafe_code, reason = "the same function as on Linux")]
 pub unsafe fn release_mapped(_: &Path) {}
 
 /// The address and the bytes of a line of `/proc/self/maps`, if it is a shared mapping of `file`.
