@@ -264,6 +264,11 @@ impl<P: VertexProgram> WorkerContext<P> {
         Ok(!element(&mut self.mailboxes, place, "mailbox")?.is_empty()?)
     }
 
+    /// Lets the vertices of the partition at `place` collect by ascending ids.
+    pub(crate) fn begin_in_order(&mut self, phase: &Phase<'_, P>, place: usize) -> Result<()> {
+        element(&mut self.mailboxes, place, "mailbox")?.begin_in_order(phase.program)
+    }
+
     /// True if signals wait in any mailbox.
     pub(crate) fn has_any_messages(&mut self) -> Result<bool> {
         for mailbox in &mut self.mailboxes {

@@ -1,7 +1,9 @@
 //! A synchronous superstep: all vertices signal, then all collect (Signal/Collect 2010, section
 //! 3.1).
 //!
-//! Invariant: no vertex collects before every signal of the superstep has arrived.
+//! Vertices collect, and so signal in the next superstep, by ascending ids: what a vertex receives
+//! from one worker does not depend on the memory of the lists. Invariant: no vertex collects before
+//! every signal of the superstep has arrived.
 
 use brimful_vertices::VertexStore;
 
@@ -38,6 +40,7 @@ pub(crate) fn collect<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
     for place in 0..worker.stores.len() {
         // There is more than one generation only after an asynchronous run was stopped.
         while worker.context.has_messages(place)? {
+            worker.context.begin_in_order(phase, place)?;
             while let Some((id, after)) = worker.collect(phase, place, false)? {
                 if let After::Due(_) = after {
                     worker.context.mark(place, &id, None)?;

@@ -306,6 +306,17 @@ impl<P: VertexProgram> Mailbox<P> {
         Ok(())
     }
 
+    /// Begins a generation whose vertices are taken by ascending ids, unless one is open.
+    ///
+    /// # Errors
+    /// Errors of the combiner and of spilling.
+    pub fn begin_in_order(&mut self, program: &P) -> Result<()> {
+        if !self.table.is_open() {
+            self.serialize_buffer(program)?;
+        }
+        self.table.begin_in_order()
+    }
+
     /// The serialized ids of up to `most` vertices that are taken next, as far as they are known.
     pub fn upcoming(&self, most: usize) -> impl Iterator<Item = &[u8]> {
         self.table.upcoming(most)

@@ -3,9 +3,9 @@
 //! A *group* is a key with all messages to it. Messages arrive in one memory table and are taken
 //! out of another. When the second is empty, the two are swapped: a *generation* begins. A full
 //! table goes to disk as a sorted run. A generation with runs is read by merging them, in ascending
-//! order of the keys; any other comes in the order of arrival. Invariant: the reader may stop after
-//! any group, add messages, and continue. No message is lost or returned twice, and memory stays
-//! within the limit.
+//! order of the keys; any other comes in the order of arrival, or in that of the keys if the reader
+//! asks for it. Invariant: the reader may stop after any group, add messages, and continue. No
+//! message is lost or returned twice, and memory stays within the limit.
 
 use std::sync::Arc;
 
@@ -28,8 +28,10 @@ pub(super) struct MessageTable {
     /// Spilled from `arriving`, in order.
     runs: Vec<Arc<SpilledRun>>,
     ready: MemoryTable,
-    /// The next entry of `ready` to be taken out.
+    /// The next entry of `ready` to be taken out in the order of arrival.
     next: Option<u32>,
+    /// The entries of `ready` that are taken out in the order of their keys, the last one first.
+    sorted: Vec<u32>,
     /// The source instead of `ready` if the generation was spilled.
     merge: Option<Merge>,
     /// True while groups of a generation are being taken out.
@@ -52,6 +54,7 @@ impl MessageTable {
             runs: Vec::new(),
             ready: table(),
             next: None,
+            sorted: Vec::new(),
             merge: None,
             is_open: false,
             half,
@@ -111,8 +114,8 @@ impl MessageTable {
                 return Ok(self.merge.as_mut().map(Group::Disk));
             }
             self.merge = None;
-        } else if let Some(entry) = self.next {
-            self.next = self.ready.after(entry);
+        } else if let Some(entry) = self.sorted.pop().or(self.next) {
+            self.next = self.next.and_then(|entry| self.ready.after(entry));
             let (key, messages) = (self.ready.key(entry), self.ready.messages(entry));
             return Ok(Some(Group::Memory { key, messages }));
         }
@@ -124,7 +127,8 @@ impl MessageTable {
     /// The keys of up to `most` groups that are taken out next. Those of a spilled generation are
     /// not known before they are read.
     pub(super) fn upcoming(&self, most: usize) -> impl Iterator<Item = &[u8]> {
-        let entries = std::iter::successors(self.next, |entry| self.ready.after(*entry));
+        let arrived = std::iter::successors(self.next, |entry| self.ready.after(*entry));
+        let entries = self.sorted.iter().rev().copied().chain(arrived);
         entries.take(most).map(|entry| self.ready.key(entry))
     }
 
@@ -134,14 +138,15 @@ impl MessageTable {
             // Skips unread messages of the last group.
             merge.pass()?;
         }
-        let is_read = self.merge.as_ref().map_or(self.next.is_none(), Merge::is_at_end);
+        let is_taken = self.next.is_none() && self.sorted.is_empty();
+        let is_read = self.merge.as_ref().map_or(is_taken, Merge::is_at_end);
         Ok(is_read && self.arriving.len() == 0 && self.runs.is_empty())
     }
 
     /// Groups in memory.
     pub(super) fn len_in_memory(&self) -> usize {
         let left = std::iter::successors(self.next, |entry| self.ready.after(*entry)).count();
-        left + self.arriving.len()
+        left + self.sorted.len() + self.arriving.len()
     }
 
     /// Number of spills to disk.
@@ -155,6 +160,19 @@ impl MessageTable {
         let purpose =
             format!("for a list that keeps a signal of {bytes} bytes, its vertex's id included");
         StoreError::Budget { budget, needed, is_estimate: false, purpose }.into()
+    }
+
+    /// Begins a generation whose groups come in ascending order of their keys, unless one is open.
+    pub(super) fn begin_in_order(&mut self) -> Result<()> {
+        if self.is_open {
+            return Ok(());
+        }
+        self.begin()?;
+        if self.next.take().is_some() {
+            self.sorted = self.ready.sorted();
+            self.sorted.reverse();
+        }
+        Ok(())
     }
 
     /// Begins a generation with the messages that have arrived.
@@ -197,7 +215,7 @@ impl MessageTable {
 
     /// Calls `each` once for every key; removes nothing.
     pub(super) fn for_each_key(&mut self, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        if self.merge.is_none() && self.runs.is_empty() {
+        if self.merge.is_none() && self.runs.is_empty() && self.sorted.is_empty() {
             let mut next = self.next;
             while let Some(entry) = next {
                 each(self.ready.key(entry))?;
@@ -227,10 +245,13 @@ impl MessageTable {
         if let Some(merge) = self.merge.take() {
             let run = merge.into_run(&self.file)?;
             self.runs.insert(0, Arc::new(run));
-        } else if self.next.is_some() {
-            let from = self.next.take();
-            let mut left = self.ready.sorted();
-            left.retain(|entry| Some(*entry) >= from);
+        } else if self.next.is_some() || !self.sorted.is_empty() {
+            let mut left = std::mem::take(&mut self.sorted);
+            left.reverse();
+            if let Some(from) = self.next.take() {
+                left = self.ready.sorted();
+                left.retain(|entry| *entry >= from);
+            }
             let run = write(&self.ready, left, &self.file)?;
             self.runs.insert(0, Arc::new(run));
         }
@@ -360,6 +381,43 @@ mod tests {
                 take(&mut table, 1000, &mut out);
             }
             assert!(out == expected, "{bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn a_generation_in_order_comes_by_ascending_keys_and_may_be_stopped() {
+        for bytes in [64 << 20, 0] {
+            let mut table = table(bytes);
+            let mut expected = Messages::new();
+            for number in 0..20_000 {
+                let (key, message) = message(number, 3000);
+                table.add(&key, Some(&message), None).unwrap();
+                expected.entry(key).or_default().push(message);
+            }
+            table.begin_in_order().unwrap();
+            let (mut keys, mut out) = (Vec::new(), Messages::new());
+            while keys.len() < 1000 {
+                let next = table.upcoming(1).next().map(<[u8]>::to_vec);
+                let mut group = table.next_group().unwrap().unwrap();
+                keys.push(group.key().to_vec());
+                assert!(next.is_none_or(|next| next == group.key()));
+                let messages = out.entry(group.key().to_vec()).or_default();
+                while let Some(message) = group.next_message().unwrap() {
+                    messages.push(message.to_vec());
+                }
+            }
+            assert!(keys.is_sorted(), "{bytes} bytes");
+            let mut left = 0;
+            table
+                .for_each_key(|_| {
+                    left += 1;
+                    Ok(())
+                })
+                .unwrap();
+            assert_eq!(left, expected.len() - keys.len());
+            table.begin_in_order().unwrap();
+            assert!(!take(&mut table, usize::MAX, &mut out));
+            assert!(out == expected && table.is_empty().unwrap(), "{bytes} bytes");
         }
     }
 
