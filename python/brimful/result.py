@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from brimful import _native
-    from brimful.cluster.worker import Work
+    from brimful.cluster.worker import Outcome, Work
     from brimful.io.ingest import Resources
     from brimful.record import Record
 
@@ -328,11 +328,11 @@ def run_native(
 
 def run_divided(
     graph: _native.Graph,
-    work: Work,
+    work: Work[Outcome],
     cluster: Mapping[str, Any] | None,
     checkpoints: Mapping[str, Any],
     limits: Mapping[str, Any],
-) -> _native.Result:
+) -> Outcome:
     """Run work on a graph in this process, or divided among the workers of a cluster."""
     if cluster is None:
         return work(graph, None, checkpoints, limits)

@@ -1,5 +1,6 @@
 //! The connection between the processes that make a run together. An exchange only moves bytes;
-//! `run/share.rs` and `gather/share.rs` define their meaning.
+//! `run/share.rs`, `gather/share.rs` and, for programs on stores, `brimful-execution` define their
+//! meaning.
 //!
 //! `division`: the part of each process.
 
@@ -19,11 +20,14 @@ pub type Received = Box<dyn AsRef<[u8]> + Send>;
 pub struct Contribution {
     /// Partial results and figures, for all processes.
     pub facts: Received,
-    /// New signals or states, for all processes but the observer; empty if no process reads them.
+    /// New signals or states. After [`Exchange::all_gather`] all processes have them but the
+    /// observer, and they are empty if no process reads them; after [`Exchange::scatter`] they are
+    /// the part for this process.
     pub signals: Received,
 }
 
-/// The connection to the other processes of a run. All processes make the same calls.
+/// The connection to the other processes of a run. All processes make the same calls. Those that own
+/// intervals of a graph, or partitions of its vertices, are numbered; the observer owns none.
 pub trait Exchange: Debug + Send + Sync {
     /// Sends the contribution of this process, and waits for those of all processes that own
     /// intervals, in order. The observer contributes nothing.
@@ -32,6 +36,14 @@ pub trait Exchange: Debug + Send + Sync {
     /// [`crate::Error::Exchange`] if a process is lost; [`brimful_store::Error::Interrupted`] after
     /// a cancellation of `job`.
     fn all_gather(&self, facts: &[u8], signals: &[u8], job: &Job) -> Result<Vec<Contribution>>;
+
+    /// Sends facts to all processes and a part to each: to those that own intervals, in order, and
+    /// last to the observer. Waits for the contributions of all processes that own intervals, in
+    /// order. The part of a process for itself is not sent, and it receives an empty one.
+    ///
+    /// # Errors
+    /// As [`Exchange::all_gather`].
+    fn scatter(&self, facts: &[u8], parts: &[&[u8]], job: &Job) -> Result<Vec<Contribution>>;
 
     /// Sends the records of this process's vertices to the observer. The observer sends nothing,
     /// and receives the records of all processes that own intervals, in order. Other processes

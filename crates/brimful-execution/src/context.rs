@@ -13,33 +13,23 @@ use brimful_engine::result::stats::Swept;
 use brimful_store::Job;
 use brimful_vertices::{Field, Id, Loan};
 
-use crate::error::{Error, Result, element, no_element};
+use crate::error::{Error, Result, element};
 use crate::exchange::{Event, Packet, PacketQueues};
 use crate::lists::{IdSet, Mailbox, SignalTo, write_message};
-use crate::partitioner::Partitioner;
+use crate::partitioner::{Owners, Partitioner};
 use crate::program::{Delivery, VertexOf, VertexProgram};
 
 /// The data that all workers of a phase share.
 pub(crate) struct Phase<'e, P: VertexProgram> {
     pub(crate) program: &'e P,
     pub(crate) partitioner: &'e Partitioner<P::Id>,
-    /// The worker of each partition, and its index among that worker's partitions.
-    pub(crate) owners: &'e [(usize, usize)],
+    pub(crate) owners: &'e Owners,
     pub(crate) exchange: &'e PacketQueues,
     pub(crate) packet_bytes: usize,
     pub(crate) thresholds: Thresholds,
     pub(crate) job: &'e Job,
     /// Stops the phase at this time; the remaining work stays in the lists.
     pub(crate) deadline: Option<Instant>,
-}
-
-impl<P: VertexProgram> Phase<'_, P> {
-    /// The worker of a partition, and its index among that worker's partitions.
-    #[inline]
-    fn owner(&self, partition: usize) -> Result<(usize, usize)> {
-        let owner = self.owners.get(partition).copied();
-        owner.ok_or_else(|| no_element(partition, self.owners.len(), "owner of partition"))
-    }
 }
 
 /// Counters of a worker.
@@ -66,6 +56,7 @@ const BACK_OFF_FACTOR: u32 = 2;
 pub(crate) struct WorkerContext<P: VertexProgram> {
     pub(crate) me: usize,
     pub(crate) to_signal: Vec<IdSet<P::Id>>,
+    /// Those of its partitions, then its relays.
     pub(crate) mailboxes: Vec<Mailbox<P>>,
     pub(crate) counts: WorkerCounts,
     /// A packet for each partition.
@@ -200,9 +191,9 @@ impl<P: VertexProgram> WorkerContext<P> {
         });
         sent?;
         if collects.map_err(|failure| Error::program(vertex.id(), "signal", failure))? {
-            let partitions = phase.owners.len();
+            let partitions = phase.owners.count();
             let partition = phase.partitioner.partition(vertex.id(), &mut self.target, partitions);
-            let (_, place) = phase.owner(partition)?;
+            let (_, place) = phase.owners.home(partition)?;
             element(&mut self.mailboxes, place, "mailbox")?.request(vertex.id())?;
         }
         Ok(())
@@ -297,8 +288,8 @@ impl<P: VertexProgram> WorkerContext<P> {
         target: &P::Id,
         signal: P::Signal,
     ) -> Result<()> {
-        let partition = phase.partitioner.partition(target, &mut self.target, phase.owners.len());
-        let (owner, place) = phase.owner(partition)?;
+        let partition = phase.partitioner.partition(target, &mut self.target, phase.owners.count());
+        let (owner, place) = phase.owners.mailbox(partition)?;
         self.counts.sent += 1;
         if delivery == Delivery::Combined && owner == self.me {
             let own_signals = element(&mut self.own_signals, place, "list of own signals")?;
@@ -333,7 +324,7 @@ impl<P: VertexProgram> WorkerContext<P> {
             return (0..self.own_signals.len())
                 .try_for_each(|place| self.combine_own_signals(phase, place));
         }
-        for (partition, (owner, _)) in phase.owners.iter().enumerate() {
+        for (partition, (owner, _)) in phase.owners.mailboxes().iter().enumerate() {
             if *owner == self.me {
                 self.deliver(phase, partition)?;
             }
@@ -342,7 +333,7 @@ impl<P: VertexProgram> WorkerContext<P> {
     }
 
     fn deliver(&mut self, phase: &Phase<'_, P>, partition: usize) -> Result<()> {
-        let (_, place) = phase.owner(partition)?;
+        let (_, place) = phase.owners.mailbox(partition)?;
         let mailbox = element(&mut self.mailboxes, place, "mailbox")?;
         let packet = element(&mut self.outboxes, partition, "outbox")?;
         mailbox.deliver(phase.program, packet)?;
@@ -353,7 +344,7 @@ impl<P: VertexProgram> WorkerContext<P> {
     /// Sends the packet for a partition.
     fn send_packet(&mut self, phase: &Phase<'_, P>, partition: usize) -> Result<()> {
         let messages = std::mem::take(element(&mut self.outboxes, partition, "outbox")?);
-        let (owner, _) = phase.owner(partition)?;
+        let (owner, _) = phase.owners.mailbox(partition)?;
         let mut packet = Packet { partition, messages };
         while let Err(back) = phase.exchange.post(owner, packet) {
             packet = back;
@@ -390,7 +381,7 @@ impl<P: VertexProgram> WorkerContext<P> {
     }
 
     fn open(&mut self, phase: &Phase<'_, P>, packet: &Packet) -> Result<()> {
-        let (_, place) = phase.owner(packet.partition)?;
+        let (_, place) = phase.owners.mailbox(packet.partition)?;
         element(&mut self.mailboxes, place, "mailbox")?.deliver(phase.program, &packet.messages)?;
         Ok(())
     }

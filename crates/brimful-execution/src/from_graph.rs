@@ -23,6 +23,7 @@ use brimful_vertices::{
 };
 
 use crate::checkpoint::RunCheckpoints;
+use crate::division::Division;
 use crate::error::{Error, Result, element};
 use crate::hubs::{Copies, Hubs};
 use crate::program::{VertexOf, VertexProgram};
@@ -55,8 +56,13 @@ pub(crate) struct GraphPart<'g> {
 /// `program` on them. Edges carry their weight if `is_weighted`, else 1. If the run resumes from a
 /// checkpoint, the vertices are those of the checkpoint.
 ///
+/// With [`ExecutionOptions::share`] the vertices are those of the partitions of this process. All
+/// processes have partitions of consecutive vertices with about equally many edges, and each reads
+/// all edges of the graph once.
+///
 /// # Errors
-/// [`Error::Usage`] for an unknown store or missing weights; [`Error::Program`] if a vertex has no
+/// [`Error::Usage`] for an unknown store, missing weights, or a share of vertices that a hash
+/// divides; [`Error::Program`] if a vertex has no
 /// initial state; a budget error that names the needs of all vertices if they do not fit;
 /// errors of the store.
 pub fn start<'r, P: VertexProgram<Id = u64, Edge = f64> + Send>(
@@ -107,14 +113,23 @@ pub(crate) fn load<'r, P: VertexProgram<Id = u64> + Send>(
 where
     P::Edge: EdgeData,
 {
-    let partitions = partitions_of(options, resources.workers())?;
+    let each = partitions_of(options, resources.workers())?;
+    let division = execution.share.as_ref().map(|share| Division::new(share, each));
+    let all = division.as_ref().map_or(each, Division::partitions);
+    let own = division.as_ref().map_or(0..each, Division::own);
     let existing = options.kept.filter(|kept| !kept.edges.is_empty());
-    let copies =
-        Copies::new(options, size_of::<P::Edge>() as u64, resources.workers().min(partitions))?;
-    let mut hubs =
-        Hubs::of_graph(copies, (part.graph, part.indexes, part.vertices), &resources.budget)?;
-    let shared = memory::shared(resources, partitions, edge_bytes(part.is_weighted));
-    let memory_bytes = memory::of_each_store(resources, partitions, shared)?;
+    let copies = Copies::new(options, size_of::<P::Edge>() as u64, resources.workers().min(each))?;
+    let mut hubs = match own.is_empty() {
+        true => Hubs::new(copies, &resources.budget)?,
+        false => {
+            Hubs::of_graph(copies, (part.graph, part.indexes, part.vertices), &resources.budget)?
+        }
+    };
+    // The observer needs less, but no less than the others makes a run.
+    let lists = each + division.as_ref().map_or(0, Division::partitions);
+    let shared = memory::shared(resources, lists, edge_bytes(part.is_weighted))
+        + division.as_ref().map_or(0, Division::minimum_bytes);
+    let memory_bytes = memory::of_each_store(resources, each, shared)?;
     let score = program.cache_score().map(|score| -> ScoreFunction<VertexOf<P>> {
         Arc::new(move |vertex| {
             let named = |failure| Error::program(vertex.id(), "give a cache score", failure);
@@ -122,9 +137,15 @@ where
         })
     });
     let make = (serializer, score);
-    let stores = open(options, partitions, memory_bytes, make, resources)?;
-    let partitioner = partitioner(options, part.graph, part.vertices, partitions)?;
-    let mut loading = Loading::new(program, partitioner, stores, resources)?;
+    let stores = open(options, own.len(), memory_bytes, make, resources)?;
+    let partitioner = partitioner(options, part.graph, part.vertices, all)?;
+    let ranks = match &division {
+        None => 0..part.vertices,
+        Some(_) => partitioner.vertices(own, part.vertices).ok_or_else(|| {
+            Error::Usage("several processes divide vertices by ranges, not by a hash".into())
+        })?,
+    };
+    let mut loading = Loading::divided(program, partitioner, (stores, division), resources)?;
     let folder = scratch_folder(part.graph, execution.scratch.as_deref());
     let execution = ExecutionOptions { scratch: Some(folder.path().into()), ..execution.clone() };
     if let Some(checkpoints) = checkpoints
@@ -136,17 +157,23 @@ where
         loading.continue_kept(kept.edges, kept.start)?;
         return Execution::start(loading.with_hubs(hubs), &execution);
     }
+    if ranks.is_empty() {
+        return Execution::start(loading.with_hubs(hubs), &execution);
+    }
     let (mut vertices, mut edges) = (0, 0);
-    let filled = shards::vertices(part, (&folder, resources), &mut hubs, &mut |rank, its_edges| {
-        (vertices, edges) = (rank + 1, edges + its_edges.len() as u64);
-        add(&mut loading, rank, its_edges)
-    });
+    let within = (&folder as &dyn Folder, resources);
+    let filled =
+        shards::vertices((part, ranks.clone()), within, &mut hubs, &mut |rank, its_edges| {
+            (vertices, edges) = (vertices + 1, edges + its_edges.len() as u64);
+            add(&mut loading, rank, its_edges)
+        });
     if let Err(error) = filled {
-        let all = part.graph.description().arcs * part.indexes.len() as u64;
+        // Processes have about equally many edges.
+        let arcs = part.graph.description().arcs * part.indexes.len() as u64 * each as u64;
         let filled = memory::FilledStores {
             bytes: loading.store_bytes()?,
-            vertices: (vertices, part.vertices),
-            edges: (edges, all),
+            vertices: (vertices, ranks.end - ranks.start),
+            edges: (edges, arcs / all as u64),
         };
         return Err(memory::too_small(error, resources, shared, &filled));
     }

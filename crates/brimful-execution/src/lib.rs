@@ -8,6 +8,8 @@
 //! - `worker`: the partitions that a thread owns; `context`: its lists and packets; `exchange`:
 //!   queues between workers, and the detection of termination.
 //! - [`lists`]: vertices that are due to signal, and signals that wait to be collected.
+//! - `division`: the partitions of several processes that make a run together; `share`: what they
+//!   exchange.
 //! - [`checkpoint`]: checkpoints of vertices; [`kept`]: stores that stay after a run.
 //! - [`from_graph`]: stores filled from a graph; [`numeric`]: programs for shards on any store.
 //! - [`error`]: the errors of all these.
@@ -65,6 +67,7 @@
 mod asynchronous;
 pub mod checkpoint;
 mod context;
+mod division;
 pub mod error;
 mod exchange;
 pub mod from_graph;
@@ -77,6 +80,7 @@ pub mod options;
 pub mod partitioner;
 pub mod program;
 pub mod run;
+mod share;
 pub mod stats;
 mod synchronous;
 mod worker;

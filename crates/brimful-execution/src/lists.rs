@@ -22,6 +22,6 @@ mod texts;
 
 pub use combine_buffer::SignalTo;
 pub use id_set::IdSet;
-pub use mailbox::{IncomingSignals, Mailbox, MailboxStats, write_message};
+pub use mailbox::{IncomingSignals, Mailbox, MailboxStats, copy_message, write_message};
 pub use message_table::MINIMUM_BYTES;
 pub use spill::SpillFile;

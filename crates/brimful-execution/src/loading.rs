@@ -11,6 +11,7 @@ use brimful_store::{Reservation, Resources};
 use brimful_vertices::{Edges, Stored, Vertex, VertexStore};
 use serde::{Deserialize, Serialize};
 
+use crate::division::Division;
 use crate::error::{Error, Result, element};
 use crate::hubs::Hubs;
 use crate::options::Start;
@@ -48,6 +49,7 @@ pub(crate) struct Loaded<P: VertexProgram, S> {
     pub(crate) duplicates: u64,
     pub(crate) prior: PriorRun,
     pub(crate) hubs: Option<Hubs>,
+    pub(crate) division: Option<Division>,
 }
 
 /// A partition in loading.
@@ -69,6 +71,8 @@ pub struct Loading<'r, P: VertexProgram, S> {
     pub(crate) prior: PriorRun,
     /// Reserves the memory for copies of the largest vertices.
     hubs: Option<Hubs>,
+    /// The division of the partitions, if several processes make the run.
+    division: Option<Division>,
     key: Vec<u8>,
 }
 
@@ -87,6 +91,20 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
         if stores.is_empty() {
             return Err(Error::Usage("there is no partition; give at least one store".into()));
         }
+        Self::divided(program, partitioner, (stores, None), resources)
+    }
+
+    /// Starts loading into the stores of the partitions of this process; the observer of a run has
+    /// none.
+    ///
+    /// # Errors
+    /// A budget error if less than a mebibyte is free.
+    pub(crate) fn divided(
+        program: P,
+        partitioner: Partitioner<P::Id>,
+        (stores, division): (Vec<S>, Option<Division>),
+        resources: &'r Resources,
+    ) -> Result<Self> {
         let bytes = gathered_bytes(resources.budget.free());
         let memory = resources.budget.reserve(bytes, "to load vertices")?;
         let part = |store| Mutex::new(LoadingPartition { store, gathered: Vec::new(), edges: 0 });
@@ -100,6 +118,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
             duplicates: 0,
             prior: PriorRun::default(),
             hubs: None,
+            division,
             key: Vec::new(),
         })
     }
@@ -130,9 +149,13 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
     /// # Errors
     /// Errors of its store.
     pub fn add_vertex(&mut self, vertex: VertexOf<P>) -> Result<()> {
-        let partition = self.partitioner.partition(vertex.id(), &mut self.key, self.parts.len());
+        let division = self.division.as_ref();
+        let partitions = division.map_or(self.parts.len(), Division::partitions);
+        let first = division.map_or(0, |division| division.own().start);
+        let partition = self.partitioner.partition(vertex.id(), &mut self.key, partitions);
         self.gathered_bytes += (size_of::<VertexOf<P>>() + vertex.heap_bytes()) as u64;
-        let part = element(&mut self.parts, partition, "partition")?;
+        // A partition of another process has no element.
+        let part = element(&mut self.parts, partition.wrapping_sub(first), "partition")?;
         let part = part.get_mut().unwrap_or_else(PoisonError::into_inner);
         part.edges += vertex.edges().len() as u64 + 1;
         part.gathered.push(vertex);
@@ -209,11 +232,11 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Loading<'r, P, S> {
     /// Stores the remaining vertices and ends loading.
     pub(crate) fn finish(mut self) -> Result<Loaded<P, S>> {
         self.store()?;
-        let Self { program, partitioner, parts, duplicates, prior, hubs, .. } = self;
+        let Self { program, partitioner, parts, duplicates, prior, hubs, division, .. } = self;
         let part = |part: Mutex<LoadingPartition<P, S>>| {
             part.into_inner().unwrap_or_else(PoisonError::into_inner)
         };
         let parts = parts.into_iter().map(part).map(|part| (part.store, part.edges)).collect();
-        Ok(Loaded { program, partitioner, parts, duplicates, prior, hubs })
+        Ok(Loaded { program, partitioner, parts, duplicates, prior, hubs, division })
     }
 }

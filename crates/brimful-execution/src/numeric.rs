@@ -351,6 +351,7 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
             collect_threshold: options.run.collect_threshold,
             lists: options.lists,
             scratch: options.run.scratch.clone(),
+            share: None,
         };
         let serializer = || named(options.serializer.unwrap_or("native"));
         let mut add = |loading: &mut Loading<'r, Numeric<'r, S, M, E>, _>, id, edges| {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use brimful_engine::exchange::Share;
 use brimful_vertices::Schemes;
 use brimful_vertices::cache::Choice;
 
@@ -52,6 +53,9 @@ pub struct ExecutionOptions {
     pub lists: ListLocation,
     /// The folder for data that exceeds memory; `None`: the system's folder for temporary files.
     pub scratch: Option<PathBuf>,
+    /// The share of this process, if several processes make the run together; see
+    /// [`crate::from_graph::start`].
+    pub share: Option<Share>,
 }
 
 /// The order in which vertices act without supersteps.

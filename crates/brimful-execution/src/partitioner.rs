@@ -1,11 +1,12 @@
 //! The assignment of vertices to partitions, and of partitions to workers.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 
 use brimful_store::checksum;
 use brimful_vertices::Id;
 
-use crate::error::Result;
+use crate::error::{Result, no_element};
 
 /// The assignment of vertices to partitions.
 #[derive(Debug)]
@@ -53,6 +54,84 @@ impl<I: Id> Partitioner<I> {
             }
             Self::Range(bounds) => bounds.partition_point(|bound| bound <= id),
         }
+    }
+}
+
+impl Partitioner<u64> {
+    /// Those of the first `count` vertices that ranges put into some consecutive partitions; `None`
+    /// for vertices that a hash assigns.
+    pub(crate) fn vertices(&self, partitions: Range<usize>, count: u64) -> Option<Range<u64>> {
+        let Self::Range(bounds) = self else { return None };
+        let begin = |partition: usize| match partition.checked_sub(1) {
+            None => 0,
+            Some(bound) => bounds.get(bound).copied().unwrap_or(count),
+        };
+        Some(begin(partitions.start)..begin(partitions.end))
+    }
+}
+
+/// The workers of the partitions of an execution, and the places of their mailboxes there.
+#[derive(Debug)]
+pub(crate) struct Owners {
+    /// The mailboxes that take in the signals to each partition of the execution.
+    mailboxes: Vec<(usize, usize)>,
+    /// The partitions of this process, which begin at partition `first`.
+    homes: Vec<(usize, usize)>,
+    first: usize,
+}
+
+impl Owners {
+    /// The owners of the partitions of an execution in one process.
+    pub(crate) fn new(homes: Vec<(usize, usize)>) -> Self {
+        Self { mailboxes: homes.clone(), homes, first: 0 }
+    }
+
+    /// The owners of the partitions of this process, the first of which is `first`, and of relays
+    /// for `partitions`. Workers have their relays behind their partitions.
+    pub(crate) fn with_relays(
+        homes: Vec<(usize, usize)>,
+        first: usize,
+        (partitions, workers): (usize, usize),
+    ) -> Self {
+        let mut places = vec![0; workers];
+        for (worker, _) in &homes {
+            places[*worker] += 1;
+        }
+        let relay = |partition: usize| {
+            let worker = partition % workers;
+            places[worker] += 1;
+            (worker, places[worker] - 1)
+        };
+        Self { mailboxes: (0..partitions).map(relay).collect(), homes, first }
+    }
+
+    /// Partitions to which signals may go.
+    pub(crate) fn count(&self) -> usize {
+        self.mailboxes.len()
+    }
+
+    /// Relays of a worker.
+    pub(crate) fn relays_of(&self, worker: usize) -> usize {
+        self.mailboxes.iter().filter(|(owner, _)| *owner == worker).count()
+    }
+
+    /// Worker and place of the mailboxes for signals to each partition.
+    pub(crate) fn mailboxes(&self) -> &[(usize, usize)] {
+        &self.mailboxes
+    }
+
+    /// Worker and place of the mailbox for signals to a partition.
+    #[inline]
+    pub(crate) fn mailbox(&self, partition: usize) -> Result<(usize, usize)> {
+        let found = self.mailboxes.get(partition).copied();
+        found.ok_or_else(|| no_element(partition, self.mailboxes.len(), "owner of partition"))
+    }
+
+    /// Worker and place of a partition of this process.
+    #[inline]
+    pub(crate) fn home(&self, partition: usize) -> Result<(usize, usize)> {
+        let own = partition.checked_sub(self.first).and_then(|own| self.homes.get(own)).copied();
+        own.ok_or_else(|| no_element(partition, self.homes.len(), "partition of this process"))
     }
 }
 

@@ -202,6 +202,51 @@ pub trait VertexProgram: Sync {
         None
     }
 
+    /// A signal to a vertex of another process of the run, in a form that has its meaning there.
+    #[inline]
+    fn export(&self, signal: Self::Signal) -> Result<Self::Signal, Failure> {
+        Ok(signal)
+    }
+
+    /// A signal from another process, as [`VertexProgram::export`] returned it there, in the form
+    /// of this process.
+    #[inline]
+    fn import(&self, signal: Self::Signal) -> Result<Self::Signal, Failure> {
+        Ok(signal)
+    }
+
+    /// The ids to which a vertex of this process was the first to send a signal in this superstep,
+    /// as bytes for the other processes; `None` if signals never name new ids.
+    fn new_ids(&self) -> Result<Option<Vec<u8>>, Failure> {
+        Ok(None)
+    }
+
+    /// Takes the new ids of all processes, in order. Afterwards [`VertexProgram::final_id`] returns
+    /// the id by which all processes know a vertex.
+    fn accept_ids(&self, of_all: &[&[u8]]) -> Result<(), Failure> {
+        let _ = of_all;
+        Ok(())
+    }
+
+    /// The id of a vertex that a signal of this process named in this superstep, equal in all
+    /// processes.
+    #[inline]
+    fn final_id(&self, id: &Self::Id) -> Self::Id {
+        id.clone()
+    }
+
+    /// The values that the vertices of this process contributed to aggregates in this superstep, as
+    /// bytes for all processes.
+    fn contribution(&self) -> Result<Vec<u8>, Failure> {
+        Ok(Vec::new())
+    }
+
+    /// Takes the contributions of all processes to the aggregates of a superstep, in order.
+    fn merge(&self, of_all: &[&[u8]]) -> Result<(), Failure> {
+        let _ = of_all;
+        Ok(())
+    }
+
     /// Calls `work`, the work of one worker in one phase, on the thread of that worker. A program
     /// that needs a lock for all its calls, such as that of an interpreter, holds it meanwhile.
     #[inline]

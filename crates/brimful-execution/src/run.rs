@@ -12,6 +12,7 @@ use brimful_store::{DiskFolder, Reservation, Resources};
 use brimful_vertices::{Borrower, Loan, VertexStore};
 
 use crate::context::{Phase, WorkerContext};
+use crate::division::{Connected, Division};
 use crate::error::{Error, Result, element, no_element};
 use crate::exchange::PacketQueues;
 use crate::hubs::Hubs;
@@ -19,14 +20,14 @@ use crate::lists::{IdSet, IncomingSignals, MINIMUM_BYTES, Mailbox, SpillFile};
 use crate::loading::PriorRun;
 use crate::loading::{Loaded, Loading};
 use crate::options::{ExecutionOptions, ListLocation, RunLimits, RunMode, Scheduler};
-use crate::partitioner::{Partitioner, assign};
+use crate::partitioner::{Owners, Partitioner, assign};
 use crate::program::{VertexOf, VertexProgram};
 use crate::stats::{ExecutionStats, SuperstepFigures, add};
 use crate::worker::{Announced, Worker};
 use crate::{asynchronous, synchronous};
 
 /// Bytes of a full packet, and of a queue of packets.
-const PACKET_BYTES: usize = 16 << 10;
+pub(crate) const PACKET_BYTES: usize = 16 << 10;
 const QUEUE_BYTES: usize = 16 * PACKET_BYTES;
 /// Minimum bytes of the lists of a partition.
 const MIN_LISTS: u64 = 3 * MINIMUM_BYTES;
@@ -43,14 +44,15 @@ pub(crate) fn minimum_bytes(workers: usize, partitions: usize) -> u64 {
 
 /// A program, its vertices, and their remaining work.
 pub struct Execution<'r, P: VertexProgram, S> {
-    program: P,
+    pub(crate) program: P,
     partitioner: Partitioner<P::Id>,
-    /// The worker of each partition, and its index among that worker's partitions.
-    owners: Vec<(usize, usize)>,
-    workers: Vec<Mutex<Worker<P, S>>>,
+    pub(crate) owners: Owners,
+    pub(crate) workers: Vec<Mutex<Worker<P, S>>>,
     exchange: PacketQueues,
     thresholds: Thresholds,
-    resources: &'r Resources,
+    pub(crate) resources: &'r Resources,
+    /// The connection to the other processes, if several make the run.
+    pub(crate) connected: Option<Connected>,
     spill: Arc<SpillFile>,
     #[expect(dead_code, reason = "holds the memory of the lists")]
     memory: Reservation,
@@ -62,7 +64,7 @@ pub struct Execution<'r, P: VertexProgram, S> {
     is_due: bool,
     duplicates: u64,
     prior: PriorRun,
-    supersteps: u64,
+    pub(crate) supersteps: u64,
     reason: Option<Reason>,
     seconds: f64,
     by_superstep: Vec<SuperstepFigures>,
@@ -81,19 +83,24 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             return Err(Error::Usage("a threshold must be a number".into()));
         }
         let resources = loading.resources;
-        let Loaded { program, partitioner, mut parts, duplicates, prior, hubs } =
+        let Loaded { program, partitioner, mut parts, duplicates, prior, hubs, division } =
             loading.finish()?;
-        let (count, workers) = (parts.len() as u64, resources.workers());
-        let packets = packet_bytes(workers, parts.len());
+        let relays = division.as_ref().map_or(0, Division::relays);
+        let (count, workers) = ((parts.len() + relays) as u64, resources.workers());
+        let packets = packet_bytes(workers, parts.len().max(relays));
+        let batches = division.as_ref().map_or(0, Division::minimum_bytes);
+        for (store, _) in &mut parts {
+            store.leave_free(MIN_LISTS * count + packets + batches)?;
+        }
+        let first = division.as_ref().map_or(0, |division| division.own().start);
+        let connected = division.map(|division| Connected::new(division, resources)).transpose()?;
         let each = match options.lists {
             ListLocation::Memory => {
-                ((resources.budget.free() / 2).saturating_sub(packets) / count).max(MIN_LISTS)
+                let free = (resources.budget.free() / 2).saturating_sub(packets);
+                (free / count.max(1)).max(MIN_LISTS)
             }
             ListLocation::Disk => MIN_LISTS,
         };
-        for (store, _) in &mut parts {
-            store.leave_free(MIN_LISTS * count + packets)?;
-        }
         let memory = resources
             .budget
             .reserve(each * count + packets, "for the lists of vertices that wait")?;
@@ -101,18 +108,23 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         let spill = Arc::new(SpillFile::new(&DiskFolder::new(folder), &resources.job)?);
 
         let edges: Vec<u64> = parts.iter().map(|(_, edges)| *edges).collect();
-        let owners = assign(&edges, workers);
+        let homes = assign(&edges, workers);
         let mut stores: Vec<Vec<(usize, S)>> = (0..workers).map(|_| Vec::new()).collect();
-        for ((store, _), (worker, place)) in parts.into_iter().zip(&owners) {
+        for ((store, _), (worker, place)) in parts.into_iter().zip(&homes) {
             element(&mut stores, *worker, "worker")?.push((*place, store));
         }
+        let owners = match relays {
+            0 => Owners::new(homes),
+            _ => Owners::with_relays(homes, first, (relays, workers)),
+        };
         let worker = |(me, mut stores): (usize, Vec<(usize, S)>)| {
             stores.sort_by_key(|(place, _)| *place);
-            let lists = || stores.iter().map(|_| ());
-            let to_signal = lists().map(|()| IdSet::new(each / 3, &spill)).collect();
-            let mailboxes =
-                lists().map(|()| Mailbox::new(each / 3 * 2, program.delivery(), &spill)).collect();
-            let context = WorkerContext::new(me, edges.len(), to_signal, mailboxes);
+            let relays = if relays == 0 { 0 } else { owners.relays_of(me) };
+            let to_signal = stores.iter().map(|_| IdSet::new(each / 3, &spill)).collect();
+            let mailboxes = (0..stores.len() + relays)
+                .map(|_| Mailbox::new(each / 3 * 2, program.delivery(), &spill))
+                .collect();
+            let context = WorkerContext::new(me, owners.count(), to_signal, mailboxes);
             let stores = stores.into_iter().map(|(_, store)| store).collect();
             Ok(Mutex::new(Worker {
                 stores,
@@ -131,6 +143,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             workers,
             thresholds,
             resources,
+            connected,
             spill,
             memory,
             hubs,
@@ -159,6 +172,13 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         limits: &RunLimits,
         mut until: impl FnMut(&mut Self) -> Result<bool>,
     ) -> Result<Reason> {
+        if self.connected.is_some()
+            && (mode != RunMode::Synchronous || limits.max_seconds.is_some())
+        {
+            return Err(Error::Usage(
+                "several processes make supersteps together, without a limit of time".into(),
+            ));
+        }
         let begin = Instant::now();
         let reason = match mode {
             RunMode::Synchronous => self.run_synchronously(limits, begin, &mut until),
@@ -239,6 +259,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         let traffic = self.resources.job.traffic();
         let (before, moved, begin) = (self.totals()?, traffic.moved(), Instant::now());
         self.phase(None, synchronous::signal)?;
+        self.together(Self::pass_on)?;
         let signalled = Instant::now();
         self.phase(None, synchronous::collect)?;
         let collect_seconds = signalled.elapsed().as_secs_f64();
@@ -254,15 +275,23 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             ..SuperstepFigures::default()
         };
         let figures = figures.between(&before, &self.totals()?);
-        figures.log();
-        if self.by_superstep.len() < SuperstepFigures::MOST {
-            self.by_superstep.push(figures);
-        }
         let mut is_due = self.program.is_full();
         for worker in self.workers() {
             is_due |= worker.context.is_any_due()?;
         }
+        let (is_due, figures) = self.together(|run| run.agree(is_due, figures))?;
+        figures.log();
+        if self.by_superstep.len() < SuperstepFigures::MOST {
+            self.by_superstep.push(figures);
+        }
         Ok(is_due)
+    }
+
+    /// Does work that all processes of the run do together. After an error they are not in step.
+    fn together<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let result = work(self);
+        self.has_failed |= result.is_err();
+        result
     }
 
     /// Delivers and collects all signals in flight; no vertex signals. Afterwards the scores of the
@@ -311,7 +340,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         result
     }
 
-    fn workers(&mut self) -> impl Iterator<Item = &mut Worker<P, S>> {
+    pub(crate) fn workers(&mut self) -> impl Iterator<Item = &mut Worker<P, S>> {
         self.workers
             .iter_mut()
             .map(|worker| worker.get_mut().unwrap_or_else(PoisonError::into_inner))
@@ -325,6 +354,11 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     /// The program.
     pub fn program(&self) -> &P {
         &self.program
+    }
+
+    /// The program, once the execution has ended.
+    pub fn into_program(self) -> P {
+        self.program
     }
 
     /// The program, for changes between two runs.
@@ -374,8 +408,8 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
 
     /// The worker of a vertex, and the place of its partition there.
     fn home(&mut self, id: &P::Id) -> Result<(&mut Worker<P, S>, usize)> {
-        let partition = self.partitioner.partition(id, &mut Vec::new(), self.owners.len());
-        let (worker, place) = *element(&mut self.owners, partition, "owner of partition")?;
+        let partition = self.partitioner.partition(id, &mut Vec::new(), self.owners.count());
+        let (worker, place) = self.owners.home(partition)?;
         let worker = element(&mut self.workers, worker, "worker")?;
         Ok((worker.get_mut().unwrap_or_else(PoisonError::into_inner), place))
     }
@@ -446,6 +480,9 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             ..ExecutionStats::default()
         };
         self.workers().try_for_each(|worker| add(&mut stats, worker))?;
+        if let Some(others) = self.connected.as_ref().and_then(Connected::others) {
+            stats.add_counts(others);
+        }
         Ok(stats)
     }
 }

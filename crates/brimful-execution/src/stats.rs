@@ -2,7 +2,6 @@
 
 pub use brimful_engine::result::stats::store::{ExecutionStats, SuperstepFigures};
 
-use brimful_store::CacheStats;
 use brimful_vertices::VertexStore;
 
 use crate::error::Result;
@@ -21,8 +20,11 @@ pub(crate) fn add<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
     stats.edges_visited += counts.edges;
     stats.signals_sent += counts.sent;
     stats.signals_undelivered += counts.undelivered;
+    // Every signal passes a relay, if there are relays.
+    let relays = worker.context.mailboxes.get(worker.stores.len()..).unwrap_or_default();
+    let arriving = if relays.is_empty() { &worker.context.mailboxes } else { relays };
+    stats.signals_received += arriving.iter().map(|one| one.stats().received).sum::<u64>();
     for mailbox in worker.context.mailboxes.iter().map(Mailbox::stats) {
-        stats.signals_received += mailbox.received;
         stats.signals_combined += mailbox.combined;
         stats.spills += mailbox.spills;
     }
@@ -33,14 +35,7 @@ pub(crate) fn add<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
         stats.store_disk_bytes += store.disk_bytes;
         stats.vertices_read += store.reads;
         stats.vertices_written += store.writes;
-        let deeper = store.caches.len().saturating_sub(stats.caches.len());
-        stats.caches.extend(std::iter::repeat_n(CacheStats::default(), deeper));
-        for (all, cache) in stats.caches.iter_mut().zip(store.caches) {
-            all.hits += cache.hits;
-            all.misses += cache.misses;
-            all.evicted += cache.evicted;
-            all.written += cache.written;
-        }
+        stats.add_caches(&store.caches);
     }
     Ok(())
 }

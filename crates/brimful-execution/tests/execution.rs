@@ -9,5 +9,7 @@ mod facts;
 mod failures;
 #[path = "execution/programs.rs"]
 mod programs;
+#[path = "execution/share.rs"]
+mod share;
 #[path = "execution/stopping.rs"]
 mod stopping;

@@ -1,7 +1,7 @@
 //! Runs that several processes make together, connected by objects written in Python.
 //!
-//! A connection has the methods `all_gather(facts, signals)` and `gather(records)`. Each takes
-//! memory views that end with the call, and returns an object whose `wait(seconds)` returns a tuple
+//! A connection has the methods `all_gather(facts, signals)`, `scatter(facts, *parts)` and
+//! `gather(records)`. Each takes memory views that end with the call, and returns an object whose `wait(seconds)` returns a tuple
 //! of buffers for each process that owns intervals, or None after that time, so that a run can be
 //! canceled. A connection between processes of one node also has `share_memory(max_bytes)`. The
 //! GIL is held only during a call. Errors keep class and text.
@@ -110,18 +110,13 @@ unsafe fn view<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>
 
 impl Connection {
     /// Calls a method with views of bytes, which it must not keep; returns its answer.
-    fn begin<const N: usize>(
-        &self,
-        py: Python<'_>,
-        method: &str,
-        bytes: [&[u8]; N],
-    ) -> PyResult<Py<PyAny>> {
+    fn begin(&self, py: Python<'_>, method: &str, bytes: &[&[u8]]) -> PyResult<Py<PyAny>> {
         #[expect(
             unsafe_code,
             reason = "the views are released below, while the bytes are borrowed"
         )]
-        let views = bytes.map(|bytes| unsafe { view(py, bytes) });
-        let views = views.into_iter().collect::<PyResult<Vec<_>>>()?;
+        let views = bytes.iter().map(|bytes| unsafe { view(py, bytes) });
+        let views = views.collect::<PyResult<Vec<_>>>()?;
         let begun = self.0.bind(py).call_method1(method, PyTuple::new(py, &views)?);
         for view in views {
             if view.call_method0("release").is_err() {
@@ -132,11 +127,11 @@ impl Connection {
         Ok(begun?.unbind())
     }
 
-    /// Calls a method with `N` byte slices, and waits for `N` buffers from each process.
+    /// Calls a method with byte slices, and waits for `N` buffers from each process.
     fn call<const N: usize>(
         &self,
         method: &str,
-        bytes: [&[u8]; N],
+        bytes: &[&[u8]],
         job: &Job,
     ) -> Result<Vec<[Received; N]>> {
         let failed = |error: PyErr| Error::Exchange(Box::new(error));
@@ -156,12 +151,17 @@ impl Connection {
 
 impl Exchange for Connection {
     fn all_gather(&self, facts: &[u8], signals: &[u8], job: &Job) -> Result<Vec<Contribution>> {
-        let all = self.call("all_gather", [facts, signals], job)?;
+        let all = self.call("all_gather", &[facts, signals], job)?;
+        Ok(all.into_iter().map(|[facts, signals]| Contribution { facts, signals }).collect())
+    }
+
+    fn scatter(&self, facts: &[u8], parts: &[&[u8]], job: &Job) -> Result<Vec<Contribution>> {
+        let all = self.call("scatter", &[&[facts], parts].concat(), job)?;
         Ok(all.into_iter().map(|[facts, signals]| Contribution { facts, signals }).collect())
     }
 
     fn gather(&self, records: &[u8], job: &Job) -> Result<Vec<Received>> {
-        let all = self.call("gather", [records], job)?;
+        let all = self.call("gather", &[records], job)?;
         Ok(all.into_iter().map(|[records]| records).collect())
     }
 

@@ -5,3 +5,24 @@ engine over a part of the intervals of the graph (`crates/brimful-engine/src/run
 driver, which calls the algorithm, is the observer of the run: it decides nothing, follows the
 partial results, makes the checkpoints and receives the states.
 """
+
+from __future__ import annotations
+
+from typing import Any
+
+from brimful.errors import MissingPackageError
+
+
+def imported_ray() -> Any:
+    """Return the package Ray.
+
+    Raises:
+        MissingPackageError: It is not installed.
+    """
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingPackageError(
+            "a run on a cluster needs Ray; install it with: pip install 'brimful[ray]'"
+        ) from error
+    return ray

@@ -10,16 +10,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from brimful.cluster import imported_ray
 from brimful.cluster.exchange import Answers, PeerFailedError, Tally, first_line
 from brimful.cluster.worker import Worker
-from brimful.errors import BrimfulError, MissingPackageError, UsageError, WorkerLostError
+from brimful.errors import BrimfulError, UsageError, WorkerLostError
 from brimful.io.remote_graph import place_of
 from brimful.memory import budget_beside_ray
 from brimful.wording import counted
 
 if TYPE_CHECKING:
     from brimful import _native
-    from brimful.cluster.worker import Work
+    from brimful.cluster.worker import Outcome, Work
 
 #: The most times that a run starts its workers again after a loss.
 MAX_RESTARTS = 3
@@ -38,11 +39,11 @@ _log = logging.getLogger("brimful")
 
 def run(
     graph: _native.Graph,
-    work: Work,
+    work: Work[Outcome],
     cluster: Mapping[str, Any],
     checkpoints: Mapping[str, Any],
     limits: Mapping[str, Any],
-) -> _native.Result:
+) -> Outcome:
     """Divide work on a graph, which all nodes see, among the workers of a cluster.
 
     Raises:
@@ -163,7 +164,7 @@ class Observer:
         self,
         crew: Crew,
         graph: _native.Graph,
-        work: Work,
+        work: Work[Any],
         checkpoints: Mapping[str, Any],
         limits: Mapping[str, Any],
     ) -> None:
@@ -184,16 +185,17 @@ class Observer:
 
     def all_gather(self, facts: memoryview, signals: memoryview) -> Answers:
         """Await the facts of all workers."""
-        if self._calls == 1:
-            # The first superstep begins with the second call: the first call needs no edges.
-            self.began = time.perf_counter()
-        return self._ask(1, (b"", b""))
+        return self._ask((0,), (b"", b""))
+
+    def scatter(self, facts: memoryview, *parts: memoryview) -> Answers:
+        """Await the facts of all workers, and their parts for the observer."""
+        return self._ask((0, 1 + self._crew.count), (b"", b""))
 
     def gather(self, records: memoryview) -> Answers:
         """Await the records of all workers."""
-        return self._ask(1, (b"",))
+        return self._ask((0,), (b"",))
 
-    def _ask(self, parts: int, nothing: tuple[bytes, ...]) -> Answers:
+    def _ask(self, parts: tuple[int, ...], nothing: tuple[bytes, ...]) -> Answers:
         actors = self._crew.actors
         if not self._runs:
             graph = place_of(self._graph.path), self._graph.fingerprint
@@ -205,6 +207,9 @@ class Observer:
                 for index, actor in enumerate(actors)
             ]
         number = self._calls
+        if number == 1:
+            # The first superstep begins with the second call: the first call needs no edges.
+            self.began = time.perf_counter()
         self._calls += 1
         asked = [actor.contribution.remote(number, parts) for actor in actors]
         return Answers(asked, nothing, self._tally, self._reason, self._check)
@@ -313,12 +318,7 @@ def connected(address: str) -> Iterator[None]:
         MissingPackageError: Ray is not installed.
         UsageError: There is no cluster at the address.
     """
-    try:
-        import ray
-    except ImportError as error:
-        raise MissingPackageError(
-            "a run on a cluster needs Ray; install it with: pip install 'brimful[ray]'"
-        ) from error
+    ray = imported_ray()
     is_own = not ray.is_initialized()
     if is_own and address.startswith("local:"):
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")

@@ -129,8 +129,8 @@ class Board:
             self._posted[number] = packed, readers
             self._changed.notify_all()
 
-    def read(self, number: int, parts: int) -> tuple[Part, ...]:
-        """Return the first parts of a message, once it is posted.
+    def read(self, number: int, parts: Sequence[int]) -> tuple[Part, ...]:
+        """Return some parts of a message, by their positions, once it is posted.
 
         Raises:
             PeerFailedError: This process failed before.
@@ -142,7 +142,7 @@ class Board:
             message, readers = self._posted.pop(number)
             if readers > 1:
                 self._posted[number] = message, readers - 1
-            return message[:parts]
+            return tuple(message[part] for part in parts)
 
     def fail(self) -> None:
         """Tell all readers that no message follows."""

@@ -6,7 +6,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from brimful.cluster.exchange import (
     Answers,
@@ -27,11 +27,12 @@ from brimful.reporting import warn
 if TYPE_CHECKING:
     from brimful import _native
 
+    #: What a run returns.
+    Outcome = TypeVar("Outcome", _native.Result, _native.States)
     #: A run on a graph, which each process calls with its share. Options and limits may differ
     #: between processes. Ray pickles the function.
     Work = Callable[
-        [_native.Graph, dict[str, Any] | None, Mapping[str, Any], Mapping[str, Any]],
-        _native.Result,
+        [_native.Graph, dict[str, Any] | None, Mapping[str, Any], Mapping[str, Any]], Outcome
     ]
 
 
@@ -61,12 +62,22 @@ class Connection:
             part = signals[:0]
         elif self._slots is not None and is_large(signals):
             part = self._slots.write(signals)
-        number, others = self._post((facts, part), readers=len(self._peers))
+        number = self._post((facts, part), readers=len(self._peers))
+        self.tally.bytes_sent += (len(self._peers) - 1) * len(signals)
+        return self._answers(number, 1, facts)
+
+    def scatter(self, facts: memoryview, *parts: memoryview) -> Answers:
+        """Post facts and a part for each worker and the observer; await those of the others."""
+        number = self._post((facts, *parts), readers=len(self._peers))
+        self.tally.bytes_sent += sum(map(len, parts))
+        return self._answers(number, 1 + self._index, facts)
+
+    def _answers(self, number: int, part: int, facts: memoryview) -> Answers:
+        """Await the facts of the others, and one of their parts."""
         asked = [
-            peer.contribution.remote(number, 2) if index != self._index else None
+            peer.contribution.remote(number, (0, part)) if index != self._index else None
             for index, peer in enumerate(self._peers)
         ]
-        self.tally.bytes_sent += others * len(signals)
         return Answers(asked, (bytes(facts), b""), self.tally, views=self._views)
 
     def gather(self, records: memoryview) -> Answers:
@@ -75,11 +86,11 @@ class Connection:
         self.tally.bytes_sent += len(records)
         return Answers((), (b"",), self.tally)
 
-    def _post(self, parts: tuple[memoryview | Mapped, ...], readers: int) -> tuple[int, int]:
+    def _post(self, parts: tuple[memoryview | Mapped, ...], readers: int) -> int:
         number = self._calls
         self._calls += 1
         self._board.post(number, parts, readers)
-        return number, len(self._peers) - 1
+        return number
 
 
 class Worker:
@@ -104,13 +115,13 @@ class Worker:
             "has_shared_memory": Slots.are_possible(),
         }
 
-    def contribution(self, number: int, parts: int) -> tuple[Part, ...]:
-        """Return the first parts of message `number` of this worker, once it is posted."""
+    def contribution(self, number: int, parts: Sequence[int]) -> tuple[Part, ...]:
+        """Return parts of message `number` of this worker, by position, once it is posted."""
         return self._board.read(number, parts)
 
     def run(
         self,
-        work: Work,
+        work: Work[Any],
         graph: tuple[str, str],
         index: int,
         peers: Sequence[Any],

@@ -96,6 +96,10 @@ impl Exchange for Connection {
         Ok(all.into_iter().map(contributions).collect())
     }
 
+    fn scatter(&self, _: &[u8], _: &[&[u8]], _: &Job) -> brimful_engine::Result<Vec<Contribution>> {
+        unreachable!("algorithms on shards send the same signals to all processes")
+    }
+
     fn gather(&self, records: &[u8], _: &Job) -> brimful_engine::Result<Vec<Received>> {
         let all = self.exchange([records, &[]], self.index.is_none())?;
         Ok(all.into_iter().map(|[records, _]| Box::new(records) as Received).collect())

@@ -1,8 +1,10 @@
 //! Vertices with all their edges, from the shards of a graph.
 //!
 //! Shards hold edges by target. Here they are sorted by source, within a budget, and returned as
-//! whole vertices in ascending order. Invariant: every vertex is returned once, including those
-//! without edges.
+//! whole vertices in ascending order. Invariant: every vertex that is asked for is returned once,
+//! including those without edges.
+
+use std::ops::Range;
 
 use brimful_graph::build::records::{EdgeRecord, KeyLayout, Pair, WeightedPair};
 use brimful_graph::input_position::UNKNOWN;
@@ -22,17 +24,17 @@ const MAX_KEPT: usize = 1 << 16;
 /// Receives a vertex with its edges.
 pub(super) type Taker<'f, E> = dyn FnMut(u64, Edges<u64, E>) -> Result<()> + Send + 'f;
 
-/// Passes on the vertices of `part` with their edges; data that exceeds memory is in `folder`
-/// meanwhile.
+/// Passes on those vertices of `part` that are in `own`, with their edges; data that exceeds memory
+/// is in `folder` meanwhile.
 pub(super) fn vertices<E: EdgeData>(
-    part: GraphPart<'_>,
+    (part, own): (GraphPart<'_>, Range<u64>),
     within: (&dyn Folder, &Resources),
     hubs: &mut Hubs,
     take: &mut Taker<'_, E>,
 ) -> Result<()> {
     match part.is_weighted {
-        true => sorted::<WeightedPair, E>(part, within, hubs, take),
-        false => sorted::<Pair, E>(part, within, hubs, take),
+        true => sorted::<WeightedPair, E>((part, own), within, hubs, take),
+        false => sorted::<Pair, E>((part, own), within, hubs, take),
     }
 }
 
@@ -42,12 +44,12 @@ pub(crate) fn edge_bytes(is_weighted: bool) -> usize {
 }
 
 fn sorted<R: EdgeRecord, E: EdgeData>(
-    part: GraphPart<'_>,
+    (part, own): (GraphPart<'_>, Range<u64>),
     (folder, resources): (&dyn Folder, &Resources),
     hubs: &mut Hubs,
     take: &mut Taker<'_, E>,
 ) -> Result<()> {
-    let GraphPart { graph, indexes, vertices: count, .. } = part;
+    let GraphPart { graph, indexes, .. } = part;
     let job = &resources.job;
     // Sorted by vertex, then by neighbor and direction: the target of the layout is the vertex.
     let layout =
@@ -63,6 +65,9 @@ fn sorted<R: EdgeRecord, E: EdgeData>(
         };
         let direction = direction(*index);
         for_each_edge(shards, part.is_weighted, ("sort", job), |source, target, weight| {
+            if !own.contains(&source) {
+                return Ok(());
+            }
             // The reverse shards hold the same edges with their ends exchanged. In both, signals go
             // from the source of the shard.
             let neighbor = target * 2 + u64::from(direction >> 1);
@@ -82,8 +87,8 @@ fn sorted<R: EdgeRecord, E: EdgeData>(
         edges.clear();
         taken
     };
-    job.begin("load", count);
-    let (mut next, mut edges) = (0, Edges::default());
+    job.begin("load", own.end - own.start);
+    let (mut next, mut edges) = (own.start, Edges::default());
     sorter.merge(&resources.pool, |batch| {
         for record in batch {
             let (neighbor, vertex, weight) = record.unpack(layout);
@@ -99,7 +104,7 @@ fn sorted<R: EdgeRecord, E: EdgeData>(
         job.advance(batch.len() as u64);
         Ok::<(), Error>(())
     })?;
-    while next < count {
+    while next < own.end {
         hand_over(next, &mut edges, hubs)?;
         next += 1;
     }

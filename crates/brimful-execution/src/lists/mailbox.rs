@@ -131,6 +131,34 @@ pub fn write_message<P: VertexProgram>(
     }
 }
 
+/// Copies the first message of `packet` to the end of `out`, with a signal that `change` makes of
+/// it. `scratch` is a buffer.
+///
+/// # Errors
+/// Errors of invalid messages and of `change`, with the target.
+pub fn copy_message<P: VertexProgram>(
+    packet: &mut &[u8],
+    delivery: Delivery,
+    change: impl FnOnce(P::Signal) -> Result<P::Signal, Failure>,
+    scratch: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let (target, message) = next_message(packet)?;
+    let changed = catch(|| {
+        let (source, signal) = read_message::<P>(message, delivery)?;
+        Ok((source, change(signal)?))
+    });
+    // Only an error names the target.
+    let fail = |failure| match read_id::<P::Id>(target) {
+        Ok(id) => Error::program(&id, "receive signals", failure),
+        Err(error) => error,
+    };
+    let (source, signal) = changed.flatten().map_err(fail)?;
+    let source = source.as_ref().map(|(source, parallel)| (source, *parallel));
+    write_message::<P>(target, source, &signal, scratch, out);
+    Ok(())
+}
+
 fn read_message<P: VertexProgram>(
     mut message: &[u8],
     delivery: Delivery,

@@ -1,11 +1,12 @@
 //! Figures of a run on stores of vertices.
 
 use brimful_store::CacheStats;
+use serde::{Deserialize, Serialize};
 
 use super::{Reason, Swept, Work};
 
 /// Figures of one synchronous superstep.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct SuperstepFigures {
     /// The number of the superstep, from 1.
     pub superstep: u64,
@@ -61,6 +62,27 @@ impl SuperstepFigures {
         }
     }
 
+    /// The figures of two processes of a run: sums of counts, and the longer and larger of others.
+    #[must_use]
+    pub fn with(self, other: &Self) -> Self {
+        Self {
+            superstep: self.superstep,
+            signal_seconds: self.signal_seconds.max(other.signal_seconds),
+            collect_seconds: self.collect_seconds.max(other.collect_seconds),
+            memory_bytes: self.memory_bytes.max(other.memory_bytes),
+            frontier: self.frontier + other.frontier,
+            edges: self.edges + other.edges,
+            bytes_read: self.bytes_read + other.bytes_read,
+            bytes_written: self.bytes_written + other.bytes_written,
+            vertex_reads: self.vertex_reads + other.vertex_reads,
+            vertex_writes: self.vertex_writes + other.vertex_writes,
+            cache_hits: self.cache_hits + other.cache_hits,
+            cache_misses: self.cache_misses + other.cache_misses,
+            messages: self.messages + other.messages,
+            spills: self.spills + other.spills,
+        }
+    }
+
     /// The figures that supersteps of every kind of run have.
     pub fn work(&self) -> Work {
         Work {
@@ -97,11 +119,12 @@ impl SuperstepFigures {
 
 /// Figures of an execution since it was loaded. Supersteps and signals count from the start of the
 /// run, even if it resumed from a checkpoint.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ExecutionStats {
     /// Synchronous supersteps done.
     pub supersteps: u64,
     /// Why the last run ended.
+    #[serde(skip)]
     pub reason: Option<Reason>,
     /// Seconds spent running.
     pub seconds: f64,
@@ -124,15 +147,49 @@ pub struct ExecutionStats {
     /// Bytes that lists wrote to disk.
     pub spilled_bytes: u64,
     /// The caches of all stores, summed, the outermost first.
+    #[serde(skip)]
     pub caches: Vec<CacheStats>,
     /// Vertices read from records of all stores, including those of loading and of the result.
     pub vertices_read: u64,
     /// Vertices written to records.
     pub vertices_written: u64,
     /// Figures of the first 1,000 supersteps of this execution.
+    #[serde(skip)]
     pub by_superstep: Vec<SuperstepFigures>,
     /// Bytes of memory of all stores.
     pub store_memory_bytes: u64,
     /// Bytes on disk of all stores.
     pub store_disk_bytes: u64,
+}
+
+impl ExecutionStats {
+    /// Adds the counts of another process of the run.
+    pub fn add_counts(&mut self, other: &Self) {
+        self.vertices_signalled += other.vertices_signalled;
+        self.vertices_collected += other.vertices_collected;
+        self.edges_visited += other.edges_visited;
+        self.signals_sent += other.signals_sent;
+        self.signals_received += other.signals_received;
+        self.signals_combined += other.signals_combined;
+        self.signals_undelivered += other.signals_undelivered;
+        self.spills += other.spills;
+        self.spilled_bytes += other.spilled_bytes;
+        self.vertices_read += other.vertices_read;
+        self.vertices_written += other.vertices_written;
+        self.store_memory_bytes += other.store_memory_bytes;
+        self.store_disk_bytes += other.store_disk_bytes;
+        self.add_caches(&other.caches);
+    }
+
+    /// Adds the figures of the caches of a store, the outermost first.
+    pub fn add_caches(&mut self, caches: &[CacheStats]) {
+        let deeper = caches.len().saturating_sub(self.caches.len());
+        self.caches.extend(std::iter::repeat_n(CacheStats::default(), deeper));
+        for (all, cache) in self.caches.iter_mut().zip(caches) {
+            all.hits += cache.hits;
+            all.misses += cache.misses;
+            all.evicted += cache.evicted;
+            all.written += cache.written;
+        }
+    }
 }

@@ -1,0 +1,85 @@
+//! The share of a process in an execution that several processes make together.
+//!
+//! Each process owns consecutive partitions and runs the loop of supersteps over them. Signals to
+//! any partition wait in *relays* while vertices signal: mailboxes that combine and spill like
+//! those of vertices. Then the processes exchange the contents of their relays, and vertices
+//! collect. After that they exchange figures and aggregates, so that each decides for itself, and
+//! equally, how the run continues. The *observer* owns no partition: it follows the run, and
+//! receives the states at the end.
+//!
+//! - `messages`: signals between processes; `results`: states and figures for the observer.
+//!
+//! Invariant: a vertex receives the signals of processes in their order, and those of a process in
+//! the order of their sources, whatever the number of processes and the memory of the lists.
+
+mod messages;
+mod results;
+
+use brimful_vertices::VertexStore;
+use serde::{Deserialize, Serialize};
+
+use crate::Execution;
+use crate::division::{failed, malformed};
+use crate::error::{Error, Result};
+use crate::program::{VertexOf, VertexProgram};
+use crate::stats::SuperstepFigures;
+
+/// The report of a process on a superstep, in addition to its part of the aggregates.
+#[derive(Serialize, Deserialize)]
+struct Report {
+    superstep: u64,
+    is_due: bool,
+    figures: SuperstepFigures,
+}
+
+impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
+    /// Merges the reports of all processes on a superstep and the aggregates: true if a vertex of
+    /// any process is due, and the figures of all.
+    pub(crate) fn agree(
+        &mut self,
+        is_due: bool,
+        figures: SuperstepFigures,
+    ) -> Result<(bool, SuperstepFigures)> {
+        let Some(connected) = &self.connected else { return Ok((is_due, figures)) };
+        let report = Report { superstep: self.supersteps, is_due, figures };
+        let owns = !connected.division.own().is_empty();
+        let part = if owns { self.program.contribution().map_err(failed)? } else { Vec::new() };
+        let facts = [packed(&report)?, part].concat();
+        let all = connected.all_gather(&facts, &self.resources.job)?;
+        let mut parts = Vec::with_capacity(all.len());
+        let mut merged: Option<Report> = None;
+        for one in &all {
+            let (theirs, part) = unpacked::<Report>((*one.facts).as_ref())?;
+            if theirs.superstep != report.superstep {
+                return Err(malformed());
+            }
+            parts.push(part);
+            merged = Some(match merged {
+                None => theirs,
+                Some(before) => Report {
+                    is_due: before.is_due || theirs.is_due,
+                    figures: before.figures.with(&theirs.figures),
+                    ..before
+                },
+            });
+        }
+        self.program.merge(&parts).map_err(failed)?;
+        let merged = merged.ok_or_else(malformed)?;
+        Ok((merged.is_due, merged.figures))
+    }
+}
+
+/// A value as bytes that begin with their length.
+fn packed(value: &impl Serialize) -> Result<Vec<u8>> {
+    let text = serde_json::to_vec(value).map_err(|error| Error::Internal(error.to_string()))?;
+    Ok([&(text.len() as u64).to_le_bytes(), text.as_slice()].concat())
+}
+
+/// The value that [`packed`] wrote, and the bytes behind it.
+fn unpacked<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Result<(T, &'b [u8])> {
+    let parts = bytes.split_first_chunk().and_then(|(length, rest)| {
+        rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)
+    });
+    let (text, rest) = parts.ok_or_else(malformed)?;
+    Ok((serde_json::from_slice(text).map_err(|_| malformed())?, rest))
+}

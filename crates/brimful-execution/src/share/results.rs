@@ -1,0 +1,125 @@
+//! The states of all vertices and the figures of all processes, for the observer.
+
+use brimful_engine::exchange::{Contribution, Share};
+use brimful_store::{CacheStats, Job};
+use brimful_vertices::VertexStore;
+use serde::{Deserialize, Serialize};
+
+use super::{packed, unpacked};
+use crate::Execution;
+use crate::division::{Connected, malformed};
+use crate::error::{Error, Result};
+use crate::program::{VertexOf, VertexProgram};
+use crate::stats::ExecutionStats;
+
+/// Appends the record of a vertex to a buffer.
+type WriteRecord<'f, P> = dyn FnMut(&VertexOf<P>, &mut Vec<u8>) -> Result<()> + 'f;
+
+/// The figures of a process at the end.
+#[derive(Serialize, Deserialize)]
+struct Totals {
+    stats: ExecutionStats,
+    /// Hits, misses, evicted and written vertices of each cache, the outermost first.
+    caches: Vec<[u64; 4]>,
+}
+
+impl Totals {
+    fn of(stats: ExecutionStats) -> Self {
+        let caches = stats.caches.iter();
+        let caches = caches.map(|one| [one.hits, one.misses, one.evicted, one.written]).collect();
+        Self { stats, caches }
+    }
+
+    fn add_to(&self, all: &mut ExecutionStats) {
+        all.add_counts(&self.stats);
+        let caches = self.caches.iter().map(|[hits, misses, evicted, written]| CacheStats {
+            hits: *hits,
+            misses: *misses,
+            evicted: *evicted,
+            written: *written,
+        });
+        all.add_caches(&caches.collect::<Vec<_>>());
+    }
+}
+
+impl Connected {
+    /// Sends the observer a part of the records of this process, which has more of them or not.
+    /// Returns the parts of all processes, and whether any has more; only the observer gets parts.
+    fn send_records(
+        &mut self,
+        records: &[u8],
+        has_more: bool,
+        job: &Job,
+    ) -> Result<(Vec<Contribution>, bool)> {
+        let excess = records.len().saturating_sub(self.batch_bytes) as u64;
+        self.excess.take(excess)?;
+        let mut parts: Vec<&[u8]> = vec![&[]; self.division.share.count];
+        parts.push(records);
+        let all = self.scatter(&[u8::from(has_more)], &parts, job)?;
+        self.excess.give(excess);
+        let has_more = all.iter().any(|one| (*one.facts).as_ref() == [1]);
+        Ok((all, has_more))
+    }
+}
+
+impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
+    /// Sends the observer a record of each vertex of this process and its figures, which
+    /// [`Execution::stats`] includes there. `write` appends the record of a vertex to a buffer;
+    /// `read` takes in whole records in the observer, those of each process in their order.
+    ///
+    /// # Errors
+    /// Errors of the exchange, of `write` and of `read`; [`Error::Internal`] in an execution of one
+    /// process.
+    pub fn gather(
+        &mut self,
+        write: &mut WriteRecord<'_, P>,
+        read: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let own = packed(&Totals::of(self.stats()?))?;
+        let Some(mut connected) = self.connected.take() else {
+            return Err(Error::Internal("an execution of one process has no observer".into()));
+        };
+        let done = self.gather_by(&mut connected, &own, write, read);
+        self.connected = Some(connected);
+        done
+    }
+
+    fn gather_by(
+        &mut self,
+        connected: &mut Connected,
+        own: &[u8],
+        write: &mut WriteRecord<'_, P>,
+        read: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let job = &self.resources.job;
+        let mut totals = ExecutionStats::default();
+        for one in connected.all_gather(own, job)? {
+            let (theirs, rest) = unpacked::<Totals>((*one.facts).as_ref())?;
+            theirs.add_to(&mut totals);
+            if !rest.is_empty() {
+                return Err(malformed());
+            }
+        }
+        let mut records = Vec::new();
+        if Share::observes(&connected.division.share) {
+            connected.others = Some(totals);
+        } else {
+            self.for_each(&mut |vertex| {
+                write(vertex, &mut records)?;
+                if records.len() >= connected.batch_bytes {
+                    connected.send_records(&records, true, job)?;
+                    records.clear();
+                }
+                Ok(())
+            })?;
+        }
+        loop {
+            let (parts, has_more) = connected.send_records(&records, false, job)?;
+            records.clear();
+            parts.iter().try_for_each(|part| read((*part.signals).as_ref()))?;
+            if !has_more {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,424 @@
+//! Executions divided among several processes, here threads: the same states as one process, and
+//! the same order of signals.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use brimful_engine::exchange::{Contribution, Exchange, Received, Share};
+use brimful_engine::{Error as EngineError, Reason};
+use brimful_execution::from_graph::{self, StoreOptions};
+use brimful_execution::{
+    Delivery, Error, ExecutionOptions, ExecutionStats, Failure, ListLocation, Partitioning,
+    RunLimits, RunMode, VertexOf, VertexProgram,
+};
+use brimful_graph::Graph;
+use brimful_graph::build::import::{ImportOptions, Input, import};
+use brimful_graph::build::weights::Weights;
+use brimful_graph::generate::{Generator, Kind};
+use brimful_store::{Budget, ErrorKind, Job, Resources};
+use brimful_vertices::serializer::Compact;
+use brimful_vertices::{Edge, Edges, Field, Loan, Schemes};
+
+use crate::programs::Distances;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Facts, and a part for each process and the observer.
+type Sent = Arc<Vec<Vec<u8>>>;
+
+/// The messages of the processes, by call and process.
+#[derive(Debug, Default)]
+struct Hub {
+    messages: Mutex<HashMap<(u64, usize), Sent>>,
+    changed: Condvar,
+    failed: AtomicBool,
+    scattered: AtomicU64,
+}
+
+/// The connection of one process.
+#[derive(Debug)]
+struct Connection {
+    hub: Arc<Hub>,
+    count: usize,
+    index: Option<usize>,
+    calls: AtomicU64,
+    /// The call before which this process is lost.
+    last: u64,
+}
+
+struct Slice(Sent, usize);
+
+impl AsRef<[u8]> for Slice {
+    fn as_ref(&self) -> &[u8] {
+        self.0.get(self.1).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl Connection {
+    fn exchange(&self, own: Vec<Vec<u8>>) -> brimful_engine::Result<Vec<Sent>> {
+        let call = self.calls.fetch_add(1, Ordering::Relaxed);
+        let lost = || Err(EngineError::Exchange("a process is lost".into()));
+        if call == self.last {
+            return lost();
+        }
+        let mut messages = self.hub.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(index) = self.index {
+            messages.insert((call, index), Arc::new(own));
+        }
+        self.hub.changed.notify_all();
+        loop {
+            let all: Option<Vec<_>> =
+                (0..self.count).map(|index| messages.get(&(call, index)).cloned()).collect();
+            if let Some(all) = all {
+                return Ok(all);
+            }
+            if self.hub.failed.load(Ordering::Relaxed) {
+                return lost();
+            }
+            let (guard, wait) = self.hub.changed.wait_timeout(messages, PATIENCE).unwrap();
+            assert!(!wait.timed_out(), "a process hangs");
+            messages = guard;
+        }
+    }
+}
+
+impl Exchange for Connection {
+    fn all_gather(
+        &self,
+        facts: &[u8],
+        _: &[u8],
+        _: &Job,
+    ) -> brimful_engine::Result<Vec<Contribution>> {
+        let all = self.exchange(vec![facts.to_vec()])?;
+        let one = |sent| Contribution { facts: Box::new(Slice(sent, 0)), signals: Box::new([]) };
+        Ok(all.into_iter().map(one).collect())
+    }
+
+    fn scatter(
+        &self,
+        facts: &[u8],
+        parts: &[&[u8]],
+        _: &Job,
+    ) -> brimful_engine::Result<Vec<Contribution>> {
+        assert_eq!(parts.len(), self.count + 1);
+        assert!(self.index.is_none_or(|own| parts[own].is_empty()));
+        self.hub.scattered.fetch_add(1, Ordering::Relaxed);
+        let own = std::iter::once(facts).chain(parts.iter().copied());
+        let all = self.exchange(own.map(<[u8]>::to_vec).collect())?;
+        let place = 1 + self.index.unwrap_or(self.count);
+        let one = |sent: Sent| Contribution {
+            facts: Box::new(Slice(Arc::clone(&sent), 0)),
+            signals: Box::new(Slice(sent, place)),
+        };
+        Ok(all.into_iter().map(one).collect())
+    }
+
+    fn gather(&self, _: &[u8], _: &Job) -> brimful_engine::Result<Vec<Received>> {
+        unreachable!("states are scattered")
+    }
+
+    fn share_memory(&self, _: u64) -> brimful_engine::Result<()> {
+        unreachable!("signals do not go through shared memory")
+    }
+}
+
+/// A state that depends on the order of all signals, and an aggregate: the number of collects.
+struct Histories {
+    delivery: Delivery,
+    collected: AtomicU64,
+    aggregate: AtomicU64,
+}
+
+impl Histories {
+    fn new(delivery: Delivery) -> Self {
+        Self { delivery, collected: AtomicU64::new(0), aggregate: AtomicU64::new(0) }
+    }
+}
+
+fn mixed(before: u64, next: u64) -> u64 {
+    (before ^ next).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(17)
+}
+
+impl VertexProgram for Histories {
+    type Id = u64;
+    type State = u64;
+    type Edge = f64;
+    type Signal = u64;
+
+    fn delivery(&self) -> Delivery {
+        self.delivery
+    }
+    fn combine(&self, held: &mut u64, signal: u64) -> Result<(), Failure> {
+        *held = held.wrapping_add(signal);
+        Ok(())
+    }
+    fn initial(&self, id: &u64, edges: &Edges<u64, f64>) -> Result<u64, Failure> {
+        Ok(mixed(*id, edges.len() as u64))
+    }
+    fn signal(
+        &self,
+        source: &VertexOf<Self>,
+        edge: Edge<'_, u64, f64>,
+    ) -> Result<Option<u64>, Failure> {
+        // Some vertices are silent for a while.
+        Ok((!source.state.is_multiple_of(5)).then(|| mixed(source.state, edge.data.to_bits())))
+    }
+    fn collect(
+        &self,
+        vertex: &mut Loan<'_, VertexOf<Self>>,
+        signals: &[u64],
+    ) -> Result<(), Failure> {
+        self.collected.fetch_add(1, Ordering::Relaxed);
+        vertex.state = signals.iter().fold(vertex.state, |state, signal| mixed(state, *signal));
+        Ok(())
+    }
+    fn contribution(&self) -> Result<Vec<u8>, Failure> {
+        Ok(self.collected.swap(0, Ordering::Relaxed).to_le_bytes().to_vec())
+    }
+    fn merge(&self, of_all: &[&[u8]]) -> Result<(), Failure> {
+        for one in of_all {
+            let count = u64::from_le_bytes((*one).try_into()?);
+            self.aggregate.fetch_add(count, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+fn graph(folder: &Path, kind: Kind) -> Graph {
+    let path = folder.join("g.brimful");
+    let generator = Generator::new(kind, 5).unwrap();
+    let options = ImportOptions { weights: Weights::Hash, ..Default::default() };
+    let resources = resources(1, 1 << 28);
+    import(Input::Numbered(&generator, generator.vertices()), &path, &options, &resources).unwrap();
+    Graph::open(&path, resources.job.traffic()).unwrap()
+}
+
+fn resources(workers: usize, budget: u64) -> Resources {
+    Resources::new(Budget::new(budget, 0), Arc::new(Job::new()), Some(workers)).unwrap()
+}
+
+/// The outcome of a run: states and figures, with the reason of its end.
+type Outcome<P> = (BTreeMap<u64, <P as VertexProgram>::State>, ExecutionStats, Reason, P);
+
+#[derive(Clone)]
+struct Setting<'g> {
+    graph: &'g Graph,
+    store: &'g str,
+    lists: ListLocation,
+    budget: u64,
+    workers: usize,
+    supersteps: u64,
+    partitioning: Partitioning,
+}
+
+impl<'g> Setting<'g> {
+    fn new(graph: &'g Graph, store: &'g str) -> Self {
+        Self {
+            graph,
+            store,
+            lists: ListLocation::Memory,
+            budget: 1 << 28,
+            workers: 1,
+            supersteps: 6,
+            partitioning: Partitioning::Range,
+        }
+    }
+
+    /// Runs a program in one process, or its share.
+    fn run<P>(&self, program: P, share: Option<Share>) -> Result<Outcome<P>, Error>
+    where
+        P: VertexProgram<Id = u64, Edge = f64, State: Field> + Send + 'static,
+    {
+        let (schemes, resources) = (Schemes::default(), resources(self.workers, self.budget));
+        let stores = StoreOptions {
+            store: self.store,
+            schemes: &schemes,
+            cache: None,
+            partitioning: self.partitioning,
+            kept: None,
+        };
+        let is_divided = share.is_some();
+        let options = ExecutionOptions { lists: self.lists, share, ..Default::default() };
+        let serializer = || Ok(Box::new(Compact) as _);
+        let from = (self.graph, true);
+        let mut execution =
+            from_graph::start(program, from, (&stores, &options), &serializer, None, &resources)?;
+        let limits = RunLimits { max_supersteps: self.supersteps, ..RunLimits::default() };
+        let reason = execution.run(RunMode::Synchronous, &limits, |_| Ok(false))?;
+        let mut states = BTreeMap::new();
+        if is_divided {
+            execution.gather(
+                &mut |vertex, out| {
+                    vertex.id().write(out);
+                    vertex.state.write(out);
+                    Ok(())
+                },
+                &mut |mut records| {
+                    while !records.is_empty() {
+                        let id = u64::read(&mut records).unwrap();
+                        let state = Field::read(&mut records).unwrap();
+                        assert!(states.insert(id, state).is_none());
+                    }
+                    Ok(())
+                },
+            )?;
+        } else {
+            execution.for_each(&mut |vertex| {
+                states.insert(*vertex.id(), vertex.state.clone());
+                Ok(())
+            })?;
+        }
+        let stats = execution.stats()?;
+        Ok((states, stats, reason, execution.into_program()))
+    }
+
+    /// Runs a program in `count` processes and an observer; the outcome of the observer, and the
+    /// calls of `scatter`. Process 0 is lost at call `last`.
+    fn divided<P>(
+        &self,
+        program: impl Fn() -> P + Sync,
+        count: usize,
+        last: u64,
+    ) -> Result<(Outcome<P>, u64), Error>
+    where
+        P: VertexProgram<Id = u64, Edge = f64, State: Field> + Send + 'static,
+    {
+        let hub = Arc::new(Hub::default());
+        let run = |index: Option<usize>| {
+            let last = if index == Some(0) { last } else { u64::MAX };
+            let connection =
+                Connection { hub: Arc::clone(&hub), count, index, calls: AtomicU64::new(0), last };
+            let exchange = Arc::new(connection);
+            let share = Share { count, index, shares_memory: false, exchange };
+            let outcome = self.run(program(), Some(share));
+            if outcome.is_err() {
+                hub.failed.store(true, Ordering::Relaxed);
+                hub.changed.notify_all();
+            }
+            outcome
+        };
+        std::thread::scope(|scope| {
+            let run = &run;
+            let workers: Vec<_> =
+                (0..count).map(|index| scope.spawn(move || run(Some(index)).map(|_| ()))).collect();
+            let observed = run(None);
+            for worker in workers {
+                let outcome = worker.join().unwrap();
+                assert_eq!(outcome.is_ok(), observed.is_ok(), "{outcome:?}");
+            }
+            Ok((observed?, hub.scattered.load(Ordering::Relaxed)))
+        })
+    }
+}
+
+const DELIVERIES: [Delivery; 3] = [Delivery::Combined, Delivery::Each, Delivery::LatestPerEdge];
+
+#[test]
+fn any_number_of_processes_gives_the_same_states_and_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let graph = graph(folder.path(), Kind::Rmat { scale: 9, edge_factor: 14 });
+    for store in ["memory", "bytes"] {
+        for delivery in DELIVERIES {
+            let setting = Setting::new(&graph, store);
+            let (states, stats, reason, program) =
+                setting.run(Histories::new(delivery), None).unwrap();
+            let collected = program.collected.load(Ordering::Relaxed);
+            for (count, workers) in [(1, 1), (2, 1), (3, 2), (5, 1)] {
+                let setting = Setting { workers, ..setting.clone() };
+                let (many, _) =
+                    setting.divided(|| Histories::new(delivery), count, u64::MAX).unwrap();
+                // Packets of several threads arrive in any order.
+                if workers == 1 || delivery != Delivery::Each {
+                    assert!(many.0 == states, "{store}, {delivery:?}, {count} processes");
+                    let counts = |stats: &ExecutionStats| {
+                        let received = (stats.signals_received, stats.signals_combined);
+                        let vertices = (stats.vertices_signalled, stats.vertices_collected);
+                        (stats.signals_sent, stats.edges_visited, received, vertices)
+                    };
+                    assert_eq!(counts(&many.1), counts(&stats), "{store}, {delivery:?}, {count}");
+                    let frontiers = |stats: &ExecutionStats| {
+                        let one = stats.by_superstep.iter();
+                        one.map(|one| (one.superstep, one.frontier, one.messages))
+                            .collect::<Vec<_>>()
+                    };
+                    assert_eq!(frontiers(&many.1), frontiers(&stats));
+                    assert_eq!(many.3.aggregate.load(Ordering::Relaxed), collected);
+                }
+                assert_eq!((many.1.supersteps, many.2), (stats.supersteps, reason));
+            }
+        }
+    }
+}
+
+#[test]
+fn runs_end_when_no_process_has_anything_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let kinds = [
+        Kind::Rmat { scale: 8, edge_factor: 3 },
+        Kind::Chain { vertices: 60 },
+        Kind::Star { vertices: 40 },
+    ];
+    for (number, kind) in kinds.into_iter().enumerate() {
+        let folder = folder.path().join(number.to_string());
+        std::fs::create_dir(&folder).unwrap();
+        let graph = graph(&folder, kind);
+        let setting = Setting { supersteps: 10_000, ..Setting::new(&graph, "memory") };
+        for delivery in DELIVERIES {
+            let program = || Distances { source: 0, delivery };
+            let one = setting.run(program(), None).unwrap();
+            for count in [1, 2, 3, 7] {
+                let (many, _) = setting.divided(program, count, u64::MAX).unwrap();
+                assert!(many.0 == one.0, "{kind:?}, {delivery:?}, {count} processes");
+                assert_eq!((many.2, many.1.supersteps), (Reason::NoChange, one.1.supersteps));
+            }
+        }
+    }
+}
+
+/// Batches are small, and lists on disk: the order of signals is the same.
+#[test]
+fn neither_budget_nor_lists_change_the_order_of_signals() {
+    let folder = tempfile::tempdir().unwrap();
+    let graph = graph(folder.path(), Kind::Rmat { scale: 14, edge_factor: 16 });
+    let one = Setting { supersteps: 3, ..Setting::new(&graph, "bytes") };
+    let (states, ..) = one.run(Histories::new(Delivery::Each), None).unwrap();
+    let mut rounds = Vec::new();
+    for (budget, lists) in [(1 << 28, ListLocation::Memory), (14 << 20, ListLocation::Disk)] {
+        let setting = Setting { budget, lists, ..one.clone() };
+        let alone = setting.run(Histories::new(Delivery::Each), None).unwrap();
+        assert!(alone.0 == states, "one process, {budget} bytes");
+        let (many, scattered) =
+            setting.divided(|| Histories::new(Delivery::Each), 3, u64::MAX).unwrap();
+        assert!(many.0 == states, "{budget} bytes");
+        assert_eq!(many.1.spills > 0, lists == ListLocation::Disk);
+        rounds.push(scattered);
+    }
+    assert!(rounds[1] > rounds[0], "batches were sent in turns: {rounds:?}");
+}
+
+#[test]
+fn a_lost_process_ends_all_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let graph = graph(folder.path(), Kind::Rmat { scale: 8, edge_factor: 8 });
+    let setting = Setting::new(&graph, "memory");
+    for last in [0, 1, 4, 13] {
+        let error = setting.divided(|| Histories::new(Delivery::Each), 3, last).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+    }
+}
+
+#[test]
+fn shares_that_cannot_be_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let graph = graph(folder.path(), Kind::Chain { vertices: 40 });
+    let setting = Setting { partitioning: Partitioning::Hash, ..Setting::new(&graph, "memory") };
+    let error = setting.divided(|| Histories::new(Delivery::Each), 2, u64::MAX).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
+    assert!(error.to_string().contains("by ranges, not by a hash"), "{error}");
+    let setting = Setting { budget: 3 << 20, ..Setting::new(&graph, "memory") };
+    let error = setting.divided(|| Histories::new(Delivery::Each), 40, u64::MAX).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Budget, "{error}");
+}
