@@ -181,8 +181,8 @@ def test_a_compiled_program_runs_on_a_cluster(cluster: Cluster, graph: bf.Graph)
     many = bf.run(graph, Hops(), compile="numba", cluster="auto", workers=2)
     assert columns(many) == columns(one)
     assert many.stats["cluster"] is not None
-    with pytest.raises(bf.UsageError, match="a program on a cluster runs on shards"):
-        bf.run(graph, Hops(), cluster="auto")
+    with pytest.raises(bf.UsageError, match="a compiled program on a cluster runs on shards"):
+        bf.run(graph, Hops(), compile="numba", store="memory", cluster="auto")
 
 
 @pytest.mark.parametrize("turn", range(KILLS))
@@ -264,12 +264,12 @@ def test_an_error_of_a_worker_is_raised_with_its_place(
 def test_a_board_keeps_a_message_for_all_its_readers_and_fails_for_all() -> None:
     board = Board()
     board.post(0, (memoryview(b"facts"), memoryview(b"signals")), readers=2)
-    assert board.read(0, 2) == (b"facts", b"signals")
-    assert board.read(0, 1) == (b"facts",)
+    assert board.read(0, (0, 1)) == (b"facts", b"signals")
+    assert board.read(0, (0,)) == (b"facts",)
     later = threading.Timer(0.1, board.fail)
     later.start()
     with pytest.raises(PeerFailedError):
-        board.read(0, 1)
+        board.read(0, (0,))
 
 
 def test_a_slot_keeps_the_part_of_a_turn_until_the_turn_after_next() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from types import FunctionType
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from brimful.errors import UsageError
 from brimful.kernels.numbers import record as tuple_type
 from brimful.pregel.aggregators import Aggregated, Aggregator
+from brimful.pregel.part import ALONE, Part
 from brimful.program import Program, Vertex, combiner_of
 from brimful.record import Record
 from brimful.wording import shortened
@@ -53,10 +54,16 @@ def aggregators_of(program: Program, mode: str) -> Mapping[str, Aggregator]:
 class Totals:
     """The values of the aggregators of one run on a store; `program` reads them."""
 
-    def __init__(self, program: Program, aggregators: Mapping[str, Aggregator]) -> None:
-        """Begin with the initial values; `program` is a copy for this run."""
+    #: No master decides whether a superstep begins.
+    decides = False
+
+    def __init__(
+        self, program: Program, aggregators: Mapping[str, Aggregator], part: Part = ALONE
+    ) -> None:
+        """Begin with the initial values; `program` is a copy for this run, or a part of it."""
         self._program, self._names = program, list(aggregators)
-        self._aggregated = Aggregated(aggregators)
+        self._is_divided = part.is_divided
+        self._aggregated = Aggregated(aggregators, is_divided=part.is_divided)
         self._type: Any = tuple_type("Aggregates", tuple(self._names))
         self._is_first = True
         self._show()
@@ -86,10 +93,28 @@ class Totals:
         self._is_first = False
         return True
 
-    def end(self) -> None:
-        """End a superstep."""
+    def contribution(self) -> dict[str, Any]:
+        """End a superstep of one of several processes; return what it adds to aggregators."""
+        return self._aggregated.contribution()
+
+    def merge(self, contributions: Sequence[Mapping[str, Any]]) -> None:
+        """Show the aggregators of all processes."""
+        self._aggregated.merge(contributions)
         self._aggregated.end_superstep()
         self._show()
+
+    def decide(self, number: int) -> None:
+        """Nothing is to be decided."""
+
+    def follow(self, number: int, decision: None) -> bool:
+        """Begin a superstep; the run goes on."""
+        return True
+
+    def end(self) -> None:
+        """End a superstep, unless all processes have ended it together."""
+        if not self._is_divided:
+            self._aggregated.end_superstep()
+            self._show()
 
     def values(self) -> dict[str, Any]:
         """Return the values of the last superstep."""
@@ -105,8 +130,8 @@ class Totals:
         self._is_first = False
 
 
-def totals_of(program: Program, mode: str) -> tuple[Program, Totals | None]:
-    """Return a program for one run, and its aggregates if it has some.
+def totals_of(program: Program, mode: str, part: Part = ALONE) -> tuple[Program, Totals | None]:
+    """Return a program for one run or a part of it, and its aggregates if it has some.
 
     Raises:
         UsageError: As `aggregators_of`.
@@ -115,7 +140,7 @@ def totals_of(program: Program, mode: str) -> tuple[Program, Totals | None]:
     if not aggregators:
         return program, None
     own = copy.copy(program)
-    return own, Totals(own, aggregators)
+    return own, Totals(own, aggregators, part)
 
 
 class Adapted(Program):

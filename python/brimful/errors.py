@@ -197,6 +197,30 @@ class ProgramError(BrimfulError):
         super().__init__(message)
         self.vertex = vertex
 
-    def __reduce__(self) -> tuple[type[ProgramError], tuple[str, int | str | None]]:
-        """Pickle with both arguments."""
-        return type(self), (str(self), self.vertex)
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle with the place, and with state and cause if these can be pickled."""
+        place = self.superstep, _if_picklable(self.state), _if_picklable(self.__cause__)
+        return _program_error, (type(self), str(self), self.vertex, *place)
+
+
+def _program_error(
+    kind: type[ProgramError],
+    message: str,
+    vertex: int | str | None,
+    superstep: int | None,
+    state: Any,
+    cause: BaseException | None,
+) -> ProgramError:
+    error = kind(message, vertex)
+    error.superstep, error.state, error.__cause__ = superstep, state, cause
+    return error
+
+
+def _if_picklable(value: Any) -> Any:
+    import pickle
+
+    try:
+        pickle.dumps(value)
+    except Exception:  # noqa: BLE001 - objects of users raise anything
+        return None
+    return value

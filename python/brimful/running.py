@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
-from brimful.adapted import Totals, adapted, totals_of
-from brimful.catalog import cluster_of, opened, stored
+from brimful.catalog import cluster_of, stored
 from brimful.containers.bags import serializer_of
 from brimful.errors import UsageError
 from brimful.identity import identity_of
+from brimful.interpreted import InterpretedRun
 from brimful.kernels import program as kernels
 from brimful.kernels.methods import Unfit
 from brimful.options.described import described
@@ -19,16 +17,14 @@ from brimful.options.runs import (
     RUN,
     CheckpointOptions,
     ProgramOptions,
-    StepOptions,
     StoreOptions,
 )
 from brimful.options.table import WorkOptions, checked, picked
 from brimful.per_vertex import vertex_id
-from brimful.pregel.adapter import PregelAdapter
 from brimful.pregel.program import Pregel
-from brimful.program import Program, States, thresholds_of
-from brimful.record import record_of
+from brimful.program import Program, States
 from brimful.reporting import shows_progress
+from brimful.result import run_divided
 from brimful.tracing import Trace
 from brimful.wording import shortened
 
@@ -115,6 +111,13 @@ def run(
     Objects of the program are a part of `budget`: the run measures the memory of the process while
     it creates them. A `BudgetError` in the middle of a run names the stores that need less.
 
+    On a `cluster` each worker makes the calls for its part of the vertices; a program on shards is
+    compiled there. Interpreted programs need objects that can be pickled, and a store "memory",
+    "bytes", "file:PATH" or "kv:PATH" of each worker; the states of all vertices are then in this
+    process, within `budget`. They take none of `mode` "async", `keep`, `trace`, `partitioner`
+    "hash" and checkpoints. Sums of floats that `combine` or an aggregator makes may differ from
+    those of one process in their last digits; all else is equal.
+
     Checkpoints hold whole vertices. A resumed run must have the same graph, class, `serializer`,
     `weighted` and `mode`, the same code of the methods of the class, and the same values of all
     attributes of class and instance except those whose names begin with an underscore: states may
@@ -157,7 +160,7 @@ def run(
         ProgramError: A method raised an exception (`__cause__`), or the serializer cannot write an
             object; `vertex` is the vertex.
         UsageError: The store, cache or serializer is unknown; `weighted`, and the graph has no
-            weights; or the program cannot be compiled.
+            weights; the program cannot be compiled; or an option is not for a cluster.
         BudgetError: The budget is too small; the message names one that works.
 
     >>> import brimful as bf, pyarrow as pa
@@ -206,16 +209,12 @@ def run(
             assert isinstance(program, Program), "others have no kernel"
             if for_stores and cluster_of(chosen) is not None:
                 raise UsageError(
-                    f"a program on a cluster runs on shards; leave {for_stores[0]} or cluster= out"
+                    "a compiled program on a cluster runs on shards; leave "
+                    f"{for_stores[0]}, compile= or cluster= out"
                 )
             location = stored(store or ("memory" if for_stores else None), chosen)
             is_compiled = compile != "never"
             return kernels.run(known, program, kernel, location, chosen, is_compiled=is_compiled)
-    if cluster_of(chosen) is not None:
-        raise UsageError(
-            f'a program on a cluster runs on shards, and {why}; pass on="shards" without a store, '
-            "or leave cluster= out"
-        )
     where: Where = (serializer, store or "memory", "initial" if keep else None)
     return interpreted(known, program, where, followed, chosen, why)
 
@@ -236,67 +235,40 @@ def interpreted(
     Raises:
         UsageError, ProgramError, BudgetError: As `run`.
     """
-    from brimful import _native
     from brimful.io.ingest import Resources
 
     serializer, store, start = where
-    name, dumps, loads = serializer_of(serializer)
+    serializing = serializer_of(serializer)
     if start is not None:
         _check_kept(known, program, chosen)
     location = stored(store, chosen)
+    cluster = cluster_of(chosen)
+    if cluster is not None:
+        _check_cluster(location, start, followed, chosen)
     process_budget = chosen.get("process_budget", False)
     resources = Resources(**picked(WorkOptions, chosen), process_budget=process_budget)
-    limits = vars(resources.on(known))
-    # One thread makes all calls, because only one at a time can hold the interpreter.
-    del limits["threads"]
     saving = chosen["checkpoint_every"] is not None or chosen["resume"]
-    identity = identity_of(program, name, whole=saving)
-    noted = Trace(followed)
+    identity = identity_of(program, serializing[0], whole=saving)
+    trace = Trace(followed)
     for vertex in followed:
         # Raises before the run if the graph lacks the vertex.
         known.degree(vertex)
-    adapter = totals = record = None
-    if isinstance(program, Pregel):
-        adapter = PregelAdapter(program, known.vertices)
-        adapter.check(chosen["mode"])
-        called = noted.follow(adapter)
-    else:
-        record = record_of(program)
-        own, totals = totals_of(program, chosen["mode"])
-        called = adapted(noted.follow(own), record, totals)
-    written = checked_dumps(name, dumps)
-    of_states = (written, loads) if record is None else record.serializer(written, loads)
-    steps = adapter or totals
-    extra_state = _extra_state(steps, written, loads) if saving and steps else None
-    with opened(location):
-        states = _native.run_program(
-            known.native,
-            called,
-            delivery=called.delivery,
-            thresholds=thresholds_of(called),
-            dumps=of_states[0],
-            loads=of_states[1],
-            keeps_numbers=name in ("json", "pickle"),
-            next_superstep=steps.next_superstep if steps else None,
-            extra_state=extra_state,
-            addresses=adapter is not None,
-            creates=adapter is not None and adapter.creates,
-            **picked(StepOptions, chosen),
-            store=location,
-            keeping=None if start is None else (name, start == "kept"),
-            **picked(CheckpointOptions, chosen),
-            identity=identity,
-            **limits,
-        )
-    if steps:
-        steps.end()
+    work = InterpretedRun(
+        program, serializing, chosen, location, identity, start=start, trace=trace
+    )
+    limits = vars(resources.on(known)) | {"reserve_bytes": 0}
+    if cluster is not None:
+        work.pickle()
+        # One thread of a worker makes all calls.
+        limits["threads"] = 1
+    states = run_divided(known.native, work, cluster, picked(CheckpointOptions, chosen), limits)
     return States(
         states,
         why,
-        is_pregel=adapter is not None,
-        trace=noted.to_arrow if followed else None,
-        record=record,
-        aggregates=None if totals is None else totals.values(),
+        is_pregel=isinstance(program, Pregel),
+        trace=trace.to_arrow if followed else None,
+        record=work.record,
+        aggregates=work.aggregates,
     )
 
 
@@ -361,30 +333,41 @@ def _kernel(
         raise UsageError(f"{unfit.reason}. {unfit.remedy}, or pass {instead}.") from unfit
 
 
-def _extra_state(
-    steps: PregelAdapter | Totals, dumps: Callable[[Any], bytes], loads: Callable[[bytes], Any]
-) -> tuple[Callable[[], str], Callable[[str], None]] | None:
-    """Return the calls by which checkpoints save and restore the data apart from the vertices.
+def _check_cluster(
+    location: Mapping[str, Any],
+    start: str | None,
+    followed: Collection[int | str],
+    chosen: Mapping[str, Any],
+) -> None:
+    """Refuse options that an interpreted program does not take on a cluster.
 
     Raises:
-        UsageError: The serializer cannot write it.
+        UsageError: One of them was given.
     """
-    if isinstance(steps, PregelAdapter) and not steps.has_extra_state:
-        return None
-
-    def save() -> str:
-        return base64.b64encode(dumps(steps.saved())).decode()
-
-    def restore(text: str) -> None:
-        steps.restore(loads(base64.b64decode(text)))
-
-    try:
-        save()
-    except TypeError as error:
+    if chosen["mode"] == "async":
         raise UsageError(
-            f"aggregators and worker context cannot be in a checkpoint: {error}"
-        ) from error
-    return save, restore
+            "an interpreted program needs supersteps on a cluster; leave mode='async' or cluster= "
+            "out"
+        )
+    if start is not None:
+        raise UsageError("the workers of a cluster keep no vertices; leave keep= or cluster= out")
+    if followed:
+        raise UsageError("a run on a cluster has no trace; leave trace= or cluster= out")
+    if chosen["checkpoint_every"] is not None or chosen["resume"]:
+        raise UsageError(
+            "an interpreted program has no checkpoints on a cluster, and begins again after a "
+            "loss; leave checkpoint_every= and resume=, or cluster=, out"
+        )
+    if chosen["partitioner"] == "hash":
+        raise UsageError(
+            "the workers of a cluster have ranges of the vertices; leave partitioner= or cluster= "
+            "out"
+        )
+    if location["opener"] is not None:
+        raise UsageError(
+            'the vertices of a program on a cluster are in store="memory", "bytes", "file:PATH" or '
+            f'"kv:PATH", not in {location["url"]}; leave store= or cluster= out'
+        )
 
 
 def _check_kept(graph: Graph, program: Program | Pregel, chosen: Mapping[str, Any]) -> None:
@@ -413,25 +396,3 @@ def _check_kept(graph: Graph, program: Program | Pregel, chosen: Mapping[str, An
             "the directory of the graph is removed with it, and kept vertices need its ids; make "
             "the graph with path= to keep the directory"
         )
-
-
-def checked_dumps(name: str, dumps: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
-    """Return `dumps` with errors that name the type of the object."""
-
-    def write(value: Any) -> bytes:
-        try:
-            data = dumps(value)
-        except Exception as error:
-            raise TypeError(
-                f"the serializer {name} cannot write {type(value).__name__} ({error}); return "
-                "another type, or choose another serializer"
-            ) from error
-        # JSON turns tuples into lists, so results could differ from those of live objects.
-        if name == "json" and json.loads(data) != value:
-            raise TypeError(
-                f"JSON does not keep {shortened(value)}: tuples become lists, and keys of a dict "
-                'become strings; return another type, or choose serializer="pickle"'
-            )
-        return data
-
-    return write

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from brimful.catalog import stored
 from brimful.containers.bags import serializer_of
 from brimful.errors import NotFoundError, UsageError
+from brimful.interpreted import checked_dumps
 from brimful.options.described import described
 from brimful.options.runs import RUN, ProgramOptions, StoreOptions, store_url
 from brimful.options.table import ResourceOptions, WorkOptions, checked, picked
 from brimful.per_vertex import vertex_id
 from brimful.program import Program, States, Vertex
 from brimful.reporting import shows_progress
-from brimful.running import Start, Where, checked_dumps, interpreted
+from brimful.running import Start, Where, interpreted
 from brimful.wording import counted
 
 if TYPE_CHECKING:

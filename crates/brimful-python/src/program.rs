@@ -3,6 +3,7 @@
 //! - `value`: states and signals, alive or as bytes; `record`: the records of vertices with them.
 //! - `calls`: the calls of the program's methods; `purity`: checks that they change no object.
 //! - `states`: the result; `extra_state`: the data of a checkpoint in addition to the vertices.
+//! - `sharing`: the share of this process, if several make the run.
 //! - `ids`: external ids of vertices, also of those that the program creates; `kept`: vertices
 //!   between runs.
 
@@ -12,6 +13,7 @@ mod ids;
 pub(crate) mod kept;
 mod purity;
 mod record;
+mod sharing;
 mod states;
 mod value;
 
@@ -35,6 +37,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::call;
+use crate::cluster::GivenShare;
 use crate::errors::Failure;
 use crate::graph::Graph;
 use crate::plugin::with_store;
@@ -46,6 +49,7 @@ use extra_state::ExtraState;
 use ids::Ids;
 use kept::{Keeping, Location, locked};
 use record::Records;
+use sharing::Sharing;
 pub(crate) use states::States;
 use states::{InMemory, Source};
 use value::{MemoryWatch, Value, Values};
@@ -70,11 +74,13 @@ struct Settings {
     checkpoints: Option<CheckpointOptions>,
     /// How the vertices stay in the store; `None`: they are removed after the run.
     keeping: Option<Keeping>,
+    /// The share of this process, if several make the run.
+    sharing: Option<Sharing>,
 }
 
 /// Runs a program of Python methods on a graph.
 #[pyfunction]
-#[pyo3(signature = (graph, program, *, delivery, thresholds, dumps, loads, keeps_numbers, next_superstep, extra_state, addresses, creates, mode, max_supersteps, weighted, store, keeping, checkpoint_every, checkpoint_dir, resume, identity, budget, process_budget, progress))]
+#[pyo3(signature = (graph, program, *, delivery, thresholds, dumps, loads, keeps_numbers, next_superstep, extra_state, addresses, creates, mode, max_supersteps, weighted, store, keeping, checkpoint_every, checkpoint_dir, resume, identity, share, budget, process_budget, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn run_program(
     py: Python<'_>,
@@ -98,6 +104,7 @@ pub(crate) fn run_program(
     checkpoint_dir: Option<PathBuf>,
     resume: bool,
     identity: Vec<(String, String)>,
+    share: Option<(GivenShare, Py<PyAny>)>,
     budget: Option<u64>,
     process_budget: bool,
     progress: Option<&Bound<'_, PyAny>>,
@@ -133,6 +140,7 @@ pub(crate) fn run_program(
             serializer,
             start: if continues { Start::Continue } else { Start::Fresh },
         }),
+        sharing: share.map(|(share, steps)| Sharing::new(py, &share, steps)),
     };
     if max_supersteps.is_some() && mode == "async" {
         let what = "the asynchronous mode has no supersteps to limit; leave max_supersteps= out";
@@ -149,8 +157,9 @@ pub(crate) fn run_program(
         let program =
             Python::attach(|py| Program::new(program.bind(py), &settings, ids, Arc::new(values)));
         let program = program.map_err(|error| Error::Usage(error.to_string()))?;
-        // A plug-in removes its records at the end of the run.
+        // A plug-in removes its records at the end of the run. Several processes have several stores.
         let leaves = store.opener.is_none()
+            && settings.sharing.is_none()
             && choice.schemes.folders(&choice.url).map_err(Error::from)?.is_some();
         Ok(run(program, &inner, &settings, (&choice, location, leaves), resources)?)
     };
@@ -212,7 +221,8 @@ fn run(
 ) -> Result<(States, ExecutionStats, Option<u64>), Error> {
     let (ids, values) = (Arc::clone(&program.ids), Arc::clone(&program.values));
     let superstep = Arc::clone(&program.superstep);
-    let memory = result_memory(graph, leaves, resources)?;
+    let has_result = !leaves && settings.sharing.as_ref().is_none_or(|one| one.share.observes());
+    let memory = result_memory(graph, has_result, resources)?;
     let most = settings.max_supersteps.unwrap_or(DEFAULT_MAX_SUPERSTEPS);
     let open = |chosen| RunCheckpoints::open(chosen, (settings.mode, most), graph, &[], resources);
     let mut checkpoints = settings.checkpoints.as_ref().map(open).transpose()?;
@@ -224,7 +234,7 @@ fn run(
     if let Some(checkpoints) = &checkpoints {
         extra_state.restore(checkpoints.extra_state())?;
     }
-    let done = match wants_superstep(settings, execution.stats()?.supersteps)? {
+    let done = match wants_superstep(settings, execution.stats()?.supersteps, resources)? {
         true => {
             let notes = (&*superstep, &extra_state, &values);
             supersteps(&mut execution, part, most, notes, checkpoints.as_mut(), resources)
@@ -239,9 +249,15 @@ fn run(
     let reason = done.map_err(|error| by_external_id(with_vertex(error, &ids), graph))?;
     // Requests of Pregel create vertices and remove them.
     let changes = settings.creates;
+    if let Some(sharing) = &settings.sharing {
+        let own = (Arc::clone(&ids), Arc::clone(&values));
+        return sharing
+            .finish(&mut execution, own, (changes, memory), reason, resources)
+            .map_err(|error| by_external_id(with_vertex(error, &ids), graph));
+    }
     let in_memory = match leaves {
         true => None,
-        false => Some(InMemory::of(&mut execution, (graph, &ids), changes, memory)?),
+        false => Some(InMemory::of(&mut execution, &ids, changes, memory)?),
     };
     let mut figures = execution.stats()?;
     figures.reason = Some(reason);
@@ -271,10 +287,10 @@ fn run(
     Ok((States { ids, values, source, stats: None }, figures, resumed_from))
 }
 
-/// The memory of the result, reserved before the work; the size of larger states is not known yet.
-fn result_memory(graph: &Inner, leaves: bool, resources: &Resources) -> Result<Growth, Error> {
+/// The memory of the result, if it `is_here`, reserved before the work; the size of larger states is not known yet.
+fn result_memory(graph: &Inner, is_here: bool, resources: &Resources) -> Result<Growth, Error> {
     let mut memory = Growth::new(&resources.budget, "for the result")?;
-    if !leaves {
+    if is_here {
         let state = (size_of::<Value>() + size_of::<u64>()) as u64 + SMALL_STATE;
         memory.take(graph.vertices() * state)?;
     }
@@ -294,6 +310,7 @@ fn started<'r>(
         signal_threshold: Some(settings.signal_threshold),
         collect_threshold: Some(settings.collect_threshold),
         lists: store.lists,
+        share: settings.sharing.as_ref().map(|sharing| sharing.share.clone()),
         ..ExecutionOptions::default()
     };
     location.begin()?;
@@ -313,7 +330,10 @@ fn started<'r>(
 }
 
 /// Aggregates and Pregel's master act before superstep `number`; false if the master ends the run.
-fn wants_superstep(settings: &Settings, number: u64) -> Result<bool, Error> {
+fn wants_superstep(settings: &Settings, number: u64, resources: &Resources) -> Result<bool, Error> {
+    if let Some(sharing) = &settings.sharing {
+        return sharing.wants_superstep(number, &resources.job);
+    }
     match &settings.next_superstep {
         None => Ok(true),
         Some(next) => Python::attach(|py| next.bind(py).call1((number,))?.is_truthy())
@@ -351,7 +371,9 @@ fn supersteps(
                 .checkpoint(checkpoints, &mut Records(Arc::clone(values)), || extra_state.save())?;
         }
         Ok(is_endless
-            || (execution.is_due() && number < most && !wants_superstep(settings, number)?))
+            || (execution.is_due()
+                && number < most
+                && !wants_superstep(settings, number, resources)?))
     })?;
     if is_endless {
         resources.job.say(format!(

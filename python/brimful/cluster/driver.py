@@ -221,7 +221,8 @@ class Observer:
         try:
             ended = ray.get(self._runs, timeout=_LAST_SECONDS)
         except ray.exceptions.RayError as error:
-            raise self._reason(error) from None
+            reason = self._reason(error)
+            raise reason from reason.__cause__
         for _, failure in ended:
             if failure is not None:
                 raise self._reason(failure)
@@ -244,7 +245,8 @@ class Observer:
             try:
                 _, failure = ray.get(run_of_worker)
             except ray.exceptions.RayError as error:
-                raise self._reason(error) from None
+                reason = self._reason(error)
+                raise reason from reason.__cause__
             if failure is not None:
                 raise self._reason(failure)
 

@@ -219,7 +219,8 @@ class Answers:
             try:
                 self._take(ready[0], ray.get(ready[0]))
             except (OSError, ray.exceptions.RayError, PeerFailedError) as error:
-                raise self._explain(error) from None
+                reason = self._explain(error)
+                raise reason from reason.__cause__
         self._tally.wait_seconds += time.perf_counter() - begin
         return [tuple(parts) for parts in self._answers]
 

@@ -91,15 +91,10 @@ class KernelRun:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the code of the program, which nodes need not have installed, not the kernel."""
-        from ray import cloudpickle
+        from brimful.cluster.pickled import pickled_program
 
         program, *others = self._parts
-        module = sys.modules[type(program).__module__]
-        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
-        try:
-            pickled = cloudpickle.dumps(program)  # type: ignore[no-untyped-call]
-        finally:
-            cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]
+        pickled = pickled_program(program)
         file = type(program).signal.__code__.co_filename
         source = file, linecache.getlines(file)
         return _unpickled, (pickled, *others, self._is_compiled, source)
@@ -160,7 +155,8 @@ def _unpickled(
     file, lines = source
     if not os.path.exists(file):
         linecache.cache[file] = sum(map(len, lines)), None, lines, file
-    program: Program = pickle.loads(pickled)
+    program: Program
+    (program,) = pickle.loads(pickled)
     # Numba looks up the module of a method by its name.
     module = type(program).__module__
     sys.modules.setdefault(module, ModuleType(module))

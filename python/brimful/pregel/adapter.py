@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -10,6 +10,7 @@ from brimful.errors import ProgramError, UsageError
 from brimful.pregel.aggregators import Aggregated, Aggregator
 from brimful.pregel.changes import MESSAGE, Edges, VertexChanges, VertexData, changes_of, pairs
 from brimful.pregel.master import Master, WorkerContext
+from brimful.pregel.part import ALONE, Part
 from brimful.pregel.program import Pregel
 from brimful.pregel.vertex import PregelVertex, Shared
 from brimful.program import Program, Vertex
@@ -27,8 +28,8 @@ class PregelAdapter(Program):
     graph. The state of a vertex that does not exist is None.
     """
 
-    def __init__(self, program: Pregel, vertices: int) -> None:
-        """Wrap a program for one run on so many vertices."""
+    def __init__(self, program: Pregel, vertices: int, part: Part = ALONE) -> None:
+        """Wrap a program for one run on so many vertices, or for a part of the run."""
         if not isinstance(program.aggregators, Mapping) or not all(
             isinstance(one, Aggregator) for one in program.aggregators.values()
         ):
@@ -40,12 +41,13 @@ class PregelAdapter(Program):
         self._combines = _defines(program, "combine")
         # Requests travel with the messages and must not be combined with them.
         self.delivery = "combined" if self._combines and not program.mutates else "each"  # type: ignore[misc]
-        context = program.worker_context()
+        context = program.worker_context() if part.computes else None
         if context is not None and not isinstance(context, WorkerContext):
             raise UsageError(
                 f"worker_context must return a WorkerContext, not {shortened(context)}"
             )
-        self._shared = Shared(Aggregated(program.aggregators), bool(program.mutates), context)
+        aggregated = Aggregated(program.aggregators, is_divided=part.is_divided)
+        self._shared = Shared(aggregated, bool(program.mutates), context)
         if context is not None:
             context._values = self._shared.aggregated
         self._master = Master(program, vertices, self._shared.aggregated, combines=self._combines)
@@ -71,8 +73,13 @@ class PregelAdapter(Program):
     @property
     def has_extra_state(self) -> bool:
         """True if a checkpoint holds more than vertices."""
-        has_master = _defines(self.program, "master_compute")
-        return bool(self.program.aggregators) or self._shared.context is not None or has_master
+        has_context = self._shared.context is not None
+        return bool(self.program.aggregators) or has_context or self.decides
+
+    @property
+    def decides(self) -> bool:
+        """True if a master decides whether, and how, the next superstep begins."""
+        return _defines(self.program, "master_compute")
 
     def saved(self) -> dict[str, Any]:
         """Return what a checkpoint holds besides the vertices, before a superstep ends."""
@@ -96,16 +103,24 @@ class PregelAdapter(Program):
 
     def next_superstep(self, number: int) -> bool:
         """End the last superstep and begin another; return whether the run goes on."""
-        shared, context = self._shared, self._shared.context
-        if self._is_first:
-            self._is_first = False
-            if context is not None and not self._between("pre_application", context):
-                return False
-        elif not self._end_superstep():
-            return False
-        self._master.superstep = shared.superstep = number
-        if not self._between("master_compute", self.program, self._master):
-            return False
+        is_ready = self._start() if self._is_first else self._end_superstep()
+        return is_ready and self._let_master_compute(number) and self._begin(number)
+
+    def _start(self) -> bool:
+        """Act before the first superstep, once; return whether that succeeded."""
+        if not self._is_first:
+            return True
+        self._is_first = False
+        context = self._shared.context
+        return context is None or self._between("pre_application", context)
+
+    def _let_master_compute(self, number: int) -> bool:
+        self._master.superstep = self._shared.superstep = number
+        return self._between("master_compute", self.program, self._master)
+
+    def _begin(self, number: int) -> bool:
+        """Begin a superstep as the master decided; return whether the run goes on."""
+        context = self._shared.context
         if self._master.is_halted:
             return False
         self._compute = getattr(self.program, self._master.compute)
@@ -117,6 +132,57 @@ class PregelAdapter(Program):
                 return False
         self._is_open = True
         return True
+
+    def contribution(self) -> dict[str, Any]:
+        """End a superstep of one of several processes; return what it adds to aggregators.
+
+        Raises:
+            ProgramError: A method between supersteps raised an exception.
+        """
+        self._is_open = False
+        context = self._shared.context
+        if context is not None:
+            self._between("post_superstep", context)
+        self.check_failure()
+        return self._shared.aggregated.contribution()
+
+    def merge(self, contributions: Sequence[Mapping[str, Any]]) -> None:
+        """Show the aggregators of all processes."""
+        self._shared.aggregated.merge(contributions)
+        self._shared.aggregated.end_superstep()
+
+    def decide(self, number: int) -> dict[str, Any]:
+        """Let the master compute for all processes; return its decision.
+
+        Raises:
+            ProgramError: A method between supersteps raised an exception.
+        """
+        if self._start():
+            self._let_master_compute(number)
+        self.check_failure()
+        master = self._master
+        return {
+            "is_halted": master.is_halted,
+            "compute": master.compute,
+            "combine": master.combine,
+            "aggregated": self._shared.aggregated.saved(),
+        }
+
+    def follow(self, number: int, decision: Mapping[str, Any] | None) -> bool:
+        """Begin a superstep as the master of all processes decided; return whether the run goes on.
+
+        Raises:
+            ProgramError: A method between supersteps raised an exception.
+        """
+        if decision is not None:
+            master = self._master
+            master.is_halted = decision["is_halted"]
+            master.compute, master.combine = decision["compute"], decision["combine"]
+            self._shared.aggregated.restore(decision["aggregated"])
+        self._master.superstep = self._shared.superstep = number
+        goes_on = self._start() and self._begin(number)
+        self.check_failure()
+        return goes_on
 
     def _method(self, name: str | None) -> Any:
         return None if name is None else getattr(self.program, name)
@@ -130,6 +196,14 @@ class PregelAdapter(Program):
         context = self._shared.context
         if self.failed is None and self._end_superstep() and context is not None:
             self._between("post_application", context)
+        self.check_failure()
+
+    def check_failure(self) -> None:
+        """Check that no method between supersteps has failed.
+
+        Raises:
+            ProgramError: One raised an exception.
+        """
         if self.failed is not None:
             name, error = self.failed
             raised = ProgramError(

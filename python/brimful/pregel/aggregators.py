@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -56,13 +56,17 @@ class Aggregator:
 
 
 class Aggregated:
-    """The values of the aggregators, of the last superstep and of this one."""
+    """The values of the aggregators, of the last superstep and of this one.
 
-    def __init__(self, aggregators: Mapping[str, Aggregator]) -> None:
-        """Begin with the initial values."""
+    In one of several processes, what its vertices contribute is apart until all are merged.
+    """
+
+    def __init__(self, aggregators: Mapping[str, Aggregator], *, is_divided: bool = False) -> None:
+        """Begin with the initial values; `is_divided`: several processes make the run."""
         self._aggregators = aggregators
         self._last = {name: one.initial for name, one in aggregators.items()}
         self._now = dict(self._last)
+        self._own: dict[str, Any] | None = {} if is_divided else None
 
     def _known(self, name: str) -> str:
         if name not in self._aggregators:
@@ -74,7 +78,22 @@ class Aggregated:
 
     def add(self, name: str, value: Any) -> None:
         """Contribute a value in this superstep."""
-        self._now[name] = self._aggregators[self._known(name)].combine(self._now[name], value)
+        combine = self._aggregators[self._known(name)].combine
+        if self._own is None:
+            self._now[name] = combine(self._now[name], value)
+        else:
+            self._own[name] = combine(self._own[name], value) if name in self._own else value
+
+    def contribution(self) -> dict[str, Any]:
+        """Return what the vertices of this process contributed in this superstep, which ends."""
+        own, self._own = self._own or {}, {}
+        return own
+
+    def merge(self, contributions: Iterable[Mapping[str, Any]]) -> None:
+        """Add the contributions of all processes, in their order."""
+        for contribution in contributions:
+            for name, value in contribution.items():
+                self._now[name] = self._aggregators[name].combine(self._now[name], value)
 
     def last(self, name: str) -> Any:
         """Return the value of the last superstep, or as it was set."""

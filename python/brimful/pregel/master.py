@@ -12,6 +12,8 @@ from brimful.wording import shortened
 class Master:
     """The view and the decisions of `Pregel.master_compute` before a superstep.
 
+    On a cluster the first worker has the master, and all workers follow its decisions.
+
     >>> import brimful as bf, pyarrow as pa
     >>> class Rounds(bf.Pregel):
     ...     def initial_value(self, vertex):
@@ -203,7 +205,8 @@ class WorkerContext:
     """Hooks before and after a run and its supersteps; vertices see them as `context`.
 
     Derive from it, and return an instance from `Pregel.worker_context`. One worker computes all
-    vertices. An exception ends the run as a `ProgramError`.
+    vertices; on a cluster each worker has its own context and computes a part of them. An exception
+    ends the run as a `ProgramError`.
 
     >>> import brimful as bf, pyarrow as pa
     >>> class Counted(bf.WorkerContext):

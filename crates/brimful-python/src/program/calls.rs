@@ -18,6 +18,7 @@ use pyo3::types::PyList;
 use super::Settings;
 use super::ids::Ids;
 use super::purity::Purity;
+use super::sharing::Steps;
 use super::value::{Value, Values};
 use crate::raised::Raised;
 use crate::vertex::Vertex;
@@ -91,6 +92,8 @@ pub(super) struct Program {
     /// The vertex that signals along its edges, one after another.
     signalling: Mutex<Option<(u64, Py<Seen>)>>,
     purity: Purity,
+    /// Steps in one of several processes that make the run together.
+    steps: Option<Arc<Steps>>,
 }
 
 /// The value of [`Program::superstep`] while vertices are loaded.
@@ -134,6 +137,7 @@ impl Program {
             methods,
             signalling: Mutex::new(None),
             purity: Purity::new(py)?,
+            steps: settings.sharing.as_ref().map(|sharing| Arc::clone(&sharing.steps)),
         })
     }
 
@@ -338,6 +342,36 @@ impl VertexProgram for Program {
             })?;
         }
         Ok(())
+    }
+
+    fn export(&self, signal: Value) -> Outcome<Value> {
+        let Some(steps) = &self.steps else { return Ok(signal) };
+        Ok(Python::attach(|py| steps.exported(py, &self.values, signal))?)
+    }
+
+    fn import(&self, signal: Value) -> Outcome<Value> {
+        let Some(steps) = &self.steps else { return Ok(signal) };
+        Ok(Python::attach(|py| steps.imported(py, &self.values, signal))?)
+    }
+
+    fn new_ids(&self) -> Outcome<Option<Vec<u8>>> {
+        Ok(if self.creates { Some(self.ids.named()?) } else { None })
+    }
+
+    fn accept_ids(&self, of_all: &[&[u8]]) -> Outcome<()> {
+        Ok(self.ids.accept(of_all)?)
+    }
+
+    fn final_id(&self, id: &u64) -> u64 {
+        self.ids.final_rank(*id)
+    }
+
+    fn contribution(&self) -> Outcome<Vec<u8>> {
+        Ok(self.steps.as_ref().map_or(Ok(Vec::new()), |steps| steps.contribution())?)
+    }
+
+    fn merge(&self, of_all: &[&[u8]]) -> Outcome<()> {
+        Ok(self.steps.as_ref().map_or(Ok(()), |steps| steps.merge(of_all))?)
     }
 
     fn received(&self, signal: Value) -> Outcome<Value> {

@@ -41,6 +41,11 @@ struct Created {
     ids: Vec<Key>,
     ranks: HashMap<Key, u64>,
     memory: Growth,
+    /// In one of several processes: how many of them all processes know, with the same ranks.
+    known_to_all: usize,
+    /// The rank of the first id that was known to this process alone before the last exchange of
+    /// ids, and the ranks that these have now.
+    moved: (u64, Vec<u64>),
 }
 
 /// An id of a created vertex; all of a graph are of one kind, ordered as in results.
@@ -51,11 +56,17 @@ pub(super) enum Key {
     Name(String),
 }
 
+impl Key {
+    /// Bytes of the id in the tables of created vertices.
+    fn bytes(&self) -> u64 {
+        ENTRY_BYTES + if let Self::Name(name) = self { 2 * name.len() as u64 } else { 0 }
+    }
+}
+
 impl Created {
     /// Adds an id that is new; returns its rank, after those of `first` others.
     fn add(&mut self, key: Key, first: u64) -> Result<u64, Error> {
-        let name = if let Key::Name(name) = &key { 2 * name.len() as u64 } else { 0 };
-        self.memory.take(ENTRY_BYTES + name)?;
+        self.memory.take(key.bytes())?;
         let rank = first + self.ids.len() as u64;
         self.ids.push(key.clone());
         self.ranks.insert(key, rank);
@@ -77,6 +88,8 @@ impl Ids {
             ids: Vec::new(),
             ranks: HashMap::new(),
             memory: Growth::new(&resources.budget, "for the ids of created vertices")?,
+            known_to_all: 0,
+            moved: (u64::MAX, Vec::new()),
         };
         for key in known {
             created.add(key, graph.vertices())?;
@@ -134,6 +147,50 @@ impl Ids {
     /// The ids of created vertices, by rank.
     pub(super) fn known(&self) -> Vec<Key> {
         self.created().ids.clone()
+    }
+
+    /// The ids that only this process knows, in the order in which its vertices first named them.
+    pub(super) fn named(&self) -> Result<Vec<u8>, serde_json::Error> {
+        let created = self.created();
+        serde_json::to_vec(created.ids.get(created.known_to_all..).unwrap_or_default())
+    }
+
+    /// Takes the ids that [`Ids::named`] returned in all processes, in the order of these. New ids
+    /// get the same ranks in all of them, those that they have in a run of one process.
+    pub(super) fn accept(&self, of_all: &[&[u8]]) -> Result<(), Error> {
+        let mut created = self.created();
+        let known = created.known_to_all;
+        let own = created.ids.split_off(known);
+        for key in &own {
+            created.ranks.remove(key);
+            created.memory.give(key.bytes());
+        }
+        let graph = self.bits.len() as u64;
+        for named in of_all {
+            let keys: Vec<Key> = serde_json::from_slice(named)
+                .map_err(|error| Error::Internal(error.to_string()))?;
+            for key in keys {
+                if !created.ranks.contains_key(&key) {
+                    created.add(key, graph)?;
+                }
+            }
+        }
+        let ranks = own.iter().filter_map(|key| created.ranks.get(key).copied()).collect();
+        created.moved = (graph + known as u64, ranks);
+        created.known_to_all = created.ids.len();
+        Ok(())
+    }
+
+    /// The rank in all processes of a vertex that this process named before the last exchange of
+    /// ids.
+    pub(super) fn final_rank(&self, rank: u64) -> u64 {
+        if rank < self.bits.len() as u64 {
+            return rank;
+        }
+        let created = self.created();
+        let (first, ranks) = &created.moved;
+        let moved = rank.checked_sub(*first).and_then(|at| ranks.get(at as usize));
+        moved.copied().unwrap_or(rank)
     }
 
     /// The key of an id; `None` if the graph has ids of another type.

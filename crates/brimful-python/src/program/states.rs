@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use brimful::execution::Error;
-use brimful::graph::Graph;
 use brimful::vertices::{Field, Growth};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -48,24 +47,48 @@ impl InMemory {
     /// removed, or never created.
     pub(super) fn of(
         execution: &mut OnStores<'_>,
-        (graph, ids): (&Graph, &Ids),
+        ids: &Ids,
         change: bool,
-        mut memory: Growth,
+        memory: Growth,
     ) -> Result<Self, Error> {
+        let mut filling = Filling::new(ids, change, memory)?;
+        execution.for_each(&mut |vertex| Ok(filling.add(*vertex.id(), &vertex.state)?))?;
+        filling.finish(ids)
+    }
+}
+
+/// States in memory that are not complete.
+pub(super) struct Filling {
+    states: Vec<Option<Value>>,
+    change: bool,
+    memory: Growth,
+}
+
+impl Filling {
+    /// No states yet. `memory` has room for small ones of the vertices of the graph.
+    pub(super) fn new(ids: &Ids, change: bool, mut memory: Growth) -> Result<Self, Error> {
         let count = ids.count();
-        memory.take((count - graph.vertices()) * (size_of::<Value>() as u64 + 8 + SMALL_STATE))?;
-        let mut states = vec![None; count as usize];
-        execution.for_each(&mut |vertex| {
-            memory.take((vertex.state.heap_bytes() as u64).saturating_sub(SMALL_STATE))?;
-            let exists = !change || vertex.state != Value::None;
-            if let Some(state) = states.get_mut(*vertex.id() as usize).filter(|_| exists) {
-                *state = Some(vertex.state.clone());
-            }
-            Ok(())
-        })?;
+        let created = count - ids.graph.vertices();
+        memory.take(created * (size_of::<Value>() as u64 + 8 + SMALL_STATE))?;
+        Ok(Self { states: vec![None; count as usize], change, memory })
+    }
+
+    /// Adds the state of a vertex.
+    pub(super) fn add(&mut self, rank: u64, state: &Value) -> Result<(), Error> {
+        self.memory.take((state.heap_bytes() as u64).saturating_sub(SMALL_STATE))?;
+        let exists = !self.change || *state != Value::None;
+        if let Some(place) = self.states.get_mut(rank as usize).filter(|_| exists) {
+            *place = Some(state.clone());
+        }
+        Ok(())
+    }
+
+    /// The states of all vertices that exist.
+    pub(super) fn finish(self, ids: &Ids) -> Result<InMemory, Error> {
+        let states = self.states;
         let mut order = ids.order().map_err(|error| Error::Internal(error.to_string()))?;
         order.retain(|rank| states[*rank as usize].is_some());
-        Ok(Self { order, states })
+        Ok(InMemory { order, states })
     }
 }
 
@@ -74,6 +97,11 @@ impl States {
     #[getter]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.stats.as_ref().map_or_else(|| Ok(PyDict::new(py)), |stats| stats.bind(py).copy())
+    }
+
+    /// Adds to the figures of the run.
+    fn add_stats(&self, py: Python<'_>, more: &Bound<'_, PyDict>) -> PyResult<()> {
+        self.stats.as_ref().map_or(Ok(()), |stats| stats.bind(py).update(more.as_mapping()))
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {

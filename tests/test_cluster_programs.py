@@ -1,0 +1,502 @@
+"""Interpreted programs on a Ray cluster: the states of one process."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pytest
+import ray
+
+import brimful as bf
+from brimful.pregel.aggregators import Aggregated
+
+NAMES = ["amber", "birch", "cedar", "dune", "ember", "fern", "grove", "heath", "iris", "jade"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster() -> Iterator[None]:
+    """A cluster of one node, which all runs of this file use."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    ray.init(num_cpus=8, include_dashboard=False, log_to_driver=False)
+    yield
+    ray.shutdown()
+
+
+def arcs(vertices: int, count: int, seed: int) -> pa.Table:
+    """Random arcs with whole weights, a hub and a chain."""
+    state = seed
+    pairs = []
+    for _ in range(count):
+        state = (state * 6_364_136_223_846_793_005 + 1_442_695_040_888_963_407) % 2**64
+        source, target = (state >> 33) % vertices, (state >> 13) % vertices
+        pairs.append((source, 0 if target % 4 == 0 else target, 1.0 + state % 7))
+    pairs += [(vertex, vertex + 1, 9.0) for vertex in range(vertices - 1)]
+    sources, targets, weights = zip(*pairs, strict=True)
+    return pa.table({"source": sources, "target": targets, "weight": weights})
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> bf.Graph:
+    path = tmp_path_factory.mktemp("graphs") / "g.brimful"
+    return bf.Graph.from_arrow(arcs(400, 2400, 1), weight="weight", path=path)
+
+
+@pytest.fixture(scope="module")
+def named(tmp_path_factory: pytest.TempPathFactory) -> bf.Graph:
+    """A graph whose ids are strings."""
+    found = arcs(len(NAMES), 14, 3).to_pydict()
+    columns = {name: [NAMES[one] for one in found[name]] for name in ("source", "target")}
+    path = tmp_path_factory.mktemp("graphs") / "named.brimful"
+    return bf.Graph.from_arrow(pa.table(columns), path=path)
+
+
+def both(graph: bf.Graph, program: Any, workers: int = 2, **options: Any) -> bf.States:
+    """Run a program in this process and on workers; return the second result if both are equal."""
+    here = bf.run(graph, program, **options)
+    there = bf.run(graph, program, cluster="auto", workers=workers, **options)
+    assert isinstance(here, bf.States) and isinstance(there, bf.States)
+    assert list(there.items()) == list(here.items())
+    for name in ("supersteps", "reason", "signals", "superstep_frontier", "superstep_signals"):
+        assert there.stats[name] == here.stats[name], name
+    assert there.stats.get("aggregates") == here.stats.get("aggregates")
+    figures = there.stats["cluster"]
+    assert len(figures["workers"]) == workers and figures["restarts"] == []
+    return there
+
+
+class Ranks(bf.Program):
+    """PageRank from the latest signals of all edges, a sum of floats."""
+
+    delivery = "latest"
+    signal_threshold = 1e-4
+
+    def initial_state(self, vertex):  # type: ignore[no-untyped-def]
+        return 0.15
+
+    def signal(self, source, target, weight):  # type: ignore[no-untyped-def]
+        return source.state / source.degree
+
+    def collect(self, vertex, signals):  # type: ignore[no-untyped-def]
+        return 0.15 + 0.85 * sum(signals)
+
+    def signal_score(self, vertex):  # type: ignore[no-untyped-def]
+        return 1.0 if vertex.signalled is None else abs(vertex.state - vertex.signalled)
+
+
+def test_ranks_have_the_same_bits(graph: bf.Graph) -> None:
+    states = both(graph, Ranks(), 3, max_supersteps=15)
+    assert states.stats["variant"] == "interpreted"
+    assert all(one["bytes_sent"] > 0 for one in states.stats["cluster"]["workers"])
+
+
+class Trails(bf.Program):
+    """States that depend on the order of signals; messages are objects."""
+
+    def initial_state(self, vertex):  # type: ignore[no-untyped-def]
+        return (vertex.id, 0)
+
+    def signal(self, source, target, weight):  # type: ignore[no-untyped-def]
+        return (source.state[1], weight) if source.state[1] < 10**9 else None
+
+    def collect(self, vertex, signals):  # type: ignore[no-untyped-def]
+        kept = vertex.state[1]
+        for number, weight in signals:
+            kept = (kept * 31 + number + int(weight)) % (10**9 + 7)
+        return (vertex.state[0], kept)
+
+
+def test_signals_arrive_in_the_order_of_one_process(graph: bf.Graph) -> None:
+    # JSON has no tuples: only the states of other stores pass the serializer.
+    both(graph, Trails(), 3, weighted=True, lists="disk", max_supersteps=5)
+
+
+class Paths(bf.Pregel):
+    """Shortest paths with a combiner, aggregators of both kinds and a master that halts."""
+
+    aggregators: ClassVar = {
+        "changed": bf.Aggregator("sum", 0),
+        "reached": bf.Aggregator("sum", 1, persistent=True),
+        "largest": bf.Aggregator(max, 0.0),
+        "bound": bf.Aggregator("min", 10**9, persistent=True),
+    }
+
+    def __init__(self, source: Any) -> None:
+        self.source = source
+
+    def initial_value(self, vertex):  # type: ignore[no-untyped-def]
+        return None
+
+    def combine(self, left, right):  # type: ignore[no-untyped-def]
+        return min(left, right)
+
+    def master_compute(self, master):  # type: ignore[no-untyped-def]
+        if master.superstep > 1 and master.aggregated("changed") == 0:
+            master.halt()
+        master.set_aggregated("bound", master.superstep)
+
+    def compute(self, vertex, messages):  # type: ignore[no-untyped-def]
+        if vertex.superstep == 0 and vertex.id == self.source:
+            messages = [0.0]
+        best = min(messages, default=None)
+        if best is not None and (vertex.value is None or best < vertex.value):
+            assert vertex.aggregated("bound") == vertex.superstep
+            if vertex.value is None:
+                vertex.aggregate("reached", 1)
+            vertex.aggregate("changed", 1)
+            vertex.aggregate("largest", best)
+            vertex.value = best
+            for target, weight in vertex.edges:
+                vertex.send(target, best + weight)
+        # Stays awake: only the master ends the run.
+
+
+@pytest.mark.parametrize("store", ["memory", "file"])
+def test_shortest_paths_in_pregel(graph: bf.Graph, store: str, tmp_path: Path) -> None:
+    place = f"file:{tmp_path}" if store == "file" else store
+    states = both(graph, Paths(5), 2, weighted=True, store=place)
+    expected = bf.sssp(graph, 5, weighted=True)
+    assert {vertex: states[vertex] for vertex in states} == dict(expected)
+    assert not list(tmp_path.iterdir()), "workers remove their vertices"
+
+
+class Phases(bf.Pregel):
+    """The master chooses compute and combiner; a context counts on each worker."""
+
+    aggregators: ClassVar = {"computed": bf.Aggregator("sum", 0), "seen": bf.Aggregator("max", 0)}
+
+    def worker_context(self):  # type: ignore[no-untyped-def]
+        return Counter()
+
+    def initial_value(self, vertex):  # type: ignore[no-untyped-def]
+        return []
+
+    def combine(self, left, right):  # type: ignore[no-untyped-def]
+        return left + right
+
+    def largest(self, left, right):  # type: ignore[no-untyped-def]
+        return max(left, right)
+
+    def master_compute(self, master):  # type: ignore[no-untyped-def]
+        if master.superstep == 2:
+            master.set_combine("largest")
+        if master.superstep == 3:
+            master.set_compute("finish")
+        if master.superstep == 4:
+            master.set_combine(None)
+
+    def compute(self, vertex, messages):  # type: ignore[no-untyped-def]
+        vertex.context.computed += 1
+        vertex.value = [*vertex.value, sorted(messages)]
+        vertex.send_to_all(vertex.superstep + int(vertex.degree))
+
+    def finish(self, vertex, messages):  # type: ignore[no-untyped-def]
+        vertex.value = [*vertex.value, vertex.aggregated("computed"), sorted(messages)]
+        if vertex.superstep < 6:
+            vertex.send_to_all(1)
+        else:
+            vertex.vote_to_halt()
+
+
+class Counter(bf.WorkerContext):
+    """Counts the vertices that its worker computes."""
+
+    def pre_application(self):  # type: ignore[no-untyped-def]
+        self.started = True
+
+    def pre_superstep(self):  # type: ignore[no-untyped-def]
+        assert self.started
+        self.computed = 0
+
+    def post_superstep(self):  # type: ignore[no-untyped-def]
+        self.aggregate("computed", self.computed)
+
+
+def test_the_master_of_one_worker_decides_for_all(graph: bf.Graph) -> None:
+    both(graph, Phases(), 3)
+
+
+class Growing(bf.Pregel):
+    """Vertices that are created by messages and requests, edges that change, and removals."""
+
+    mutates = True
+
+    def initial_value(self, vertex):  # type: ignore[no-untyped-def]
+        return [0]
+
+    def compute(self, vertex, messages):  # type: ignore[no-untyped-def]
+        vertex.value = [*vertex.value, *messages]
+        number = vertex.id
+        if vertex.superstep == 0 and number % 3 == 0:
+            # Several workers name the same new vertices.
+            vertex.send(1000 + number % 7, number)
+            vertex.send(2000 + number // 90, -number)
+        if vertex.superstep == 1 and number % 10 == 1:
+            vertex.request_remove_vertex(number + 1)
+            vertex.request_add_edge(number, 5000 + number, 2.0)
+        if vertex.superstep == 2 and number >= 1000:
+            vertex.request_add_edge(number, 3, 1.0)
+            vertex.send(3000 + number % 2, number)
+        if vertex.superstep in (3, 4):
+            vertex.send_to_all(number)
+        if vertex.superstep == 5 and number % 7 == 5:
+            vertex.request_remove_vertex(number)
+        if vertex.superstep >= 5:
+            vertex.vote_to_halt()
+
+
+def test_vertices_are_created_and_removed_as_in_one_process(graph: bf.Graph) -> None:
+    states = both(graph, Growing(), 3, store="bytes")
+    assert 1003 in states and 3000 in states and 5 not in states
+
+
+class Named(bf.Pregel):
+    """Collects names, and creates vertices with new ones."""
+
+    mutates = True
+
+    def initial_value(self, vertex):  # type: ignore[no-untyped-def]
+        return ""
+
+    def compute(self, vertex, messages):  # type: ignore[no-untyped-def]
+        vertex.value = ",".join([vertex.value, *messages])
+        if vertex.superstep == 0:
+            vertex.send(f"{vertex.id[0]}-new", vertex.id)
+            vertex.send("aaa", vertex.id)
+        if vertex.superstep == 1:
+            vertex.send_to_all(vertex.id)
+        if vertex.superstep > 1:
+            vertex.vote_to_halt()
+
+
+def test_ids_that_are_strings(named: bf.Graph) -> None:
+    states = both(named, Named(), 3)
+    assert states["aaa"] == "," + ",".join(sorted(NAMES, key=states["aaa"].split(",").index))
+    assert list(states)[:2] == ["a-new", "aaa"]
+
+
+@dataclass
+class Parcel:
+    """A message of a class of this module, which workers cannot import."""
+
+    weight: float
+
+
+class Parcels(bf.Program):
+    """Signals and states are objects of own classes."""
+
+    def initial_state(self, vertex):  # type: ignore[no-untyped-def]
+        return Parcel(float(vertex.degree))
+
+    def signal(self, source, target, weight):  # type: ignore[no-untyped-def]
+        return Parcel(source.state.weight / 2)
+
+    def collect(self, vertex, signals):  # type: ignore[no-untyped-def]
+        assert all(isinstance(one, Parcel) for one in signals)
+        return Parcel(max(one.weight for one in signals))
+
+
+def test_objects_of_any_class_travel(graph: bf.Graph) -> None:
+    both(graph, Parcels(), 2, max_supersteps=3)
+
+
+class Totals(bf.Program):
+    """Aggregates of a program, which collect reads."""
+
+    combiner = "sum"
+    aggregators: ClassVar = {
+        "sum": bf.Aggregator("sum", 5),
+        "top": bf.Aggregator("max", 0, persistent=True),
+    }
+
+    def initial_state(self, vertex):  # type: ignore[no-untyped-def]
+        return 1
+
+    def signal(self, source, target, weight):  # type: ignore[no-untyped-def]
+        return source.state
+
+    def collect(self, vertex, signals):  # type: ignore[no-untyped-def]
+        return (signals[0] + self.aggregated.sum) % 1009
+
+    def aggregate(self, vertex, new):  # type: ignore[no-untyped-def]
+        return new - vertex.state, new
+
+
+def test_aggregates_of_a_program(graph: bf.Graph) -> None:
+    states = both(graph, Totals(), 3, max_supersteps=6)
+    assert set(states.stats["aggregates"]) == {"sum", "top"}
+
+
+def test_contributions_are_merged_in_the_order_of_processes() -> None:
+    names = {"list": bf.Aggregator("sum", ["initial"]), "kept": bf.Aggregator("sum", 0, True)}
+    parts = [Aggregated(names, is_divided=True) for _ in range(2)]
+    for number, part in enumerate(parts):
+        part.add("list", [number])
+        part.add("list", [number + 10])
+        part.add("kept", 1)
+    contributions = [part.contribution() for part in parts]
+    for part in parts:
+        part.merge(contributions)
+        part.end_superstep()
+        assert part.last("list") == ["initial", 0, 10, 1, 11] and part.last("kept") == 2
+        assert part.contribution() == {}
+
+
+def test_a_run_without_work_and_one_with_a_limit(graph: bf.Graph) -> None:
+    class Nothing(bf.Pregel):
+        def initial_value(self, vertex):  # type: ignore[no-untyped-def]
+            return vertex.degree
+
+        def compute(self, vertex, messages):  # type: ignore[no-untyped-def]
+            vertex.vote_to_halt()
+
+    both(graph, Nothing(), 1)
+    both(graph, Phases(), 2, max_supersteps=2)
+
+
+class Fails(bf.Pregel):
+    """Raises an exception in the method that is named, at the third superstep."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+
+    def initial_value(self, vertex):  # type: ignore[no-untyped-def]
+        return 0
+
+    def master_compute(self, master):  # type: ignore[no-untyped-def]
+        if self.where == "master" and master.superstep == 2:
+            raise ValueError("no more ink")
+
+    def compute(self, vertex, messages):  # type: ignore[no-untyped-def]
+        if vertex.superstep == 2 and vertex.id == 390:
+            if self.where == "compute":
+                raise ValueError("no more ink")
+            if self.where == "message":
+                vertex.send(0, threading.Lock())
+            if self.where == "target":
+                vertex.send(10**6, 1)
+        vertex.value = vertex.superstep
+
+
+@pytest.mark.parametrize(
+    ("where", "sentence"),
+    [
+        ("compute", "the program failed to collect at vertex 390: ValueError: no more ink"),
+        ("master", "master_compute failed at superstep 2: ValueError: no more ink"),
+        ("message", "an object of type lock cannot be sent to another worker"),
+        ("target", "1000000"),
+    ],
+)
+def test_an_error_of_a_worker_is_raised_in_the_caller(
+    graph: bf.Graph, where: str, sentence: str
+) -> None:
+    with pytest.raises(bf.ProgramError) as raised:
+        bf.run(graph, Fails(where), cluster="auto", workers=2)
+    assert sentence in str(raised.value)
+    if where == "compute":
+        error = raised.value
+        assert (error.vertex, error.superstep, error.state[0]) == (390, 3, 1)
+        assert isinstance(error.__cause__, ValueError)
+        assert any("on worker" in note for note in error.__notes__)
+
+
+def test_a_budget_that_is_too_small_is_named(graph: bf.Graph) -> None:
+    with pytest.raises(bf.BudgetError) as raised:
+        bf.run(graph, Ranks(), cluster="auto", workers=2, budget=1 << 20)
+    least = raised.value.needed_bytes
+    assert least > 1 << 20
+    both(graph, Ranks(), 2, budget=2 * least, max_supersteps=3)
+
+
+class Slow(Paths):
+    """Takes some seconds."""
+
+    def compute(self, vertex, messages):  # type: ignore[no-untyped-def]
+        if vertex.superstep == 3 and vertex.id == 1:
+            time.sleep(1.5)
+        super().compute(vertex, messages)
+
+
+def workers() -> list[int]:
+    """The ids of the processes of workers."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (process / "cmdline").read_bytes().startswith(b"ray::Worker"):
+                found.append(int(process.name))
+    return found
+
+
+def test_a_run_that_loses_a_worker_begins_again(graph: bf.Graph) -> None:
+    here = bf.run(graph, Slow(5), weighted=True)
+    deadline = time.monotonic() + 20
+    while workers():
+        assert time.monotonic() < deadline, "a worker of another test stays"
+        time.sleep(0.05)
+    killed: list[int] = []
+
+    def kill(phase: str, *_: object) -> None:
+        if phase == "superstep 4" and not killed:
+            killed.append(workers()[0])
+            os.kill(killed[0], signal.SIGKILL)
+
+    there = bf.run(graph, Slow(5), weighted=True, cluster="auto", workers=2, progress=kill)
+    assert killed and len(there.stats["cluster"]["restarts"]) == 1
+    assert dict(there) == dict(here)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"mode": "async"}, "leave mode='async' or cluster= out"),
+        ({"store": "file:{}", "keep": True}, "keep no vertices; leave keep= or cluster= out"),
+        ({"trace": [1]}, "has no trace; leave trace= or cluster= out"),
+        ({"checkpoint_every": 2, "checkpoint_dir": "{}"}, "leave checkpoint_every= and resume="),
+        ({"partitioner": "hash"}, "leave partitioner= or cluster= out"),
+        ({"store": "rocksdb:{}"}, "leave store= or cluster= out"),
+        ({"compile": "numba", "store": "bytes"}, "a compiled program on a cluster runs on shards"),
+    ],
+)
+def test_options_that_programs_do_not_take_on_a_cluster(
+    graph: bf.Graph, tmp_path: Path, options: dict[str, Any], sentence: str
+) -> None:
+    given = {
+        name: value.format(tmp_path / "x") if isinstance(value, str) else value
+        for name, value in options.items()
+    }
+    program = Hops() if "compile" in options else Ranks()
+    with pytest.raises(bf.UsageError) as raised:
+        bf.run(graph, program, cluster="auto", workers=2, **given)
+    assert sentence in str(raised.value)
+
+
+class Hops(bf.Program):
+    """The least number of edges from vertex 0."""
+
+    combiner = "min"
+    delivery = "combined"
+
+    def initial_state(self, vertex):  # type: ignore[no-untyped-def]
+        return 0.0 if vertex.id == 0 else float("inf")
+
+    def signal(self, source, target, weight):  # type: ignore[no-untyped-def]
+        return source.state + 1.0
+
+    def collect(self, vertex, signals):  # type: ignore[no-untyped-def]
+        return min(vertex.state, signals[0])
+
+
+def test_a_combined_program_and_one_that_cannot_be_sent(graph: bf.Graph) -> None:
+    both(graph, Hops())
+    program = Hops()
+    program.lock = threading.Lock()  # type: ignore[attr-defined]
+    with pytest.raises(bf.UsageError, match="Hops cannot be sent to the workers of a cluster"):
+        bf.run(graph, program, cluster="auto", workers=2)
