@@ -10,7 +10,9 @@
 //! - `messages`: signals between processes; `results`: states and figures for the observer.
 //!
 //! Invariant: a vertex receives the signals of processes in their order, and those of a process in
-//! the order of their sources, whatever the number of processes and the memory of the lists.
+//! the order in which its vertices signal, whatever the memory of the lists. From the second
+//! superstep on they signal by ascending ids, so that the order is the same at any number of
+//! processes.
 
 mod messages;
 mod results;
