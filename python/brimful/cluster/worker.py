@@ -19,6 +19,7 @@ from brimful.cluster.exchange import (
     Views,
     is_large,
 )
+from brimful.cluster.metrics import Metrics
 from brimful.errors import InputError, NotFoundError
 from brimful.io.remote import is_remote
 from brimful.io.remote_graph import local_copy
@@ -45,7 +46,7 @@ class Connection:
         self._calls = 0
         self._slots: Slots | None = None
         self._views = Views()
-        self.tally = Tally()
+        self.tally, self.metrics = Tally(), Metrics(index)
         #: Bytes of the shared memory through which signals reach the other workers.
         self.memory_bytes = 0
 
@@ -89,6 +90,7 @@ class Connection:
     def _post(self, parts: tuple[memoryview | Mapped, ...], readers: int) -> int:
         number = self._calls
         self._calls += 1
+        self.metrics.exchanged(self.tally, self._calls)
         self._board.post(number, parts, readers)
         return number
 
@@ -151,15 +153,15 @@ class Worker:
         except BaseException as error:  # noqa: BLE001 - it is raised again in the driver
             self._board.fail()
             return None, error
-        return {
+        figures = {
             **figures,
             "budget_bytes": limits["budget"],
             "exchange_memory_bytes": connection.memory_bytes,
-            "bytes_sent": connection.tally.bytes_sent,
-            "bytes_received": connection.tally.bytes_received,
-            "wait_seconds": connection.tally.wait_seconds,
+            **vars(connection.tally),
             "seconds": time.perf_counter() - begin,
-        }, None
+        }
+        connection.metrics.ended(figures)
+        return figures, None
 
 
 def _opened(place: str, fingerprint: str) -> _native.Graph:
