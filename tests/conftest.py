@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,19 @@ ROOT = Path(__file__).resolve().parent.parent
 # A shell that starts the tests in the background ignores Ctrl-C for all processes that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Divide tests by files, and run those of clusters one after another: some end all workers."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFile(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = str(super()._split_scope(nodeid))
+            return "clusters" if Path(file).name.startswith("test_cluster") else file
+
+    return ByFile(config, log)
 
 
 def real_data() -> Path:

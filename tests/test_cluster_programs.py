@@ -26,7 +26,7 @@ NAMES = ["amber", "birch", "cedar", "dune", "ember", "fern", "grove", "heath", "
 def cluster() -> Iterator[None]:
     """A cluster of one node, which all runs of this file use."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    ray.init(num_cpus=8, include_dashboard=False, log_to_driver=False)
+    ray.init("local", num_cpus=8, include_dashboard=False, log_to_driver=False)
     yield
     ray.shutdown()
 
