@@ -57,8 +57,8 @@ pub(crate) struct GraphPart<'g> {
 /// checkpoint, the vertices are those of the checkpoint.
 ///
 /// With [`ExecutionOptions::share`] the vertices are those of the partitions of this process. All
-/// processes have partitions of consecutive vertices with about equally many edges, and each reads
-/// all edges of the graph once.
+/// processes have partitions of consecutive vertices with about as much work, a vertex counting as
+/// eight edges, and each reads all edges of the graph once.
 ///
 /// # Errors
 /// [`Error::Usage`] for an unknown store, missing weights, or a share of vertices that a hash
@@ -138,7 +138,8 @@ where
     });
     let make = (serializer, score);
     let stores = open(options, own.len(), memory_bytes, make, resources)?;
-    let partitioner = partitioner(options, part.graph, part.vertices, all)?;
+    let more = if division.is_some() { CALL_SIGNALS } else { 0 };
+    let partitioner = partitioner(options, part.graph, (part.vertices, more), all)?;
     let ranks = match &division {
         None => 0..part.vertices,
         Some(_) => partitioner.vertices(own, part.vertices).ok_or_else(|| {
@@ -200,7 +201,7 @@ impl<V: Stored<Id = u64>> Partitions<V> {
         let memory_bytes = resources.budget.free() / 2 / partitions as u64;
         Ok(Self {
             stores: open(options, partitions, memory_bytes, (serializer, None), resources)?,
-            partitioner: partitioner(options, graph, graph.vertices(), partitions)?,
+            partitioner: partitioner(options, graph, (graph.vertices(), 0), partitions)?,
         })
     }
 
@@ -297,16 +298,22 @@ pub(crate) fn scratch_folder(graph: &Graph, chosen: Option<&Path>) -> DiskFolder
     if has_no_place { DiskFolder::new(std::env::temp_dir()) } else { folder }
 }
 
-/// The assignment of the first `count` vertices to partitions.
+/// The collect of a vertex takes about as long as so many more signals, where several processes
+/// divide the vertices: calls of an interpreted program.
+const CALL_SIGNALS: u64 = 7;
+
+/// The assignment of the first `count` vertices to partitions. A vertex counts as its edges, one,
+/// and `more`.
 fn partitioner(
     stores: &StoreOptions<'_>,
     graph: &Graph,
-    count: u64,
+    (count, more): (u64, u64),
     partitions: usize,
 ) -> Result<Partitioner<u64>> {
     if stores.partitioning == Partitioning::Hash {
         return Ok(Partitioner::Hash);
     }
-    let degrees = (0..).zip(graph.degrees_of_first(count)).map(|(id, degree)| Ok((id, degree?)));
-    Partitioner::balanced(degrees, (count, graph.description().arcs), partitions)
+    let degrees = (0..).zip(graph.degrees_of_first(count));
+    let all = (count, graph.description().arcs + more * count);
+    Partitioner::balanced(degrees.map(|(id, degree)| Ok((id, degree? + more))), all, partitions)
 }
