@@ -18,6 +18,7 @@ import ray
 
 import brimful as bf
 from brimful.pregel.aggregators import Aggregated
+from test_cluster import Hops
 
 NAMES = ["amber", "birch", "cedar", "dune", "ember", "fern", "grove", "heath", "iris", "jade"]
 
@@ -476,22 +477,6 @@ def test_options_that_programs_do_not_take_on_a_cluster(
     with pytest.raises(bf.UsageError) as raised:
         bf.run(graph, program, cluster="auto", workers=2, **given)
     assert sentence in str(raised.value)
-
-
-class Hops(bf.Program):
-    """The least number of edges from vertex 0."""
-
-    combiner = "min"
-    delivery = "combined"
-
-    def initial_state(self, vertex):  # type: ignore[no-untyped-def]
-        return 0.0 if vertex.id == 0 else float("inf")
-
-    def signal(self, source, target, weight):  # type: ignore[no-untyped-def]
-        return source.state + 1.0
-
-    def collect(self, vertex, signals):  # type: ignore[no-untyped-def]
-        return min(vertex.state, signals[0])
 
 
 def test_a_combined_program_and_one_that_cannot_be_sent(graph: bf.Graph) -> None:

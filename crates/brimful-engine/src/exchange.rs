@@ -26,8 +26,8 @@ pub struct Contribution {
     pub signals: Received,
 }
 
-/// The connection to the other processes of a run. All processes make the same calls. Those that own
-/// intervals of a graph, or partitions of its vertices, are numbered; the observer owns none.
+/// The connection to the other processes of a run. All processes make the same calls. Those that
+/// own intervals of a graph, or partitions of its vertices, are numbered; the observer owns none.
 pub trait Exchange: Debug + Send + Sync {
     /// Sends the contribution of this process, and waits for those of all processes that own
     /// intervals, in order. The observer contributes nothing.

@@ -62,9 +62,8 @@ pub(crate) struct GraphPart<'g> {
 ///
 /// # Errors
 /// [`Error::Usage`] for an unknown store, missing weights, or a share of vertices that a hash
-/// divides; [`Error::Program`] if a vertex has no
-/// initial state; a budget error that names the needs of all vertices if they do not fit;
-/// errors of the store.
+/// divides; [`Error::Program`] if a vertex has no initial state; a budget error that names the needs
+/// of all vertices if they do not fit; errors of the store.
 pub fn start<'r, P: VertexProgram<Id = u64, Edge = f64> + Send>(
     program: P,
     (graph, is_weighted): (&Graph, bool),
@@ -169,7 +168,7 @@ where
             add(&mut loading, rank, its_edges)
         });
     if let Err(error) = filled {
-        // Processes have about equally many edges.
+        // An estimate: processes have about as many edges.
         let arcs = part.graph.description().arcs * part.indexes.len() as u64 * each as u64;
         let filled = memory::FilledStores {
             bytes: loading.store_bytes()?,

@@ -1,10 +1,10 @@
 //! Runs that several processes make together, connected by objects written in Python.
 //!
 //! A connection has the methods `all_gather(facts, signals)`, `scatter(facts, *parts)` and
-//! `gather(records)`. Each takes memory views that end with the call, and returns an object whose `wait(seconds)` returns a tuple
-//! of buffers for each process that owns intervals, or None after that time, so that a run can be
-//! canceled. A connection between processes of one node also has `share_memory(max_bytes)`. The
-//! GIL is held only during a call. Errors keep class and text.
+//! `gather(records)`. Each takes memory views that end with the call, and returns an object whose
+//! `wait(seconds)` returns a tuple of buffers for each process that owns intervals, or None after
+//! that time, so that a run can be canceled. A connection between processes of one node also has
+//! `share_memory(max_bytes)`. The GIL is held only during a call. Errors keep class and text.
 
 use std::sync::Arc;
 

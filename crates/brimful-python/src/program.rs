@@ -157,7 +157,8 @@ pub(crate) fn run_program(
         let program =
             Python::attach(|py| Program::new(program.bind(py), &settings, ids, Arc::new(values)));
         let program = program.map_err(|error| Error::Usage(error.to_string()))?;
-        // A plug-in removes its records at the end of the run. Several processes have several stores.
+        // A plug-in removes its records at the end of the run. Several processes have several
+        // stores.
         let leaves = store.opener.is_none()
             && settings.sharing.is_none()
             && choice.schemes.folders(&choice.url).map_err(Error::from)?.is_some();
@@ -287,7 +288,8 @@ fn run(
     Ok((States { ids, values, source, stats: None }, figures, resumed_from))
 }
 
-/// The memory of the result, if it `is_here`, reserved before the work; the size of larger states is not known yet.
+/// The memory of the result, if it `is_here`, reserved before the work; the size of larger states
+/// is not known yet.
 fn result_memory(graph: &Inner, is_here: bool, resources: &Resources) -> Result<Growth, Error> {
     let mut memory = Growth::new(&resources.budget, "for the result")?;
     if is_here {

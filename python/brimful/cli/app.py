@@ -95,7 +95,7 @@ class _Version(argparse.Action):
 def build_parser(verb: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of one verb, or of all.
 
-    Importing the modules of all verbs takes as long as the start of Python.
+    The modules of all verbs take some hundredths of a second more to import.
     """
     parser = _Parser(
         prog="brimful",

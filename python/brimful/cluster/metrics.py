@@ -1,6 +1,6 @@
 """Figures of a worker as metrics of Ray, for its dashboard and for Prometheus.
 
-Ray exports metrics where `ray[default]` is installed; without it they cost nothing.
+Ray exports metrics where `ray[default]` is installed; elsewhere nothing reads them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 //! The share of this process in a run of a program that several processes make together.
 //!
-//! The steps between supersteps are an object of Python (`brimful.cluster.programs.SharedSteps`). It
+//! The steps between supersteps are an object of Python, `brimful.cluster.programs.SharedSteps`. It
 //! also writes objects for other processes, and reads theirs: the user's serializer is for stores,
 //! and a message may be of any type, as in one process.
 
