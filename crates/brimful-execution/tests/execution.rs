@@ -7,6 +7,8 @@
 mod facts;
 #[path = "execution/failures.rs"]
 mod failures;
+#[path = "../../brimful-engine/tests/support/processes.rs"]
+mod processes;
 #[path = "execution/programs.rs"]
 mod programs;
 #[path = "execution/share.rs"]

@@ -9,7 +9,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList};
 
 use crate::call::{Handle, LONG};
-use crate::errors::Failure;
+use crate::methods::methods;
 
 /// A disk-resident sequence of records of any length.
 #[pyclass(frozen, module = "brimful._native")]
@@ -40,10 +40,6 @@ impl RecordBag {
     #[getter]
     fn batch_len(&self) -> usize {
         self.inner.batch_len()
-    }
-
-    fn file_bytes(&self) -> PyResult<u64> {
-        Ok(self.inner.file_bytes().map_err(Failure::from)?)
     }
 
     fn fetch<'py>(&self, py: Python<'py>, id: u64) -> PyResult<Bound<'py, PyBytes>> {
@@ -151,16 +147,6 @@ impl RecordBag {
     fn remove(&self, py: Python<'_>, id: u64) -> PyResult<()> {
         self.inner.short(py, |inner| inner.remove(id))
     }
-
-    fn verify(&self, py: Python<'_>) -> PyResult<u64> {
-        self.inner.long(py, |inner| inner.verify())
-    }
-
-    fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        self.inner.long(py, |inner| inner.sync())
-    }
-
-    fn compact(&self, py: Python<'_>) -> PyResult<()> {
-        self.inner.long(py, |inner| inner.compact())
-    }
 }
+
+methods!(RecordBag: durable, sized, compacted);

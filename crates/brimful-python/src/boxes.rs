@@ -9,6 +9,7 @@ use pyo3::types::{PyByteArray, PyBytes};
 
 use crate::call::{Handle, LONG, LONG_BYTES};
 use crate::errors::Failure;
+use crate::methods::methods;
 
 /// A disk-resident array of records of one size.
 #[pyclass(frozen, module = "brimful._native")]
@@ -42,10 +43,6 @@ impl RecordBox {
     #[getter]
     fn batch_len(&self) -> usize {
         self.inner.batch_len()
-    }
-
-    fn file_bytes(&self) -> PyResult<u64> {
-        Ok(self.inner.file_bytes().map_err(Failure::from)?)
     }
 
     fn fetch<'py>(&self, py: Python<'py>, id: u64) -> PyResult<Bound<'py, PyBytes>> {
@@ -105,19 +102,9 @@ impl RecordBox {
     fn resize(&self, py: Python<'_>, len: u64) -> PyResult<()> {
         self.inner.short(py, |inner| inner.resize(len))
     }
-
-    fn verify(&self, py: Python<'_>) -> PyResult<u64> {
-        self.inner.long(py, |inner| inner.verify())
-    }
-
-    fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        self.inner.long(py, |inner| inner.sync())
-    }
-
-    fn compact(&self, py: Python<'_>) -> PyResult<()> {
-        self.inner.long(py, |inner| inner.compact())
-    }
 }
+
+methods!(RecordBox: durable, sized, compacted);
 
 impl RecordBox {
     fn bytes_of(&self, records: usize) -> Outcome<usize> {

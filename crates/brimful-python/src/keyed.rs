@@ -10,7 +10,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyByteArray, PyBytes, PyList};
 
 use crate::call::{Handle, LONG};
-use crate::errors::Failure;
+use crate::methods::methods;
 
 /// Numbers as bytes that NumPy reads in place.
 pub(crate) fn words<'py>(py: Python<'py>, numbers: &[u64]) -> Bound<'py, PyByteArray> {
@@ -40,32 +40,12 @@ impl FrequencyCounter {
         })
     }
 
-    fn add_many(&self, py: Python<'_>, keys: PyBuffer<u64>) -> PyResult<()> {
-        let keys = keys.to_vec(py)?;
-        self.inner.call(py, keys.len() >= LONG, |inner| inner.add_many(&keys))
-    }
-
-    #[getter]
-    fn taken(&self) -> u64 {
-        self.inner.taken()
-    }
-
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         Ok(self.inner.long(py, |inner| inner.len())? as usize)
     }
 
-    fn file_bytes(&self) -> PyResult<u64> {
-        Ok(self.inner.file_bytes().map_err(Failure::from)?)
-    }
-
     fn count(&self, py: Python<'_>, key: u64) -> PyResult<u64> {
         self.inner.call(py, self.inner.waiting() > 0, |inner| inner.count(key))
-    }
-
-    /// The number of keys for which one look-up is most efficient.
-    #[getter]
-    fn question_len(&self) -> usize {
-        self.inner.question_len()
     }
 
     fn count_many<'py>(
@@ -82,15 +62,9 @@ impl FrequencyCounter {
     fn top(&self, py: Python<'_>, most: usize) -> PyResult<Vec<(u64, u64)>> {
         self.inner.long(py, |inner| inner.top(most))
     }
-
-    fn verify(&self, py: Python<'_>) -> PyResult<u64> {
-        self.inner.long(py, |inner| inner.verify())
-    }
-
-    fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        self.inner.long(py, |inner| inner.sync())
-    }
 }
+
+methods!(FrequencyCounter: durable, sized, keys);
 
 /// An exact set of keys.
 #[pyclass(frozen, module = "brimful._native")]
@@ -109,58 +83,16 @@ impl MembershipSet {
         })
     }
 
-    fn add_many(&self, py: Python<'_>, keys: PyBuffer<u64>) -> PyResult<()> {
-        let keys = keys.to_vec(py)?;
-        self.inner.call(py, keys.len() >= LONG, |inner| inner.add_many(&keys))
-    }
-
-    #[getter]
-    fn taken(&self) -> u64 {
-        self.inner.taken()
-    }
-
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         Ok(self.inner.long(py, |inner| inner.len())? as usize)
-    }
-
-    fn file_bytes(&self) -> PyResult<u64> {
-        Ok(self.inner.file_bytes().map_err(Failure::from)?)
-    }
-
-    fn contains(&self, py: Python<'_>, key: u64) -> PyResult<bool> {
-        self.inner.call(py, self.inner.waiting() > 0, |inner| inner.contains(key))
-    }
-
-    /// The number of keys for which one look-up is most efficient.
-    #[getter]
-    fn question_len(&self) -> usize {
-        self.inner.question_len()
-    }
-
-    fn contains_many<'py>(
-        &self,
-        py: Python<'py>,
-        keys: PyBuffer<u64>,
-    ) -> PyResult<Bound<'py, PyByteArray>> {
-        let keys = keys.to_vec(py)?;
-        Ok(truths(
-            py,
-            &self.inner.call(py, keys.len() >= LONG, |inner| inner.contains_many(&keys))?,
-        ))
     }
 
     fn remove(&self, py: Python<'_>, key: u64) -> PyResult<bool> {
         self.inner.call(py, self.inner.waiting() > 0, |inner| inner.remove(key))
     }
-
-    fn verify(&self, py: Python<'_>) -> PyResult<u64> {
-        self.inner.long(py, |inner| inner.verify())
-    }
-
-    fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        self.inner.long(py, |inner| inner.sync())
-    }
 }
+
+methods!(MembershipSet: durable, sized, keys, membership);
 
 /// An approximate set of keys.
 #[pyclass(frozen, module = "brimful._native")]
@@ -185,38 +117,6 @@ impl BloomFilter {
         })
     }
 
-    fn add_many(&self, py: Python<'_>, keys: PyBuffer<u64>) -> PyResult<()> {
-        let keys = keys.to_vec(py)?;
-        self.inner.call(py, keys.len() >= LONG, |inner| inner.add_many(&keys))
-    }
-
-    #[getter]
-    fn taken(&self) -> u64 {
-        self.inner.taken()
-    }
-
-    fn contains(&self, py: Python<'_>, key: u64) -> PyResult<bool> {
-        self.inner.call(py, self.inner.waiting() > 0, |inner| inner.contains(key))
-    }
-
-    /// The number of keys for which one look-up is most efficient.
-    #[getter]
-    fn question_len(&self) -> usize {
-        self.inner.question_len()
-    }
-
-    fn contains_many<'py>(
-        &self,
-        py: Python<'py>,
-        keys: PyBuffer<u64>,
-    ) -> PyResult<Bound<'py, PyByteArray>> {
-        let keys = keys.to_vec(py)?;
-        Ok(truths(
-            py,
-            &self.inner.call(py, keys.len() >= LONG, |inner| inner.contains_many(&keys))?,
-        ))
-    }
-
     #[getter]
     fn bytes(&self) -> u64 {
         self.inner.bytes()
@@ -231,15 +131,9 @@ impl BloomFilter {
     fn added(&self) -> u64 {
         self.inner.added()
     }
-
-    fn verify(&self, py: Python<'_>) -> PyResult<u64> {
-        self.inner.long(py, |inner| inner.verify())
-    }
-
-    fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        self.inner.long(py, |inner| inner.sync())
-    }
 }
+
+methods!(BloomFilter: durable, keys, membership);
 
 /// Keys with values.
 type Pairs<'py> = Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>;
@@ -261,10 +155,6 @@ impl DiskMap {
 
     fn __len__(&self) -> usize {
         self.inner.len() as usize
-    }
-
-    fn file_bytes(&self) -> PyResult<u64> {
-        Ok(self.inner.file_bytes().map_err(Failure::from)?)
     }
 
     fn get<'py>(
@@ -332,19 +222,9 @@ impl DiskMap {
     ) -> PyResult<()> {
         self.inner.long(py, |inner| inner.chain_many(&pairs))
     }
-
-    fn compact(&self, py: Python<'_>) -> PyResult<()> {
-        self.inner.long(py, |inner| inner.compact())
-    }
-
-    fn verify(&self, py: Python<'_>) -> PyResult<u64> {
-        self.inner.long(py, |inner| inner.verify())
-    }
-
-    fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        self.inner.long(py, |inner| inner.sync())
-    }
 }
+
+methods!(DiskMap: durable, sized, compacted);
 
 /// Growing lists of 32-bit numbers.
 #[pyclass(frozen, module = "brimful._native")]
@@ -365,10 +245,6 @@ impl DiskLists {
 
     fn __len__(&self) -> usize {
         self.inner.len() as usize
-    }
-
-    fn file_bytes(&self) -> PyResult<u64> {
-        Ok(self.inner.file_bytes().map_err(Failure::from)?)
     }
 
     fn append_many(
@@ -413,12 +289,6 @@ impl DiskLists {
             len = found;
         }
     }
-
-    fn verify(&self, py: Python<'_>) -> PyResult<u64> {
-        self.inner.long(py, |inner| inner.verify())
-    }
-
-    fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        self.inner.long(py, |inner| inner.sync())
-    }
 }
+
+methods!(DiskLists: durable, sized);

@@ -17,6 +17,7 @@ mod kernel;
 mod keyed;
 mod log;
 mod lookup;
+mod methods;
 mod parsed;
 mod partition;
 mod plan;

@@ -1,114 +1,28 @@
 //! Runs divided among several processes, here threads: the same results as one process.
 
-use std::collections::HashMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use brimful_algos::registry::{Finished, Parameter, Request, run_request};
 use brimful_algos::{Error, Result};
 use brimful_engine::checkpoint::{CheckpointOptions, Every};
-use brimful_engine::exchange::{Contribution, Exchange, Received, Share};
 use brimful_engine::{Error as EngineError, Stats};
 use brimful_graph::Graph;
 use brimful_graph::build::import::{ImportOptions, Input, build_reverse, import};
 use brimful_graph::build::weights::Weights;
 use brimful_graph::generate::{Generator, Kind};
 use brimful_graph::read::shards::Geometry;
-use brimful_store::{ErrorKind, Job};
+use brimful_store::ErrorKind;
 
 use crate::checkpoints::{request, sourced};
+use crate::processes::Hub;
 use crate::{resources, smallest};
 
 /// Many intervals, segments and blocks.
 const SMALL: Geometry =
     Geometry { interval_bits: 4, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
 const LARGE: u64 = 1 << 28;
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Facts and signals, or records, of one process.
-type Sent = [Arc<[u8]>; 2];
-
-/// The contributions of the processes, by call and process.
-#[derive(Debug, Default)]
-struct Hub {
-    contributions: Mutex<HashMap<(u64, usize), Sent>>,
-    changed: Condvar,
-    failed: AtomicBool,
-}
-
-/// The connection of one process.
-#[derive(Debug)]
-struct Connection {
-    hub: Arc<Hub>,
-    count: usize,
-    index: Option<usize>,
-    calls: AtomicU64,
-    /// The call before which this process is lost.
-    last: u64,
-}
-
-impl Connection {
-    fn exchange(&self, own: [&[u8]; 2], waits: bool) -> brimful_engine::Result<Vec<Sent>> {
-        let call = self.calls.fetch_add(1, Ordering::Relaxed);
-        let lost = || Err(EngineError::Exchange("a process is lost".into()));
-        if call == self.last {
-            return lost();
-        }
-        let mut contributions =
-            self.hub.contributions.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(index) = self.index {
-            contributions.insert((call, index), own.map(Arc::from));
-        }
-        self.hub.changed.notify_all();
-        if !waits {
-            return Ok(Vec::new());
-        }
-        loop {
-            let all: Option<Vec<_>> =
-                (0..self.count).map(|index| contributions.get(&(call, index)).cloned()).collect();
-            if let Some(all) = all {
-                return Ok(all);
-            }
-            if self.hub.failed.load(Ordering::Relaxed) {
-                return lost();
-            }
-            let (guard, wait) = self.hub.changed.wait_timeout(contributions, PATIENCE).unwrap();
-            assert!(!wait.timed_out(), "a process hangs");
-            contributions = guard;
-        }
-    }
-}
-
-impl Exchange for Connection {
-    fn all_gather(
-        &self,
-        facts: &[u8],
-        signals: &[u8],
-        _: &Job,
-    ) -> brimful_engine::Result<Vec<Contribution>> {
-        let all = self.exchange([facts, signals], true)?;
-        let contributions = |[facts, signals]: Sent| Contribution {
-            facts: Box::new(facts),
-            signals: Box::new(signals),
-        };
-        Ok(all.into_iter().map(contributions).collect())
-    }
-
-    fn scatter(&self, _: &[u8], _: &[&[u8]], _: &Job) -> brimful_engine::Result<Vec<Contribution>> {
-        unreachable!("algorithms on shards send the same signals to all processes")
-    }
-
-    fn gather(&self, records: &[u8], _: &Job) -> brimful_engine::Result<Vec<Received>> {
-        let all = self.exchange([records, &[]], self.index.is_none())?;
-        Ok(all.into_iter().map(|[records, _]| Box::new(records) as Received).collect())
-    }
-
-    fn share_memory(&self, _: u64) -> brimful_engine::Result<()> {
-        Ok(())
-    }
-}
 
 /// Runs a request in `count` processes and an observer; the result of the observer. Process 0 is
 /// lost at call `last`.
@@ -126,17 +40,12 @@ fn within(
 ) -> Result<Finished> {
     let hub = Arc::new(Hub::default());
     let run = |index: Option<usize>| {
-        let last = if index == Some(0) { last } else { u64::MAX };
-        let connection =
-            Connection { hub: Arc::clone(&hub), count, index, calls: AtomicU64::new(0), last };
-        let shares_memory = count % 2 == 1;
-        let share = Share { count, index, shares_memory, exchange: Arc::new(connection) };
+        let share = hub.share(count, index, count % 2 == 1, last);
         let request = Request { share: Some(share), ..request.clone() };
         // A process that is lost or fails takes the others with it.
         let result = run_request(&request, graph, &resources(1 + count % 2, budget));
         if !matches!(result, Ok(_) | Err(Error::Engine(EngineError::ShareDone(_)))) {
-            hub.failed.store(true, Ordering::Relaxed);
-            hub.changed.notify_all();
+            hub.fail();
         }
         result
     };

@@ -9,6 +9,8 @@ mod budgets;
 mod checkpoints;
 mod cluster;
 mod kernels;
+#[path = "../../../brimful-engine/tests/support/processes.rs"]
+mod processes;
 mod ranks;
 mod stores;
 mod traversals;

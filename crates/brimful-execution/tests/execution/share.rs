@@ -1,14 +1,13 @@
 //! Executions divided among several processes, here threads: the same states as one process, and
 //! the same order of signals.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use brimful_engine::exchange::{Contribution, Exchange, Received, Share};
-use brimful_engine::{Error as EngineError, Reason};
+use brimful_engine::Reason;
+use brimful_engine::exchange::Share;
 use brimful_execution::from_graph::{self, StoreOptions};
 use brimful_execution::{
     Delivery, Error, ExecutionOptions, ExecutionStats, Failure, ListLocation, Partitioning,
@@ -22,108 +21,8 @@ use brimful_store::{Budget, ErrorKind, Job, Resources};
 use brimful_vertices::serializer::Compact;
 use brimful_vertices::{Edge, Edges, Field, Loan, Schemes};
 
+use crate::processes::Hub;
 use crate::programs::Distances;
-
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Facts, and a part for each process and the observer.
-type Sent = Arc<Vec<Vec<u8>>>;
-
-/// The messages of the processes, by call and process.
-#[derive(Debug, Default)]
-struct Hub {
-    messages: Mutex<HashMap<(u64, usize), Sent>>,
-    changed: Condvar,
-    failed: AtomicBool,
-    scattered: AtomicU64,
-}
-
-/// The connection of one process.
-#[derive(Debug)]
-struct Connection {
-    hub: Arc<Hub>,
-    count: usize,
-    index: Option<usize>,
-    calls: AtomicU64,
-    /// The call before which this process is lost.
-    last: u64,
-}
-
-struct Slice(Sent, usize);
-
-impl AsRef<[u8]> for Slice {
-    fn as_ref(&self) -> &[u8] {
-        self.0.get(self.1).map_or(&[], Vec::as_slice)
-    }
-}
-
-impl Connection {
-    fn exchange(&self, own: Vec<Vec<u8>>) -> brimful_engine::Result<Vec<Sent>> {
-        let call = self.calls.fetch_add(1, Ordering::Relaxed);
-        let lost = || Err(EngineError::Exchange("a process is lost".into()));
-        if call == self.last {
-            return lost();
-        }
-        let mut messages = self.hub.messages.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(index) = self.index {
-            messages.insert((call, index), Arc::new(own));
-        }
-        self.hub.changed.notify_all();
-        loop {
-            let all: Option<Vec<_>> =
-                (0..self.count).map(|index| messages.get(&(call, index)).cloned()).collect();
-            if let Some(all) = all {
-                return Ok(all);
-            }
-            if self.hub.failed.load(Ordering::Relaxed) {
-                return lost();
-            }
-            let (guard, wait) = self.hub.changed.wait_timeout(messages, PATIENCE).unwrap();
-            assert!(!wait.timed_out(), "a process hangs");
-            messages = guard;
-        }
-    }
-}
-
-impl Exchange for Connection {
-    fn all_gather(
-        &self,
-        facts: &[u8],
-        _: &[u8],
-        _: &Job,
-    ) -> brimful_engine::Result<Vec<Contribution>> {
-        let all = self.exchange(vec![facts.to_vec()])?;
-        let one = |sent| Contribution { facts: Box::new(Slice(sent, 0)), signals: Box::new([]) };
-        Ok(all.into_iter().map(one).collect())
-    }
-
-    fn scatter(
-        &self,
-        facts: &[u8],
-        parts: &[&[u8]],
-        _: &Job,
-    ) -> brimful_engine::Result<Vec<Contribution>> {
-        assert_eq!(parts.len(), self.count + 1);
-        assert!(self.index.is_none_or(|own| parts[own].is_empty()));
-        self.hub.scattered.fetch_add(1, Ordering::Relaxed);
-        let own = std::iter::once(facts).chain(parts.iter().copied());
-        let all = self.exchange(own.map(<[u8]>::to_vec).collect())?;
-        let place = 1 + self.index.unwrap_or(self.count);
-        let one = |sent: Sent| Contribution {
-            facts: Box::new(Slice(Arc::clone(&sent), 0)),
-            signals: Box::new(Slice(sent, place)),
-        };
-        Ok(all.into_iter().map(one).collect())
-    }
-
-    fn gather(&self, _: &[u8], _: &Job) -> brimful_engine::Result<Vec<Received>> {
-        unreachable!("states are scattered")
-    }
-
-    fn share_memory(&self, _: u64) -> brimful_engine::Result<()> {
-        unreachable!("signals do not go through shared memory")
-    }
-}
 
 /// A state that depends on the order of all signals, and an aggregate: the number of collects.
 struct Histories {
@@ -288,15 +187,10 @@ impl<'g> Setting<'g> {
     {
         let hub = Arc::new(Hub::default());
         let run = |index: Option<usize>| {
-            let last = if index == Some(0) { last } else { u64::MAX };
-            let connection =
-                Connection { hub: Arc::clone(&hub), count, index, calls: AtomicU64::new(0), last };
-            let exchange = Arc::new(connection);
-            let share = Share { count, index, shares_memory: false, exchange };
+            let share = hub.share(count, index, false, last);
             let outcome = self.run(program(), Some(share));
             if outcome.is_err() {
-                hub.failed.store(true, Ordering::Relaxed);
-                hub.changed.notify_all();
+                hub.fail();
             }
             outcome
         };

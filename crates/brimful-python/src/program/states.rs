@@ -76,10 +76,13 @@ impl Filling {
     /// Adds the state of a vertex.
     pub(super) fn add(&mut self, rank: u64, state: &Value) -> Result<(), Error> {
         self.memory.take((state.heap_bytes() as u64).saturating_sub(SMALL_STATE))?;
-        let exists = !self.change || *state != Value::None;
-        if let Some(place) = self.states.get_mut(rank as usize).filter(|_| exists) {
-            *place = Some(state.clone());
+        if self.change && *state == Value::None {
+            return Ok(());
         }
+        let place = self.states.get_mut(rank as usize).ok_or_else(|| {
+            Error::Internal(format!("the state of rank {rank} belongs to no vertex"))
+        })?;
+        *place = Some(state.clone());
         Ok(())
     }
 
