@@ -5,7 +5,6 @@ use std::sync::Arc;
 use brimful::graph::ids::external::ExternalId;
 use brimful::graph::read::lookup::{self, Between, Direction, NeighborReader};
 use brimful::graph::{Error as GraphError, Graph as Inner};
-use brimful::store::Job;
 use pyo3::IntoPyObjectExt;
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
@@ -53,17 +52,6 @@ fn number(number: impl Into<i128>) -> ExternalId {
 const CHUNK: usize = 1 << 12;
 
 impl Lookup {
-    fn find_all(&self, ids: &[ExternalId], job: &Job) -> Result<Vec<u64>, Failure> {
-        let mut vertices = Vec::with_capacity(ids.len());
-        for chunk in ids.chunks(CHUNK) {
-            job.check()?;
-            for id in chunk {
-                vertices.push(self.inner.find(id)?);
-            }
-        }
-        Ok(vertices)
-    }
-
     /// External ids as Python objects.
     fn shown<'py>(&self, py: Python<'py>, ids: &[u64]) -> PyResult<Bound<'py, PyList>> {
         let graph: &Inner = self.inner.graph();
@@ -171,7 +159,7 @@ impl Lookup {
     ) -> PyResult<NeighborStream> {
         let direction = Direction::from_name(direction).map_err(Failure::from)?;
         let ids = vertices.ids(py)?;
-        let vertices = with_job(py, None, |job| self.find_all(&ids, job))?;
+        let vertices = with_job(py, None, |job| Ok(self.inner.find_all(&ids, job)?))?;
         Ok(NeighborStream { lookup: Arc::clone(&self.inner), vertices, direction, weights })
     }
 
@@ -186,7 +174,7 @@ impl Lookup {
         let ids = vertices.ids(py)?;
         let degrees = with_job(py, None, |job| {
             let mut degrees = Vec::with_capacity(ids.len());
-            for chunk in self.find_all(&ids, job)?.chunks(CHUNK) {
+            for chunk in self.inner.find_all(&ids, job)?.chunks(CHUNK) {
                 job.check()?;
                 degrees.extend(self.inner.degrees(chunk, direction)?);
             }

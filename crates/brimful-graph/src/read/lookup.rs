@@ -13,7 +13,10 @@ mod recent;
 mod walk;
 
 use std::ops::Range;
+use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use brimful_store::{Job, Resources};
 
 use crate::edges::EdgeBatch;
 use crate::error::{Error, Result};
@@ -120,6 +123,24 @@ impl Lookup {
         Ok(self.locate(id)?.0)
     }
 
+    /// The internal ids of the vertices with these external ids.
+    ///
+    /// # Errors
+    /// As [`Lookup::find`].
+    pub fn find_all(&self, ids: &[ExternalId], job: &Job) -> Result<Vec<u64>> {
+        // In their order, neighboring ids are found in the same parts of memory.
+        let mut order: Vec<usize> = (0..ids.len()).collect();
+        order.sort_by(|left, right| ids[*left].cmp(&ids[*right]));
+        let mut vertices = vec![0; ids.len()];
+        for chunk in order.chunks(FOUND_AT_ONCE) {
+            job.check()?;
+            for &place in chunk {
+                vertices[place] = self.find(&ids[place])?;
+            }
+        }
+        Ok(vertices)
+    }
+
     /// The internal id of the vertex with external id `id`, and the bits of the external id.
     ///
     /// # Errors
@@ -208,16 +229,17 @@ impl Lookup {
         if direction == Direction::In && self.graph.description().directed {
             return Ok(None);
         }
-        let file = self.graph.degree_sums();
-        let sum = |vertex: u64| -> Result<u64> {
-            let index = file.block_of(vertex);
-            let numbers = self.numbers(Array::DegreeSums, file, index)?;
-            Ok(numbers[(vertex - file.places(index).start) as usize])
-        };
-        let before = vertex.checked_sub(1).map_or(Ok(0), sum)?;
-        let degree = sum(vertex)?.checked_sub(before);
-        let what = "the sums of degrees do not ascend";
-        Ok(Some(degree.ok_or_else(|| file.sealed().corrupt(file.block_of(vertex), what))?))
+        Ok(Some(self.degree_from(&mut Nearby::new(self, Array::DegreeSums), vertex)?))
+    }
+
+    /// The out-degree of a vertex with edges.
+    fn degree_from(&self, sums: &mut Nearby<'_>, vertex: u64) -> Result<u64> {
+        let before = vertex.checked_sub(1).map_or(Ok(0), |before| sums.of(before))?;
+        sums.of(vertex)?.checked_sub(before).ok_or_else(|| {
+            let file = self.graph.degree_sums();
+            let what = "the sums of degrees do not ascend";
+            file.sealed().corrupt(file.block_of(vertex), what).into()
+        })
     }
 
     /// The neighbors of a vertex at the other ends of its edges in `direction`.
@@ -262,28 +284,84 @@ impl Lookup {
         vertices: &[u64],
         direction: Direction,
         weighted: bool,
-        mut take: impl FnMut(usize, u64, f64),
+        take: impl FnMut(usize, u64, f64),
     ) -> Result<()> {
+        let vertices = self.with_edges(vertices, weighted)?;
+        let wanted = self.wanted(vertices, direction)?;
+        let found = self.walk((vertices, direction, weighted), Reach::Everywhere, wanted, take)?;
+        self.check_found(found, wanted)
+    }
+
+    /// [`Lookup::collect`] by several threads, each with its part of the intervals.
+    fn collect_in_parallel(
+        &self,
+        vertices: &[u64],
+        direction: Direction,
+        weighted: bool,
+    ) -> Result<Vec<(u32, u64, f64)>> {
+        let vertices = self.with_edges(vertices, weighted)?;
+        let wanted = self.wanted(vertices, direction)?;
+        let threads = Resources::threads(None).min(wanted.div_ceil(THREAD_EDGES) as usize).max(1);
+        let walk = |part: usize| -> Result<Vec<(u32, u64, f64)>> {
+            let mut found = Vec::new();
+            let reach = Reach::Part { part, of: threads };
+            self.walk((vertices, direction, weighted), reach, wanted, |place, bits, weight| {
+                found.push((place as u32, bits, weight));
+            })?;
+            Ok(found)
+        };
+        let parts = std::thread::scope(|scope| {
+            let walk = &walk;
+            let others: Vec<_> = (1..threads).map(|part| scope.spawn(move || walk(part))).collect();
+            let own = walk(0);
+            let others = others
+                .into_iter()
+                .map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            std::iter::once(own).chain(others).collect::<Result<Vec<_>>>()
+        })?;
+        let found = parts.concat();
+        self.check_found(found.len() as u64, wanted)?;
+        Ok(found)
+    }
+
+    /// Those of `vertices`, which ascend, that may have edges.
+    fn with_edges<'v>(&self, vertices: &'v [u64], weighted: bool) -> Result<&'v [u64]> {
         if weighted && !self.graph.description().weighted {
             let what =
                 format!("{} has no edge weights; ask without them", self.graph.path().display());
             return Err(Error::Usage(what));
         }
-        let blocks = self.blocks(direction)?;
-        let vertices =
-            &vertices[..vertices.partition_point(|vertex| *vertex < self.graph.connected())];
-        let mut wanted = 0_u64;
-        for &vertex in vertices {
-            // If a degree is unknown, all intervals are searched.
-            let degree = self.known_degree(vertex, direction)?;
-            wanted = degree.map_or(u64::MAX, |degree| wanted.saturating_add(degree));
+        Ok(&vertices[..vertices.partition_point(|vertex| *vertex < self.graph.connected())])
+    }
+
+    /// The number of edges of `vertices`, which ascend and may repeat; `u64::MAX` if it is unknown.
+    fn wanted(&self, vertices: &[u64], direction: Direction) -> Result<u64> {
+        if direction == Direction::In && self.graph.description().directed {
+            return Ok(u64::MAX);
         }
-        if vertices.is_empty() || wanted == 0 {
-            return Ok(());
-        }
+        let mut sums = Nearby::new(self, Array::DegreeSums);
+        vertices
+            .iter()
+            .take_while(|vertex| **vertex < self.graph.connected())
+            .try_fold(0_u64, |wanted, vertex| {
+                Ok(wanted.saturating_add(self.degree_from(&mut sums, *vertex)?))
+            })
+    }
+
+    /// Calls `take` for edges to the targets in `reach`, until `wanted` are found; their number.
+    fn walk(
+        &self,
+        (vertices, direction, weighted): (&[u64], Direction, bool),
+        reach: Reach,
+        wanted: u64,
+        mut take: impl FnMut(usize, u64, f64),
+    ) -> Result<u64> {
         let (mut found, mut failed) = (0, None);
-        let mut ids = NearbyIds::new(self);
-        blocks.walk(vertices, Reach::Everywhere, weighted, |place, target, weight| {
+        if vertices.is_empty() || wanted == 0 {
+            return Ok(found);
+        }
+        let mut ids = Nearby::new(self, Array::Ids);
+        self.blocks(direction)?.walk(vertices, reach, weighted, |place, target, weight| {
             match ids.of(target) {
                 Ok(bits) => take(place, bits, weight),
                 Err(error) => failed = Some(error),
@@ -291,15 +369,16 @@ impl Lookup {
             found += 1;
             failed.is_none() && found < wanted
         })?;
-        match failed {
-            Some(error) => Err(error),
-            None if wanted != u64::MAX && found < wanted => {
-                let what =
-                    format!("expected {wanted} edges of the vertices asked for, found {found}");
-                Err(self.graph.degree_sums().sealed().corrupt(0, what).into())
-            }
-            None => Ok(()),
+        failed.map_or(Ok(found), Err)
+    }
+
+    /// Reports corruption if `found` edges are fewer than `wanted`.
+    fn check_found(&self, found: u64, wanted: u64) -> Result<()> {
+        if wanted == u64::MAX || found == wanted {
+            return Ok(());
         }
+        let what = format!("expected {wanted} edges of the vertices asked for, found {found}");
+        Err(self.graph.degree_sums().sealed().corrupt(0, what).into())
     }
 
     fn blocks(&self, direction: Direction) -> Result<&Blocks> {
@@ -328,42 +407,50 @@ impl Lookup {
     }
 }
 
-/// External ids of vertices that mostly lie close together.
-struct NearbyIds<'l> {
+/// Numbers of vertices that mostly lie close together.
+struct Nearby<'l> {
     lookup: &'l Lookup,
+    array: Array,
     /// Recent blocks, in a slot by block number modulo the number of slots.
     blocks: [Option<(usize, Arc<Vec<u64>>)>; 8],
     /// The slot of the block that was used last, and its range of vertices.
     last: (usize, Range<u64>),
 }
 
-impl<'l> NearbyIds<'l> {
-    fn new(lookup: &'l Lookup) -> Self {
-        Self { lookup, blocks: Default::default(), last: (0, 0..0) }
+impl<'l> Nearby<'l> {
+    fn new(lookup: &'l Lookup, array: Array) -> Self {
+        Self { lookup, array, blocks: Default::default(), last: (0, 0..0) }
     }
 
-    /// The bits of the external id of `vertex`.
+    /// The number of `vertex`.
     #[inline]
     fn of(&mut self, vertex: u64) -> Result<u64> {
         let (slot, places) = &self.last;
-        if let (true, Some((_, ids))) = (places.contains(&vertex), &self.blocks[*slot]) {
-            return Ok(ids[(vertex - places.start) as usize]);
+        if let (true, Some((_, numbers))) = (places.contains(&vertex), &self.blocks[*slot]) {
+            return Ok(numbers[(vertex - places.start) as usize]);
         }
-        let Some(file) = self.lookup.graph.ids_file() else {
-            let mut id = [0];
-            self.lookup.graph.external_ids(vertex, &mut id)?;
-            return Ok(id[0]);
+        let graph = &self.lookup.graph;
+        let file = match self.array {
+            Array::DegreeSums => graph.degree_sums(),
+            Array::Ids => {
+                let Some(file) = graph.ids_file() else {
+                    let mut id = [0];
+                    graph.external_ids(vertex, &mut id)?;
+                    return Ok(id[0]);
+                };
+                file
+            }
         };
         let index = file.block_of(vertex);
         let slot = index % self.blocks.len();
         if self.blocks[slot].as_ref().is_none_or(|(block, _)| *block != index) {
-            self.blocks[slot] = Some((index, self.lookup.numbers(Array::Ids, file, index)?));
+            self.blocks[slot] = Some((index, self.lookup.numbers(self.array, file, index)?));
         }
         self.last = (slot, file.places(index));
-        let id = self.blocks[slot]
+        let number = self.blocks[slot]
             .as_ref()
-            .and_then(|(_, ids)| ids.get((vertex - self.last.1.start) as usize));
-        id.copied().ok_or_else(|| Error::NoSuchVertex { vertex: vertex.to_string() })
+            .and_then(|(_, numbers)| numbers.get((vertex - self.last.1.start) as usize));
+        number.copied().ok_or_else(|| Error::NoSuchVertex { vertex: vertex.to_string() })
     }
 }
 
@@ -377,10 +464,14 @@ pub struct NeighborReader {
     at: usize,
 }
 
+/// Vertices that are found between two checks for Ctrl-C.
+const FOUND_AT_ONCE: usize = 1 << 12;
 /// The maximum number of vertices whose edges are read at once.
 const BATCH_VERTICES: usize = 1 << 14;
-/// If degrees are known, a batch takes no further vertex after this many edges.
+/// If degrees are known, a batch of several vertices has at most this many edges.
 const BATCH_EDGES: u64 = 1 << 18;
+/// Edges for which a thread of its own is worth the start.
+const THREAD_EDGES: u64 = 1 << 15;
 
 impl NeighborReader {
     /// A reader of the edges of `vertices` (internal ids), in that order.
@@ -400,34 +491,37 @@ impl NeighborReader {
     pub fn next(&mut self, batch: &mut EdgeBatch) -> Result<bool> {
         batch.clear();
         let rest = &self.vertices[self.at..];
-        let (mut count, mut edges) = (0, 0);
-        while count < rest.len().min(BATCH_VERTICES) && edges < BATCH_EDGES {
-            edges += self.lookup.known_degree(rest[count], self.direction)?.unwrap_or(0);
-            count += 1;
+        if rest.is_empty() {
+            return Ok(false);
+        }
+        let mut count = rest.len().min(BATCH_VERTICES);
+        let mut distinct = rest[..count].to_vec();
+        distinct.sort_unstable();
+        while count > 1 {
+            let edges = self.lookup.wanted(&distinct, self.direction)?;
+            if edges <= BATCH_EDGES || edges == u64::MAX {
+                break;
+            }
+            count = count.div_ceil(2);
+            distinct.clear();
+            distinct.extend(&rest[..count]);
+            distinct.sort_unstable();
         }
         let asked = &rest[..count];
         self.at += count;
-        if asked.is_empty() {
-            return Ok(false);
-        }
-        let mut distinct = asked.to_vec();
-        distinct.sort_unstable();
         distinct.dedup();
         let key = |bits: u64| self.lookup.graph.id_type().order_key(bits);
-        let mut found: Vec<(u32, u64, f64)> = Vec::new();
-        self.lookup.collect(&distinct, self.direction, self.weighted, |place, bits, weight| {
-            found.push((place as u32, key(bits), weight));
-        })?;
+        let mut found =
+            self.lookup.collect_in_parallel(&distinct, self.direction, self.weighted)?;
         // A stable sort: edges with equal ends stay in order of weight.
-        found.sort_by_key(|(place, key, _)| (*place, *key));
-        let mut ids = NearbyIds::new(&self.lookup);
+        found.sort_by_key(|(place, bits, _)| (*place, key(*bits)));
+        let mut ids = Nearby::new(&self.lookup, Array::Ids);
         for vertex in asked {
             let place = distinct.partition_point(|other| other < vertex) as u32;
             let own = ids.of(*vertex)?;
             let begin = found.partition_point(|(other, _, _)| *other < place);
             let edges = found[begin..].iter().take_while(|(other, _, _)| *other == place);
-            for &(_, key, weight) in edges {
-                let other = self.lookup.graph.id_type().from_order_key(key);
+            for &(_, other, weight) in edges {
                 let (source, target) = match self.direction {
                     Direction::Out => (own, other),
                     Direction::In => (other, own),

@@ -48,6 +48,13 @@ pub(super) enum Reach {
     Everywhere,
     /// The targets in the interval of this vertex.
     IntervalOf(u64),
+    /// The targets in one of several parts of the intervals.
+    Part {
+        /// The part, from 0.
+        part: usize,
+        /// The number of parts.
+        of: usize,
+    },
 }
 
 /// The scratch buffers of a walk, reused for all of its segments.
@@ -92,6 +99,10 @@ impl Blocks {
                 let found = self.intervals.get(at..=at).unwrap_or_default();
                 let is_it = found.iter().any(|range| segments[range.start].interval == interval);
                 if is_it { found } else { &[] }
+            }
+            Reach::Part { part, of } => {
+                let bound = |part: usize| self.intervals.len() * part / of;
+                &self.intervals[bound(part)..bound(part + 1)]
             }
         };
         let mut buffers = WalkBuffers { directory: None, blocks: BlockBuffers::default() };
@@ -157,17 +168,35 @@ impl Blocks {
             BlockCursor::new((shards, &directory), index, sources, columns, &mut buffers.blocks);
         while wants_more {
             let decoded = cursor.next(|base, keys, weights| {
-                keys.iter().zip(weights).all(|(key, &weight)| {
-                    let (of, target) = (base + u64::from(key >> bits), key & ((1 << bits) - 1));
-                    let target = first_target + u64::from(target);
-                    while sources.get(place).is_some_and(|source| *source < of) {
+                place += sources[place..].iter().take_while(|source| **source < base).count();
+                // The first key of the requested source at `place`, and the first after its keys.
+                let keys_at = |place: usize| match sources.get(place) {
+                    Some(source) => ((source - base) << bits, (source - base + 1) << bits),
+                    None => (u64::MAX, u64::MAX),
+                };
+                let mut wanted = keys_at(place);
+                for (key, &weight) in keys.iter().zip(weights) {
+                    let key = u64::from(key);
+                    if key < wanted.0 {
+                        continue;
+                    }
+                    while key >= wanted.1 {
                         place += 1;
+                        wanted = keys_at(place);
                     }
-                    if wants_more && sources.get(place) == Some(&of) {
-                        wants_more = take(place, target, weight);
+                    if key < wanted.0 {
+                        continue;
                     }
-                    target < self.vertices
-                })
+                    let target = first_target + (key & ((1 << bits) - 1));
+                    if target >= self.vertices {
+                        return false;
+                    }
+                    wants_more = take(place, target, weight);
+                    if !wants_more {
+                        break;
+                    }
+                }
+                true
             })?;
             if decoded.is_none() {
                 buffers.directory = Some((unit, directory));
