@@ -96,6 +96,18 @@ def test_blank_lines_in_an_archive_are_looked_at_in_little_memory(
     assert "no edge in it" in refused(INPUT, smallest(*command), *command)
 
 
+@pytest.mark.parametrize("preset", [6, 9])
+def test_the_window_of_an_archive_is_in_the_budget(tmp_path: Path, preset: int) -> None:
+    text = "".join(f"{n} {n * 7 % 100_000}\n" for n in range(100_000)).encode()
+    path = tmp_path / "a.txt.xz"
+    path.write_bytes(lzma.compress(text, preset=preset))
+    command = ["import", path, tmp_path / "g.brimful"]
+    budget = smallest(*command)
+    assert limited(budget, *command)["edges"] == 100_000
+    # The window of preset 9 has 64 MiB, that of preset 6 has 8.
+    assert (int(budget.removesuffix("M")) > 150) == (preset == 9)
+
+
 def test_the_sample_of_an_archive_counts_its_lines(tmp_path: Path) -> None:
     from brimful.io.sampling import sizes_of_inputs
     from brimful.options.imports import import_options

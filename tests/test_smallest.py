@@ -129,3 +129,27 @@ def test_plan_run_and_its_figures_name_the_same(hub: Path, algorithm: str) -> No
     assert planned["minimum_budget_bytes"] == int(named.removesuffix("M")) * MIB
     done = succeed("run", algorithm, fresh, *options, "--json", "--quiet").figures
     assert done["forecast"]["minimum_budget_bytes"] == planned["minimum_budget_bytes"]
+
+
+def test_what_loads_other_packages_is_refused_before_it_loads_them(
+    hub: Path, tmp_path: Path
+) -> None:
+    table = tmp_path / "ages.csv"
+    table.write_text("id,age\nvertex-1,41\n")
+    edges = tmp_path / "e.txt"
+    edges.write_text("1 2 3\n")
+    out = tmp_path / "out.brimful"
+    for command in (
+        ["derive", hub, out, "--reverse"],
+        ["derive", hub, out, "--vertices", "age > 30"],
+        ["columns", hub],
+        ["columns", hub, table],
+        ["run", "pagerank", hub, "--where", "age > 30"],
+        ["run", "pagerank", hub, "--join", table, "-o", tmp_path / "r.parquet"],
+        ["run", "pagerank", hub, "--with", "age", "-o", tmp_path / "r.parquet"],
+        ["import", edges, out, "--weight", "3", "--vertex-columns", table],
+        ["neighbors", hub, "hub"],
+    ):
+        budget = "20M" if command[0] == "neighbors" else "60M"
+        with hard_limit(60 * MIB) as enter:
+            refuse(BUDGET, *command, "--budget", budget, "--quiet", before=enter)

@@ -237,6 +237,7 @@ def plan_import(
 ) -> dict[str, Any]: ...
 def require_import_budget(
     format: str,
+    files: list[str],
     *,
     weights: str,
     self_loops: str,

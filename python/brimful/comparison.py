@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from brimful.errors import UsageError
 from brimful.io.ingest import Resources
+from brimful.memory import too_small
 from brimful.options.described import described
 from brimful.sizes import Budget, parse_budget
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES
-from brimful.tables.joining import join_memory, too_small
+from brimful.tables.joining import join_memory
 from brimful.tables.sides import Matched, Side, matched
 from brimful.wording import shortened
 

@@ -6,6 +6,12 @@ import os
 import resource
 from typing import Any
 
+from brimful.errors import BudgetError
+from brimful.sizes import format_bytes
+
+#: Errors name budgets that are multiples of this.
+_STEP_BYTES = 8 << 20
+
 
 def resident_bytes() -> int:
     """Return the resident memory of this process, or its peak if the system does not report it."""
@@ -22,6 +28,20 @@ def budget_bytes(budget: int | None, parts: int = 1) -> int:
     from brimful import _native
 
     return _native.auto_budget_bytes() // parts if budget is None else budget
+
+
+def too_small(limit: int, needed: int, purpose: str) -> BudgetError:
+    """Return the error of a budget that is less than `needed`.
+
+    The memory of a process differs a little from start to start, so the budget that the error names
+    is up to two steps of 8 MiB larger.
+    """
+    named = (needed // _STEP_BYTES + 2) * _STEP_BYTES
+    return BudgetError(
+        f"a memory budget of {format_bytes(limit)} is too small {purpose}; "
+        f"the smallest that works is {named >> 20}M",
+        named,
+    )
 
 
 def budget_beside_ray(budget: int) -> dict[str, Any]:

@@ -1,10 +1,11 @@
 //! `import_files`, `import_stream`, `generate`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use brimful::graph::build::import::forecast::{self, Reading, forecast};
 use brimful::graph::build::import::{
-    IdChoice, ImportOptions, ImportReport, Input, Rejection, import,
+    IdChoice, ImportOptions, ImportReport, Input, Rejection, decoding_bytes, import,
 };
 use brimful::graph::build::sizes::Sizes;
 use brimful::graph::build::weights::Weights;
@@ -15,6 +16,7 @@ use brimful::graph::input::formats::TextFormat;
 use brimful::graph::input::parsed::ParsedFiles;
 use brimful::graph::input::policy::{Duplicates, Policy, SelfLoops};
 use brimful::graph::{Error as GraphError, Index};
+use brimful::store::Job;
 use brimful::store::external::require_space;
 use brimful::store::memory::peak_resident_bytes;
 use pyo3::prelude::*;
@@ -141,11 +143,13 @@ fn kinds<'py>(py: Python<'py>, kinds: &[Rejection]) -> PyResult<Vec<Bound<'py, P
         .collect()
 }
 
-/// Refuses a budget that is too small for any import of this format, before anything is read.
+/// Refuses a budget that is too small for any import of `files` of this format, before more than
+/// their headers is read.
 #[pyfunction]
-#[pyo3(signature = (format, *, weights, self_loops, duplicates, threads, budget, process_budget, reserve_bytes))]
+#[pyo3(signature = (format, files, *, weights, self_loops, duplicates, threads, budget, process_budget, reserve_bytes))]
 pub(crate) fn require_import_budget(
     format: &str,
+    files: Vec<PathBuf>,
     weights: &str,
     self_loops: &str,
     duplicates: &str,
@@ -164,7 +168,9 @@ pub(crate) fn require_import_budget(
         0 => "to build a graph",
         _ => "to build a graph, even from a table of small pages",
     };
-    Ok(limits.require(minimum, purpose)?)
+    let decoding =
+        decoding_bytes(limits.workers(), &files, &Arc::new(Job::new())).map_err(Failure::from)?;
+    Ok(limits.require(minimum.saturating_add(decoding), purpose)?)
 }
 
 /// Refuses an import that takes `temporary_bytes` and leaves `graph_bytes` if the disk of `out`

@@ -50,7 +50,8 @@ def act(options: argparse.Namespace) -> None:
     from brimful import _native
     from brimful.tables.columns import add_vertex_columns, schema_of, vertex_rows
     from brimful.tables.edge_columns import edge_columns
-    from brimful.tables.edge_table import shrink_arrow_pools
+    from brimful.tables.edge_table import ARROW_RESERVE_BYTES, shrink_arrow_pools
+    from brimful.tables.joining import JOIN_BYTES
 
     chosen = shared.chosen(options, ColumnVerbOptions)
     if options.table is None and chosen != shared.chosen(argparse.Namespace(), ColumnVerbOptions):
@@ -59,6 +60,8 @@ def act(options: argparse.Namespace) -> None:
         check_output(options.output, overwrite=options.overwrite)
     with ProgressLine(quiet=options.quiet) as progress:
         given = shared.resources(options, progress)
+        needed = ARROW_RESERVE_BYTES if options.table is None else JOIN_BYTES
+        given.require(needed, "to read or join columns")
         graph = shared.open_named_graph(options, given, progress)
         shrink_arrow_pools()
         figures: dict[str, object] = {}

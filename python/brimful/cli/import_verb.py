@@ -84,7 +84,7 @@ def act(options: argparse.Namespace) -> None:
         origin = json.dumps(fingerprint(inputs[0], wanted) | {"automatic": False})
     with ProgressLine(quiet=options.quiet) as progress:
         given = shared.resources(options, progress)
-        require_budget(shared_format(inputs, wanted), wanted, given)
+        require_budget(inputs, shared_format(inputs, wanted), wanted, given)
         foreseen = forecast_of(inputs, wanted, given)
         small = foreseen is not None and is_small_import(foreseen, given.budget_bytes())
         if not small:

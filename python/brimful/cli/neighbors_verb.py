@@ -9,6 +9,9 @@ from brimful.cli.progress import ProgressLine, logged_to
 from brimful.cli.request import vertex_of
 from brimful.options.table import ResourceOptions
 
+#: Bytes of a neighbor and its weight as objects, besides those of the look-up.
+_ENTRY_BYTES = 160
+
 
 def add_to(verbs: shared.Verbs) -> None:
     """Add the verb."""
@@ -47,6 +50,8 @@ def act(options: argparse.Namespace) -> None:
         native = shared.open_named_graph(options, given, progress)
         vertex = vertex_of(options.vertex, native, "VERTEX")
         graph = Graph(native, budget=given.budget)
+        degree = graph.in_degree if options.direction == "in" else graph.degree
+        given.require(_ENTRY_BYTES * degree(vertex), "to show the neighbors")
         look_up = graph.in_neighbors if options.direction == "in" else graph.neighbors
         if options.weights:
             neighbors, weights = look_up(vertex, weights=True)

@@ -26,7 +26,7 @@ from brimful.io.formats import (
 )
 from brimful.io.redaction import redacted
 from brimful.io.remote import Feed, check, expand, is_remote
-from brimful.memory import budget_bytes, resident_bytes
+from brimful.memory import budget_bytes, resident_bytes, too_small
 from brimful.options.imports import (
     EdgeOptions,
     ImportOptions,
@@ -83,6 +83,16 @@ class Resources:
         They are none if the budget is for brimful's own use.
         """
         return resident_bytes() + loaded_bytes if self.process_budget else 0
+
+    def require(self, more: int, purpose: str) -> None:
+        """Refuse a budget without room for `more` bytes beside the process as it is.
+
+        Raises:
+            BudgetError: The message names the smallest budget that works.
+        """
+        limit, needed = self.budget_bytes(), self.taken_bytes(more)
+        if limit < needed:
+            raise too_small(limit, needed, purpose)
 
     def shrink_arrow_pools(self) -> None:
         """Shrink the pools of pyarrow, unless the budget is for brimful's own use."""
@@ -224,8 +234,10 @@ def _decoding(
     return Decoding(paths, columns_of(options), options["ids"], cluster, resources.budget)
 
 
-def require_budget(format_name: str, options: ImportOptions, resources: Resources) -> None:
-    """Refuse a budget that no import of this format fits, before the input or pyarrow is loaded.
+def require_budget(
+    paths: Sequence[str], format_name: str, options: ImportOptions, resources: Resources
+) -> None:
+    """Refuse a budget that no import of these files fits, before they or pyarrow are loaded.
 
     A table is refused here only if pyarrow itself does not fit: the sizes of its pages are checked
     once the table is open.
@@ -241,6 +253,7 @@ def require_budget(format_name: str, options: ImportOptions, resources: Resource
         return
     _native.require_import_budget(
         format_name,
+        [] if is_table else [path for path in paths if not is_remote(path)],
         weights=options["weights"],
         **picked(PolicyOptions, options),
         **resources.limits(),
@@ -299,7 +312,7 @@ def _import_tables(
 ) -> dict[str, Any]:
     if decoding is not None:
         resources = dataclasses.replace(resources, **decoding.limits())
-    require_budget(format_name, options, resources)
+    require_budget(paths, format_name, options, resources)
     resources.shrink_arrow_pools()
 
     columns, stopped = columns_of(options), threading.Event()

@@ -19,6 +19,7 @@ from brimful.building import whole_graph
 from brimful.errors import BrimfulError, InputError, UsageError
 from brimful.io.ingest import Resources, import_table
 from brimful.io.output import native_batches
+from brimful.memory import too_small
 from brimful.options.imports import ImportOptions, PolicyOptions, import_options
 from brimful.options.table import picked
 from brimful.tables.columns import (
@@ -50,7 +51,6 @@ from brimful.tables.joining import (
     plain_type,
     rows_of,
     sql_name,
-    too_small,
 )
 
 if TYPE_CHECKING:
@@ -110,6 +110,8 @@ def derive(
     """
     from brimful import _native
 
+    parts = wanted.ids is not None or wanted.vertices is not None
+    _require_budget(graph, options, resources, joins=parts or wanted.contract is not None)
     vertices = _kept_vertices(graph, wanted)
     # Merged edges lose their columns.
     merges = wanted.contract is not None or options["duplicates"] != "keep"
@@ -117,7 +119,6 @@ def derive(
     edges = _edges(graph, wanted.edges, columns)
     if next(vertices([]), None) is None:
         raise InputError(f"no vertex is left of {graph.path}; check ids and conditions")
-    parts = wanted.ids is not None or wanted.vertices is not None
     joins = wanted.contract is not None or parts or bool(columns)
     given, memory, reserve = _shares(resources, joins=joins)
     resources.shrink_arrow_pools()
@@ -206,6 +207,23 @@ def listed(table: Any, condition: Any) -> pyarrow.Array:
 def derive_options(**given: Any) -> ImportOptions:
     """Return the options of the import of a derived graph."""
     return import_options(**picked(PolicyOptions, given), index=given["index"])
+
+
+def _require_budget(
+    graph: _native.Graph, options: ImportOptions, resources: Resources, *, joins: bool
+) -> None:
+    """Refuse a budget that the import will not fit, before pyarrow and DuckDB are loaded."""
+    from brimful import _native
+
+    given, _, reserve = _shares(resources, joins=joins)
+    _native.require_import_budget(
+        "parquet",
+        [],
+        weights="input",
+        **picked(PolicyOptions, options),
+        **given.limits(),
+        reserve_bytes=reserve,
+    )
 
 
 def _shares(resources: Resources, *, joins: bool) -> tuple[Resources, int, int]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from brimful.errors import BudgetError, InputError, NotFoundError, StoreIoError, UsageError
 from brimful.io.output import write_table
-from brimful.sizes import format_bytes
+from brimful.memory import too_small
 from brimful.tables.convert_out import require
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES
 from brimful.wording import counted, did_you_mean
@@ -36,14 +36,14 @@ _MANAGED = 0.75
 MIN_JOIN_BYTES = 96 << 20
 #: Bytes that a thread of DuckDB holds while it joins and sorts.
 _THREAD_BYTES = 64 << 20
-#: Errors name budgets that are multiples of this.
-_STEP_BYTES = 8 << 20
 #: Bytes that the allocators keep of the memory that a run has freed.
 _RETAINED_BYTES = 16 << 20
 #: Bytes that a run leaves free for a join after it, and an import for a join beside it.
 JOIN_RESERVE_BYTES = (
     ARROW_RESERVE_BYTES + _RETAINED_BYTES + LOADED_BYTES + int(MIN_JOIN_BYTES / _MANAGED)
 )
+#: Bytes beside the process for a join of the least memory, before pyarrow and DuckDB are loaded.
+JOIN_BYTES = ARROW_RESERVE_BYTES + LOADED_BYTES + int(MIN_JOIN_BYTES / _MANAGED)
 #: Rows of a batch of the outcome; few, because rows may be long.
 _BATCH_ROWS = 8192
 #: Functions of DuckDB that read a file, by suffix.
@@ -436,20 +436,6 @@ def join_memory(resources: Resources, share: float = 1.0) -> int:
     if memory < MIN_JOIN_BYTES:
         raise too_small(limit, taken + int(MIN_JOIN_BYTES / (share * _MANAGED)), "for a join")
     return memory
-
-
-def too_small(limit: int, needed: int, purpose: str) -> BudgetError:
-    """Return the error of a budget that is less than `needed`.
-
-    The memory of a process differs a little from start to start, so the budget that the error names
-    is up to two steps of 8 MiB larger.
-    """
-    named = (needed // _STEP_BYTES + 2) * _STEP_BYTES
-    return BudgetError(
-        f"a memory budget of {format_bytes(limit)} is too small {purpose}; "
-        f"the smallest that works is {named >> 20}M",
-        named,
-    )
 
 
 def sql_name(column: str) -> str:

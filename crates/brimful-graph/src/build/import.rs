@@ -14,10 +14,11 @@ mod sort;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use brimful_store::external::PartialFolder;
-use brimful_store::{Folder, Moved, Resources, sorter};
+use brimful_store::{Folder, Job, Moved, Resources, sorter};
 
 use crate::build::records::WeightedPair;
 use crate::build::shards::{Built, encoding_bytes};
@@ -25,6 +26,7 @@ use crate::build::weights::{Hashed, Weights};
 use crate::edges::EdgeSource;
 use crate::error::{Error, Result};
 use crate::input::columns::ColumnChoice;
+use crate::input::decompress;
 pub use crate::input::formats::parser::OnError;
 pub use crate::input::id_choice::IdChoice;
 use crate::input::policy::Policy;
@@ -123,6 +125,19 @@ pub fn minimum_bytes(workers: usize, weighted: bool, positions: bool) -> u64 {
     reading_bytes(workers, positions) + encoding_bytes(workers, weighted, positions) + ids + sorters
 }
 
+/// Bytes that the decoders of `files` need beyond the minimum of an import.
+///
+/// # Errors
+/// I/O errors.
+pub fn decoding_bytes(workers: usize, files: &[PathBuf], job: &Arc<Job>) -> Result<u64> {
+    // A decoder has the memory of two sorters, and half of what a larger budget adds.
+    let sorters = 2 * sorter::minimum_bytes(workers, size_of::<WeightedPair>());
+    files.iter().try_fold(0, |most, file| {
+        let decoder = decompress::decoder_bytes(file, job)?;
+        Ok(decoder.saturating_sub(sorters).saturating_mul(2).max(most))
+    })
+}
+
 /// The part of the minimum that is free while an index is sorted: the order already exists, and
 /// reading edges ends before packing.
 fn index_bytes(workers: usize, weighted: bool, positions: bool) -> u64 {
@@ -165,7 +180,8 @@ pub fn import_in(
     let has_positions = !matches!(input, Input::Numbered(..));
     let positions = has_positions && options.policy.leaves_out();
     let minimum = options.minimum_bytes(resources.workers(), may_have_weights, has_positions);
-    resources.budget.require(minimum, "to build a graph")?;
+    let decoding = decoding_bytes(resources.workers(), input.files(), &resources.job)?;
+    resources.budget.require(minimum.saturating_add(decoding), "to build a graph")?;
     let memory = resources.budget.reserve(resources.budget.limit(), "to build a graph")?;
     if options.directed && options.undirected {
         return Err(Error::Usage("a graph is directed or undirected, not both".into()));

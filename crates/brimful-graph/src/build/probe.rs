@@ -25,9 +25,11 @@ use crate::input::scan::alone;
 use crate::input::stream::EdgeStream;
 use sample::Front;
 
-/// Memory limit of a decoder, in bytes. A decoder reserves the window that the file asks for and
-/// touches as much of it as it decodes, which is [`sample::FIRST_BYTES`].
-const DECODER_BYTES: u64 = 1 << 27;
+/// Memory limit of a decoder, in bytes: none. A decoder reserves the window that the file asks for
+/// and touches as much of it as it decodes, which is [`sample::FIRST_BYTES`].
+const DECODER_BYTES: u64 = u64::MAX;
+/// Memory limit of the neighbor lists of a WebGraph, in bytes.
+const LIST_BYTES: u64 = 1 << 27;
 
 /// The facts that a probe finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +80,7 @@ fn try_probe(input: &Input<'_>, options: &ImportOptions) -> Result<Option<InputE
             probe_texts(&files, options)
         }
         Input::WebGraph(path) => {
-            let graph = WebGraph::open(path, DECODER_BYTES, open)?;
+            let graph = WebGraph::open(path, LIST_BYTES, open)?;
             let largest = graph.declared().end.saturating_sub(1);
             let edges = graph.arcs();
             Ok(Some(InputEstimate { edges, largest, weighted: false, undirected: false }))

@@ -9,11 +9,15 @@ use brimful_store::{Error as StoreError, Job};
 use bzip2::bufread::MultiBzDecoder;
 use flate2::read::MultiGzDecoder;
 use liblzma::read::XzDecoder;
-use liblzma::stream::{CONCATENATED, Stream};
+use liblzma::stream::{Action, CONCATENATED, Stream};
 
 use crate::error::{Error, Result};
 
 const LONGEST_MAGIC: usize = 6;
+/// The most bytes of the headers of a .xz file and of its first block; those of zstd are shorter.
+const LONGEST_HEADER: u64 = 12 + 1024;
+/// The largest window of zstd without its flag for long distances, as a power of two.
+const MAX_WINDOW_LOG: u32 = 27;
 
 /// The first bytes of a regular file, which tell its compression.
 pub(crate) fn first_bytes(path: &Path, job: &Arc<Job>) -> Result<Vec<u8>> {
@@ -48,6 +52,57 @@ fn is_bzip2(start: &[u8]) -> bool {
 const XZ: [u8; 6] = [0xFD, b'7', b'z', b'X', b'Z', 0];
 const ZSTD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 
+/// Bytes of memory that the decoder of a file takes for its first block, as far as the format says;
+/// 0 for standard input, which cannot be read twice.
+///
+/// # Errors
+/// I/O errors.
+pub fn decoder_bytes(path: &Path, job: &Arc<Job>) -> Result<u64> {
+    if path == Path::new("-") || !path.is_file() {
+        return Ok(0);
+    }
+    let mut start = Vec::new();
+    let read = open_input(path, job)?.take(LONGEST_HEADER).read_to_end(&mut start);
+    read.map_err(|e| read_error(path, e))?;
+    Ok(match start.as_slice() {
+        start if start.starts_with(&XZ) => bytes_of_xz(start),
+        start if start.starts_with(&ZSTD) => window_of_zstd(start),
+        _ => 0,
+    })
+}
+
+/// Bytes that the decoder takes for the first block of a .xz file; 0 if its header is broken.
+fn bytes_of_xz(start: &[u8]) -> u64 {
+    use liblzma::stream::Error::MemLimit;
+    let Ok(mut stream) = Stream::new_stream_decoder(1, 0) else { return 0 };
+    if stream.process(start, &mut [], Action::Run) != Err(MemLimit) {
+        return 0;
+    }
+    // The decoder refuses each limit below its use.
+    let (mut too_small, mut enough) = (1, u64::MAX);
+    while enough - too_small > 1 {
+        let middle = too_small + (enough - too_small) / 2;
+        match stream.set_memlimit(middle) {
+            Ok(()) => enough = middle,
+            Err(_) => too_small = middle,
+        }
+    }
+    enough
+}
+
+/// Bytes of the window of a zstd frame, rounded up to a power of two; 0 if the decoder refuses the
+/// window on any budget, or if there is none.
+fn window_of_zstd(start: &[u8]) -> u64 {
+    // RFC 8878, 3.1.1.1.2. A frame of a single segment has its content in place of a window.
+    let (Some(descriptor), Some(byte)) = (start.get(4), start.get(5)) else { return 0 };
+    if descriptor & 0x20 != 0 {
+        return 0;
+    }
+    let base = 1_u64 << (10 + (byte >> 3));
+    let window = (base + base / 8 * u64::from(byte & 7)).next_power_of_two();
+    if window > 1 << MAX_WINDOW_LOG { 0 } else { window }
+}
+
 /// Wraps `reader` in the decoder for its first bytes.
 pub fn open(
     mut reader: Box<dyn Read + Send>,
@@ -74,7 +129,7 @@ pub fn open(
         }
         magic if magic.starts_with(&ZSTD) => {
             let mut decoder = zstd::Decoder::new(whole).map_err(fail)?;
-            let window_log = memory_bytes.max(1 << 20).ilog2().min(27);
+            let window_log = memory_bytes.max(1 << 20).ilog2().min(MAX_WINDOW_LOG);
             decoder.window_log_max(window_log).map_err(fail)?;
             Box::new(decoder)
         }

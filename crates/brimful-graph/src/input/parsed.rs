@@ -80,7 +80,8 @@ pub fn has_names(
         (IdChoice::String, false) => Err(no_names(&first.path, first.format)),
         (IdChoice::String, true) => Ok(true),
         (IdChoice::Auto, true) => {
-            let opened = open(&first.path, DECODER_BYTES, resources)?;
+            // A decoder touches only as much of its window as it decodes.
+            let opened = open(&first.path, u64::MAX, resources)?;
             Ok(id_choice::detect(opened, &first.path, first.format, columns)?.0)
         }
         _ => Ok(false),
@@ -106,7 +107,9 @@ pub fn parse_file(
     mut send: impl FnMut(Vec<u8>) -> Result<()>,
 ) -> Result<()> {
     let minimum = minimum_bytes(choices.positions);
-    resources.budget.require(minimum, PURPOSE)?;
+    let decoder = decompress::decoder_bytes(&file.path, &resources.job)?;
+    let more = decoder.saturating_sub(DECODER_BYTES);
+    resources.budget.require(minimum.saturating_add(more), PURPOSE)?;
     let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
     let decoder_bytes = memory.bytes() - minimum + DECODER_BYTES;
     let files = std::slice::from_ref(file);

@@ -51,4 +51,12 @@ impl Input<'_> {
             Self::Numbered(..) => "(generator)".into(),
         }
     }
+
+    /// The files that a decoder may read; none if others are found by their names.
+    pub(crate) fn files(&self) -> &[PathBuf] {
+        match self {
+            Self::EdgeList(files) | Self::Pairs(files) | Self::Text(_, files) => files,
+            _ => &[],
+        }
+    }
 }
