@@ -134,7 +134,7 @@ def test_the_frontier_of_the_other_traversals(rmat: Path, tmp_path: Path) -> Non
         assert colored[0] == connected and colored == sorted(colored, reverse=True)
         scanned = bf.connected_components(graph).stats
         assert (scanned["superstep_frontier"], scanned["largest_frontier"]) == ([None], None)
-        swept = bf.connected_components(graph, mode="async").stats
+        swept = bf.connected_components(graph, method="propagation", mode="async").stats
         assert swept["superstep_frontier"][0] == connected
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -68,6 +69,41 @@ def test_the_mode_async_is_never_much_slower(streets: bf.Graph, threads: int) ->
         asynchronous = bf.sssp(streets, 0, weighted=weighted, mode="async", threads=threads)
         assert _distances(sync).tobytes() == _distances(asynchronous).tobytes()
         assert asynchronous.stats["edge_visits"] <= 2 * sync.stats["edge_visits"]
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda graph, mode: bf.pagerank(graph, source=SIDE, mode=mode),
+        lambda graph, mode: bf.pagerank(graph, mode=mode),
+        lambda graph, mode: bf.connected_components(graph, mode=mode),
+    ],
+    ids=["pagerank from one vertex", "pagerank", "components"],
+)
+def test_the_mode_async_visits_no_more_edges(
+    streets: bf.Graph, run: Callable[[bf.Graph, str], bf.Result]
+) -> None:
+    sync, asynchronous = run(streets, "sync"), run(streets, "async")
+    assert sync.stats["converged"] and asynchronous.stats["converged"]
+    assert asynchronous.stats["edge_visits"] <= sync.stats["edge_visits"]
+    np.testing.assert_allclose(list(asynchronous.values()), list(sync.values()), rtol=0, atol=1e-6)
+
+
+def test_the_mode_async_visits_no_more_edges_in_the_smallest_budget(streets: bf.Graph) -> None:
+    for weighted in (None, True, False):
+
+        def run(mode: Any, budget: int, weighted: bool | None = weighted) -> bf.Result:
+            if weighted is None:
+                return bf.bfs(streets, 0, mode=mode, budget=budget)
+            return bf.sssp(streets, 0, mode=mode, budget=budget, weighted=weighted)
+
+        with pytest.raises(bf.BudgetError) as caught:
+            run("sync", 1)
+        for more in (0, 1 << 18, 1 << 20, 1 << 21):
+            budget = caught.value.needed_bytes + more
+            sync, asynchronous = run("sync", budget), run("async", budget)
+            assert _distances(sync).tobytes() == _distances(asynchronous).tobytes()
+            assert asynchronous.stats["edge_visits"] <= 2 * sync.stats["edge_visits"], more
 
 
 def test_a_small_budget_gives_the_same_bits(streets: bf.Graph) -> None:

@@ -8,13 +8,14 @@
 
 use std::sync::Arc;
 
-use brimful_engine::plan::forecast::Steps;
+use brimful_engine::plan::forecast::{Forecast, Steps};
 use brimful_engine::{Globals, Max, Min, Mode, Program, Values, Vertex};
 use brimful_graph::Graph;
 use brimful_store::Resources;
 use bytemuck::{Pod, Zeroable};
 
 use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
+use crate::planning::Planner;
 use crate::request::{Finished, Request};
 use crate::sources::Sources;
 use crate::sssp::ShortestPaths;
@@ -34,19 +35,37 @@ pub(crate) const INFO: Info = Info {
         values: Accepts::Words(&["distance", "parent"]),
     }],
     run: Run::Vertices(run),
-    // A search of R-MAT graphs of 2^20 vertices takes 8 supersteps with three passes over the edges
-    // in total.
     plan: |planner| {
-        let steps = planner.spreading(Steps::about(8, 3.0))?;
+        let steps = planner.spreading(steps())?;
         match planner.request.choice("values", &["distance", "parent"])? {
             "parent" => planner.program(&Parents { sources: 0.into() }, steps),
-            _ if planner.request.asynchronous => {
-                planner.program(&ShortestPaths { sources: 0.into() }, steps)
-            }
-            _ => planner.program(&Levels { sources: 0.into() }, steps),
+            _ => match asynchronous(planner, steps)? {
+                Some(forecast) => Ok(forecast),
+                None => planner
+                    .in_supersteps(|planner| planner.program(&Levels { sources: 0.into() }, steps)),
+            },
         }
     },
 };
+
+/// A search of R-MAT graphs of 2^20 vertices takes 8 supersteps with three passes over the edges in
+/// total.
+fn steps() -> Steps {
+    Steps::about(8, 3.0)
+}
+
+/// The forecast of an asynchronous search. `None` if supersteps take its place: its signals have
+/// eight times the bytes, and visit more edges if they leave no memory for sparse supersteps.
+fn asynchronous(planner: &Planner<'_>, steps: Steps) -> Result<Option<Forecast>> {
+    let request = planner.request;
+    if !request.asynchronous {
+        return Ok(None);
+    }
+    let forecast = planner.program(&ShortestPaths { sources: 0.into() }, steps)?;
+    // A checkpoint belongs to one program at any budget.
+    let stays = request.store.is_some() || request.checkpoints.is_some();
+    Ok(Some(forecast).filter(|one| stays || one.in_memory_bytes <= planner.limit()))
+}
 
 /// Computes levels. State: the distance from the nearest source, or all ones while the vertex is
 /// unreached. A signal says that the sender has just been reached; it is one byte, so that the sums
@@ -134,7 +153,8 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
         });
         return Finished::new(graph, "parent", values, output.stats, "parents");
     }
-    if request.asynchronous {
+    let planner = Planner::of_run(request, graph, resources)?;
+    if asynchronous(&planner, planner.spreading(steps())?)?.is_some() {
         let output =
             request.run(&ShortestPaths { sources: sources.clone() }, u64::MAX, graph, resources)?;
         let level = |length: f64| length.is_finite().then_some(length as i64);
@@ -144,6 +164,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
         return Finished::new(graph, "distance", values, output.stats, "levels");
     }
     let most = u64::from(u32::MAX) - 1;
+    let request = Request { asynchronous: false, ..request.clone() };
     let output = request.run(&Levels { sources: sources.clone() }, most, graph, resources)?;
     let level = |level: u32| (level != u32::MAX).then_some(level.into());
     let values = Values::integers(output.states, level, move |place| {

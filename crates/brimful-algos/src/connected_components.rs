@@ -84,15 +84,13 @@ fn union_find_wanted(request: &Request) -> Result<InMemory> {
                     max_supersteps=)";
         return Err(Error::Usage(what.into()));
     }
-    let swept = request.asynchronous
-        || request.store.is_some()
-        || request.checkpoints.is_some()
-        || request.is_divided();
-    if method == "union_find" && swept {
+    let swept = request.store.is_some() || request.checkpoints.is_some() || request.is_divided();
+    if method == "union_find" && (swept || request.asynchronous) {
         let what = "union_find has no asynchronous mode, store, checkpoints or cluster; use the \
                     method propagation";
         return Err(Error::Usage(what.into()));
     }
+    // Union-find has no supersteps, so it serves the asynchronous mode too, in less time.
     Ok(match method {
         "union_find" => InMemory::Always,
         "auto" if request.max_supersteps.is_none() && !swept => InMemory::IfItFits,

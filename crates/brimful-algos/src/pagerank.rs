@@ -153,6 +153,7 @@ pub struct PageRank<S> {
     variant: Variant,
     damping: f64,
     tolerance: f64,
+    asynchronous: bool,
     personal: Option<Personal>,
     /// Powers of two by which signals and sums are multiplied.
     scales: (f64, f64),
@@ -228,6 +229,7 @@ impl<S: Precision> PageRank<S> {
             variant,
             damping,
             tolerance,
+            asynchronous: false,
             personal: None,
             scales: (1.0, 1.0),
             precision: PhantomData,
@@ -242,18 +244,31 @@ impl<S: Precision> PageRank<S> {
         Self { variant: Variant::Normalized, personal, ..self }
     }
 
+    /// The program for an asynchronous run.
+    #[must_use]
+    pub fn asynchronous(self) -> Self {
+        Self { asynchronous: true, ..self }
+    }
+
     /// Multiplies signals by `scale`, a power of two; the bits of the scores do not change.
     fn scaled(self, scale: f64) -> Self {
         Self { scales: (scale, 1.0 / scale), ..self }
+    }
+
+    /// The mass of sinks after the previous superstep. See [`Program::Aggregate`].
+    #[inline]
+    fn sinks(&self, globals: &Globals<(Sum, Sum)>) -> f64 {
+        let Sum(mass) = globals.aggregate.0;
+        if self.asynchronous { mass } else { 1.0 - mass }
     }
 }
 
 impl<S: Precision> Program for PageRank<S> {
     type State = f64;
     type Combiner = Add<S>;
-    /// The mass of vertices with out-edges, and the L1 change. The total mass is 1, so the mass of
-    /// sinks is the rest. This definition also returns the mass that asynchronous sweeps and 32-bit
-    /// signals lose.
+    /// A mass, and the L1 change. In supersteps it is the mass of vertices with out-edges: sinks
+    /// have the rest of 1, including what 32-bit signals lose. The scores of an asynchronous sweep
+    /// do not sum to 1 before they converge, so there it is the mass of sinks.
     type Aggregate = (Sum, Sum);
 
     const MODE: Mode = Mode::Full;
@@ -291,12 +306,12 @@ impl<S: Precision> Program for PageRank<S> {
         if let Some(personal) = &self.personal {
             let begins = personal.begins(vertex);
             return begins * (1.0 - self.damping)
-                + self.damping * (sum + begins * (1.0 - globals.aggregate.0.0));
+                + self.damping * (sum + begins * self.sinks(globals));
         }
         match self.variant {
             Variant::Normalized => {
                 let n = globals.vertices as f64;
-                (1.0 - self.damping) / n + self.damping * (sum + (1.0 - globals.aggregate.0.0) / n)
+                (1.0 - self.damping) / n + self.damping * (sum + self.sinks(globals) / n)
             }
             Variant::Unnormalized => (1.0 - self.damping) + self.damping * sum,
         }
@@ -304,12 +319,14 @@ impl<S: Precision> Program for PageRank<S> {
 
     #[inline]
     fn aggregate(&self, vertex: Vertex, old: f64, new: f64) -> (Sum, Sum) {
-        let change = (new - old).abs();
-        let change = match &self.personal {
-            Some(personal) if vertex.id >= personal.connected => change * personal.isolated,
-            _ => change,
+        // Of the vertices that share a state, some may be sources and have a score.
+        let fraction = match &self.personal {
+            Some(personal) if vertex.id >= personal.connected => personal.isolated,
+            _ => 1.0,
         };
-        (Sum(if vertex.strength == 0.0 { 0.0 } else { new }), Sum(change))
+        let counts = (vertex.strength == 0.0) == self.asynchronous;
+        let mass = if counts { new * fraction } else { 0.0 };
+        (Sum(mass), Sum((new - old).abs() * fraction))
     }
 
     fn signal_score(&self, old: f64, new: f64) -> f64 {
@@ -404,6 +421,7 @@ fn run<S: Precision>(
     let scale = out_weights::scale(request, graph, S::EXPONENTS, &resources.job)?;
     let program =
         PageRank::<S>::new(variant, damping, tolerance).map_err(Error::Usage)?.scaled(scale);
+    let program = if request.asynchronous { program.asynchronous() } else { program };
     let program = match &sources {
         Some(sources) => program.from_sources(sources.clone(), graph),
         None => program,

@@ -110,8 +110,7 @@ pub(crate) fn require_either(
     if request.store.is_some() {
         return Ok(());
     }
-    let (workers, limit) = (resources.workers(), resources.budget.limit());
-    let planner = Planner::new(request, Subject::Graph(graph), workers, limit)?;
+    let planner = Planner::of_run(request, graph, resources)?;
     Ok(resources.budget.require(plan(&planner)?.minimum_bytes, purpose)?)
 }
 
@@ -140,6 +139,25 @@ impl<'p> Planner<'p> {
             request.options(0).check_weights(graph)?;
         }
         Ok(Self { request, subject, workers, limit })
+    }
+
+    /// A planner for a run.
+    ///
+    /// # Errors
+    /// As [`Planner::new`].
+    pub(crate) fn of_run(
+        request: &'p Request,
+        graph: &'p Graph,
+        resources: &Resources,
+    ) -> Result<Self> {
+        let (workers, limit) = (resources.workers(), resources.budget.limit());
+        Self::new(request, Subject::Graph(graph), workers, limit)
+    }
+
+    /// Calls `plan` with a planner for the same request in the synchronous mode.
+    pub(crate) fn in_supersteps<T>(&self, plan: impl FnOnce(&Planner<'_>) -> T) -> T {
+        let request = Request { asynchronous: false, ..self.request.clone() };
+        plan(&Planner { request: &request, ..*self })
     }
 
     /// The forecast of `program` over shards, or in the store of the request.

@@ -272,7 +272,7 @@ impl Request {
     }
 
     /// True if several processes make the run.
-    pub(crate) fn is_divided(&self) -> bool {
+    pub fn is_divided(&self) -> bool {
         self.share.is_some() || self.crew.is_some()
     }
 

@@ -170,7 +170,7 @@ impl<'a, P: Program> ShardRun<'a, P> {
                 round: 0,
                 aggregate: P::Aggregate::NOTHING,
             },
-            asynchronous: options
+            asynchronous: plan
                 .asynchronous
                 .then(|| Asynchronous::new(files, schedule, vertices, interval_bits)),
             swept: Swept::default(),

@@ -37,6 +37,8 @@ const SUMS_PER_WORKER_IF_KEPT: u64 = 2;
 /// The division of the budget, and the location of all arrays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
+    /// True if the run takes asynchronous sweeps.
+    pub asynchronous: bool,
     /// Reads in flight per worker.
     pub reads: usize,
     /// Width of the source window in vertices, a multiple of the interval; `None`: the signals of
@@ -102,7 +104,8 @@ impl Plan {
         asynchronous: bool,
         workers: usize,
     ) -> u64 {
-        let least = Least::new(needs, extent, asynchronous, workers as u64);
+        // Supersteps may take the place of sweeps, except for full programs.
+        let least = Least::new(needs, extent, asynchronous && needs.full, workers as u64);
         least.windowed.unwrap_or(least.resident)
     }
 
@@ -140,11 +143,35 @@ impl Plan {
         workers: usize,
         budget: &Budget,
     ) -> Result<Self> {
+        let of_mode = |asynchronous| Self::of_mode(needs, extent, asynchronous, workers, budget);
+        if !asynchronous || needs.full {
+            return of_mode(asynchronous);
+        }
+        // A sweep visits whole blocks, however few of their vertices signal. If sparse supersteps
+        // or unpacked edges do not fit beside sweeps, but without them, supersteps visit fewer
+        // edges.
+        let (sweeps, supersteps) = (of_mode(true), of_mode(false)?);
+        let is_as_good = |plan: &Self| {
+            (plan.sparse.is_some() || supersteps.sparse.is_none())
+                && (plan.unpacked || !supersteps.unpacked)
+        };
+        Ok(sweeps.ok().filter(is_as_good).unwrap_or(supersteps))
+    }
+
+    /// Plans a run with or without asynchronous sweeps.
+    fn of_mode(
+        needs: &Needs,
+        extent: &Extent,
+        asynchronous: bool,
+        workers: usize,
+        budget: &Budget,
+    ) -> Result<Self> {
         let (vertices, workers, weighted) = (extent.vertices, workers as u64, extent.weighted);
         let (largest, packed) = (extent.largest_unit(), extent.packed());
         let least = Least::new(needs, extent, asynchronous, workers);
         let windowed = least.windowed.filter(|_| least.resident > budget.limit());
         let (mut plan, mut spare) = Self::smallest(windowed.unwrap_or(least.resident), budget)?;
+        plan.asynchronous = asynchronous;
         if windowed.is_some() {
             let of_interval = vertices.min(extent.interval()) * needs.signal;
             plan.source_window = Some(widest_window(extent, of_interval, &mut spare) as usize);
@@ -205,7 +232,7 @@ impl Plan {
 
     /// Bytes while vertices signal along unpacked edges, when no packed edges are in memory; `None`
     /// if that is impossible.
-    fn unpacked_bytes(needs: &Needs, extent: &Extent) -> Option<u64> {
+    pub(crate) fn unpacked_bytes(needs: &Needs, extent: &Extent) -> Option<u64> {
         // An ordered traversal has no signals for a next superstep.
         let (own, signals) = match (needs.ordered, needs.commutes && !needs.full) {
             (true, _) => (worklist::memory_bytes(extent)?, 1),
@@ -225,6 +252,7 @@ impl Plan {
     fn smallest(minimum: u64, budget: &Budget) -> Result<(Self, u64)> {
         budget.require(minimum, PURPOSE)?;
         let plan = Self {
+            asynchronous: false,
             reads: READS.0 as usize,
             source_window: None,
             states_resident: false,

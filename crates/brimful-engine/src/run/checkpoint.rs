@@ -167,13 +167,12 @@ impl<P: Program> Resumable for ShardRun<'_, P> {
         self.durations = saved_state.durations;
         match (&mut self.asynchronous, saved_state.asynchronous) {
             (Some(asynchronous), Some(saved)) => asynchronous.restore(saved),
-            (None, None) => Ok(()),
-            (sweeps @ Some(_), None) => {
-                // The checkpointed run had already changed to supersteps.
+            // The checkpointed run had already changed to supersteps, or this run has no sweeps:
+            // the frontier is all that supersteps need.
+            (sweeps, _) => {
                 *sweeps = None;
                 Ok(())
             }
-            (None, Some(_)) => Err(misfit()),
         }
     }
 
