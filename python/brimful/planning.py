@@ -56,7 +56,8 @@ class Forecast:
             budget.
         minimum_budget_bytes: The smallest budget that suffices.
         in_memory_budget_bytes: A budget with which the data of all vertices stay in memory, as far
-            as they ever do; with much less, they are in scratch, and a run is slower.
+            as they ever do, and on graphs of many supersteps the edges unpacked; with less, a run
+            is slower.
         budget_bytes: The budget asked for.
         threads: Number of threads.
         peak_memory_bytes: Peak memory of the whole process; brimful's own in a worker of a cluster.

@@ -25,7 +25,10 @@ use crate::request::{Asked, request};
 /// The forecast of a run for a process, as Python sees it.
 pub(crate) struct Prediction {
     forecast: Forecast,
+    /// The limits of the run. Its reserve is 0 if the memory of later work is free during the run.
     limits: Limits,
+    /// Memory of later work, in bytes.
+    reserve_bytes: u64,
     /// The budget before the run, because the process grows during it.
     budget: Arc<Budget>,
     /// Resident memory of the process before the run, in bytes.
@@ -34,24 +37,49 @@ pub(crate) struct Prediction {
 }
 
 impl Prediction {
-    /// The forecast of a request for `subject` within `limits`.
+    /// The forecast of a request for `subject` within `limits`. A run that fits beside the memory of
+    /// later work takes that memory too, if its result leaves it free.
     pub(crate) fn new(
         request: &Request,
         subject: Subject<'_>,
         limits: Limits,
     ) -> Result<Self, Failure> {
+        let beside = Self::within(request, subject, limits, limits.reserve_bytes)?;
+        // Drivers of databases keep memory after the run.
+        let shares = limits.reserve_bytes > 0 && request.store.is_none() && !request.is_divided();
+        if !(shares && beside.fits) {
+            return Ok(beside);
+        }
+        let during = Limits { reserve_bytes: 0, ..limits };
+        let whole = Self::within(request, subject, during, limits.reserve_bytes)?;
+        let leaves_room = whole.forecast.result_bytes <= beside.budget.limit();
+        Ok(if leaves_room { whole } else { beside })
+    }
+
+    fn within(
+        request: &Request,
+        subject: Subject<'_>,
+        limits: Limits,
+        reserve_bytes: u64,
+    ) -> Result<Self, Failure> {
         let (budget, resident) = (limits.budget(), resident_bytes().unwrap_or(0));
         let forecast = plan_request(request, subject, limits.workers(), budget.limit())?;
         let fits = forecast.minimum_bytes <= budget.limit();
-        Ok(Self { forecast, limits, budget, resident, fits })
+        Ok(Self { forecast, limits, reserve_bytes, budget, resident, fits })
+    }
+
+    /// The limits of the run.
+    pub(crate) fn limits(&self) -> Limits {
+        self.limits
     }
 
     /// The figures of the forecast, except for time.
     pub(crate) fn figures<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (Self { forecast, limits, budget, resident, fits }, out) = (self, PyDict::new(py));
+        let (Self { forecast, limits, reserve_bytes, budget, resident, fits }, out) =
+            (self, PyDict::new(py));
         // The worker of a cluster is another process, and has Ray in it.
         let resident = if forecast.exchange.is_some() { 0 } else { *resident };
-        let peak = forecast.peak_bytes().max(forecast.result_bytes + limits.reserve_bytes);
+        let peak = forecast.peak_bytes().max(forecast.result_bytes + reserve_bytes);
         out.set_item("fits", fits)?;
         out.set_item("minimum_budget_bytes", whole(budget, forecast.minimum_bytes))?;
         out.set_item("in_memory_budget_bytes", whole(budget, forecast.in_memory_bytes))?;

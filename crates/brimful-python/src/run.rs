@@ -111,7 +111,9 @@ pub(crate) fn run<'py>(
     let limits = Limits { threads, budget, process_budget, reserve_bytes };
     // A run without a forecast is still valid. There is none for several processes.
     let alone = request.share.is_none();
-    let forecast = alone.then(|| Prediction::new(&request, Subject::Graph(&inner), limits).ok());
+    let forecast =
+        alone.then(|| Prediction::new(&request, Subject::Graph(&inner), limits).ok()).flatten();
+    let limits = forecast.as_ref().map_or(limits, Prediction::limits);
     let folder = request.checkpoints.as_ref().map(|chosen| chosen.folder.clone());
     let opener = asked.store.opener.as_ref();
     let (finished, scratch) = with_store(py, progress, limits, opener, |resources| {
@@ -124,7 +126,7 @@ pub(crate) fn run<'py>(
     let result = Result::new(py, finished, &figures, folder)?;
     let stats = result.stats.bind(py);
     store_figures(stats, &asked.store, store.as_ref())?;
-    let forecast = forecast.flatten().map(|forecast| forecast.figures(py)).transpose()?;
+    let forecast = forecast.map(|forecast| forecast.figures(py)).transpose()?;
     stats.set_item("forecast", forecast)?;
     Ok(result)
 }

@@ -161,15 +161,16 @@ def _run(
         graph = stack.enter_context(where.part(given))
         place = shared.chosen(options, ClusterOptions)
         request = asked(options, options.algorithm, sources_of(options, graph), place=place)
-        if joins and join is None:
-            from brimful.tables.columns import GraphColumns
-
-            join = GraphColumns(graph, column_names(options.columns, "--with"))
-        if join is not None:
-            join.check(None, texts=graph.id_type == "string")
         figures = None
         if request["cluster"] is None:
             figures = _forecast(graph, request, given, reserve_bytes, checkpoints=saving)
+        # The run refuses a budget that is too small; pyarrow and DuckDB may not fit it.
+        if joins and (figures is not None or request["cluster"] is not None):
+            if join is None:
+                from brimful.tables.columns import GraphColumns
+
+                join = GraphColumns(graph, column_names(options.columns, "--with"))
+            join.check(None, texts=graph.id_type == "string")
         small = figures is not None and is_small_run(figures, graph.vertices + graph.arcs)
         if figures is not None and not small:
             progress.announce(announced(figures) + (", besides checkpoints" if saving else ""))
