@@ -162,3 +162,10 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.5 * peaks[0]
+
+
+def test_a_token_without_an_end_is_refused_soon(tmp_path: Path) -> None:
+    path = tmp_path / "g.graphml"
+    path.write_text('<graphml><graph edgedefault="directed"><node id="' + "1" * (8 << 20))
+    sentence = refuse(INPUT, "import", path, tmp_path / "g.brimful", "--quiet")
+    assert "1 MiB without the end of a tag" in sentence

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 #: The most rows of a batch, and the most characters of its texts.
 _BATCH_ROWS = 8192
 _BATCH_CHARACTERS = 4 << 20
+#: The most bytes between the ends of two tags: a longer value is no id and no attribute.
+_TAG_BYTES = 1 << 20
 _OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 #: Arrow's types by the types that attributes declare.
 _TYPES = {
@@ -238,6 +240,30 @@ class GraphXml:
             raise InputError(f"{self.path} is truncated or damaged: {error}") from None
 
 
+class _Bounded:
+    """A file of which the parser may read only so much between two tags."""
+
+    def __init__(self, path: str, file: IO[bytes]) -> None:
+        self._path, self._file = path, file
+        #: Bytes read since the last tag.
+        self.read_bytes = 0
+
+    def read(self, size: int = -1) -> bytes:
+        """Read the next bytes.
+
+        Raises:
+            InputError: There was no tag for too long.
+        """
+        if self.read_bytes > _TAG_BYTES:
+            raise InputError(
+                f"{self._path} has {_TAG_BYTES >> 20} MiB without the end of a tag; is it GraphML "
+                "or GEXF?"
+            )
+        data = self._file.read(size)
+        self.read_bytes += len(data)
+        return data
+
+
 class _Parser:
     """Reads the events of one file."""
 
@@ -249,7 +275,9 @@ class _Parser:
 
     def records(self, file: IO[bytes]) -> Iterator[_Record]:
         """Yield nodes and edges."""
-        for event, element in ElementTree.iterparse(file, ("start", "end")):
+        bounded = _Bounded(self._path, file)
+        for event, element in ElementTree.iterparse(bounded, ("start", "end")):
+            bounded.read_bytes = 0
             tag = element.tag.rpartition("}")[2]
             if event == "start":
                 self._start(tag, element)
