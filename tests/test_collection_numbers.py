@@ -53,6 +53,16 @@ def keyed(folder: Path) -> dict[str, Any]:
     }
 
 
+def test_a_counter_has_the_keys_that_occurred_and_is_no_sequence(tmp_path: Path) -> None:
+    with bf.FrequencyCounter(tmp_path / "x") as counter:
+        counter.add_many([3] * 7)
+        assert 3 in counter and 7 not in counter
+        with pytest.raises(TypeError, match="not iterable"):
+            iter(counter)
+        with pytest.raises(bf.UsageError):
+            assert "3" in counter
+
+
 @pytest.mark.parametrize("kind", ["counter", "set", "filter"])
 def test_what_is_no_key_is_refused_and_nothing_is_added(tmp_path: Path, kind: str) -> None:
     keys = keyed(tmp_path)[kind]

@@ -73,6 +73,11 @@ def test_they_are_mappings(values: tuple[Any, dict[int, Any]]) -> None:
             found[missing]
 
 
+def test_they_have_no_reverse_order(values: tuple[Any, dict[int, Any]]) -> None:
+    with pytest.raises(TypeError, match="not reversible"):
+        reversed(values[0])
+
+
 def test_equality_is_identity(values: tuple[Any, dict[int, Any]]) -> None:
     found, expected = values
     assert found == found and found != expected and hash(found) == hash(found)

@@ -206,6 +206,9 @@ class PerVertex(Shown, ABC, Generic[V]):
         """Iterate over the vertices in ascending order."""
         return chain.from_iterable(vertices for vertices, _ in self._batches())
 
+    # As in a `Mapping`; without this, `reversed` would take positions for vertices.
+    __reversed__ = None
+
     def __contains__(self, vertex: object) -> bool:
         """Return whether there is a vertex with this id."""
         try:

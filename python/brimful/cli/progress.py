@@ -7,6 +7,7 @@ come when the kind of phase changes and at most every two seconds within it.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import sys
 import threading
@@ -30,6 +31,16 @@ _REDRAW_SECONDS = 0.1
 _ESTIMATE_SECONDS = 0.5
 #: Units of a complete bar.
 _WHOLE = 10_000
+#: The width of a bar on a terminal that has none, as in a container without a window.
+_COLUMNS = 80
+
+
+def _columns(stream: TextIO) -> int:
+    """Return the width of the terminal of a stream; 0 if it has none."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):
+        return 0
 
 
 @dataclass(frozen=True)
@@ -199,6 +210,7 @@ class ProgressLine:
         # No thread that watches for slow bars, and no locks between processes.
         kind.monitor_interval = 0
         kind.set_lock(threading.RLock())
+        has_width = self._notebook or _columns(self._stream) > 0
         return kind(
             total=_WHOLE if known else None,
             initial=done,
@@ -206,7 +218,8 @@ class ProgressLine:
             bar_format=form,
             file=self._stream,
             leave=False,
-            dynamic_ncols=True,
+            ncols=None if has_width else _COLUMNS,
+            dynamic_ncols=has_width,
         )
 
     def _memory(self) -> str:

@@ -116,6 +116,13 @@ class FrequencyCounter(Collection[_native.FrequencyCounter]):
         """Return how often a key occurred."""
         return self.native.count(_key(key))
 
+    # Without this, a loop would take positions for keys, and never end.
+    __iter__ = None
+
+    def __contains__(self, key: object) -> bool:
+        """Return whether a key occurred."""
+        return self.native.count(_key(key)) > 0
+
     @described(COLLECTION, "closed", "corrupt", "io")
     def count_many(self, keys: ArrayLike) -> NDArray[np.uint64]:
         """Return how often each of `keys` occurred.
