@@ -357,3 +357,11 @@ assert grown < budget + 16, f"{grown} MiB where the budget was {budget}"
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", ["edges.parquet", "edges.arrow", "edges.graphml"])
+def test_a_table_in_a_pipe_is_refused_before_it_is_opened(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    os.mkfifo(path)
+    sentence = refuse(INPUT, "import", path, tmp_path / "g.brimful", "--quiet", timeout=60)
+    assert "is no regular file" in sentence

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -373,3 +374,18 @@ def test_a_comparison_stays_within_its_budget(
     least = refused.rsplit("smallest that works is ", 1)[1].rstrip(".\n")
     with hard_limit(parse_budget(least) or 0) as enter:
         assert brimful("compare", *paths, "--budget", least, before=enter).code == DIFFERENT
+
+
+def test_many_rows_of_a_result_are_in_the_budget(tmp_path: Path) -> None:
+    result = tmp_path / "r.parquet"
+    count = 400_000
+    numbers = pa.array(range(count))
+    pq.write_table(pa.table({"vertex": numbers, "score": numbers.cast(pa.float64())}), result)
+    for more in ([], ["--json"]):
+        command = ["top", result, "-n", 10 * count, *more]
+        sentence = refuse(BUDGET, *command, "--budget", "120M", "--quiet")
+        match = re.search(r"to show 400,000 rows; the smallest that works is (\d+)M", sentence)
+        assert match is not None, sentence
+        with hard_limit(int(match[1]) << 20) as enter:
+            done = succeed(*command, "--budget", f"{match[1]}M", before=enter)
+        assert len(done.out) > 10 * count

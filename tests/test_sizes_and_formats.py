@@ -1,5 +1,6 @@
 """Memory sizes and file names, as people write them."""
 
+import numpy as np
 import pytest
 
 from brimful.errors import UsageError
@@ -28,6 +29,10 @@ from brimful.sizes import format_bytes, parse_budget
 )
 def test_budgets(text: str | int | None, expected: int | None) -> None:
     assert parse_budget(text) == expected
+
+
+def test_budgets_of_numpy() -> None:
+    assert parse_budget(np.int64(200 << 20)) == 200 << 20
 
 
 @pytest.mark.parametrize(

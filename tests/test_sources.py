@@ -161,3 +161,8 @@ def test_a_run_goes_on_from_the_same_set_of_sources(votes: bf.Graph, tmp_path: P
     assert succeed(*run, *turned, "--source", 30, *more).figures["resumed_from"] == 4
     whole = bf.pagerank(votes, source=SOURCES, tolerance=0, max_supersteps=6)
     assert read_csv(out) == values(whole)
+
+
+def test_weights_of_no_sources_are_refused(rmat: Path) -> None:
+    sentence = refuse(USAGE, "run", "pagerank", rmat, "--source-weight", 5, "--quiet")
+    assert "--source-weight gives weights to the vertices of --source" in sentence

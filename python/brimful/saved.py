@@ -85,7 +85,7 @@ class SavedResult(PerVertex[Any]):
         count = max(0, operator.index(n))
         return cast(
             "list[tuple[Any, Any]]",
-            largest(self._rows, self._path, ["vertex", self.column], count),
+            list(largest(self._rows, self._path, ["vertex", self.column], count)),
         )
 
     @described({}, "io")

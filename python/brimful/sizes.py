@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import re
+from typing import SupportsIndex
 
 from brimful.errors import UsageError
 from brimful.wording import counted, shortened
@@ -49,8 +50,8 @@ def parse_budget(budget: Budget) -> int | None:
             byte_count = int(float(match["number"]) * 1024**exponent)
         else:
             byte_count = int(match["number"]) * 1024**exponent
-    elif isinstance(budget, int) and not isinstance(budget, bool):
-        byte_count = budget
+    elif isinstance(budget, SupportsIndex) and not isinstance(budget, bool):
+        byte_count = operator.index(budget)
     else:
         raise UsageError(
             "budget must be a number of bytes, a size such as '500M', or None, not "

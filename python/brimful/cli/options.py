@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from brimful.cli.arguments import count, integer, real
@@ -212,6 +213,6 @@ def show(text: str) -> None:
 
 def show_rows(names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table, one row on each line, its columns separated by tabs."""
-    show("\t".join(names))
-    for row in rows:
-        show("\t".join(map(str, row)))
+    for row in chain([names], rows):
+        print(readable("\t".join(map(str, row)), sys.stdout), file=sys.stdout)
+    sys.stdout.flush()

@@ -106,6 +106,10 @@ def act(options: argparse.Namespace) -> None:
     asked(options, options.algorithm, place=place)
     if algorithms()[options.algorithm]["rows"]:
         _refuse_for_rows(options)
+    if options.source_weight and options.source is None:
+        raise UsageError(
+            "--source-weight gives weights to the vertices of --source; name them, or leave it out"
+        )
     if options.keep:
         _check_keep(options)
     join = _join(options)

@@ -266,6 +266,7 @@ def shared_format(paths: Sequence[str], options: ImportOptions) -> str:
 
     Raises:
         UsageError: They have several formats.
+        InputError: A table is no regular file.
     """
     formats = {input_format(path, options["format"]) for path in paths}
     if options["delimiter"] is not None and formats == {"auto"}:
@@ -276,7 +277,16 @@ def shared_format(paths: Sequence[str], options: ImportOptions) -> str:
             f"the inputs have several formats ({_listed(formats)}), and a graph needs one; import "
             "them separately, or name the format with --format"
         )
-    return formats.pop()
+    format_name = formats.pop()
+    if format_name in TABLE_FORMATS:
+        for path in paths:
+            # To open a pipe waits for its writer, and a table is not read from its start.
+            if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+                raise InputError(
+                    f"{path} is no regular file, and {format_name} is read at several places; "
+                    "write it to a file first"
+                )
+    return format_name
 
 
 def _listed(formats: set[str]) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from brimful.errors import MissingPackageError
+from brimful.errors import CorruptError, MissingPackageError
 from brimful.io.output import native_batches
 from brimful.options.described import described
 
@@ -256,7 +256,11 @@ class Conversions:
         native = self.native
         ids = self.vertex_ids().to_numpy(zero_copy_only=False)
         starts, columns, values, entries = native.matrix()
-        width = np.int32 if max(native.arcs, len(ids)) < 2**31 else np.int64
+        width: Any = np.int32 if max(native.arcs, len(ids)) < 2**31 else np.int64
+        if len(starts) < np.dtype(width).itemsize * (len(ids) + 1):
+            raise CorruptError(
+                f"{native.path} has other edges than its manifest says; import it again"
+            )
         matrix: scipy.sparse.csr_array = sparse.csr_array(
             (
                 np.frombuffer(values, np.float64 if native.weighted else np.int64)[:entries],

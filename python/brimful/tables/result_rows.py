@@ -7,7 +7,7 @@ first rows: one pass over the file finds them.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -88,11 +88,16 @@ def _no_result(path: str, names: Sequence[str]) -> InputError:
 
 
 def largest(
-    dataset: pyarrow.dataset.Dataset, path: str, columns: Sequence[str], count: int
-) -> list[tuple[Any, ...]]:
-    """Return some columns of the rows that have the largest values in the last of these.
+    dataset: pyarrow.dataset.Dataset,
+    path: str,
+    columns: Sequence[str],
+    count: int,
+    hold: Callable[[int], None] = lambda size: None,
+) -> Iterator[tuple[Any, ...]]:
+    """Yield some columns of the rows that have the largest values in the last of these.
 
-    Rows without a value are left out; of equal ones the first stay.
+    Rows without a value are left out; of equal ones the first stay. `hold` is called with the bytes
+    of all rows that may be kept, before they are, and may refuse them.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -105,11 +110,12 @@ def largest(
             # A row that ties with the last one kept comes later, and is left out.
             wanted = pc.greater(values, kept.column(column)[-1]) if count else pc.is_null(wanted)
         found = pa.Table.from_batches([batch.filter(wanted)])
+        if found.num_rows:
+            hold(found.nbytes * count // found.num_rows)
         kept = found if kept is None else pa.concat_tables([kept, found])
         kept = kept.sort_by([(column, "descending")]).slice(0, count)
-    if kept is None:
-        return []
-    return list(zip(*(one.to_pylist() for one in kept.columns), strict=True))
+    for batch in [] if kept is None else kept.to_batches(max_chunksize=_BATCH_ROWS):
+        yield from zip(*(one.to_pylist() for one in batch.columns), strict=True)
 
 
 def batches_of(dataset: pyarrow.dataset.Dataset, path: str, **scan: Any) -> Iterator[Any]:
