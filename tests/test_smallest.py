@@ -131,6 +131,13 @@ def test_plan_run_and_its_figures_name_the_same(hub: Path, algorithm: str) -> No
     assert done["forecast"]["minimum_budget_bytes"] == planned["minimum_budget_bytes"]
 
 
+def test_the_budget_that_info_names_for_plots_works(hub: Path) -> None:
+    command = ["info", hub, "--plots"]
+    named = smallest(*command)
+    with hard_limit(int(named.removesuffix("M")) * MIB) as enter:
+        succeed(*command, "--budget", named, "--quiet", before=enter)
+
+
 def test_what_loads_other_packages_is_refused_before_it_loads_them(
     hub: Path, tmp_path: Path
 ) -> None:

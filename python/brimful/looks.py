@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from brimful.catalog import asked
+from brimful.errors import BudgetError
 from brimful.io.ingest import Resources
 from brimful.options.described import described
 from brimful.options.runs import AskedOptions
@@ -13,7 +15,7 @@ from brimful.options.table import WorkOptions, checked, picked, texts
 from brimful.per_vertex import vertex_id
 from brimful.reporting import shows_progress
 from brimful.result import computed
-from brimful.sizes import MOST, parse_count
+from brimful.sizes import MOST, format_bytes, parse_count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -185,12 +187,44 @@ def census_of(graph: Graph, resources: Resources, reserve_bytes: int = 0) -> Cen
     """Count the degrees and components of a graph; a part of the budget is for what follows."""
     from brimful.report import facts
 
+    _require_census(graph, resources, reserve_bytes)
     components = _run(graph, "connected_components", {}, resources, reserve_bytes)
     return facts.Census(
         _degree_counts(graph, resources, reserve_bytes),
         facts.component_sizes(components, resources.on(graph).budget_bytes()),
         _degrees(graph, "out", resources, reserve_bytes).top(facts.TOP_ROWS),
     )
+
+
+def _require_census(graph: Graph, resources: Resources, reserve_bytes: int) -> None:
+    """Refuse a budget that is too small for one of the runs, before the first.
+
+    Raises:
+        BudgetError: The message names the smallest budget that works for all of them.
+    """
+    from brimful.planning import forecast
+
+    given = resources.on(graph)
+    # A machine is given so that none is measured.
+    machine = {"memory_bandwidth": 1.0, "disk_bandwidth": 1.0}
+    runs: list[tuple[str, Mapping[str, object]]] = [
+        ("connected_components", {}),
+        *(("degrees", {"direction": direction}) for direction in ("out", "in")),
+    ]
+    least = max(
+        forecast(
+            *(graph.native, None, asked(algorithm, params, checked(AskedOptions, {}))),
+            *(given, machine),
+            reserve_bytes=reserve_bytes,
+        ).minimum_budget_bytes
+        for algorithm, params in runs
+    )
+    if given.budget_bytes() < least:
+        raise BudgetError(
+            f"a memory budget of {format_bytes(given.budget_bytes())} is too small to count the "
+            f"degrees and components of this graph; the smallest that works is {least >> 20}M",
+            least,
+        )
 
 
 def small_figure(graph: Graph) -> str:
