@@ -262,7 +262,9 @@ fn of_text(start: &[u8]) -> Option<Foreign> {
     if code().next().is_some_and(|line| {
         let kinds = ["strict digraph", "strict graph", "digraph", "graph"];
         let rest = kinds.iter().find_map(|kind| line.strip_prefix(kind));
-        rest.is_some_and(|rest| rest.ends_with('{') && (rest.starts_with([' ', '{'])))
+        let name =
+            rest.filter(|rest| rest.starts_with([' ', '{'])).and_then(|rest| rest.split_once('{'));
+        name.is_some_and(|(name, _)| name.split_whitespace().count() <= 1)
     }) {
         return Some(DOT);
     }
@@ -364,6 +366,7 @@ mod tests {
             ("PK\x03\x04....[Content_Types].xml", "an Excel workbook"),
             ("*Vertices 3\n1 \"a\"", "Pajek"),
             ("digraph g {\n a -> b", "DOT"),
+            ("strict graph { a -- b; }", "DOT"),
             (
                 "1138_bus   |1138_bus\n   5   1   2   2\nrsa    1138   1138   2596   0\n",
                 "a Harwell-Boeing or Rutherford-Boeing matrix",
