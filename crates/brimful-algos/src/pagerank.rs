@@ -255,27 +255,33 @@ impl<S: Precision> PageRank<S> {
         Self { scales: (scale, 1.0 / scale), ..self }
     }
 
-    /// The mass of sinks after the previous superstep. See [`Program::Aggregate`].
+    /// The factor of all scores of the previous superstep that makes their sum 1, and then the mass
+    /// of sinks. In supersteps the sum is 1, so sinks have what other vertices leave, including
+    /// what 32-bit signals lose. A sweep changes the sum, and without the factor the difference
+    /// would be the last to converge.
     #[inline]
-    fn sinks(&self, globals: &Globals<(Sum, Sum)>) -> f64 {
-        let Sum(mass) = globals.aggregate.0;
-        if self.asynchronous { mass } else { 1.0 - mass }
+    fn masses(&self, globals: &Globals<Masses>) -> (f64, f64) {
+        let (Sum(others), Sum(all), _) = globals.aggregate;
+        match self.asynchronous && self.variant == Variant::Normalized && all > 0.0 {
+            true => (1.0 / all, 1.0 - others / all),
+            false => (1.0, 1.0 - others),
+        }
     }
 }
+
+/// The mass of vertices with out-edges and that of all vertices, and the L1 change.
+type Masses = (Sum, Sum, Sum);
 
 impl<S: Precision> Program for PageRank<S> {
     type State = f64;
     type Combiner = Add<S>;
-    /// A mass, and the L1 change. In supersteps it is the mass of vertices with out-edges: sinks
-    /// have the rest of 1, including what 32-bit signals lose. The scores of an asynchronous sweep
-    /// do not sum to 1 before they converge, so there it is the mass of sinks.
-    type Aggregate = (Sum, Sum);
+    type Aggregate = Masses;
 
     const MODE: Mode = Mode::Full;
     const ASYNCHRONOUS: bool = true;
     const NEEDS_DEGREES: bool = true;
 
-    fn initial(&self, vertex: Vertex, globals: &Globals<(Sum, Sum)>) -> f64 {
+    fn initial(&self, vertex: Vertex, globals: &Globals<Masses>) -> f64 {
         if let Some(personal) = &self.personal {
             return personal.begins(vertex);
         }
@@ -301,40 +307,39 @@ impl<S: Precision> Program for PageRank<S> {
     }
 
     #[inline]
-    fn collect(&self, vertex: Vertex, _: f64, sum: f64, globals: &Globals<(Sum, Sum)>) -> f64 {
-        let sum = sum * self.scales.1;
+    fn collect(&self, vertex: Vertex, _: f64, sum: f64, globals: &Globals<Masses>) -> f64 {
+        let (factor, sinks) = self.masses(globals);
+        let sum = sum * self.scales.1 * factor;
         if let Some(personal) = &self.personal {
             let begins = personal.begins(vertex);
-            return begins * (1.0 - self.damping)
-                + self.damping * (sum + begins * self.sinks(globals));
+            return begins * (1.0 - self.damping) + self.damping * (sum + begins * sinks);
         }
         match self.variant {
             Variant::Normalized => {
                 let n = globals.vertices as f64;
-                (1.0 - self.damping) / n + self.damping * (sum + self.sinks(globals) / n)
+                (1.0 - self.damping) / n + self.damping * (sum + sinks / n)
             }
             Variant::Unnormalized => (1.0 - self.damping) + self.damping * sum,
         }
     }
 
     #[inline]
-    fn aggregate(&self, vertex: Vertex, old: f64, new: f64) -> (Sum, Sum) {
+    fn aggregate(&self, vertex: Vertex, old: f64, new: f64) -> Masses {
         // Of the vertices that share a state, some may be sources and have a score.
         let fraction = match &self.personal {
             Some(personal) if vertex.id >= personal.connected => personal.isolated,
             _ => 1.0,
         };
-        let counts = (vertex.strength == 0.0) == self.asynchronous;
-        let mass = if counts { new * fraction } else { 0.0 };
-        (Sum(mass), Sum((new - old).abs() * fraction))
+        let others = if vertex.strength == 0.0 { 0.0 } else { new };
+        (Sum(others), Sum(new * fraction), Sum((new - old).abs() * fraction))
     }
 
     fn signal_score(&self, old: f64, new: f64) -> f64 {
         (new - old).abs()
     }
 
-    fn converged(&self, globals: &Globals<(Sum, Sum)>) -> bool {
-        let (_, Sum(change)) = globals.aggregate;
+    fn converged(&self, globals: &Globals<Masses>) -> bool {
+        let (_, _, Sum(change)) = globals.aggregate;
         let change = match self.variant {
             Variant::Normalized => change,
             Variant::Unnormalized => change / globals.vertices as f64,

@@ -133,7 +133,10 @@ fn compare<P: Program, S: Shape>(
                     "{traversal:?}, asynchronous {asynchronous}, {threads} threads, {budget} bytes"
                 );
                 assert!(found.0 == wanted.0, "{way}");
-                assert_eq!((found.1, found.2), (wanted.1, wanted.2), "{way}");
+                // On a small budget supersteps may take the place of sweeps.
+                if !asynchronous || budget == 1 << 28 {
+                    assert_eq!((found.1, found.2), (wanted.1, wanted.2), "{way}");
+                }
                 assert!(budget < 1 << 28 || found.3 == wanted.3, "{way}");
             }
         }
