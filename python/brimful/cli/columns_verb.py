@@ -60,8 +60,10 @@ def act(options: argparse.Namespace) -> None:
         check_output(options.output, overwrite=options.overwrite)
     with ProgressLine(quiet=options.quiet) as progress:
         given = shared.resources(options, progress)
-        needed = ARROW_RESERVE_BYTES if options.table is None else JOIN_BYTES
-        given.require(needed, "to read or join columns")
+        if options.table is None:
+            given.require(ARROW_RESERVE_BYTES, "to read columns")
+        else:
+            given.require(JOIN_BYTES, "for a join")
         graph = shared.open_named_graph(options, given, progress)
         shrink_arrow_pools()
         figures: dict[str, object] = {}

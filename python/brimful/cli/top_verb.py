@@ -13,6 +13,8 @@ from brimful.wording import counted
 
 #: Copies of the kept rows while they are joined with others and sorted.
 _COPIES = 5
+#: So many rows are small, even if the file has fewer.
+_FEW_ROWS = 10_000
 #: Further memory of the rows in JSON, in copies.
 _COPIES_OF_JSON = 24
 
@@ -37,7 +39,7 @@ def add_to(verbs: shared.Verbs) -> None:
 def act(options: argparse.Namespace) -> None:
     """Read the file once, then print."""
     from brimful.tables.edge_table import ARROW_RESERVE_BYTES, shrink_arrow_pools
-    from brimful.tables.result_rows import largest, open_table
+    from brimful.tables.result_rows import batches_of, largest, open_table
 
     with ProgressLine(quiet=options.quiet) as progress:
         given = shared.resources(options, progress)
@@ -49,7 +51,10 @@ def act(options: argparse.Namespace) -> None:
     if columns[0] == "vertex":
         # Later columns were joined.
         columns = columns[:2]
-    count = min(options.n, table.count_rows())
+    count = options.n
+    if count > _FEW_ROWS:
+        seen = batches_of(table, options.result, columns=columns[:1])
+        count = min(count, sum(batch.num_rows for batch in seen))
     # JSON has all rows as objects and as text at the same time.
     times = _COPIES + (_COPIES_OF_JSON if options.json else 0)
 
