@@ -202,21 +202,21 @@ def _require_census(graph: Graph, resources: Resources, reserve_bytes: int) -> N
     Raises:
         BudgetError: The message names the smallest budget that works for all of them.
     """
-    from brimful.planning import forecast
+    from brimful import _native
 
     given = resources.on(graph)
-    # A machine is given so that none is measured.
-    machine = {"memory_bandwidth": 1.0, "disk_bandwidth": 1.0}
     runs: list[tuple[str, Mapping[str, object]]] = [
         ("connected_components", {}),
         *(("degrees", {"direction": direction}) for direction in ("out", "in")),
     ]
     least = max(
-        forecast(
+        _native.plan(
             *(graph.native, None, asked(algorithm, params, checked(AskedOptions, {}))),
-            *(given, machine),
+            machine=None,
+            **given.limits(),
             reserve_bytes=reserve_bytes,
-        ).minimum_budget_bytes
+            checkpoints=False,
+        )["minimum_budget_bytes"]
         for algorithm, params in runs
     )
     if given.budget_bytes() < least:
