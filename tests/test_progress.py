@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import sys
 import threading
@@ -50,6 +51,18 @@ def test_a_terminal_has_one_line_that_is_wiped(monkeypatch: pytest.MonkeyPatch) 
     )
     assert re.fullmatch(r"write out.csv memory .+[MG] of 200M", third)
     assert terminal.getvalue().endswith(" \r") and "\n" not in terminal.getvalue()
+
+
+def test_a_terminal_without_a_width_has_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = ticking(monkeypatch)
+    reader, writer = os.openpty()
+    assert os.get_terminal_size(writer).columns == 0
+    with open(writer, "w") as terminal, ProgressLine(quiet=False, stream=terminal) as progress:
+        times[0] += 1
+        progress.update("sort", 410, 1000, 1.0)
+        drawn = os.read(reader, 10_000).decode()
+    os.close(reader)
+    assert "sort" in drawn and "41 %" in drawn
 
 
 def test_a_sentence_has_a_line_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,15 +7,15 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from brimful.catalog import asked
-from brimful.errors import BudgetError
 from brimful.io.ingest import Resources
+from brimful.memory import smallest_error
 from brimful.options.described import described
 from brimful.options.runs import AskedOptions
 from brimful.options.table import WorkOptions, checked, picked, texts
 from brimful.per_vertex import vertex_id
 from brimful.reporting import shows_progress
 from brimful.result import computed
-from brimful.sizes import MOST, format_bytes, parse_count
+from brimful.sizes import MOST, parse_count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -220,11 +220,8 @@ def _require_census(graph: Graph, resources: Resources, reserve_bytes: int) -> N
         for algorithm, params in runs
     )
     if given.budget_bytes() < least:
-        raise BudgetError(
-            f"a memory budget of {format_bytes(given.budget_bytes())} is too small to count the "
-            f"degrees and components of this graph; the smallest that works is {least >> 20}M",
-            least,
-        )
+        purpose = "to count the degrees and components of this graph"
+        raise smallest_error(given.budget_bytes(), least, purpose)
 
 
 def small_figure(graph: Graph) -> str:

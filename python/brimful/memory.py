@@ -36,7 +36,11 @@ def too_small(limit: int, needed: int, purpose: str) -> BudgetError:
     The memory of a process differs a little from start to start, so the budget that the error names
     is up to two steps of 8 MiB larger.
     """
-    named = (needed // _STEP_BYTES + 2) * _STEP_BYTES
+    return smallest_error(limit, (needed // _STEP_BYTES + 2) * _STEP_BYTES, purpose)
+
+
+def smallest_error(limit: int, named: int, purpose: str) -> BudgetError:
+    """Return the error of a budget of `limit` bytes that names the smallest one."""
     return BudgetError(
         f"a memory budget of {format_bytes(limit)} is too small {purpose}; "
         f"the smallest that works is {named >> 20}M",

@@ -38,12 +38,10 @@ MIN_JOIN_BYTES = 96 << 20
 _THREAD_BYTES = 64 << 20
 #: Bytes that the allocators keep of the memory that a run has freed.
 _RETAINED_BYTES = 16 << 20
-#: Bytes that a run leaves free for a join after it, and an import for a join beside it.
-JOIN_RESERVE_BYTES = (
-    ARROW_RESERVE_BYTES + _RETAINED_BYTES + LOADED_BYTES + int(MIN_JOIN_BYTES / _MANAGED)
-)
 #: Bytes beside the process for a join of the least memory, before pyarrow and DuckDB are loaded.
 JOIN_BYTES = ARROW_RESERVE_BYTES + LOADED_BYTES + int(MIN_JOIN_BYTES / _MANAGED)
+#: Bytes that a run leaves free for a join after it, and an import for a join beside it.
+JOIN_RESERVE_BYTES = JOIN_BYTES + _RETAINED_BYTES
 #: Rows of a batch of the outcome; few, because rows may be long.
 _BATCH_ROWS = 8192
 #: Functions of DuckDB that read a file, by suffix.
