@@ -36,32 +36,32 @@ pub(crate) const INFO: Info = Info {
     }],
     run: Run::Vertices(run),
     plan: |planner| {
-        let steps = planner.spreading(steps())?;
-        match planner.request.choice("values", &["distance", "parent"])? {
-            "parent" => planner.program(&Parents { sources: 0.into() }, steps),
-            _ => match asynchronous(planner, steps)? {
-                Some(forecast) => Ok(forecast),
-                None => planner
-                    .in_supersteps(|planner| planner.program(&Levels { sources: 0.into() }, steps)),
-            },
+        if planner.request.choice("values", &["distance", "parent"])? == "parent" {
+            return planner.program(&Parents { sources: 0.into() }, steps(planner)?);
         }
+        if let Some(forecast) = asynchronous(planner)? {
+            return Ok(forecast);
+        }
+        planner.in_supersteps(|planner| {
+            planner.program(&Levels { sources: 0.into() }, steps(planner)?)
+        })
     },
 };
 
 /// A search of R-MAT graphs of 2^20 vertices takes 8 supersteps with three passes over the edges in
 /// total.
-fn steps() -> Steps {
-    Steps::about(8, 3.0)
+fn steps(planner: &Planner<'_>) -> Result<Steps> {
+    planner.spreading(Steps::about(8, 3.0))
 }
 
 /// The forecast of an asynchronous search. `None` if supersteps take its place: its signals have
 /// eight times the bytes, and visit more edges if they leave no memory for sparse supersteps.
-fn asynchronous(planner: &Planner<'_>, steps: Steps) -> Result<Option<Forecast>> {
+fn asynchronous(planner: &Planner<'_>) -> Result<Option<Forecast>> {
     let request = planner.request;
     if !request.asynchronous {
         return Ok(None);
     }
-    let forecast = planner.program(&ShortestPaths { sources: 0.into() }, steps)?;
+    let forecast = planner.program(&ShortestPaths { sources: 0.into() }, steps(planner)?)?;
     // A checkpoint belongs to one program at any budget.
     let stays = request.store.is_some() || request.checkpoints.is_some();
     Ok(Some(forecast).filter(|one| stays || one.in_memory_bytes <= planner.limit()))
@@ -153,8 +153,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
         });
         return Finished::new(graph, "parent", values, output.stats, "parents");
     }
-    let planner = Planner::of_run(request, graph, resources)?;
-    if asynchronous(&planner, planner.spreading(steps())?)?.is_some() {
+    if asynchronous(&Planner::of_run(request, graph, resources)?)?.is_some() {
         let output =
             request.run(&ShortestPaths { sources: sources.clone() }, u64::MAX, graph, resources)?;
         let level = |length: f64| length.is_finite().then_some(length as i64);

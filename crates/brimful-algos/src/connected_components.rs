@@ -84,8 +84,9 @@ fn union_find_wanted(request: &Request) -> Result<InMemory> {
                     max_supersteps=)";
         return Err(Error::Usage(what.into()));
     }
-    let swept = request.store.is_some() || request.checkpoints.is_some() || request.is_divided();
-    if method == "union_find" && (swept || request.asynchronous) {
+    let in_supersteps =
+        request.store.is_some() || request.checkpoints.is_some() || request.is_divided();
+    if method == "union_find" && (in_supersteps || request.asynchronous) {
         let what = "union_find has no asynchronous mode, store, checkpoints or cluster; use the \
                     method propagation";
         return Err(Error::Usage(what.into()));
@@ -93,7 +94,7 @@ fn union_find_wanted(request: &Request) -> Result<InMemory> {
     // Union-find has no supersteps, so it serves the asynchronous mode too, in less time.
     Ok(match method {
         "union_find" => InMemory::Always,
-        "auto" if request.max_supersteps.is_none() && !swept => InMemory::IfItFits,
+        "auto" if request.max_supersteps.is_none() && !in_supersteps => InMemory::IfItFits,
         _ => InMemory::Never,
     })
 }

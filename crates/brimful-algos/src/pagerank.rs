@@ -440,7 +440,7 @@ fn run<S: Precision>(
     let own =
         move |place| personal.as_ref().map_or(1.0, |personal| personal.part(place)) * isolated;
     let whole = sum_of_scores(&output.states, |score: f64| score)? + elsewhere;
-    // Asynchronous sweeps change the total mass, which is corrected only at the end.
+    // The scores of asynchronous sweeps sum to 1 only once they have converged.
     let expected = (variant == Variant::Normalized && !request.asynchronous).then_some(1.0);
     check_sum(graph, whole, expected)?;
     let values = Values::floats(output.states, Some, move |place| Some(own(place))).without_nulls();

@@ -1,4 +1,5 @@
-//! Methods that several collections have in Python, each written once.
+//! Methods that several collections have in Python, each written once. The module of a class
+//! imports the types of its groups.
 
 /// Gives a class the named groups of methods. Its field `inner` is a
 /// [`Handle`](crate::call::Handle).

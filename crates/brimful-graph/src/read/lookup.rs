@@ -319,7 +319,9 @@ impl Lookup {
                 .map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
             std::iter::once(own).chain(others).collect::<Result<Vec<_>>>()
         })?;
-        let found = parts.concat();
+        let mut parts = parts.into_iter();
+        let mut found = parts.next().unwrap_or_default();
+        parts.for_each(|part| found.extend(part));
         self.check_found(found.len() as u64, wanted)?;
         Ok(found)
     }
