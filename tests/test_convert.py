@@ -214,6 +214,27 @@ def test_scipy_types_and_shapes() -> None:
             bf.Graph.from_scipy(wrong)
 
 
+class Forged:
+    """A graph whose manifest, under a correct checksum, names more edges than its files hold."""
+
+    def __init__(self, native: Any) -> None:
+        self._native = native
+        self.arcs = 2**40
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._native, name)
+
+
+def test_scipy_of_a_forged_manifest_is_an_error() -> None:
+    with bf.Graph.from_arrow(pa.table({"source": [0, 1], "target": [1, 2]})) as graph:
+        native = graph._native
+        graph._native = Forged(native)
+        with pytest.raises(bf.CorruptError, match="other edges than its manifest says"):
+            graph.to_scipy()
+        graph._native = native
+        assert graph.to_scipy()[0].sum() == 2
+
+
 def test_scipy_names_rows_by_their_vertex() -> None:
     table = pa.table({"source": [FAR, -5], "target": [-5, 9], "weight": [1.5, 2.5]})
     with bf.Graph.from_arrow(table, undirected=True) as graph:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -190,6 +191,9 @@ def test_the_command_line_refuses_before_the_run(edges: Path, tmp_path: Path) ->
         USAGE, *run, "--join", table, "-o", "mongodb://h/d/c?field=x&id=y"
     )
     assert "has no column vertex" in refuse(USAGE, *run, "--join", table, "-o", out)
+    odd = tmp_path / os.fsdecode(b"odd\xff.csv")
+    odd.write_text("id\n1\n")
+    assert "must be UTF-8" in refuse(USAGE, *run, "--join", odd, "--on", "id", "-o", out)
     missing = refuse(INPUT, *run, "--join", tmp_path / "no.csv", "-o", out)
     assert "there is no table" in missing
     table.write_text("id,pagerank\n1,2\n")

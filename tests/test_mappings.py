@@ -122,6 +122,16 @@ def test_they_show_their_shape_and_first_rows(values: tuple[Any, dict[int, Any]]
         assert "50 vertices" in shown and shown.endswith("...") and len(shown.splitlines()) == 8
 
 
+def test_control_characters_of_ids_are_shown_as_escapes() -> None:
+    red = "\x1b[31mred"
+    table = pa.table({"source": [red, "b\x07"], "target": ["a", "a"]})
+    with bf.Graph.from_arrow(table) as graph:
+        for found in (bf.degrees(graph), bf.hits(graph), bf.similarity(graph)):
+            for shown in (repr(found), found._repr_html_()):
+                assert "\x1b" not in shown and "\x07" not in shown
+            assert r"\x1b[31mred" in repr(found) and r"\x1b[31mred" in found._repr_html_()
+
+
 def test_the_largest_come_first(values: tuple[Any, dict[int, Any]]) -> None:
     found, expected = values
     known = [(vertex, value) for vertex, value in expected.items() if value is not None]

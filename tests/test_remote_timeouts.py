@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.server
+import importlib.util
 import io
 import signal
 import socket
@@ -18,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import brimful as bf
 from command import BRIMFUL, INTERRUPTED, IO, USAGE, assert_one_sentence, brimful, refuse
 from test_interrupt import PATIENCE_SECONDS
 
@@ -185,3 +187,11 @@ def test_a_limit_that_is_none(tmp_path: Path, text: str) -> None:
     # Without a URL nobody asks.
     (tmp_path / "e.txt").write_text("1 2\n")
     assert brimful("import", tmp_path / "e.txt", tmp_path / "e.brimful", env=env).code == 0
+
+
+def test_a_url_that_needs_a_package_says_how_to_install_it(tmp_path: Path) -> None:
+    if importlib.util.find_spec("fsspec") is not None:
+        pytest.skip("SKIPPED: fsspec is installed")
+    with pytest.raises(bf.MissingPackageError, match="pip install fsspec"):
+        bf.read("hf://datasets/someone/something/edges.parquet", path=tmp_path / "g.brimful")
+    assert not (tmp_path / "g.brimful").exists()

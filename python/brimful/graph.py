@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import os
 import weakref
 from collections.abc import Callable, Iterator
@@ -25,7 +24,7 @@ from brimful.per_vertex import vertex_id
 from brimful.reporting import shows_progress, warn
 from brimful.sizes import Budget, format_bytes, parse_budget
 from brimful.tables.convert_out import Conversions
-from brimful.wording import counted
+from brimful.wording import counted, markup
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -329,7 +328,7 @@ class Graph(Imports, Neighbors, KeptColumns, Derivations, Conversions, Looks):
         A small figure of the degrees is below, if there are few edges and matplotlib.
         """
         if self._native is None:
-            return f"<p>{html.escape(repr(self))}</p>"
+            return f"<p>{markup(repr(self))}</p>"
         rows = {
             "vertices": f"{self.vertices:,}",
             "edges": f"{self.edges:,}",
@@ -341,7 +340,7 @@ class Graph(Imports, Neighbors, KeptColumns, Derivations, Conversions, Looks):
         if isinstance(bytes_on_disk, int):
             rows["on disk"] = format_bytes(bytes_on_disk)
         cells = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in rows.items())
-        caption = f"<caption>{html.escape(self._path)}</caption>"
+        caption = f"<caption>{markup(self._path)}</caption>"
         return f"<table>{caption}<tbody>{cells}</tbody></table>{small_figure(self)}"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
@@ -15,6 +14,7 @@ from brimful.options.described import EXPORT, described
 from brimful.reporting import warn
 from brimful.sizes import Budget, parse_budget
 from brimful.tables.convert_out import require
+from brimful.wording import markup
 
 if TYPE_CHECKING:
     import duckdb
@@ -212,7 +212,7 @@ class Shown:
         if found is None:
             return ""
         return figures.small(
-            f"Distribution of {html.escape(rows.column)}",
+            f"Distribution of {markup(rows.column)}",
             lambda ax, colors: figures.plot_distribution(ax, found, rows.column, colors),
         )
 

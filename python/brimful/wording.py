@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Iterable, Sequence
 
@@ -59,3 +60,20 @@ def shortened(value: object) -> str:
 def printable(text: str) -> str:
     r"""Return text in which bytes that are not UTF-8, as in file names, are written `\udcff`."""
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+def visible(text: str) -> str:
+    r"""Return text in which control characters, which a terminal would obey, are escapes."""
+    if text.isprintable():
+        return text
+    return "".join(
+        letter
+        if letter.isprintable() or letter in "\n\t"
+        else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
+
+
+def markup(text: str) -> str:
+    """Return text for HTML, with control characters as escapes."""
+    return html.escape(visible(text))

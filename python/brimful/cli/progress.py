@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO, TypeVar
 
 from brimful.memory import resident_bytes
 from brimful.sizes import format_bytes
+from brimful.wording import visible
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -248,15 +249,7 @@ def readable(text: str, stream: TextIO) -> str:
 
     Ids and manifests may hold control characters, which a terminal would obey.
     """
-    if text.isprintable() or not stream.isatty():
-        return text
-    return "".join(
-        letter if letter.isprintable() or letter in "\n\t" else _escape(letter) for letter in text
-    )
-
-
-def _escape(letter: str) -> str:
-    return letter.encode("unicode_escape").decode()
+    return visible(text) if stream.isatty() else text
 
 
 @contextlib.contextmanager

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 from brimful.errors import BudgetError, InputError, NotFoundError, StoreIoError, UsageError
 from brimful.io.output import write_table
 from brimful.memory import too_small
+from brimful.options.checks import text
 from brimful.tables.convert_out import require
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES
 from brimful.wording import counted, did_you_mean
@@ -89,7 +90,7 @@ class Join:
 
         Raises:
             MissingPackageError: DuckDB is not installed.
-            UsageError: `table` is no table, or of an unknown format.
+            UsageError: `table` is no table, of an unknown format, or its name is not UTF-8.
             NotFoundError: There is no such file.
         """
         require("duckdb", "a join")
@@ -98,6 +99,7 @@ class Join:
         self._types: pyarrow.Schema | None = None
         self.name = table_name(table)
         if isinstance(table, (str, os.PathLike)):
+            text(self.name, "the name of a table to join")
             if not os.path.isfile(self.name):
                 raise NotFoundError(f"there is no table at {self.name}; check the path")
             suffix = os.path.splitext(self.name.lower())[1]
@@ -347,14 +349,14 @@ def join_errors(name: str) -> Iterator[None]:
     try:
         yield
     except (duckdb.Error, pa.ArrowException) as error:
-        text = " ".join(str(error).split())
-        if "No space left" in text:
-            raise StoreIoError(f"a join needs more disk than is free: {text}") from None
-        if isinstance(error, duckdb.OutOfMemoryException) or "Out of Memory" in text:
+        sentence = " ".join(str(error).split())
+        if "No space left" in sentence:
+            raise StoreIoError(f"a join needs more disk than is free: {sentence}") from None
+        if isinstance(error, duckdb.OutOfMemoryException) or "Out of Memory" in sentence:
             raise BudgetError(
                 f"the memory budget is too small to join {name}; give a larger one"
             ) from None
-        raise InputError(f"{name} cannot be joined: {text}") from None
+        raise InputError(f"{name} cannot be joined: {sentence}") from None
 
 
 def write_joined(

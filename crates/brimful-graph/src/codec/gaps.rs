@@ -108,6 +108,21 @@ fn encode_block(keys: &[u64], target_bits: u32, out: &mut Vec<u8>) {
     }
 }
 
+impl Gaps {
+    /// The starts of the blocks in `bytes`; `None` if the bytes are broken.
+    pub(crate) fn starts(bytes: &[u8], target_bits: u32) -> Option<Vec<BlockStart>> {
+        let (mut starts, mut rest) = (Vec::new(), bytes);
+        while !rest.is_empty() {
+            let (header, after) = Header::read(rest, target_bits)?;
+            let offset = (bytes.len() - rest.len()) as u32;
+            let (source, edges) = (header.source, header.count as u32);
+            starts.push(BlockStart { offset, source, edges });
+            rest = after.get(header.payload_bytes()..)?;
+        }
+        Some(starts)
+    }
+}
+
 impl Code for Gaps {
     fn encode(keys: &[u64], target_bits: u32, out: &mut Vec<u8>, blocks: &mut Vec<BlockStart>) {
         let start = out.len();

@@ -44,6 +44,15 @@ impl Header {
         sane.then_some((header, rest))
     }
 
+    /// Bytes of the block after the header.
+    pub(super) fn payload_bytes(&self) -> usize {
+        self.packed_bytes() + self.exceptions * (1 + self.high_bytes)
+    }
+
+    fn packed_bytes(&self) -> usize {
+        self.groups() * 2 * self.width as usize
+    }
+
     fn groups(&self) -> usize {
         self.count.div_ceil(GROUP)
     }
@@ -113,7 +122,7 @@ impl Unpack {
         bytes: &'b [u8],
         gaps: &mut [u32; BATCH],
     ) -> Option<(u32, &'b [u8])> {
-        let (packed, rest) = bytes.split_at_checked(header.groups() * 2 * header.width as usize)?;
+        let (packed, rest) = bytes.split_at_checked(header.packed_bytes())?;
         let (places, rest) = rest.split_at_checked(header.exceptions)?;
         let (highs, rest) = rest.split_at_checked(header.exceptions * header.high_bytes)?;
         let gaps_sum = match self.0 {

@@ -4,6 +4,8 @@
 //! A sealed file with blocks of up to 2^14 numbers. Invariant: numbers ascend within a block; a
 //! number that is smaller than the previous one begins a new block.
 
+mod packed;
+
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,7 +14,9 @@ use brimful_store::{Error as StoreError, Folder, Traffic};
 
 use crate::codec::gaps::Gaps;
 use crate::codec::{Code, Unpack};
-use crate::error::Result;
+use crate::error::{Error, Result};
+
+pub(crate) use packed::PackedBlock;
 
 /// The maximum count of numbers in a block.
 pub(crate) const BLOCK_NUMBERS: usize = 1 << 14;
@@ -194,8 +198,8 @@ impl AscendingFile {
         let (mut buffer, mut numbers) = (Buffer::new(), Vec::new());
         for index in self.candidates(number) {
             self.block(index, &mut buffer, &mut numbers)?;
-            if let Some(place) = self.find_in(index, &numbers, number) {
-                return Ok(Some(place));
+            if let Ok(at) = numbers.binary_search(&number) {
+                return Ok(Some(self.blocks[index].start + at as u64));
             }
         }
         Ok(None)
@@ -213,14 +217,19 @@ impl AscendingFile {
         })
     }
 
-    /// The position of `number` among the `numbers` of block `index`, or `None`.
-    pub(crate) fn find_in(&self, index: usize, numbers: &[u64], number: u64) -> Option<u64> {
-        numbers.binary_search(&number).ok().map(|at| self.blocks[index].start + at as u64)
-    }
-
     /// The block that contains position `place`.
     pub(crate) fn block_of(&self, place: u64) -> usize {
         self.blocks.partition_point(|block| block.start <= place).saturating_sub(1)
+    }
+
+    /// The number of blocks.
+    pub(crate) fn blocks(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// The first and the last number of a block, its smallest and its greatest one.
+    pub(crate) fn bounds(&self, index: usize) -> (u64, u64) {
+        (self.blocks[index].first, self.blocks[index].last)
     }
 
     /// The positions of the numbers of a block.
@@ -229,47 +238,47 @@ impl AscendingFile {
         block.start..block.start + u64::from(block.count)
     }
 
-    /// Reads the numbers of a block.
-    pub(crate) fn read_block(&self, index: usize) -> Result<Vec<u64>> {
-        let mut numbers = Vec::with_capacity(self.blocks[index].count as usize);
-        self.block(index, &mut Buffer::new(), &mut numbers)?;
-        Ok(numbers)
+    /// Reads a block without unpacking it.
+    pub(crate) fn packed_block(&self, index: usize) -> Result<PackedBlock> {
+        let mut buffer = Buffer::new();
+        self.block(index, &mut buffer, &mut Vec::new())?;
+        PackedBlock::new(self.blocks[index], buffer.bytes()).ok_or_else(|| self.broken(index))
     }
 
     /// Replaces `numbers` by the numbers of a block.
     fn block(&self, index: usize, buffer: &mut Buffer, numbers: &mut Vec<u64>) -> Result<()> {
         self.file.read_block(index, buffer)?;
-        let block = self.blocks[index];
+        let block = &self.blocks[index];
         numbers.clear();
-        let whole = match block.form {
-            Form::Gaps => Gaps::decode(
-                buffer.bytes(),
-                block.count,
-                0,
-                Unpack::fastest(),
-                &mut |base, keys| {
-                    numbers.extend(keys.iter().map(|key| block.first + base + u64::from(key)));
-                    true
-                },
-            ),
-            Form::Plain => bytemuck::try_cast_slice(buffer.bytes()).is_ok_and(|plain| {
-                numbers.extend_from_slice(plain);
-                true
-            }),
-        };
-        let exact = numbers.len() == block.count as usize
+        let exact = decode(block, buffer.bytes(), numbers)
+            && numbers.len() == block.count as usize
             && numbers.is_sorted()
             && numbers.first() == Some(&block.first)
             && numbers.last() == Some(&block.last);
-        if whole && exact {
-            return Ok(());
-        }
-        Err(self.file.corrupt(index, "a block contradicts its entry in the table").into())
+        if exact { Ok(()) } else { Err(self.broken(index)) }
+    }
+
+    fn broken(&self, index: usize) -> Error {
+        self.file.corrupt(index, "a block contradicts its entry in the table").into()
     }
 
     /// The underlying sealed file, for verification.
     pub(crate) fn sealed(&self) -> &SealedFile {
         &self.file
+    }
+}
+
+/// Appends the numbers in the bytes of a block; false if the bytes are broken.
+fn decode(block: &NumberBlock, bytes: &[u8], numbers: &mut Vec<u64>) -> bool {
+    match block.form {
+        Form::Gaps => Gaps::decode(bytes, block.count, 0, Unpack::fastest(), &mut |base, keys| {
+            numbers.extend(keys.iter().map(|key| block.first + base + u64::from(key)));
+            true
+        }),
+        Form::Plain => bytemuck::try_cast_slice(bytes).is_ok_and(|plain| {
+            numbers.extend_from_slice(plain);
+            true
+        }),
     }
 }
 
@@ -302,6 +311,17 @@ mod tests {
         for at in [0, 1, 20_000, 39_999, 40_003, 40_004, 59_000] {
             let found = file.find(numbers[at]).unwrap().unwrap();
             assert_eq!(numbers[found as usize], numbers[at]);
+        }
+        for index in 0..file.blocks.len() {
+            let (block, places) = (file.packed_block(index).unwrap(), file.places(index));
+            let other = numbers[places.end as usize - 1].wrapping_add(1);
+            assert_eq!((block.get(places.end), block.find(other)), (None, None));
+            assert_eq!(block.unpacked(), numbers[places.start as usize..places.end as usize]);
+            for place in places.step_by(7) {
+                let number = numbers[place as usize];
+                assert_eq!(block.get(place), Some(number));
+                assert_eq!(block.find(number).map(|at| numbers[at as usize]), Some(number));
+            }
         }
         assert_eq!(file.find(2).unwrap(), None);
         assert!(AscendingFile::open(&folder, "a", Kind::Ids, 3, &traffic).is_err());

@@ -245,7 +245,13 @@ impl ColumnChoice {
         let (free, missing) =
             (rest.clone().count(), usize::from(source.is_none()) + usize::from(target.is_none()));
         if free < missing {
-            return Err(too_few(names));
+            return Err(match weight {
+                Some(at) if self.weight.is_none() && names.len() >= 2 => doubt(&format!(
+                    "{} has the name of a weight, and an edge needs two more columns",
+                    column_name(names, at, header)
+                )),
+                _ => too_few(names),
+            });
         }
         if free > missing && !certain && !self.ignore_extra {
             return Err(doubt(match missing {
@@ -461,6 +467,11 @@ mod tests {
         ] {
             assert!(taken(&none, first, second).is_err(), "{first}");
         }
+        let text = taken(&none, "source weight", "1 2").unwrap_err();
+        assert!(
+            text.contains("column 'weight' has the name of a weight, and an edge needs two more"),
+            "{text}"
+        );
         let text = taken(&none, "1 2 3", "1 2 3").unwrap_err();
         assert_eq!(
             text,

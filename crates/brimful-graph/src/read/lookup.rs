@@ -7,29 +7,36 @@
 //! Invariant: besides the answer, memory is [`Lookup::MEMORY_BYTES`], or the size of one unit if
 //! that is more.
 
+mod arrays;
 mod between;
 mod nearby;
+mod neighbor_reader;
 mod recent;
 mod walk;
 
-use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use brimful_store::{Job, Resources};
 
-use crate::edges::EdgeBatch;
 use crate::error::{Error, Result};
-use crate::ids::ascending::{AscendingFile, BLOCK_NUMBERS};
+use crate::ids::ascending::{AscendingFile, BLOCK_NUMBERS, PackedBlock};
 use crate::ids::external::ExternalId;
 use crate::read::graph::Graph;
 use crate::read::index::Index;
 use crate::read::name_cursor::{Labels, NameCursor};
 pub use between::Between;
 pub use nearby::vertices_by_distance;
+pub use neighbor_reader::NeighborReader;
 
+use arrays::{Nearby, NearbyBlock};
 use recent::Recent;
 use walk::{Blocks, Reach};
+
+/// Vertices that are found between two checks for Ctrl-C.
+const FOUND_AT_ONCE: usize = 1 << 12;
+/// Vertices and edges for which a thread of its own is worth the start.
+const THREAD_WORK: u64 = 1 << 13;
 
 /// The direction of the edges of a vertex.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +92,7 @@ pub struct Lookup {
     graph: Arc<Graph>,
     forward: OnceLock<Blocks>,
     reverse: OnceLock<Blocks>,
-    arrays: Recent<(Array, usize), Vec<u64>>,
+    arrays: Recent<(Array, usize), PackedBlock>,
     names: Mutex<NameCursor>,
 }
 
@@ -128,17 +135,56 @@ impl Lookup {
     /// # Errors
     /// As [`Lookup::find`].
     pub fn find_all(&self, ids: &[ExternalId], job: &Job) -> Result<Vec<u64>> {
-        // In their order, neighboring ids are found in the same parts of memory.
         let mut order: Vec<usize> = (0..ids.len()).collect();
-        order.sort_by(|left, right| ids[*left].cmp(&ids[*right]));
-        let mut vertices = vec![0; ids.len()];
+        if self.graph.names().is_some() {
+            // In their order, neighboring names are found in the same parts of memory.
+            order.sort_by(|left, right| ids[*left].cmp(&ids[*right]));
+        }
+        let missing = |place: usize| Error::NoSuchVertex { vertex: ids[place].to_string() };
+        let mut wanted = Vec::with_capacity(ids.len());
         for chunk in order.chunks(FOUND_AT_ONCE) {
             job.check()?;
             for &place in chunk {
-                vertices[place] = self.find(&ids[place])?;
+                wanted.push((self.bits(&ids[place])?.ok_or_else(|| missing(place))?, place));
             }
         }
-        Ok(vertices)
+        wanted.sort_unstable();
+        let mut vertices = vec![None; ids.len()];
+        self.find_ascending(&wanted, &mut vertices, job)?;
+        vertices
+            .iter()
+            .enumerate()
+            .map(|(place, found)| found.ok_or_else(|| missing(place)))
+            .collect()
+    }
+
+    /// Sets `vertices[place]` for each `(bits, place)` of `wanted`, which ascend, that is found.
+    fn find_ascending(
+        &self,
+        wanted: &[(u64, usize)],
+        vertices: &mut [Option<u64>],
+        job: &Job,
+    ) -> Result<()> {
+        let Some(file) = self.graph.ids_file() else {
+            for &(bits, place) in wanted {
+                vertices[place] = self.graph.find_bits(bits)?;
+            }
+            return Ok(());
+        };
+        for index in 0..file.blocks() {
+            let (first, last) = file.bounds(index);
+            let begin = wanted.partition_point(|(bits, _)| *bits < first);
+            let length = wanted[begin..].partition_point(|(bits, _)| *bits <= last);
+            if length == 0 {
+                continue;
+            }
+            job.check()?;
+            let mut block = NearbyBlock::new(index, self.block(Array::Ids, file, index)?);
+            for &(bits, place) in &wanted[begin..begin + length] {
+                vertices[place] = vertices[place].or_else(|| block.find(bits));
+            }
+        }
+        Ok(())
     }
 
     /// The internal id of the vertex with external id `id`, and the bits of the external id.
@@ -146,14 +192,19 @@ impl Lookup {
     /// # Errors
     /// As [`Lookup::find`].
     pub fn locate(&self, id: &ExternalId) -> Result<(u64, u64)> {
-        let bits = match (id, self.graph.names()) {
-            (ExternalId::Number(number), None) => self.graph.id_type().bits(*number),
-            (ExternalId::Name(name), Some(file)) => self.names().find(file, name)?,
-            _ => None,
-        };
+        let bits = self.bits(id)?;
         let found = bits.map_or(Ok(None), |bits| self.find_bits(bits))?;
         let missing = || Error::NoSuchVertex { vertex: id.to_string() };
         found.zip(bits).ok_or_else(missing)
+    }
+
+    /// The bits of an external id; `None` if no vertex can have it.
+    fn bits(&self, id: &ExternalId) -> Result<Option<u64>> {
+        match (id, self.graph.names()) {
+            (ExternalId::Number(number), None) => Ok(self.graph.id_type().bits(*number)),
+            (ExternalId::Name(name), Some(file)) => self.names().find(file, name),
+            _ => Ok(None),
+        }
     }
 
     fn find_bits(&self, bits: u64) -> Result<Option<u64>> {
@@ -161,7 +212,7 @@ impl Lookup {
             return self.graph.find_bits(bits);
         };
         for index in file.candidates(bits) {
-            let found = file.find_in(index, &self.numbers(Array::Ids, file, index)?, bits);
+            let found = self.block(Array::Ids, file, index)?.find(bits);
             if found.is_some() {
                 return Ok(found);
             }
@@ -292,7 +343,8 @@ impl Lookup {
         self.check_found(found, wanted)
     }
 
-    /// [`Lookup::collect`] by several threads, each with its part of the intervals.
+    /// [`Lookup::collect`] by several threads, each with its part of the intervals; ordered by
+    /// vertex and neighbor.
     fn collect_in_parallel(
         &self,
         vertices: &[u64],
@@ -301,13 +353,15 @@ impl Lookup {
     ) -> Result<Vec<(u32, u64, f64)>> {
         let vertices = self.with_edges(vertices, weighted)?;
         let wanted = self.wanted(vertices, direction)?;
-        let threads = Resources::threads(None).min(wanted.div_ceil(THREAD_EDGES) as usize).max(1);
+        let work = wanted.saturating_add(vertices.len() as u64);
+        let threads = Resources::threads(None).min(work.div_ceil(THREAD_WORK) as usize).max(1);
         let walk = |part: usize| -> Result<Vec<(u32, u64, f64)>> {
             let mut found = Vec::new();
             let reach = Reach::Part { part, of: threads };
             self.walk((vertices, direction, weighted), reach, wanted, |place, bits, weight| {
                 found.push((place as u32, bits, weight));
             })?;
+            self.sort_found(&mut found);
             Ok(found)
         };
         let parts = std::thread::scope(|scope| {
@@ -323,7 +377,15 @@ impl Lookup {
         let mut found = parts.next().unwrap_or_default();
         parts.for_each(|part| found.extend(part));
         self.check_found(found.len() as u64, wanted)?;
+        // Merges the sorted parts.
+        self.sort_found(&mut found);
         Ok(found)
+    }
+
+    /// Sorts edges by vertex and neighbor. Edges with equal ends stay in order of weight.
+    fn sort_found(&self, found: &mut [(u32, u64, f64)]) {
+        let key = |bits: u64| self.graph.id_type().order_key(bits);
+        found.sort_by_key(|(place, bits, _)| (*place, key(*bits)));
     }
 
     /// Those of `vertices`, which ascend, that may have edges.
@@ -399,140 +461,7 @@ impl Lookup {
         }
     }
 
-    /// The numbers of a block of an array.
-    fn numbers(&self, array: Array, file: &AscendingFile, index: usize) -> Result<Arc<Vec<u64>>> {
-        self.arrays.get(
-            (array, index),
-            || file.read_block(index),
-            |numbers| 8 * numbers.capacity() as u64,
-        )
-    }
-}
-
-/// Numbers of vertices that mostly lie close together.
-struct Nearby<'l> {
-    lookup: &'l Lookup,
-    array: Array,
-    /// Recent blocks, in a slot by block number modulo the number of slots.
-    blocks: [Option<(usize, Arc<Vec<u64>>)>; 8],
-    /// The slot of the block that was used last, and its range of vertices.
-    last: (usize, Range<u64>),
-}
-
-impl<'l> Nearby<'l> {
-    fn new(lookup: &'l Lookup, array: Array) -> Self {
-        Self { lookup, array, blocks: Default::default(), last: (0, 0..0) }
-    }
-
-    /// The number of `vertex`.
-    #[inline]
-    fn of(&mut self, vertex: u64) -> Result<u64> {
-        let (slot, places) = &self.last;
-        if let (true, Some((_, numbers))) = (places.contains(&vertex), &self.blocks[*slot]) {
-            return Ok(numbers[(vertex - places.start) as usize]);
-        }
-        let graph = &self.lookup.graph;
-        let file = match self.array {
-            Array::DegreeSums => graph.degree_sums(),
-            Array::Ids => {
-                let Some(file) = graph.ids_file() else {
-                    let mut id = [0];
-                    graph.external_ids(vertex, &mut id)?;
-                    return Ok(id[0]);
-                };
-                file
-            }
-        };
-        let index = file.block_of(vertex);
-        let slot = index % self.blocks.len();
-        if self.blocks[slot].as_ref().is_none_or(|(block, _)| *block != index) {
-            self.blocks[slot] = Some((index, self.lookup.numbers(self.array, file, index)?));
-        }
-        self.last = (slot, file.places(index));
-        let number = self.blocks[slot]
-            .as_ref()
-            .and_then(|(_, numbers)| numbers.get((vertex - self.last.1.start) as usize));
-        number.copied().ok_or_else(|| Error::NoSuchVertex { vertex: vertex.to_string() })
-    }
-}
-
-/// Reads the edges of many vertices, some thousand vertices at a time.
-#[derive(Debug)]
-pub struct NeighborReader {
-    lookup: Arc<Lookup>,
-    vertices: Vec<u64>,
-    direction: Direction,
-    weighted: bool,
-    at: usize,
-}
-
-/// Vertices that are found between two checks for Ctrl-C.
-const FOUND_AT_ONCE: usize = 1 << 12;
-/// The maximum number of vertices whose edges are read at once.
-const BATCH_VERTICES: usize = 1 << 14;
-/// If degrees are known, a batch of several vertices has at most this many edges.
-const BATCH_EDGES: u64 = 1 << 18;
-/// Edges for which a thread of its own is worth the start.
-const THREAD_EDGES: u64 = 1 << 15;
-
-impl NeighborReader {
-    /// A reader of the edges of `vertices` (internal ids), in that order.
-    pub fn new(
-        lookup: Arc<Lookup>,
-        vertices: Vec<u64>,
-        direction: Direction,
-        weighted: bool,
-    ) -> Self {
-        Self { lookup, vertices, direction, weighted, at: 0 }
-    }
-
-    /// Replaces `batch` by the edges of the next vertices, with external ids; false at the end.
-    ///
-    /// # Errors
-    /// As [`Lookup::neighbors`].
-    pub fn next(&mut self, batch: &mut EdgeBatch) -> Result<bool> {
-        batch.clear();
-        let rest = &self.vertices[self.at..];
-        if rest.is_empty() {
-            return Ok(false);
-        }
-        let mut count = rest.len().min(BATCH_VERTICES);
-        let mut distinct = rest[..count].to_vec();
-        distinct.sort_unstable();
-        while count > 1 {
-            let edges = self.lookup.wanted(&distinct, self.direction)?;
-            if edges <= BATCH_EDGES || edges == u64::MAX {
-                break;
-            }
-            count = count.div_ceil(2);
-            distinct.clear();
-            distinct.extend(&rest[..count]);
-            distinct.sort_unstable();
-        }
-        let asked = &rest[..count];
-        self.at += count;
-        distinct.dedup();
-        let key = |bits: u64| self.lookup.graph.id_type().order_key(bits);
-        let mut found =
-            self.lookup.collect_in_parallel(&distinct, self.direction, self.weighted)?;
-        // A stable sort: edges with equal ends stay in order of weight.
-        found.sort_by_key(|(place, bits, _)| (*place, key(*bits)));
-        let mut ids = Nearby::new(&self.lookup, Array::Ids);
-        for vertex in asked {
-            let place = distinct.partition_point(|other| other < vertex) as u32;
-            let own = ids.of(*vertex)?;
-            let begin = found.partition_point(|(other, _, _)| *other < place);
-            let edges = found[begin..].iter().take_while(|(other, _, _)| *other == place);
-            for &(_, other, weight) in edges {
-                let (source, target) = match self.direction {
-                    Direction::Out => (own, other),
-                    Direction::In => (other, own),
-                };
-                batch.sources.push(source);
-                batch.targets.push(target);
-                batch.weights.extend(self.weighted.then_some(weight));
-            }
-        }
-        Ok(true)
+    fn block(&self, array: Array, file: &AscendingFile, index: usize) -> Result<Arc<PackedBlock>> {
+        self.arrays.get((array, index), || file.packed_block(index), PackedBlock::memory_bytes)
     }
 }
