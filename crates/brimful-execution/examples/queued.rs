@@ -56,7 +56,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let budget = Budget::new(bytes + (1 << 20), 0);
     let reserved = budget.reserve(bytes, "for signals that wait")?;
-    let file = Arc::new(SpillFile::new(&DiskFolder::new(std::env::temp_dir()), &Job::new())?);
+    let file =
+        Arc::new(SpillFile::new(&DiskFolder::new(std::env::temp_dir()), &Arc::new(Job::new()))?);
     let mut mailbox = Mailbox::new(reserved.bytes(), program.0, &file);
     let (mut target, mut scratch, mut packet) = (Vec::new(), Vec::new(), Vec::new());
     let begin = Instant::now();

@@ -21,7 +21,7 @@ type Collected = BTreeMap<u64, Vec<String>>;
 
 /// Sends messages, then collects into `all` until a failure.
 fn through(folder: &FaultFolder, delivery: Delivery, all: &mut Collected) -> Result<()> {
-    let file = Arc::new(SpillFile::new(folder, &Job::new())?);
+    let file = Arc::new(SpillFile::new(folder, &Arc::new(Job::new()))?);
     let (program, mut mailbox) = (Texts(delivery), Mailbox::<Texts>::new(0, delivery, &file));
     let (mut id, mut packet, mut scratch) = (Vec::new(), Vec::new(), Vec::new());
     for number in 0..MESSAGES {
@@ -49,7 +49,7 @@ fn through(folder: &FaultFolder, delivery: Delivery, all: &mut Collected) -> Res
 
 /// Does the same as `through` with ids.
 fn ids_through(folder: &FaultFolder, all: &mut Collected) -> Result<()> {
-    let file = Arc::new(SpillFile::new(folder, &Job::new())?);
+    let file = Arc::new(SpillFile::new(folder, &Arc::new(Job::new()))?);
     let mut list = IdSet::<u64>::new(0, &file);
     (0..MESSAGES).try_for_each(|number| list.insert(&(number * 7919)))?;
     while let Some((id, _)) = list.take()? {

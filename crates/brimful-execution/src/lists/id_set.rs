@@ -145,7 +145,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         IdSet::new(
             bytes,
-            &Arc::new(SpillFile::new(&DiskFolder::new(folder.path()), &Job::new()).unwrap()),
+            &Arc::new(
+                SpillFile::new(&DiskFolder::new(folder.path()), &Arc::new(Job::new())).unwrap(),
+            ),
         )
     }
 

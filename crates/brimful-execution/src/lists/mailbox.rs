@@ -424,7 +424,7 @@ mod tests {
 
     fn mailbox(bytes: u64, delivery: Delivery) -> Mailbox<Texts> {
         let folder = tempfile::tempdir().unwrap();
-        let file = SpillFile::new(&DiskFolder::new(folder.path()), &Job::new()).unwrap();
+        let file = SpillFile::new(&DiskFolder::new(folder.path()), &Arc::new(Job::new())).unwrap();
         Mailbox::new(bytes, delivery, &Arc::new(file))
     }
 

@@ -18,6 +18,7 @@ pub(crate) const BLOCK_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub struct SpillFile {
     file: StoreFile,
+    job: Arc<Job>,
     space: Mutex<SpillSpace>,
 }
 
@@ -29,13 +30,15 @@ struct SpillSpace {
 }
 
 impl SpillFile {
-    /// An empty file in `folder`, deleted when dropped.
+    /// An empty file in `folder`, deleted when dropped. Its writing and reading end when `job` is
+    /// canceled.
     ///
     /// # Errors
     /// [`StoreError::Io`] if it cannot be created.
-    pub fn new(folder: &dyn Folder, job: &Job) -> Result<Self> {
+    pub fn new(folder: &dyn Folder, job: &Arc<Job>) -> Result<Self> {
         Ok(Self {
             file: StoreFile::scratch(folder, job.traffic())?.counted_as(Content::Signals),
+            job: Arc::clone(job),
             space: Mutex::default(),
         })
     }
@@ -50,12 +53,18 @@ impl SpillFile {
         self.space().end * BLOCK_BYTES as u64
     }
 
+    #[cfg(test)]
+    pub(super) fn job(&self) -> &Job {
+        &self.job
+    }
+
     fn space(&self) -> MutexGuard<'_, SpillSpace> {
         self.space.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes a free block and returns its number.
     fn write(&self, bytes: &[u8]) -> Result<u64> {
+        self.job.check()?;
         let block = {
             let mut space = self.space();
             space.written_bytes += bytes.len() as u64;
@@ -253,6 +262,7 @@ impl SpilledRunReader {
         let Some(block) = block.filter(|_| length > 0) else {
             return Err(self.broken("it ends within a record"));
         };
+        self.run.file.job.check()?;
         self.buffer.resize(length as usize, 0);
         self.run.file.file.read_exact_at(&mut self.buffer, block * BLOCK_BYTES as u64)?;
         self.read += length;
