@@ -66,7 +66,7 @@ pub(super) fn cores(
     indexes.dedup_by(|one, other| Arc::ptr_eq(one, other));
     let edges = indexes.iter().map(|shards| shards.edges()).sum();
     resources.job.begin("unpack", edges);
-    let neighbors = Adjacency::of(graph, indexes, (false, false), &resources.job)?;
+    let neighbors = Adjacency::of(graph, indexes, (false, false), resources)?;
     let unpacked = begin.elapsed().as_secs_f64();
     let mut cores = ScratchArray::resident(graph.connected() as usize, WINDOW);
     let Some(numbers) = cores.in_memory_mut() else {

@@ -64,7 +64,7 @@ pub(super) fn components<L: Label>(
     let moved_before = moved(graph, resources);
     let indexes = vec![Arc::clone(graph.forward())];
     resources.job.begin("unpack", graph.description().arcs);
-    let adjacency = Adjacency::of(graph, indexes, (false, false), &resources.job)?;
+    let adjacency = Adjacency::of(graph, indexes, (false, false), resources)?;
     let unpacked = begin.elapsed().as_secs_f64();
     let components = search(&adjacency, graph.connected() as usize, resources)?;
     drop(adjacency);

@@ -39,7 +39,7 @@ impl<P: Program> RunContext<'_, P> {
         let shards: Vec<_> = self.files.iter().map(|file| Arc::clone(file.shards())).collect();
         self.files = PinnedIndex::pin(shards.clone(), self.options.weighted, 0, &self.owned);
         let kinds = (self.options.weighted, P::SELF_LOOPS);
-        let unpack = |files| Adjacency::of(self.graph, files, kinds, &self.resources.job);
+        let unpack = |files| Adjacency::of(self.graph, files, kinds, self.resources);
         groups(shards).into_iter().map(unpack).collect()
     }
 }

@@ -5,11 +5,12 @@
 //! Invariant: it contains every edge of the indexes once.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use brimful_graph::Graph;
 use brimful_graph::read::shards::ShardFile;
-use brimful_store::Job;
+use brimful_store::huge::HugeArray;
+use brimful_store::{Job, Resources};
 
 use crate::error::Result;
 use crate::plan::extent::{Extent, weight_bytes};
@@ -17,18 +18,29 @@ use crate::traverse::interval_edges::{Reader, Shards};
 use crate::traverse::residency::ALL_INTERVALS;
 
 /// Weights of the edges, in the narrower type that holds all exactly.
-enum EdgeWeights {
+enum EdgeWeights<F32, F64> {
     None,
-    F32(Vec<f32>),
-    F64(Vec<f64>),
+    F32(F32),
+    F64(F64),
 }
 
-/// The edges among the vertices of consecutive intervals, by source.
+/// The edges among the vertices of a graph, by source.
 pub struct Adjacency {
-    /// The position of the first edge of each source; sources are counted from the first vertex.
-    starts: Vec<u32>,
-    targets: Vec<u32>,
-    weights: EdgeWeights,
+    /// The position of the first edge of each source.
+    starts: HugeArray<u32>,
+    targets: HugeArray<u32>,
+    weights: EdgeWeights<HugeArray<f32>, HugeArray<f64>>,
+}
+
+/// The sources that one thread unpacks.
+struct Part<'p> {
+    sources: Range<usize>,
+    /// For each source first its number of edges, then the position of its next edge.
+    places: &'p mut [u32],
+    /// The position of the first edge.
+    first: u32,
+    targets: &'p mut [u32],
+    weights: EdgeWeights<&'p mut [f32], &'p mut [f64]>,
 }
 
 impl Adjacency {
@@ -40,13 +52,14 @@ impl Adjacency {
         (vertices.max(edges) < u64::from(u32::MAX)).then(|| 4 * (vertices + 1) + edges * edge_bytes)
     }
 
-    /// Bytes of memory for unpacking, in addition to the edges.
+    /// Bytes of memory for unpacking by one thread, in addition to the edges.
     pub fn reading_bytes(extent: &Extent) -> u64 {
         extent.columns().count() as u64 * extent.largest_unit() + extent.unpacked()
     }
 
     /// Unpacks the edges of `indexes` of `graph`, from sources to targets in the direction of
-    /// signals.
+    /// signals. The caller has reserved the memory; each thread but the first takes that for its
+    /// reading from what is left of the budget.
     ///
     /// # Errors
     /// Corruption and I/O errors when they occur.
@@ -54,79 +67,55 @@ impl Adjacency {
         graph: &Graph,
         indexes: Vec<Arc<ShardFile>>,
         (weighted, self_loops): (bool, bool),
-        job: &Job,
+        resources: &Resources,
     ) -> Result<Self> {
         let types =
             indexes.iter().flat_map(|shards| shards.segments()).map(|segment| segment.weight_type);
         let width = weighted.then_some(weight_bytes(types));
+        let each = reader_bytes(&indexes, weighted);
+        let more = || resources.budget.reserve(each, "to unpack edges with several threads");
+        // Without the memory, fewer threads unpack.
+        let reserved: Vec<_> = (1..resources.workers()).map_while(|_| more().ok()).collect();
+        let vertices = graph.connected() as usize;
+        let ranges = even_ranges(&indexes, vertices, reserved.len() + 1);
         let shards = Shards::new(graph, indexes, (weighted, 0), &ALL_INTERVALS);
-        match shards.intervals() {
-            0 => Ok(Self { starts: vec![0], targets: Vec::new(), weights: EdgeWeights::None }),
-            count => Self::new(&shards, 0..count, (width, self_loops), job),
-        }
-    }
-
-    /// Unpacks the edges with both ends in `intervals`, at least one interval.
-    fn new(
-        shards: &Shards,
-        intervals: Range<usize>,
-        (weight_bytes, self_loops): (Option<u8>, bool),
-        job: &Job,
-    ) -> Result<Self> {
-        let first = shards.window(intervals.start).start;
-        let count = shards.window(intervals.end - 1).end - first;
-        let mut reader = Reader::default();
-        // An entry holds first the number of edges of a source, then the position of its first
-        // edge, and in the end that of the next source.
-        let mut starts = vec![0_u32; count + 1];
-        for interval in intervals.clone() {
-            let shift = shards.window(interval).start;
-            shards.each(interval, false, job, &mut reader, &mut |edges| {
-                edges.all(|source, target| {
-                    let counted = self_loops || source as usize != shift + target;
-                    if let Some(edges) = starts.get_mut((source as usize).wrapping_sub(first)) {
-                        *edges += u32::from(counted);
-                    }
-                    true
-                })
-            })?;
-        }
+        // The first entry stays zero.
+        let mut starts: HugeArray<u32> = HugeArray::zeroed(vertices + 1);
+        let parts = of_ranges(&ranges, &mut starts[1..]);
+        each_part(parts, resources, |part, reader| {
+            part.count(&shards, self_loops, &resources.job, reader)
+        })?;
         let mut edges = 0;
-        for start in &mut starts {
+        for start in &mut starts[1..] {
             edges += std::mem::replace(start, edges);
         }
-        let mut targets = vec![0_u32; edges as usize];
-        let mut weights = match weight_bytes {
+        let mut targets = HugeArray::zeroed(edges as usize);
+        let mut weights = match width {
             None => EdgeWeights::None,
-            Some(4) => EdgeWeights::F32(vec![0.0; edges as usize]),
-            Some(_) => EdgeWeights::F64(vec![0.0; edges as usize]),
+            Some(4) => EdgeWeights::F32(HugeArray::zeroed(edges as usize)),
+            Some(_) => EdgeWeights::F64(HugeArray::zeroed(edges as usize)),
         };
-        for interval in intervals {
-            let shift = shards.window(interval).start;
-            shards.each(interval, weight_bytes.is_some(), job, &mut reader, &mut |edges| {
-                let mut values = edges.weights.iter();
-                edges.all(|source, target| {
-                    let weight = values.next().copied().unwrap_or(1.0);
-                    let counted = self_loops || source as usize != shift + target;
-                    let place =
-                        starts.get_mut((source as usize).wrapping_sub(first)).filter(|_| counted);
-                    let Some(place) = place else { return true };
-                    let at = *place as usize;
-                    *place += 1;
-                    let Some(id) = targets.get_mut(at) else { return false };
-                    *id = (shift + target - first) as u32;
-                    match &mut weights {
-                        EdgeWeights::None => {}
-                        EdgeWeights::F32(weights) => weights[at] = weight as f32,
-                        EdgeWeights::F64(weights) => weights[at] = weight,
-                    }
-                    true
-                })
-            })?;
+        let mut parts = of_ranges(&ranges, &mut starts[1..]);
+        let ends: Vec<_> = parts
+            .iter()
+            .skip(1)
+            .map(|part| part.places[0] as usize)
+            .chain([edges as usize])
+            .collect();
+        let targets_of = split(&mut targets, &ends);
+        let weights_of: Vec<_> = match &mut weights {
+            EdgeWeights::None => ends.iter().map(|_| EdgeWeights::None).collect(),
+            EdgeWeights::F32(all) => split(all, &ends).map(EdgeWeights::F32).collect(),
+            EdgeWeights::F64(all) => split(all, &ends).map(EdgeWeights::F64).collect(),
+        };
+        for ((part, targets), weights) in parts.iter_mut().zip(targets_of).zip(weights_of) {
+            part.first = part.places[0];
+            (part.targets, part.weights) = (targets, weights);
         }
+        each_part(parts, resources, |part, reader| {
+            part.fill(&shards, self_loops, &resources.job, reader)
+        })?;
         // Each entry has advanced to the first edge of the next source.
-        starts.rotate_right(1);
-        starts[0] = 0;
         Ok(Self { starts, targets, weights })
     }
 
@@ -153,4 +142,136 @@ impl Adjacency {
         }
         count
     }
+}
+
+impl Part<'_> {
+    fn count(
+        &mut self,
+        shards: &Shards,
+        self_loops: bool,
+        job: &Job,
+        reader: &mut Reader,
+    ) -> Result<()> {
+        for interval in 0..shards.intervals() {
+            let shift = shards.window(interval).start;
+            shards.each_from(&self.sources, interval, false, job, reader, &mut |edges| {
+                edges.all(|source, target| {
+                    let counted = self_loops || source as usize != shift + target;
+                    let place = (source as usize).wrapping_sub(self.sources.start);
+                    if let Some(edges) = self.places.get_mut(place) {
+                        *edges += u32::from(counted);
+                    }
+                    true
+                })
+            })?;
+        }
+        Ok(())
+    }
+
+    fn fill(
+        &mut self,
+        shards: &Shards,
+        self_loops: bool,
+        job: &Job,
+        reader: &mut Reader,
+    ) -> Result<()> {
+        let weighted = !matches!(self.weights, EdgeWeights::None);
+        for interval in 0..shards.intervals() {
+            let shift = shards.window(interval).start;
+            shards.each_from(&self.sources, interval, weighted, job, reader, &mut |edges| {
+                let mut values = edges.weights.iter();
+                edges.all(|source, target| {
+                    let weight = values.next().copied().unwrap_or(1.0);
+                    let counted = self_loops || source as usize != shift + target;
+                    let place = (source as usize).wrapping_sub(self.sources.start);
+                    let place = self.places.get_mut(place).filter(|_| counted);
+                    let Some(place) = place else { return true };
+                    let at = (*place - self.first) as usize;
+                    *place += 1;
+                    let Some(id) = self.targets.get_mut(at) else { return false };
+                    *id = (shift + target) as u32;
+                    match &mut self.weights {
+                        EdgeWeights::None => {}
+                        EdgeWeights::F32(weights) => weights[at] = weight as f32,
+                        EdgeWeights::F64(weights) => weights[at] = weight,
+                    }
+                    true
+                })
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Calls `work` for each part, on all threads.
+fn each_part(
+    parts: Vec<Part<'_>>,
+    resources: &Resources,
+    work: impl Fn(&mut Part<'_>, &mut Reader) -> Result<()> + Sync,
+) -> Result<()> {
+    let parts: Vec<_> = parts.into_iter().map(Mutex::new).collect();
+    resources.share(parts.len(), |at, reader: &mut Reader| {
+        work(&mut parts[at].lock().unwrap_or_else(PoisonError::into_inner), reader)
+    })?;
+    Ok(())
+}
+
+/// The parts of the sources in `ranges`, without places for edges.
+fn of_ranges<'p>(ranges: &[Range<usize>], places: &'p mut [u32]) -> Vec<Part<'p>> {
+    let ends: Vec<_> = ranges.iter().map(|range| range.end).collect();
+    let part = |(sources, places): (&Range<usize>, _)| Part {
+        sources: sources.clone(),
+        places,
+        first: 0,
+        targets: &mut [],
+        weights: EdgeWeights::None,
+    };
+    ranges.iter().zip(split(places, &ends)).map(part).collect()
+}
+
+/// The parts of `all` that end at `ends`, which ascend.
+fn split<'a, T>(all: &'a mut [T], ends: &[usize]) -> impl Iterator<Item = &'a mut [T]> {
+    let (mut rest, mut start) = (all, 0);
+    ends.iter().map(move |&end| {
+        let (part, after) = std::mem::take(&mut rest).split_at_mut(end - start);
+        (rest, start) = (after, end);
+        part
+    })
+}
+
+/// At most `count` ranges of the sources below `vertices`, none empty, with about as many edges
+/// each.
+fn even_ranges(indexes: &[Arc<ShardFile>], vertices: usize, count: usize) -> Vec<Range<usize>> {
+    let segments = indexes.iter().flat_map(|shards| shards.segments());
+    let mut ends: Vec<_> =
+        segments.map(|segment| (segment.last_source, u64::from(segment.edges))).collect();
+    ends.sort_unstable();
+    let edges: u64 = ends.iter().map(|(_, edges)| edges).sum();
+    let (mut ranges, mut start, mut before) = (Vec::new(), 0, 0);
+    for (last, of_segment) in ends {
+        before += of_segment;
+        let end = (last as usize + 1).min(vertices);
+        let is_full = before * count as u64 >= edges * (ranges.len() as u64 + 1);
+        if is_full && end > start && ranges.len() + 1 < count {
+            ranges.push(start..end);
+            start = end;
+        }
+    }
+    if start < vertices {
+        ranges.push(start..vertices);
+    }
+    ranges
+}
+
+/// Bytes of the buffers of a reader of `indexes`.
+fn reader_bytes(indexes: &[Arc<ShardFile>], weighted: bool) -> u64 {
+    let columns = if weighted { 2 } else { 1 };
+    let of_index = |shards: &Arc<ShardFile>| {
+        let units =
+            shards.files().flat_map(|file| file.entries()).map(|entry| u64::from(entry.len));
+        let plain = shards.segments().iter().map(|segment| u64::from(segment.plain));
+        (columns * units.max().unwrap_or(0), plain.max().unwrap_or(0))
+    };
+    let (units, plain): (Vec<_>, Vec<_>) = indexes.iter().map(of_index).unzip();
+    units.iter().sum::<u64>() + plain.into_iter().max().unwrap_or(0)
 }

@@ -143,6 +143,19 @@ impl Shards {
         reader: &mut Reader,
         batch: &mut dyn FnMut(IntervalEdges<'_>) -> bool,
     ) -> Result<u64> {
+        self.each_from(&(0..self.vertices), interval, weighted, job, reader, batch)
+    }
+
+    /// [`Shards::each`] for the segments that may have edges of `sources`.
+    pub(crate) fn each_from(
+        &self,
+        sources: &std::ops::Range<usize>,
+        interval: usize,
+        weighted: bool,
+        job: &Job,
+        reader: &mut Reader,
+        batch: &mut dyn FnMut(IntervalEdges<'_>) -> bool,
+    ) -> Result<u64> {
         let (bits, bounds) = (self.bits, (self.vertices as u64, self.window(interval).len()));
         let (unpack, mut edges) = (Unpack::fastest(), 0);
         let Reader { spares, plain, .. } = reader;
@@ -151,6 +164,11 @@ impl Shards {
             let (resident, [spare, weights_spare]) = (&self.files[*file], &mut spares[*file]);
             let shards = resident.shards();
             for index in segments.clone() {
+                let segment = &shards.segments()[index];
+                let is_beyond = segment.first_source >= sources.end as u64;
+                if is_beyond || segment.last_source < sources.start as u64 {
+                    continue;
+                }
                 job.check()?;
                 let unit = resident.unit(0, shards.unit(index), spare)?;
                 let weights = match weighted {
@@ -161,7 +179,7 @@ impl Shards {
                     let weights = if weighted { &weights[..keys.len()] } else { &[] };
                     batch(IntervalEdges { ends: Ends::Keys { base, keys, bits, bounds }, weights })
                 })?;
-                edges += u64::from(shards.segments()[index].edges);
+                edges += u64::from(segment.edges);
             }
         }
         Ok(edges)
