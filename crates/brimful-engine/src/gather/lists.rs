@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use brimful_store::Job;
+use brimful_store::huge::renew;
 use brimful_store::scratch::{ScratchArray, ScratchWindow};
 use bytemuck::Pod;
 
@@ -160,9 +161,12 @@ impl<S: Pod + Send> Lists<S> {
 }
 
 /// Resizes an array that takes memory for `most` records once: an array that grew would leave free
-/// memory of its former sizes, which is not in the plan.
+/// memory of its former sizes, which is not in the plan. Its pages are huge, as writes to the lists
+/// of an interval jump.
 fn resize<T: Copy>(array: &mut Vec<T>, (len, most): (usize, usize), value: T) {
-    array.reserve_exact(most.max(len).saturating_sub(array.len()));
+    if array.capacity() < most.max(len) {
+        renew(most.max(len), array);
+    }
     array.resize(len, value);
 }
 
