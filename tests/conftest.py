@@ -55,6 +55,22 @@ def rmat(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def rmat18(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A graph of 4.2 M edges, with its reverse index."""
+    graph = tmp_path_factory.mktemp("rmat") / "rmat18.brimful"
+    succeed("generate", "rmat", graph, "--scale", 18, "--index", "in,reverse", "--quiet")
+    return graph
+
+
+@pytest.fixture(scope="session")
+def rmat20(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A graph of 16.8 M edges whose states are larger than the smallest budget."""
+    graph = tmp_path_factory.mktemp("rmat") / "rmat20.brimful"
+    succeed("generate", "rmat", graph, "--scale", 20, "--edge-factor", 16, "--quiet")
+    return graph
+
+
+@pytest.fixture(scope="session")
 def slashdot(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Slashdot, imported."""
     graph = tmp_path_factory.mktemp("slashdot") / "slashdot.brimful"

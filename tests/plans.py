@@ -1,0 +1,35 @@
+"""Forecasts of the command line, and how far they may be from what is then measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from command import succeed
+
+#: How far memory and disk may be from the forecast.
+SHARE = 0.25
+#: Bandwidths that nobody has to measure.
+MACHINE = ["--disk-bandwidth", 2, "--memory-bandwidth", 30]
+
+
+def near(forecast: float, measured: float) -> bool:
+    """Return whether a figure is within a quarter of what was measured."""
+    return abs(forecast - measured) <= SHARE * measured
+
+
+def plan(*arguments: object) -> dict[str, Any]:
+    """Return the figures of `brimful plan --json`, of a machine with given bandwidths."""
+    return succeed("plan", *arguments, *MACHINE, "--json", "--quiet").figures
+
+
+def run(*arguments: object) -> dict[str, Any]:
+    """Return the figures of `brimful run --json`."""
+    return succeed("run", *arguments, "--json", "--quiet").figures
+
+
+def with_nightly(some: Sequence[object], more: Sequence[object]) -> list[Any]:
+    """Return parameters, of which `more` are of `make nightly`."""
+    return [*some, *(pytest.param(one, marks=pytest.mark.nightly) for one in more)]

@@ -1,0 +1,195 @@
+"""Checkpoints of programs in plain Python: what a run goes on from, and what is refused."""
+
+from __future__ import annotations
+
+import math
+import threading
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+
+import brimful as bf
+from test_program import Distances, made
+
+
+class Fragile(Distances):
+    """Fails, as a machine does, after so many collects; not part of what its states depend on."""
+
+    def __init__(self, source: int, left: list[float]) -> None:
+        super().__init__(source)
+        self._left = left
+
+    def collect(self, vertex: bf.Vertex, signals: list[float]) -> float:
+        self._left[0] -= 1
+        if self._left[0] <= 0:
+            raise RuntimeError("a power cut")
+        return super().collect(vertex, signals)
+
+
+@pytest.mark.parametrize(("mode", "every"), [("sync", 1), ("async", "0.001s")])
+@pytest.mark.parametrize("delivery", ["each", "combined", "latest"])
+def test_a_program_goes_on_from_a_checkpoint(
+    tmp_path: Path, mode: str, every: int | str, delivery: str
+) -> None:
+    # Long enough for a checkpoint by time.
+    last = 200 if mode == "sync" else 20_000
+    chain = pa.table({"source": range(last), "target": range(1, last + 1)})
+    given: dict[str, Any] = {"mode": mode, "checkpoint_dir": tmp_path / "checkpoints", "threads": 2}
+
+    class Mine(Fragile):
+        pass
+
+    Mine.delivery = delivery  # type: ignore[assignment]
+    with bf.Graph.from_arrow(chain) as graph:
+        with pytest.raises(bf.ProgramError, match="a power cut"):
+            bf.run(graph, Mine(0, [last * 3 / 4]), checkpoint_every=every, **given)
+        with pytest.raises(bf.UsageError, match="source was 0 there and is 1 here"):
+            bf.run(graph, Mine(1, [math.inf]), resume=True, **given)
+        with pytest.raises(bf.UsageError, match="serializer was json"):
+            bf.run(graph, Mine(0, [math.inf]), resume=True, serializer="pickle", **given)
+        # In another store, by another number of workers.
+        given["threads"] = 1
+        rest = bf.run(graph, Mine(0, [math.inf]), resume=True, store="bytes", **given)
+        assert rest.stats["resumed_from"] >= 1
+        # What was done before is not done again.
+        assert rest.stats["store_figures"]["vertices_collected"] < last
+        assert list(rest.values()) == [float(n) for n in range(last + 1)]
+        if mode == "sync":
+            whole = bf.run(graph, Mine(0, [math.inf]), mode=mode)
+            figures = ("supersteps", "signals")
+            assert [rest.stats[name] for name in figures] == [whole.stats[name] for name in figures]
+        # Nobody needs them any more.
+        assert not (tmp_path / "checkpoints").exists()
+
+
+class Reach(bf.Program):
+    """Counts steps of some length from some vertices."""
+
+    step = 1
+
+    def __init__(self, sources: Any, note: Any = None) -> None:
+        self.sources = sources
+        self._note = note
+
+    def initial_state(self, vertex: bf.Vertex) -> int | None:
+        return 0 if vertex.id in self.sources else None
+
+    def signal(self, source: bf.Vertex, target: Any, weight: float) -> int | None:
+        return None if source.state is None else source.state + self.step
+
+    def collect(self, vertex: bf.Vertex, signals: list[int]) -> int:
+        return min(signals if vertex.state is None else [*signals, vertex.state])
+
+
+class Kept(Reach):
+    """Has every kind of member."""
+
+    __slots__ = ("slot",)
+
+    def __init__(self, slot: int) -> None:
+        super().__init__([0])
+        self.slot = slot
+
+    @cached_property
+    def lengths(self) -> dict[int, int]:
+        return {0: self.slot}
+
+    @staticmethod
+    def least(signals: list[int]) -> int:
+        return min(signals)
+
+
+class Mixin:
+    """No program by itself."""
+
+    def signal(self, source: bf.Vertex, target: Any, weight: float) -> int | None:
+        return None
+
+
+def mixed(signal: Any) -> bf.Program:
+    """Return a program whose `signal` is that of another class."""
+    mixin = type("Mixin", (), {"signal": signal})
+    kind = type("Mixed", (mixin, Reach), {"__module__": __name__, "__qualname__": "Mixed"})
+    return cast(bf.Program, kind([0]))
+
+
+def changed(**members: object) -> type[Reach]:
+    """Return a class of the same name with other members."""
+    return type("Reach", (Reach,), {"__module__": __name__, "__qualname__": "Reach"} | members)
+
+
+def test_a_checkpoint_of_another_program_is_not_gone_on_from(tmp_path: Path) -> None:
+    def collect(self: Reach, vertex: bf.Vertex, signals: list[int]) -> int:
+        return max(signals)
+
+    def factor(times: int) -> Any:
+        def signal(self: Reach, source: bf.Vertex, target: Any, weight: float) -> int | None:
+            return None if source.state is None else source.state * times
+
+        return signal
+
+    def holding(times: int) -> bf.Program:
+        def weigh(depth: int) -> int:
+            return times if depth == 0 else weigh(depth - 1)
+
+        program = Reach([0])
+        program.weigh = weigh  # type: ignore[attr-defined]
+        return program
+
+    same = {"signal": factor(2), "collect": collect}
+    kept = Kept(1)
+    assert kept.lengths == {0: 1}
+    cases: list[tuple[bf.Program, bf.Program, str | None]] = [
+        (Reach([0]), Reach([50, 51]), r"sources was list\[0\] there and is list\[50, 51\] here"),
+        (Reach({"a", "b", 0}), Reach({"b", "a", 0, 1}), "sources was"),
+        (Reach({0: [1, {2}]}), Reach({0: [1, {3}]}), "sources was"),
+        (Reach(range(1)), Reach(range(2)), "sources was"),
+        (Reach([0]), changed(step=10)([0]), "attribute step was 1 there and is 10 here"),
+        (changed(mode=1)([0]), changed(mode=2)([0]), "attribute mode was 1 there"),
+        (Reach([0]), changed(collect=collect)([0]), "code of methods was"),
+        (changed(**same)([0]), changed(**same | {"signal": factor(3)})([0]), "code of methods was"),
+        (changed(**same)([0]), changed(**same)([0]), None),
+        (Kept(1), Kept(2), "attribute slot was 1 there and is 2 here"),
+        (Kept(1), kept, None),
+        (holding(1), holding(2), "attribute weigh was"),
+        (holding(1), holding(1), None),
+        (mixed(Reach.signal), mixed(Mixin.signal), "code of methods was"),
+        (Reach({"a", "b", 0}), Reach({0, "b", "a"}), None),
+        (Reach([0], threading.Lock()), Reach([0], "another note"), None),
+    ]
+    chain = pa.table({"source": range(60), "target": range(1, 61)})
+    with bf.Graph.from_arrow(chain) as graph:
+        for number, (before, after, says) in enumerate(cases):
+            given: dict[str, Any] = {"checkpoint_dir": tmp_path / str(number), "threads": 1}
+            stopped = bf.run(graph, before, checkpoint_every=1, max_supersteps=3, **given)
+            assert stopped.stats["supersteps"] == 3
+            if says is None:
+                rest = bf.run(graph, after, resume=True, **given)
+                assert rest.stats["resumed_from"] == 3
+            else:
+                with pytest.raises(bf.UsageError, match=says):
+                    bf.run(graph, after, resume=True, **given)
+        with pytest.raises(bf.UsageError, match=r"attribute 'sources'.*underscore"):
+            bf.run(graph, Reach(threading.Lock()), checkpoint_every=1, **given)
+        # Nothing has to be compared.
+        bf.run(graph, changed(lock=threading.Lock())([0]), max_supersteps=1)
+
+
+def test_wrong_checkpoints_are_refused(tmp_path: Path) -> None:
+    with made() as graph:
+        with pytest.raises(bf.UsageError, match="does nothing alone"):
+            bf.run(graph, Distances(3), checkpoint_dir=tmp_path / "checkpoints")
+        with pytest.raises(bf.UsageError, match="make checkpoints by time"):
+            bf.run(
+                graph,
+                Distances(3),
+                mode="async",
+                checkpoint_every=5,
+                checkpoint_dir=tmp_path / "checkpoints",
+            )
+        # The clock cannot hold that time, which never comes.
+        never: dict[str, Any] = {"checkpoint_every": "1e19s", "checkpoint_dir": tmp_path / "never"}
+        assert bf.run(graph, Distances(3), mode="async", **never)[3] == 0.0
