@@ -267,11 +267,70 @@ fn even_ranges(indexes: &[Arc<ShardFile>], vertices: usize, count: usize) -> Vec
 fn reader_bytes(indexes: &[Arc<ShardFile>], weighted: bool) -> u64 {
     let columns = if weighted { 2 } else { 1 };
     let of_index = |shards: &Arc<ShardFile>| {
-        let units =
-            shards.files().flat_map(|file| file.entries()).map(|entry| u64::from(entry.len));
+        let units = shards.files().flat_map(|file| file.entries()).map(|entry| entry.len);
         let plain = shards.segments().iter().map(|segment| u64::from(segment.plain));
         (columns * units.max().unwrap_or(0), plain.max().unwrap_or(0))
     };
     let (units, plain): (Vec<_>, Vec<_>) = indexes.iter().map(of_index).unzip();
     units.iter().sum::<u64>() + plain.into_iter().max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use brimful_graph::build::import::{ImportOptions, Input, import};
+    use brimful_graph::read::shards::Geometry;
+    use brimful_store::Budget;
+
+    use super::*;
+
+    /// The edges of each source: target, and bits of the weight.
+    type Edges = Vec<Vec<(usize, u64)>>;
+
+    fn edges_of(adjacency: &Adjacency, vertices: u64) -> Edges {
+        let of = |source| {
+            let mut edges = Vec::new();
+            adjacency.each(source, |target, weight| edges.push((target, weight.to_bits())));
+            edges
+        };
+        (0..vertices as usize).map(of).collect()
+    }
+
+    #[test]
+    fn any_number_of_threads_unpacks_the_same_lists() {
+        let folder = tempfile::tempdir().unwrap();
+        let (text, path) = (folder.path().join("edges.txt"), folder.path().join("graph"));
+        let edge = |i: u64| (i * i % 97, i * 7919 % 101, i % 13);
+        let lines: Vec<_> = (0..3000).map(edge).map(|(s, t, w)| format!("{s} {t} {w}\n")).collect();
+        std::fs::write(&text, format!("source target weight\n{}", lines.concat())).unwrap();
+        let resources = |budget: u64, threads| {
+            Resources::new(Budget::new(budget, 0), Arc::default(), Some(threads)).unwrap()
+        };
+        let geometry =
+            Geometry { interval_bits: 4, window_edges: 300, segment_edges: 32, unit_bytes: 400 };
+        let options = ImportOptions { geometry, reverse: true, ..ImportOptions::default() };
+        import(Input::EdgeList(vec![text]), &path, &options, &resources(1 << 28, 2)).unwrap();
+        let graph = Graph::open(&path, &Arc::default()).unwrap();
+        for self_loops in [false, true] {
+            let unpacked = |budget, threads| {
+                let indexes = vec![Arc::clone(graph.forward())];
+                let resources = resources(budget, threads);
+                let all = Adjacency::of(&graph, indexes, (true, self_loops), &resources).unwrap();
+                edges_of(&all, graph.connected())
+            };
+            let one = unpacked(1 << 28, 1);
+            let loops = (0..3000).map(edge).filter(|(source, target, _)| source == target).count();
+            let count = 3000 - if self_loops { 0 } else { loops };
+            assert_eq!(one.iter().map(Vec::len).sum::<usize>(), count);
+            for (budget, threads) in [(1 << 28, 2), (1 << 28, 7), (1, 3)] {
+                assert_eq!(unpacked(budget, threads), one, "{threads} threads");
+            }
+        }
+    }
+
+    #[test]
+    fn slices_are_split_at_their_ends() {
+        let mut numbers = [1, 2, 3, 4, 5, 6];
+        let parts: Vec<_> = split(&mut numbers, &[2, 2, 5, 6]).map(|part| part.to_vec()).collect();
+        assert_eq!(parts, [vec![1, 2], vec![], vec![3, 4, 5], vec![6]]);
+    }
 }
