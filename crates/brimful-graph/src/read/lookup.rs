@@ -165,9 +165,11 @@ impl Lookup {
         vertices: &mut [Option<u64>],
         job: &Job,
     ) -> Result<()> {
-        let Some(file) = self.graph.ids_file() else {
+        // Few ids are found faster one by one than by a pass over the table of blocks.
+        let file = self.graph.ids_file().filter(|file| 16 * wanted.len() > file.blocks());
+        let Some(file) = file else {
             for &(bits, place) in wanted {
-                vertices[place] = self.graph.find_bits(bits)?;
+                vertices[place] = self.find_bits(bits)?;
             }
             return Ok(());
         };
