@@ -272,7 +272,9 @@ impl AscendingFile {
 fn decode(block: &NumberBlock, bytes: &[u8], numbers: &mut Vec<u64>) -> bool {
     match block.form {
         Form::Gaps => Gaps::decode(bytes, block.count, 0, Unpack::fastest(), &mut |base, keys| {
-            numbers.extend(keys.iter().map(|key| block.first + base + u64::from(key)));
+            // A sum that wraps is out of order, which the caller finds.
+            let number = |key| block.first.wrapping_add(base + u64::from(key));
+            numbers.extend(keys.iter().map(number));
             true
         }),
         Form::Plain => bytemuck::try_cast_slice(bytes).is_ok_and(|plain| {

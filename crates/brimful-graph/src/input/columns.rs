@@ -247,7 +247,7 @@ impl ColumnChoice {
         if free < missing {
             return Err(match weight {
                 Some(at) if self.weight.is_none() && names.len() >= 2 => doubt(&format!(
-                    "{} has the name of a weight, and an edge needs two more columns",
+                    "{} has the name of a weight, which leaves one column for the two ends of an edge",
                     column_name(names, at, header)
                 )),
                 _ => too_few(names),
@@ -469,7 +469,7 @@ mod tests {
         }
         let text = taken(&none, "source weight", "1 2").unwrap_err();
         assert!(
-            text.contains("column 'weight' has the name of a weight, and an edge needs two more"),
+            text.contains("column 'weight' has the name of a weight, which leaves one column"),
             "{text}"
         );
         let text = taken(&none, "1 2 3", "1 2 3").unwrap_err();

@@ -5,7 +5,7 @@
 //! its targets, so a look-up costs a binary search and a block for each interval, until all edges
 //! that its degree promises are found. In-neighbors are looked up alike in the reverse index.
 //! Invariant: besides the answer, memory is [`Lookup::MEMORY_BYTES`], or the size of one unit if
-//! that is more.
+//! that is more, and 1 MiB for each thread.
 
 mod arrays;
 mod between;
@@ -114,7 +114,9 @@ impl Lookup {
     pub fn finding_bytes(graph: &Graph) -> u64 {
         let ids = graph.vertices().next_multiple_of(BLOCK_NUMBERS as u64) * 8;
         let names = graph.longest_name().map_or(0, |_| NameCursor::MEMORY_BYTES);
-        ids.min(Self::MEMORY_BYTES - 2 * Self::INDEX_BYTES) + names
+        // A block is unpacked to verify it, to look up many ids, and while it is read.
+        let unpacked = 3 * 8 * BLOCK_NUMBERS as u64;
+        ids.min(Self::MEMORY_BYTES - 2 * Self::INDEX_BYTES) + unpacked + names
     }
 
     /// The graph.
@@ -168,8 +170,11 @@ impl Lookup {
         // Few ids are found faster one by one than by a pass over the table of blocks.
         let file = self.graph.ids_file().filter(|file| 16 * wanted.len() > file.blocks());
         let Some(file) = file else {
-            for &(bits, place) in wanted {
-                vertices[place] = self.find_bits(bits)?;
+            for chunk in wanted.chunks(FOUND_AT_ONCE) {
+                job.check()?;
+                for &(bits, place) in chunk {
+                    vertices[place] = self.find_bits(bits)?;
+                }
             }
             return Ok(());
         };

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use brimful_graph::build::import::{ImportOptions, build_reverse};
 use brimful_graph::build::weights::Weights;
 use brimful_graph::edges::EdgeBatch;
+use brimful_graph::ids::external::ExternalId;
 use brimful_graph::input::columns::ColumnChoice;
 use brimful_graph::read::lookup::{Direction, Lookup, NeighborReader};
 use brimful_graph::read::segment_reader::SegmentReader;
@@ -199,4 +200,28 @@ fn a_damaged_block_is_not_handed_out() {
 fn shards_file(graph: &Path) -> std::path::PathBuf {
     let files = std::fs::read_dir(graph).unwrap().map(|entry| entry.unwrap().path());
     files.into_iter().find(|path| path.extension().is_some_and(|end| end == "shards")).unwrap()
+}
+
+#[test]
+fn batches_are_large_again_after_a_hub_and_few_ids_are_found_as_many_are() {
+    let folder = tempfile::tempdir().unwrap();
+    // More edges of the hub than a batch has, and gaps between ids, which are in several blocks.
+    let spokes = 300_000;
+    let text: String = (1..=spokes).map(|i| format!("0 {}\n{} 0\n", 7 * i, 7 * i)).collect();
+    let (graph, _) = import_text(folder.path(), &text, &ImportOptions::default());
+    let job = brimful_store::Job::new();
+    let lookup = Arc::new(Lookup::new(Arc::new(graph)));
+    let ids: Vec<_> = (0..40_000).map(|i| ExternalId::Number(7 * i)).collect();
+    let vertices = lookup.find_all(&ids, &job).unwrap();
+    for (few, found) in ids.chunks(1).zip(&vertices).step_by(97) {
+        assert_eq!(lookup.find_all(few, &job).unwrap(), [*found]);
+    }
+    let mut reader = NeighborReader::new(lookup, vertices, Direction::Out, false);
+    let (mut batch, mut batches, mut edges) = (EdgeBatch::default(), 0, 0);
+    while reader.next(&mut batch).unwrap() {
+        batches += 1;
+        edges += batch.len() as i128;
+    }
+    assert_eq!(edges, spokes + 39_999);
+    assert!(batches < 25, "{batches} batches");
 }

@@ -38,7 +38,7 @@ impl PackedBlock {
 
     /// Memory of the block, in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        (self.bytes.len() + size_of_val(&*self.batches)) as u64
+        (size_of::<Self>() + self.bytes.len() + size_of_val(&*self.batches)) as u64
     }
 
     /// The number at `place` in the array; `None` if the block does not contain it.
@@ -74,10 +74,15 @@ impl PackedBlock {
 
     /// All numbers.
     pub(crate) fn unpacked(&self) -> Vec<u64> {
-        let mut numbers = Vec::with_capacity(self.block.count as usize);
-        // The bytes were decoded before.
-        decode(&self.block, &self.bytes, &mut numbers);
-        numbers
+        match self.block.form {
+            Form::Gaps => {
+                let mut numbers = Vec::with_capacity(self.block.count as usize);
+                // The bytes were decoded before.
+                decode(&self.block, &self.bytes, &mut numbers);
+                numbers
+            }
+            Form::Plain => self.words().iter().map(|raw| u64::from_le_bytes(*raw)).collect(),
+        }
     }
 
     /// Calls `choose(first, keys)` with a batch, whose numbers are `first` + a key.

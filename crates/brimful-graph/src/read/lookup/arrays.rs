@@ -1,6 +1,6 @@
 //! Reads numbers of vertices, such as ids and sums of degrees, from the blocks of their arrays.
 //!
-//! Invariant: at most [`SLOTS`] blocks are unpacked at a time.
+//! Invariant: a [`Nearby`] has at most [`SLOTS`] unpacked blocks.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(super) struct Nearby<'l> {
     last: (usize, Range<u64>),
 }
 
-/// A block of which batches are unpacked one by one, until that has cost as much as all at once.
+/// A block whose batches are unpacked one by one, until that has cost as much as all at once.
 pub(super) struct NearbyBlock {
     index: usize,
     packed: Arc<PackedBlock>,
@@ -36,9 +36,9 @@ impl NearbyBlock {
         Self { index, packed, uses: 0, unpacked: Vec::new() }
     }
 
-    /// True if the block is unpacked; counts a use.
+    /// Counts a use, and unpacks a block that is used often; true if it is unpacked.
     #[inline]
-    fn is_unpacked(&mut self) -> bool {
+    fn unpack_if_used_often(&mut self) -> bool {
         if self.unpacked.is_empty() {
             self.uses += 1;
             if self.uses > BLOCK_NUMBERS / BATCH {
@@ -50,7 +50,7 @@ impl NearbyBlock {
 
     /// The place of `number` in the array; `None` if the block does not contain it.
     pub(super) fn find(&mut self, number: u64) -> Option<u64> {
-        if !self.is_unpacked() {
+        if !self.unpack_if_used_often() {
             return self.packed.find(number);
         }
         self.unpacked.binary_search(&number).ok().map(|at| self.packed.start() + at as u64)
@@ -59,7 +59,7 @@ impl NearbyBlock {
     /// The number at `place` in the array, `at` in the block.
     #[inline]
     fn get(&mut self, place: u64, at: usize) -> Option<u64> {
-        if !self.is_unpacked() {
+        if !self.unpack_if_used_often() {
             return self.packed.get(place);
         }
         self.unpacked.get(at).copied()

@@ -7,7 +7,7 @@ use super::{Array, Direction, Lookup};
 use crate::edges::EdgeBatch;
 use crate::error::Result;
 
-/// Reads the edges of many vertices, some thousand vertices at a time.
+/// Reads the edges of many vertices, at most 131,072 vertices at a time.
 #[derive(Debug)]
 pub struct NeighborReader {
     lookup: Arc<Lookup>,
@@ -15,7 +15,7 @@ pub struct NeighborReader {
     direction: Direction,
     weighted: bool,
     at: usize,
-    /// The number of vertices to read next.
+    /// The maximum number of vertices of the next batch.
     count: usize,
 }
 
@@ -58,7 +58,8 @@ impl NeighborReader {
                 break;
             }
             count = count.div_ceil(2);
-            self.count = count;
+            // At least two, from which later batches grow again.
+            self.count = count.max(2);
             distinct.clear();
             distinct.extend(&rest[..count]);
             distinct.sort_unstable();
