@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use brimful_graph::Graph;
 use brimful_graph::read::shards::ShardFile;
 use brimful_store::huge::HugeArray;
-use brimful_store::{Job, Resources};
+use brimful_store::{Error as StoreError, Job, Resources};
 
 use crate::error::Result;
 use crate::plan::extent::{Extent, weight_bytes};
 use crate::traverse::interval_edges::{Reader, Shards};
-use crate::traverse::residency::ALL_INTERVALS;
+use crate::traverse::residency::{ALL_INTERVALS, columns, unit_bytes};
 
 /// Weights of the edges, in the narrower type that holds all exactly.
 enum EdgeWeights<F32, F64> {
@@ -58,8 +58,8 @@ impl Adjacency {
     }
 
     /// Unpacks the edges of `indexes` of `graph`, from sources to targets in the direction of
-    /// signals. The caller has reserved the memory; each thread but the first takes that for its
-    /// reading from what is left of the budget.
+    /// signals. The caller has reserved the memory, including that of one reader. Each further
+    /// thread reserves the memory of its reader from the rest of the budget.
     ///
     /// # Errors
     /// Corruption and I/O errors when they occur.
@@ -72,19 +72,26 @@ impl Adjacency {
         let types =
             indexes.iter().flat_map(|shards| shards.segments()).map(|segment| segment.weight_type);
         let width = weighted.then_some(weight_bytes(types));
-        let each = reader_bytes(&indexes, weighted);
-        let more = || resources.budget.reserve(each, "to unpack edges with several threads");
+        let bytes = reader_bytes(&indexes, weighted);
+        let reader = || resources.budget.reserve(bytes, "to unpack edges with several threads");
         // Without the memory, fewer threads unpack.
-        let reserved: Vec<_> = (1..resources.workers()).map_while(|_| more().ok()).collect();
+        let reserved: Vec<_> = (1..resources.workers()).map_while(|_| reader().ok()).collect();
+        let expected: u64 = indexes.iter().map(|shards| shards.edges()).sum();
         let vertices = graph.connected() as usize;
         let ranges = even_ranges(&indexes, vertices, reserved.len() + 1);
         let shards = Shards::new(graph, indexes, (weighted, 0), &ALL_INTERVALS);
         // The first entry stays zero.
         let mut starts: HugeArray<u32> = HugeArray::zeroed(vertices + 1);
         let parts = of_ranges(&ranges, &mut starts[1..]);
-        each_part(parts, resources, |part, reader| {
+        let counts = each_part(parts, resources, |part, reader| {
             part.count(&shards, self_loops, &resources.job, reader)
         })?;
+        let found: u64 = counts.iter().sum();
+        if found != expected {
+            let what =
+                format!("expected {expected} edges of the sources of segments, found {found}");
+            return Err(StoreError::corrupt(graph.path(), 0, what).into());
+        }
         let mut edges = 0;
         for start in &mut starts[1..] {
             edges += std::mem::replace(start, edges);
@@ -145,13 +152,15 @@ impl Adjacency {
 }
 
 impl Part<'_> {
+    /// Counts the edges of each source; returns their number, including self-loops.
     fn count(
         &mut self,
         shards: &Shards,
         self_loops: bool,
         job: &Job,
         reader: &mut Reader,
-    ) -> Result<()> {
+    ) -> Result<u64> {
+        let mut found = 0;
         for interval in 0..shards.intervals() {
             let shift = shards.window(interval).start;
             shards.each_from(&self.sources, interval, false, job, reader, &mut |edges| {
@@ -160,12 +169,13 @@ impl Part<'_> {
                     let place = (source as usize).wrapping_sub(self.sources.start);
                     if let Some(edges) = self.places.get_mut(place) {
                         *edges += u32::from(counted);
+                        found += 1;
                     }
                     true
                 })
             })?;
         }
-        Ok(())
+        Ok(found)
     }
 
     fn fill(
@@ -203,17 +213,16 @@ impl Part<'_> {
     }
 }
 
-/// Calls `work` for each part, on all threads.
-fn each_part(
+/// Calls `work` for each part, on all threads; returns the results.
+fn each_part<R: Send>(
     parts: Vec<Part<'_>>,
     resources: &Resources,
-    work: impl Fn(&mut Part<'_>, &mut Reader) -> Result<()> + Sync,
-) -> Result<()> {
+    work: impl Fn(&mut Part<'_>, &mut Reader) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
     let parts: Vec<_> = parts.into_iter().map(Mutex::new).collect();
     resources.share(parts.len(), |at, reader: &mut Reader| {
         work(&mut parts[at].lock().unwrap_or_else(PoisonError::into_inner), reader)
-    })?;
-    Ok(())
+    })
 }
 
 /// The parts of the sources in `ranges`, without places for edges.
@@ -265,14 +274,12 @@ fn even_ranges(indexes: &[Arc<ShardFile>], vertices: usize, count: usize) -> Vec
 
 /// Bytes of the buffers of a reader of `indexes`.
 fn reader_bytes(indexes: &[Arc<ShardFile>], weighted: bool) -> u64 {
-    let columns = if weighted { 2 } else { 1 };
-    let of_index = |shards: &Arc<ShardFile>| {
-        let units = shards.files().flat_map(|file| file.entries()).map(|entry| entry.len);
-        let plain = shards.segments().iter().map(|segment| u64::from(segment.plain));
-        (columns * units.max().unwrap_or(0), plain.max().unwrap_or(0))
+    let largest = |shards: &Arc<ShardFile>| {
+        let units = columns(shards, weighted).map(|file| unit_bytes(shards, file).max());
+        units.flatten().sum::<u64>()
     };
-    let (units, plain): (Vec<_>, Vec<_>) = indexes.iter().map(of_index).unzip();
-    units.iter().sum::<u64>() + plain.into_iter().max().unwrap_or(0)
+    let unpacked = indexes.iter().map(|shards| shards.largest_unpacked()).max();
+    indexes.iter().map(largest).sum::<u64>() + unpacked.unwrap_or(0)
 }
 
 #[cfg(test)]
