@@ -206,8 +206,10 @@ impl MessageTable {
         let most = self.half / BLOCK_BYTES - 1;
         let mut at = 0;
         while self.runs.len() > most {
-            // Each pass over the runs merges neighbors, and copies each message at most once.
-            let end = self.runs.len().min(at + most);
+            // Each pass over the runs merges neighbors, and copies each message at most once; the
+            // last pass copies only as many as are too many.
+            let count = most.min(self.runs.len() - most + 1);
+            let end = self.runs.len().min(at + count);
             let run = Merge::new(self.runs[at..end].to_vec())?.into_run(&self.file)?;
             self.runs.splice(at..end, [Arc::new(run)]);
             at += 1;
@@ -436,11 +438,18 @@ mod tests {
             table.add(&key, Some(&message), None).unwrap();
             number += 1;
         }
+        table.spill().unwrap();
+        let interrupted = |error: Option<crate::error::Error>| {
+            error.is_some_and(|error| error.to_string().contains("interrupted"))
+        };
         table.file.job().cancel();
-        let error = table.next_group().err().map(|error| error.to_string());
-        assert!(error.as_deref().is_some_and(|error| error.contains("interrupted")), "{error:?}");
+        assert!(interrupted(table.next_group().err()), "while runs are merged into fewer");
         table.file.job().resume();
         assert!(table.next_group().unwrap().is_some());
+        table.file.job().cancel();
+        let error = (0..number).find_map(|_| table.next_group().err());
+        assert!(interrupted(error), "while the last runs are read");
+        table.file.job().resume();
         // Written when they spilled, and in three passes; one by one it would be eleven times.
         let written = table.file.written_bytes();
         assert!(written < 6 * bytes, "{written} of {bytes}");
