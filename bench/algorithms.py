@@ -1,4 +1,4 @@
-"""`algorithms`: searches and components within a hard limit, beside SciPy in memory.
+"""`algorithms`: algorithms within a hard limit, beside SciPy and igraph in memory.
 
 Run as a module (`GRAPH SOURCE ROUNDS`) it prints the figures of the example `loaded` of
 brimful-algos: searches of a graph that has been read.
@@ -63,6 +63,10 @@ def _medium(session: Session) -> Path:
     return session.imported(session.size.medium_scale)
 
 
+def _small(session: Session) -> Path:
+    return session.rmat(session.size.small_scale)
+
+
 def _weighted(session: Session) -> Path:
     scale = session.size.large_scale
     out = session.folder / f"rmat-{scale}-weighted.brimful"
@@ -106,7 +110,10 @@ _CASES = [
     _Case(_weighted, "large, weights 1 to 100", "sssp", ("--weighted",), "1G", True, 10),
     _Case(_medium, "medium", "sssp", (), "4G", False, 1.0),
     _Case(_medium, "medium", "bfs", (), "4G", False, None),
-    _Case(_medium, "medium", "label_propagation", ("--max-supersteps", "10"), "500M", True, 30),
+    _Case(_medium, "medium", "label_propagation", ("--max-supersteps", "10"), "500M", True, 5),
+    _Case(_medium, "medium", "kcore", (), "1G", False, 3),
+    _Case(_small, "small", "color", (), "1G", False, 3),
+    _Case(_small, "small", "color", (), "96M", True, 60),
     _Case(_medium, "medium", "clustering", (), "500M", True, None),
     _Case(_roads, "NE", "bfs", (), "128M", True, 2),
     _Case(_roads, "NE", "sssp", (), "128M", True, 3),
@@ -126,7 +133,11 @@ _CASES = [
 def tables(session: Session) -> Iterator[Table]:
     """Yield one table, of seconds from the first byte read to the last superstep."""
     size = session.size
-    sizes = {"large": f"RMAT-{size.large_scale}", "medium": f"RMAT-{size.medium_scale}"}
+    sizes = {
+        "large": f"RMAT-{size.large_scale}",
+        "medium": f"RMAT-{size.medium_scale}",
+        "small": f"RMAT-{size.small_scale}",
+    }
     real = _has_real(session)
     cases = [case for case in _CASES if real or case.graph not in (_roads, _web)]
     pairs = session.pairs(size.medium_scale)
@@ -134,6 +145,7 @@ def tables(session: Session) -> Iterator[Table]:
         reference(name, str(pairs), str(1 << size.medium_scale))
         for name in ("csr_bfs", "csr_components")
     ]
+    references.append(reference("coreness", str(pairs)))
     if real:
         roads = _roads(session)
         references.append(reference("dijkstra", str(roads), _source(roads)))
@@ -182,10 +194,16 @@ def tables(session: Session) -> Iterator[Table]:
         "-",
         "-",
     )
-    graphs = (sizes["medium"], sizes["medium"], "NE, weights 1 to 100", "cnr-2000")
-    names = ("BFS order", "components", "Dijkstra", "strong components")
+    graphs = (*[sizes["medium"]] * 3, "NE, weights 1 to 100", "cnr-2000")
+    names = (
+        "SciPy BFS order",
+        "SciPy components",
+        "igraph core numbers",
+        "SciPy Dijkstra",
+        "SciPy strong components",
+    )
     for graph, name, one in zip(graphs, names, others, strict=False):
-        row = (graph, f"SciPy {name}", "all in memory", figure(one, "seconds"), "-", "-", "-")
+        row = (graph, name, "all in memory", figure(one, "seconds"), "-", "-", "-")
         table.row(*row)
     table.ran(*series, loaded, *others)
     yield table

@@ -18,8 +18,6 @@ from bench.table import Table, figure, target
 
 _CALLS = 20_000
 _BATCH_VERTICES = 100_000
-#: Vertices and edges of the graph of the targets.
-_SCALE = 20
 
 _ROWS = [
     ("neighbors", "neighbors(v), calls/s", 20_000.0),
@@ -36,7 +34,7 @@ _ROWS = [
 
 def tables(session: Session) -> Iterator[Table]:
     """Yield a table of look-ups, and one of conversions to SciPy."""
-    scale = _SCALE if session.size.has_targets else 12
+    scale = session.size.small_scale
     graph = session.rmat(scale)
     (series,) = session.measure(Command("bench.lookups", (str(graph),)))
     table = Table(

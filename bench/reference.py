@@ -145,6 +145,17 @@ def strong(graph: str) -> dict[str, float]:
     return {"seconds": time.perf_counter() - started}
 
 
+def coreness(path: str) -> dict[str, float]:
+    """Find the core numbers of a `u32pairs` file, without direction, by igraph."""
+    import igraph
+    import numpy as np
+
+    graph = igraph.Graph(edges=np.fromfile(path, "<u4").reshape(-1, 2).astype(np.int64))
+    started = time.perf_counter()
+    greatest = max(graph.coreness())
+    return {"seconds": time.perf_counter() - started, "greatest": greatest}
+
+
 def lines(path: str) -> dict[str, float]:
     """Count the lines of a file with `wc -l`."""
     program = shutil.which("wc")
@@ -207,6 +218,7 @@ _PROGRAMS: dict[str, Callable[..., dict[str, float]]] = {
         csr_components,
         dijkstra,
         strong,
+        coreness,
         lines,
         pandas,
         arrow,

@@ -24,6 +24,7 @@ class Size:
     name: str
     large_scale: int
     medium_scale: int
+    small_scale: int
     lognormal_vertices: int
     buffer_bytes: int
     curve: tuple[str, ...]
@@ -35,6 +36,7 @@ SIZES = {
         name="full",
         large_scale=24,
         medium_scale=22,
+        small_scale=20,
         lognormal_vertices=1_000_000,
         buffer_bytes=1 << 30,
         curve=("2G", "1G", "700M", "500M", "400M", "300M", "250M", "200M"),
@@ -44,6 +46,7 @@ SIZES = {
         name="small",
         large_scale=16,
         medium_scale=14,
+        small_scale=12,
         lognormal_vertices=10_000,
         buffer_bytes=1 << 26,
         curve=("200M", "100M"),
