@@ -24,7 +24,7 @@ from brimful.per_vertex import vertex_id
 from brimful.reporting import shows_progress, warn
 from brimful.sizes import Budget, format_bytes, parse_budget
 from brimful.tables.convert_out import Conversions
-from brimful.wording import counted, markup
+from brimful.wording import counted, html_text
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -328,7 +328,7 @@ class Graph(Imports, Neighbors, KeptColumns, Derivations, Conversions, Looks):
         A small figure of the degrees is below, if there are few edges and matplotlib.
         """
         if self._native is None:
-            return f"<p>{markup(repr(self))}</p>"
+            return f"<p>{html_text(repr(self))}</p>"
         rows = {
             "vertices": f"{self.vertices:,}",
             "edges": f"{self.edges:,}",
@@ -340,7 +340,7 @@ class Graph(Imports, Neighbors, KeptColumns, Derivations, Conversions, Looks):
         if isinstance(bytes_on_disk, int):
             rows["on disk"] = format_bytes(bytes_on_disk)
         cells = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in rows.items())
-        caption = f"<caption>{markup(self._path)}</caption>"
+        caption = f"<caption>{html_text(self._path)}</caption>"
         return f"<table>{caption}<tbody>{cells}</tbody></table>{small_figure(self)}"
 
 

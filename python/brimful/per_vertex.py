@@ -25,7 +25,7 @@ from brimful.errors import NotFoundError, UsageError
 from brimful.options.described import described
 from brimful.shown import Shown
 from brimful.tables.convert_out import require
-from brimful.wording import counted, markup, printable, shortened, visible
+from brimful.wording import counted, escape_controls, html_text, printable, shortened
 
 if TYPE_CHECKING:
     import numpy
@@ -318,13 +318,13 @@ class PerVertex(Shown, ABC, Generic[V]):
         A small figure of the distribution is below, if there are few rows and matplotlib.
         """
         rows = "".join(
-            f"<tr><td>{markup(_short(vertex))}</td><td>{markup(_short(value))}</td></tr>"
+            f"<tr><td>{html_text(_short(vertex))}</td><td>{html_text(_short(value))}</td></tr>"
             for vertex, value in self._first(_SHOWN_HTML_ROWS)
         )
         more = f"<p>{counted(len(self), 'row')}</p>" if len(self) > _SHOWN_HTML_ROWS else ""
         return (
-            f"<p>{markup(self._headline())}</p><table><thead><tr><th>vertex</th>"
-            f"<th>{markup(self.column)}</th></tr></thead><tbody>{rows}</tbody></table>{more}"
+            f"<p>{html_text(self._headline())}</p><table><thead><tr><th>vertex</th>"
+            f"<th>{html_text(self.column)}</th></tr></thead><tbody>{rows}</tbody></table>{more}"
             + self._small_figure()
         )
 
@@ -355,5 +355,5 @@ class _Values(ValuesView[V]):
 
 
 def _short(value: object) -> str:
-    text = visible(value) if isinstance(value, str) else repr(value)
+    text = escape_controls(value) if isinstance(value, str) else repr(value)
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 3] + "..."

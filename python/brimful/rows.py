@@ -14,7 +14,7 @@ from brimful.errors import UsageError
 from brimful.io.output import native_batches, write_result
 from brimful.options.described import EXPORT, described
 from brimful.tables.convert_out import require
-from brimful.wording import counted, markup, shortened, unknown, visible
+from brimful.wording import counted, escape_controls, html_text, shortened, unknown
 
 if TYPE_CHECKING:
     import numpy
@@ -218,19 +218,19 @@ class Rows:
     def __repr__(self) -> str:
         """Return the shape and the first rows."""
         rows = [tuple(self.columns), *islice(self, _SHOWN_ROWS)]
-        lines = ["  " + "  ".join(visible(str(one)) for one in row) for row in rows]
+        lines = ["  " + "  ".join(escape_controls(str(one)) for one in row) for row in rows]
         more = ["  ..."] if len(self) > _SHOWN_ROWS else []
         return "\n".join([f"<{self._headline()}>", *lines, *more])
 
     def _repr_html_(self) -> str:
         """Return the shape and the first rows as an HTML table, for notebooks."""
-        head = "".join(f"<th>{markup(name)}</th>" for name in self.columns)
+        head = "".join(f"<th>{html_text(name)}</th>" for name in self.columns)
         rows = "".join(
-            "<tr>" + "".join(f"<td>{markup(str(value))}</td>" for value in row) + "</tr>"
+            "<tr>" + "".join(f"<td>{html_text(str(value))}</td>" for value in row) + "</tr>"
             for row in islice(self, _SHOWN_HTML_ROWS)
         )
         return (
-            f"<p>{markup(self._headline())}</p><table><thead><tr>{head}</tr></thead>"
+            f"<p>{html_text(self._headline())}</p><table><thead><tr>{head}</tr></thead>"
             f"<tbody>{rows}</tbody></table>"
         )
 

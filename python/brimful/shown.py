@@ -14,7 +14,7 @@ from brimful.options.described import EXPORT, described
 from brimful.reporting import warn
 from brimful.sizes import Budget, parse_budget
 from brimful.tables.convert_out import require
-from brimful.wording import markup
+from brimful.wording import html_text
 
 if TYPE_CHECKING:
     import duckdb
@@ -212,7 +212,7 @@ class Shown:
         if found is None:
             return ""
         return figures.small(
-            f"Distribution of {markup(rows.column)}",
+            f"Distribution of {html_text(rows.column)}",
             lambda ax, colors: figures.plot_distribution(ax, found, rows.column, colors),
         )
 

@@ -62,8 +62,8 @@ def printable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def visible(text: str) -> str:
-    r"""Return text in which control characters, which a terminal would obey, are escapes."""
+def escape_controls(text: str) -> str:
+    """Return text with unprintable characters, except newline and tab, as escapes."""
     if text.isprintable():
         return text
     return "".join(
@@ -74,6 +74,6 @@ def visible(text: str) -> str:
     )
 
 
-def markup(text: str) -> str:
+def html_text(text: str) -> str:
     """Return text for HTML, with control characters as escapes."""
-    return html.escape(visible(text))
+    return html.escape(escape_controls(text))

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO, TypeVar
 
 from brimful.memory import resident_bytes
 from brimful.sizes import format_bytes
-from brimful.wording import visible
+from brimful.wording import escape_controls
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -249,7 +249,7 @@ def readable(text: str, stream: TextIO) -> str:
 
     Ids and manifests may hold control characters, which a terminal would obey.
     """
-    return visible(text) if stream.isatty() else text
+    return escape_controls(text) if stream.isatty() else text
 
 
 @contextlib.contextmanager

@@ -90,7 +90,7 @@ class Join:
 
         Raises:
             MissingPackageError: DuckDB is not installed.
-            UsageError: `table` is no table, of an unknown format, or its name is not UTF-8.
+            UsageError: `table` is no table, its format is unknown, or its name is not UTF-8.
             NotFoundError: There is no such file.
         """
         require("duckdb", "a join")
