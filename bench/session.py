@@ -164,7 +164,9 @@ class Session:
 
     def _export(self, scale: int, path: Path, name: str) -> None:
         part = path.with_suffix(".part")
-        self._prepare(brimful("export", self.rmat(scale), part, "--format", name, fresh=part))
+        # An input of edges alone: vertices without one are left out.
+        options = ("--format", name, "--lossy")
+        self._prepare(brimful("export", self.rmat(scale), part, *options, fresh=part))
         part.replace(path)
 
     def _prepare(self, command: Command) -> None:
