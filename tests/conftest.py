@@ -46,28 +46,29 @@ def data() -> Path:
     return folder
 
 
+def generated(factory: pytest.TempPathFactory, scale: int, *options: object) -> Path:
+    """Return an R-MAT graph of 2^`scale` ids."""
+    graph = factory.mktemp("rmat") / f"rmat{scale}.brimful"
+    succeed("generate", "rmat", graph, "--scale", scale, *options, "--quiet")
+    return graph
+
+
 @pytest.fixture(scope="session")
 def rmat(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A graph of 16,384 ids and 262,144 edges with hubs, sinks, multi-edges and self-loops."""
-    graph = tmp_path_factory.mktemp("rmat") / "rmat14.brimful"
-    succeed("generate", "rmat", graph, "--scale", 14, "--edge-factor", 16, "--quiet")
-    return graph
+    return generated(tmp_path_factory, 14, "--edge-factor", 16)
 
 
 @pytest.fixture(scope="session")
 def rmat18(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A graph of 4.2 M edges, with its reverse index."""
-    graph = tmp_path_factory.mktemp("rmat") / "rmat18.brimful"
-    succeed("generate", "rmat", graph, "--scale", 18, "--index", "in,reverse", "--quiet")
-    return graph
+    return generated(tmp_path_factory, 18, "--index", "in,reverse")
 
 
 @pytest.fixture(scope="session")
 def rmat20(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A graph of 16.8 M edges whose states are larger than the smallest budget."""
-    graph = tmp_path_factory.mktemp("rmat") / "rmat20.brimful"
-    succeed("generate", "rmat", graph, "--scale", 20, "--edge-factor", 16, "--quiet")
-    return graph
+    return generated(tmp_path_factory, 20, "--edge-factor", 16)
 
 
 @pytest.fixture(scope="session")

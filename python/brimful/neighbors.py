@@ -171,8 +171,8 @@ class Neighbors:
         """Return the edges of many vertices: far faster than one `neighbors` for each.
 
         With `direction` "in" a directed graph needs its reverse index, see `in_neighbors`. Memory:
-        the table, 16 bytes an edge or 24, and 64 bytes for each of 262,144 edges, or of those of
-        16,384 vertices if `direction` is "in".
+        the table, 16 bytes an edge or 24; 80 bytes for each of `vertices`; and 64 bytes for each of
+        262,144 edges, or of those of 16,384 vertices if `direction` is "in".
 
         Returns:
             A `pyarrow.Table` with the columns `source`, `target` (of the type of the ids) and, with

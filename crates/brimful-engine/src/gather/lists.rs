@@ -161,8 +161,8 @@ impl<S: Pod + Send> Lists<S> {
 }
 
 /// Resizes an array that takes memory for `most` records once: an array that grew would leave free
-/// memory of its former sizes, which is not in the plan. The array is advised for huge pages, because
-/// writes to the lists of an interval jump.
+/// memory of its former sizes, which is not in the plan. The array is advised for huge pages,
+/// because writes to the lists of an interval jump.
 fn resize<T: Copy>(array: &mut Vec<T>, (len, most): (usize, usize), value: T) {
     if array.capacity() < most.max(len) {
         renew(most.max(len), array);

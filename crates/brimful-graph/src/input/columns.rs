@@ -247,7 +247,8 @@ impl ColumnChoice {
         if free < missing {
             return Err(match weight {
                 Some(at) if self.weight.is_none() && names.len() >= 2 => doubt(&format!(
-                    "{} has the name of a weight, which leaves one column for the two ends of an edge",
+                    "{} has the name of a weight, which leaves one column for the two ends of an \
+                     edge",
                     column_name(names, at, header)
                 )),
                 _ => too_few(names),
