@@ -1,10 +1,10 @@
-"""Programs on shards without a compiler: methods called with arrays give the same answers."""
+"""Programs without a compiler: methods called with arrays give the same answers."""
 
 from __future__ import annotations
 
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -89,6 +89,16 @@ class Reached(bf.Program):
         return vertex.state | signals[0]
 
 
+#: Programs, and whether they read weights.
+PROGRAMS: list[tuple[bf.Program, bool]] = [
+    (Ranks(), False),
+    (Distances(7), False),
+    (Distances(7), True),
+    (Least(), False),
+    (Nearest(), True),
+]
+
+
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory: pytest.TempPathFactory) -> bf.Graph:
     """Return 3,000 vertices, more than a batch, some of them isolated, with parallel edges."""
@@ -101,21 +111,11 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> bf.Graph:
     return bf.Graph.from_arrow(table, weight="weight", path=path)
 
 
-@pytest.mark.parametrize(
-    ("program", "weighted"),
-    [
-        (Ranks(), False),
-        (Distances(7), False),
-        (Distances(7), True),
-        (Least(), False),
-        (Nearest(), True),
-    ],
-    ids=lambda it: type(it).__name__,
-)
+@pytest.mark.parametrize(("program", "weighted"), PROGRAMS, ids=lambda it: type(it).__name__)
 def test_arrays_compiled_code_and_calls_give_one_answer(
     graph: bf.Graph, program: bf.Program, weighted: bool
 ) -> None:
-    arrays = bf.run(graph, program, on="shards", compile="never", weighted=weighted)
+    arrays = bf.run(graph, program, on="shards", compile="numpy", weighted=weighted)
     compiled = bf.run(graph, program, on="shards", weighted=weighted)
     interpreted = bf.run(graph, program, on="store", weighted=weighted)
     assert arrays.stats["variant"] == "arrays"
@@ -126,27 +126,76 @@ def test_arrays_compiled_code_and_calls_give_one_answer(
         assert dict(arrays) == dict(interpreted)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"store": "memory"},
+        {"store": "bytes", "threads": 1},
+        {"store": "file", "cache": "lru:500"},
+        {"store": "kv", "partitioner": "hash"},
+        {"store": "rocksdb"},
+    ],
+    ids=lambda options: options["store"],
+)
+def test_arrays_on_a_store_give_the_answer_of_shards(
+    graph: bf.Graph, tmp_path: Path, options: dict[str, Any]
+) -> None:
+    where = options["store"]
+    if where not in ("memory", "bytes"):
+        where = f"{where}:{tmp_path}"
+    chosen = options | {"store": where, "compile": "numpy"}
+    for program, weighted in PROGRAMS:
+        found = bf.run(graph, program, weighted=weighted, **chosen)
+        assert found.stats["variant"] == "arrays"
+        shards = bf.run(graph, program, compile="numpy", weighted=weighted)
+        assert found.stats["supersteps"] == shards.stats["supersteps"]
+        if isinstance(program, Ranks):
+            assert list(found.values()) == pytest.approx(list(shards.values()), abs=1e-12)
+        else:
+            assert found.to_arrow().equals(shards.to_arrow())
+
+
+def test_vertices_of_a_store_come_in_batches(graph: bf.Graph) -> None:
+    class Counts(Least):
+        batches: ClassVar[list[int]] = []
+
+        def collect(self, vertex: Any, signals: Any) -> Any:
+            self.batches.append(len(vertex.state))
+            return np.minimum(vertex.state, signals[0])
+
+    found = bf.run(graph, Counts(), store="bytes", compile="numpy", threads=1, max_supersteps=1)
+    # The first call is that with no vertices, which finds the types.
+    assert Counts.batches[0] == 0
+    assert sum(Counts.batches) == found.stats["vertices_collected"] > 2 * 1024
+    assert set(Counts.batches[1:-1]) == {1024}
+
+
+def test_arrays_on_a_store_need_supersteps(graph: bf.Graph) -> None:
+    with pytest.raises(bf.UsageError, match="arrays of vertices on a store need supersteps"):
+        bf.run(graph, Least(), store="memory", compile="numpy", mode="async")
+
+
 def test_bits_travel(graph: bf.Graph) -> None:
-    found = bf.run(graph, Reached(), on="shards", compile="never")
+    found = bf.run(graph, Reached(), on="shards", compile="numpy")
     assert dict(found) == dict(bf.run(graph, Reached()))
 
 
 def test_arrays_need_no_numba(graph: bf.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "numba", None)
-    found = bf.run(graph, Least(), on="shards", compile="never")
+    found = bf.run(graph, Least(), on="shards", compile="numpy")
     assert found.stats["variant"] == "arrays"
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_results_are_the_same_bits_at_any_number_of_threads(graph: bf.Graph, threads: int) -> None:
-    options: dict[str, Any] = {"on": "shards", "compile": "never"}
+    options: dict[str, Any] = {"on": "shards", "compile": "numpy"}
     one = bf.run(graph, Ranks(), threads=1, budget="2G", **options)
     other = bf.run(graph, Ranks(), threads=threads, budget="64M", **options)
     assert one.to_arrow().equals(other.to_arrow())
 
 
 def test_a_run_goes_on_from_its_checkpoint(graph: bf.Graph, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"on": "shards", "compile": "never"}
+    options: dict[str, Any] = {"on": "shards", "compile": "numpy"}
     saved = {"checkpoint_every": 2, "checkpoint_dir": str(tmp_path / "c"), **options}
     bf.run(graph, Ranks(), max_supersteps=6, **saved)
     resumed = bf.run(graph, Ranks(), max_supersteps=20, resume=True, **saved)
@@ -166,7 +215,7 @@ def test_an_exception_has_its_traceback(graph: bf.Graph) -> None:
 
     for program, kind in ((Fails(), ValueError), (Divides(), FloatingPointError)):
         with pytest.raises(bf.ProgramError, match=f"raised {kind.__name__}") as raised:
-            bf.run(graph, program, on="shards", compile="never")
+            bf.run(graph, program, on="shards", compile="numpy")
         cause = raised.value.__cause__
         assert isinstance(cause, kind)
         assert "test_array_kernels.py" in "".join(traceback.format_tb(cause.__traceback__)) or (
@@ -192,5 +241,5 @@ def test_what_takes_no_arrays_is_refused_with_the_method(graph: bf.Graph) -> Non
         (Plain(), "Plain has no combiner"),
     ):
         with pytest.raises(bf.UsageError, match=match) as refused:
-            bf.run(graph, program, on="shards", compile="never")
+            bf.run(graph, program, on="shards", compile="numpy")
         assert str(refused.value).endswith('or pass on="store".')

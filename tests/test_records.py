@@ -109,9 +109,11 @@ def test_the_same_class_gives_the_same_records_in_all_ways(
 ) -> None:
     stores = [{"on": "store"}, {"on": "store", "store": "bytes"}]
     shards: list[dict[str, Any]] = [{"on": "shards"}, {"on": "shards", "compile": "never"}]
+    shards.append({"store": "bytes", "compile": "numpy"})
     whole = [bf.run(graph, program, weighted=weighted, **way) for way in (*stores, *shards)]
-    assert [one.stats["variant"] for one in whole] == [*["interpreted"] * 2, "compiled", "arrays"]
-    interpreted, _, compiled, _ = (one.to_arrow() for one in whole)
+    variants = [one.stats["variant"] for one in whole]
+    assert variants == ["interpreted", "interpreted", "compiled", "arrays", "arrays"]
+    interpreted, _, compiled, _, _ = (one.to_arrow() for one in whole)
     assert interpreted.column_names == ["vertex", *program.state_type.names]  # type: ignore[union-attr]
     assert interpreted.schema.types == compiled.schema.types
     for one in whole[1:]:

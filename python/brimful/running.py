@@ -60,7 +60,7 @@ def run(
     *,
     store: str | None = ...,
     on: Literal["shards", "store"] | None = ...,
-    compile: Literal["numba"],
+    compile: Literal["numba", "numpy"],
     **options: Unpack[ProgramOptions],
 ) -> Result: ...
 @overload
@@ -69,7 +69,7 @@ def run(
     program: Program,
     *,
     on: Literal["shards"],
-    compile: Literal["auto", "numba", "never"] | None = ...,
+    compile: Literal["auto", "numba", "numpy", "never"] | None = ...,
     **options: Unpack[ProgramOptions],
 ) -> Result: ...
 @overload
@@ -94,7 +94,7 @@ def run(
     store: str | None = None,
     keep: bool = False,
     on: Literal["shards", "store"] | None = None,
-    compile: Literal["auto", "numba", "never"] | None = None,
+    compile: Literal["auto", "numba", "numpy", "never"] | None = None,
     trace: Collection[int | str] = (),
     **options: Unpack[ProgramOptions],
 ) -> States | Result:
@@ -135,8 +135,8 @@ def run(
             and dicts whose keys are not strings), "str", "bytes", "pickle", or an object with
             `dumps` and `loads`. The store "memory" needs none. **Pickle runs code from the bytes it
             reads**: name it only for stores that you trust.
-        store: The place of the vertices of an interpreted or compiled program: "memory" (default;
-            live objects, never serialized), "bytes" (records in memory), "file:PATH" or "kv:PATH"
+        store: The place of the vertices of a program that is not on shards: "memory" (default; live
+            objects, never serialized), "bytes" (records in memory), "file:PATH" or "kv:PATH"
             (records in a folder within PATH, which the run removes; "file:P1,P2" divides them among
             two disks), or the URL of a database.
         keep: The vertices stay in the folder of `store`, "file:PATH" or "kv:PATH", where
@@ -149,8 +149,9 @@ def run(
             weight`, `min(value, weight)` or `max(value, weight)`.
         compile: "numba" compiles the methods, or raises an error with the reason (`pip install
             "brimful[numba]"`). "auto" compiles them if possible, and if no option needs calls.
-            "never" compiles nothing: on "shards", fields of vertices and signals are then arrays of
-            many vertices. None: "numba" on "shards", else "never".
+            "numpy" calls the methods with arrays: fields of vertices and signals are those of up to
+            1,024 vertices. "never" compiles nothing, and is "numpy" on "shards". None: "numba" on
+            "shards", else "never".
         trace: Vertices whose calls are recorded, each with superstep, signals, state and score:
             the table `States.trace`.
 
@@ -187,7 +188,7 @@ def run(
             f"brimful.Pregel, not {shortened(program)}"
         )
     _check_choice("on", on, ("shards", "store"))
-    _check_choice("compile", compile, ("auto", "numba", "never"))
+    _check_choice("compile", compile, ("auto", "numba", "numpy", "never"))
     followed = [vertex_id(vertex) for vertex in trace]
     chosen = checked(ProgramOptions, options, "run", ("serializer", "store", "keep"))
     calls = {
@@ -214,7 +215,12 @@ def run(
                     f"{for_stores[0]}, compile= or cluster= out"
                 )
             location = stored(store or ("memory" if for_stores else None), chosen)
-            is_compiled = compile != "never"
+            is_compiled = compile not in ("numpy", "never")
+            if for_stores and not is_compiled and chosen["mode"] == "async":
+                raise UsageError(
+                    'arrays of vertices on a store need supersteps; leave mode="async" or '
+                    'compile="numpy" out'
+                )
             return kernels.run(known, program, kernel, location, chosen, is_compiled=is_compiled)
     where: Where = (serializer, store or "memory", "initial" if keep else None)
     return interpreted(known, program, where, followed, chosen, why)
@@ -296,7 +302,7 @@ def _interpreted(
     """
     if on == "shards" and for_stores:
         raise UsageError(f"shards are no store; leave {for_stores[0]} out")
-    if compile == "numba" or on == "shards":
+    if compile in ("numba", "numpy") or on == "shards":
         if for_calls:
             raise UsageError(
                 f'{for_calls[0]} is for interpreted programs; leave it out, or pass on="store" '
@@ -322,14 +328,14 @@ def _kernel(
     Raises:
         UsageError: The program has no kernel, and the run asks for one.
     """
-    is_compiled = compile != "never"
+    is_compiled = compile not in ("numpy", "never")
     try:
         return kernels.kernel_of(graph, program, chosen, is_compiled=is_compiled)
     except Unfit as unfit:
         if compile == "auto" and on is None:
             return unfit.reason
         instead = 'compile="never"' if on != "shards" else 'on="store"'
-        if on == "shards" and compile == "numba":
+        if on == "shards" and compile in ("numba", "numpy"):
             instead += ' with compile="never"'
         raise UsageError(f"{unfit.reason}. {unfit.remedy}, or pass {instead}.") from unfit
 

@@ -69,6 +69,16 @@ pub(crate) fn no_element(index: usize, len: usize, what: &str) -> Error {
     Error::Internal(format!("there is no {what} {index}, but {len} of them"))
 }
 
+/// The failure of a program that was called for a batch of vertices. The error names the vertex
+/// that a kernel names, else the `first` of the batch.
+pub(crate) fn of_batch(first: impl ToString, doing: &'static str, source: Failure) -> Error {
+    let vertex = match source.downcast_ref() {
+        Some(brimful_engine::Error::Kernel { vertex: Some(vertex), .. }) => vertex.to_string(),
+        _ => first.to_string(),
+    };
+    Error::Program { vertex, doing, source }
+}
+
 // An error that a lower crate only passes on becomes the variant of the crate in which it began, so
 // that each failure has one form.
 

@@ -83,6 +83,7 @@ pub mod run;
 mod share;
 pub mod stats;
 mod synchronous;
+mod together;
 mod worker;
 
 pub use error::{Error, Failure, Result};
@@ -92,6 +93,8 @@ pub use options::{
     Start,
 };
 pub use partitioner::Partitioner;
-pub use program::{COLLECT_THRESHOLD, Delivery, SIGNAL_THRESHOLD, VertexOf, VertexProgram};
+pub use program::{
+    COLLECT_THRESHOLD, Collecting, Delivery, SIGNAL_THRESHOLD, VertexOf, VertexProgram,
+};
 pub use run::Execution;
 pub use stats::{ExecutionStats, SuperstepFigures};

@@ -26,15 +26,16 @@ use brimful_engine::plan::needs::Needs;
 use brimful_engine::result::stats::{Durations, Swept, Traversal};
 use brimful_engine::run::identity;
 use brimful_engine::supersteps::{Supersteps, build_missing, moved, run_supersteps};
+use brimful_engine::vertex::program::BATCH;
 use brimful_engine::{Output, Program, Reason, RunOptions, SignalOf, Thresholds};
 use brimful_graph::{Graph, Index};
 use brimful_store::scratch::ScratchArray;
 use brimful_store::{Content, Error as StoreError, Reservation, Resources};
-use brimful_vertices::Place;
 use brimful_vertices::serializer::named;
+use brimful_vertices::{Place, Vertex};
 use bytemuck::Pod;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, element, of_batch};
 use crate::from_graph::{
     EdgeData, GraphPart, StoreOf, StoreOptions, Tagged, by_external_id, load, of_one_run,
     partitions_of, scratch_folder,
@@ -43,6 +44,7 @@ use crate::numeric::attributes::Attributes;
 use crate::numeric::checkpoint::{NumericCheckpoints, PriorNumericRun};
 use crate::numeric::erased::{Erased, ProgramTraits, Typed};
 use crate::numeric::forecast::Planned;
+use crate::numeric::parts::StateWords;
 use crate::numeric::program::Numeric;
 use crate::program::{SIGNAL_THRESHOLD, VertexOf};
 use crate::{
@@ -310,6 +312,38 @@ struct Done {
     stats: ExecutionStats,
 }
 
+/// The cells of vertices at the start, computed for a batch of consecutive vertices at a time.
+struct Starts<'g, const S: usize> {
+    graph: &'g Graph,
+    attributes: Attributes,
+    /// Vertices of the run, from 0 on.
+    vertices: u64,
+    /// The first vertex of the batch.
+    first: u64,
+    /// The cells of the batch, and whether each vertex is due to signal.
+    cells: Vec<(StateWords<S>, bool)>,
+}
+
+impl<const S: usize> Starts<'_, S> {
+    /// The cell of a vertex, and whether it is due to signal. Vertices come in ascending order.
+    fn of<const M: usize, E: EdgeData>(
+        &mut self,
+        program: &Numeric<'_, S, M, E>,
+        id: u64,
+    ) -> Result<(StateWords<S>, bool)> {
+        if id >= self.first + self.cells.len() as u64 {
+            self.first = id;
+            let batch = id..self.vertices.min(id + BATCH as u64);
+            let attributes =
+                batch.map(|id| self.attributes.of(self.graph, id)).collect::<Result<Vec<_>>>()?;
+            let started = program.start(id, &attributes);
+            self.cells = started.map_err(|failure| of_batch(id, "initialize", failure))?;
+        }
+        let at = (id - self.first) as usize;
+        element(&mut self.cells, at, "first state").copied()
+    }
+}
+
 struct NumericRun<'r, const S: usize, const M: usize, E: EdgeData> {
     graph: &'r Graph,
     resources: &'r Resources,
@@ -340,7 +374,7 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
         };
         let threshold = options.run.signal_threshold.unwrap_or(SIGNAL_THRESHOLD);
         let numeric = Numeric::new(program, options.run.weighted, threshold);
-        let mut attributes = Attributes::new(graph, facts, options.run.weighted)?;
+        let attributes = Attributes::new(graph, facts, options.run.weighted)?;
 
         let indexes = if graph.description().directed { facts.indexes } else { &[Index::In] };
         // Vertices without edges are in the store only if they take part in every superstep.
@@ -354,15 +388,17 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
             share: None,
         };
         let serializer = || named(options.serializer.unwrap_or("native"));
+        let mut starts = Starts { graph, attributes, vertices: count, first: 0, cells: Vec::new() };
         let mut add = |loading: &mut Loading<'r, Numeric<'r, S, M, E>, _>, id, edges| {
-            let attributes = attributes.of(graph, id)?;
-            let vertex = match checkpoints.as_ref().and_then(|saved| saved.is_due(id)) {
-                None => loading
-                    .program()
-                    .first(id, attributes, edges)
-                    .map_err(|failure| Error::program(&id, "initialize", failure))?,
-                Some(is_due) => loading.program().resumed(id, attributes.0, is_due, edges)?,
+            let (cell, is_due) = match checkpoints.as_ref().and_then(|saved| saved.is_due(id)) {
+                None => starts.of(loading.program(), id)?,
+                Some(is_due) => {
+                    let (strength, _) = starts.attributes.of(graph, id)?;
+                    (loading.program().resumed(id, strength)?, is_due)
+                }
             };
+            let mut vertex = Vertex::new(id, cell, edges);
+            vertex.signalled = (!is_due).then_some(cell);
             loading.add_vertex(vertex)
         };
         let mut execution =

@@ -70,6 +70,18 @@ pub enum Delivery {
     LatestPerEdge,
 }
 
+/// A vertex that collects together with others.
+pub struct Collecting<P: VertexProgram + ?Sized> {
+    /// The vertex.
+    pub id: P::Id,
+    /// Its state, which the program replaces.
+    pub state: P::State,
+    /// The combined signals; `None` if only a collect was requested.
+    pub signal: Option<P::Signal>,
+    /// Set by the program: the vertex is due to signal.
+    pub is_due: bool,
+}
+
 /// A vertex program.
 ///
 /// Methods other than [`VertexProgram::collect`] are pure functions of their arguments. All are
@@ -157,6 +169,19 @@ pub trait VertexProgram: Sync {
         vertex: &mut Loan<'_, VertexOf<Self>>,
         signals: &[Self::Signal],
     ) -> Result<(), Failure>;
+
+    /// The number of vertices that collect together in a synchronous superstep, by
+    /// [`VertexProgram::collect_together`]; 1: each collects alone. Signals to vertices that
+    /// collect together are combined, and create no vertices.
+    fn batch(&self) -> usize {
+        1
+    }
+
+    /// [`VertexProgram::collect`] for a batch of vertices.
+    fn collect_together(&self, batch: &mut [Collecting<Self>]) -> Result<(), Failure> {
+        let _ = batch;
+        Err("the program has batches of vertices, and does not let them collect together".into())
+    }
 
     /// True if every vertex signals and collects in every synchronous superstep. The score methods
     /// are then not called, and [`Vertex::signalled`] is not stored.

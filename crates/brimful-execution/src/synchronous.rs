@@ -41,6 +41,14 @@ pub(crate) fn collect<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
         // There is more than one generation only after an asynchronous run was stopped.
         while worker.context.has_messages(place)? {
             worker.context.begin_in_order(phase, place)?;
+            if phase.program.batch() > 1 {
+                while worker.collect_together(phase, place)? {
+                    if worker.context.poll(phase)? {
+                        return Ok(());
+                    }
+                }
+                continue;
+            }
             while let Some((id, after)) = worker.collect(phase, place, false)? {
                 if let After::Due(_) = after {
                     worker.context.mark(place, &id, None)?;

@@ -179,7 +179,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
 
 /// The signal score of a vertex.
 #[inline]
-fn signal_score<P: VertexProgram>(
+pub(crate) fn signal_score<P: VertexProgram>(
     phase: &Phase<'_, P>,
     vertex: &Loan<'_, VertexOf<P>>,
 ) -> Result<f64> {
@@ -208,7 +208,7 @@ fn receive<P: VertexProgram>(
 }
 
 /// Calls the user's program; a panic becomes an error that names the vertex.
-fn guard<V: Stored, R>(
+pub(crate) fn guard<V: Stored, R>(
     doing: &'static str,
     vertex: &mut Loan<'_, V>,
     call: impl FnOnce(&mut Loan<'_, V>) -> Result<R>,

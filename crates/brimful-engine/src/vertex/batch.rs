@@ -81,31 +81,19 @@ pub(crate) fn collect_target_sums<P: Program>(
     Ok(())
 }
 
-/// The result of the turn of a single vertex.
-#[derive(Debug, Clone, Copy)]
-pub struct TurnResult<P: Program> {
-    /// Its new state.
-    pub state: P::State,
-    /// Its signal, [`Combiner::SILENCE`] for none.
-    pub signal: SignalOf<P>,
-    /// Its part of the aggregate.
-    pub aggregate: P::Aggregate,
-}
-
-/// Lets a single vertex take `turn`.
+/// Lets `vertices` take `turn`, which sets their states and signals, [`Combiner::SILENCE`] for none.
+/// Returns their part of the aggregate.
 ///
 /// # Errors
 /// Errors of [`Batched::vertices`].
 pub fn take_turn<P: Program>(
     batched: &dyn Batched<P>,
     turn: Turn<'_, SumOf<P>>,
-    vertex: Vertex,
-    state: P::State,
+    vertices: &[Vertex],
+    arrays: (&mut [P::State], &mut [SignalOf<P>]),
     known: (&Globals<P::Aggregate>, Thresholds),
-) -> Result<TurnResult<P>> {
-    let (mut states, mut signals) = ([state], [P::Combiner::SILENCE]);
+) -> Result<P::Aggregate> {
     let mut partial = Partial::default();
-    let arrays = (&mut states[..], &mut signals[..]);
-    take_turns(batched, turn, arrays, &|_| vertex, known, &mut partial)?;
-    Ok(TurnResult { state: states[0], signal: signals[0], aggregate: partial.aggregate })
+    take_turns(batched, turn, arrays, &|at| vertices[at], known, &mut partial)?;
+    Ok(partial.aggregate)
 }

@@ -38,10 +38,11 @@ pub(crate) fn evolve<P: Program>(
     if let Some(batched) = program.batched() {
         let turn =
             if state.is_some() { Turn::Collect(&[P::Combiner::IDENTITY][..]) } else { Turn::First };
-        let old = state.unwrap_or_else(bytemuck::Zeroable::zeroed);
-        let taken = take_turn(batched, turn, vertex, old, (globals, thresholds))?;
-        *state = Some(taken.state);
-        return Ok(taken.aggregate.times(count));
+        let mut states = [state.unwrap_or_else(bytemuck::Zeroable::zeroed)];
+        let arrays = (&mut states[..], &mut [P::Combiner::SILENCE][..]);
+        let part = take_turn(batched, turn, &[vertex], arrays, (globals, thresholds))?;
+        *state = Some(states[0]);
+        return Ok(part.times(count));
     }
     let (old, new) = match *state {
         Some(old) => (old, program.collect(vertex, old, P::Combiner::IDENTITY, globals)),

@@ -6,8 +6,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use brimful_engine::vertex::batch::{TurnResult, take_turn};
-use brimful_engine::vertex::program::Batched;
+use brimful_engine::vertex::batch::take_turn;
+use brimful_engine::vertex::program::{BATCH, Batched};
 use brimful_engine::{
     Aggregate, Combiner, Globals, Isolated, Mode, Program, SignalOf, SumOf, Thresholds, Turn,
     Vertex,
@@ -60,8 +60,21 @@ pub(super) struct ProgramTraits {
     pub(super) needs_degrees: bool,
     pub(super) needs_external: bool,
     pub(super) self_loops: bool,
+    /// The number of vertices that collect together; 1 if each collects alone.
+    pub(super) batch: usize,
     /// The indexes of the program, in its order.
     pub(super) indexes: &'static [Index],
+}
+
+/// A vertex that takes a turn together with others.
+pub(super) struct VertexTurn<'w> {
+    pub(super) vertex: Vertex,
+    /// Its cell, of as many words as [`ProgramTraits::state`].
+    pub(super) words: &'w mut [u64],
+    /// The sum that it collects; `None`: of no signals.
+    pub(super) sum: Option<&'w [u64]>,
+    /// Set by the turn: the vertex is due to signal.
+    pub(super) is_due: bool,
 }
 
 /// The progress of a program; floats are stored as raw bits.
@@ -88,12 +101,13 @@ pub(super) trait Erased: Send + Sync {
     /// True if the coming superstep walks an index.
     fn walks(&self, index: Index) -> bool;
     fn converged(&self) -> bool;
-    /// True if another round began; [`Erased::begin`] then computes its states.
+    /// True if another round began; [`Erased::begin_round`] then computes its states.
     fn another_round(&mut self) -> bool;
 
-    /// Computes the state with which a vertex starts, or begins another round; true if it is due to
-    /// signal.
-    fn begin(&self, vertex: Vertex, state: &mut [u64], is_start: bool) -> Result<bool, Failure>;
+    /// Computes the states with which vertices start.
+    fn start(&self, turns: &mut [VertexTurn<'_>]) -> Result<(), Failure>;
+    /// Computes the state with which a vertex begins another round; true if it is due to signal.
+    fn begin_round(&self, vertex: Vertex, state: &mut [u64]) -> Result<bool, Failure>;
     /// Computes the signal along an edge; false for silence.
     fn signal(&self, vertex: Vertex, state: &[u64], weight: f64, sum: &mut [u64]) -> bool;
     fn combine(&self, held: &mut [u64], sum: &[u64]);
@@ -107,6 +121,8 @@ pub(super) trait Erased: Send + Sync {
         sum: Option<&[u64]>,
         threshold: f64,
     ) -> Result<bool, Failure>;
+    /// [`Erased::collect`] for a batch of vertices.
+    fn collect_together(&self, turns: &mut [VertexTurn<'_>]) -> Result<(), Failure>;
     fn urgency(&self, state: &[u64]) -> f64;
     fn collect_score(&self, state: &[u64], sum: Option<&[u64]>) -> f64;
 
@@ -166,7 +182,8 @@ impl<'p, P: Program> Typed<'p, P> {
         words.split_at_mut(Self::STATE_WORDS)
     }
 
-    /// Lets a vertex of a program that takes batches take a turn; true if it is due to signal.
+    /// Lets a vertex of a program that takes batches take a turn alone; true if it is due to
+    /// signal.
     fn take_turn(
         &self,
         batched: &dyn Batched<P>,
@@ -175,9 +192,33 @@ impl<'p, P: Program> Typed<'p, P> {
         words: &mut [u64],
     ) -> Result<bool, Failure> {
         let known = (&self.globals, self.thresholds);
-        let TurnResult { state, signal, aggregate } =
-            take_turn(batched, turn, vertex, get(words), known)?;
-        self.add(aggregate);
+        let (mut states, mut signals) = ([get(words)], [P::Combiner::SILENCE]);
+        self.add(take_turn(batched, turn, &[vertex], (&mut states, &mut signals), known)?);
+        Ok(Self::write_cell(words, states[0], signals[0]))
+    }
+
+    /// Lets vertices of a program that takes batches start or collect.
+    fn take_turns(
+        &self,
+        batched: &dyn Batched<P>,
+        is_start: bool,
+        turns: &mut [VertexTurn<'_>],
+    ) -> Result<(), Failure> {
+        let known = (&self.globals, self.thresholds);
+        let vertices: Vec<Vertex> = turns.iter().map(|turn| turn.vertex).collect();
+        let sums: Vec<SumOf<P>> = turns.iter().map(|turn| Self::sum(turn.sum)).collect();
+        let mut states: Vec<P::State> = turns.iter().map(|turn| get(turn.words)).collect();
+        let mut signals = vec![P::Combiner::SILENCE; turns.len()];
+        let turn = if is_start { Turn::First } else { Turn::Collect(&sums[..]) };
+        self.add(take_turn(batched, turn, &vertices, (&mut states, &mut signals), known)?);
+        for (turn, (state, signal)) in turns.iter_mut().zip(states.into_iter().zip(signals)) {
+            turn.is_due = Self::write_cell(turn.words, state, signal);
+        }
+        Ok(())
+    }
+
+    /// Writes the outcome of a turn; true if the vertex is due to signal.
+    fn write_cell(words: &mut [u64], state: P::State, signal: SignalOf<P>) -> bool {
         let (state_words, signal_words) = Self::cell(words);
         put(state_words, &state);
         let is_due = P::MODE == Mode::Full || signal != P::Combiner::SILENCE;
@@ -186,7 +227,16 @@ impl<'p, P: Program> Typed<'p, P> {
         if is_due {
             put(signal_words, &signal);
         }
-        Ok(is_due)
+        is_due
+    }
+
+    /// Begins with a state that was computed; true if the vertex is due to signal.
+    fn begin(&self, vertex: Vertex, first: P::State, words: &mut [u64]) -> bool {
+        let vertex = Vertex { external: 0, ..vertex };
+        self.add(self.program.aggregate(vertex, first, first));
+        let is_due = P::MODE == Mode::Full || !self.is_silent(vertex, first);
+        put(words, &if is_due { first } else { self.program.signalled(first) });
+        is_due
     }
 
     /// Adds to the aggregate of the superstep, or of the round.
@@ -222,6 +272,7 @@ impl<P: Program> Erased for Typed<'_, P> {
             needs_degrees: P::NEEDS_DEGREES,
             needs_external: P::NEEDS_EXTERNAL,
             self_loops: P::SELF_LOOPS,
+            batch: if self.program.batched().is_some() { BATCH } else { 1 },
             indexes: self.program.indexes(),
         }
     }
@@ -260,20 +311,23 @@ impl<P: Program> Erased for Typed<'_, P> {
         is_another
     }
 
-    fn begin(&self, vertex: Vertex, state: &mut [u64], is_start: bool) -> Result<bool, Failure> {
+    fn start(&self, turns: &mut [VertexTurn<'_>]) -> Result<(), Failure> {
         if let Some(batched) = self.program.batched() {
-            let turn = if is_start { Turn::First } else { Turn::Round };
-            return self.take_turn(batched, turn, vertex, state);
+            return self.take_turns(batched, true, turns);
         }
-        let first = match is_start {
-            true => self.program.initial(vertex, &self.globals),
-            false => self.program.begin_round(vertex, get(state), &self.globals),
-        };
-        let vertex = Vertex { external: 0, ..vertex };
-        self.add(self.program.aggregate(vertex, first, first));
-        let is_due = P::MODE == Mode::Full || !self.is_silent(vertex, first);
-        put(state, &if is_due { first } else { self.program.signalled(first) });
-        Ok(is_due)
+        for turn in turns {
+            let first = self.program.initial(turn.vertex, &self.globals);
+            turn.is_due = self.begin(turn.vertex, first, turn.words);
+        }
+        Ok(())
+    }
+
+    fn begin_round(&self, vertex: Vertex, state: &mut [u64]) -> Result<bool, Failure> {
+        if let Some(batched) = self.program.batched() {
+            return self.take_turn(batched, Turn::Round, vertex, state);
+        }
+        let first = self.program.begin_round(vertex, get(state), &self.globals);
+        Ok(self.begin(vertex, first, state))
     }
 
     fn signal(&self, vertex: Vertex, state: &[u64], weight: f64, sum: &mut [u64]) -> bool {
@@ -326,6 +380,13 @@ impl<P: Program> Erased for Typed<'_, P> {
         }
         put(state, &new);
         Ok(is_due)
+    }
+
+    fn collect_together(&self, turns: &mut [VertexTurn<'_>]) -> Result<(), Failure> {
+        match self.program.batched() {
+            Some(batched) => self.take_turns(batched, false, turns),
+            None => Err("vertices of this program collect alone".into()),
+        }
     }
 
     fn urgency(&self, state: &[u64]) -> f64 {

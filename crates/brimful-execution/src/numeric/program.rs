@@ -9,13 +9,13 @@
 use std::marker::PhantomData;
 
 use brimful_engine as engine;
-use brimful_vertices::{Edge, Edges, Loan, Vertex};
+use brimful_vertices::{Edge, Edges, Loan};
 
 use crate::error::{Failure, Result};
 use crate::from_graph::{ALONG, EdgeData, direction};
-use crate::numeric::erased::{Erased, ProgramTraits};
+use crate::numeric::erased::{Erased, ProgramTraits, VertexTurn};
 use crate::numeric::parts::{SignalWords, StateWords};
-use crate::program::{Delivery, VertexOf, VertexProgram};
+use crate::program::{Collecting, Delivery, VertexOf, VertexProgram};
 
 /// A numeric program with cells of `S` words, sums of `M` words and edge data `E`.
 pub(super) struct Numeric<'p, const S: usize, const M: usize, E> {
@@ -66,40 +66,38 @@ impl<'p, const S: usize, const M: usize, E: EdgeData> Numeric<'p, S, M, E> {
             self.facts.indexes.iter().filter(walks).fold(0, |all, index| all | direction(*index));
     }
 
-    /// Vertex `id` at the start.
-    pub(super) fn first(
+    /// The cells of consecutive vertices from `first` on at the start, and whether each is due to
+    /// signal; `attributes` has the strength and external id of each.
+    pub(super) fn start(
         &self,
-        id: u64,
-        (strength, external): (f64, u64),
-        edges: Edges<u64, E>,
-    ) -> Result<VertexOf<Self>, Failure> {
-        let own = engine::Vertex { external, ..self.vertex(id, strength) };
-        let mut cell = StateWords::new(strength);
-        let is_due = self.program.begin(own, cell.state_mut(), true)?;
-        let mut vertex = Vertex::new(id, cell, edges);
-        vertex.signalled = (!is_due).then_some(vertex.state);
-        Ok(vertex)
+        first: u64,
+        attributes: &[(f64, u64)],
+    ) -> Result<Vec<(StateWords<S>, bool)>, Failure> {
+        let mut cells: Vec<StateWords<S>> =
+            attributes.iter().map(|(strength, _)| StateWords::new(*strength)).collect();
+        let turn = |((id, (strength, external)), cell): ((u64, &(f64, u64)), _)| VertexTurn {
+            vertex: engine::Vertex { external: *external, ..self.vertex(id, *strength) },
+            words: StateWords::state_mut(cell),
+            sum: None,
+            is_due: false,
+        };
+        let mut turns: Vec<_> = (first..).zip(attributes).zip(cells.iter_mut()).map(turn).collect();
+        self.program.start(&mut turns)?;
+        let is_due: Vec<bool> = turns.iter().map(|turn| turn.is_due).collect();
+        Ok(cells.into_iter().zip(is_due).collect())
     }
 
-    /// Vertex `id`, restored from the result in the program.
-    pub(super) fn resumed(
-        &self,
-        id: u64,
-        strength: f64,
-        is_due: bool,
-        edges: Edges<u64, E>,
-    ) -> Result<VertexOf<Self>> {
+    /// The cell of vertex `id`, restored from the result in the program.
+    pub(super) fn resumed(&self, id: u64, strength: f64) -> Result<StateWords<S>> {
         let mut cell = StateWords::new(strength);
         self.program.kept(id, cell.state_mut())?;
-        let mut vertex = Vertex::new(id, cell, edges);
-        vertex.signalled = (!is_due).then_some(vertex.state);
-        Ok(vertex)
+        Ok(cell)
     }
 
     /// Begins another round for a vertex; true if it is due to signal.
     pub(super) fn begin_round(&self, vertex: &mut VertexOf<Self>) -> Result<bool, Failure> {
         let own = self.vertex(*vertex.id(), vertex.state.strength());
-        let is_due = self.program.begin(own, vertex.state.state_mut(), false)?;
+        let is_due = self.program.begin_round(own, vertex.state.state_mut())?;
         vertex.signalled = (!is_due).then_some(vertex.state);
         Ok(is_due)
     }
@@ -171,6 +169,27 @@ impl<const S: usize, const M: usize, E: EdgeData> VertexProgram for Numeric<'_, 
         if is_due && vertex.signalled.is_some() {
             vertex.signalled = None;
         }
+        Ok(())
+    }
+
+    fn batch(&self) -> usize {
+        self.facts.batch
+    }
+
+    fn collect_together(&self, batch: &mut [Collecting<Self>]) -> Result<(), Failure> {
+        let turn = |one: &'_ mut Collecting<Self>| {
+            let strength = one.state.strength();
+            VertexTurn {
+                vertex: self.vertex(one.id, strength),
+                words: one.state.state_mut(),
+                sum: one.signal.as_ref().map(|sum| &sum.0[..]),
+                is_due: false,
+            }
+        };
+        let mut turns: Vec<VertexTurn<'_>> = batch.iter_mut().map(turn).collect();
+        self.program.collect_together(&mut turns)?;
+        let is_due: Vec<bool> = turns.iter().map(|turn| turn.is_due).collect();
+        batch.iter_mut().zip(is_due).for_each(|(one, is_due)| one.is_due = is_due);
         Ok(())
     }
 
