@@ -33,7 +33,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
             return Ok(false);
         }
         announce(store, waiting.iter().map(|(id, _)| id))?;
-        let mut batch = Vec::with_capacity(waiting.len());
+        let mut batch: Vec<Collecting<P>> = Vec::with_capacity(waiting.len());
         for (id, signal) in waiting {
             let mut state = None;
             let signals = signal.as_slice();

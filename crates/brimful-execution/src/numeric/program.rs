@@ -177,16 +177,15 @@ impl<const S: usize, const M: usize, E: EdgeData> VertexProgram for Numeric<'_, 
     }
 
     fn collect_together(&self, batch: &mut [Collecting<Self>]) -> Result<(), Failure> {
-        let turn = |one: &'_ mut Collecting<Self>| {
-            let strength = one.state.strength();
-            VertexTurn {
-                vertex: self.vertex(one.id, strength),
-                words: one.state.state_mut(),
-                sum: one.signal.as_ref().map(|sum| &sum.0[..]),
+        let mut turns = Vec::with_capacity(batch.len());
+        for Collecting { id, state, signal, .. } in batch.iter_mut() {
+            turns.push(VertexTurn {
+                vertex: self.vertex(*id, state.strength()),
+                words: state.state_mut(),
+                sum: signal.as_ref().map(|sum| &sum.0[..]),
                 is_due: false,
-            }
-        };
-        let mut turns: Vec<VertexTurn<'_>> = batch.iter_mut().map(turn).collect();
+            });
+        }
         self.program.collect_together(&mut turns)?;
         let is_due: Vec<bool> = turns.iter().map(|turn| turn.is_due).collect();
         batch.iter_mut().zip(is_due).for_each(|(one, is_due)| one.is_due = is_due);
