@@ -158,6 +158,7 @@ def test_metis(tmp_path: Path, weighted: bool) -> None:
     )
 
 
+@pytest.mark.nightly
 def test_metis_sorts_more_than_memory_holds(tmp_path: Path) -> None:
     path, out = tmp_path / "g.brimful", tmp_path / "out.graph"
     shape = ("--vertices", 200_000, "--edges", 1_000_000, "--undirected")

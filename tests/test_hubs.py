@@ -63,8 +63,7 @@ SHORT = ["--max-supersteps", 2, "--tolerance", 0]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", [44, 90])
-@pytest.mark.parametrize("store", ["memory", "bytes"])
+@pytest.mark.parametrize(("store", "first"), [("memory", 44), ("bytes", 90)])
 def test_a_hub_fits_the_budget_that_is_named(hub: Path, store: str, first: int) -> None:
     at_named_budgets(hub, first, "pagerank", hub, "--store", store, *SHORT)
 

@@ -173,9 +173,11 @@ counter.close()
 @pytest.mark.parametrize(
     "call",
     [
-        "add_many",
         "count_many",
-        *(pytest.param(call, marks=pytest.mark.nightly) for call in ("sync", "count", "top")),
+        *(
+            pytest.param(call, marks=pytest.mark.nightly)
+            for call in ("add_many", "sync", "count", "top")
+        ),
     ],
 )
 def test_an_interrupted_call_of_a_collection_can_be_repeated(tmp_path: Path, call: str) -> None:

@@ -109,7 +109,7 @@ def test_an_algorithm_keeps_a_small_limit(graph: Path, algorithm: str) -> None:
     passes_within(96, 1024, "run", algorithm, graph, *ALGORITHMS[algorithm])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_label_propagation_in_python_keeps_a_hard_limit(graph: Path, tmp_path: Path) -> None:
     """The lists of neighbors must not leave free memory. The interpreter is beside the budget."""
     succeed("index", graph, "reverse", "--quiet")

@@ -87,6 +87,7 @@ def test_a_budget_too_small_for_tables_is_refused_before_pyarrow_is_loaded(tmp_p
         out.unlink()
 
 
+@pytest.mark.nightly
 def test_millions_of_top_rows_take_little_memory(tmp_path: Path) -> None:
     graph = tmp_path / "g.brimful"
     succeed("generate", "rmat", graph, "--scale", 20, "--edge-factor", 2, "--quiet")

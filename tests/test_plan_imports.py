@@ -15,8 +15,9 @@ from brimful.options.imports import import_options
 from command import refuse, succeed
 from plans import near, with_nightly
 
-_IMPORTS = [("txt", "120M"), ("parquet", "200M")]
+_IMPORTS = [("txt", "120M")]
 _MORE_IMPORTS = [
+    ("parquet", "200M"),
     ("u32", "120M"),
     ("u32", "400M"),
     ("txt", "1G"),

@@ -89,6 +89,7 @@ def test_the_mode_async_visits_no_more_edges(
     np.testing.assert_allclose(list(asynchronous.values()), list(sync.values()), rtol=0, atol=1e-6)
 
 
+@pytest.mark.nightly
 def test_the_mode_async_visits_no_more_edges_in_the_smallest_budget(streets: bf.Graph) -> None:
     for weighted in (None, True, False):
 

@@ -194,7 +194,7 @@ def test_rows_are_read_in_every_form(tmp_path: Path) -> None:
             __import__("pickle").dumps(rows)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_pairs_larger_than_memory_stream_under_a_hard_limit(tmp_path: Path) -> None:
     graph, pairs, out = (tmp_path / name for name in ("g.brimful", "pairs.parquet", "out.parquet"))
     succeed("generate", "rmat", graph, "--scale", 16, "--edge-factor", 8, "--quiet")
