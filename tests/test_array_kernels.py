@@ -166,7 +166,8 @@ def test_vertices_of_a_store_come_in_batches(graph: bf.Graph) -> None:
     found = bf.run(graph, Counts(), store="bytes", compile="numpy", threads=1, max_supersteps=1)
     # The first call is that with no vertices, which finds the types.
     assert Counts.batches[0] == 0
-    assert sum(Counts.batches) == found.stats["vertices_collected"] > 2 * 1024
+    collected = found.stats["store_figures"]["vertices_collected"]
+    assert sum(Counts.batches) == collected > 2 * 1024
     assert set(Counts.batches[1:-1]) == {1024}
 
 
