@@ -2,7 +2,8 @@
 
 The start of an interpreter takes a tenth of a second of processor time, and the tests run some
 thousands of commands. A fork has the same memory, file limits and signals as a process that has
-just started, and some more modules. Tests of the start itself, of Ctrl-C and of hard limits start processes of their own.
+just started, and some more modules. Tests of the start itself, of Ctrl-C and of hard limits start
+processes of their own.
 """
 
 from __future__ import annotations

@@ -243,4 +243,4 @@ def test_what_takes_no_arrays_is_refused_with_the_method(graph: bf.Graph) -> Non
     ):
         with pytest.raises(bf.UsageError, match=match) as refused:
             bf.run(graph, program, on="shards", compile="numpy")
-        assert str(refused.value).endswith('or pass on="store".')
+        assert str(refused.value).endswith('or pass on="store" with compile="never".')
