@@ -286,7 +286,8 @@ def test_what_cannot_be_compiled_is_refused_with_the_reason(graph: bf.Graph) -> 
     refused(graph, Scores(1), "collect_score has no place on shards")
     refused(graph, Own(), r"Numba cannot compile initial_state .*'id'")
     refused(graph, Ranks(), "vertex.degree in a weighted run", weighted=True)
-    with pytest.raises(bf.UsageError, match='compile must be "auto" or "numba" or "numpy" or "never"'):
+    ways = '"auto" or "numba" or "numpy" or "never"'
+    with pytest.raises(bf.UsageError, match=f"compile must be {ways}"):
         bf.run(graph, Ranks(), compile="llvm")  # type: ignore[call-overload]
     with pytest.raises(bf.UsageError, match='on must be "shards" or "store"'):
         bf.run(graph, Ranks(), on="disk")  # type: ignore[call-overload]
