@@ -14,7 +14,7 @@ use std::time::Instant;
 use brimful_execution::lists::{IncomingSignals, Mailbox, SpillFile, write_message};
 use brimful_execution::{Delivery, Failure, VertexOf, VertexProgram};
 use brimful_store::{Budget, DiskFolder, Job, memory};
-use brimful_vertices::{Edge, Edges, Field, Loan};
+use brimful_vertices::{Edge, Edges, Id as _, Loan};
 
 /// Signals are summed.
 struct Sums(Delivery);
@@ -66,7 +66,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let random = brimful_store::checksum(&number.to_le_bytes());
         let vertex = ((u128::from(random) * u128::from(vertices)) >> 64) as u64;
         target.clear();
-        vertex.write(&mut target);
+        vertex.write_key(&mut target);
         write_message::<Sums>(&target, None, &number, &mut scratch, &mut packet);
         if number % PACKET == PACKET - 1 || number == signals - 1 {
             mailbox.deliver(&program, &packet)?;

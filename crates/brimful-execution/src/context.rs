@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use brimful_engine::Thresholds;
 use brimful_engine::result::stats::Swept;
 use brimful_store::Job;
-use brimful_vertices::{Field, Id, Loan};
+use brimful_vertices::{Id, Loan};
 
 use crate::error::{Error, Result, element};
 use crate::exchange::{Event, Packet, PacketQueues};
@@ -194,7 +194,7 @@ impl<P: VertexProgram> WorkerContext<P> {
             let partitions = phase.owners.count();
             let partition = phase.partitioner.partition(vertex.id(), &mut self.target, partitions);
             let (_, place) = phase.owners.home(partition)?;
-            element(&mut self.mailboxes, place, "mailbox")?.request(vertex.id())?;
+            element(&mut self.mailboxes, place, "mailbox")?.request(program, vertex.id())?;
         }
         Ok(())
     }
@@ -240,9 +240,9 @@ impl<P: VertexProgram> WorkerContext<P> {
         element(&mut self.to_signal, place, "to-signal list")?.take()
     }
 
-    /// The serialized ids of up to `most` vertices that are next in the to-signal list at `place`.
-    pub(crate) fn next_due(&self, place: usize, most: usize) -> impl Iterator<Item = &[u8]> {
-        self.to_signal.get(place).into_iter().flat_map(move |list| list.upcoming(most))
+    /// Up to `most` vertices that are next in the to-signal list at `place`.
+    pub(crate) fn next_due(&self, place: usize, most: usize) -> Result<Vec<P::Id>> {
+        self.to_signal.get(place).map_or(Ok(Vec::new()), |list| list.upcoming(most))
     }
 
     /// True if a score is not below the average of the to-signal list at `place`.
@@ -302,7 +302,7 @@ impl<P: VertexProgram> WorkerContext<P> {
         }
         let packet = element(&mut self.outboxes, partition, "outbox")?;
         self.target.clear();
-        target.write(&mut self.target);
+        target.write_key(&mut self.target);
         write_message::<P>(&self.target, source, &signal, &mut self.scratch, packet);
         match packet.len() < phase.packet_bytes {
             true => Ok(()),

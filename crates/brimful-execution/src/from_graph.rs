@@ -137,7 +137,8 @@ where
     });
     let make = (serializer, score);
     let stores = open(options, own.len(), memory_bytes, make, resources)?;
-    let more = if division.is_some() { CALL_SIGNALS } else { 0 };
+    // Kept vertices stay in their partitions.
+    let more = if options.kept.is_some() { 0 } else { COLLECT_SIGNALS };
     let partitioner = partitioner(options, part.graph, (part.vertices, more), all)?;
     let ranks = match &division {
         None => 0..part.vertices,
@@ -297,9 +298,8 @@ pub(crate) fn scratch_folder(graph: &Graph, chosen: Option<&Path>) -> DiskFolder
     if has_no_place { DiskFolder::new(std::env::temp_dir()) } else { folder }
 }
 
-/// The collect of a vertex takes about as long as so many more signals, where several processes
-/// divide the vertices: calls of an interpreted program.
-const CALL_SIGNALS: u64 = 7;
+/// The collect of a vertex takes about as long as so many more signals.
+const COLLECT_SIGNALS: u64 = 7;
 
 /// The assignment of the first `count` vertices to partitions. A vertex counts as its edges, one,
 /// and `more`.

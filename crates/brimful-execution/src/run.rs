@@ -392,7 +392,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     /// # Errors
     /// Errors of its store.
     pub fn remove(&mut self, id: &P::Id) -> Result<bool> {
-        let (worker, place) = self.home(id)?;
+        let (_, worker, place) = self.home(id)?;
         let store = element(&mut worker.stores, place, "store")?;
         Ok(store.remove(id)?)
     }
@@ -402,16 +402,17 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
     /// # Errors
     /// Errors of spilling.
     pub fn request_collect(&mut self, id: &P::Id) -> Result<()> {
-        let (worker, place) = self.home(id)?;
-        element(&mut worker.context.mailboxes, place, "mailbox")?.request(id)
+        let (program, worker, place) = self.home(id)?;
+        element(&mut worker.context.mailboxes, place, "mailbox")?.request(program, id)
     }
 
-    /// The worker of a vertex, and the place of its partition there.
-    fn home(&mut self, id: &P::Id) -> Result<(&mut Worker<P, S>, usize)> {
+    /// The program, the worker of a vertex, and the place of its partition there.
+    fn home(&mut self, id: &P::Id) -> Result<(&P, &mut Worker<P, S>, usize)> {
         let partition = self.partitioner.partition(id, &mut Vec::new(), self.owners.count());
         let (worker, place) = self.owners.home(partition)?;
         let worker = element(&mut self.workers, worker, "worker")?;
-        Ok((worker.get_mut().unwrap_or_else(PoisonError::into_inner), place))
+        let worker = worker.get_mut().unwrap_or_else(PoisonError::into_inner);
+        Ok((&self.program, worker, place))
     }
 
     /// Calls `work` for the store of each partition.

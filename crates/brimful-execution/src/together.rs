@@ -4,12 +4,12 @@
 //! written in another. Invariant: between the two rounds only this worker uses its partitions, so
 //! no state changes.
 
-use brimful_vertices::{Field, Loan, Stored, VertexStore};
+use brimful_vertices::{Loan, VertexStore};
 
 use crate::context::Phase;
 use crate::error::{Error, Result, catch, element, of_batch};
 use crate::program::{Collecting, VertexOf, VertexProgram};
-use crate::worker::{Worker, guard, signal_score};
+use crate::worker::{Worker, guard, prefetch, signal_score};
 
 impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
     /// Takes the signals for the next vertices of a partition, up to a batch of the program, and
@@ -32,7 +32,10 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
         if waiting.is_empty() {
             return Ok(false);
         }
-        announce(store, waiting.iter().map(|(id, _)| id))?;
+        let reads_ahead = store.lookahead() > 0;
+        if reads_ahead {
+            prefetch(store, waiting.iter().map(|(id, _)| id))?;
+        }
         let mut batch: Vec<Collecting<P>> = Vec::with_capacity(waiting.len());
         for (id, signal) in waiting {
             let mut state = None;
@@ -60,7 +63,9 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
             collected.map_err(|failure| of_batch(first, "collect", failure))?;
         }
         context.counts.collected += batch.len() as u64;
-        announce(store, batch.iter().map(|one| &one.id))?;
+        if reads_ahead {
+            prefetch(store, batch.iter().map(|one| &one.id))?;
+        }
         for Collecting { id, state, is_due, .. } in batch {
             let mut is_marked = false;
             let mut write = |vertex: &mut Loan<'_, VertexOf<P>>| {
@@ -82,22 +87,4 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
         }
         Ok(true)
     }
-}
-
-/// Announces to a store that reads ahead the vertices that it lends next.
-fn announce<'b, V: Stored, S: VertexStore<V>>(
-    store: &mut S,
-    ids: impl Iterator<Item = &'b V::Id>,
-) -> Result<()> {
-    if store.lookahead() == 0 {
-        return Ok(());
-    }
-    let key = |id: &V::Id| {
-        let mut key = Vec::new();
-        id.write(&mut key);
-        key
-    };
-    let keys: Vec<Vec<u8>> = ids.map(key).collect();
-    let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
-    Ok(store.prefetch(&keys)?)
 }

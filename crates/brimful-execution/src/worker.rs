@@ -38,17 +38,15 @@ pub(crate) enum After {
 pub(crate) struct Announced {
     collecting: Vec<usize>,
     signalling: Vec<usize>,
-    key: Vec<u8>,
 }
 
 impl Announced {
     /// Announces to `store` the vertex `id` and those that follow it, unless an earlier call did.
-    fn announce<'k, V: Stored, S: VertexStore<V>, K: Iterator<Item = &'k [u8]>>(
+    fn announce<V: Stored, S: VertexStore<V>>(
         left: &mut Vec<usize>,
-        key: &'k mut Vec<u8>,
         (store, place): (&mut S, usize),
         id: &V::Id,
-        upcoming: impl FnOnce(usize) -> K,
+        upcoming: impl FnOnce(usize) -> Result<Vec<V::Id>>,
     ) -> Result<()> {
         let most = store.lookahead();
         if most == 0 {
@@ -62,12 +60,25 @@ impl Announced {
             *left -= 1;
             return Ok(());
         }
-        key.clear();
-        id.write(key);
-        let keys: Vec<&[u8]> = std::iter::once(key.as_slice()).chain(upcoming(most - 1)).collect();
-        *left = keys.len() - 1;
-        Ok(store.prefetch(&keys)?)
+        let upcoming = upcoming(most - 1)?;
+        *left = upcoming.len();
+        prefetch(store, std::iter::once(id).chain(&upcoming))
     }
+}
+
+/// Announces vertices to a store that reads ahead.
+pub(crate) fn prefetch<'i, V: Stored, S: VertexStore<V>>(
+    store: &mut S,
+    ids: impl Iterator<Item = &'i V::Id>,
+) -> Result<()> {
+    let key = |id: &V::Id| {
+        let mut key = Vec::new();
+        id.write(&mut key);
+        key
+    };
+    let keys: Vec<Vec<u8>> = ids.map(key).collect();
+    let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+    Ok(store.prefetch(&keys)?)
 }
 
 impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
@@ -81,7 +92,8 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
         for (place, store) in stores.iter_mut().enumerate() {
             store.for_each(&mut |vertex| {
                 if is_full {
-                    element(&mut context.mailboxes, place, "mailbox")?.request(vertex.id())?;
+                    element(&mut context.mailboxes, place, "mailbox")?
+                        .request(phase.program, vertex.id())?;
                 }
                 let is_stopped = context.poll(phase)?;
                 guard("signal", vertex, |vertex| {
@@ -104,9 +116,9 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
     pub(crate) fn signal(&mut self, phase: &Phase<'_, P>, place: usize, id: &P::Id) -> Result<()> {
         let Self { stores, context, announced, .. } = self;
         let store = element(stores, place, "store")?;
-        let Announced { signalling, key, .. } = announced;
         let upcoming = |most| context.next_due(place, most);
-        Announced::announce::<VertexOf<P>, _, _>(signalling, key, (store, place), id, upcoming)?;
+        let signalling = &mut announced.signalling;
+        Announced::announce::<VertexOf<P>, _>(signalling, (store, place), id, upcoming)?;
         // A removed vertex does not signal.
         store.lend(id, &mut |vertex| {
             guard("signal", vertex, |vertex| {
@@ -131,9 +143,9 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
         let mailbox = element(&mut context.mailboxes, place, "mailbox")?;
         let Some(id) = mailbox.take(phase.program, incoming)? else { return Ok(None) };
         let store = element(stores, place, "store")?;
-        let Announced { collecting, key, .. } = announced;
         let upcoming = |most| mailbox.upcoming(most);
-        Announced::announce::<VertexOf<P>, _, _>(collecting, key, (store, place), &id, upcoming)?;
+        let collecting = &mut announced.collecting;
+        Announced::announce::<VertexOf<P>, _>(collecting, (store, place), &id, upcoming)?;
         let mut after = After::Nothing;
         let mut collect = |vertex: &mut Loan<'_, VertexOf<P>>| {
             after = guard("collect", vertex, |vertex| {

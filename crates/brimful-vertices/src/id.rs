@@ -17,20 +17,80 @@ pub trait Id: Field + Eq + Ord + Hash + fmt::Debug + fmt::Display + Sync {
     fn number(&self) -> Option<u64> {
         None
     }
+
+    /// Appends the key by which lists of an execution sort the id. Keys of `u32` and `u64` sort as
+    /// the numbers do, so vertices are lent in the order in which a graph loads them.
+    #[inline]
+    fn write_key(&self, out: &mut Vec<u8>) {
+        self.write(out);
+    }
+
+    /// Reads a key and moves `input` past it; `None` if the bytes are invalid.
+    #[inline]
+    fn read_key(input: &mut &[u8]) -> Option<Self> {
+        Self::read(input)
+    }
 }
 
-impl Id for u32 {
-    #[inline]
-    fn number(&self) -> Option<u64> {
-        Some((*self).into())
-    }
+/// Ids that are numbers without a sign.
+macro_rules! numbers {
+    ($($number:ty)+) => {$(
+        impl Id for $number {
+            #[inline]
+            fn number(&self) -> Option<u64> {
+                Some((*self).into())
+            }
+            #[inline]
+            fn write_key(&self, out: &mut Vec<u8>) {
+                write_ascending((*self).into(), out);
+            }
+            #[inline]
+            fn read_key(input: &mut &[u8]) -> Option<Self> {
+                read_ascending(input)?.try_into().ok()
+            }
+        }
+    )+};
 }
-impl Id for u64 {
-    #[inline]
-    fn number(&self) -> Option<u64> {
-        Some(*self)
+
+numbers! { u32 u64 }
+
+/// Appends `number` in bytes that sort as numbers do: 7 bits a byte, the highest first. The first
+/// byte begins with as many ones as bytes follow it.
+#[inline]
+fn write_ascending(number: u64, out: &mut Vec<u8>) {
+    let bits = 64 - number.leading_zeros();
+    if bits > 56 {
+        out.push(u8::MAX);
+        out.extend_from_slice(&number.to_be_bytes());
+        return;
     }
+    let more = bits.max(1).div_ceil(7) - 1;
+    let ones = !(0xFF_u64 >> more) & 0xFF;
+    let whole = (ones << 56) | (number << (56 - 8 * more));
+    let len = out.len();
+    out.extend_from_slice(&whole.to_be_bytes());
+    out.truncate(len + 1 + more as usize);
 }
+
+/// Reads a number of [`write_ascending`]; `None` if it is truncated, or longer than necessary.
+#[inline]
+fn read_ascending(input: &mut &[u8]) -> Option<u64> {
+    let more = input.first()?.leading_ones() as usize;
+    let (bytes, rest) = input.split_at_checked(1 + more)?;
+    let mut whole = [0; 8];
+    let number = if more == 8 {
+        whole.copy_from_slice(&bytes[1..]);
+        u64::from_be_bytes(whole)
+    } else {
+        whole[..=more].copy_from_slice(bytes);
+        let shifted = u64::from_be_bytes(whole) & (u64::MAX >> more);
+        shifted >> (56 - 8 * more)
+    };
+    let is_shortest = more == 0 || number >> (7 * more) != 0;
+    *input = rest;
+    is_shortest.then_some(number)
+}
+
 impl Id for i64 {}
 impl Id for String {}
 
@@ -146,6 +206,43 @@ impl Field for AnyId {
         match self {
             Self::Integer(_) | Self::Large(_) => 0,
             Self::Text(id) => id.heap_bytes(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(number: u64) -> Vec<u8> {
+        let mut key = Vec::new();
+        number.write_key(&mut key);
+        key
+    }
+
+    #[test]
+    fn keys_of_numbers_sort_as_the_numbers_and_have_one_form() {
+        let near = |bits: u32| {
+            let first = 1_u64.checked_shl(bits).unwrap_or(u64::MAX);
+            [first - 1, first, first + u64::from(first < u64::MAX)]
+        };
+        let mut numbers: Vec<u64> = (0..=64).flat_map(near).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert!(numbers.len() > 180);
+        let keys: Vec<Vec<u8>> = numbers.iter().map(|number| key(*number)).collect();
+        assert!(keys.is_sorted_by(|left, right| left < right));
+        for (number, key) in numbers.iter().zip(&keys) {
+            let mut rest = key.as_slice();
+            assert_eq!((u64::read_key(&mut rest), rest), (Some(*number), &[][..]));
+            let small = u32::try_from(*number).ok();
+            assert_eq!(u32::read_key(&mut key.as_slice()), small);
+            assert_eq!(u64::read_key(&mut &key[..key.len() - 1]), None);
+        }
+        assert_eq!((key(127).len(), key(128).len(), key(u64::MAX).len()), (1, 2, 9));
+        // Longer than necessary.
+        for bytes in [&[0x80, 0x7F][..], &[0xC0, 0x3F, 0xFF], &[0xFF, 0, 0, 0, 0, 0, 0, 0, 1]] {
+            assert_eq!(u64::read_key(&mut &*bytes), None);
         }
     }
 }

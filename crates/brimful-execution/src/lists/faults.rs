@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use brimful_store::fault::{Fault, FaultFolder, FaultPlan, Operation};
 use brimful_store::{Budget, Error as StoreError, Job};
-use brimful_vertices::Field;
+use brimful_vertices::Id;
 
 use crate::error::{Error, Result};
 use crate::lists::texts::Texts;
@@ -28,7 +28,7 @@ fn through(folder: &FaultFolder, delivery: Delivery, all: &mut Collected) -> Res
         let (source, target) = (number, number * 7919 % TARGETS);
         id.clear();
         packet.clear();
-        target.write(&mut id);
+        target.write_key(&mut id);
         let source = (delivery == Delivery::LatestPerEdge).then_some((&source, 0));
         write_message::<Texts>(
             &id,

@@ -51,7 +51,7 @@ impl<I: Id> IdSet<I> {
     /// Errors of spilling.
     pub fn insert(&mut self, id: &I) -> Result<()> {
         self.key.clear();
-        id.write(&mut self.key);
+        id.write_key(&mut self.key);
         self.table.add(&self.key, None, None)?;
         Ok(())
     }
@@ -62,7 +62,7 @@ impl<I: Id> IdSet<I> {
     /// Errors of spilling.
     pub fn insert_scored(&mut self, id: &I, score: f64) -> Result<()> {
         self.key.clear();
-        id.write(&mut self.key);
+        id.write_key(&mut self.key);
         let replace = |_: &[u8], new: &[u8], out: &mut Vec<u8>| {
             out.extend_from_slice(new);
             Ok(())
@@ -91,9 +91,12 @@ impl<I: Id> IdSet<I> {
         Ok(Some((id, score)))
     }
 
-    /// The serialized ids of up to `most` vertices that are taken next, as far as they are known.
-    pub fn upcoming(&self, most: usize) -> impl Iterator<Item = &[u8]> {
-        self.table.upcoming(most)
+    /// Up to `most` ids that are taken next, as far as they are known.
+    ///
+    /// # Errors
+    /// Errors of ids that cannot be read.
+    pub fn upcoming(&self, most: usize) -> Result<Vec<I>> {
+        self.table.upcoming(most).map(read_id).collect()
     }
 
     /// True if `score` is not below the average of the scores inserted for the open generation; a
@@ -125,10 +128,10 @@ impl<I: Id> IdSet<I> {
 
 pub(super) fn read_id<I: Id>(mut key: &[u8]) -> Result<I> {
     let bytes = key;
-    match I::read(&mut key) {
+    match I::read_key(&mut key) {
         Some(id) if key.is_empty() => Ok(id),
         _ => Err(crate::Error::Usage(format!(
-            "an id wrote the {} bytes {bytes:02x?} and cannot read them; correct its `Field::read`",
+            "an id wrote the {} bytes {bytes:02x?} and cannot read them; correct its `read_key`",
             bytes.len()
         ))),
     }

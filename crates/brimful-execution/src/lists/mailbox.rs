@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use brimful_store::Budget;
 use brimful_vertices::field::{read_varint, take, write_varint};
-use brimful_vertices::{Field, Growth};
+use brimful_vertices::{Field, Growth, Id};
 
 use crate::error::{Error, Failure, Result, catch};
-use crate::lists::combine_buffer::{CombineBuffer, SignalTo};
+use crate::lists::combine_buffer::{CombineBuffer, SignalTo, Taken};
 use crate::lists::id_set::read_id;
 use crate::lists::memory_table::{HashedKey, WARMED};
 use crate::lists::message_table::{MINIMUM_BYTES, MessageTable};
@@ -110,7 +110,7 @@ fn reserve_one<T>(list: &mut Vec<T>) -> usize {
 
 /// Appends a message to a packet.
 ///
-/// `target` is the serialized id of its target. `source`, with the number among parallel edges, is
+/// `target` is the [key](Id::write_key) of its target. `source`, with the number among parallel edges, is
 /// given for [`Delivery::LatestPerEdge`].
 pub fn write_message<P: VertexProgram>(
     target: &[u8],
@@ -299,23 +299,25 @@ impl<P: VertexProgram> Mailbox<P> {
             self.stats.combined += self.buffer.add(program, signals)?;
             return Ok(());
         }
-        signals.drain(..).try_for_each(|signal| self.serialize_one(program, &signal))
+        let one = |(id, signal)| (id, Some(signal));
+        signals.drain(..).try_for_each(|signal| self.serialize_one(program, &one(signal)))
     }
 
     /// Serializes the combine buffer into the message table.
     fn serialize_buffer(&mut self, program: &P) -> Result<()> {
         let mut buffer = std::mem::replace(&mut self.buffer, CombineBuffer::new(0));
-        let done = buffer.drain().try_for_each(|signal| self.serialize_one(program, &signal));
+        let done = buffer.drain().try_for_each(|taken| self.serialize_one(program, &taken));
         self.buffer = buffer;
         done
     }
 
-    fn serialize_one(&mut self, program: &P, (id, signal): &SignalTo<P>) -> Result<()> {
+    fn serialize_one(&mut self, program: &P, (id, signal): &Taken<P>) -> Result<()> {
+        let Some(signal) = signal else { return self.request_in_table(id) };
         let (mut key, mut message) =
             (std::mem::take(&mut self.key), std::mem::take(&mut self.folded));
         key.clear();
         message.clear();
-        id.write(&mut key);
+        id.write_key(&mut key);
         signal.write(&mut message);
         let combine = |held: &[u8], new: &[u8], out: &mut Vec<u8>| {
             combine_messages(program, &key, held, new, out)
@@ -327,9 +329,19 @@ impl<P: VertexProgram> Mailbox<P> {
     }
 
     /// Requests a collect of the vertex `id`, with or without signals.
-    pub fn request<I: Field>(&mut self, id: &I) -> Result<()> {
+    ///
+    /// # Errors
+    /// Errors of spilling.
+    pub fn request(&mut self, program: &P, id: &P::Id) -> Result<()> {
+        if program.delivery() == Delivery::Combined && self.buffer.request(id) {
+            return Ok(());
+        }
+        self.request_in_table(id)
+    }
+
+    fn request_in_table(&mut self, id: &P::Id) -> Result<()> {
         self.folded.clear();
-        id.write(&mut self.folded);
+        id.write_key(&mut self.folded);
         self.table.add(&self.folded, None, None)?;
         Ok(())
     }
@@ -339,15 +351,26 @@ impl<P: VertexProgram> Mailbox<P> {
     /// # Errors
     /// Errors of the combiner and of spilling.
     pub fn begin_in_order(&mut self, program: &P) -> Result<()> {
-        if !self.table.is_open() {
-            self.serialize_buffer(program)?;
+        if self.table.is_open() || self.buffer.is_open() {
+            return Ok(());
         }
+        if program.delivery() == Delivery::Combined && self.table.is_empty()? {
+            self.buffer.begin_in_order();
+            return Ok(());
+        }
+        self.serialize_buffer(program)?;
         self.table.begin_in_order()
     }
 
-    /// The serialized ids of up to `most` vertices that are taken next, as far as they are known.
-    pub fn upcoming(&self, most: usize) -> impl Iterator<Item = &[u8]> {
-        self.table.upcoming(most)
+    /// Up to `most` vertices that are taken next, as far as they are known.
+    ///
+    /// # Errors
+    /// Errors of ids that cannot be read.
+    pub fn upcoming(&self, most: usize) -> Result<Vec<P::Id>> {
+        match self.buffer.is_open() {
+            true => Ok(self.buffer.upcoming(most).cloned().collect()),
+            false => self.table.upcoming(most).map(read_id).collect(),
+        }
     }
 
     /// Takes the signals for the next vertex; `None` at the end of the generation. A generation
@@ -363,6 +386,13 @@ impl<P: VertexProgram> Mailbox<P> {
         incoming: &mut IncomingSignals<P>,
     ) -> Result<Option<P::Id>> {
         incoming.clear();
+        if self.buffer.is_open() {
+            let Some((id, signal)) = self.buffer.next_in_order() else { return Ok(None) };
+            if let Some(signal) = signal {
+                incoming.push(None, signal)?;
+            }
+            return Ok(Some(id));
+        }
         if !self.table.is_open() {
             self.serialize_buffer(program)?;
         }
@@ -399,12 +429,7 @@ impl<P: VertexProgram> Mailbox<P> {
 
     /// True if no signal or request waits.
     pub fn is_empty(&mut self) -> Result<bool> {
-        Ok(self.buffer.len() == 0 && self.table.is_empty()?)
-    }
-
-    /// Vertices with signals in memory; one with signals in both table and buffer counts twice.
-    pub fn recipients_in_memory(&self) -> usize {
-        self.table.len_in_memory() + self.buffer.len()
+        Ok(self.buffer.is_empty() && self.table.is_empty()?)
     }
 
     /// Counters so far.
@@ -436,7 +461,7 @@ mod tests {
         signal: &str,
     ) -> Result<()> {
         let (mut id, mut packet) = (Vec::new(), Vec::new());
-        target.write(&mut id);
+        target.write_key(&mut id);
         let source = (program.0 == Delivery::LatestPerEdge).then_some((&source, 0));
         write_message::<Texts>(&id, source, &signal.to_owned(), &mut Vec::new(), &mut packet);
         mailbox.deliver(program, &packet).map(|messages| assert_eq!(messages, 1))
@@ -475,9 +500,9 @@ mod tests {
             for (source, target, signal) in [(1, 7, "b"), (2, 8, ""), (1, 7, "a"), (3, 7, "c")] {
                 send(&mut mailbox, &program, source, target, signal).unwrap();
             }
-            mailbox.request(&9_u64).unwrap();
-            mailbox.request(&7_u64).unwrap();
-            assert_eq!(mailbox.recipients_in_memory(), 3);
+            mailbox.request(&program, &9).unwrap();
+            mailbox.request(&program, &7).unwrap();
+            assert_eq!(mailbox.table.upcoming(9).count(), 0);
             let all = drain(&mut mailbox, &program);
             let sources = if delivery == Delivery::Each { vec![] } else { vec![1, 1, 3] };
             assert_eq!(all[&7], (sources, vec!["b".into(), "a".into(), "c".into()]));

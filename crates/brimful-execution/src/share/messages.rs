@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 use brimful_engine::exchange::{Contribution, Received};
 use brimful_store::{Job, Resources};
-use brimful_vertices::{Field, VertexStore};
+use brimful_vertices::{Id, VertexStore};
 
 use crate::Execution;
 use crate::division::{Connected, failed, malformed};
@@ -235,7 +235,7 @@ impl<P: VertexProgram> Leaving<P> {
                 continue;
             };
             key.clear();
-            program.final_id(target).write(key);
+            program.final_id(target).write_key(key);
             while out.len() < most
                 && let Some(signal) = self.signals.signals.get(self.next)
             {

@@ -9,15 +9,24 @@ use crate::vertex::Stored;
 
 /// Checks that each id has a unique encoding, which reads back.
 pub fn check_ids<I: Id>(ids: &[I]) -> Verdict {
+    check_bytes(ids, I::write, I::read)?;
+    check_bytes(ids, I::write_key, I::read_key)
+}
+
+fn check_bytes<I: Id>(
+    ids: &[I],
+    write: impl Fn(&I, &mut Vec<u8>),
+    read: impl Fn(&mut &[u8]) -> Option<I>,
+) -> Verdict {
     let bytes = |id: &I| {
         let mut out = Vec::new();
-        id.write(&mut out);
+        write(id, &mut out);
         out
     };
     for id in ids {
         let written = bytes(id);
         let mut rest = written.as_slice();
-        let read = I::read(&mut rest);
+        let read = read(&mut rest);
         ensure(read.as_ref() == Some(id) && rest.is_empty(), || {
             format!("{id:?} was written and {read:?} read")
         })?;
