@@ -48,7 +48,7 @@ def long_text(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("after", [0.4, 1.0])
+@pytest.mark.parametrize("after", [0.7, 1.2])
 def test_an_interrupted_import_leaves_nothing(
     long_text: Path, tmp_path: Path, number: signal.Signals, after: float
 ) -> None:
