@@ -11,7 +11,6 @@ mod cluster;
 mod kernels;
 #[path = "../../../brimful-engine/tests/support/processes.rs"]
 mod processes;
-mod ranks;
 mod stores;
 mod traversals;
 mod windows;

@@ -69,7 +69,7 @@ fn asynchronous_runs_reach_the_same_fixpoint() {
         check_modes(&ShortestPaths { sources: source.into() }, &case, true);
         check_modes(&ShortestPaths { sources: source.into() }, &case, false);
         check_modes(&ConnectedComponents::<u32>::new(), &case, false);
-        let asynchronous = Request { asynchronous: true, ..request("bfs", 7) };
+        let asynchronous = Request { asynchronous: true, ..request("bfs", &[7]) };
         assert_eq!(column(&case, &asynchronous), levels(&case, &[7]));
     }
 }

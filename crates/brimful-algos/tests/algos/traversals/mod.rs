@@ -58,21 +58,6 @@ fn case_in(folder: &Path, kind: Kind, undirected: bool, geometry: Geometry) -> C
     Case { graph: Arc::new(graph), out }
 }
 
-/// A directed graph of these edges.
-fn case_of(folder: &Path, edges: &[(usize, usize)], vertices: usize) -> Case {
-    let (input, path) = (folder.join("e.txt"), folder.join("of.brimful"));
-    let lines: Vec<String> =
-        edges.iter().map(|(source, target)| format!("{source} {target}\n")).collect();
-    std::fs::write(&input, lines.concat()).unwrap();
-    let options =
-        ImportOptions { geometry: SMALL, vertices: Some(vertices as u64), ..Default::default() };
-    let resources = resources(2, 1 << 28);
-    import(Input::EdgeList(vec![input]), &path, &options, &resources).unwrap();
-    let mut out = vec![Vec::new(); vertices];
-    edges.iter().for_each(|&(source, target)| out[source].push((target, 1.0)));
-    Case { graph: Arc::new(Graph::open(&path, resources.job.traffic()).unwrap()), out }
-}
-
 /// One case, by number.
 fn cases(folder: &Path, number: usize) -> Case {
     let cases = [
@@ -105,11 +90,7 @@ fn column(case: &Case, request: &Request) -> Vec<Option<u64>> {
     }
 }
 
-fn request(algorithm: &str, source: usize) -> Request {
-    request_from(algorithm, &[source])
-}
-
-fn request_from(algorithm: &str, sources: &[usize]) -> Request {
+fn request(algorithm: &str, sources: &[usize]) -> Request {
     let sources = sources.iter().map(|source| (*source as i128).into()).collect();
     Request { algorithm: algorithm.into(), sources, ..Default::default() }
 }
