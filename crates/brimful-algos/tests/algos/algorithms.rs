@@ -1,8 +1,5 @@
 //! Algorithms compared with different algorithms: dense arithmetic for PageRank, union-find for
-//! components; and the same bits at any budget, thread count and geometry.
-
-use std::path::Path;
-use std::sync::Arc;
+//! components.
 
 use brimful_algos::connected_components::propagation::ConnectedComponents;
 use brimful_algos::pagerank::{PageRank, Variant};
@@ -10,47 +7,13 @@ use brimful_algos::registry::{Parameter, Request, run_request};
 use brimful_engine::result::table::{Column, Value};
 use brimful_engine::{Isolated, Output, Program, Reason, RunOptions, run};
 use brimful_graph::Graph;
-use brimful_graph::build::import::{ImportOptions, Input, import};
-use brimful_graph::edges::{EdgeBatch, EdgeSource};
-use brimful_graph::generate::{Generator, Kind};
+use brimful_graph::generate::Kind;
 use brimful_graph::read::external_order::ExternalOrder;
-use brimful_graph::read::shards::Geometry;
 
-use crate::{resources, smallest, threads};
-
-const SMALL: Geometry =
-    Geometry { interval_bits: 4, window_edges: 50, segment_edges: 16, unit_bytes: 200 };
-
-/// Edges of a generator, in memory.
-fn edges_of(source: &dyn EdgeSource) -> Vec<(usize, usize)> {
-    let (mut batch, mut out) = (EdgeBatch::default(), Vec::new());
-    for part in 0..source.parts() {
-        source.read_part(part, &mut batch).unwrap();
-        out.extend(
-            batch.sources.iter().zip(&batch.targets).map(|(&s, &t)| (s as usize, t as usize)),
-        );
-    }
-    out
-}
-
-fn graph(folder: &Path, kind: Kind, undirected: bool) -> (Graph, Vec<(usize, usize)>) {
-    let generator = Generator::new(kind, 9).unwrap();
-    let options = ImportOptions { geometry: SMALL, undirected, ..Default::default() };
-    let out = folder.join("g.brimful");
-    let resources = resources(2, 1 << 28);
-    import(Input::Numbered(&generator, generator.vertices()), &out, &options, &resources).unwrap();
-    (Graph::open(&out, resources.job.traffic()).unwrap(), edges_of(&generator))
-}
+use crate::{TINY, edges, generated, resources, reversed, smallest, threads};
 
 fn options(max_supersteps: u64) -> RunOptions {
     RunOptions { max_supersteps, ..Default::default() }
-}
-
-/// States of the vertices with edges, in internal order.
-fn raw_states<P: Program>(output: &Output<P>) -> Vec<P::State> {
-    let mut out = bytemuck::zeroed_vec(output.states.len());
-    output.states.read(0, &mut out).unwrap();
-    out
 }
 
 /// States of all vertices by external id; `own` gives the state of an isolated vertex if they
@@ -60,15 +23,13 @@ fn states<P: Program>(
     output: &Output<P>,
     own: impl Fn(u64) -> P::State,
 ) -> Vec<P::State> {
-    let raw = raw_states::<P>(output);
-    assert_eq!(raw.len() as u64, graph.connected());
+    let (raw, connected) = (crate::states::<P>(output), graph.connected());
     let (mut vertices, mut ids) = (Vec::new(), Vec::new());
     ExternalOrder::new(graph).next_batch(usize::MAX, &mut vertices, &mut ids).unwrap();
     assert!(ids.iter().copied().eq(0..graph.vertices()));
-    let state = |(vertex, id): (u64, u64)| match (raw.get(vertex as usize), output.isolated) {
-        (Some(state), _) => *state,
-        (None, Isolated::Same(state)) => state,
-        (None, Isolated::Initial) => own(id),
+    let state = |(vertex, id): (u64, u64)| match output.isolated {
+        Isolated::Initial if vertex >= connected => own(id),
+        _ => raw[vertex.min(connected) as usize],
     };
     vertices.into_iter().zip(ids).map(state).collect()
 }
@@ -114,7 +75,7 @@ fn pagerank_agrees_with_its_definition() {
     ] {
         for variant in [Variant::Normalized, Variant::Unnormalized] {
             let folder = tempfile::tempdir().unwrap();
-            let (graph, edges) = graph(folder.path(), kind, false);
+            let (graph, edges) = (generated(folder.path(), kind, TINY, false), edges(kind));
             let n = graph.vertices() as usize;
             let wanted = reference(n, &edges, variant, 0.85, 12);
             let resources = resources(2, 1 << 28);
@@ -157,7 +118,7 @@ fn components_agree_with_union_find() {
     ];
     for (kind, undirected) in kinds {
         let folder = tempfile::tempdir().unwrap();
-        let (graph, edges) = graph(folder.path(), kind, undirected);
+        let (graph, edges) = (generated(folder.path(), kind, TINY, undirected), edges(kind));
         let output = run(
             &ConnectedComponents::<u32>::new(),
             &graph,
@@ -177,8 +138,8 @@ fn components_agree_with_union_find() {
 #[test]
 fn results_come_in_external_order_in_the_smallest_budget_and_cover_isolated_vertices() {
     let folder = tempfile::tempdir().unwrap();
-    let (graph, edges) = graph(folder.path(), Kind::Rmat { scale: 11, edge_factor: 12 }, false);
-    let graph = Arc::new(graph);
+    let kind = Kind::Rmat { scale: 11, edge_factor: 12 };
+    let (graph, edges) = (reversed(folder.path(), kind, TINY, false), edges(kind));
     let n = graph.vertices() as usize;
     assert!(graph.connected() < graph.vertices() && graph.runs().count() > 3);
     let request = |algorithm: &str, variant: Option<&str>| Request {
@@ -201,7 +162,6 @@ fn results_come_in_external_order_in_the_smallest_budget_and_cover_isolated_vert
         pagerank(Variant::Unnormalized),
         (request("connected_components", None), labels),
     ];
-    brimful_graph::build::import::build_reverse(&graph, &resources(2, 1 << 28)).unwrap();
     for (request, wanted) in cases {
         let needed = smallest(|budget| run_request(&request, &graph, &resources(2, budget)));
         let table = run_request(&request, &graph, &resources(2, needed)).unwrap().table;
@@ -247,8 +207,7 @@ fn components_are_the_same_by_union_find_and_by_propagation() {
     ];
     for (kind, undirected) in kinds {
         let folder = tempfile::tempdir().unwrap();
-        let (graph, edges) = graph(folder.path(), kind, undirected);
-        let graph = Arc::new(graph);
+        let (graph, edges) = (generated(folder.path(), kind, TINY, undirected), edges(kind));
         let wanted = components(graph.vertices() as usize, &edges);
         for method in ["auto", "union_find", "propagation"] {
             for threads in threads(1..=4) {

@@ -6,28 +6,11 @@ use std::sync::Arc;
 use brimful_algos::Result;
 use brimful_algos::registry::{Parameter, Request, run_request, run_rows_request};
 use brimful_graph::Graph;
-use brimful_graph::build::import::{ImportOptions, Input, build_reverse, import};
-use brimful_graph::build::weights::Weights;
-use brimful_graph::generate::{Generator, Kind};
+use brimful_graph::generate::Kind;
 use brimful_graph::ids::external::ExternalId;
-use brimful_graph::read::shards::Geometry;
 use brimful_store::Job;
 
-use crate::{resources, smallest, threads};
-
-const SMALL: Geometry =
-    Geometry { interval_bits: 5, window_edges: 200, segment_edges: 60, unit_bytes: 400 };
-
-fn graph(folder: &Path, undirected: bool) -> Arc<Graph> {
-    let generator = Generator::new(Kind::Rmat { scale: 9, edge_factor: 8 }, 7).unwrap();
-    let options =
-        ImportOptions { geometry: SMALL, undirected, weights: Weights::Hash, ..Default::default() };
-    let (path, resources) = (folder.join("g.brimful"), resources(2, 1 << 28));
-    import(Input::Numbered(&generator, generator.vertices()), &path, &options, &resources).unwrap();
-    let graph = Graph::open(&path, resources.job.traffic()).unwrap();
-    build_reverse(&graph, &resources).unwrap();
-    Arc::new(graph)
-}
+use crate::{SMALL, resources, reversed, smallest, threads};
 
 /// Requests of algorithms, each weighted if it may be.
 fn requests() -> Vec<Request> {
@@ -95,7 +78,8 @@ fn requests_of_rows() -> Vec<Request> {
 fn for_each_graph(check: impl Fn(&Arc<Graph>, &Path)) {
     for undirected in [false, true] {
         let folder = tempfile::tempdir().unwrap();
-        check(&graph(folder.path(), undirected), folder.path());
+        let kind = Kind::Rmat { scale: 9, edge_factor: 8 };
+        check(&reversed(folder.path(), kind, SMALL, undirected), folder.path());
     }
 }
 
