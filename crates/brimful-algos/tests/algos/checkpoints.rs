@@ -1,5 +1,4 @@
-//! Checkpoints: a resumed run ends with the result of an uninterrupted run, and only the same run
-//! can resume.
+//! Checkpoints: a resumed run ends with the result of an uninterrupted run.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +10,6 @@ use brimful_engine::checkpoint::{CheckpointOptions, Every, newest_superstep};
 
 use brimful_engine::{Reason, Stats};
 use brimful_execution::{ListLocation, Partitioning};
-use brimful_graph::Graph;
 use brimful_graph::generate::Kind;
 use brimful_graph::ids::external::ExternalId;
 use brimful_store::{ErrorKind, Job};
@@ -235,49 +233,6 @@ fn a_run_in_a_store_goes_on_too() {
 }
 
 #[test]
-fn a_run_without_supersteps_goes_on_in_a_store() {
-    let temporary = tempfile::tempdir().unwrap();
-    let kind = Kind::Grid { rows: 40, columns: 30, torus: false };
-    let graph = reversed(temporary.path(), kind, SMALL, false);
-    let requests = [
-        request("connected_components", &[("method", "propagation")]),
-        Request { weighted: true, ..sourced(request("sssp", &[])) },
-        sourced(request("bfs", &[])),
-    ];
-    for (place, request) in requests.into_iter().enumerate() {
-        let request = in_store(&Request { asynchronous: true, ..request }, "bytes");
-        let expected =
-            rows(&run_request(&request, &graph, &resources(2, LARGE)).unwrap(), temporary.path());
-        let folder = temporary.path().join(place.to_string());
-        let mut checkpointed = with_checkpoints(&request, &folder);
-        let error = ended_by(run_request(&checkpointed, &graph, &resources(2, LARGE)));
-        assert!(error.to_string().contains("make checkpoints by time"), "{error}");
-        if let Some(options) = &mut checkpointed.checkpoints {
-            options.every = Some(Every::Time(Duration::ZERO));
-        }
-        // The run can resume from any checkpoint, and also if it ended before the stop.
-        let stopped = resources(2, LARGE);
-        let job = Arc::clone(&stopped.job);
-        std::thread::scope(|scope| {
-            let run = scope.spawn(|| run_request(&checkpointed, &graph, &stopped));
-            while !run.is_finished() && newest_superstep(&folder).ok().flatten() < Some(3) {
-                std::thread::yield_now();
-            }
-            job.cancel();
-            match run.join().unwrap() {
-                Ok(_) => {}
-                Err(error) => assert_eq!(error.kind(), ErrorKind::Interrupted, "{error}"),
-            }
-        });
-        let made = newest_superstep(&folder).unwrap();
-        assert!(made >= Some(1), "{made:?}");
-        let rest = run_request(&resumed(&request, &folder), &graph, &resources(2, LARGE)).unwrap();
-        assert!(rows(&rest, temporary.path()) == expected, "{request:?}");
-        assert_eq!(rest.stats.resumed_from, made);
-    }
-}
-
-#[test]
 fn states_on_disk_are_checkpointed_too() {
     let temporary = tempfile::tempdir().unwrap();
     let graph = reversed(temporary.path(), Kind::Rmat { scale: 8, edge_factor: 7 }, SMALL, false);
@@ -306,50 +261,6 @@ fn colouring_goes_on_from_its_last_superstep() {
     assert!(whole.stats.supersteps > 1);
     assert_eq!(rest.stats.resumed_from, Some(whole.stats.supersteps - 1));
     assert!(rows(&rest, temporary.path()) == rows(&whole, temporary.path()));
-}
-
-#[test]
-fn another_run_does_not_go_on() {
-    let temporary = tempfile::tempdir().unwrap();
-    let kind = Kind::Rmat { scale: 7, edge_factor: 7 };
-    let (one, other) = (
-        reversed(temporary.path(), kind, SMALL, false),
-        reversed(temporary.path(), kind, SMALL, true),
-    );
-    let (request, folder) = (request("pagerank", &[]), temporary.path().join("checkpoints"));
-    let run =
-        |request: &Request, graph: &Arc<Graph>| run_request(request, graph, &resources(2, LARGE));
-    run(&until(with_checkpoints(&request, &folder), 3), &one).unwrap();
-    let error = ended_by(run(&resumed(&request, &folder), &other));
-    assert_eq!(error.kind(), ErrorKind::Input);
-    assert!(error.to_string().contains("another graph"), "{error}");
-    let differing = [
-        (self::request("hits", &[]), "algorithm was pagerank there and is hits here"),
-        (
-            self::request("pagerank", &[("damping", "0.9")]),
-            "damping was 0.85 there and is 0.9 here",
-        ),
-        (self::request("pagerank", &[("variant", "unnormalized")]), "variant was normalized"),
-        (self::request("pagerank", &[("method", "delta")]), "method was power"),
-        (Request { narrow: true, ..request.clone() }, "precision was f64"),
-        (Request { weighted: true, ..request.clone() }, "weighted was false"),
-        (Request { asynchronous: true, ..request.clone() }, "mode was sync"),
-        (
-            Request { tolerance: Some(1e-3), ..request.clone() },
-            "tolerance was 0.000001 there and is 0.001",
-        ),
-        (sourced(request.clone()), "source was nothing there and is 3, 9 here"),
-        (until(request.clone(), 2), "superstep 3"),
-    ];
-    for (request, what) in differing {
-        let error = ended_by(run(&resumed(&request, &folder), &one));
-        assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
-        assert!(error.to_string().contains(what), "{error}");
-    }
-    // Explicit defaults have the same identity, and the refusals above did no harm.
-    let explicit = self::request("pagerank", &[("damping", "0.85"), ("method", "power")]);
-    let explicit = Request { tolerance: Some(1e-6), ..explicit };
-    assert_eq!(run(&resumed(&explicit, &folder), &one).unwrap().stats.resumed_from, Some(3));
 }
 
 #[test]
@@ -417,22 +328,4 @@ fn checkpoints_are_made_when_they_are_due() {
     assert_eq!(newest(Every::Time(Duration::from_secs(1000)), 4), None);
     assert_eq!(newest(Every::Supersteps(5), 14), Some(10));
     assert_eq!(newest(Every::Time(Duration::ZERO), 7), Some(7));
-}
-
-#[test]
-fn what_has_no_supersteps_has_no_checkpoints() {
-    let temporary = tempfile::tempdir().unwrap();
-    let graph = reversed(temporary.path(), Kind::Rmat { scale: 7, edge_factor: 7 }, SMALL, false);
-    let union_find = request("connected_components", &[("method", "union_find")]);
-    for request in [request("triangles", &[]), request("clustering", &[]), union_find] {
-        let folder = temporary.path().join("checkpoints");
-        let error = ended_by(run_request(
-            &with_checkpoints(&request, &folder),
-            &graph,
-            &resources(2, LARGE),
-        ));
-        assert_eq!(error.kind(), ErrorKind::Usage);
-        assert!(error.to_string().contains("checkpoints"), "{error}");
-        assert!(!folder.exists());
-    }
 }
