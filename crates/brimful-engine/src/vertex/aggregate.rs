@@ -143,46 +143,6 @@ impl Aggregate for Greatest {
     }
 }
 
-/// The `K` largest numbers, largest first; minus infinity where there are fewer.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Top<const K: usize>(pub [f64; K]);
-
-impl<const K: usize> Top<K> {
-    /// One number.
-    pub fn of(number: f64) -> Self {
-        let mut top = Self::NOTHING;
-        if let Some(first) = top.0.first_mut() {
-            *first = number;
-        }
-        top
-    }
-}
-
-impl<const K: usize> Aggregate for Top<K> {
-    const NOTHING: Self = Self([f64::NEG_INFINITY; K]);
-
-    fn merge(self, later: Self) -> Self {
-        let (mut left, mut right) = (self.0.iter().peekable(), later.0.iter().peekable());
-        Self(std::array::from_fn(|_| {
-            let next = if left.peek() >= right.peek() { left.next() } else { right.next() };
-            next.copied().unwrap_or(f64::NEG_INFINITY)
-        }))
-    }
-
-    fn times(self, count: u64) -> Self {
-        // At most K copies of the value fit.
-        (0..count.min(K as u64)).fold(Self::NOTHING, |sum, _| sum.merge(self))
-    }
-
-    fn save(self, words: &mut Vec<u64>) {
-        words.extend(self.0.map(f64::to_bits));
-    }
-
-    fn restore(words: &mut impl Iterator<Item = u64>) -> Option<Self> {
-        <[Sum; K]>::restore(words).map(|numbers| Self(numbers.map(|number| number.0)))
-    }
-}
-
 /// Elements are merged one by one.
 impl<A: Aggregate, const N: usize> Aggregate for [A; N] {
     const NOTHING: Self = [A::NOTHING; N];
@@ -262,7 +222,7 @@ mod tests {
     fn what_is_saved_is_restored() {
         let value = (
             Count(u64::MAX),
-            Top([1.0, -0.0]),
+            [Greatest(1.0), Greatest(-0.0)],
             [Sum(0.1), Sum(f64::INFINITY)],
             (Least::NOTHING, ()),
         );
@@ -270,14 +230,5 @@ mod tests {
         value.save(&mut words);
         assert_eq!(Aggregate::restore(&mut words.iter().copied()), Some(value));
         assert_eq!(<(Sum, Sum)>::restore(&mut std::iter::once(0)), None);
-    }
-
-    #[test]
-    fn the_greatest_numbers_come_first() {
-        let numbers = [2.0, 9.0, -1.0, 9.0, 4.0];
-        let top = numbers.into_iter().fold(Top::<3>::NOTHING, |top, x| top.merge(Top::of(x)));
-        assert_eq!(top, Top([9.0, 9.0, 4.0]));
-        assert_eq!(Top::<3>::of(5.0).times(2), Top([5.0, 5.0, f64::NEG_INFINITY]));
-        assert_eq!(top.merge(Top::of(5.0).times(1 << 60)), Top([9.0, 9.0, 5.0]));
     }
 }

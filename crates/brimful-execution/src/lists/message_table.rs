@@ -143,12 +143,6 @@ impl MessageTable {
         Ok(is_read && self.arriving.len() == 0 && self.runs.is_empty())
     }
 
-    /// Groups in memory.
-    pub(super) fn len_in_memory(&self) -> usize {
-        let left = std::iter::successors(self.next, |entry| self.ready.after(*entry)).count();
-        left + self.sorted.len() + self.arriving.len()
-    }
-
     /// Number of spills to disk.
     pub(super) fn spills(&self) -> u64 {
         self.spills
