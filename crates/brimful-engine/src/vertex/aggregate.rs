@@ -5,8 +5,6 @@
 
 use std::fmt::Debug;
 
-use bytemuck::{Pod, Zeroable};
-
 /// A value with an associative merge.
 pub trait Aggregate: Copy + Debug + Send + Sync + 'static {
     /// The value over no vertices.
@@ -42,105 +40,62 @@ impl Aggregate for () {
     }
 }
 
-/// The sum of numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
-#[repr(transparent)]
-pub struct Sum(pub f64);
+macro_rules! number {
+    (
+        $(#[$doc:meta])*
+        $name:ident($number:ty) = $nothing:expr,
+        |$value:ident, $later:ident| $merge:expr,
+        |$count:ident| $times:expr
+    ) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq)]
+        pub struct $name(pub $number);
 
-impl Aggregate for Sum {
-    const NOTHING: Self = Self(0.0);
+        impl Aggregate for $name {
+            const NOTHING: Self = Self($nothing);
 
-    #[inline]
-    fn merge(self, later: Self) -> Self {
-        Self(self.0 + later.0)
-    }
+            #[inline]
+            fn merge(self, Self($later): Self) -> Self {
+                let Self($value) = self;
+                Self($merge)
+            }
 
-    fn times(self, count: u64) -> Self {
-        Self(self.0 * count as f64)
-    }
+            fn times(self, $count: u64) -> Self {
+                let Self($value) = self;
+                Self($times)
+            }
 
-    fn save(self, words: &mut Vec<u64>) {
-        words.push(self.0.to_bits());
-    }
+            fn save(self, words: &mut Vec<u64>) {
+                words.push(bytemuck::cast(self.0));
+            }
 
-    fn restore(words: &mut impl Iterator<Item = u64>) -> Option<Self> {
-        words.next().map(|word| Self(f64::from_bits(word)))
-    }
+            fn restore(words: &mut impl Iterator<Item = u64>) -> Option<Self> {
+                words.next().map(|word| Self(bytemuck::cast(word)))
+            }
+        }
+    };
 }
 
-/// A number of vertices.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Count(pub u64);
-
-impl Aggregate for Count {
-    const NOTHING: Self = Self(0);
-
-    #[inline]
-    fn merge(self, later: Self) -> Self {
-        Self(self.0 + later.0)
-    }
-
-    fn times(self, count: u64) -> Self {
-        Self(self.0 * count)
-    }
-
-    fn save(self, words: &mut Vec<u64>) {
-        words.push(self.0);
-    }
-
-    fn restore(words: &mut impl Iterator<Item = u64>) -> Option<Self> {
-        words.next().map(Self)
-    }
+number! {
+    /// The sum of numbers.
+    Sum(f64) = 0.0, |sum, later| sum + later, |count| sum * count as f64
 }
 
-/// The smallest number; infinity over no vertices.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Least(pub f64);
-
-impl Aggregate for Least {
-    const NOTHING: Self = Self(f64::INFINITY);
-
-    #[inline]
-    fn merge(self, later: Self) -> Self {
-        Self(self.0.min(later.0))
-    }
-
-    fn times(self, count: u64) -> Self {
-        if count == 0 { Self::NOTHING } else { self }
-    }
-
-    fn save(self, words: &mut Vec<u64>) {
-        words.push(self.0.to_bits());
-    }
-
-    fn restore(words: &mut impl Iterator<Item = u64>) -> Option<Self> {
-        words.next().map(|word| Self(f64::from_bits(word)))
-    }
+number! {
+    /// A number of vertices.
+    Count(u64) = 0, |sum, later| sum + later, |count| sum * count
 }
 
-/// The largest number; minus infinity over no vertices.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Greatest(pub f64);
+number! {
+    /// The smallest number; infinity over no vertices.
+    Least(f64) = f64::INFINITY, |least, later| least.min(later),
+    |count| if count == 0 { f64::INFINITY } else { least }
+}
 
-impl Aggregate for Greatest {
-    const NOTHING: Self = Self(f64::NEG_INFINITY);
-
-    #[inline]
-    fn merge(self, later: Self) -> Self {
-        Self(self.0.max(later.0))
-    }
-
-    fn times(self, count: u64) -> Self {
-        if count == 0 { Self::NOTHING } else { self }
-    }
-
-    fn save(self, words: &mut Vec<u64>) {
-        words.push(self.0.to_bits());
-    }
-
-    fn restore(words: &mut impl Iterator<Item = u64>) -> Option<Self> {
-        words.next().map(|word| Self(f64::from_bits(word)))
-    }
+number! {
+    /// The largest number; minus infinity over no vertices.
+    Greatest(f64) = f64::NEG_INFINITY, |greatest, later| greatest.max(later),
+    |count| if count == 0 { f64::NEG_INFINITY } else { greatest }
 }
 
 /// Elements are merged one by one.

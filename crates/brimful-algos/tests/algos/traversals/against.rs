@@ -48,7 +48,7 @@ fn intervals_of_finished_vertices_are_left_out() {
 fn combiners_obey_their_laws() {
     check_laws::<LeastAndCount<u32>>(&[0, 1, 7, u32::MAX - 1]).unwrap();
     check_laws::<LeastAndCount<u64>>(&[0, 1, 7, u64::MAX - 1]).unwrap();
-    check_laws::<AddEach>(&[[0.0; 8], [0.5; 8], [-3.0, 1.0, 0.0, 2.0, 0.0, 8.0, 0.0, 1.0]])
+    check_laws::<AddEach<8>>(&[[0.0; 8], [0.5; 8], [-3.0, 1.0, 0.0, 2.0, 0.0, 8.0, 0.0, 1.0]])
         .unwrap();
     check_laws::<Smallest<u32>>(&[[0, 7], [3, 2], [u32::MAX, 1], [u32::MAX; 2]]).unwrap();
     check_laws::<Union<4>>(&[[0; 4], [0, 3, 0, 1], [2, 1, 0, 0]]).unwrap();
