@@ -339,6 +339,13 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
             ["pagerank", "--param", "method=delta", "--param", "damping=1"],
             "below 1 for the method delta",
         ),
+        (USAGE, ["pagerank", "--param", "method=guess"], "method must be power or delta"),
+        (USAGE, ["pagerank", "--param", "damping=1.5"], "damping must be between 0 and 1"),
+        (USAGE, ["pagerank", "--param", "damping=x"], "damping must be a number"),
+        (USAGE, ["pagerank", "--param", "variant=best"], "must be normalized or unnormalized"),
+        (USAGE, ["hits", "--param", "values=both"], "values must be authority or hub"),
+        (USAGE, ["hits", "--source", 0], "hits takes no source"),
+        (USAGE, ["nothing"], "there is no algorithm"),
     ],
 )
 def test_what_an_algorithm_does_not_take(

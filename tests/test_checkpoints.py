@@ -191,15 +191,24 @@ def test_another_run_does_not_go_on(rmat: Path, grid: Path, tmp_path: Path) -> N
     folder = tmp_path / "checkpoints"
     at = ["--checkpoint-dir", folder]
     made = [*at, "--checkpoint-every", 1, "--max-supersteps", 2, "--quiet"]
-    succeed("run", "pagerank", rmat, *made)
+    succeed("run", "pagerank", grid, *made)
     resume = [*at, "--resume", "--quiet"]
-    assert "another graph" in refuse(INPUT, "run", "pagerank", grid, *resume)
-    damping = ["--param", "damping=0.5"]
-    assert "damping was 0.85" in refuse(USAGE, "run", "pagerank", rmat, *damping, *resume)
-    assert "algorithm was pagerank" in refuse(USAGE, "run", "hits", rmat, *resume)
-    assert "mode was sync" in refuse(USAGE, "run", "pagerank", rmat, "--mode", "async", *resume)
+    assert "another graph" in refuse(INPUT, "run", "pagerank", rmat, *resume)
+    for algorithm, options, says in [
+        ("hits", [], "algorithm was pagerank there and is hits here"),
+        ("pagerank", ["--param", "damping=0.5"], "damping was 0.85 there and is 0.5 here"),
+        ("pagerank", ["--param", "variant=unnormalized"], "variant was normalized"),
+        ("pagerank", ["--param", "method=delta"], "method was power"),
+        ("pagerank", ["--precision", "f32"], "precision was f64"),
+        ("pagerank", ["--weighted"], "weighted was false"),
+        ("pagerank", ["--mode", "async"], "mode was sync"),
+        ("pagerank", ["--tolerance", 1e-3], "tolerance was 0.000001 there and is 0.001"),
+        ("pagerank", ["--source", 3], "source was nothing there and is 3 here"),
+        ("pagerank", ["--max-supersteps", 1], "superstep 2"),
+    ]:
+        assert says in refuse(USAGE, "run", algorithm, grid, *options, *resume)
     # The run that may go on still does.
-    succeed("run", "pagerank", rmat, *resume)
+    succeed("run", "pagerank", grid, *resume)
 
 
 def test_a_run_says_when_there_is_nothing_to_resume(rmat: Path, tmp_path: Path) -> None:
@@ -216,8 +225,13 @@ def test_wrong_usage(rmat: Path, tmp_path: Path) -> None:
     assert "--checkpoint-every" in refuse(USAGE, *run, "--checkpoint-dir", tmp_path / "c")
     for every in ("0", "x", "-1", "1.5"):
         assert "supersteps" in refuse(USAGE, *run, f"--checkpoint-every={every}")
-    triangles = ["run", "triangles", rmat, "--quiet", "--checkpoint-every", 1]
-    assert "takes no checkpoints" in refuse(USAGE, *triangles)
+    for algorithm, options, says in [
+        ("triangles", [], "takes no checkpoints"),
+        ("clustering", [], "takes no checkpoints"),
+        ("connected_components", ["--param", "method=union_find"], "union_find has no"),
+    ]:
+        arguments = ["run", algorithm, rmat, *options, "--quiet", "--checkpoint-every", 1]
+        assert says in refuse(USAGE, *arguments)
     assert names_below(tmp_path) == set()
 
 

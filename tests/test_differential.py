@@ -99,6 +99,13 @@ def test_count_paths(case: Case, data: st.DataObject, length: int) -> None:
         assert found == {vertex: walks[vertex] for vertex in case.vertices}
 
 
+def test_too_many_paths_are_an_error() -> None:
+    with graph_of([(0, 0), (0, 0)]) as graph:
+        assert values(bf.count_paths(graph, 0, length=63)) == {0: 2**63}
+        with pytest.raises(bf.ProgramError, match="more than 2\\^64 - 2 paths"):
+            bf.count_paths(graph, 0, length=64)
+
+
 @few
 @given(case=cases())
 def test_degrees(case: Case) -> None:
@@ -116,9 +123,28 @@ def test_strong_components(case: Case) -> None:
     groups = nx.strongly_connected_components(case.networkx())
     smallest = {vertex: min(group) for group in groups for vertex in group}
     with case.graph() as graph:
-        result = bf.scc(graph)
-        assert values(result) == {vertex: smallest[vertex] for vertex in case.vertices}
-        assert result.stats["converged"] is True
+        for method in ("auto", "search", "coloring"):
+            result = bf.scc(graph, method=method)
+            assert values(result) == {vertex: smallest[vertex] for vertex in case.vertices}
+            assert result.stats["converged"] is True
+
+
+@pytest.mark.parametrize("step", [1, 99, 37])
+def test_strong_components_of_pairs_in_a_row(step: int) -> None:
+    """Pairs ascend, descend or are shuffled; self-loops do not stop peeling."""
+    row = [place * step % 100 for place in range(100)]
+    pairs = list(zip(row[::2], row[1::2], strict=True))
+    back = [(other, one) for one, other in pairs]
+    between = list(zip(row[1:-1:2], row[2::2], strict=True))
+    tail = [edge for v in range(100, 300) for edge in ((v, v + 1), (v, v))]
+    edges = [*pairs, *back, *((one, one) for one in row), *between, *tail]
+    expected = {vertex: vertex for vertex in range(303)}
+    expected |= {vertex: min(pair) for pair in pairs for vertex in pair}
+    with graph_of(edges, vertices=303) as graph:
+        for method in ("auto", "search", "coloring"):
+            result = bf.scc(graph, method=method)
+            assert values(result) == expected
+            assert result.stats["supersteps"] < 500
 
 
 def peeled(case: Case) -> dict[int, int]:
@@ -155,11 +181,9 @@ def test_core_numbers(case: Case) -> None:
         assert values(bf.kcore(graph)) == dict(sorted(nx.core_number(theirs).items()))
 
 
-@few
-@given(case=cases(), supersteps=st.integers(1, 12))
-def test_hits(case: Case, supersteps: int) -> None:
-    matrix = nx.to_numpy_array(case.networkx(), nodelist=case.vertices)
-    n = len(case.vertices)
+def dense_hits(matrix: np.ndarray, supersteps: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return hubs and authorities after so many supersteps."""
+    n = len(matrix)
     hubs, authorities = np.full(n, 1 / n), np.zeros(n)
     for superstep in range(supersteps):
         if superstep % 2 == 0:
@@ -168,11 +192,41 @@ def test_hits(case: Case, supersteps: int) -> None:
         else:
             hubs = matrix @ authorities
             hubs /= hubs.sum() or 1.0
-    with case.graph() as graph:
+    return hubs, authorities
+
+
+@few
+@given(case=cases(), supersteps=st.integers(1, 12), weighted=st.booleans())
+def test_hits(case: Case, supersteps: int, weighted: bool) -> None:
+    assume(case.edges or not weighted)
+    weights = [1.0 + place % 7 for place in range(len(case.edges))]
+    edges = case.networkx(weights if weighted else None)
+    matrix = nx.to_numpy_array(edges, nodelist=case.vertices)
+    hubs, authorities = dense_hits(matrix, supersteps)
+    with case.graph(weights) as graph:
         for kind, expected in [("hub", hubs), ("authority", authorities)]:
-            result = bf.hits(graph, values=kind, tolerance=0, max_supersteps=supersteps)
+            result = bf.hits(
+                graph, values=kind, tolerance=0, max_supersteps=supersteps, weighted=weighted
+            )
             if case.edges or supersteps > 1 or kind == "authority":
                 assert list(values(result).values()) == pytest.approx(expected.tolist(), abs=1e-12)
+
+
+def test_hits_stops_at_its_tolerance() -> None:
+    edges = [(0, 1), (0, 2), (1, 2), (2, 0), (3, 2), (3, 1), (4, 3)]
+    with graph_of(edges) as graph:
+        result = bf.hits(graph, tolerance=1e-4)
+    matrix = nx.to_numpy_array(nx.DiGraph(edges), nodelist=range(5))
+
+    def moved(superstep: int) -> float:
+        side = superstep % 2
+        # Superstep s reads the scores of superstep s - 1.
+        now, before = dense_hits(matrix, superstep - 1), dense_hits(matrix, superstep - 3)
+        return float(np.abs(now[1 - side] - before[1 - side]).sum())
+
+    steps = result.stats["supersteps"]
+    assert result.stats["converged"] is True
+    assert moved(steps) <= 1e-4 < moved(steps - 1)
 
 
 @few
@@ -202,11 +256,14 @@ def test_personalized_pagerank(case: Case, data: st.DataObject, method: str) -> 
         case.networkx(), personalization=personal, tol=1e-14 / len(case.vertices), max_iter=2000
     )
     with case.graph() as graph:
-        result = bf.pagerank(
-            graph, source=sources, method=method, tolerance=1e-13, max_supersteps=2000
-        )
-    assert values(result) == pytest.approx(theirs, abs=1e-11)
-    assert sum(values(result).values()) == pytest.approx(1.0, rel=1e-12)
+        for tolerance in (1e-3, 1e-13):
+            result = bf.pagerank(
+                graph, source=sources, method=method, tolerance=tolerance, max_supersteps=2000
+            )
+            found = values(result)
+            error = sum(abs(score - theirs[vertex]) for vertex, score in found.items())
+            assert error <= tolerance * 0.85 / 0.15 + 1e-11
+            assert sum(found.values()) == pytest.approx(1.0, rel=1e-12)
 
 
 @few
@@ -550,6 +607,27 @@ def test_pagerank_by_increments(case: Case) -> None:
                 assert error <= n * (tolerance * 0.85 / 0.15 + 1e-12)
                 assert result.stats["converged"] is True
                 assert result.stats["variant"] == variant
+            if variant == "normalized":
+                # Without a tolerance they go on to the last bits.
+                options = {"method": "delta", "tolerance": 0}
+                result = bf.pagerank(graph, max_supersteps=400, **options)
+                assert values(result) == pytest.approx(exact, abs=1e-13)
+                for supersteps in (0, 1, 2):
+                    result = bf.pagerank(graph, max_supersteps=supersteps, **options)
+                    assert sum(values(result).values()) == pytest.approx(1.0, rel=1e-12)
+                    assert result.stats["supersteps"] <= supersteps
+
+
+def test_increments_follow_weights_and_may_be_narrow() -> None:
+    edges = [(one, (one * step + 1) % 50) for one in range(50) for step in (3, 7, 11)]
+    weights = [1.0 + place % 9 for place in range(len(edges))]
+    with graph_of(edges, weights=weights) as graph:
+        options = {"weighted": True, "tolerance": 1e-12, "max_supersteps": 1000}
+        exact = values(bf.pagerank(graph, **options))
+        wide = values(bf.pagerank(graph, method="delta", **options))
+        narrow = values(bf.pagerank(graph, method="delta", precision="f32", **options))
+    assert wide == pytest.approx(exact, abs=1e-12)
+    assert narrow != wide and narrow == pytest.approx(exact, abs=1e-7)
 
 
 def splitmix64(x: int) -> int:
@@ -622,6 +700,10 @@ def test_ids_at_both_ends_of_64_bits() -> None:
             bf.bfs(graph, high, values="parent")
         assert values(bf.scc(graph)) == {low: low, 7: low, 9: 9, high: low}
         assert values(bf.connected_components(graph)) == dict.fromkeys([low, 7, 9, high], low)
+    far = 9 * 10**18
+    with graph_of([(-far, 5), (7, far), (8, 7)], vertices=3) as graph:
+        labels = {-far: -far, 0: 0, 1: 1, 2: 2, 5: -far, 7: 7, 8: 7, far: 7}
+        assert values(bf.connected_components(graph)) == labels
 
 
 @pytest.fixture(scope="module")

@@ -91,25 +91,25 @@ pub struct Paths {
     sends: [f64; LANES],
 }
 
-/// Adds the signals of each source.
+/// Adds the numbers of signals one by one.
 #[derive(Debug, Clone, Copy)]
-pub struct AddEach;
+pub struct AddEach<const N: usize>;
 
-impl Combiner for AddEach {
-    type Signal = [f64; LANES];
-    type Sum = [f64; LANES];
+impl<const N: usize> Combiner for AddEach<N> {
+    type Signal = [f64; N];
+    type Sum = [f64; N];
     const IDEMPOTENT: bool = false;
-    const IDENTITY: [f64; LANES] = [0.0; LANES];
-    const SILENCE: [f64; LANES] = [0.0; LANES];
+    const IDENTITY: [f64; N] = [0.0; N];
+    const SILENCE: [f64; N] = [0.0; N];
 
     #[inline]
-    fn combine(mut sum: [f64; LANES], signal: [f64; LANES]) -> [f64; LANES] {
+    fn combine(mut sum: [f64; N], signal: [f64; N]) -> [f64; N] {
         sum.iter_mut().zip(signal).for_each(|(sum, signal)| *sum += signal);
         sum
     }
 
     #[inline]
-    fn merge(earlier: [f64; LANES], later: [f64; LANES]) -> [f64; LANES] {
+    fn merge(earlier: [f64; N], later: [f64; N]) -> [f64; N] {
         Self::combine(earlier, later)
     }
 }
@@ -136,7 +136,7 @@ fn goes_forward(globals: &Globals<Greatest>) -> bool {
 
 impl Program for Dependencies {
     type State = Paths;
-    type Combiner = AddEach;
+    type Combiner = AddEach<LANES>;
     /// The greatest level so far.
     type Aggregate = Greatest;
     const MODE: Mode = Mode::Full;

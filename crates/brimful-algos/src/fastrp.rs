@@ -32,8 +32,7 @@ use brimful_engine::result::stats::Traversal;
 use brimful_engine::result::table::Kind;
 use brimful_engine::supersteps::moved;
 use brimful_engine::{
-    Combiner, Globals, Mode, Program, RowColumn, RowWriter, RunOptions, Stats, Vertex,
-    run as run_program,
+    Globals, Mode, Program, RowColumn, RowWriter, RunOptions, Stats, Vertex, run as run_program,
 };
 use brimful_graph::random::Random;
 use brimful_graph::{Graph, Index};
@@ -41,6 +40,7 @@ use brimful_store::sorter::{self, Record, SortWriter, Sorter};
 use brimful_store::{Budget, Resources};
 use bytemuck::{Pod, Zeroable};
 
+use crate::betweenness::AddEach;
 use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
 use crate::out_weights::{self, AT_ONCE};
 use crate::planning::Planner;
@@ -147,29 +147,6 @@ struct Dimensions {
     sum: [f32; LANES],
 }
 
-/// Sums of the dimensions of neighbors times the weights of edges, and the sum of these weights.
-#[derive(Debug, Clone, Copy)]
-struct WeightedSums;
-
-impl Combiner for WeightedSums {
-    type Signal = [f64; LANES + 1];
-    type Sum = [f64; LANES + 1];
-    const IDEMPOTENT: bool = false;
-    const IDENTITY: [f64; LANES + 1] = [0.0; LANES + 1];
-    const SILENCE: [f64; LANES + 1] = [0.0; LANES + 1];
-
-    #[inline]
-    fn combine(mut sum: [f64; LANES + 1], signal: [f64; LANES + 1]) -> [f64; LANES + 1] {
-        sum.iter_mut().zip(signal).for_each(|(sum, signal)| *sum += signal);
-        sum
-    }
-
-    #[inline]
-    fn merge(earlier: [f64; LANES + 1], later: [f64; LANES + 1]) -> [f64; LANES + 1] {
-        Self::combine(earlier, later)
-    }
-}
-
 /// The projection to one block of dimensions.
 #[derive(Debug, Clone)]
 struct Projection {
@@ -205,7 +182,8 @@ impl Projection {
 
 impl Program for Projection {
     type State = Dimensions;
-    type Combiner = WeightedSums;
+    /// The dimensions of neighbors times the weights of edges, and these weights.
+    type Combiner = AddEach<{ LANES + 1 }>;
     type Aggregate = ();
     const MODE: Mode = Mode::Full;
     const NEEDS_EXTERNAL: bool = true;

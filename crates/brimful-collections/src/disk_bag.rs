@@ -1,6 +1,7 @@
 //! `DiskBag<T>`: records of any length, as values of a type.
 
 use std::marker::PhantomData;
+use std::ops::Deref;
 use std::path::Path;
 
 use serde::Serialize;
@@ -67,6 +68,15 @@ pub struct DiskBag<T, C = Postcard> {
     value: PhantomData<fn() -> (T, C)>,
 }
 
+/// What does not depend on the type of values.
+impl<T, C> Deref for DiskBag<T, C> {
+    type Target = RecordBag;
+
+    fn deref(&self) -> &RecordBag {
+        &self.records
+    }
+}
+
 impl<T: Send, C: Codec<T>> DiskBag<T, C> {
     /// Opens the bag at `path`, or makes it.
     ///
@@ -80,16 +90,6 @@ impl<T: Send, C: Codec<T>> DiskBag<T, C> {
     /// The records as bytes.
     pub fn records(&self) -> &RecordBag {
         &self.records
-    }
-
-    /// Number of ids assigned, including those of removed records.
-    pub fn len(&self) -> u64 {
-        self.records.len()
-    }
-
-    /// True if no id was assigned.
-    pub fn is_empty(&self) -> bool {
-        self.records.is_empty()
     }
 
     fn decode(&self, id: u64, bytes: &[u8]) -> Result<T> {
@@ -174,14 +174,6 @@ impl<T: Send, C: Codec<T>> DiskBag<T, C> {
         self.records.extend(&records)
     }
 
-    /// Removes value `id`.
-    ///
-    /// # Errors
-    /// `Error::OutOfRange`, `Error::Removed`.
-    pub fn remove(&self, id: u64) -> Result<()> {
-        self.records.remove(id)
-    }
-
     /// All values with their ids, read in batches; skips removed values. Stops after an error of
     /// reading.
     pub fn iter(&self) -> impl Iterator<Item = Result<(u64, T)>> + '_ {
@@ -226,20 +218,5 @@ impl<T: Send, C: Codec<T>> DiskBag<T, C> {
             *bytes = self.encode(&value)?;
             Ok(())
         })
-    }
-
-    /// Like [`RecordBag::verify`]; does not decode values.
-    pub fn verify(&self) -> Result<u64> {
-        self.records.verify()
-    }
-
-    /// Makes all stored data durable.
-    pub fn sync(&self) -> Result<()> {
-        self.records.sync()
-    }
-
-    /// Frees unused space and makes everything durable.
-    pub fn compact(&self) -> Result<()> {
-        self.records.compact()
     }
 }

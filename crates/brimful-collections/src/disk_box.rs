@@ -1,6 +1,7 @@
 //! `DiskBox<T>`: an array of plain records that may be larger than memory.
 
 use std::marker::PhantomData;
+use std::ops::Deref;
 use std::path::Path;
 
 use brimful_store::Folder;
@@ -37,6 +38,15 @@ pub struct DiskBox<T> {
     record: PhantomData<fn() -> T>,
 }
 
+/// What does not depend on the type of records.
+impl<T> Deref for DiskBox<T> {
+    type Target = RecordBox;
+
+    fn deref(&self) -> &RecordBox {
+        &self.records
+    }
+}
+
 impl<T: Pod + Send + Sync> DiskBox<T> {
     const ALIGNED: () = assert!(align_of::<T>() <= 8, "a record is aligned to at most 8 bytes");
 
@@ -64,16 +74,6 @@ impl<T: Pod + Send + Sync> DiskBox<T> {
     /// The records as bytes.
     pub fn records(&self) -> &RecordBox {
         &self.records
-    }
-
-    /// Number of records.
-    pub fn len(&self) -> u64 {
-        self.records.len()
-    }
-
-    /// True if there is no record.
-    pub fn is_empty(&self) -> bool {
-        self.records.is_empty()
     }
 
     /// Record `id`: at most one read.
@@ -139,11 +139,6 @@ impl<T: Pod + Send + Sync> DiskBox<T> {
         self.records.extend(bytemuck::cast_slice(records))
     }
 
-    /// Sets the length to `len` records; new records are zero.
-    pub fn resize(&self, len: u64) -> Result<()> {
-        self.records.resize(len)
-    }
-
     /// All records in order, read in batches. An error is the last item.
     pub fn iter(&self) -> impl Iterator<Item = Result<T>> + '_ {
         let step = self.records.batch_len();
@@ -173,20 +168,5 @@ impl<T: Pod + Send + Sync> DiskBox<T> {
         f: impl Fn(&Ids, &mut [T]) -> Result<()> + Sync,
     ) -> Result<()> {
         self.records.process(order, |ids, bytes| f(ids, bytemuck::cast_slice_mut(bytes)))
-    }
-
-    /// Like [`RecordBox::verify`].
-    pub fn verify(&self) -> Result<u64> {
-        self.records.verify()
-    }
-
-    /// Makes all stored data durable.
-    pub fn sync(&self) -> Result<()> {
-        self.records.sync()
-    }
-
-    /// Frees unused space of the file and makes everything durable.
-    pub fn compact(&self) -> Result<()> {
-        self.records.compact()
     }
 }

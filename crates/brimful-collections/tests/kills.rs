@@ -6,19 +6,15 @@
 
 #![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
 
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use brimful_collections::{DiskMap, Error, FrequencyCounter, Options, RecordBag, RecordBox};
-use brimful_store::fault::MortalFolder;
+use brimful_store::fault::{self, MortalFolder, is_killed, kills};
 use brimful_store::{Budget, DiskFolder, Folder, Job, Resources};
 
 /// Kills per collection, unless all are requested.
 const SAMPLED: u64 = 10;
-const SIGKILL: i32 = 9;
-const CHILD: [&str; 3] = ["KILLED_KIND", "KILLED_FOLDER", "KILLED_AT"];
 /// Rounds of changes, each followed by a sync or a compaction.
 const ROUNDS: u64 = 4;
 
@@ -160,14 +156,13 @@ fn play(kind: &Kind, path: &Path, last: u64, first: u64) -> Outcome<(u64, Vec<Di
 #[test]
 #[ignore = "the child of another test"]
 fn child() {
-    let [name, folder, last] = CHILD.map(|variable| std::env::var(variable).unwrap());
+    let (name, folder, last) = fault::child().unwrap();
     let kind = KINDS.iter().find(|kind| kind.name == name).unwrap();
-    play(kind, Path::new(&folder), last.parse().unwrap(), 0).unwrap();
+    play(kind, &folder, last, 0).unwrap();
 }
 
 #[test]
 fn a_killed_collection_is_what_it_was_at_a_sync() {
-    let all = std::env::var("BRIMFUL_KILLS").is_ok_and(|kills| kills == "all");
     for kind in &KINDS {
         let undisturbed = tempfile::tempdir().unwrap();
         let (operations, digests) = play(kind, undisturbed.path(), 0, 0).unwrap();
@@ -181,21 +176,11 @@ fn a_killed_collection_is_what_it_was_at_a_sync() {
             "{}: every round changes something",
             kind.name
         );
-        let step = if all { 1 } else { operations / SAMPLED };
         let (mut seen, mut last_state) = (Vec::new(), 0);
-        for at in (1..=operations).filter(|at| at % step == 0 || at + 4 > operations) {
+        for at in kills(operations, SAMPLED) {
             let folder = tempfile::tempdir().unwrap();
-            let values =
-                [kind.name.to_owned(), folder.path().to_str().unwrap().to_owned(), at.to_string()];
-            let mut command = Command::new(std::env::current_exe().unwrap());
-            command.args(["child", "--exact", "--ignored"]).envs(CHILD.into_iter().zip(values));
-            let status = command.stdout(Stdio::null()).status().unwrap();
-            assert_eq!(
-                status.signal(),
-                Some(SIGKILL),
-                "{}: killed at {at} of {operations}: {status}",
-                kind.name
-            );
+            let killed = is_killed("child", kind.name, folder.path(), at).unwrap();
+            assert!(killed, "{}: not killed at {at} of {operations}", kind.name);
             let disk = DiskFolder::new(folder.path());
             let found = (kind.digest)(&disk).unwrap();
             let state = states.iter().position(|state| *state == found);

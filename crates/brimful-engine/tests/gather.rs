@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use brimful_engine::{
-    Aggregate, Count, Gather, Gathered, Globals, Greatest, Neighbors, Reason, Result, RunOptions,
-    Sum, Top, TraversalMode, Vertex, gather,
+    Aggregate, Count, Gather, Gathered, Globals, Greatest, Least, Neighbors, Reason, Result,
+    RunOptions, Sum, TraversalMode, Vertex, gather,
 };
 use brimful_graph::build::import::{ImportOptions, Input, build_reverse, import};
 use brimful_graph::random::splitmix64;
@@ -101,7 +101,7 @@ struct Mixer {
     enough: u64,
 }
 
-type Mixed = (Sum, Count, Greatest, Top<3>);
+type Mixed = (Sum, Count, Greatest, Least);
 
 fn mix(known: u64, next: u64) -> u64 {
     splitmix64(known ^ next.rotate_left(17))
@@ -137,15 +137,15 @@ impl Gather for Mixer {
             vertex.strength.to_bits(),
             neighbors.len() as u64,
         ]);
-        let (sum, count, greatest, top) = globals.aggregate;
+        let (sum, count, greatest, least) = globals.aggregate;
         seen.extend([
             globals.vertices,
             globals.superstep,
             sum.0.to_bits(),
             count.0,
             greatest.0.to_bits(),
+            least.0.to_bits(),
         ]);
-        seen.extend(top.0.map(f64::to_bits));
         seen.extend(
             neighbors.weighted().flat_map(|(id, weight, state)| [id, weight.to_bits(), state]),
         );
@@ -154,7 +154,7 @@ impl Gather for Mixer {
     }
     fn aggregate(&self, vertex: Vertex, old: u64, new: u64) -> Mixed {
         let number = (new % 1000) as f64 * 0.1 + vertex.strength;
-        (Sum(number), Count(u64::from(old != new)), Greatest(number), Top::of(number))
+        (Sum(number), Count(u64::from(old != new)), Greatest(number), Least(number))
     }
     fn converged(&self, globals: &Globals<Mixed>) -> bool {
         globals.superstep == self.enough
@@ -202,10 +202,9 @@ fn mixed(case: &Case, program: &Mixer, weighted: bool) -> (Vec<u64>, Mixed) {
         let gather = |(at, list): (usize, &Vec<(u64, f64)>)| {
             let Vertex { id, degree, strength, .. } = vertices[at];
             let mut seen = vec![id, states[at], degree, strength.to_bits(), list.len() as u64];
-            let (sum, count, greatest, top) = globals.aggregate;
+            let (sum, count, greatest, least) = globals.aggregate;
             seen.extend([globals.vertices, globals.superstep]);
-            seen.extend([sum.0.to_bits(), count.0, greatest.0.to_bits()]);
-            seen.extend(top.0.map(f64::to_bits));
+            seen.extend([sum.0.to_bits(), count.0, greatest.0.to_bits(), least.0.to_bits()]);
             for (id, weight) in list {
                 let weight = if weighted { *weight } else { 1.0 };
                 seen.extend([*id, weight.to_bits(), states[*id as usize]]);

@@ -24,7 +24,7 @@ use brimful_graph::read::name_cursor::{Labels, NameCursor};
 use brimful_graph::read::shards::Geometry;
 use brimful_graph::read::verify;
 use brimful_store::fault::FaultFolder;
-use brimful_store::{Budget, Folder, Job, Resources, checksum};
+use brimful_store::{Budget, Job, Resources, checksum};
 use peak_alloc::PeakAlloc;
 
 #[global_allocator]
@@ -48,24 +48,6 @@ fn turn() -> MutexGuard<'static, ()> {
 
 /// All files of a folder.
 type Files = BTreeMap<String, Vec<u8>>;
-
-fn files_of(folder: &FaultFolder) -> Files {
-    let read = |name: String| {
-        let device = folder.open(&name).unwrap();
-        let mut bytes = vec![0; device.len().unwrap() as usize];
-        assert_eq!(device.read_at(&mut bytes, 0).unwrap(), bytes.len());
-        (name, bytes)
-    };
-    folder.list().unwrap().into_iter().map(read).collect()
-}
-
-fn folder_of(files: &Files) -> FaultFolder {
-    let folder = FaultFolder::new();
-    for (name, bytes) in files {
-        assert_eq!(folder.create(name).unwrap().write_at(bytes, 0).unwrap(), bytes.len());
-    }
-    folder
-}
 
 /// PageRank without refinements.
 struct Rank;
@@ -197,7 +179,7 @@ impl Case {
             verify::verify(&graph, &resources.job).unwrap();
             answers(&graph, &resources).map(Result::unwrap)
         });
-        Self { name, files: files_of(&folder), answers, peak_bytes, resources }
+        Self { name, files: folder.files(), answers, peak_bytes, resources }
     }
 
     /// The most bytes that a graph with files of these sizes may take.
@@ -207,7 +189,7 @@ impl Case {
 
     /// Opens, verifies and runs a graph of `files`, in at most `most` bytes.
     fn examine(&self, files: &Files, what: &str, most: usize) -> Examined {
-        let folder = folder_of(files);
+        let folder = FaultFolder::of(files);
         let (examined, peak_bytes) = with_peak(|| {
             let graph = Arc::new(Graph::open_folder(&folder, self.resources.job.traffic())?);
             let verified = verify::verify(&graph, &self.resources.job).map(drop);
@@ -279,7 +261,7 @@ fn the_cases_are_of_the_kinds_that_they_claim() {
     let cases = cases();
     let graphs = cases
         .iter()
-        .map(|case| Graph::open_folder(&folder_of(&case.files), &Arc::default()).unwrap());
+        .map(|case| Graph::open_folder(&FaultFolder::of(&case.files), &Arc::default()).unwrap());
     let graphs: Vec<Graph> = graphs.collect();
     assert!(graphs[0].description().weighted && cases[0].files.contains_key("reverse.weights"));
     assert!(cases[0].files.contains_key("ids") && cases[1].files.contains_key("names"));

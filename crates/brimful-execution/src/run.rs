@@ -356,11 +356,6 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         &self.program
     }
 
-    /// The program, once the execution has ended.
-    pub fn into_program(self) -> P {
-        self.program
-    }
-
     /// The program, for changes between two runs.
     pub fn program_mut(&mut self) -> &mut P {
         &mut self.program

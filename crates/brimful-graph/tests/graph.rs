@@ -26,14 +26,14 @@ use std::sync::Arc;
 use brimful_graph::build::import::{ImportOptions, ImportReport, Input, build_reverse, import};
 use brimful_graph::build::weights::Weights;
 use brimful_graph::edges::{EdgeBatch, EdgeSource};
-use brimful_graph::export::{self, EdgeReader, ExportOptions, Format};
+use brimful_graph::export::{self, EdgeReader, ExportOptions};
 use brimful_graph::generate::{Amount, Generator, Kind};
 use brimful_graph::input::policy::{Duplicates, Policy, SelfLoops};
 use brimful_graph::read::lookup::{Direction, Lookup};
 use brimful_graph::read::shards::Geometry;
 use brimful_graph::read::verify;
 use brimful_graph::{Error, Graph, Index};
-use brimful_store::{Budget, Error as StoreError, ErrorKind, Job, Resources};
+use brimful_store::{Budget, Error as StoreError, Job, Resources};
 
 const SMALL: Geometry =
     Geometry { interval_bits: 3, window_edges: 40, segment_edges: 16, unit_bytes: 200 };
@@ -180,33 +180,6 @@ fn what_goes_in_comes_out_for_dense_and_sparse_ids() {
     }
 }
 
-#[test]
-fn undirected_edges_are_stored_both_ways_and_counted_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let text = "1 2\n2 1\n2 2\n2 2\n3 1\n";
-    let options = ImportOptions { undirected: true, geometry: SMALL, ..Default::default() };
-    let (graph, report) = import_text(folder.path(), text, &options);
-    let description = report.description;
-    assert_eq!((description.vertices, description.edges, description.arcs), (3, 5, 8));
-    assert_eq!((description.counts.self_loops, description.counts.duplicates), (2, 2));
-    assert_eq!(neighbors(&graph, 2), [1, 1, 2, 2]);
-    let exported = edges(graph);
-    assert_eq!(exported.values().sum::<usize>(), 5);
-    assert_eq!(exported[&(1, 2, 1.0_f64.to_bits())], 2);
-}
-
-#[test]
-fn declared_vertices_exist_without_edges() {
-    let folder = tempfile::tempdir().unwrap();
-    let options = ImportOptions { vertices: Some(100_000), ..Default::default() };
-    let (graph, _) = import_text(folder.path(), "5 200000\n", &options);
-    assert_eq!(graph.vertices(), 100_001);
-    assert_eq!(neighbors(&graph, 99_999), []);
-    let sparse = tempfile::tempdir().unwrap();
-    let (graph, _) = import_text(sparse.path(), "-5 3\n", &options);
-    assert_eq!(graph.vertices(), 100_001);
-}
-
 /// The bytes of every file of a graph.
 fn bytes_of(path: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = std::fs::read_dir(path).unwrap().map(Result::unwrap);
@@ -287,26 +260,6 @@ fn an_index_built_later_equals_one_built_at_import() {
 }
 
 #[test]
-fn text_and_binary_exports_import_again_as_the_same_graph() {
-    for (format, name) in [(Format::EdgeList, "out.txt"), (Format::U32Pairs, "out.u32")] {
-        let folder = tempfile::tempdir().unwrap();
-        let text = random_text(11, &(0..600).map(|i| i * 3).collect::<Vec<_>>(), 5000, false);
-        let (graph, _) = import_text(folder.path(), &text, &ImportOptions::default());
-        let wanted = expected(&text);
-        let out = folder.path().join(name);
-        assert_eq!(export_as(&Arc::new(graph), &out, &ExportOptions::new(format)).unwrap(), 5000);
-        let input = match format {
-            Format::U32Pairs => Input::Pairs(vec![out]),
-            _ => Input::EdgeList(vec![out]),
-        };
-        let again = folder.path().join("again.brimful");
-        let resources = resources(2, 1 << 30);
-        import(input, &again, &ImportOptions::default(), &resources).unwrap();
-        assert_eq!(edges(Graph::open(&again, resources.job.traffic()).unwrap()), wanted);
-    }
-}
-
-#[test]
 fn the_first_bad_line_is_named_whatever_the_timing() {
     let folder = tempfile::tempdir().unwrap();
     // Enough lines for several chunks, with two errors in different chunks.
@@ -323,62 +276,6 @@ fn the_first_bad_line_is_named_whatever_the_timing() {
         assert_eq!((line, column, found.as_str()), (150_001, 5, "\"9\""));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left behind");
     }
-}
-
-#[test]
-fn a_budget_too_small_is_refused_with_one_that_works() {
-    let folder = tempfile::tempdir().unwrap();
-    let input = write(folder.path(), "edges.txt", "1 2\n");
-    let out = folder.path().join("g.brimful");
-    let run = |budget| {
-        import(
-            Input::EdgeList(vec![input.clone()]),
-            &out,
-            &ImportOptions::default(),
-            &resources(2, budget),
-        )
-    };
-    let error = run(1).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Budget);
-    let Error::Store(StoreError::Budget { needed, .. }) = error else { panic!("{error}") };
-    assert!(!out.exists());
-    run(needed - 1).unwrap_err();
-    run(needed).unwrap();
-}
-
-#[test]
-fn every_flipped_or_missing_byte_of_a_graph_is_found() {
-    let folder = tempfile::tempdir().unwrap();
-    let options = ImportOptions { geometry: SMALL, reverse: true, ..Default::default() };
-    let (graph, _) =
-        import_text(folder.path(), &random_text(1, &[1, 5, 7, 90], 60, true), &options);
-    let path = graph.path().to_path_buf();
-    let check = || {
-        let graph = Graph::open(&path, &Arc::default())?;
-        verify::verify(&graph, &Job::new())
-    };
-    check().unwrap();
-    for (name, bytes) in bytes_of(&path) {
-        let file = path.join(&name);
-        for at in 0..bytes.len() {
-            let mut flipped = bytes.clone();
-            flipped[at] ^= 1 << (at % 8);
-            std::fs::write(&file, &flipped).unwrap();
-            let error = check().expect_err(&format!("{name}: flip at byte {at} not found"));
-            assert!(
-                matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Input),
-                "{name} {at}: {error}"
-            );
-        }
-        for length in (0..bytes.len()).step_by(7) {
-            std::fs::write(&file, &bytes[..length]).unwrap();
-            check().expect_err(&format!("{name}: cut at {length} not found"));
-        }
-        std::fs::remove_file(&file).unwrap();
-        check().expect_err(&format!("{name}: missing not found"));
-        std::fs::write(&file, &bytes).unwrap();
-    }
-    check().unwrap();
 }
 
 #[test]

@@ -6,9 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
 
 use std::collections::BTreeMap;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use brimful_graph::build::import::{
@@ -18,14 +16,11 @@ use brimful_graph::generate::{Generator, Kind};
 use brimful_graph::read::verify;
 use brimful_graph::{Graph, Result};
 use brimful_store::external::{FolderLock, PartialFolder};
-use brimful_store::fault::MortalFolder;
+use brimful_store::fault::{self, MortalFolder, is_killed, kills};
 use brimful_store::{Budget, DiskFolder, Job, Resources};
 
 /// Number of kills for each kind of work, unless all are requested.
 const SAMPLED: u64 = 10;
-const SIGKILL: i32 = 9;
-/// Environment variables of the child: its work, its folder, and the operation at which it dies.
-const CHILD: [&str; 3] = ["KILLED_WORK", "KILLED_FOLDER", "KILLED_AT"];
 
 /// Work that is killed and started again.
 struct Work {
@@ -169,41 +164,24 @@ fn files_below(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 #[test]
 #[ignore = "the child of another test"]
 fn child() {
-    let [name, folder, last] = CHILD.map(|variable| std::env::var(variable).unwrap());
+    let (name, folder, last) = fault::child().unwrap();
     let work = WORKS.iter().find(|work| work.name == name).unwrap();
-    (work.run)(Path::new(&folder), last.parse().unwrap()).unwrap();
-}
-
-/// Runs a child that does `work` until its operation `last`; true if it was killed.
-fn killed(work: &Work, folder: &Path, last: u64) -> bool {
-    let values = [work.name.to_owned(), folder.to_str().unwrap().to_owned(), last.to_string()];
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["child", "--exact", "--ignored"]).envs(CHILD.into_iter().zip(values));
-    let status = command.stdout(Stdio::null()).status().unwrap();
-    assert!(status.success() || status.signal() == Some(SIGKILL), "{}: {status}", work.name);
-    !status.success()
+    (work.run)(&folder, last).unwrap();
 }
 
 #[test]
 fn killed_work_is_finished_by_the_next_process() {
-    let all = std::env::var("BRIMFUL_KILLS").is_ok_and(|kills| kills == "all");
     for work in &WORKS {
         let undisturbed = tempfile::tempdir().unwrap();
         (work.prepare)(undisturbed.path()).unwrap();
         let operations = (work.run)(undisturbed.path(), 0).unwrap();
         let expected = files_below(undisturbed.path());
         assert!(operations > 2 * SAMPLED, "{}: {operations} operations", work.name);
-        let step = if all { 1 } else { operations / SAMPLED };
-        // The last operations matter most.
-        let sampled = (1..=operations).filter(|at| at % step == 0 || at + 4 > operations);
-        for at in sampled {
+        for at in kills(operations, SAMPLED) {
             let folder = tempfile::tempdir().unwrap();
             (work.prepare)(folder.path()).unwrap();
-            assert!(
-                killed(work, folder.path(), at),
-                "{}: not killed at {at} of {operations}",
-                work.name
-            );
+            let killed = is_killed("child", work.name, folder.path(), at).unwrap();
+            assert!(killed, "{}: not killed at {at} of {operations}", work.name);
             if let Ok(graph) = Graph::open(&graph_of(folder.path()), &Arc::default()) {
                 verify::verify(&graph, &Job::new()).unwrap();
             }

@@ -146,16 +146,6 @@ impl<T: Pod> ArrayFile<T> {
         Ok(out[0])
     }
 
-    /// Passes consecutive runs of records to `f`, from the first to the last.
-    pub fn for_each_block(&self, mut f: impl FnMut(&[T]) -> Result<()>) -> Result<()> {
-        let mut buffer = Buffer::new();
-        for index in 0..self.file.entries().len() {
-            self.file.read_block(index, &mut buffer)?;
-            f(bytemuck::cast_slice(buffer.bytes()))?;
-        }
-        Ok(())
-    }
-
     /// The sealed file of the array, for verification.
     pub fn sealed(&self) -> &SealedFile {
         &self.file

@@ -7,7 +7,8 @@
 //! [`FaultPlan`] describes the faults. A test runs once to count the syncs, then once for each of
 //! them with durability frozen there, and reopens the result of [`FaultFolder::crash`].
 //!
-//! [`MortalFolder`] is a folder of the file system in which the process is killed.
+//! [`MortalFolder`] is a folder of the file system in which the process is killed: a child that a
+//! test starts by [`is_killed`].
 //!
 //! Invariant: without a plan it behaves as [`crate::DiskFolder`] does. It must be as strict as a
 //! disk: unsynced data is lost, or torn, after a crash.
@@ -26,14 +27,13 @@ use rustix::io::Errno;
 use crate::device::{Device, Folder};
 
 use image::{Inode, NameChange, Names};
-pub use mortal::MortalFolder;
-use plan::OPERATIONS;
+pub use mortal::{MortalFolder, child, is_killed, kills};
 pub use plan::{Fault, FaultPlan, Operation};
 
 #[derive(Debug, Default)]
 struct State {
     plan: FaultPlan,
-    counts: [u64; OPERATIONS],
+    counts: [u64; Operation::ALL.len()],
     random: u64,
     inodes: BTreeMap<u64, Inode>,
     next_inode: u64,
@@ -175,7 +175,7 @@ impl FaultFolder {
         let mut state = self.state();
         state.random = plan.seed;
         state.plan = plan;
-        state.counts = [0; OPERATIONS];
+        state.counts = Default::default();
         state.frozen = None;
     }
 
@@ -199,15 +199,28 @@ impl FaultFolder {
     pub fn crash(&self) -> Self {
         let mut state = self.state();
         let survivors = state.frozen.clone().unwrap_or_else(|| state.survivors());
+        Self::of(&survivors)
+    }
+
+    /// A folder of these files, all durable, without faults.
+    pub fn of(files: &BTreeMap<String, Vec<u8>>) -> Self {
         let mut after = State::default();
-        for (name, bytes) in survivors {
+        for (name, bytes) in files {
             let number = after.new_inode();
-            let inode = Inode { durable: bytes.clone(), live: bytes, ..Inode::default() };
-            after.inodes.insert(number, inode);
-            after.live.insert(name, number);
+            let (durable, live) = (bytes.clone(), bytes.clone());
+            after.inodes.insert(number, Inode { durable, live, ..Inode::default() });
+            after.live.insert(name.clone(), number);
         }
         after.durable.clone_from(&after.live);
         Self { state: Arc::new(Mutex::new(after)) }
+    }
+
+    /// All files as callers see them. Counts no operation.
+    pub fn files(&self) -> BTreeMap<String, Vec<u8>> {
+        let state = self.state();
+        let bytes =
+            |number| state.inodes.get(number).map_or(Vec::new(), |inode| inode.live.clone());
+        state.live.iter().map(|(name, number)| (name.clone(), bytes(number))).collect()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

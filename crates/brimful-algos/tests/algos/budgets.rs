@@ -3,30 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use brimful_algos::Result;
 use brimful_algos::registry::{Parameter, Request, run_request, run_rows_request};
 use brimful_graph::Graph;
-use brimful_graph::build::import::{ImportOptions, Input, build_reverse, import};
-use brimful_graph::build::weights::Weights;
-use brimful_graph::generate::{Generator, Kind};
+use brimful_graph::generate::Kind;
 use brimful_graph::ids::external::ExternalId;
-use brimful_graph::read::shards::Geometry;
 use brimful_store::Job;
 
-use crate::{resources, smallest, threads};
-
-const SMALL: Geometry =
-    Geometry { interval_bits: 5, window_edges: 200, segment_edges: 60, unit_bytes: 400 };
-
-fn graph(folder: &Path, undirected: bool) -> Arc<Graph> {
-    let generator = Generator::new(Kind::Rmat { scale: 9, edge_factor: 8 }, 7).unwrap();
-    let options =
-        ImportOptions { geometry: SMALL, undirected, weights: Weights::Hash, ..Default::default() };
-    let (path, resources) = (folder.join("g.brimful"), resources(2, 1 << 28));
-    import(Input::Numbered(&generator, generator.vertices()), &path, &options, &resources).unwrap();
-    let graph = Graph::open(&path, resources.job.traffic()).unwrap();
-    build_reverse(&graph, &resources).unwrap();
-    Arc::new(graph)
-}
+use crate::{SMALL, resources, reversed, smallest, threads};
 
 /// Requests of algorithms, each weighted if it may be.
 fn requests() -> Vec<Request> {
@@ -37,9 +21,18 @@ fn requests() -> Vec<Request> {
     };
     let samples = [("samples".to_owned(), Parameter::Number(20.0))].into();
     let walks = [("alpha".to_owned(), Parameter::Number(1e-4))].into();
+    let propagation = [("method".to_owned(), Parameter::Word("propagation".into()))].into();
     vec![
         request("eigenvector", true),
         Request { parameters: walks, ..request("katz", true) },
+        request("hits", true),
+        Request { narrow: true, ..request("pagerank", false) },
+        request("connected_components", false),
+        Request { parameters: propagation, ..request("connected_components", false) },
+        request("label_propagation", false),
+        request("color", false),
+        request("triangles", false),
+        request("clustering", false),
         Request { parameters: samples, ..request("betweenness", false) },
         request("closeness", false),
         request("harmonic", false),
@@ -81,55 +74,55 @@ fn requests_of_rows() -> Vec<Request> {
     ]
 }
 
-#[test]
-fn tables_are_the_same_at_any_budget_and_number_of_threads() {
+/// Calls `check` with each graph, and a folder for files.
+fn for_each_graph(check: impl Fn(&Arc<Graph>, &Path)) {
     for undirected in [false, true] {
         let folder = tempfile::tempdir().unwrap();
-        let graph = graph(folder.path(), undirected);
-        for request in requests_of_rows() {
-            let rows = |threads, budget| {
-                let finished = run_rows_request(&request, &graph, &resources(threads, budget))?;
-                let out = folder.path().join("rows.csv");
-                finished.table.write_csv(&out, true, &Job::new()).unwrap();
-                Ok::<_, brimful_algos::Error>(std::fs::read(out).unwrap())
-            };
-            let wanted = rows(1, 1 << 28).unwrap();
-            assert!(wanted.len() > 100, "{request:?} has few rows");
-            for threads in threads(1..=4) {
-                let needed = smallest(|budget| rows(threads, budget));
-                for budget in [needed, needed + 50_000, needed + 500_000, 1 << 28] {
-                    assert!(
-                        rows(threads, budget).unwrap() == wanted,
-                        "{request:?}: {threads} threads, {budget} bytes"
-                    );
-                }
-            }
+        let kind = Kind::Rmat { scale: 9, edge_factor: 8 };
+        check(&reversed(folder.path(), kind, SMALL, undirected), folder.path());
+    }
+}
+
+/// Checks that `rows` in any budget are those of one thread in a large budget; returns these.
+fn same(name: &str, rows: impl Fn(usize, u64) -> Result<Vec<u8>>, more: [u64; 2]) -> Vec<u8> {
+    let wanted = rows(1, 1 << 28).unwrap();
+    for threads in threads(1..=4) {
+        let needed = smallest(|budget| rows(threads, budget));
+        for budget in [needed, needed + more[0], needed + more[1], 1 << 28] {
+            let found = rows(threads, budget).unwrap();
+            assert!(found == wanted, "{name}: {threads} threads, {budget} bytes");
         }
     }
+    wanted
+}
+
+#[test]
+fn tables_are_the_same_at_any_budget_and_number_of_threads() {
+    for_each_graph(|graph, folder| {
+        for request in requests_of_rows() {
+            let rows = |threads, budget| {
+                let finished = run_rows_request(&request, graph, &resources(threads, budget))?;
+                let out = folder.join("rows.csv");
+                finished.table.write_csv(&out, true, &Job::new()).unwrap();
+                Ok(std::fs::read(out).unwrap())
+            };
+            let found = same(&format!("{request:?}"), rows, [50_000, 500_000]);
+            assert!(found.len() > 100, "{request:?} has few rows");
+        }
+    });
 }
 
 #[test]
 fn values_are_the_same_at_any_budget_and_number_of_threads() {
-    for undirected in [false, true] {
-        let folder = tempfile::tempdir().unwrap();
-        let graph = graph(folder.path(), undirected);
+    for_each_graph(|graph, folder| {
         for request in requests() {
             let rows = |threads, budget| {
-                let finished = run_request(&request, &graph, &resources(threads, budget))?;
-                let out = folder.path().join("rows.csv");
+                let finished = run_request(&request, graph, &resources(threads, budget))?;
+                let out = folder.join("rows.csv");
                 finished.table.write_csv(&out, true, &Job::new()).unwrap();
-                Ok::<_, brimful_algos::Error>(std::fs::read(out).unwrap())
+                Ok(std::fs::read(out).unwrap())
             };
-            let wanted = rows(1, 1 << 28).unwrap();
-            for threads in threads(1..=4) {
-                let needed = smallest(|budget| rows(threads, budget));
-                for budget in [needed, needed + 5000, needed + 50_000, 1 << 28] {
-                    assert!(
-                        rows(threads, budget).unwrap() == wanted,
-                        "{request:?}: {threads} threads, {budget} bytes"
-                    );
-                }
-            }
+            same(&format!("{request:?}"), rows, [5000, 50_000]);
         }
-    }
+    });
 }

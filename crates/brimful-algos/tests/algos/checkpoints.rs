@@ -1,5 +1,4 @@
-//! Checkpoints: a resumed run ends with the result of an uninterrupted run, and only the same run
-//! can resume.
+//! Checkpoints: a resumed run ends with the result of an uninterrupted run.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,30 +10,11 @@ use brimful_engine::checkpoint::{CheckpointOptions, Every, newest_superstep};
 
 use brimful_engine::{Reason, Stats};
 use brimful_execution::{ListLocation, Partitioning};
-use brimful_graph::Graph;
-use brimful_graph::build::import::{ImportOptions, Input, build_reverse, import};
-use brimful_graph::build::weights::Weights;
-use brimful_graph::generate::{Generator, Kind};
+use brimful_graph::generate::Kind;
 use brimful_graph::ids::external::ExternalId;
-use brimful_graph::read::shards::Geometry;
-use brimful_store::{Error as StoreError, ErrorKind, Job};
+use brimful_store::{ErrorKind, Job};
 
-use crate::resources;
-
-/// Several windows in a shard, several segments in a window, several blocks in a segment.
-const SMALL: Geometry =
-    Geometry { interval_bits: 5, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
-const LARGE: u64 = 1 << 28;
-
-fn graph(path: &Path, kind: Kind, seed: u64) -> Arc<Graph> {
-    let generator = Generator::new(kind, seed).unwrap();
-    let options = ImportOptions { geometry: SMALL, weights: Weights::Hash, ..Default::default() };
-    let resources = resources(2, LARGE);
-    import(Input::Numbered(&generator, generator.vertices()), path, &options, &resources).unwrap();
-    let graph = Graph::open(path, resources.job.traffic()).unwrap();
-    build_reverse(&graph, &resources).unwrap();
-    Arc::new(graph)
-}
+use crate::{LARGE, SMALL, resources, reversed, smallest};
 
 pub(crate) fn request(algorithm: &str, parameters: &[(&str, &str)]) -> Request {
     let parameter = |(name, value): &(&str, &str)| {
@@ -117,11 +97,11 @@ fn ended_by(result: Result<Finished>) -> Error {
 
 #[test]
 fn a_resumed_run_ends_as_the_undisturbed_one() {
-    let temporary = tempfile::tempdir().unwrap();
     let kinds =
         [Kind::Rmat { scale: 8, edge_factor: 7 }, Kind::Grid { rows: 6, columns: 9, torus: false }];
     for (number, kind) in kinds.into_iter().enumerate() {
-        let graph = graph(&temporary.path().join(format!("{number}.brimful")), kind, 5);
+        let temporary = tempfile::tempdir().unwrap();
+        let graph = reversed(temporary.path(), kind, SMALL, false);
         for (place, request) in requests().into_iter().enumerate() {
             let name = format!("graph {number}, request {place}: {request:?}");
             let run = |request: &Request, threads: usize, budget: u64| {
@@ -131,10 +111,7 @@ fn a_resumed_run_ends_as_the_undisturbed_one() {
             let whole = run(&request, 2, LARGE);
             let (expected, supersteps) = (rows(&whole, temporary.path()), whole.stats.supersteps);
             assert!(supersteps > 1, "{name}");
-            let least = match run_request(&request, &graph, &resources(3, 1)) {
-                Err(Error::Store(StoreError::Budget { needed, .. })) => needed,
-                other => panic!("{name}: {other:?}"),
-            };
+            let least = smallest(|budget| run_request(&request, &graph, &resources(3, budget)));
             let mut ends = vec![1, 2, supersteps / 2, supersteps - 1];
             ends.dedup();
             for end in ends.into_iter().filter(|end| (1..supersteps).contains(end)) {
@@ -211,8 +188,7 @@ fn are_equal(left: &[u8], right: &[u8]) -> bool {
 #[test]
 fn a_run_in_a_store_goes_on_too() {
     let temporary = tempfile::tempdir().unwrap();
-    let graph =
-        graph(&temporary.path().join("g.brimful"), Kind::Rmat { scale: 8, edge_factor: 3 }, 5);
+    let graph = reversed(temporary.path(), Kind::Rmat { scale: 8, edge_factor: 3 }, SMALL, false);
     let takes_stores = |request: &Request| {
         let info = algorithms().find(|info| info.name == request.algorithm).unwrap();
         info.takes.stores && !request.asynchronous
@@ -257,64 +233,13 @@ fn a_run_in_a_store_goes_on_too() {
 }
 
 #[test]
-fn a_run_without_supersteps_goes_on_in_a_store() {
-    let temporary = tempfile::tempdir().unwrap();
-    let graph = graph(
-        &temporary.path().join("g.brimful"),
-        Kind::Grid { rows: 40, columns: 30, torus: false },
-        5,
-    );
-    let requests = [
-        request("connected_components", &[("method", "propagation")]),
-        Request { weighted: true, ..sourced(request("sssp", &[])) },
-        sourced(request("bfs", &[])),
-    ];
-    for (place, request) in requests.into_iter().enumerate() {
-        let request = in_store(&Request { asynchronous: true, ..request }, "bytes");
-        let expected =
-            rows(&run_request(&request, &graph, &resources(2, LARGE)).unwrap(), temporary.path());
-        let folder = temporary.path().join(place.to_string());
-        let mut checkpointed = with_checkpoints(&request, &folder);
-        let error = ended_by(run_request(&checkpointed, &graph, &resources(2, LARGE)));
-        assert!(error.to_string().contains("make checkpoints by time"), "{error}");
-        if let Some(options) = &mut checkpointed.checkpoints {
-            options.every = Some(Every::Time(Duration::ZERO));
-        }
-        // The run can resume from any checkpoint, and also if it ended before the stop.
-        let stopped = resources(2, LARGE);
-        let job = Arc::clone(&stopped.job);
-        std::thread::scope(|scope| {
-            let run = scope.spawn(|| run_request(&checkpointed, &graph, &stopped));
-            while !run.is_finished() && newest_superstep(&folder).ok().flatten() < Some(3) {
-                std::thread::yield_now();
-            }
-            job.cancel();
-            match run.join().unwrap() {
-                Ok(_) => {}
-                Err(error) => assert_eq!(error.kind(), ErrorKind::Interrupted, "{error}"),
-            }
-        });
-        let made = newest_superstep(&folder).unwrap();
-        assert!(made >= Some(1), "{made:?}");
-        let rest = run_request(&resumed(&request, &folder), &graph, &resources(2, LARGE)).unwrap();
-        assert!(rows(&rest, temporary.path()) == expected, "{request:?}");
-        assert_eq!(rest.stats.resumed_from, made);
-    }
-}
-
-#[test]
 fn states_on_disk_are_checkpointed_too() {
     let temporary = tempfile::tempdir().unwrap();
-    let graph =
-        graph(&temporary.path().join("g.brimful"), Kind::Rmat { scale: 8, edge_factor: 7 }, 5);
+    let graph = reversed(temporary.path(), Kind::Rmat { scale: 8, edge_factor: 7 }, SMALL, false);
     for (place, request) in
         requests().into_iter().filter(|request| !request.asynchronous).enumerate()
     {
-        let Err(Error::Store(StoreError::Budget { needed, .. })) =
-            run_request(&request, &graph, &resources(1, 1))
-        else {
-            panic!("{request:?} runs in a byte");
-        };
+        let needed = smallest(|budget| run_request(&request, &graph, &resources(1, budget)));
         let folder = temporary.path().join(place.to_string());
         let tight = || resources(1, needed);
         let expected = rows(&run_request(&request, &graph, &tight()).unwrap(), temporary.path());
@@ -328,8 +253,7 @@ fn states_on_disk_are_checkpointed_too() {
 #[test]
 fn colouring_goes_on_from_its_last_superstep() {
     let temporary = tempfile::tempdir().unwrap();
-    let graph =
-        graph(&temporary.path().join("g.brimful"), Kind::Rmat { scale: 9, edge_factor: 14 }, 5);
+    let graph = reversed(temporary.path(), Kind::Rmat { scale: 9, edge_factor: 14 }, SMALL, false);
     let (request, folder) = (request("color", &[]), temporary.path().join("checkpoints"));
     let whole =
         run_request(&with_checkpoints(&request, &folder), &graph, &resources(2, LARGE)).unwrap();
@@ -340,54 +264,9 @@ fn colouring_goes_on_from_its_last_superstep() {
 }
 
 #[test]
-fn another_run_does_not_go_on() {
-    let temporary = tempfile::tempdir().unwrap();
-    let kind = Kind::Rmat { scale: 7, edge_factor: 7 };
-    let (one, other) = (
-        graph(&temporary.path().join("1.brimful"), kind, 5),
-        graph(&temporary.path().join("2.brimful"), kind, 6),
-    );
-    let (request, folder) = (request("pagerank", &[]), temporary.path().join("checkpoints"));
-    let run =
-        |request: &Request, graph: &Arc<Graph>| run_request(request, graph, &resources(2, LARGE));
-    run(&until(with_checkpoints(&request, &folder), 3), &one).unwrap();
-    let error = ended_by(run(&resumed(&request, &folder), &other));
-    assert_eq!(error.kind(), ErrorKind::Input);
-    assert!(error.to_string().contains("another graph"), "{error}");
-    let differing = [
-        (self::request("hits", &[]), "algorithm was pagerank there and is hits here"),
-        (
-            self::request("pagerank", &[("damping", "0.9")]),
-            "damping was 0.85 there and is 0.9 here",
-        ),
-        (self::request("pagerank", &[("variant", "unnormalized")]), "variant was normalized"),
-        (self::request("pagerank", &[("method", "delta")]), "method was power"),
-        (Request { narrow: true, ..request.clone() }, "precision was f64"),
-        (Request { weighted: true, ..request.clone() }, "weighted was false"),
-        (Request { asynchronous: true, ..request.clone() }, "mode was sync"),
-        (
-            Request { tolerance: Some(1e-3), ..request.clone() },
-            "tolerance was 0.000001 there and is 0.001",
-        ),
-        (sourced(request.clone()), "source was nothing there and is 3, 9 here"),
-        (until(request.clone(), 2), "superstep 3"),
-    ];
-    for (request, what) in differing {
-        let error = ended_by(run(&resumed(&request, &folder), &one));
-        assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
-        assert!(error.to_string().contains(what), "{error}");
-    }
-    // Explicit defaults have the same identity, and the refusals above did no harm.
-    let explicit = self::request("pagerank", &[("damping", "0.85"), ("method", "power")]);
-    let explicit = Request { tolerance: Some(1e-6), ..explicit };
-    assert_eq!(run(&resumed(&explicit, &folder), &one).unwrap().stats.resumed_from, Some(3));
-}
-
-#[test]
 fn a_run_says_what_becomes_of_checkpoints() {
     let temporary = tempfile::tempdir().unwrap();
-    let graph =
-        graph(&temporary.path().join("g.brimful"), Kind::Rmat { scale: 7, edge_factor: 7 }, 5);
+    let graph = reversed(temporary.path(), Kind::Rmat { scale: 7, edge_factor: 7 }, SMALL, false);
     let (request, folder) = (request("pagerank", &[]), temporary.path().join("checkpoints"));
     let run = |request: &Request| {
         let resources = resources(2, LARGE);
@@ -430,8 +309,7 @@ fn a_run_says_what_becomes_of_checkpoints() {
 #[test]
 fn checkpoints_are_made_when_they_are_due() {
     let temporary = tempfile::tempdir().unwrap();
-    let graph =
-        graph(&temporary.path().join("g.brimful"), Kind::Rmat { scale: 7, edge_factor: 7 }, 5);
+    let graph = reversed(temporary.path(), Kind::Rmat { scale: 7, edge_factor: 7 }, SMALL, false);
     let folder = temporary.path().join("checkpoints");
     let newest = |every: Every, until: u64| {
         let checkpoints =
@@ -450,23 +328,4 @@ fn checkpoints_are_made_when_they_are_due() {
     assert_eq!(newest(Every::Time(Duration::from_secs(1000)), 4), None);
     assert_eq!(newest(Every::Supersteps(5), 14), Some(10));
     assert_eq!(newest(Every::Time(Duration::ZERO), 7), Some(7));
-}
-
-#[test]
-fn what_has_no_supersteps_has_no_checkpoints() {
-    let temporary = tempfile::tempdir().unwrap();
-    let graph =
-        graph(&temporary.path().join("g.brimful"), Kind::Rmat { scale: 7, edge_factor: 7 }, 5);
-    let union_find = request("connected_components", &[("method", "union_find")]);
-    for request in [request("triangles", &[]), request("clustering", &[]), union_find] {
-        let folder = temporary.path().join("checkpoints");
-        let error = ended_by(run_request(
-            &with_checkpoints(&request, &folder),
-            &graph,
-            &resources(2, LARGE),
-        ));
-        assert_eq!(error.kind(), ErrorKind::Usage);
-        assert!(error.to_string().contains("checkpoints"), "{error}");
-        assert!(!folder.exists());
-    }
 }

@@ -1,6 +1,5 @@
 //! Runs divided among several processes, here threads: the same results as one process.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,20 +8,12 @@ use brimful_algos::{Error, Result};
 use brimful_engine::checkpoint::{CheckpointOptions, Every};
 use brimful_engine::{Error as EngineError, Stats};
 use brimful_graph::Graph;
-use brimful_graph::build::import::{ImportOptions, Input, build_reverse, import};
-use brimful_graph::build::weights::Weights;
-use brimful_graph::generate::{Generator, Kind};
-use brimful_graph::read::shards::Geometry;
+use brimful_graph::generate::Kind;
 use brimful_store::ErrorKind;
 
 use crate::checkpoints::{request, sourced};
 use crate::processes::Hub;
-use crate::{resources, smallest};
-
-/// Many intervals, segments and blocks.
-const SMALL: Geometry =
-    Geometry { interval_bits: 4, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
-const LARGE: u64 = 1 << 28;
+use crate::{LARGE, TINY, resources, reversed, smallest};
 
 /// Runs a request in `count` processes and an observer; the result of the observer. Process 0 is
 /// lost at call `last`.
@@ -63,18 +54,6 @@ fn within(
         }
         observed
     })
-}
-
-fn graph(folder: &Path, kind: Kind, undirected: bool) -> Arc<Graph> {
-    let path = folder.join("g.brimful");
-    let generator = Generator::new(kind, 5).unwrap();
-    let options =
-        ImportOptions { geometry: SMALL, weights: Weights::Hash, undirected, ..Default::default() };
-    let resources = resources(2, LARGE);
-    import(Input::Numbered(&generator, generator.vertices()), &path, &options, &resources).unwrap();
-    let graph = Graph::open(&path, resources.job.traffic()).unwrap();
-    build_reverse(&graph, &resources).unwrap();
-    Arc::new(graph)
 }
 
 /// Requests for programs of every mode.
@@ -133,7 +112,7 @@ fn any_number_of_processes_gives_the_same_bits() {
     ];
     for (kind, undirected) in cases {
         let folder = tempfile::tempdir().unwrap();
-        let graph = graph(folder.path(), kind, undirected);
+        let graph = reversed(folder.path(), kind, TINY, undirected);
         for request in requests() {
             let one = run_request(&alone(&request), &graph, &resources(2, LARGE)).unwrap();
             for count in [1, 2, 3, 5] {
@@ -154,7 +133,7 @@ fn programs_that_settle_end_in_the_same_states() {
         [(Kind::Rmat { scale: 9, edge_factor: 14 }, false), (Kind::Star { vertices: 40 }, true)];
     for (kind, undirected) in cases {
         let folder = tempfile::tempdir().unwrap();
-        let graph = graph(folder.path(), kind, undirected);
+        let graph = reversed(folder.path(), kind, TINY, undirected);
         for request in [request("color", &[]), request("maximal_independent_set", &[])] {
             let one = run_request(&request, &graph, &resources(2, LARGE)).unwrap();
             for count in [1, 2, 3, 5] {
@@ -170,7 +149,7 @@ fn programs_that_settle_end_in_the_same_states() {
 #[test]
 fn neighbor_lists_are_divided_in_any_budget() {
     let folder = tempfile::tempdir().unwrap();
-    let graph = graph(folder.path(), Kind::Rmat { scale: 9, edge_factor: 14 }, false);
+    let graph = reversed(folder.path(), Kind::Rmat { scale: 9, edge_factor: 14 }, TINY, false);
     for request in [request("label_propagation", &[]), request("color", &[])] {
         let one = run_request(&request, &graph, &resources(2, LARGE)).unwrap();
         for count in [1, 2, 3, 5] {
@@ -187,7 +166,7 @@ fn neighbor_lists_are_divided_in_any_budget() {
 #[test]
 fn a_run_that_loses_a_process_resumes_in_any_number_of_processes() {
     let folder = tempfile::tempdir().unwrap();
-    let graph = graph(folder.path(), Kind::Rmat { scale: 9, edge_factor: 4 }, false);
+    let graph = reversed(folder.path(), Kind::Rmat { scale: 9, edge_factor: 4 }, TINY, false);
     for request in requests() {
         let one = run_request(&alone(&request), &graph, &resources(2, LARGE)).unwrap();
         if one.stats.supersteps < 3 {
@@ -215,7 +194,7 @@ fn a_run_that_loses_a_process_resumes_in_any_number_of_processes() {
 #[test]
 fn what_a_cluster_does_not_run_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let graph = graph(folder.path(), Kind::Chain { vertices: 40 }, false);
+    let graph = reversed(folder.path(), Kind::Chain { vertices: 40 }, TINY, false);
     let refused = |request: &Request| {
         let error = shared(request, &graph, 1, u64::MAX).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage, "{error}");

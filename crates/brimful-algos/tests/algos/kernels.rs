@@ -4,7 +4,6 @@
 
 #![expect(unsafe_code, reason = "kernels get pointers")]
 
-use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use brimful_algos::connected_components::propagation::ConnectedComponents;
@@ -16,23 +15,18 @@ use brimful_engine::vertex::kernel::{ABI_VERSION, AGGREGATES, Call, Context};
 use brimful_engine::vertex::program::BATCH;
 use brimful_engine::vertex::slot::{Slot, rule};
 use brimful_engine::{
-    Add, Error, Globals, Kernel, KernelProgram, Min, Mode, Program, RunOptions, Shape,
+    Add, Error, Globals, Kernel, KernelProgram, Min, Mode, Program, RunOptions, Shape, Stats,
     TraversalMode, Vertex, run,
 };
-use brimful_graph::build::import::{ImportOptions, Input, build_reverse, import};
-use brimful_graph::build::weights::Weights;
-use brimful_graph::generate::{Generator, Kind};
+use brimful_graph::generate::Kind;
 use brimful_graph::read::shards::Geometry;
 use brimful_graph::{Graph, Index};
-use brimful_store::{Error as StoreError, ErrorKind};
+use brimful_store::ErrorKind;
 
-use crate::{resources, threads};
+use crate::{LARGE, SMALL, outcome, resources, reversed, smallest, threads};
 
-/// Several windows in a shard, several segments in a window, several blocks in a segment.
-const SMALL: Geometry =
-    Geometry { interval_bits: 5, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
 /// Several batches in a segment, and in an interval.
-const LARGE: Geometry =
+const WIDE: Geometry =
     Geometry { interval_bits: 11, window_edges: 9000, segment_edges: 5000, unit_bytes: 4000 };
 
 /// A lock for tests with graphs: open files are counted per process.
@@ -41,67 +35,22 @@ fn turn_with_graphs() -> MutexGuard<'static, ()> {
     GRAPHS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn graph(folder: &Path, kind: Kind, geometry: Geometry) -> Graph {
-    let generator = Generator::new(kind, 5).unwrap();
-    let options = ImportOptions { geometry, weights: Weights::Hash, ..Default::default() };
-    let path = folder.join("g.brimful");
-    let resources = resources(2, 1 << 28);
-    import(Input::Numbered(&generator, generator.vertices()), &path, &options, &resources).unwrap();
-    let graph = Graph::open(&path, resources.job.traffic()).unwrap();
-    build_reverse(&graph, &resources).unwrap();
-    graph
-}
-
 /// Calls `check` with graphs with sinks, isolated vertices and self-loops, and with a long path.
 fn for_each_graph(check: impl Fn(&Graph)) {
     let cases = [
         (Kind::Rmat { scale: 9, edge_factor: 14 }, SMALL),
-        (Kind::Rmat { scale: 12, edge_factor: 5 }, LARGE),
+        (Kind::Rmat { scale: 12, edge_factor: 5 }, WIDE),
         (Kind::Chain { vertices: 120 }, SMALL),
     ];
     for (kind, geometry) in cases {
         let folder = tempfile::tempdir().unwrap();
-        check(&graph(folder.path(), kind, geometry));
+        check(&reversed(folder.path(), kind, geometry, false));
     }
 }
 
 fn program<S: Shape>(kernel: Kernel, parameters: &[f64]) -> KernelProgram<S> {
     // SAFETY: the kernels below keep to docs/kernel-abi.md.
     unsafe { KernelProgram::new(kernel, ABI_VERSION, parameters.to_vec()).unwrap() }
-}
-
-/// Bits of the states; supersteps, signals, and number of sparse supersteps.
-type Outcome = (Vec<u8>, u64, u64, u64);
-
-fn outcome<P: Program>(
-    program: &P,
-    graph: &Graph,
-    options: &RunOptions,
-    threads: usize,
-    budget: u64,
-) -> brimful_engine::Result<Outcome> {
-    let output = run(program, graph, options, &resources(threads, budget))?;
-    let mut states = bytemuck::zeroed_vec::<P::State>(output.states.len());
-    output.states.read(0, &mut states).unwrap();
-    let mut bits = bytemuck::cast_slice(&states).to_vec();
-    if let brimful_engine::Isolated::Same(state) = output.isolated {
-        bits.extend_from_slice(bytemuck::bytes_of(&state));
-    }
-    let stats = output.stats;
-    Ok((bits, stats.supersteps, stats.signals, stats.durations.count(Traversal::Sparse)))
-}
-
-/// The smallest budget of a run.
-fn needed<P: Program>(program: &P, graph: &Graph, options: &RunOptions, threads: usize) -> u64 {
-    let mut needed = 1;
-    while let Err(error) = outcome(program, graph, options, threads, needed) {
-        let Error::Store(StoreError::Budget { needed: more, .. }) = error else {
-            panic!("{error}")
-        };
-        assert!(more > needed);
-        needed = more;
-    }
-    needed
 }
 
 /// Runs both programs by every traversal that `P` supports.
@@ -123,21 +72,24 @@ fn compare<P: Program, S: Shape>(
             max_supersteps: 40_000,
             ..Default::default()
         };
-        let wanted = outcome(rust, graph, &options, 1, 1 << 28).unwrap();
-        assert!(wanted.1 > 1);
-        assert_eq!(wanted.3 > 0, traversal == TraversalMode::Sparse);
+        let sparse = |stats: &Stats| stats.durations.count(Traversal::Sparse);
+        let (wanted, before) = outcome(rust, graph, &options, 1, LARGE).unwrap();
+        assert!(before.supersteps > 1);
+        assert_eq!(sparse(&before) > 0, traversal == TraversalMode::Sparse);
         for threads in threads(1..=3) {
-            for budget in [needed(kernel, graph, &options, threads), 1 << 28] {
-                let found = outcome(kernel, graph, &options, threads, budget).unwrap();
+            let needed = smallest(|budget| outcome(kernel, graph, &options, threads, budget));
+            for budget in [needed, LARGE] {
+                let (found, stats) = outcome(kernel, graph, &options, threads, budget).unwrap();
                 let way = format!(
                     "{traversal:?}, asynchronous {asynchronous}, {threads} threads, {budget} bytes"
                 );
-                assert!(found.0 == wanted.0, "{way}");
+                assert!(found == wanted, "{way}");
                 // On a small budget supersteps may take the place of sweeps.
-                if !asynchronous || budget == 1 << 28 {
-                    assert_eq!((found.1, found.2), (wanted.1, wanted.2), "{way}");
+                if !asynchronous || budget == LARGE {
+                    let figures = |stats: &Stats| (stats.supersteps, stats.signals);
+                    assert_eq!(figures(&stats), figures(&before), "{way}");
                 }
-                assert!(budget < 1 << 28 || found.3 == wanted.3, "{way}");
+                assert!(budget < LARGE || sparse(&stats) == sparse(&before), "{way}");
             }
         }
     }
@@ -443,8 +395,8 @@ fn a_status_ends_the_run_with_an_error_that_names_it() {
         (vertex, source)
     };
     let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let chain = graph(folder.path(), Kind::Chain { vertices: 300 }, SMALL);
-    let rmat = graph(other.path(), Kind::Rmat { scale: 12, edge_factor: 5 }, LARGE);
+    let chain = reversed(folder.path(), Kind::Chain { vertices: 300 }, SMALL, false);
+    let rmat = reversed(other.path(), Kind::Rmat { scale: 12, edge_factor: 5 }, WIDE, false);
     for (traversal, threads) in [
         (TraversalMode::Dense, 1),
         (TraversalMode::Dense, 3),

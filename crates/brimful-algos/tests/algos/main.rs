@@ -11,19 +11,97 @@ mod cluster;
 mod kernels;
 #[path = "../../../brimful-engine/tests/support/processes.rs"]
 mod processes;
-mod ranks;
 mod stores;
 mod traversals;
 mod windows;
 
 use std::ops::RangeInclusive;
+use std::path::Path;
 use std::sync::Arc;
 
 use brimful_algos::Error;
+use brimful_engine::{Isolated, Output, Program, RunOptions, Stats, run};
+use brimful_graph::Graph;
+use brimful_graph::build::import::{ImportOptions, Input, build_reverse, import};
+use brimful_graph::build::weights::Weights;
+use brimful_graph::edges::{EdgeBatch, EdgeSource};
+use brimful_graph::generate::{Generator, Kind};
+use brimful_graph::read::shards::Geometry;
 use brimful_store::{Budget, Error as StoreError, Job, Resources};
 
-fn resources(threads: usize, budget: u64) -> Resources {
-    Resources::new(Budget::new(budget, 0), Arc::new(Job::new()), Some(threads)).unwrap()
+/// Several windows in a shard, several segments in a window, several blocks in a segment.
+const SMALL: Geometry =
+    Geometry { interval_bits: 5, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
+/// More intervals, windows, segments and blocks.
+const TINY: Geometry =
+    Geometry { interval_bits: 4, window_edges: 50, segment_edges: 16, unit_bytes: 200 };
+/// A budget that holds everything.
+const LARGE: u64 = 1 << 28;
+/// The seed of generated graphs.
+const SEED: u64 = 5;
+
+fn resources(threads: usize, budget: u64) -> Arc<Resources> {
+    Arc::new(Resources::new(Budget::new(budget, 0), Arc::new(Job::new()), Some(threads)).unwrap())
+}
+
+fn imported(path: &Path, input: Input<'_>, options: &ImportOptions) -> Arc<Graph> {
+    let resources = resources(2, LARGE);
+    import(input, path, options, &resources).unwrap();
+    Arc::new(Graph::open(path, resources.job.traffic()).unwrap())
+}
+
+/// A graph with hashed weights; ids are 0 to n - 1.
+fn generated(folder: &Path, kind: Kind, geometry: Geometry, undirected: bool) -> Arc<Graph> {
+    let generator = Generator::new(kind, SEED).unwrap();
+    let options =
+        ImportOptions { geometry, undirected, weights: Weights::Hash, ..Default::default() };
+    let path = folder.join(if undirected { "u.brimful" } else { "d.brimful" });
+    imported(&path, Input::Numbered(&generator, generator.vertices()), &options)
+}
+
+/// [`generated`], with a reverse index.
+fn reversed(folder: &Path, kind: Kind, geometry: Geometry, undirected: bool) -> Arc<Graph> {
+    let graph = generated(folder, kind, geometry, undirected);
+    build_reverse(&graph, &resources(2, LARGE)).unwrap();
+    graph
+}
+
+/// The edges of a generated graph.
+fn edges(kind: Kind) -> Vec<(usize, usize)> {
+    let generator = Generator::new(kind, SEED).unwrap();
+    let (mut batch, mut edges) = (EdgeBatch::default(), Vec::new());
+    for part in 0..generator.parts() {
+        generator.read_part(part, &mut batch).unwrap();
+        let ends = batch.sources.iter().zip(&batch.targets);
+        edges.extend(ends.map(|(&source, &target)| (source as usize, target as usize)));
+    }
+    edges
+}
+
+/// The states of the vertices with edges, then the state of all isolated vertices if they share it.
+fn states<P: Program>(output: &Output<P>) -> Vec<P::State> {
+    let mut states = bytemuck::zeroed_vec(output.states.len());
+    output.states.read(0, &mut states).unwrap();
+    if let Isolated::Same(state) = output.isolated {
+        states.push(state);
+    }
+    states
+}
+
+/// The bits of [`states`], and figures.
+type Outcome = (Vec<u8>, Stats);
+
+fn outcome<P: Program>(
+    program: &P,
+    graph: &Graph,
+    options: &RunOptions,
+    threads: usize,
+    budget: u64,
+) -> brimful_engine::Result<Outcome> {
+    let resources = resources(threads, budget);
+    let output = run(program, graph, options, &resources)?;
+    assert!(resources.budget.peak() <= budget);
+    Ok((bytemuck::cast_slice(&states(&output)).to_vec(), output.stats))
 }
 
 /// Numbers of threads: all with `BRIMFUL_MATRIX=all` (`make nightly`), else the first and the last.

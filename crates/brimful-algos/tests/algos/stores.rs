@@ -12,45 +12,20 @@ use brimful_algos::pagerank::delta::DeltaPageRank;
 use brimful_algos::pagerank::{PageRank, Variant};
 use brimful_algos::scc::StrongComponents;
 use brimful_algos::sssp::ShortestPaths;
-use brimful_engine::{Globals, Isolated, Min, Output, Program, RunOptions, Vertex as Seen};
+use brimful_engine::{Globals, Min, Program, RunOptions, Vertex as Seen};
 use brimful_execution::from_graph::StoreOptions;
 use brimful_execution::numeric::{NumericOptions, run};
 use brimful_execution::{ListLocation, Partitioning, RunMode, Scheduler};
 use brimful_graph::Graph;
-use brimful_graph::build::import::{ImportOptions, Input, import};
-use brimful_graph::build::weights::Weights;
-use brimful_graph::generate::{Generator, Kind};
-use brimful_graph::read::shards::Geometry;
-use brimful_store::{Budget, ErrorKind, Job, Resources};
+use brimful_graph::generate::Kind;
+use brimful_store::ErrorKind;
 use brimful_vertices::{BytesStore, Place, RecordStore, Schemes};
 
-const SMALL: Geometry =
-    Geometry { interval_bits: 5, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
-
-fn resources(threads: usize) -> Arc<Resources> {
-    Arc::new(Resources::new(Budget::new(1 << 28, 0), Arc::new(Job::new()), Some(threads)).unwrap())
-}
+use crate::{LARGE, SMALL, generated, resources, states};
 
 /// A weighted graph; directed ones also have vertices without edges.
-fn graph(folder: &Path, undirected: bool) -> Graph {
-    let generator = Generator::new(Kind::Rmat { scale: 8, edge_factor: 4 }, 11).unwrap();
-    let options =
-        ImportOptions { geometry: SMALL, undirected, weights: Weights::Hash, ..Default::default() };
-    let path = folder.join(if undirected { "u.brimful" } else { "d.brimful" });
-    let resources = resources(2);
-    import(Input::Numbered(&generator, generator.vertices()), &path, &options, &resources).unwrap();
-    Graph::open(&path, resources.job.traffic()).unwrap()
-}
-
-/// The states, and the isolated state if all isolated vertices share it.
-fn states<P: Program>(output: &Output<P>) -> (Vec<P::State>, Option<P::State>) {
-    let mut states = vec![bytemuck::Zeroable::zeroed(); output.states.len()];
-    output.states.read(0, &mut states).unwrap();
-    let isolated = match output.isolated {
-        Isolated::Same(state) => Some(state),
-        Isolated::Initial => None,
-    };
-    (states, isolated)
+fn graph(folder: &Path, undirected: bool) -> Arc<Graph> {
+    generated(folder, Kind::Rmat { scale: 8, edge_factor: 4 }, SMALL, undirected)
 }
 
 /// The options of a synchronous run on a store.
@@ -73,7 +48,7 @@ fn synchronous<'s>(store: &'s str, schemes: &'s Schemes) -> NumericOptions<'s> {
 /// Runs `program` in both ways and compares the states after `value`.
 fn compare<P: Program>(
     program: &P,
-    graphs: &[&Graph],
+    graphs: &[&Arc<Graph>],
     options: &RunOptions,
     any_order: bool,
     is_same: impl Fn(&P::State, &P::State) -> bool,
@@ -85,8 +60,8 @@ fn compare<P: Program>(
         modes.extend([Scheduler::Throughput, Scheduler::LowLatency].map(RunMode::Asynchronous));
     }
     for graph in graphs {
-        let expected = brimful_engine::run(program, graph, options, &resources(2)).unwrap();
-        let (wanted, isolated) = states(&expected);
+        let expected = brimful_engine::run(program, graph, options, &resources(2, LARGE)).unwrap();
+        let wanted = states(&expected);
         for (number, kind) in ["memory", "bytes", "file"].into_iter().enumerate() {
             for &mode in &modes {
                 for threads in 1..=4 {
@@ -106,8 +81,8 @@ fn compare<P: Program>(
                     let mut numeric = synchronous(&store, &schemes);
                     numeric.stores.cache = (kind == "file").then(|| "score:90".parse().unwrap());
                     (numeric.mode, numeric.run) = (mode, options.clone());
-                    let output = run(program, graph, &numeric, &resources(threads)).unwrap();
-                    let (found, alone) = states(&output);
+                    let output = run(program, graph, &numeric, &resources(threads, LARGE)).unwrap();
+                    let found = states(&output);
                     assert_eq!(found.len(), wanted.len(), "{place}");
                     for (vertex, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
                         assert!(
@@ -117,11 +92,6 @@ fn compare<P: Program>(
                             wanted = bytemuck::bytes_of(wanted)
                         );
                     }
-                    assert_eq!(alone.is_some(), isolated.is_some(), "{place}");
-                    assert!(
-                        alone.zip(isolated).is_none_or(|(found, wanted)| is_same(&found, &wanted)),
-                        "{place}"
-                    );
                     if mode == RunMode::Synchronous {
                         assert_eq!(output.stats.supersteps, expected.stats.supersteps, "{place}");
                         assert_eq!(output.stats.reason, expected.stats.reason, "{place}");
@@ -143,7 +113,7 @@ fn bits<T: bytemuck::Pod>(found: &T, wanted: &T) -> bool {
 }
 
 /// One directed and one undirected graph.
-fn both(folder: &tempfile::TempDir) -> [Graph; 2] {
+fn both(folder: &tempfile::TempDir) -> [Arc<Graph>; 2] {
     [false, true].map(|undirected| graph(folder.path(), undirected))
 }
 
@@ -217,11 +187,13 @@ fn what_counts_on_supersteps_is_refused_without_them() {
         mode: RunMode::Asynchronous(Scheduler::Throughput),
         ..synchronous("memory", &schemes)
     };
-    let error = run(&Parents { sources: 0.into() }, &graph, &options, &resources(2)).err().unwrap();
+    let error =
+        run(&Parents { sources: 0.into() }, &graph, &options, &resources(2, LARGE)).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Usage);
     assert!(error.to_string().contains("run it synchronously"), "{error}");
     let options = synchronous("nowhere", &schemes);
-    let error = run(&Levels { sources: 0.into() }, &graph, &options, &resources(2)).err().unwrap();
+    let error =
+        run(&Levels { sources: 0.into() }, &graph, &options, &resources(2, LARGE)).err().unwrap();
     assert!(error.to_string().contains("there is no store"), "{error}");
     let left = Schemes::default().with("left", "left", Place::Memory, |_, place| {
         let mut store = BytesStore::new(&place.resources.budget)?;
@@ -229,7 +201,8 @@ fn what_counts_on_supersteps_is_refused_without_them() {
         Ok(Box::new(store))
     });
     let options = synchronous("left", &left);
-    let error = run(&Levels { sources: 0.into() }, &graph, &options, &resources(2)).err().unwrap();
+    let error =
+        run(&Levels { sources: 0.into() }, &graph, &options, &resources(2, LARGE)).err().unwrap();
     assert!(error.to_string().contains("has 2 vertices of another run"), "{error}");
 }
 
@@ -238,13 +211,14 @@ fn a_store_on_disk_has_fewer_partitions_than_there_are_workers() {
     let folder = tempfile::tempdir().unwrap();
     let graph = graph(folder.path(), true);
     let program = Levels { sources: 0.into() };
-    let expected = brimful_engine::run(&program, &graph, &RunOptions::default(), &resources(2));
+    let expected =
+        brimful_engine::run(&program, &graph, &RunOptions::default(), &resources(2, LARGE));
     let (schemes, store) =
         (Schemes::default(), format!("file:{}", folder.path().join("vertices").display()));
     assert_eq!(schemes.max_partitions(&store).unwrap(), Some(8));
     let options = synchronous(&store, &schemes);
-    let output = run(&program, &graph, &options, &resources(9)).unwrap();
-    assert!(states(&output).0 == states(&expected.unwrap()).0);
+    let output = run(&program, &graph, &options, &resources(9, LARGE)).unwrap();
+    assert!(states(&output) == states(&expected.unwrap()));
 }
 
 /// Fails at the vertex with this rank.
@@ -278,7 +252,7 @@ fn a_failing_program_ends_the_run_and_names_the_users_vertex() {
     let file = format!("file:{}", folder.path().join("vertices").display());
     for store in ["memory", "bytes", &file] {
         let options = synchronous(store, &schemes);
-        let error = run(&Failing(rank), &graph, &options, &resources(2)).err().unwrap();
+        let error = run(&Failing(rank), &graph, &options, &resources(2, LARGE)).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Program, "{store}");
         let text = error.to_string();
         assert!(text.starts_with("the program failed to collect at vertex 7"), "{text}");

@@ -2,6 +2,7 @@
 //! with all signals in memory.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use brimful_algos::bfs::Levels;
 use brimful_algos::connected_components::propagation::ConnectedComponents;
@@ -14,62 +15,22 @@ use brimful_algos::sssp::ShortestPaths;
 use brimful_engine::plan::division::Plan;
 use brimful_engine::plan::extent::Extent;
 use brimful_engine::plan::needs::Needs;
-use brimful_engine::{Program, RunOptions, run};
-use brimful_graph::build::import::{ImportOptions, Input, build_reverse, import};
-use brimful_graph::build::weights::Weights;
-use brimful_graph::generate::{Generator, Kind};
-use brimful_graph::read::shards::Geometry;
+use brimful_engine::{Program, RunOptions};
+use brimful_graph::build::import::{ImportOptions, Input, build_reverse};
+use brimful_graph::generate::Kind;
 use brimful_graph::{Graph, Index};
 use brimful_store::{Budget, Error as StoreError};
 
-use crate::{resources, threads};
-
-/// Several windows in a shard, several segments in a window, several blocks in a segment.
-const SMALL: Geometry =
-    Geometry { interval_bits: 5, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
-const AMPLE: u64 = 1 << 28;
-
-fn generated(folder: &Path, kind: Kind, undirected: bool) -> Graph {
-    let generator = Generator::new(kind, 5).unwrap();
-    let options =
-        ImportOptions { geometry: SMALL, undirected, weights: Weights::Hash, ..Default::default() };
-    let (path, resources) = (folder.join("g.brimful"), resources(2, AMPLE));
-    import(Input::Numbered(&generator, generator.vertices()), &path, &options, &resources).unwrap();
-    let graph = Graph::open(&path, resources.job.traffic()).unwrap();
-    build_reverse(&graph, &resources).unwrap();
-    graph
-}
+use crate::{LARGE, SMALL, imported, outcome, resources, reversed, smallest, threads};
 
 /// The graph of an edge list.
-fn listed(folder: &Path, edges: &str, vertices: u64) -> Graph {
+fn listed(folder: &Path, edges: &str, vertices: u64) -> Arc<Graph> {
     let (input, path) = (folder.join("e.txt"), folder.join("g.brimful"));
     std::fs::write(&input, edges).unwrap();
     let options = ImportOptions { geometry: SMALL, vertices: Some(vertices), ..Default::default() };
-    let resources = resources(2, AMPLE);
-    import(Input::EdgeList(vec![input]), &path, &options, &resources).unwrap();
-    let graph = Graph::open(&path, resources.job.traffic()).unwrap();
-    build_reverse(&graph, &resources).unwrap();
+    let graph = imported(&path, Input::EdgeList(vec![input]), &options);
+    build_reverse(&graph, &resources(2, LARGE)).unwrap();
     graph
-}
-
-/// Results that must not depend on windows: bits of states, supersteps, signals; then edges
-/// visited.
-type Outcome = ((Vec<u8>, u64, u64), u64);
-
-fn outcome<P: Program>(
-    program: &P,
-    graph: &Graph,
-    options: &RunOptions,
-    threads: usize,
-    budget: u64,
-) -> brimful_engine::Result<Outcome> {
-    let resources = resources(threads, budget);
-    let output = run(program, graph, options, &resources)?;
-    assert!(resources.budget.peak() <= budget);
-    let mut states = bytemuck::zeroed_vec::<P::State>(output.states.len());
-    output.states.read(0, &mut states).unwrap();
-    let bits = bytemuck::cast_slice(&states).to_vec();
-    Ok(((bits, output.stats.supersteps, output.stats.signals), output.stats.edges_visited))
 }
 
 /// Number of source windows of a run with this budget; 0: all signals are in memory.
@@ -89,14 +50,6 @@ fn windows<P: Program>(
     plan.source_window.map_or(0, |window| (graph.connected() as usize).div_ceil(window))
 }
 
-/// The smallest budget, as named by a refusal.
-fn smallest<P: Program>(program: &P, graph: &Graph, options: &RunOptions, threads: usize) -> u64 {
-    match outcome(program, graph, options, threads, 1) {
-        Err(brimful_engine::Error::Store(StoreError::Budget { needed, .. })) => needed,
-        other => panic!("a byte is not enough: {other:?}"),
-    }
-}
-
 /// Runs `program` with one to four threads, in budgets from the smallest to slightly more than
 /// signals need; returns the numbers of windows.
 fn check<P: Program>(
@@ -106,12 +59,16 @@ fn check<P: Program>(
     max_supersteps: u64,
 ) -> Vec<usize> {
     let options = RunOptions { weighted, max_supersteps, ..Default::default() };
-    let (wanted, _) = outcome(program, graph, &options, 1, AMPLE).unwrap();
-    assert_eq!(windows(program, graph, &options, 1, AMPLE), 0);
+    let found = |threads, budget| {
+        let (bits, stats) = outcome(program, graph, &options, threads, budget)?;
+        Ok::<_, brimful_engine::Error>((bits, stats.supersteps, stats.signals))
+    };
+    let wanted = found(1, LARGE).unwrap();
+    assert_eq!(windows(program, graph, &options, 1, LARGE), 0);
     let mut seen = Vec::new();
     for threads in threads(1..=4) {
-        let needed = smallest(program, graph, &options, threads);
-        assert!(outcome(program, graph, &options, threads, needed - 1).is_err());
+        let needed = smallest(|budget| found(threads, budget));
+        assert!(found(threads, needed - 1).is_err());
         let mut budgets: Vec<u64> = Vec::new();
         // One budget for each number of windows, from the most to none.
         for budget in (needed..).step_by(97) {
@@ -127,8 +84,7 @@ fn check<P: Program>(
             }
         }
         for budget in budgets {
-            let (found, _) = outcome(program, graph, &options, threads, budget).unwrap();
-            assert!(found == wanted, "{threads} threads, {budget} bytes");
+            assert!(found(threads, budget).unwrap() == wanted, "{threads} threads, {budget} bytes");
         }
     }
     seen
@@ -144,7 +100,7 @@ fn windows_of_sources_give_the_same_bits() {
     ];
     for (kind, undirected) in kinds {
         let folder = tempfile::tempdir().unwrap();
-        let graph = generated(folder.path(), kind, undirected);
+        let graph = reversed(folder.path(), kind, SMALL, undirected);
         let (source, connected) = (graph.find(7).unwrap(), graph.connected());
         for weighted in [false, true] {
             let ranks = PageRank::<f64>::new(Variant::Normalized, 0.85, 0.0).unwrap();
@@ -167,7 +123,7 @@ fn windows_of_sources_give_the_same_bits() {
 #[test]
 fn there_are_intervals_of_several_turns() {
     let folder = tempfile::tempdir().unwrap();
-    let graph = generated(folder.path(), Kind::Rmat { scale: 9, edge_factor: 14 }, false);
+    let graph = reversed(folder.path(), Kind::Rmat { scale: 9, edge_factor: 14 }, SMALL, false);
     let segments = graph.shards(Index::In).unwrap().segments();
     assert!(segments.iter().any(|segment| segment.window > 2), "the tests here need them");
 }
@@ -186,28 +142,30 @@ fn graphs_of_nothing_and_of_one_vertex_have_the_least_window() {
 #[test]
 fn windows_in_which_nobody_speaks_are_left_out() {
     let folder = tempfile::tempdir().unwrap();
-    let graph = generated(folder.path(), Kind::Chain { vertices: 40_000 }, false);
+    let graph = reversed(folder.path(), Kind::Chain { vertices: 40_000 }, SMALL, false);
     let (supersteps, program) = (20, Levels { sources: graph.find(3).unwrap().into() });
     let options = RunOptions { max_supersteps: supersteps, ..Default::default() };
-    let budget = smallest(&program, &graph, &options, 2);
+    let budget = smallest(|budget| outcome(&program, &graph, &options, 2, budget));
     let count = windows(&program, &graph, &options, 2, budget) as u64;
     assert!(count > 1000);
-    let (found, visited) = outcome(&program, &graph, &options, 2, budget).unwrap();
-    assert_eq!(found, outcome(&program, &graph, &options, 2, AMPLE).unwrap().0);
+    let (found, stats) = outcome(&program, &graph, &options, 2, budget).unwrap();
+    let (wanted, whole) = outcome(&program, &graph, &options, 2, LARGE).unwrap();
+    assert!(found == wanted);
+    assert_eq!((stats.supersteps, stats.signals), (whole.supersteps, whole.signals));
     // A window of 2^5 sources may reach every segment, but few windows contain any of the marked
     // blocks of 2^12 vertices.
     let all = supersteps * count * 40_000;
+    let visited = stats.edges_visited;
     assert!(visited < all / 8, "{visited} edges of {all}");
 }
 
 #[test]
 fn what_needs_all_signals_in_memory_names_the_budget_that_works() {
     let folder = tempfile::tempdir().unwrap();
-    let graph = generated(folder.path(), Kind::Rmat { scale: 10, edge_factor: 4 }, false);
+    let graph = reversed(folder.path(), Kind::Rmat { scale: 10, edge_factor: 4 }, SMALL, false);
     let program = ConnectedComponents::<u32>::new();
     let asynchronous = RunOptions { asynchronous: true, ..Default::default() };
-    let named = smallest(&program, &graph, &asynchronous, 2);
-    outcome(&program, &graph, &asynchronous, 2, named).unwrap();
+    let named = smallest(|budget| outcome(&program, &graph, &asynchronous, 2, budget));
     match outcome(&program, &graph, &asynchronous, 2, named - 1) {
         Err(brimful_engine::Error::Store(StoreError::Budget { needed, .. })) => {
             assert_eq!(needed, named)

@@ -89,14 +89,17 @@ impl<S: Pod + Send + Sync, F: Fn(S) -> Option<u64> + Send + Sync> States for Map
 
 /// Several columns of values may share the states that they are read from.
 impl Values {
-    fn new<S: Pod + Send + Sync>(
+    fn new<S: Pod + Send + Sync, V: 'static>(
         kind: Kind,
+        bits: impl Fn(V) -> u64 + Copy + Send + Sync + 'static,
         states: impl Into<Arc<ScratchArray<S>>>,
-        value: impl Fn(S) -> Option<u64> + Send + Sync + 'static,
-        isolated: impl Fn(u64) -> Option<u64> + Send + Sync + 'static,
+        value: impl Fn(S) -> Option<V> + Send + Sync + 'static,
+        isolated: impl Fn(u64) -> Option<V> + Send + Sync + 'static,
     ) -> Self {
+        let value = move |state| value(state).map(bits);
         let states = Box::new(Mapped { states: states.into(), value });
-        Self { kind, nullable: true, states, isolated: Box::new(isolated) }
+        let isolated = Box::new(move |place| isolated(place).map(bits));
+        Self { kind, nullable: true, states, isolated }
     }
 
     /// Floats: `value` of each state, and `isolated` of the external id for vertices without edges.
@@ -105,13 +108,7 @@ impl Values {
         value: impl Fn(S) -> Option<f64> + Send + Sync + 'static,
         isolated: impl Fn(u64) -> Option<f64> + Send + Sync + 'static,
     ) -> Self {
-        let bits = |value: Option<f64>| value.map(f64::to_bits);
-        Self::new(
-            Kind::Float,
-            states,
-            move |state| bits(value(state)),
-            move |place| bits(isolated(place)),
-        )
+        Self::new(Kind::Float, f64::to_bits, states, value, isolated)
     }
 
     /// Integers; null where the state has none.
@@ -120,13 +117,7 @@ impl Values {
         value: impl Fn(S) -> Option<i64> + Send + Sync + 'static,
         isolated: impl Fn(u64) -> Option<i64> + Send + Sync + 'static,
     ) -> Self {
-        let bits = |value: Option<i64>| value.map(i64::cast_unsigned);
-        Self::new(
-            Kind::Integer,
-            states,
-            move |state| bits(value(state)),
-            move |place| bits(isolated(place)),
-        )
+        Self::new(Kind::Integer, i64::cast_unsigned, states, value, isolated)
     }
 
     /// Unsigned integers; null where the state has none.
@@ -135,7 +126,7 @@ impl Values {
         value: impl Fn(S) -> Option<u64> + Send + Sync + 'static,
         isolated: impl Fn(u64) -> Option<u64> + Send + Sync + 'static,
     ) -> Self {
-        Self::new(Kind::Unsigned, states, value, isolated)
+        Self::new(Kind::Unsigned, std::convert::identity, states, value, isolated)
     }
 
     /// Vertices, as the offsets of their external ids; null where the state has none.
@@ -144,7 +135,7 @@ impl Values {
         value: impl Fn(S) -> Option<u64> + Send + Sync + 'static,
         isolated: impl Fn(u64) -> Option<u64> + Send + Sync + 'static,
     ) -> Self {
-        Self::new(Kind::Vertex, states, value, isolated)
+        Self::new(Kind::Vertex, std::convert::identity, states, value, isolated)
     }
 
     /// The same values, declared to have no null.

@@ -5,8 +5,6 @@
 
 use std::fmt::Debug;
 
-use bytemuck::{Pod, Zeroable};
-
 /// A value with an associative merge.
 pub trait Aggregate: Copy + Debug + Send + Sync + 'static {
     /// The value over no vertices.
@@ -42,145 +40,62 @@ impl Aggregate for () {
     }
 }
 
-/// The sum of numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
-#[repr(transparent)]
-pub struct Sum(pub f64);
+macro_rules! number {
+    (
+        $(#[$doc:meta])*
+        $name:ident($number:ty) = $nothing:expr,
+        |$value:ident, $later:ident| $merge:expr,
+        |$count:ident| $times:expr
+    ) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq)]
+        pub struct $name(pub $number);
 
-impl Aggregate for Sum {
-    const NOTHING: Self = Self(0.0);
+        impl Aggregate for $name {
+            const NOTHING: Self = Self($nothing);
 
-    #[inline]
-    fn merge(self, later: Self) -> Self {
-        Self(self.0 + later.0)
-    }
+            #[inline]
+            fn merge(self, Self($later): Self) -> Self {
+                let Self($value) = self;
+                Self($merge)
+            }
 
-    fn times(self, count: u64) -> Self {
-        Self(self.0 * count as f64)
-    }
+            fn times(self, $count: u64) -> Self {
+                let Self($value) = self;
+                Self($times)
+            }
 
-    fn save(self, words: &mut Vec<u64>) {
-        words.push(self.0.to_bits());
-    }
+            fn save(self, words: &mut Vec<u64>) {
+                words.push(bytemuck::cast(self.0));
+            }
 
-    fn restore(words: &mut impl Iterator<Item = u64>) -> Option<Self> {
-        words.next().map(|word| Self(f64::from_bits(word)))
-    }
-}
-
-/// A number of vertices.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Count(pub u64);
-
-impl Aggregate for Count {
-    const NOTHING: Self = Self(0);
-
-    #[inline]
-    fn merge(self, later: Self) -> Self {
-        Self(self.0 + later.0)
-    }
-
-    fn times(self, count: u64) -> Self {
-        Self(self.0 * count)
-    }
-
-    fn save(self, words: &mut Vec<u64>) {
-        words.push(self.0);
-    }
-
-    fn restore(words: &mut impl Iterator<Item = u64>) -> Option<Self> {
-        words.next().map(Self)
-    }
-}
-
-/// The smallest number; infinity over no vertices.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Least(pub f64);
-
-impl Aggregate for Least {
-    const NOTHING: Self = Self(f64::INFINITY);
-
-    #[inline]
-    fn merge(self, later: Self) -> Self {
-        Self(self.0.min(later.0))
-    }
-
-    fn times(self, count: u64) -> Self {
-        if count == 0 { Self::NOTHING } else { self }
-    }
-
-    fn save(self, words: &mut Vec<u64>) {
-        words.push(self.0.to_bits());
-    }
-
-    fn restore(words: &mut impl Iterator<Item = u64>) -> Option<Self> {
-        words.next().map(|word| Self(f64::from_bits(word)))
-    }
-}
-
-/// The largest number; minus infinity over no vertices.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Greatest(pub f64);
-
-impl Aggregate for Greatest {
-    const NOTHING: Self = Self(f64::NEG_INFINITY);
-
-    #[inline]
-    fn merge(self, later: Self) -> Self {
-        Self(self.0.max(later.0))
-    }
-
-    fn times(self, count: u64) -> Self {
-        if count == 0 { Self::NOTHING } else { self }
-    }
-
-    fn save(self, words: &mut Vec<u64>) {
-        words.push(self.0.to_bits());
-    }
-
-    fn restore(words: &mut impl Iterator<Item = u64>) -> Option<Self> {
-        words.next().map(|word| Self(f64::from_bits(word)))
-    }
-}
-
-/// The `K` largest numbers, largest first; minus infinity where there are fewer.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Top<const K: usize>(pub [f64; K]);
-
-impl<const K: usize> Top<K> {
-    /// One number.
-    pub fn of(number: f64) -> Self {
-        let mut top = Self::NOTHING;
-        if let Some(first) = top.0.first_mut() {
-            *first = number;
+            fn restore(words: &mut impl Iterator<Item = u64>) -> Option<Self> {
+                words.next().map(|word| Self(bytemuck::cast(word)))
+            }
         }
-        top
-    }
+    };
 }
 
-impl<const K: usize> Aggregate for Top<K> {
-    const NOTHING: Self = Self([f64::NEG_INFINITY; K]);
+number! {
+    /// The sum of numbers.
+    Sum(f64) = 0.0, |sum, later| sum + later, |count| sum * count as f64
+}
 
-    fn merge(self, later: Self) -> Self {
-        let (mut left, mut right) = (self.0.iter().peekable(), later.0.iter().peekable());
-        Self(std::array::from_fn(|_| {
-            let next = if left.peek() >= right.peek() { left.next() } else { right.next() };
-            next.copied().unwrap_or(f64::NEG_INFINITY)
-        }))
-    }
+number! {
+    /// A number of vertices.
+    Count(u64) = 0, |sum, later| sum + later, |count| sum * count
+}
 
-    fn times(self, count: u64) -> Self {
-        // At most K copies of the value fit.
-        (0..count.min(K as u64)).fold(Self::NOTHING, |sum, _| sum.merge(self))
-    }
+number! {
+    /// The smallest number; infinity over no vertices.
+    Least(f64) = f64::INFINITY, |least, later| least.min(later),
+    |count| if count == 0 { f64::INFINITY } else { least }
+}
 
-    fn save(self, words: &mut Vec<u64>) {
-        words.extend(self.0.map(f64::to_bits));
-    }
-
-    fn restore(words: &mut impl Iterator<Item = u64>) -> Option<Self> {
-        <[Sum; K]>::restore(words).map(|numbers| Self(numbers.map(|number| number.0)))
-    }
+number! {
+    /// The largest number; minus infinity over no vertices.
+    Greatest(f64) = f64::NEG_INFINITY, |greatest, later| greatest.max(later),
+    |count| if count == 0 { f64::NEG_INFINITY } else { greatest }
 }
 
 /// Elements are merged one by one.
@@ -262,7 +177,7 @@ mod tests {
     fn what_is_saved_is_restored() {
         let value = (
             Count(u64::MAX),
-            Top([1.0, -0.0]),
+            [Greatest(1.0), Greatest(-0.0)],
             [Sum(0.1), Sum(f64::INFINITY)],
             (Least::NOTHING, ()),
         );
@@ -270,14 +185,5 @@ mod tests {
         value.save(&mut words);
         assert_eq!(Aggregate::restore(&mut words.iter().copied()), Some(value));
         assert_eq!(<(Sum, Sum)>::restore(&mut std::iter::once(0)), None);
-    }
-
-    #[test]
-    fn the_greatest_numbers_come_first() {
-        let numbers = [2.0, 9.0, -1.0, 9.0, 4.0];
-        let top = numbers.into_iter().fold(Top::<3>::NOTHING, |top, x| top.merge(Top::of(x)));
-        assert_eq!(top, Top([9.0, 9.0, 4.0]));
-        assert_eq!(Top::<3>::of(5.0).times(2), Top([5.0, 5.0, f64::NEG_INFINITY]));
-        assert_eq!(top.merge(Top::of(5.0).times(1 << 60)), Top([9.0, 9.0, 5.0]));
     }
 }

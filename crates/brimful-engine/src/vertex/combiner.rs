@@ -61,48 +61,40 @@ bounded! {
     f64: Self::NEG_INFINITY, Self::INFINITY;
 }
 
-/// The smallest signal; the largest number of the type is silence.
-#[derive(Debug, Clone, Copy)]
-pub struct Min<T>(PhantomData<T>);
+macro_rules! extreme {
+    ($(#[$doc:meta])* $name:ident, $silence:ident, $beats:tt) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy)]
+        pub struct $name<T>(PhantomData<T>);
 
-impl<T: Bounded + 'static> Combiner for Min<T> {
-    type Signal = T;
-    type Sum = T;
-    const IDEMPOTENT: bool = true;
-    const IDENTITY: T = T::GREATEST;
-    const SILENCE: T = T::GREATEST;
+        impl<T: Bounded + 'static> Combiner for $name<T> {
+            type Signal = T;
+            type Sum = T;
+            const IDEMPOTENT: bool = true;
+            const IDENTITY: T = T::$silence;
+            const SILENCE: T = T::$silence;
 
-    #[inline]
-    fn combine(sum: T, signal: T) -> T {
-        if signal < sum { signal } else { sum }
-    }
+            #[inline]
+            fn combine(sum: T, signal: T) -> T {
+                if signal $beats sum { signal } else { sum }
+            }
 
-    #[inline]
-    fn merge(earlier: T, later: T) -> T {
-        Self::combine(earlier, later)
-    }
+            #[inline]
+            fn merge(earlier: T, later: T) -> T {
+                Self::combine(earlier, later)
+            }
+        }
+    };
 }
 
-/// The largest signal; the smallest number of the type is silence.
-#[derive(Debug, Clone, Copy)]
-pub struct Max<T>(PhantomData<T>);
+extreme! {
+    /// The smallest signal; the largest number of the type is silence.
+    Min, GREATEST, <
+}
 
-impl<T: Bounded + 'static> Combiner for Max<T> {
-    type Signal = T;
-    type Sum = T;
-    const IDEMPOTENT: bool = true;
-    const IDENTITY: T = T::LEAST;
-    const SILENCE: T = T::LEAST;
-
-    #[inline]
-    fn combine(sum: T, signal: T) -> T {
-        if signal > sum { signal } else { sum }
-    }
-
-    #[inline]
-    fn merge(earlier: T, later: T) -> T {
-        Self::combine(earlier, later)
-    }
+extreme! {
+    /// The largest signal; the smallest number of the type is silence.
+    Max, LEAST, >
 }
 
 /// The union of bits; 0 is silence.
@@ -128,7 +120,7 @@ impl Combiner for Or {
 }
 
 /// Numbers that are added in 64 bits.
-pub trait Addend: Pod + Send + Sync + PartialEq + Debug {
+pub trait Addend: Pod + Send + Sync + PartialEq + Debug + Into<Self::Sum> {
     /// The type of sums.
     type Sum: Pod + Send + Sync + PartialEq + Debug;
     /// True if sums do not depend on the order of their numbers.
@@ -137,80 +129,32 @@ pub trait Addend: Pod + Send + Sync + PartialEq + Debug {
     const ZERO: Self;
     /// Zero, as a sum.
     const ZERO_SUM: Self::Sum;
-    /// Adds this number to a sum.
-    fn add_to(self, sum: Self::Sum) -> Self::Sum;
     /// Adds two sums.
     fn merge(earlier: Self::Sum, later: Self::Sum) -> Self::Sum;
 }
 
-impl Addend for f64 {
-    type Sum = Self;
-    const IS_EXACT: bool = false;
-    const ZERO: Self = 0.0;
-    const ZERO_SUM: Self = 0.0;
+macro_rules! addends {
+    ($($number:ty, $sum:ty, $is_exact:literal, $zero:literal, $merge:path;)*) => {$(
+        impl Addend for $number {
+            type Sum = $sum;
+            const IS_EXACT: bool = $is_exact;
+            const ZERO: Self = $zero;
+            const ZERO_SUM: $sum = $zero;
 
-    #[inline]
-    fn add_to(self, sum: Self) -> Self {
-        sum + self
-    }
-
-    #[inline]
-    fn merge(earlier: Self, later: Self) -> Self {
-        earlier + later
-    }
+            #[inline]
+            fn merge(earlier: $sum, later: $sum) -> $sum {
+                $merge(earlier, later)
+            }
+        }
+    )*};
 }
 
-impl Addend for f32 {
-    type Sum = f64;
-    const IS_EXACT: bool = false;
-    const ZERO: Self = 0.0;
-    const ZERO_SUM: f64 = 0.0;
-
-    #[inline]
-    fn add_to(self, sum: f64) -> f64 {
-        sum + f64::from(self)
-    }
-
-    #[inline]
-    fn merge(earlier: f64, later: f64) -> f64 {
-        earlier + later
-    }
-}
-
-/// Signals of one byte, for counting.
-impl Addend for u8 {
-    type Sum = u64;
-    const IS_EXACT: bool = true;
-    const ZERO: Self = 0;
-    const ZERO_SUM: u64 = 0;
-
-    #[inline]
-    fn add_to(self, sum: u64) -> u64 {
-        u64::from(self).add_to(sum)
-    }
-
-    #[inline]
-    fn merge(earlier: u64, later: u64) -> u64 {
-        <u64 as Addend>::merge(earlier, later)
-    }
-}
-
-/// Sums saturate at the largest number, so that a program can detect an overflow.
-impl Addend for u64 {
-    type Sum = Self;
-    const IS_EXACT: bool = true;
-    const ZERO: Self = 0;
-    const ZERO_SUM: Self = 0;
-
-    #[inline]
-    fn add_to(self, sum: Self) -> Self {
-        sum.saturating_add(self)
-    }
-
-    #[inline]
-    fn merge(earlier: Self, later: Self) -> Self {
-        earlier.saturating_add(later)
-    }
+// Sums of integers saturate at the largest number, so that a program can detect an overflow.
+addends! {
+    f64, f64, false, 0.0, std::ops::Add::add;
+    f32, f64, false, 0.0, std::ops::Add::add;
+    u8, u64, true, 0, u64::saturating_add;
+    u64, u64, true, 0, u64::saturating_add;
 }
 
 /// The sum of the signals; zero is silence. Signals of 8 or 32 bits are added in 64.
@@ -227,7 +171,7 @@ impl<T: Addend + 'static> Combiner for Add<T> {
 
     #[inline]
     fn combine(sum: T::Sum, signal: T) -> T::Sum {
-        signal.add_to(sum)
+        T::merge(sum, signal.into())
     }
 
     #[inline]

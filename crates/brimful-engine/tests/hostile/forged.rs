@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
+use brimful_store::fault::FaultFolder;
 use brimful_store::manifest;
 use brimful_store::sealed::{Buffer, Kind, SealedFile, SealedWriter};
 use brimful_store::{ErrorKind, Folder};
 
-use super::{BUDGET, Case, Files, cases, files_of, folder_of, turn};
+use super::{BUDGET, Case, Files, cases, turn};
 
 /// Changes per file.
 const FORGERIES: u64 = 250;
@@ -95,7 +96,7 @@ fn assert_ends(case: &Case, files: &Files, what: &str, most: usize) {
 
 /// The files with a manifest without seals, as in older versions.
 fn without_seals(files: &Files) -> Files {
-    let folder = folder_of(files);
+    let folder = FaultFolder::of(files);
     let (number, payload) = manifest::read(&folder, &Arc::default()).unwrap();
     let text = String::from_utf8(payload).unwrap();
     let start = text.find("\"seals\"").unwrap();
@@ -103,7 +104,7 @@ fn without_seals(files: &Files) -> Files {
     let text = text.replace(&text[start..end], "").replace("\"format\": 2", "\"format\": 1");
     manifest::publish(&folder, number + 1, text.as_bytes(), &Arc::default()).unwrap();
     manifest::sweep(&folder, number + 1).unwrap();
-    files_of(&folder)
+    folder.files()
 }
 
 #[test]
@@ -122,7 +123,7 @@ fn forged_files_are_refused_or_read_within_their_memory() {
     for case in &cases() {
         let base = without_seals(&case.files);
         for file in base.keys().filter(|file| *file != "current" && !file.starts_with("manifest")) {
-            let blocks = blocks_of(&folder_of(&base), file);
+            let blocks = blocks_of(&FaultFolder::of(&base), file);
             let mut random = Random(file.len() as u64);
             for number in 0..FORGERIES {
                 let mut blocks = blocks.clone();
@@ -147,11 +148,11 @@ fn forged_files_are_refused_or_read_within_their_memory() {
                         (_, None) => {}
                     }
                 }
-                let folder = folder_of(&base);
+                let folder = FaultFolder::of(&base);
                 write_blocks(&folder, file, &blocks);
                 assert_ends(
                     case,
-                    &files_of(&folder),
+                    &folder.files(),
                     &format!("{file}: forgery {number}"),
                     case.enough(),
                 );
@@ -165,7 +166,7 @@ fn forged_manifests_are_refused_or_read_within_their_memory() {
     let _turn = turn();
     for case in &cases() {
         let base = without_seals(&case.files);
-        let (number, payload) = manifest::read(&folder_of(&base), &Arc::default()).unwrap();
+        let (number, payload) = manifest::read(&FaultFolder::of(&base), &Arc::default()).unwrap();
         let text = String::from_utf8(payload).unwrap();
         // Each number of the manifest becomes each of `NUMBERS`.
         let digits = |at: &usize| text.as_bytes()[*at].is_ascii_digit();
@@ -174,14 +175,14 @@ fn forged_manifests_are_refused_or_read_within_their_memory() {
             let end = (start..text.len()).find(|at| !digits(at)).unwrap();
             for wrong in NUMBERS.iter().chain(&[2, 3, 20, 40, 64]) {
                 let forged = format!("{}{wrong}{}", &text[..start], &text[end..]);
-                let folder = folder_of(&base);
+                let folder = FaultFolder::of(&base);
                 manifest::publish(&folder, number + 1, forged.as_bytes(), &Arc::default()).unwrap();
                 let what = format!(
                     "manifest with {wrong} at {start}: {}",
                     &forged[start.saturating_sub(30)..start]
                 );
                 // Intervals may be long; the budget has room for them.
-                assert_ends(case, &files_of(&folder), &what, BUDGET);
+                assert_ends(case, &folder.files(), &what, BUDGET);
             }
         }
     }

@@ -23,6 +23,7 @@ pub(crate) const MODES: [RunMode; 3] = [
 
 /// Shortest paths from a vertex, as in the thesis, with a combiner that keeps only the least
 /// distance.
+#[derive(Clone)]
 pub(crate) struct Distances {
     pub(crate) source: u64,
     pub(crate) delivery: Delivery,

@@ -25,15 +25,16 @@ use crate::processes::Hub;
 use crate::programs::Distances;
 
 /// A state that depends on the order of all signals, and an aggregate: the number of collects.
+#[derive(Clone)]
 struct Histories {
     delivery: Delivery,
-    collected: AtomicU64,
-    aggregate: AtomicU64,
+    collected: Arc<AtomicU64>,
+    aggregate: Arc<AtomicU64>,
 }
 
 impl Histories {
     fn new(delivery: Delivery) -> Self {
-        Self { delivery, collected: AtomicU64::new(0), aggregate: AtomicU64::new(0) }
+        Self { delivery, collected: Arc::default(), aggregate: Arc::default() }
     }
 }
 
@@ -129,7 +130,7 @@ impl<'g> Setting<'g> {
     /// Runs a program in one process, or its share.
     fn run<P>(&self, program: P, share: Option<Share>) -> Result<Outcome<P>, Error>
     where
-        P: VertexProgram<Id = u64, Edge = f64, State: Field> + Send + 'static,
+        P: VertexProgram<Id = u64, Edge = f64, State: Field> + Clone + Send + 'static,
     {
         let (schemes, resources) = (Schemes::default(), resources(self.workers, self.budget));
         let stores = StoreOptions {
@@ -171,7 +172,7 @@ impl<'g> Setting<'g> {
             })?;
         }
         let stats = execution.stats()?;
-        Ok((states, stats, reason, execution.into_program()))
+        Ok((states, stats, reason, execution.program().clone()))
     }
 
     /// Runs a program in `count` processes and an observer; the outcome of the observer, and the
@@ -183,7 +184,7 @@ impl<'g> Setting<'g> {
         last: u64,
     ) -> Result<(Outcome<P>, u64), Error>
     where
-        P: VertexProgram<Id = u64, Edge = f64, State: Field> + Send + 'static,
+        P: VertexProgram<Id = u64, Edge = f64, State: Field> + Clone + Send + 'static,
     {
         let hub = Arc::new(Hub::default());
         let run = |index: Option<usize>| {

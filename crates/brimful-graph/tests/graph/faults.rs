@@ -12,34 +12,14 @@ use brimful_graph::input::columns::ColumnChoice;
 use brimful_graph::read::verify;
 use brimful_graph::{Graph, Index, Result};
 use brimful_store::fault::{Fault, FaultFolder, FaultPlan, Operation};
-use brimful_store::{ErrorKind, Folder, Job};
+use brimful_store::{ErrorKind, Job};
 
 use super::{SMALL, export_as, random_text, resources, write};
 
-const OPERATIONS: [Operation; 8] = [
-    Operation::Read,
-    Operation::Write,
-    Operation::Sync,
-    Operation::Create,
-    Operation::Open,
-    Operation::Rename,
-    Operation::Remove,
-    Operation::List,
-];
 /// Number of failures tried for each class of operations.
 const TRIED: u64 = 40;
 
 type Files = std::collections::BTreeMap<String, Vec<u8>>;
-
-fn files_of(folder: &FaultFolder) -> Files {
-    let read = |name: String| {
-        let device = folder.open(&name).unwrap();
-        let mut bytes = vec![0; device.len().unwrap() as usize];
-        assert_eq!(device.read_at(&mut bytes, 0).unwrap(), bytes.len());
-        (name, bytes)
-    };
-    folder.list().unwrap().into_iter().map(read).collect()
-}
 
 /// Work in a folder that may fail.
 type Work<'a> = dyn Fn(&FaultFolder) -> Result<()> + 'a;
@@ -89,8 +69,8 @@ fn makings(folder: &Path) -> Vec<Making> {
 fn undisturbed(folder: &FaultFolder, work: &Work<'_>) -> (Files, [u64; 8]) {
     folder.set_plan(FaultPlan::new());
     work(folder).unwrap();
-    let counts = OPERATIONS.map(|operation| folder.count(operation));
-    (files_of(folder), counts)
+    let counts = Operation::ALL.map(|operation| folder.count(operation));
+    (folder.files(), counts)
 }
 
 /// Fails each operation in turn; calls `judge` with the result and the folder, which works again.
@@ -100,7 +80,7 @@ fn fail_each(
     judge: &mut dyn FnMut(&FaultFolder, Result<()>, &str),
 ) {
     let (_, counts) = undisturbed(&begin(), work);
-    for (operation, count) in OPERATIONS.into_iter().zip(counts) {
+    for (operation, count) in Operation::ALL.into_iter().zip(counts) {
         for number in (1..=count).step_by(count.div_ceil(TRIED).max(1) as usize) {
             for fault in [Fault::Io, Fault::Full] {
                 let folder = begin();
@@ -121,7 +101,7 @@ fn an_import_on_a_failing_disk_ends_with_the_right_graph_or_a_typed_error() {
         let (expected, _) = undisturbed(&FaultFolder::new(), &make);
         let mut failed = 0;
         fail_each(&FaultFolder::new, &make, &mut |folder, result, what| match result {
-            Ok(()) => assert!(files_of(folder) == expected, "{name}: {what}: another graph"),
+            Ok(()) => assert!(folder.files() == expected, "{name}: {what}: another graph"),
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::Io, "{name}: {what}: {error}");
                 failed += 1;
@@ -150,7 +130,7 @@ fn short_and_interrupted_transfers_change_nothing() {
             );
             make(&folder).unwrap();
             folder.set_plan(FaultPlan::new());
-            assert!(files_of(&folder) == expected, "{name}: another graph");
+            assert!(folder.files() == expected, "{name}: another graph");
         }
     }
 }
@@ -166,7 +146,7 @@ fn a_full_disk_ends_an_import_with_what_to_do() {
             let folder = FaultFolder::new();
             folder.set_plan(FaultPlan::new().capacity(capacity));
             match make(&folder) {
-                Ok(()) => assert!(files_of(&folder) == expected, "{name}: another graph"),
+                Ok(()) => assert!(folder.files() == expected, "{name}: another graph"),
                 Err(error) => assert!(
                     error.to_string().contains("the disk is full")
                         || error.to_string().contains("no room"),
@@ -184,10 +164,7 @@ fn a_power_failure_during_an_import_leaves_the_right_graph_or_none() {
     for Making { name, make } in makings(inputs.path()) {
         let folder = FaultFolder::new();
         let (expected, _) = undisturbed(&folder, &make);
-        assert!(
-            files_of(&folder.crash()) == expected,
-            "{name}: what an import finished is durable"
-        );
+        assert!(folder.crash().files() == expected, "{name}: what an import finished is durable");
         for at in 1..=folder.count(Operation::Sync) {
             for seed in 0..4 {
                 let folder = FaultFolder::new();
@@ -197,7 +174,7 @@ fn a_power_failure_during_an_import_leaves_the_right_graph_or_none() {
                 match Graph::open_folder(&after, &Arc::default()) {
                     Ok(graph) => {
                         verify::verify(&graph, &Job::new()).unwrap();
-                        let survived = files_of(&after);
+                        let survived = after.files();
                         assert!(
                             expected.iter().all(|(name, bytes)| survived.get(name) == Some(bytes)),
                             "{name}"
@@ -247,7 +224,7 @@ fn assert_index_can_be_built(folder: &FaultFolder, work: &Work<'_>, expected: &F
     let graph = Graph::open_folder(folder, &Arc::default()).unwrap();
     assert!(graph.shards(Index::Reverse).is_some(), "{what}");
     verify::verify(&graph, &Job::new()).unwrap();
-    let found = files_of(folder);
+    let found = folder.files();
     let data = |name: &&String| !name.starts_with("manifest") && *name != "current";
     let same = expected.keys().filter(data).all(|name| found.get(name) == expected.get(name));
     assert!(same, "{what}: another index");

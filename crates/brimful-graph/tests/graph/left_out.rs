@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use brimful_graph::Error;
 use brimful_graph::build::import::{
     IdChoice, ImportOptions, Input, OnError, Rejection, import, minimum_bytes,
 };
@@ -238,41 +237,6 @@ fn rejected_lines_and_one_line_of_many_chunks_do_not_disturb_the_count() {
         found,
         wanted.map(|(r, n, file, line, text)| (r, n, file.into(), line, text.into()))
     );
-}
-
-#[test]
-fn pairs_say_their_number() {
-    let folder = tempfile::tempdir().unwrap();
-    let bytes = |pairs: &[(u32, u32)]| -> Vec<u8> {
-        pairs.iter().flat_map(|(s, t)| [s.to_le_bytes(), t.to_le_bytes()]).flatten().collect()
-    };
-    let first: Vec<(u32, u32)> = (0..100_000).map(|n| (n, n + 1)).collect();
-    let mut second: Vec<(u32, u32)> = (200_000..300_000).map(|n| (n, n + 1)).collect();
-    (second[70_000], second[80_000]) = ((50, 51), (6, 6));
-    let paths = vec![
-        write(folder.path(), "0.txt", bytes(&first)),
-        write(folder.path(), "1.txt", bytes(&second)),
-    ];
-    let options = ImportOptions { policy: BOTH, ..ImportOptions::default() };
-    for (threads, budget) in [(1, minimum_bytes(1, true, true)), (4, 1 << 30)] {
-        let found =
-            left_out(Input::Pairs(paths.clone()), folder.path(), &options, (threads, budget));
-        let wanted = [("self-loop", 80_001, "6 6"), ("duplicate edge", 70_001, "50 51")];
-        assert_eq!(found, wanted.map(|(r, n, text)| (r, 1, "1.txt".into(), n, text.into())));
-    }
-}
-
-#[test]
-fn an_infinite_sum_names_the_file() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = write(folder.path(), "heavy.txt", "u v w\n1 2 1e308\n1 2 1e308\n");
-    let policy = Policy { self_loops: SelfLoops::Keep, duplicates: Duplicates::Sum };
-    let options = ImportOptions { policy, ..ImportOptions::default() };
-    let out = folder.path().join("g.brimful");
-    let error = import(Input::EdgeList(vec![path.clone()]), &out, &options, &resources(2, 1 << 28));
-    let error: Error = error.unwrap_err();
-    let text = error.to_string();
-    assert!(text.starts_with(&format!("{}: the weights of equal edges", path.display())), "{text}");
 }
 
 #[test]

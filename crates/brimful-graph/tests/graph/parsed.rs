@@ -1,6 +1,5 @@
 //! Imports of text that was parsed elsewhere: the files and the report of any import.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +13,7 @@ use brimful_graph::input::parsed::{
 use brimful_graph::input::policy::{Duplicates, Policy, SelfLoops};
 use brimful_store::Job;
 
-use super::{resources, write};
+use super::{bytes_of, resources, write};
 
 /// Messages, the last one first: files and their messages arrive in another order than they were
 /// parsed in.
@@ -49,15 +48,6 @@ fn import_parsed(
     let paths = paths.to_vec();
     let parsed = ParsedFiles { format, paths, names, messages: &mut messages };
     import(Input::Parsed(parsed), out, options, &resources)
-}
-
-fn files_of(graph: &Path) -> BTreeMap<String, Vec<u8>> {
-    let files = std::fs::read_dir(graph).unwrap().map(|entry| entry.unwrap().path());
-    files
-        .map(|path| {
-            (path.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(path).unwrap())
-        })
-        .collect()
 }
 
 /// Lines with hubs, self-loops, duplicates, and one line that is no edge in each file.
@@ -96,7 +86,7 @@ fn the_order_in_which_parsed_files_arrive_changes_nothing() {
         let two = import_parsed(TextFormat::EdgeList, &paths, &there, &options).unwrap();
         assert_eq!(one.rejections, two.rejections);
         assert_eq!(one.left_out, two.left_out);
-        assert!(files_of(&here) == files_of(&there), "{prefix} {options:?}");
+        assert!(bytes_of(&here) == bytes_of(&there), "{prefix} {options:?}");
     }
 }
 
@@ -112,7 +102,7 @@ fn a_header_of_undirected_edges_reaches_the_choice_of_the_order() {
     let input = Input::Text(TextFormat::Auto, paths.to_vec());
     import(input, &here, &options, &resources(2, 1 << 28)).unwrap();
     import_parsed(TextFormat::Auto, &paths, &there, &options).unwrap();
-    assert!(files_of(&here) == files_of(&there));
+    assert!(bytes_of(&here) == bytes_of(&there));
 }
 
 #[test]

@@ -5,7 +5,9 @@
 //! destructor, no other thread.
 
 use std::io;
-use std::path::Path;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -66,6 +68,39 @@ fn die() -> ! {
     loop {
         std::thread::park();
     }
+}
+
+/// Environment variables of a child: its work, its folder, and the operation at which it dies.
+const CHILD: [&str; 3] = ["KILLED_WORK", "KILLED_FOLDER", "KILLED_AT"];
+
+/// Runs the ignored test `test` of this executable in a process of its own, in which [`child`]
+/// gives the other arguments; true if the process was killed.
+///
+/// # Errors
+/// The process cannot be started, or it fails otherwise.
+pub fn is_killed(test: &str, work: &str, folder: &Path, last: u64) -> io::Result<bool> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args([test, "--exact", "--ignored"]).stdout(Stdio::null());
+    command.env(CHILD[0], work).env(CHILD[1], folder).env(CHILD[2], last.to_string());
+    let status = command.status()?;
+    match status.signal() == Some(Signal::KILL.as_raw()) {
+        killed if killed || status.success() => Ok(killed),
+        _ => Err(io::Error::other(format!("{work}, to be killed at {last}: {status}"))),
+    }
+}
+
+/// The work, the folder and the last operation of a child.
+pub fn child() -> Option<(String, PathBuf, u64)> {
+    let [work, folder, last] = CHILD.map(std::env::var_os);
+    Some((work?.into_string().ok()?, folder?.into(), last?.to_str()?.parse().ok()?))
+}
+
+/// The operations at which a test kills: all if `BRIMFUL_KILLS` is `all`, else about `sampled` of
+/// them and the last four, which matter most.
+pub fn kills(operations: u64, sampled: u64) -> impl Iterator<Item = u64> {
+    let all = std::env::var("BRIMFUL_KILLS").is_ok_and(|kills| kills == "all");
+    let step = if all { 1 } else { (operations / sampled).max(1) };
+    (1..=operations).filter(move |at| at % step == 0 || at + 4 > operations)
 }
 
 impl Folder for MortalFolder {

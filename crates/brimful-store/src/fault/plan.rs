@@ -34,7 +34,19 @@ pub enum Operation {
     List,
 }
 
-pub(super) const OPERATIONS: usize = Operation::List as usize + 1;
+impl Operation {
+    /// All classes.
+    pub const ALL: [Self; 8] = [
+        Self::Read,
+        Self::Write,
+        Self::Sync,
+        Self::Create,
+        Self::Open,
+        Self::Rename,
+        Self::Remove,
+        Self::List,
+    ];
+}
 
 /// The error of a failing operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,12 +1,13 @@
 //! Checkpoints, with a power failure at every sync, a failure of every operation, and a kill of the
 //! process at each.
 
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Stdio};
+use std::path::Path;
 use std::sync::Arc;
 
 use brimful_store::checkpoint::{Checkpoints, discard, discard_in, newest};
-use brimful_store::fault::{Fault, FaultFolder, FaultPlan, MortalFolder, Operation};
+use brimful_store::fault::{
+    Fault, FaultFolder, FaultPlan, MortalFolder, Operation, child, is_killed,
+};
 use brimful_store::scratch::ScratchArray;
 use brimful_store::{Budget, DiskFolder, Error, ErrorKind, Folder, Job, Resources, Result};
 
@@ -310,12 +311,10 @@ fn what_is_whole_is_found_without_its_pointer() {
 }
 
 const LAST_STEP: u64 = 4;
-/// The folder of the child, and the operation at which it dies.
-const CHILD: [&str; 2] = ["KILLED_FOLDER", "KILLED_AT"];
 
 /// Writes the checkpoints of some steps and discards them; the operation `last` ends the process.
 /// Returns the number of operations until the last checkpoint was written, and the total.
-fn live(path: &str, last: u64) -> (u64, u64) {
+fn live(path: &Path, last: u64) -> (u64, u64) {
     let mortal = MortalFolder::new(&DiskFolder::new(path), last);
     let resources = resources(1);
     let mut checkpoints = open(&mortal).unwrap();
@@ -332,27 +331,22 @@ fn live(path: &str, last: u64) -> (u64, u64) {
 #[test]
 #[ignore = "the child of another test"]
 fn child_that_makes_checkpoints() {
-    let [folder, last] = CHILD.map(|variable| std::env::var(variable).unwrap());
-    live(&folder, last.parse().unwrap());
+    let (_, folder, last) = child().unwrap();
+    live(&folder, last);
 }
 
 #[test]
 fn a_kill_at_any_operation_leaves_the_last_complete_ones() {
     let _turn = crate::folders::turn_with_real_files();
-    const SIGKILL: i32 = 9;
     let resources = resources(1);
     let undisturbed = tempfile::tempdir().unwrap();
-    let (of_writing, operations) = live(undisturbed.path().to_str().unwrap(), 0);
+    let (of_writing, operations) = live(undisturbed.path(), 0);
     assert!(operations > 40, "{operations} operations");
     let mut newest_seen = Vec::new();
     for at in 1..=operations {
         let folder = tempfile::tempdir().unwrap();
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["checkpoints::child_that_makes_checkpoints", "--exact", "--ignored"]);
-        let values = [folder.path().to_str().unwrap().to_owned(), at.to_string()];
-        let status =
-            command.envs(CHILD.into_iter().zip(values)).stdout(Stdio::null()).status().unwrap();
-        assert_eq!(status.signal(), Some(SIGKILL), "killed at {at} of {operations}: {status}");
+        let test = "checkpoints::child_that_makes_checkpoints";
+        assert!(is_killed(test, "", folder.path(), at).unwrap(), "not killed at {at}");
         let disk = DiskFolder::new(folder.path());
         let steps: Vec<u64> = found(&disk, &resources).into_iter().map(|(_, step)| step).collect();
         let last = steps.first().copied().unwrap_or(0);

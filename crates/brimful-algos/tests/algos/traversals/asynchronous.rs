@@ -4,30 +4,15 @@ use brimful_algos::connected_components::propagation::ConnectedComponents;
 use brimful_algos::pagerank::{PageRank, Variant};
 use brimful_algos::registry::{Parameter, Request, run_request};
 use brimful_algos::sssp::ShortestPaths;
-use brimful_engine::{Program, RunOptions, run};
+use brimful_engine::{Program, RunOptions};
 use brimful_graph::build::import::build_reverse;
 use brimful_graph::generate::Kind;
 use brimful_graph::read::shards::Geometry;
-use brimful_store::{Error as StoreError, ErrorKind};
+use brimful_store::ErrorKind;
 
 use super::references::levels;
 use super::{CASES, Case, case, case_in, cases, column, request};
-use crate::{resources, threads};
-
-/// The states of `program`, and edge visits.
-fn states<P: Program>(
-    program: &P,
-    case: &Case,
-    options: &RunOptions,
-    threads: usize,
-    budget: u64,
-) -> brimful_engine::Result<(Vec<P::State>, u64)> {
-    let output = run(program, &case.graph, options, &resources(threads, budget))?;
-    assert!(output.stats.converged(), "{:?}", output.stats.reason);
-    let mut states = bytemuck::zeroed_vec::<P::State>(output.states.len());
-    output.states.read(0, &mut states).unwrap();
-    Ok((states, output.stats.edges_visited))
-}
+use crate::{LARGE, outcome, resources, smallest, threads};
 
 fn asynchronous(weighted: bool) -> RunOptions {
     RunOptions { weighted, asynchronous: true, ..Default::default() }
@@ -37,26 +22,22 @@ fn asynchronous(weighted: bool) -> RunOptions {
 /// depend on the budget, which decides the order of blocks, but not on the threads.
 fn check_modes<P: Program>(program: &P, case: &Case, weighted: bool) -> (u64, u64) {
     let synchronous = RunOptions { weighted, ..Default::default() };
-    let (wanted, before) = states(program, case, &synchronous, 2, 1 << 28).unwrap();
-    let (large, mut visits) = (1 << 28, Vec::new());
+    let (wanted, before) = outcome(program, &case.graph, &synchronous, 2, LARGE).unwrap();
+    let options = asynchronous(weighted);
+    let mut visits = Vec::new();
     for threads in threads(1..=3) {
-        let Err(brimful_engine::Error::Store(StoreError::Budget { needed, .. })) =
-            states(program, case, &asynchronous(weighted), threads, 1)
-        else {
-            panic!("a byte is not enough")
-        };
-        for budget in [needed, large] {
-            let (found, edges) =
-                states(program, case, &asynchronous(weighted), threads, budget).unwrap();
-            let bytes = |states: &[P::State]| bytemuck::cast_slice::<_, u8>(states).to_vec();
-            assert!(bytes(&found) == bytes(&wanted), "{threads} threads, {budget} bytes");
-            if budget == large {
-                visits.push(edges);
+        let run = |budget| outcome(program, &case.graph, &options, threads, budget);
+        for budget in [smallest(run), LARGE] {
+            let (found, stats) = run(budget).unwrap();
+            assert!(stats.converged(), "{:?}", stats.reason);
+            assert!(found == wanted, "{threads} threads, {budget} bytes");
+            if budget == LARGE {
+                visits.push(stats.edges_visited);
             }
         }
     }
     assert!(visits.iter().all(|edges| *edges == visits[0]), "{visits:?}");
-    (before, visits[0])
+    (before.edges_visited, visits[0])
 }
 
 #[test]
@@ -69,7 +50,7 @@ fn asynchronous_runs_reach_the_same_fixpoint() {
         check_modes(&ShortestPaths { sources: source.into() }, &case, true);
         check_modes(&ShortestPaths { sources: source.into() }, &case, false);
         check_modes(&ConnectedComponents::<u32>::new(), &case, false);
-        let asynchronous = Request { asynchronous: true, ..request("bfs", 7) };
+        let asynchronous = Request { asynchronous: true, ..request("bfs", &[7]) };
         assert_eq!(column(&case, &asynchronous), levels(&case, &[7]));
     }
 }
@@ -100,7 +81,9 @@ fn asynchronous_runs_visit_fewer_edges() {
     for variant in [Variant::Normalized, Variant::Unnormalized] {
         let program = PageRank::<f64>::new(variant, 0.85, 1e-11).unwrap();
         let ranks = |program: &PageRank<f64>, options: &RunOptions| {
-            states(program, &case, options, 2, 1 << 28).unwrap()
+            let (bits, stats) = outcome(program, &case.graph, options, 2, LARGE).unwrap();
+            assert!(stats.converged(), "{:?}", stats.reason);
+            (bytemuck::pod_collect_to_vec::<u8, f64>(&bits), stats.edges_visited)
         };
         let (wanted, synchronous) = ranks(&program, &RunOptions::default());
         let (found, asynchronous_visits) = ranks(&program.asynchronous(), &asynchronous(false));

@@ -10,19 +10,13 @@ mod same_bits;
 use brimful_algos::registry::{Request, run_request};
 use brimful_engine::result::table::Column;
 use brimful_graph::Graph;
-use brimful_graph::build::import::{ImportOptions, Input, import};
-use brimful_graph::build::weights::{Weights, hash};
-use brimful_graph::edges::{EdgeBatch, EdgeSource};
-use brimful_graph::generate::{Generator, Kind};
+use brimful_graph::build::weights::hash;
+use brimful_graph::generate::Kind;
 use brimful_graph::read::shards::Geometry;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::resources;
-
-/// Several windows in a shard, several segments in a window, several blocks in a segment.
-const SMALL: Geometry =
-    Geometry { interval_bits: 5, window_edges: 700, segment_edges: 600, unit_bytes: 900 };
+use crate::{SMALL, edges, generated, resources};
 
 /// A graph with its original edges; ids are 0 to n - 1, weights are hashed.
 struct Case {
@@ -36,41 +30,16 @@ fn case(folder: &Path, kind: Kind, undirected: bool) -> Case {
 }
 
 fn case_in(folder: &Path, kind: Kind, undirected: bool, geometry: Geometry) -> Case {
-    let generator = Generator::new(kind, 5).unwrap();
-    let weights = Weights::Hash;
-    let options = ImportOptions { geometry, undirected, weights, ..Default::default() };
-    let path = folder.join("g.brimful");
-    let resources = resources(2, 1 << 28);
-    import(Input::Numbered(&generator, generator.vertices()), &path, &options, &resources).unwrap();
-    let graph = Graph::open(&path, resources.job.traffic()).unwrap();
+    let graph = generated(folder, kind, geometry, undirected);
     let mut out = vec![Vec::new(); graph.vertices() as usize];
-    let mut batch = EdgeBatch::default();
-    for part in 0..generator.parts() {
-        generator.read_part(part, &mut batch).unwrap();
-        for (&source, &target) in batch.sources.iter().zip(&batch.targets) {
-            let weight = hash(source, target);
-            out[source as usize].push((target as usize, weight));
-            if undirected && source != target {
-                out[target as usize].push((source as usize, weight));
-            }
+    for (source, target) in edges(kind) {
+        let weight = hash(source as u64, target as u64);
+        out[source].push((target, weight));
+        if undirected && source != target {
+            out[target].push((source, weight));
         }
     }
-    Case { graph: Arc::new(graph), out }
-}
-
-/// A directed graph of these edges.
-fn case_of(folder: &Path, edges: &[(usize, usize)], vertices: usize) -> Case {
-    let (input, path) = (folder.join("e.txt"), folder.join("of.brimful"));
-    let lines: Vec<String> =
-        edges.iter().map(|(source, target)| format!("{source} {target}\n")).collect();
-    std::fs::write(&input, lines.concat()).unwrap();
-    let options =
-        ImportOptions { geometry: SMALL, vertices: Some(vertices as u64), ..Default::default() };
-    let resources = resources(2, 1 << 28);
-    import(Input::EdgeList(vec![input]), &path, &options, &resources).unwrap();
-    let mut out = vec![Vec::new(); vertices];
-    edges.iter().for_each(|&(source, target)| out[source].push((target, 1.0)));
-    Case { graph: Arc::new(Graph::open(&path, resources.job.traffic()).unwrap()), out }
+    Case { graph, out }
 }
 
 /// One case, by number.
@@ -105,11 +74,7 @@ fn column(case: &Case, request: &Request) -> Vec<Option<u64>> {
     }
 }
 
-fn request(algorithm: &str, source: usize) -> Request {
-    request_from(algorithm, &[source])
-}
-
-fn request_from(algorithm: &str, sources: &[usize]) -> Request {
+fn request(algorithm: &str, sources: &[usize]) -> Request {
     let sources = sources.iter().map(|source| (*source as i128).into()).collect();
     Request { algorithm: algorithm.into(), sources, ..Default::default() }
 }

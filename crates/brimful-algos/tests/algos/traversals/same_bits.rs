@@ -14,54 +14,36 @@ use brimful_algos::topological_order;
 use brimful_engine::result::stats::Traversal;
 use brimful_engine::{Program, Reason, RunOptions, TraversalMode, run};
 use brimful_graph::Graph;
-use brimful_graph::build::import::{ImportOptions, Input, build_reverse, import};
-use brimful_graph::generate::{Generator, Kind};
+use brimful_graph::build::import::build_reverse;
+use brimful_graph::generate::Kind;
+use brimful_graph::read::shards::Geometry;
 use brimful_store::ErrorKind;
 
 use super::{CASES, Case, cases};
-use crate::{resources, smallest, threads};
-
-/// Bits of the states, supersteps, signals, and number of sparse supersteps.
-type Outcome = (Vec<u8>, u64, u64, u64);
-
-fn outcome<P: Program>(
-    program: &P,
-    case: &Case,
-    options: &RunOptions,
-    threads: usize,
-    budget: u64,
-) -> brimful_engine::Result<Outcome> {
-    let output = run(program, &case.graph, options, &resources(threads, budget))?;
-    let mut states = bytemuck::zeroed_vec::<P::State>(output.states.len());
-    output.states.read(0, &mut states).unwrap();
-    let stats = output.stats;
-    assert_eq!(stats.reason == Reason::NoChange, options.max_supersteps == u64::MAX);
-    Ok((
-        bytemuck::cast_slice(&states).to_vec(),
-        stats.supersteps,
-        stats.signals,
-        stats.durations.count(Traversal::Sparse),
-    ))
-}
+use crate::{LARGE, outcome, resources, smallest, threads};
 
 /// Runs `program` by every traversal, with one to four threads, in three budgets.
 fn check_traversals<P: Program>(program: &P, case: &Case, weighted: bool) {
-    let options = |traversal| RunOptions { weighted, traversal, ..Default::default() };
-    let wanted = outcome(program, case, &options(TraversalMode::Dense), 1, 1 << 28).unwrap();
-    assert_eq!(wanted.3, 0);
+    let outcome = |traversal, threads, budget| {
+        let options = RunOptions { weighted, traversal, ..Default::default() };
+        let (bits, stats) = outcome(program, &case.graph, &options, threads, budget)?;
+        assert_eq!(stats.reason, Reason::NoChange);
+        let sparse = stats.durations.count(Traversal::Sparse);
+        Ok::<_, brimful_engine::Error>((bits, (stats.supersteps, stats.signals), sparse))
+    };
+    let (wanted, figures, sparse) = outcome(TraversalMode::Dense, 1, LARGE).unwrap();
+    assert_eq!(sparse, 0);
     for threads in threads(1..=4) {
-        let needed = smallest(|budget| {
-            outcome(program, case, &options(TraversalMode::Auto), threads, budget)
-        });
-        for budget in [needed, needed + needed / 2, 1 << 28] {
+        let needed = smallest(|budget| outcome(TraversalMode::Auto, threads, budget));
+        for budget in [needed, needed + needed / 2, LARGE] {
             for traversal in [TraversalMode::Auto, TraversalMode::Dense, TraversalMode::Sparse] {
-                let found = outcome(program, case, &options(traversal), threads, budget).unwrap();
-                assert!(found.0 == wanted.0, "{traversal:?}, {threads} threads, {budget} bytes");
-                assert_eq!((found.1, found.2), (wanted.1, wanted.2));
+                let (found, same, sparse) = outcome(traversal, threads, budget).unwrap();
+                assert!(found == wanted, "{traversal:?}, {threads} threads, {budget} bytes");
+                assert_eq!(same, figures);
                 // With memory to spare, all frontiers of small graphs count as small.
                 match traversal {
-                    TraversalMode::Dense => assert_eq!(found.3, 0),
-                    TraversalMode::Sparse if budget == 1 << 28 => assert_eq!(found.3, wanted.1),
+                    TraversalMode::Dense => assert_eq!(sparse, 0),
+                    TraversalMode::Sparse if budget == LARGE => assert_eq!(sparse, figures.0),
                     TraversalMode::Sparse | TraversalMode::Auto => {}
                 }
             }
@@ -133,12 +115,9 @@ fn a_run_ends_at_its_limits_and_says_so() {
 #[test]
 fn few_blocks_of_a_unit_on_disk_are_read_alone_and_checked() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("g.brimful");
-    let generator = Generator::new(Kind::Rmat { scale: 16, edge_factor: 16 }, 5).unwrap();
-    let vertices = generator.vertices();
-    let wide = resources(2, 1 << 28);
-    import(Input::Numbered(&generator, vertices), &path, &ImportOptions::default(), &wide).unwrap();
-    let graph = Graph::open(&path, wide.job.traffic()).unwrap();
+    let kind = Kind::Rmat { scale: 16, edge_factor: 16 };
+    let graph = crate::generated(folder.path(), kind, Geometry::default(), false);
+    let path = graph.path().to_owned();
     let shards = graph.shards(brimful_graph::Index::In).unwrap();
     let unit = shards.file().entries()[0];
     let (file, all) = (shards.file().path().to_owned(), graph.connected());
