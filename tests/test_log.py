@@ -184,10 +184,10 @@ def test_the_summary_has_the_largest_frontier(rmat: Path) -> None:
     assert "frontier" not in succeed("run", "connected_components", rmat).out
 
 
-def test_the_log_of_a_run_in_a_store_adds_up(rmat: Path, tmp_path: Path) -> None:
+def test_the_log_of_a_run_in_a_store_adds_up(rmat18: Path, tmp_path: Path) -> None:
     log = tmp_path / "run.log"
     store = ["--store", "bytes", "--lists", "disk", "--threads", 2]
-    arguments = ["run", "pagerank", rmat, *store, "--max-supersteps", 4, "--tolerance", 0]
+    arguments = ["run", "pagerank", rmat18, *store, "--max-supersteps", 4, "--tolerance", 0]
     figures = succeed(*arguments, "--json", "--quiet", "--log", log).figures
     steps = named(events(log.read_text()), "superstep")
     assert [step["superstep"] for step in steps] == [1, 2, 3, 4]
