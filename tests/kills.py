@@ -21,7 +21,7 @@ from pathlib import Path
 from command import BRIMFUL, names_below, succeed
 
 #: Kills of each scenario, and in a nightly run.
-KILLS = 100 if os.environ.get("BRIMFUL_KILLS") == "all" else 2
+KILLS = 100 if os.environ.get("BRIMFUL_KILLS") == "all" else 4
 
 Words = list[object]
 

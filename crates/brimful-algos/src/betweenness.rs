@@ -33,7 +33,7 @@ use brimful_engine::plan::needs::Needs;
 use brimful_engine::result::stats::Traversal;
 use brimful_engine::supersteps::moved;
 use brimful_engine::{
-    Combiner, Globals, Greatest, Mode, Program, RunOptions, Stats, Values, Vertex,
+    AddEach, Globals, Greatest, Mode, Program, RunOptions, Stats, Values, Vertex,
     run as run_program,
 };
 use brimful_graph::random::splitmix64;
@@ -89,29 +89,6 @@ pub struct Paths {
     counts: [f64; LANES],
     dependencies: [f64; LANES],
     sends: [f64; LANES],
-}
-
-/// Adds the numbers of signals one by one.
-#[derive(Debug, Clone, Copy)]
-pub struct AddEach<const N: usize>;
-
-impl<const N: usize> Combiner for AddEach<N> {
-    type Signal = [f64; N];
-    type Sum = [f64; N];
-    const IDEMPOTENT: bool = false;
-    const IDENTITY: [f64; N] = [0.0; N];
-    const SILENCE: [f64; N] = [0.0; N];
-
-    #[inline]
-    fn combine(mut sum: [f64; N], signal: [f64; N]) -> [f64; N] {
-        sum.iter_mut().zip(signal).for_each(|(sum, signal)| *sum += signal);
-        sum
-    }
-
-    #[inline]
-    fn merge(earlier: [f64; N], later: [f64; N]) -> [f64; N] {
-        Self::combine(earlier, later)
-    }
 }
 
 /// Dependencies of up to eight sources.

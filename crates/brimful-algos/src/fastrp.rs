@@ -32,7 +32,8 @@ use brimful_engine::result::stats::Traversal;
 use brimful_engine::result::table::Kind;
 use brimful_engine::supersteps::moved;
 use brimful_engine::{
-    Globals, Mode, Program, RowColumn, RowWriter, RunOptions, Stats, Vertex, run as run_program,
+    AddEach, Globals, Mode, Program, RowColumn, RowWriter, RunOptions, Stats, Vertex,
+    run as run_program,
 };
 use brimful_graph::random::Random;
 use brimful_graph::{Graph, Index};
@@ -40,7 +41,6 @@ use brimful_store::sorter::{self, Record, SortWriter, Sorter};
 use brimful_store::{Budget, Resources};
 use bytemuck::{Pod, Zeroable};
 
-use crate::betweenness::AddEach;
 use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
 use crate::out_weights::{self, AT_ONCE};
 use crate::planning::Planner;

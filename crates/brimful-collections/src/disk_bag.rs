@@ -68,7 +68,7 @@ pub struct DiskBag<T, C = Postcard> {
     value: PhantomData<fn() -> (T, C)>,
 }
 
-/// What does not depend on the type of values.
+/// Derefs to the operations that do not depend on the type of values.
 impl<T, C> Deref for DiskBag<T, C> {
     type Target = RecordBag;
 

@@ -38,7 +38,7 @@ pub struct DiskBox<T> {
     record: PhantomData<fn() -> T>,
 }
 
-/// What does not depend on the type of records.
+/// Derefs to the operations that do not depend on the type of records.
 impl<T> Deref for DiskBox<T> {
     type Target = RecordBox;
 

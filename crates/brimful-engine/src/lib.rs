@@ -33,7 +33,7 @@ pub use result::table::rows::Rows;
 pub use result::values::Values;
 pub use run::{Output, run};
 pub use vertex::aggregate::{Aggregate, Count, Greatest, Least, Sum};
-pub use vertex::combiner::{Add, Combiner, Max, Min, Or};
+pub use vertex::combiner::{Add, AddEach, Combiner, Max, Min, Or};
 pub use vertex::gather::{Gather, Neighbors};
 pub use vertex::isolated::Isolated;
 pub use vertex::kernel::{Along, Kernel, KernelProgram, Shape};

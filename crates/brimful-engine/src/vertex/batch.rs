@@ -81,8 +81,8 @@ pub(crate) fn collect_target_sums<P: Program>(
     Ok(())
 }
 
-/// Lets `vertices` take `turn`, which sets their states and signals, [`Combiner::SILENCE`] for none.
-/// Returns their part of the aggregate.
+/// Lets `vertices` take `turn`, which sets their states and their signals ([`Combiner::SILENCE`] for
+/// none). Returns their part of the aggregate.
 ///
 /// # Errors
 /// Errors of [`Batched::vertices`].

@@ -209,6 +209,29 @@ pub fn check_laws<C: Combiner>(signals: &[C::Signal]) -> Result<(), String> {
     Ok(())
 }
 
+/// The sums of the numbers of signals at each place; zeros are silence.
+#[derive(Debug, Clone, Copy)]
+pub struct AddEach<const N: usize>;
+
+impl<const N: usize> Combiner for AddEach<N> {
+    type Signal = [f64; N];
+    type Sum = [f64; N];
+    const IDEMPOTENT: bool = false;
+    const IDENTITY: [f64; N] = [0.0; N];
+    const SILENCE: [f64; N] = [0.0; N];
+
+    #[inline]
+    fn combine(mut sum: [f64; N], signal: [f64; N]) -> [f64; N] {
+        sum.iter_mut().zip(signal).for_each(|(sum, signal)| *sum += signal);
+        sum
+    }
+
+    #[inline]
+    fn merge(earlier: [f64; N], later: [f64; N]) -> [f64; N] {
+        Self::combine(earlier, later)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

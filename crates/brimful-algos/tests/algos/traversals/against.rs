@@ -1,10 +1,10 @@
 //! Results of programs compared with those of different algorithms.
 
-use brimful_algos::betweenness::AddEach;
 use brimful_algos::bipartite::Smallest;
 use brimful_algos::closeness::Union;
 use brimful_algos::registry::{Parameter, Request, run_request};
 use brimful_algos::scc::LeastAndCount;
+use brimful_engine::AddEach;
 use brimful_engine::vertex::combiner::check_laws;
 
 use super::references::{distances, levels};
