@@ -77,3 +77,11 @@ def slashdot(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     graph = tmp_path_factory.mktemp("slashdot") / "slashdot.brimful"
     succeed("import", data / "soc-Slashdot0902.txt.gz", graph, "--quiet")
     return graph
+
+
+@pytest.fixture(scope="session")
+def votes(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The votes of Wikipedia, imported."""
+    graph = tmp_path_factory.mktemp("votes") / "votes.brimful"
+    succeed("import", data / "wiki-Vote.txt.gz", graph, "--quiet")
+    return graph

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import networkx as nx
 import pyarrow as pa
+from hypothesis import settings
 from hypothesis import strategies as st
 
 import brimful as bf
@@ -14,6 +15,9 @@ from oracle import Edge, arcs_of
 SIGNED = st.integers(-(2**63), 2**63 - 1)
 UNSIGNED = st.integers(0, 2**64 - 1)
 SMALL = st.integers(0, 12)
+
+#: Settings of a test whose every example is a run or more.
+few = settings(max_examples=60, deadline=None)
 
 
 def graph_of(
@@ -106,3 +110,12 @@ def cases(draw: st.DrawFn) -> Case:
     vertex = st.integers(0, draw(st.integers(0, 15)))
     edges = draw(st.lists(st.tuples(vertex, vertex), max_size=40))
     return Case(edges, draw(st.integers(1, 16)), undirected)
+
+
+def source_of(case: Case, data: st.DataObject) -> int:
+    return data.draw(st.sampled_from(case.vertices), label="source")
+
+
+def sources_of(case: Case, data: st.DataObject) -> list[int]:
+    some = st.lists(st.sampled_from(case.vertices), min_size=1, max_size=4)
+    return data.draw(some, label="sources")

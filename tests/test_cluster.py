@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import logging
 import os
 import random
@@ -17,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import ray
 from ray.cluster_utils import Cluster
@@ -29,6 +27,7 @@ from brimful.cluster.worker import _opened
 from brimful.io.ingest import Resources, import_paths
 from brimful.options.imports import import_options
 from command import BRIMFUL, BUDGET, DONE, INTERRUPTED, USAGE, assert_one_sentence, brimful
+from edge_files import IMPORTS, broken_files, edges, lines, text_files
 from plans import with_nightly
 
 #: Kills at random moments, and in a nightly run.
@@ -402,104 +401,6 @@ def test_a_driver_that_ends_leaves_no_worker_and_its_run_can_be_resumed(
     assert resumed.figures["resumed_from"] >= 20
     assert brimful(*words, "-o", tmp_path / "one.csv").code == DONE
     assert (tmp_path / "resumed.csv").read_bytes() == (tmp_path / "one.csv").read_bytes()
-
-
-def edges(seed: int, count: int, largest: int = 3000) -> list[tuple[int, int]]:
-    """Random edges with hubs, self-loops and duplicates."""
-    lottery = random.Random(seed)
-    some = [int(largest * lottery.random() ** 3) for _ in range(2 * count)]
-    return list(zip(some[::2], some[1::2], strict=True))
-
-
-def lines(pairs: list[tuple[Any, Any]], separator: str = " ", weighted: bool = False) -> str:
-    texts = (
-        (str(s), str(t)) + ((str((int(i) * 7) % 11 / 4),) if weighted else ())
-        for i, (s, t) in enumerate(pairs)
-    )
-    return "".join(separator.join(words) + "\n" for words in texts)
-
-
-def text_files(folder: Path) -> list[Path]:
-    """An edge list in four files: one of several messages, a compressed one, an empty one."""
-    first = "# a comment\n" + lines(edges(1, 70_000))
-    (folder / "1.txt").write_text(first)
-    (folder / "2.txt.gz").write_bytes(gzip.compress(lines(edges(2, 2000, 70_000)).encode()))
-    (folder / "3.txt").write_text("# nothing\n")
-    (folder / "4.txt").write_text(lines([*edges(4, 10), (-3, 5), (7, 7), (7, 7)]))
-    return sorted(folder.iterdir())
-
-
-def named_files(folder: Path) -> list[Path]:
-    for number in range(3):
-        pairs = [(f"née{s}", f"v{t}") for s, t in edges(number, 3000, 500)]
-        (folder / f"{number}.txt").write_text(lines(pairs, "\t"))
-    return sorted(folder.iterdir())
-
-
-def csv_files(folder: Path) -> list[Path]:
-    for number in range(3):
-        pairs = [(s + 10**12, t) for s, t in edges(number, 3000, 200)]
-        rows = lines(pairs, ",", weighted=True)
-        (folder / f"{number}.csv").write_text('payer,payee,"amount"\n' + rows)
-    return sorted(folder.iterdir())
-
-
-def broken_files(folder: Path) -> list[Path]:
-    paths = csv_files(folder)
-    for path in paths[:0:-1]:
-        path.write_text(path.read_text() + f"1,{path.stem},2.5,9\nx,2,1\n")
-    return paths
-
-
-def parquet_files(folder: Path, names: bool = False) -> list[Path]:
-    for number in range(3):
-        pairs = edges(number, 2000 if names else 70_000, 400)
-        ends = [
-            [f"v{one}" for one in end] if names else list(end) for end in zip(*pairs, strict=True)
-        ]
-        weights = [(at * 7) % 11 / 4 for at in range(len(pairs))]
-        table = pa.table({"source": ends[0], "target": ends[1], "weight": weights})
-        pq.write_table(table, folder / f"{number}.parquet", row_group_size=30_000)
-    return sorted(folder.iterdir())
-
-
-def exported_files(folder: Path) -> list[Path]:
-    """A graph with vertices without edges, as an export declares them."""
-    pairs = edges(5, 200, 90)
-    said = "# brimful: directed=yes weighted=no ids=int vertices=110 edges=200 isolated="
-    with bf.read(pa.table({"source": [p[0] for p in pairs], "target": [p[1] for p in pairs]})) as g:
-        isolated = [f"# vertex {1000 + at}" for at in range(110 - g.vertices)]
-    header = said + f"{len(isolated)}\n" + "\n".join(isolated) + "\n"
-    (folder / "whole.txt").write_text(header + lines(pairs))
-    return [folder / "whole.txt"]
-
-
-def undirected_files(folder: Path) -> list[Path]:
-    """Two files whose headers say that edges have no direction."""
-    for number in range(2):
-        pairs = [(s + 1, t + 1) for s, t in edges(number, 5000, 2000)]
-        header = f"2000,{len(pairs)},u,half\n"
-        (folder / f"{number}.jlg").write_text(header + lines(pairs, ","))
-    return sorted(folder.iterdir())
-
-
-IMPORTS: list[tuple[Callable[[Path], list[Path]], dict[str, Any]]] = [
-    (text_files, {}),
-    (text_files, {"duplicates": "drop", "self_loops": "drop", "undirected": True}),
-    (text_files, {"weights": "hash", "index": "in,reverse", "vertices": 90_000}),
-    (text_files, {"ids": "string", "duplicates": "sum"}),
-    (named_files, {"header": False}),
-    (named_files, {"header": False, "duplicates": "drop", "self_loops": "drop"}),
-    (csv_files, {"source": "payer", "target": "payee", "weight": "amount", "duplicates": "sum"}),
-    (csv_files, {"source": 2, "target": 1, "ignore_extra": True, "duplicates": "min"}),
-    (broken_files, {"source": 1, "target": 2, "weight": 3, "on_error": "skip"}),
-    (parquet_files, {"weight": "weight"}),
-    (parquet_files, {"weight": "weight", "duplicates": "min", "self_loops": "drop"}),
-    (partial(parquet_files, names=True), {"weight": "weight", "duplicates": "sum"}),
-    (exported_files, {}),
-    (undirected_files, {}),
-    (undirected_files, {"undirected": False}),
-]
 
 
 def imported(

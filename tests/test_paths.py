@@ -13,16 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import brimful as bf
 from brimful import _native, looks
 from brimful.io.ingest import Resources
 from command import INPUT, USAGE, refuse, succeed, write_edges
-from strategies import Case, cases
-
-few = settings(max_examples=50, deadline=None)
+from strategies import Case, cases, few
 
 
 @pytest.fixture(scope="module")

@@ -9,14 +9,12 @@ from pathlib import Path
 import networkx as nx
 import pyarrow.csv
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import brimful as bf
 from command import INPUT, USAGE, refuse, succeed
-from strategies import Case, cases, graph_of
-
-few = settings(max_examples=50, deadline=None)
+from strategies import Case, cases, few, graph_of
 
 
 def walks_of(rows: bf.Rows) -> list[list[int]]:
