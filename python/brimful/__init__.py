@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from brimful.pregel.master import Master, WorkerContext
     from brimful.pregel.program import Pregel
     from brimful.pregel.vertex import PregelVertex
-    from brimful.program import Program, States, Vertex
+    from brimful.program import Program, Vertex
     from brimful.report.html import Report
     from brimful.result import Records, Result
     from brimful.rows import Rows
@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from brimful.saved import SavedResult
     from brimful.searches import diameter, distances, eccentricity, effective_diameter
     from brimful.similarities import similarity
+    from brimful.states import States
     from brimful.structures import (
         articulation_points,
         bipartite,
@@ -212,7 +213,7 @@ _HOMES = {
     "Rows": "brimful.rows",
     "SavedResult": "brimful.saved",
     "SpillingDict": "brimful.containers.spilling",
-    "States": "brimful.program",
+    "States": "brimful.states",
     "StoreIoError": "brimful.errors",
     "UsageError": "brimful.errors",
     "WorkerLostError": "brimful.errors",

@@ -22,9 +22,10 @@ from brimful.options.runs import (
 from brimful.options.table import WorkOptions, checked, picked
 from brimful.per_vertex import vertex_id
 from brimful.pregel.program import Pregel
-from brimful.program import Program, States
+from brimful.program import Program
 from brimful.reporting import shows_progress
 from brimful.result import run_divided
+from brimful.states import States
 from brimful.tracing import Trace
 from brimful.wording import shortened
 

@@ -16,9 +16,10 @@ from brimful.options.described import described
 from brimful.options.runs import RUN, ProgramOptions, StoreOptions, store_url
 from brimful.options.table import ResourceOptions, WorkOptions, checked, picked
 from brimful.per_vertex import vertex_id
-from brimful.program import Program, States, Vertex
+from brimful.program import Program, Vertex
 from brimful.reporting import shows_progress
 from brimful.running import Start, Where, interpreted
+from brimful.states import States
 from brimful.wording import counted
 
 if TYPE_CHECKING:
