@@ -163,8 +163,9 @@ loom:
 nightly: $(VENV)/.dev build loom
 	BRIMFUL_KILLS=all BRIMFUL_MATRIX=all cargo test --workspace --tests --locked
 	BRIMFUL_MUTATIONS=300000 cargo test --workspace --test corpus --release --locked
-	BRIMFUL_KILLS=all $(BIN)/python -m pytest --timeout=0 tests/test_kills.py tests/test_faulty_disk.py
+	BRIMFUL_KILLS=all $(BIN)/python -m pytest --timeout=0 -m "" tests/test_kills.py tests/test_faulty_disk.py
 	$(BIN)/python -m pytest --timeout=0 -m nightly
+	$(BIN)/python -m pytest --timeout=0 -m hypothesis --hypothesis-profile=nightly
 	$(INSTALL) -r requirements/docs.txt
 	$(BIN)/python -m pytest --timeout=0 tests/test_site.py tests/test_report.py
 	rm -rf dist/extras

@@ -8,10 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from command import succeed
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# How many examples a property is tried with; `make nightly` chooses the second profile.
+settings.register_profile("everyday", max_examples=25, deadline=None)
+settings.register_profile("nightly", max_examples=1000, deadline=None)
+settings.load_profile("everyday")
 
 # A shell that starts the tests in the background ignores Ctrl-C for all processes that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

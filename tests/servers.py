@@ -25,6 +25,8 @@ HERE = Path(__file__).parent / "servers"
 JARS = Path(__file__).parent.parent / ".servers"
 PASSWORD = "se%cret/pass"
 _START_SECONDS = 60
+#: A server of a few minutes compiles little, and shares two cores with the tests.
+_SHORT_LIFE = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 
 
 @functools.cache
@@ -92,7 +94,7 @@ class Server:
 def mongo(folder: Path) -> Iterator[Server]:
     """A MongoDB server with an empty memory."""
     java, port = _java(), free_port()
-    command = [java, "-Xmx512m", "-cp", f"{JARS}/*", str(HERE / "Mongo.java"), str(port)]
+    command = [java, *_SHORT_LIFE, "-cp", f"{JARS}/*", str(HERE / "Mongo.java"), str(port)]
     server = Server(command, port, folder, {})
     try:
         yield server
@@ -110,7 +112,7 @@ def orient(folder: Path) -> Iterator[Server]:
     (folder / "databases").mkdir()
     command = [
         java,
-        "-Xmx512m",
+        *_SHORT_LIFE,
         "-Dstorage.diskCache.bufferSize=128",
         f"-DORIENTDB_HOME={folder}",
         f"-Dorientdb.config.file={folder / 'config.xml'}",

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import networkx as nx
 import pyarrow as pa
-from hypothesis import settings
 from hypothesis import strategies as st
 
 import brimful as bf
@@ -15,9 +14,6 @@ from oracle import Edge, arcs_of
 SIGNED = st.integers(-(2**63), 2**63 - 1)
 UNSIGNED = st.integers(0, 2**64 - 1)
 SMALL = st.integers(0, 12)
-
-#: Settings of a test whose every example is a run or more.
-few = settings(max_examples=60, deadline=None)
 
 
 def graph_of(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import brimful as bf
@@ -23,7 +23,6 @@ from oracle import (
 from strategies import graph_of, graphs, values
 
 
-@settings(max_examples=60, deadline=None)
 @given(edges=graphs(), undirected=st.booleans())
 def test_random_multigraphs(edges: list[Edge], undirected: bool) -> None:
     with graph_of(edges, undirected=undirected) as graph:
@@ -41,7 +40,6 @@ def test_random_multigraphs(edges: list[Edge], undirected: bool) -> None:
         assert labels == components(edges) == networkx_components(edges)
 
 
-@settings(max_examples=15, deadline=None)
 @given(
     edges=st.lists(
         st.tuples(st.integers(0, 400), st.integers(0, 400)), min_size=200, max_size=1500

@@ -128,7 +128,7 @@ def first_source(graph: bf.Graph) -> int:
     return int(graph.to_arrow()["source"][0].as_py())
 
 
-@pytest.mark.parametrize("name", with_nightly(["pagerank", "kcore"], list(DIVIDED)[2:]))
+@pytest.mark.parametrize("name", with_nightly(["pagerank"], list(DIVIDED)[1:]))
 def test_any_number_of_workers_gives_the_same_bits(
     cluster: Cluster, graph: bf.Graph, name: str
 ) -> None:

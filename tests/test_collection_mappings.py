@@ -37,7 +37,7 @@ def outcome(call: Any) -> Any:
         return KeyError
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(STEPS)
 def test_a_spilling_dict_does_what_a_dict_does(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[Any, ...]]
@@ -147,7 +147,7 @@ def test_a_forked_child_leaves_the_cache_of_its_parent(tmp_path: Path) -> None:
 TEXTS = st.text("abc", max_size=2)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(
     st.lists(
         st.one_of(

@@ -261,7 +261,7 @@ def test_an_exception_in_the_block_drops_what_was_not_synced(tmp_path: Path) -> 
 # ---- Bag ----
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_a_bag_agrees_with_a_dict(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -11,7 +11,7 @@ import igraph
 import networkx as nx
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import brimful as bf
@@ -48,7 +48,6 @@ def undirected(case: Case, weights: list[float] | None = None) -> nx.MultiGraph:
 
 
 @pytest.mark.parametrize("method", METHODS)
-@settings(max_examples=40, deadline=None)
 @given(case=cases(), data=st.data(), resolution=st.sampled_from([0.5, 1.0, 2.0]))
 def test_no_vertex_gains_by_moving(
     method: Callable[..., bf.Result], case: Case, data: st.DataObject, resolution: float

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import brimful as bf
@@ -157,7 +157,6 @@ def test_edges_that_meet_a_condition_stay_with_all_vertices(path: Path) -> None:
 
 
 @given(st.data())
-@settings(max_examples=25, deadline=None)
 def test_filters_are_those_of_pandas(data: st.DataObject) -> None:
     count = data.draw(st.integers(1, 12))
     ids = st.integers(-count, count)

@@ -20,10 +20,9 @@ from hypothesis import strategies as st
 import brimful as bf
 from command import succeed
 from oracle import Edge
-from strategies import Case, cases, few, graph_of, values
+from strategies import Case, cases, graph_of, values
 
 
-@few
 @given(case=cases())
 def test_degrees(case: Case) -> None:
     leaving = Counter(source for source, _ in case.arcs)
@@ -34,7 +33,6 @@ def test_degrees(case: Case) -> None:
             assert found == {vertex: count[vertex] for vertex in case.vertices}
 
 
-@few
 @given(case=cases())
 def test_strong_components(case: Case) -> None:
     groups = nx.strongly_connected_components(case.networkx())
@@ -83,7 +81,6 @@ def peeled(case: Case) -> dict[int, int]:
     return cores
 
 
-@few
 @given(case=cases())
 def test_core_numbers(case: Case) -> None:
     simple = {(min(edge), max(edge)) for edge in case.edges if edge[0] != edge[1]}
@@ -98,7 +95,6 @@ def test_core_numbers(case: Case) -> None:
         assert values(bf.kcore(graph)) == dict(sorted(nx.core_number(theirs).items()))
 
 
-@few
 @given(case=cases())
 def test_bipartite(case: Case) -> None:
     theirs = nx.Graph(case.networkx())
@@ -117,7 +113,6 @@ def test_bipartite(case: Case) -> None:
             )
 
 
-@few
 @given(case=cases())
 def test_topological_order(case: Case) -> None:
     theirs = case.networkx()
@@ -139,7 +134,6 @@ def test_topological_order(case: Case) -> None:
         assert values(bf.topological_order(graph)) == dict(sorted(levels.items()))
 
 
-@few
 @given(case=cases(), data=st.data())
 def test_spanning_forest(case: Case, data: st.DataObject) -> None:
     size = len(case.edges)
@@ -172,7 +166,6 @@ def undirected(case: Case) -> nx.MultiGraph:
     return graph
 
 
-@few
 @given(case=cases())
 def test_bridges_and_articulation_points(case: Case) -> None:
     theirs = undirected(case)
@@ -186,7 +179,6 @@ def test_bridges_and_articulation_points(case: Case) -> None:
         assert found == {vertex: int(vertex in points) for vertex in case.vertices}
 
 
-@few
 @given(case=cases())
 def test_ktruss(case: Case) -> None:
     theirs = nx.Graph(case.edges)
@@ -240,7 +232,6 @@ def test_levels_before_a_cycle() -> None:
         assert values(bf.topological_order(graph, store="bytes")) == {0: 0, 1: 1, 2: 2}
 
 
-@few
 @given(case=cases())
 def test_maximal_independent_set(case: Case) -> None:
     with case.graph() as graph:
@@ -277,7 +268,6 @@ def first_fit(vertices: list[int], arcs: list[Edge]) -> dict[int, int]:
     return dict(sorted(nx.greedy_color(theirs, strategy=lambda *_: order).items()))
 
 
-@few
 @given(case=cases())
 def test_coloring(case: Case) -> None:
     colors = first_fit(case.vertices, case.arcs)
@@ -354,7 +344,6 @@ def test_core_numbers_of_votes(votes: Path, tmp_path: Path, data: Path) -> None:
         assert values(bf.kcore(ours)) == dict(sorted(nx.core_number(theirs).items()))
 
 
-@few
 @given(case=cases())
 def test_clustering_and_triangles(case: Case) -> None:
     joined = {(one, other) for one, other in case.arcs if one != other}

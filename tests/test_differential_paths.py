@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import brimful as bf
-from strategies import Case, cases, few, graph_of, source_of, sources_of, values
+from strategies import Case, cases, graph_of, source_of, sources_of, values
 
 
 def levels_of(case: Case, sources: list[int]) -> dict[int, int]:
@@ -21,7 +21,6 @@ def levels_of(case: Case, sources: list[int]) -> dict[int, int]:
     return dict(ways)
 
 
-@few
 @given(case=cases(), data=st.data())
 def test_bfs(case: Case, data: st.DataObject) -> None:
     sources = sources_of(case, data)
@@ -39,7 +38,6 @@ def test_bfs(case: Case, data: st.DataObject) -> None:
     assert limited == {vertex: near.get(vertex) for vertex in case.vertices}
 
 
-@few
 @given(case=cases(), data=st.data())
 def test_sssp(case: Case, data: st.DataObject) -> None:
     sources = sources_of(case, data)
@@ -56,7 +54,6 @@ def test_sssp(case: Case, data: st.DataObject) -> None:
             assert values(result) == {v: reach.get(v) for v in case.vertices}
 
 
-@few
 @given(case=cases(), data=st.data(), length=st.integers(0, 5))
 def test_count_paths(case: Case, data: st.DataObject, length: int) -> None:
     source = source_of(case, data)

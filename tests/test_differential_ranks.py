@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import brimful as bf
 from command import succeed
 from oracle import Edge
-from strategies import Case, cases, few, graph_of, sources_of, values
+from strategies import Case, cases, graph_of, sources_of, values
 
 
 def dense_hits(matrix: np.ndarray, supersteps: int) -> tuple[np.ndarray, np.ndarray]:
@@ -35,7 +35,6 @@ def dense_hits(matrix: np.ndarray, supersteps: int) -> tuple[np.ndarray, np.ndar
     return hubs, authorities
 
 
-@few
 @given(case=cases(), supersteps=st.integers(1, 12), weighted=st.booleans())
 def test_hits(case: Case, supersteps: int, weighted: bool) -> None:
     assume(case.edges or not weighted)
@@ -69,7 +68,6 @@ def test_hits_stops_at_its_tolerance() -> None:
     assert moved(steps) <= 1e-4 < moved(steps - 1)
 
 
-@few
 @given(case=cases())
 def test_hits_of_networkx(case: Case) -> None:
     assume(case.edges)
@@ -87,7 +85,6 @@ def test_hits_of_networkx(case: Case) -> None:
             assert result.column == kind
 
 
-@few
 @given(case=cases(), data=st.data(), method=st.sampled_from(["power", "delta"]))
 def test_personalized_pagerank(case: Case, data: st.DataObject, method: str) -> None:
     sources = sources_of(case, data)
@@ -106,7 +103,6 @@ def test_personalized_pagerank(case: Case, data: st.DataObject, method: str) -> 
             assert sum(found.values()) == pytest.approx(1.0, rel=1e-12)
 
 
-@few
 @given(case=cases(), data=st.data(), method=st.sampled_from(["power", "delta"]))
 def test_pagerank_personalized_by_shares(case: Case, data: st.DataObject, method: str) -> None:
     shares = st.dictionaries(st.sampled_from(case.vertices), st.integers(0, 5), min_size=1)
@@ -129,7 +125,6 @@ def test_pagerank_personalized_by_shares(case: Case, data: st.DataObject, method
             assert values(result) == pytest.approx(theirs, abs=1e-11)
 
 
-@few
 @given(case=cases(), data=st.data())
 def test_eigenvector(case: Case, data: st.DataObject) -> None:
     size = len(case.edges)
@@ -149,7 +144,6 @@ def test_eigenvector(case: Case, data: st.DataObject) -> None:
                 assert list(values(result).values()) == pytest.approx(entries.tolist(), abs=1e-12)
 
 
-@few
 @given(case=cases(), data=st.data())
 def test_katz(case: Case, data: st.DataObject) -> None:
     matrix = nx.to_numpy_array(case.networkx(), nodelist=case.vertices)
@@ -172,7 +166,6 @@ def test_katz_beyond_the_greatest_eigenvalue() -> None:
             bf.katz(graph, alpha=50.0)
 
 
-@few
 @given(case=cases())
 def test_betweenness(case: Case) -> None:
     edges = {tuple(sorted(edge)) if case.undirected else edge for edge in case.edges}
@@ -192,7 +185,6 @@ def test_betweenness(case: Case) -> None:
     assert whole == pytest.approx({v: value / each for v, value in theirs.items()}, abs=1e-9)
 
 
-@few
 @given(case=cases())
 def test_edge_betweenness(case: Case) -> None:
     edges = {tuple(sorted(edge)) if case.undirected else edge for edge in case.edges}
@@ -236,7 +228,7 @@ def test_sampled_betweenness_is_near(data: Path, tmp_path: Path) -> None:
             bf.betweenness(graph, samples=0)
 
 
-@settings(few, derandomize=True)
+@settings(derandomize=True)
 @given(case=cases())
 def test_closeness_and_harmonic(case: Case) -> None:
     """Small numbers of vertices are counted nearly exactly, unless two of them share a register.
@@ -274,7 +266,6 @@ def test_balls_are_within_their_error(data: Path, tmp_path: Path, bits: int) -> 
             bf.harmonic(graph, register_bits=7)  # type: ignore[arg-type]
 
 
-@settings(max_examples=20, deadline=None)
 @given(case=cases())
 def test_pagerank_by_increments(case: Case) -> None:
     with case.graph() as graph:

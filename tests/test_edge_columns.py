@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import brimful as bf
@@ -207,7 +207,6 @@ def test_graphs_from_graphs_keep_columns_of_edges(undirected: bool) -> None:
 
 
 @given(st.data())
-@settings(max_examples=20, deadline=None)
 def test_filters_by_columns_of_edges_are_those_of_pandas(data: st.DataObject) -> None:
     ids = st.integers(-4, 4)
     values = st.none() | st.integers(-5, 5)
@@ -243,7 +242,6 @@ def test_a_run_on_edges_by_their_columns(path: Path) -> None:
 
 
 @given(st.data())
-@settings(max_examples=12, deadline=None)
 def test_exports_are_imported_with_the_same_columns(data: st.DataObject) -> None:
     ids = st.text(max_size=2)
     years = st.none() | st.integers(2018, 2022)

@@ -19,6 +19,7 @@ import pytest
 
 from cgroup import hard_limit
 from command import BRIMFUL, BUDGET, INPUT, IO, brimful, names_below, refuse, smallest, succeed
+from plans import with_nightly
 
 MIB = 1 << 20
 
@@ -145,7 +146,7 @@ def test_long_names_in_parquet(tmp_path: Path, length: int, rows: int, dictionar
 
 
 def test_a_name_too_long_in_parquet_is_refused(tmp_path: Path) -> None:
-    path = repeated_names(tmp_path / "names.parquet", 2_000_000, 300, dictionary=True)
+    path = repeated_names(tmp_path / "names.parquet", 600_000, 300, dictionary=True)
     command = ["import", path, tmp_path / "g.brimful"]
     refused(INPUT, refused(BUDGET, "64M", *command).rsplit(" ", 1)[1], *command)
 
@@ -234,7 +235,7 @@ def long_names(path: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", with_nightly([2], [1]))
 def test_the_smallest_budget_named_works_at_once(tmp_path: Path, threads: int) -> None:
     text, names = hubs(tmp_path / "hubs.txt"), long_names(tmp_path / "names.txt")
     table = tmp_path / "hubs.parquet"

@@ -38,6 +38,7 @@ from command import (
     smallest,
     succeed,
 )
+from plans import with_nightly
 
 MIB = 1 << 20
 #: With few supersteps, as this is about memory. Those that take minutes here are apart: triangles,
@@ -67,6 +68,9 @@ ALGORITHMS = {
     "louvain": ["--levels", 1],
     "leiden": ["--levels", 1],
 }
+#: Algorithms whose memory is unlike that of the others.
+EVERYDAY = ["pagerank", "hits", "betweenness", "closeness", "scc", "kcore", "spanning_forest"]
+EVERYDAY += ["bridges", "random_walks", "bfs", "label_propagation"]
 
 
 def passes_within(limit_mib: int, most_mib: int, *arguments: object) -> int:
@@ -99,11 +103,8 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "algorithm",
-    # They take up to a minute, and test_smallest.py runs them in little memory too.
-    [
-        pytest.param(one, marks=[pytest.mark.nightly] if one in ("leiden", "louvain") else [])
-        for one in ALGORITHMS
-    ],
+    # One of each way to hold its states every day; test_smallest.py runs all in little memory too.
+    with_nightly(EVERYDAY, sorted(ALGORITHMS.keys() - set(EVERYDAY))),
 )
 def test_an_algorithm_keeps_a_small_limit(graph: Path, algorithm: str) -> None:
     passes_within(96, 1024, "run", algorithm, graph, *ALGORITHMS[algorithm])

@@ -19,7 +19,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import brimful as bf
@@ -90,7 +90,6 @@ def test_networkx_agrees(kind: type[Any], weighted: bool, names: bool) -> None:
                 assert graph.has_edge(source, target) == oracle.has_edge(source, target)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     pairs=st.lists(st.tuples(st.integers(-5, 30), st.integers(-5, 30)), min_size=1),
     asked=st.lists(st.integers(0, 10**6)),

@@ -110,7 +110,7 @@ def test_the_smallest_budget_named_for_a_generator_works(tmp_path: Path) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [[], ["--duplicates", "sum"], ["--index", "in,reverse"]])
 def test_one_edge_repeated_within_its_limit(tmp_path: Path, options: list[str]) -> None:
-    pairs, bomb, parts = tmp_path / "a.u32", tmp_path / "a.txt.gz", 12
+    pairs, bomb, parts = tmp_path / "a.u32", tmp_path / "a.txt.gz", 6
     with pairs.open("wb") as file:
         for _ in range(parts):
             file.write(struct.pack("<II", 5, 6) * (1 << 20))

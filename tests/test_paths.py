@@ -20,7 +20,7 @@ import brimful as bf
 from brimful import _native, looks
 from brimful.io.ingest import Resources
 from command import INPUT, USAGE, refuse, succeed, write_edges
-from strategies import Case, cases, few
+from strategies import Case, cases
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +133,6 @@ def test_several_paths_on_the_command_line(tmp_path: Path) -> None:
     assert "from 1 to" in refuse(USAGE, "path", roads, 1, 4, "--k", 0)
 
 
-@few
 @given(case=cases(), data=st.data())
 def test_searches_from_both_ends_find_the_path_of_one_search(
     case: Case, data: st.DataObject
@@ -154,7 +153,6 @@ def test_searches_from_both_ends_find_the_path_of_one_search(
             assert graph.shortest_path(source, target) == (expected or None)
 
 
-@few
 @given(case=cases(), data=st.data())
 def test_weighted_searches_from_both_ends_find_the_path_of_one_search(
     case: Case, data: st.DataObject
@@ -177,7 +175,6 @@ def test_weighted_searches_from_both_ends_find_the_path_of_one_search(
                 assert graph.shortest_path(source, target, weighted=True) == expected
 
 
-@few
 @given(case=cases(), data=st.data())
 def test_rounded_weights_give_a_shortest_path(case: Case, data: st.DataObject) -> None:
     """The sums of the two searches are rounded otherwise than those of one."""

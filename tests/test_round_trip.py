@@ -15,7 +15,7 @@ from typing import Any
 
 import networkx as nx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import brimful as bf
@@ -137,14 +137,6 @@ def test_the_last_vertices_come_back(last: int) -> None:
     try_every_format(made, "")
 
 
-@settings(max_examples=25, deadline=None)
 @given(graphs(), st.sampled_from(COMPRESSIONS))
 def test_any_graph_comes_back(made: nx.MultiDiGraph, compression: str) -> None:
-    try_every_format(made, compression)
-
-
-@pytest.mark.nightly
-@settings(max_examples=1500, deadline=None)
-@given(graphs(), st.sampled_from(COMPRESSIONS))
-def test_any_graph_comes_back_at_length(made: nx.MultiDiGraph, compression: str) -> None:
     try_every_format(made, compression)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import brimful as bf
 from brimful.similarities import Measure
@@ -74,7 +74,6 @@ def test_every_measure_has_an_oracle() -> None:
 
 
 @pytest.mark.parametrize("measure", ORACLES)
-@settings(max_examples=40, deadline=None)
 @given(case=cases())
 def test_pairs_are_those_of_networkx(measure: Measure, case: Case) -> None:
     theirs = simple(case)
@@ -87,7 +86,6 @@ def test_pairs_are_those_of_networkx(measure: Measure, case: Case) -> None:
 
 
 @pytest.mark.parametrize("measure", ORACLES)
-@settings(max_examples=40, deadline=None)
 @given(case=cases())
 def test_partners_are_the_best_pairs(measure: Measure, case: Case) -> None:
     theirs = simple(case)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import brimful as bf
@@ -209,7 +209,6 @@ def test_types_stay(tmp_path: Path) -> None:
 
 
 @given(st.data())
-@settings(max_examples=25, deadline=None)
 def test_any_table_comes_back(data: st.DataObject) -> None:
     ids = data.draw(st.sampled_from([st.integers(-(2**63), 2**63 - 1), st.text(max_size=3)]))
     edges = data.draw(st.lists(st.tuples(ids, ids), min_size=1, max_size=8))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import brimful as bf
 from command import INPUT, USAGE, refuse, succeed
-from strategies import Case, cases, few, graph_of
+from strategies import Case, cases, graph_of
 
 
 def walks_of(rows: bf.Rows) -> list[list[int]]:
@@ -28,7 +28,6 @@ def walks_of(rows: bf.Rows) -> list[list[int]]:
     return found
 
 
-@few
 @given(case=cases(), p=st.sampled_from([1.0, 0.25, 4.0]), q=st.sampled_from([1.0, 0.5, 2.0]))
 def test_walks_follow_edges_and_end_where_none_leads_on(case: Case, p: float, q: float) -> None:
     theirs = case.networkx()
@@ -102,7 +101,6 @@ def test_walks_are_refused_or_end(tmp_path: Path) -> None:
         assert walks_of(bf.random_walks(weightless, walks=1, weighted=True)) == [[0], [1]]
 
 
-@few
 @given(case=cases(), data=st.data())
 def test_distances_and_eccentricities(case: Case, data: st.DataObject) -> None:
     theirs = case.networkx()
@@ -138,7 +136,6 @@ def test_more_sources_than_a_word_has_bits(rmat: Path) -> None:
             assert most == max(found[source].values()) and reached == len(found[source]) - 1
 
 
-@few
 @given(case=cases(), data=st.data())
 def test_diameters(case: Case, data: st.DataObject) -> None:
     theirs = case.networkx()
@@ -167,7 +164,6 @@ def within(quantile: float, lengths: Counter[int]) -> float:
     return max(lengths, default=0)
 
 
-@few
 @given(case=cases(), quantile=st.sampled_from([0.25, 0.9, 1.0]))
 def test_effective_diameters(case: Case, quantile: float) -> None:
     rows = nx.all_pairs_shortest_path_length(case.networkx())

@@ -6,7 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import brimful as bf
@@ -53,7 +53,6 @@ def _edges(draw: st.DrawFn) -> list[Weighted]:
     return draw(st.lists(st.tuples(vertex, vertex, weight), min_size=1, max_size=14))
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     edges=_edges(),
     precision=st.sampled_from(["f64", "f32"]),
