@@ -396,9 +396,9 @@ def test_an_exception_tells_superstep_and_state() -> None:
     with bf.Graph.from_arrow(pa.table({"source": [1], "target": [1]})) as graph:
         program = Blinking()
         program.raises = 1  # type: ignore[attr-defined]
-        with pytest.raises(bf.ProgramError, match="on; superstep 2, state 1") as raised:
+        with pytest.raises(bf.ProgramError, match="on; superstep 1, state 1") as raised:
             bf.run(graph, program)
-        assert (raised.value.superstep, raised.value.state) == (2, 1)
+        assert (raised.value.superstep, raised.value.state) == (1, 1)
 
 
 class Scored(Ranks):
@@ -442,6 +442,23 @@ def test_objects_are_a_part_of_the_budget() -> None:
     says = r'do not fit.*store="bytes" or "file:PATH"'
     with bf.Graph.from_arrow(pairs) as graph, pytest.raises(bf.BudgetError, match=says):
         bf.run(graph, Hoards(None), budget="256M")
+
+
+class Pictures(Constant):
+    """Few states of 200 kilobytes."""
+
+    made = 0
+
+    def initial_state(self, vertex: bf.Vertex) -> Any:
+        type(self).made += 1
+        return bytes(200_000)
+
+
+def test_few_large_objects_are_a_part_of_the_budget_too() -> None:
+    pairs = pa.table({"source": range(1000), "target": range(1, 1001)})
+    with bf.Graph.from_arrow(pairs) as graph, pytest.raises(bf.BudgetError, match="do not fit"):
+        bf.run(graph, Pictures(None), budget="20M")
+    assert Pictures.made < 300, "memory is measured before objects fill it"
 
 
 class Neighbors(bf.Program):

@@ -188,7 +188,7 @@ class ProgramError(BrimfulError):
     #: The vertex whose method failed; None when unknown.
     vertex: int | str | None
 
-    #: The state of the vertex, and the superstep, counted from 1; None when there is none.
+    #: The state of the vertex and its `superstep`, counted from 0; None when there is none.
     state: Any = None
     superstep: int | None = None
 

@@ -151,11 +151,10 @@ impl Program {
             work(py).map_err(|error| match self.ids.get(py, rank) {
                 Ok(vertex) => {
                     let state = state.and_then(|state| self.values.object(py, state).ok());
-                    let done = self.superstep.load(Ordering::Relaxed);
                     Raised {
                         vertex: vertex.unbind(),
                         state: state.map(Bound::unbind),
-                        superstep: (done != LOADING).then(|| done + 1),
+                        superstep: self.number(),
                         error,
                     }
                     .into()
@@ -165,7 +164,7 @@ impl Program {
         })
     }
 
-    /// The number of the superstep.
+    /// The number of the superstep, from 0; `None` before the first, and where there are none.
     fn number(&self) -> Option<u64> {
         let done = self.superstep.load(Ordering::Relaxed);
         (self.has_supersteps && done != LOADING).then_some(done)

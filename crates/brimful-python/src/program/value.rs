@@ -310,8 +310,8 @@ fn taken_twice(number: u64) -> PyErr {
     Failure::from(Error::Internal(fault)).into()
 }
 
-/// Objects between two measurements of memory.
-const CHECK_EVERY: u64 = 1 << 11;
+/// The most objects between two measurements of memory, which take some microseconds.
+const CHECK_EVERY: u64 = 1 << 8;
 
 /// Measures the memory of the process while objects of Python are created, of which the budget
 /// knows nothing else.
@@ -320,6 +320,16 @@ pub(super) struct MemoryWatch {
     limit: u64,
     objects: AtomicU64,
     is_short: AtomicBool,
+    last: Mutex<Measured>,
+    /// The number of objects at which memory is measured again.
+    next: AtomicU64,
+}
+
+/// A measurement: objects so far, and the memory of the process.
+#[derive(Default)]
+struct Measured {
+    objects: u64,
+    resident: u64,
 }
 
 impl MemoryWatch {
@@ -332,6 +342,8 @@ impl MemoryWatch {
             limit: budget.total().saturating_add(before),
             objects: AtomicU64::new(0),
             is_short: AtomicBool::new(false),
+            last: Mutex::default(),
+            next: AtomicU64::new(1),
         }
     }
 
@@ -340,16 +352,25 @@ impl MemoryWatch {
         self.is_short.load(Ordering::Relaxed)
     }
 
-    /// Counts an object, and measures the memory of the process at every `CHECK_EVERY`th one.
+    /// Counts an object, and measures the memory of the process: at every `CHECK_EVERY`th object,
+    /// or before objects as large as the last ones fill half of what is left.
     ///
     /// # Errors
     /// `BudgetError` if the process takes more memory than it may.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
-        let before = self.objects.fetch_add(1, Ordering::Relaxed);
-        if before % CHECK_EVERY != CHECK_EVERY - 1 {
+        let objects = self.objects.fetch_add(1, Ordering::Relaxed) + 1;
+        if objects < self.next.load(Ordering::Relaxed) {
             return Ok(());
         }
         let resident = resident_bytes().unwrap_or(0);
+        let now = Measured { objects, resident };
+        let last =
+            std::mem::replace(&mut *self.last.lock().unwrap_or_else(PoisonError::into_inner), now);
+        let grown = resident.saturating_sub(last.resident);
+        let each = grown.div_ceil(objects.saturating_sub(last.objects).max(1)).max(1);
+        let half = self.limit.saturating_sub(resident) / 2;
+        let pause = (half / each).clamp(1, CHECK_EVERY.min(objects));
+        self.next.store(objects + pause, Ordering::Relaxed);
         self.is_short.store(resident > self.limit / 8 * 7, Ordering::Relaxed);
         if resident <= self.limit {
             return Ok(());
