@@ -58,7 +58,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let reserved = budget.reserve(bytes, "for signals that wait")?;
     let file =
         Arc::new(SpillFile::new(&DiskFolder::new(std::env::temp_dir()), &Arc::new(Job::new()))?);
-    let mut mailbox = Mailbox::new(reserved.bytes(), program.0, &file);
+    let mut mailbox = Mailbox::new(reserved.bytes(), program.0, 0, &file);
     let (mut target, mut scratch, mut packet) = (Vec::new(), Vec::new(), Vec::new());
     let begin = Instant::now();
     for number in 0..signals {

@@ -386,6 +386,7 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
             lists: options.lists,
             scratch: options.run.scratch.clone(),
             share: None,
+            has_fixed_stores: options.stores.are_fixed()?,
         };
         let serializer = || named(options.serializer.unwrap_or("native"));
         let mut starts = Starts { graph, attributes, vertices: count, first: 0, cells: Vec::new() };

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 /// The location of the lists of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ListLocation {
-    /// In memory, up to half of the free budget, and on disk beyond it.
+    /// In memory, up to a part of the free budget, and on disk beyond it.
     #[default]
     Memory,
     /// On disk, except for small buffers.
@@ -56,6 +56,9 @@ pub struct ExecutionOptions {
     /// The share of this process, if several processes make the run together; see
     /// [`crate::from_graph::start`].
     pub share: Option<Share>,
+    /// True if stores have all the memory that they will take: then lists may take most of what is
+    /// left, and otherwise half.
+    pub has_fixed_stores: bool,
 }
 
 /// The order in which vertices act without supersteps.
@@ -166,6 +169,16 @@ pub struct StoreOptions<'s> {
     pub partitioning: Partitioning,
     /// `None`: the store is empty, and for one run.
     pub kept: Option<KeptVertices<'s>>,
+}
+
+impl StoreOptions<'_> {
+    /// True if the store takes a fixed share of the budget, and has no cache that grows.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for an unknown store.
+    pub(crate) fn are_fixed(&self) -> Result<bool> {
+        Ok(self.schemes.place(self.store)?.has_share() && self.cache.is_none())
+    }
 }
 
 /// The vertices of a store that stays after the run.

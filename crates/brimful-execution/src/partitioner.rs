@@ -1,6 +1,7 @@
 //! The assignment of vertices to partitions, and of partitions to workers.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use brimful_store::checksum;
@@ -57,6 +58,15 @@ impl<I: Id> Partitioner<I> {
     }
 }
 
+impl<I: Id> Partitioner<I> {
+    /// The number of the first id of a partition; 0 if ids have none, or a hash assigns them.
+    pub(crate) fn first(&self, partition: usize) -> u64 {
+        let Self::Range(bounds) = self else { return 0 };
+        let bound = partition.checked_sub(1).and_then(|before| bounds.get(before));
+        bound.and_then(I::number).unwrap_or(0)
+    }
+}
+
 impl Partitioner<u64> {
     /// Those of the first `count` vertices that ranges put into some consecutive partitions; `None`
     /// for vertices that a hash assigns.
@@ -110,9 +120,16 @@ impl Owners {
         self.mailboxes.len()
     }
 
-    /// Relays of a worker.
-    pub(crate) fn relays_of(&self, worker: usize) -> usize {
-        self.mailboxes.iter().filter(|(owner, _)| *owner == worker).count()
+    /// The partition of each mailbox of a worker.
+    pub(crate) fn partitions_of(&self, worker: usize) -> impl Iterator<Item = usize> {
+        let own = self.homes.iter().zip(self.first..);
+        let mut places: BTreeMap<usize, usize> = BTreeMap::new();
+        for ((owner, place), partition) in own.chain(self.mailboxes.iter().zip(0..)) {
+            if *owner == worker {
+                places.insert(*place, partition);
+            }
+        }
+        places.into_values()
     }
 
     /// Worker and place of the mailboxes for signals to each partition.
@@ -181,6 +198,21 @@ mod tests {
         assert!(loads.iter().all(|load| (900..1110).contains(load)), "{loads:?}");
         let none = Partitioner::<u64>::balanced([].into_iter(), (0, 0), 3).unwrap();
         assert_eq!(partition(&none, 5, 3), 0);
+    }
+
+    #[test]
+    fn mailboxes_know_their_partitions() {
+        // Two workers: partitions 3 to 5 are here, and relays for all eight.
+        let homes = vec![(0, 0), (1, 0), (0, 1)];
+        let owners = Owners::with_relays(homes.clone(), 3, (8, 2));
+        let of = |owners: &Owners, worker| owners.partitions_of(worker).collect::<Vec<_>>();
+        assert_eq!(of(&owners, 0), [3, 5, 0, 2, 4, 6]);
+        assert_eq!(of(&owners, 1), [4, 1, 3, 5, 7]);
+        let alone = Owners::new(homes);
+        assert_eq!((of(&alone, 0), of(&alone, 1)), (vec![0, 2], vec![1]));
+        let ranges = Partitioner::Range(vec![10_u64, 20]);
+        assert_eq!([0, 1, 2, 3].map(|partition| ranges.first(partition)), [0, 10, 20, 0]);
+        assert_eq!(Partitioner::<u64>::Hash.first(1), 0);
     }
 
     #[test]

@@ -37,6 +37,11 @@ fn packet_bytes(workers: usize, partitions: usize) -> u64 {
     (workers * (partitions * 2 * PACKET_BYTES + QUEUE_BYTES)) as u64
 }
 
+/// The part of `free` bytes that lists may take.
+pub(crate) fn list_bytes(free: u64, has_fixed_stores: bool) -> u64 {
+    if has_fixed_stores { free / 8 * 7 } else { free / 2 }
+}
+
 /// The minimum memory of an execution in bytes, in addition to its stores.
 pub(crate) fn minimum_bytes(workers: usize, partitions: usize) -> u64 {
     partitions as u64 * MIN_LISTS + packet_bytes(workers, partitions)
@@ -96,8 +101,8 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         let connected = division.map(|division| Connected::new(division, resources)).transpose()?;
         let each = match options.lists {
             ListLocation::Memory => {
-                let free = (resources.budget.free() / 2).saturating_sub(packets);
-                (free / count.max(1)).max(MIN_LISTS)
+                let most = list_bytes(resources.budget.free(), options.has_fixed_stores);
+                (most.saturating_sub(packets) / count.max(1)).max(MIN_LISTS)
             }
             ListLocation::Disk => MIN_LISTS,
         };
@@ -119,10 +124,11 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         };
         let worker = |(me, mut stores): (usize, Vec<(usize, S)>)| {
             stores.sort_by_key(|(place, _)| *place);
-            let relays = if relays == 0 { 0 } else { owners.relays_of(me) };
             let to_signal = stores.iter().map(|_| IdSet::new(each / 3, &spill)).collect();
-            let mailboxes = (0..stores.len() + relays)
-                .map(|_| Mailbox::new(each / 3 * 2, program.delivery(), &spill))
+            let mailboxes = owners
+                .partitions_of(me)
+                .map(|partition| partitioner.first(partition))
+                .map(|first| Mailbox::new(each / 3 * 2, program.delivery(), first, &spill))
                 .collect();
             let context = WorkerContext::new(me, owners.count(), to_signal, mailboxes);
             let stores = stores.into_iter().map(|(_, store)| store).collect();

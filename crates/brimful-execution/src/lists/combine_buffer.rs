@@ -59,14 +59,15 @@ pub(super) struct CombineBuffer<P: VertexProgram> {
 }
 
 impl<P: VertexProgram> CombineBuffer<P> {
-    /// A buffer that takes up to `limit` bytes, of memory that the caller has reserved.
-    pub(super) fn new(limit: usize) -> Self {
+    /// A buffer that takes up to `limit` bytes, of memory that the caller has reserved. Most ids
+    /// have numbers from `first` on.
+    pub(super) fn new(limit: usize, first: u64) -> Self {
         // Entries are numbered with 32 bits. The system reserves unused memory without pages, but
         // may refuse a larger reservation.
         let limit = limit.min(u32::MAX as usize);
         Self {
             limit,
-            places: Places::new(limit),
+            places: Places::new(limit, first),
             entries: Vec::new(),
             len: 0,
             heap_bytes: 0,
@@ -251,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_vertex_has_one_signal_and_what_was_taken_out_begins_anew() {
-        let mut buffer: CombineBuffer<Texts> = CombineBuffer::new(1 << 20);
+        let mut buffer: CombineBuffer<Texts> = CombineBuffer::new(1 << 20, 0);
         let mut signals: Vec<_> = (0..30).map(|number| (number % 10, number.to_string())).collect();
         assert!(buffer.fits(&signals));
         assert_eq!(buffer.add(&GREATEST, &mut signals).unwrap(), 20);
@@ -266,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_generation_is_taken_by_ascending_ids_with_requests_and_without_what_was_taken() {
-        let mut buffer: CombineBuffer<Texts> = CombineBuffer::new(1 << 20);
+        let mut buffer: CombineBuffer<Texts> = CombineBuffer::new(1 << 20, 0);
         let ids = [5, 300, 128, 1 << 40, 129, 7];
         buffer.add(&GREATEST, &mut ids.map(|id: u64| (id, id.to_string())).into()).unwrap();
         assert!(buffer.request(&200) && buffer.request(&7) && buffer.request(&5));
@@ -287,8 +288,19 @@ mod tests {
     }
 
     #[test]
+    fn ids_before_the_first_number_are_found_by_hash() {
+        let mut buffer: CombineBuffer<Texts> = CombineBuffer::new(1 << 12, 1000);
+        let ids = [1000, 7, 1001, 1 << 40, 999];
+        let signals = |text: &str| -> Vec<_> { ids.map(|id: u64| (id, text.to_owned())).into() };
+        assert_eq!(buffer.add(&GREATEST, &mut signals("a")).unwrap(), 0);
+        assert_eq!(buffer.add(&GREATEST, &mut signals("b")).unwrap(), 5);
+        assert!(ids.iter().all(|id| buffer.take(id).as_deref() == Some("b")));
+        assert!(buffer.is_empty());
+    }
+
+    #[test]
     fn a_request_that_does_not_fit_is_refused() {
-        let mut buffer: CombineBuffer<Texts> = CombineBuffer::new(1 << 12);
+        let mut buffer: CombineBuffer<Texts> = CombineBuffer::new(1 << 12, 0);
         let taken = (0..1 << 12).take_while(|id| buffer.request(id)).count();
         assert!(taken > 16 && taken < 1 << 9, "{taken}");
     }
@@ -296,7 +308,7 @@ mod tests {
     #[test]
     fn it_is_full_before_it_takes_more_than_its_limit() {
         for limit in [0, 1 << 10, 1 << 16, 3 << 20] {
-            let mut buffer: CombineBuffer<Texts> = CombineBuffer::new(limit);
+            let mut buffer: CombineBuffer<Texts> = CombineBuffer::new(limit, 0);
             let batch = |first: u64| -> Vec<_> {
                 (first..first + 64).map(|id| (id, "text".into())).collect()
             };

@@ -222,14 +222,14 @@ impl<P: VertexProgram> Mailbox<P> {
     /// spills to `file`. An eighth stays free for signals that grow. If signals are combined, the
     /// table has a quarter, at least [`crate::lists::MINIMUM_BYTES`], and the combine buffer the
     /// rest: a vertex takes half as much memory there, and one that finds its signal there spills
-    /// nothing.
-    pub fn new(bytes: u64, delivery: Delivery, file: &Arc<SpillFile>) -> Self {
+    /// nothing. Most ids of the partition have numbers from `first` on.
+    pub fn new(bytes: u64, delivery: Delivery, first: u64, file: &Arc<SpillFile>) -> Self {
         let (is_combined, bytes) = (delivery == Delivery::Combined, bytes - bytes / 8);
         let table = if is_combined { (bytes / 4).max(MINIMUM_BYTES) } else { bytes };
         let buffer = bytes.saturating_sub(table);
         Self {
             table: MessageTable::new(table, file),
-            buffer: CombineBuffer::new(usize::try_from(buffer).unwrap_or(usize::MAX)),
+            buffer: CombineBuffer::new(usize::try_from(buffer).unwrap_or(usize::MAX), first),
             batch: Vec::new(),
             key: Vec::new(),
             folded: Vec::new(),
@@ -305,7 +305,7 @@ impl<P: VertexProgram> Mailbox<P> {
 
     /// Serializes the combine buffer into the message table.
     fn serialize_buffer(&mut self, program: &P) -> Result<()> {
-        let mut buffer = std::mem::replace(&mut self.buffer, CombineBuffer::new(0));
+        let mut buffer = std::mem::replace(&mut self.buffer, CombineBuffer::new(0, 0));
         let done = buffer.drain().try_for_each(|taken| self.serialize_one(program, &taken));
         self.buffer = buffer;
         done
@@ -450,7 +450,7 @@ mod tests {
     fn mailbox(bytes: u64, delivery: Delivery) -> Mailbox<Texts> {
         let folder = tempfile::tempdir().unwrap();
         let file = SpillFile::new(&DiskFolder::new(folder.path()), &Arc::new(Job::new())).unwrap();
-        Mailbox::new(bytes, delivery, &Arc::new(file))
+        Mailbox::new(bytes, delivery, 0, &Arc::new(file))
     }
 
     fn send(

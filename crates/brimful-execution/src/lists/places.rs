@@ -1,4 +1,5 @@
-//! Places of entries by id: in an array for ids with small numbers, by hash for all others.
+//! Places of entries by id: in an array for ids whose numbers begin at the first one of a partition,
+//! by hash for all others.
 //!
 //! Signals to a vertex cost one access to memory in the array, and two or three by hash. Invariant:
 //! the number of an id alone decides where it is found.
@@ -22,20 +23,23 @@ pub(super) enum Key {
 /// Places of entries, which have 32 bits.
 #[derive(Debug)]
 pub(super) struct Places {
-    /// By number, the place and one more; 0 for none. Ids with greater numbers are in `table`.
+    /// By number from `first` on, the place and one more; 0 for none. Other ids are in `table`.
     array: Vec<u32>,
+    first: u64,
     max_numbers: u64,
-    /// One more than the greatest number so far: memory before it is in use.
+    /// One more than the last element of `array` that was used: memory before it is in use.
     numbers: usize,
     table: HashTable<u32>,
     hasher: DefaultHashBuilder,
 }
 
 impl Places {
-    /// No places, for entries that take up to `limit` bytes with them.
-    pub(super) fn new(limit: usize) -> Self {
+    /// No places, for entries that take up to `limit` bytes with them. Most ids have numbers from
+    /// `first` on.
+    pub(super) fn new(limit: usize, first: u64) -> Self {
         Self {
             array: Vec::new(),
+            first,
             max_numbers: (limit / ARRAY_PART / PLACE_BYTES) as u64,
             numbers: 0,
             table: HashTable::new(),
@@ -45,7 +49,8 @@ impl Places {
 
     #[inline]
     fn number<I: Id>(&self, id: &I) -> Option<usize> {
-        Some(id.number().filter(|number| *number < self.max_numbers)? as usize)
+        let number = id.number()?.checked_sub(self.first)?;
+        (number < self.max_numbers).then_some(number as usize)
     }
 
     #[inline]

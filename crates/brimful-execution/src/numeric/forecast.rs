@@ -244,7 +244,9 @@ pub fn forecast(needs: &Needs, planned: &Planned<'_>) -> Result<Taken> {
 
     // A signal to each vertex, as received and as serialized, and the list of due vertices.
     let lists = match planned.lists {
-        ListLocation::Memory => free.saturating_sub(stored.memory + cached) / 2,
+        ListLocation::Memory => {
+            run::list_bytes(free.saturating_sub(stored.memory + cached), stores.are_fixed()?)
+        }
         ListLocation::Disk => run::minimum_bytes(workers, partitions),
     };
     let waiting = vertices * (2 * (sample.signal + 24) + 20);
