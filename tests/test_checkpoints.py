@@ -226,8 +226,8 @@ def test_wrong_usage(rmat: Path, tmp_path: Path) -> None:
     for every in ("0", "x", "-1", "1.5"):
         assert "supersteps" in refuse(USAGE, *run, f"--checkpoint-every={every}")
     for algorithm, options, says in [
-        ("triangles", [], "takes no checkpoints"),
-        ("clustering", [], "takes no checkpoints"),
+        ("triangles", [], "--checkpoint-every does not apply"),
+        ("clustering", [], "--checkpoint-every does not apply"),
         ("connected_components", ["--param", "method=union_find"], "union_find has no"),
     ]:
         arguments = ["run", algorithm, rmat, *options, "--quiet", "--checkpoint-every", 1]

@@ -166,8 +166,8 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
     for method in ("louvain", "leiden"):
         for code, options, says in [
             (USAGE, ["--resolution", "-1"], "resolution must be at least 0, not -1"),
-            (USAGE, ["--max-supersteps", 3], "has no supersteps to limit"),
-            (USAGE, ["--store", "bytes"], "takes no store"),
+            (USAGE, ["--max-supersteps", 3], "--max-supersteps does not apply"),
+            (USAGE, ["--store", "bytes"], "--store does not apply"),
             (INPUT, ["--weighted"], "the smallest is -1"),
             (BUDGET, ["--budget", "20M"], "the smallest that works is"),
             (USAGE, ["--levels", 1, "--iterations", 2], "levels are those of one iteration"),

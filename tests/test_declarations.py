@@ -160,10 +160,10 @@ def test_parts_of_one_graph(tmp_path: Path, name: str) -> None:
 def test_what_would_be_lost_is_refused_or_said(undirected: Path, tmp_path: Path, name: str) -> None:
     out = tmp_path / name
     sentence = refuse(USAGE, "export", undirected, out, "--quiet")
-    assert "no direction" in sentence and "a vertex without edges" in sentence
+    assert "the direction of the graph" in sentence and "a vertex without edges" in sentence
     assert "parquet" in sentence and "--lossy" in sentence and not out.exists()
     done = succeed("export", undirected, out, "--lossy", "--json")
-    lost = ["that edges have no direction", "a vertex without edges"]
+    lost = ["the direction of the graph (undirected)", "a vertex without edges"]
     assert done.figures["lost"][:2] == lost and done.figures["edges"] == 3
     assert "does not hold" in done.err
     with bf.Graph.open(undirected) as graph, pytest.raises(bf.UsageError, match="lossy"):

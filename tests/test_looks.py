@@ -266,6 +266,23 @@ def test_the_exit_code_says_whether_results_differ(rmat: Path, tmp_path: Path) -
     assert figures["differing"] == bf.compare(paths[0], paths[2]).differing > 0
 
 
+def test_columns_of_different_names_are_compared_with_a_note(tmp_path: Path) -> None:
+    paths = [tmp_path / "ranks.csv", tmp_path / "degrees.csv"]
+    for path, column in zip(paths, ("pagerank", "degree"), strict=True):
+        path.write_text(f"vertex,{column}\n1,1\n2,3\n")
+    note = "note: pagerank of the first is compared with degree of the second"
+    assert note in succeed("compare", *paths).out
+    assert "note" not in succeed("compare", paths[0], paths[0]).out
+    assert succeed("compare", *paths, "--json").figures["columns"] == ["pagerank", "degree"]
+
+
+def test_top_takes_the_number_of_rows_by_both_names(tmp_path: Path) -> None:
+    path = tmp_path / "ranks.csv"
+    path.write_text("vertex,rank\n1,5\n2,7\n3,6\n")
+    for option in ("-n", "--top"):
+        assert succeed("top", path, option, 2).out == "vertex\trank\n2\t7\n3\t6\n"
+
+
 # Tables of rows.
 
 ROWS = {

@@ -13,6 +13,7 @@ import brimful as bf
 from brimful import catalog
 from brimful.cli import app, tree
 from brimful.cli.options import add_options, chosen
+from brimful.options.derivations import DeriveVerbOptions
 from brimful.options.described import described, sections_of
 from brimful.options.exports import ExportOptions
 from brimful.options.imports import ImportOptions, ReadOptions, import_options
@@ -139,6 +140,17 @@ def test_every_option_is_sound_and_in_the_guide(table: type) -> None:
         assert option.taken(option.default) == checked(table, {})[name]  # type: ignore[index]
         assert option.text.endswith(".") and not option.command_help.endswith("."), name
         assert f"{flag(name)}" in guide or f"{name}=" in guide, name
+
+
+def test_help_writes_only_options_as_flags() -> None:
+    helps = {name: one.command_help for name, one in options_of(DeriveVerbOptions).items()}
+    assert "the column vertex and another" in helps["contract"] and "--around" in helps["hops"]
+    assert "define cache_score" in options_of(AskedOptions)["cache"].command_help
+
+
+def test_the_usage_of_a_plan_names_graph_and_algorithm_once() -> None:
+    usage = " ".join(tree.verbs(app.build_parser())["plan"].format_usage().split())
+    assert usage.endswith("[GRAPH] ALGORITHM") and usage.count("ALGORITHM") == 1
 
 
 def test_the_verbs_have_the_options_of_their_tables() -> None:

@@ -347,6 +347,12 @@ def test_what_makes_no_sense_is_refused(arguments: list[object], part: str) -> N
     assert part in refuse(USAGE, "plan", *arguments, "--quiet")
 
 
+def test_a_missing_algorithm_is_named(rmat: Path) -> None:
+    for graph in (rmat, "gone.brimful"):
+        assert "needs an algorithm after the graph" in refuse(USAGE, "plan", graph)
+    assert "did you mean 'pagerank'" in refuse(USAGE, "plan", "pagerang")
+
+
 def test_a_graph_has_its_own_sizes(rmat: Path) -> None:
     assert "--vertices" in refuse(USAGE, "plan", rmat, "pagerank", "--vertices", 5, "--quiet")
     assert "weights" in refuse(USAGE, "plan", rmat, "sssp", "--weighted", "--quiet")
@@ -405,7 +411,7 @@ def test_python_says_what_the_command_line_says(rmat: Path) -> None:
                 bf.plan(graph, "bfs", source=of, **machine)
             with pytest.raises(bf.NotFoundError, match=re.escape(str(refused.value))):
                 bf.bfs(graph, of)
-        with pytest.raises(bf.UsageError, match="kcore takes no source"):
+        with pytest.raises(bf.UsageError, match="--source does not apply to kcore"):
             bf.plan(graph, "kcore", source=1)
         with pytest.raises(TypeError, match=r"plan\(\) got .* 'sorce'; did you mean 'source'"):
             bf.plan(graph, "bfs", sorce=1)  # type: ignore[call-arg]

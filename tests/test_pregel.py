@@ -201,7 +201,7 @@ def test_mistakes_are_named() -> None:
             bf.run(graph, Masterless(5))
         with pytest.raises(bf.ProgramError, match=r"no aggregator 'totl'.*did you mean 'total'"):
             bf.run(graph, Unknown(1))
-        with pytest.raises(bf.UsageError, match="Pregel counts supersteps"):
+        with pytest.raises(bf.UsageError, match="Pregel programs need supersteps"):
             bf.run(graph, Ring(1), mode="async")
         with pytest.raises(bf.UsageError, match=r"derived from brimful\.Program or brimful.Pregel"):
             bf.run(graph, Ring)  # type: ignore[arg-type]

@@ -162,7 +162,9 @@ def test_what_is_refused(tmp_path: Path) -> None:
     assert "99" in refuse(INPUT, *run, "--pairs", pairs)
     assert "leave out k" in refuse(USAGE, *run, "--pairs", pairs, "--k", 3)
     assert "no table of pairs" in refuse(INPUT, *run, "--pairs", tmp_path / "none.csv")
-    assert "leave --pairs out" in refuse(USAGE, "run", "pagerank", graph, "--pairs", pairs)
+    sentence = refuse(USAGE, "run", "pagerank", graph, "--pairs", pairs)
+    assert "--pairs does not apply to pagerank" in sentence
+    assert "k must be at least 1" in refuse(USAGE, *run, "--k", 0)
     for flag, value in [("--join", pairs), ("--report", "r.html"), ("--checkpoint-every", 1)]:
         assert f"leave {flag} out" in refuse(USAGE, *run, flag, value)
     assert "documents" in refuse(USAGE, *run, "-o", "mongodb://h/d/c?field=a&id=b")

@@ -245,7 +245,7 @@ def test_what_makes_no_sense_is_refused(rmat: Path, options: list[str], says: st
 )
 def test_programs_of_whole_neighborhoods_take_no_store(rmat: Path, algorithm: str) -> None:
     sentence = refuse(USAGE, "run", algorithm, rmat, "--store", "bytes")
-    assert f"{algorithm} takes no store; leave --store out (Python: store=)" in sentence
+    assert f"--store does not apply to {algorithm}; leave it out (Python: store=)" in sentence
 
 
 def test_algorithms_say_that_they_take_a_store() -> None:

@@ -248,7 +248,7 @@ class Graph(Imports, Neighbors, KeptColumns, Derivations, Conversions, Looks):
         return exported.edges
 
     def close(self) -> None:
-        """Let go of the files, and remove the directory if it was temporary; may be repeated.
+        """Close the files, and remove the directory if it was temporary; may be repeated.
 
         >>> import brimful as bf, pyarrow as pa
         >>> graph = bf.Graph.from_arrow(pa.table({"source": [0], "target": [2]}))

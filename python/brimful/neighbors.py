@@ -73,7 +73,7 @@ class Neighbors:
         """Return the sources of the edges that reach a vertex, ascending, one entry per edge.
 
         A directed graph needs its reverse index. The first call builds it if it is missing, within
-        the graph's budget, and says so on the logger `brimful`; the index stays.
+        the graph's budget, and reports this to the logger `brimful`; the index stays.
 
         Returns:
             The sources; with `weights` two lists of one length, sources and weights.

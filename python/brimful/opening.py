@@ -55,8 +55,9 @@ def read(
             `s3://bucket/edges.txt.gz`; one of documents, such as
             `mongodb://host/database/collection`, whose fields `source` and `target` name; an object
             with `__arrow_c_stream__`; or a graph of NetworkX, igraph or SciPy, with the defaults of
-            `from_networkx` and its like. All but the first two, and files with columns to keep, go
-            to a temporary directory unless `path` is given.
+            `from_networkx` and its like. A graph directory is opened in place and a single local
+            file is imported next to itself; other inputs, and files with columns to keep, go to a
+            temporary directory unless `path` is given.
 
     Returns:
         The graph. `Graph.info()` has the columns taken and counts the edges left out.

@@ -101,8 +101,8 @@ class PerVertex(Shown, ABC, Generic[V]):
 
     Iteration yields the vertices in ascending order; `in`, `get`, `keys`, `values`, `items` and
     `dict` are as in a `dict`. Rows are read in batches of 65,536, so a loop takes a few MB,
-    whatever the size. `==` compares identity, as comparing values would read both as a whole: for
-    that compare `dict(result)`, or `result.to_arrow()` by `equals`.
+    whatever the size. `==` compares identity. To compare values, use `dict(result)`, or
+    `result.to_arrow()` with `equals`.
 
     It is not registered as a `collections.abc.Mapping`: polars takes those for a table of columns.
     `polars.DataFrame(result)`, DuckDB and pyarrow read both columns through `__arrow_c_stream__`.

@@ -48,7 +48,7 @@ class ImportForecast:
 
 @dataclass(frozen=True)
 class Forecast:
-    """The memory, disk and time of a run; on a cluster, those of the worker with the most to do.
+    """The memory, disk and time of a run; on a cluster, those of the worker with the most work.
 
     Attributes:
         algorithm: Name of the algorithm.
@@ -72,9 +72,9 @@ class Forecast:
         supersteps_guessed: Whether that number is a guess.
         passes: How often the run passes over all edges.
         workers: Workers of a cluster; None: one process.
-        sent_bytes_per_superstep: The most bytes of signals that a worker passes on in a superstep
-            in which all vertices signal, in all to the others; None for one process.
-        received_bytes_per_superstep: The most that a worker takes in; None likewise.
+        sent_bytes_per_superstep: The most bytes of signals that a worker sends in a superstep in
+            which all vertices signal, in all to the others; None for one process.
+        received_bytes_per_superstep: The most that a worker receives; None likewise.
         exchange_memory_bytes: Memory of a worker, within its budget, through which workers of one
             machine exchange signals; 0: they go through Ray's object store; None likewise.
         seconds_per_superstep: An estimate; None if the time is unknown.

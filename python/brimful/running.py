@@ -115,10 +115,10 @@ def run(
     On a `cluster` each worker makes the calls for its part of the vertices; a program on shards is
     compiled there. Interpreted programs need objects that can be pickled, and a store "memory",
     "bytes", "file:PATH" or "kv:PATH" of each worker; the states of all vertices are then in this
-    process, within `budget`. They take none of `mode` "async", `keep`, `trace`, `partitioner`
-    "hash" and checkpoints. Sums of floats that `combine` or an aggregator makes may differ from
-    those of one process in their last digits, and on "file:" and "kv:" the first signals to a
-    vertex may come in another order; all else is equal.
+    process, within `budget`. `mode="async"`, `keep`, `trace`, `partitioner="hash"` and checkpoints
+    do not apply to them. Sums of floats that `combine` or an aggregator makes may differ from those
+    of one process in their last digits, and on "file:" and "kv:" the first signals to a vertex may
+    come in another order; all else is equal.
 
     Checkpoints hold whole vertices. A resumed run must have the same graph, class, `serializer`,
     `weighted` and `mode`, the same code of the methods of the class, and the same values of all

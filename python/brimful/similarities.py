@@ -26,9 +26,10 @@ def similarity(
 ) -> Rows:
     """Compute the similarity of pairs of vertices by their common neighbors, as NetworkX.
 
-    Of given pairs, or of each vertex and the `k` others of the greatest scores above 0. Direction
-    and parallel edges are ignored. Lists of neighbors are in memory where they fit `budget`, else
-    on disk; pairs are streamed. Partners take time that grows with the squares of degrees.
+    Scores the given `pairs`, or for each vertex the `k` others with the greatest scores above 0.
+    Direction and parallel edges are ignored. Lists of neighbors are in memory where they fit
+    `budget`, else on disk; pairs are streamed. Partners take time that grows with the squares of
+    degrees.
 
     Args:
         measure: How common neighbors count: "jaccard" (their number over that of all neighbors

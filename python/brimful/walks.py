@@ -28,13 +28,16 @@ def random_walks(
 
     A walk ends early at a vertex without out-edges. Walks depend only on the graph and `seed`: they
     are the same at any `budget` and number of threads. Lists of neighbors and walks are in memory
-    where they fit, else on disk; `budget` must hold 16 bytes a vertex.
+    where they fit, else on disk; `budget` must hold 16 bytes a vertex and,
+    for each thread, 32 bytes for each out-edge of the largest hub.
 
     Args:
         walks: Walks from each vertex.
         length: Vertices of a walk, at most.
-        p: A step back to the vertex before counts 1 / p times (Grover and Leskovec 2016).
-        q: A step to a vertex that the vertex before has no edge to counts 1 / q times.
+        p: The weight of a step back to the previous vertex is multiplied by 1 / p (Grover and
+            Leskovec 2016).
+        q: The weight of a step is multiplied by 1 / q if the previous vertex has no edge to its
+            target.
         seed: Another seed gives other walks.
         weighted: Edges are taken in proportion to their weights, which must not be negative.
 

@@ -55,8 +55,8 @@ pub(crate) const INFO: Info = Info {
 /// The registry entry of independent sets.
 pub(crate) const INDEPENDENT: Info = Info {
     name: "maximal_independent_set",
-    computes: "maximal independent set: 1 for the vertices of color 0 of color, else 0; direction \
-               ignored",
+    computes: "maximal independent set: 1 for the vertices to which color gives color 0, else 0; \
+               direction ignored",
     column: "member",
     takes: Takes { cluster: true, checkpoints: true, ..Takes::NOTHING },
     parameters: &[],

@@ -18,7 +18,7 @@ use brimful_store::Resources;
 
 use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
 use crate::planning::{InMemory, Planner, fits_narrow, require_either};
-use crate::request::{Finished, Request};
+use crate::request::{Finished, Request, inapplicable};
 use crate::{Error, Result};
 
 use propagation::{ConnectedComponents, Label};
@@ -80,9 +80,7 @@ fn plan<L: Label + 'static>(planner: &Planner<'_>) -> Result<Forecast> {
 fn union_find_wanted(request: &Request) -> Result<InMemory> {
     let method = request.choice("method", &["auto", "union_find", "propagation"])?;
     if request.max_supersteps.is_some() && method == "union_find" {
-        let what = "union_find has no supersteps to limit; leave --max-supersteps out (Python: \
-                    max_supersteps=)";
-        return Err(Error::Usage(what.into()));
+        return Err(inapplicable("max-supersteps", "union_find"));
     }
     let in_supersteps =
         request.store.is_some() || request.checkpoints.is_some() || request.is_divided();

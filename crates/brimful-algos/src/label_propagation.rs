@@ -27,8 +27,8 @@ const SUPERSTEPS: u64 = 10;
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "label_propagation",
-    computes: "communities: in each of 10 supersteps a vertex takes the most frequent label of its \
-               neighbors",
+    computes: "communities: in each superstep (default: 10) a vertex takes the most frequent label \
+               of its neighbors",
     column: "label",
     takes: Takes { cluster: true, checkpoints: true, ..Takes::NOTHING },
     parameters: &[],

@@ -93,7 +93,7 @@ fn numbered(partition: &ResultTable, resources: &Resources) -> Result<(Vec<u32>,
             for value in &part {
                 each(value.ok_or_else(|| {
                     Error::Usage(format!(
-                        "a partition has a value for every vertex, but {} has none for some",
+                        "communities need a value for every vertex, but {} has none for some",
                         partition.name()
                     ))
                 })?);

@@ -9,6 +9,7 @@ use brimful_store::Resources;
 use crate::info::Run;
 pub use crate::info::{Accepts, Info, ParameterInfo, Takes};
 use crate::planning::{Planner, Subject};
+use crate::request::inapplicable;
 pub use crate::request::{Finished, FinishedRows, Pairs, Parameter, Request, StoreChoice};
 use crate::{
     Error, Result, betweenness, bfs, bipartite, blocks, closeness, clustering, color, communities,
@@ -177,26 +178,19 @@ fn find(request: &Request) -> Result<&'static Info> {
         return Err(Error::Usage(format!("{} has no parameter {unknown:?}; {known}", info.name)));
     }
     let given = [
-        (!request.sources.is_empty(), info.takes.source, "source", "source"),
-        (
-            !request.source_weights.is_empty(),
-            info.takes.source_weights,
-            "weights of sources",
-            "source-weight",
-        ),
-        (request.pairs.is_some(), info.takes.pairs, "pairs", "pairs"),
-        (request.tolerance.is_some(), info.takes.tolerance.is_some(), "tolerance", "tolerance"),
-        (request.narrow, info.takes.precision, "precision", "precision"),
-        (request.weighted, info.takes.weights, "weights", "weighted"),
-        (request.asynchronous, info.takes.asynchronous, "asynchronous mode", "mode"),
-        (request.store.is_some(), info.takes.stores, "store", "store"),
-        (request.is_divided(), info.takes.cluster, "cluster", "cluster"),
-        (request.checkpoints.is_some(), info.takes.checkpoints, "checkpoints", "checkpoint-every"),
+        (!request.sources.is_empty(), info.takes.source, "source"),
+        (!request.source_weights.is_empty(), info.takes.source_weights, "source-weight"),
+        (request.pairs.is_some(), info.takes.pairs, "pairs"),
+        (request.tolerance.is_some(), info.takes.tolerance.is_some(), "tolerance"),
+        (request.narrow, info.takes.precision, "precision"),
+        (request.weighted, info.takes.weights, "weighted"),
+        (request.asynchronous, info.takes.asynchronous, "mode"),
+        (request.store.is_some(), info.takes.stores, "store"),
+        (request.is_divided(), info.takes.cluster, "cluster"),
+        (request.checkpoints.is_some(), info.takes.checkpoints, "checkpoint-every"),
     ];
-    if let Some((_, _, what, option)) = given.iter().find(|(given, taken, ..)| *given && !taken) {
-        let (name, keyword) = (info.name, option.replace('-', "_"));
-        let what = format!("{name} takes no {what}; leave --{option} out (Python: {keyword}=)");
-        return Err(Error::Usage(what));
+    if let Some((_, _, option)) = given.iter().find(|(given, taken, _)| *given && !taken) {
+        return Err(inapplicable(option, info.name));
     }
     check_store(request)?;
     Ok(info)

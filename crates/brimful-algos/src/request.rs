@@ -294,12 +294,7 @@ impl Request {
         if self.max_supersteps.is_none() {
             return Ok(());
         }
-        let name = &self.algorithm;
-        let what = format!(
-            "{name} has no supersteps to limit; leave --max-supersteps out (Python: \
-             max_supersteps=)"
-        );
-        Err(Error::Usage(what))
+        Err(inapplicable("max-supersteps", &self.algorithm))
     }
 
     /// Refuses negative weights, if the run uses weights.
@@ -325,6 +320,12 @@ impl Request {
         );
         Err(brimful_graph::Error::input(graph.path(), what).into())
     }
+}
+
+/// The error for an option that does not apply to an algorithm or a method.
+pub(crate) fn inapplicable(option: &str, name: &str) -> Error {
+    let keyword = option.replace('-', "_");
+    Error::Usage(format!("--{option} does not apply to {name}; leave it out (Python: {keyword}=)"))
 }
 
 impl Finished {

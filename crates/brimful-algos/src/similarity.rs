@@ -234,6 +234,9 @@ fn plan(planner: &Planner<'_>) -> Result<Forecast> {
 fn settings(request: &Request) -> Result<(Measure, u64)> {
     request.refuse_max_supersteps()?;
     let k = request.count("k")?;
+    if k == Some(0) {
+        return Err(Error::Usage("k must be at least 1; leave it out for 10".into()));
+    }
     if request.pairs.is_some() && k.is_some() {
         let what =
             "k counts the partners of each vertex, and pairs name them; leave out k or pairs";

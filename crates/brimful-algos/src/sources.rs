@@ -148,8 +148,9 @@ fn factor(sources: usize, weights: &[f64]) -> Result<f64> {
     }
     if weights.len() != sources {
         let what = format!(
-            "{} weights are given for {sources} sources; give one for each source, or none",
-            weights.len()
+            "{} given for {}; give one weight for each source, or none",
+            counted(weights.len(), "weight"),
+            counted(sources, "source")
         );
         return Err(Error::Usage(what));
     }
@@ -164,6 +165,11 @@ fn factor(sources: usize, weights: &[f64]) -> Result<f64> {
             "the weights of the sources must add up to a number above 0; at least one must be greater".into(),
         )),
     }
+}
+
+/// `1 weight`, `2 weights`.
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// A single source with edges.
@@ -225,7 +231,7 @@ mod tests {
         assert_eq!(factor(3, &[]).unwrap(), 1.0);
         assert_eq!(factor(2, &[1.0, 3.0]).unwrap(), 0.5);
         for (weights, says) in [
-            (&[1.0][..], "1 weights are given for 2 sources"),
+            (&[1.0][..], "1 weight given for 2 sources"),
             (&[1.0, -1.0], "not -1"),
             (&[1.0, f64::NAN], "not NaN"),
             (&[0.0, 0.0], "above 0"),

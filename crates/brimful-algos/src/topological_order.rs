@@ -108,8 +108,8 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     if is_complete && let Some(vertex) = first_left(&output.states)? {
         let what = format!(
             "the graph has a cycle: vertex {} is on one, or a path leads to it from one; a \
-             topological order needs a graph without cycles; the components of several vertices in \
-             the result of scc have the cycles",
+             topological order needs a graph without cycles; the components of scc with more than \
+             one vertex contain the cycles",
             shown(graph, vertex)?
         );
         return Err(brimful_graph::Error::input(graph.path(), what).into());

@@ -55,7 +55,7 @@ def act(options: argparse.Namespace) -> None:
             else f"  column {algorithm['column']}"
         )
         if algorithm["takes"]:
-            shared.show("  takes " + ", ".join(f"--{option}" for option in algorithm["takes"]))
+            shared.show("  options: " + ", ".join(f"--{option}" for option in algorithm["takes"]))
         for parameter in algorithm["parameters"]:
             shared.show(
                 f"  --{parameter['name'].replace('_', '-')} {_values(parameter)}: "

@@ -18,10 +18,10 @@ def add_to(verbs: shared.Verbs) -> None:
     parser = shared.add_verb(
         verbs,
         "columns",
-        "Keep the columns of a table with the vertices of a graph. Without a table, list the "
-        "columns of the graph, or write them to a file. Vertices that the table lacks get empty "
-        "cells.",
+        "Keep the columns of a table with the vertices of a graph.",
         act,
+        more="Without a table, list the columns of the graph, or write them to a file. Vertices "
+        "that the table lacks get empty cells.",
         examples=(
             "brimful columns web.brimful pages.parquet --on url",
             "brimful columns web.brimful -o pages.csv",

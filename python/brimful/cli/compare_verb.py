@@ -25,9 +25,10 @@ def add_to(verbs: shared.Verbs) -> None:
         verbs,
         "compare",
         "Compare two results that 'run -o' wrote: the largest differences, and the correlation of "
-        "their ranks. Rows, such as pairs, are compared by all columns but the last. The exit code "
-        "is 1 if they differ.",
+        "their ranks.",
         act,
+        more="Rows, such as pairs, are compared by all columns but the last. The exit code is 1 if "
+        "they differ.",
         examples=(
             "brimful compare ranks.parquet ranks-before.parquet",
             "brimful compare ranks.parquet others.csv --tolerance 0.001 -n 20",
@@ -83,6 +84,9 @@ def summary(first: str, second: str, found: Comparison) -> str:
         values = counted(found.vertices, "value")
         differ = "differs" if found.vertices == 1 else "differ"
         lines.append(f"  {found.differing:,} of {values} {differ}{beyond}")
+        if found.columns[0] != found.columns[1]:
+            columns = "{} of the first is compared with {} of the second".format(*found.columns)
+            lines.append(f"  note: {columns}")
     if found.only_first or found.only_second:
         of = "vertices" if found.keys == ("vertex",) else "rows"
         lines.append(

@@ -22,9 +22,9 @@ def add_to(verbs: shared.Verbs) -> None:
         verbs,
         "derive",
         "Make a graph from a graph: a part of its vertices and edges, reversed, without "
-        "directions, or contracted by groups of vertices. Several options apply in the order "
-        "below. Ids, weights and columns are kept.",
+        "directions, or contracted by groups of vertices.",
         act,
+        more="Several options apply in the order below. Ids, weights and columns are kept.",
         examples=(
             "brimful derive web.brimful recent.brimful --vertices 'year >= 2020'",
             "brimful derive roads.brimful near.brimful --around 17 --hops 3",

@@ -19,10 +19,10 @@ def add_to(verbs: shared.Verbs) -> None:
     parser = shared.add_verb(
         verbs,
         "export",
-        "Write a graph to a file that import reads back as the same graph. parquet and arrow hold "
-        "every graph, edgelist every graph whose ids are words; the other formats refuse a graph "
-        "that they cannot hold. An undirected edge is written once.",
+        "Write a graph to a file that import reads back as the same graph.",
         act,
+        more="parquet and arrow hold every graph, edgelist every graph whose ids are words; the "
+        "other formats refuse a graph that they cannot hold. An undirected edge is written once.",
         examples=(
             "brimful export web.brimful web.parquet",
             "brimful export web.brimful web.mtx --renumber",

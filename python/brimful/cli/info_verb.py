@@ -128,7 +128,7 @@ def _text(key: str, value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
-        if "bytes" in key.split("_"):
+        if "bytes" in key.split("_") and value >= 1024:
             return f"{value:,} ({format_bytes(value)})"
         return f"{value:,}"
     if isinstance(value, float):

@@ -40,6 +40,12 @@ class _Help(argparse.RawDescriptionHelpFormatter):
             return super()._fill_text(text, width, indent)
         return argparse.HelpFormatter._fill_text(self, text, width, indent)
 
+    def _format_args(self, action: argparse.Action, default_metavar: str) -> str:
+        # A metavar of several words names all words of its argument.
+        if isinstance(action.metavar, str) and " " in action.metavar:
+            return action.metavar
+        return super()._format_args(action, default_metavar)
+
 
 def add_verb(
     verbs: Verbs,
@@ -47,16 +53,17 @@ def add_verb(
     summary: str,
     action: Callable[[argparse.Namespace], int | None],
     *,
+    more: str = "",
     examples: Sequence[str] = (),
 ) -> argparse.ArgumentParser:
     """Add a verb that calls `action` with the parsed options; return its parser.
 
-    An action may return an exit code.
+    `more` follows the summary in the help of the verb. An action may return an exit code.
     """
     parser: argparse.ArgumentParser = verbs.add_parser(
         name,
         help=summary,
-        description=summary,
+        description=f"{summary} {more}".rstrip(),
         epilog="\n  ".join(["examples:", *examples]) if examples else None,
         formatter_class=_Help,
         allow_abbrev=False,

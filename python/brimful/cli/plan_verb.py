@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import os
 from dataclasses import asdict
 from typing import Any
 
-from brimful.catalog import algorithms
+from brimful.catalog import LIST_COMMAND, algorithms
 from brimful.cli import options as shared
 from brimful.cli.forecasts import number_of_supersteps, outside_memory, whole_mebibytes
 from brimful.cli.progress import ProgressLine, format_seconds
 from brimful.cli.request import add_request, asked, sources_of
 from brimful.errors import UsageError
+from brimful.io.formats import GRAPH_SUFFIX
 from brimful.options.runs import CrewOptions, MachineOptions, UnbuiltOptions
 from brimful.options.table import ResourceOptions
 from brimful.sizes import format_bytes
@@ -23,10 +25,10 @@ def add_to(verbs: shared.Verbs) -> None:
     parser = shared.add_verb(
         verbs,
         "plan",
-        "Forecast the memory, disk and time of a run. With --vertices and --edges the graph need "
-        "not be built, and its import is forecast too. Memory and disk follow the plan of the run "
-        "itself; the time is an estimate.",
+        "Forecast the memory, disk and time of a run.",
         act,
+        more="With --vertices and --edges the graph need not be built, and its import is forecast "
+        "too. Memory and disk follow the plan of the run itself; the time is an estimate.",
         examples=(
             "brimful plan web.brimful pagerank --budget 500M",
             "brimful plan pagerank --vertices 11.5e9 --edges 128e9 --budget 64G",
@@ -61,6 +63,10 @@ def act(options: argparse.Namespace) -> None:
     if graphs and graphs[0] in algorithms() and algorithm not in algorithms():
         # The arguments came in the order of `brimful run`: the algorithm first.
         graphs, algorithm = [algorithm], graphs[0]
+    if not graphs and algorithm not in algorithms() and _names_graph(algorithm):
+        raise UsageError(
+            f"plan needs an algorithm after the graph {algorithm}; '{LIST_COMMAND}' lists all"
+        )
     from brimful.planning import crew_of, forecast, require_sources, sizes_of
 
     crew = crew_of(shared.chosen(options, CrewOptions)["cluster"])
@@ -128,12 +134,12 @@ def summary(of: str, figures: dict[str, Any], *, is_estimate: bool) -> str:
         )
     if workers is not None:
         lines.append(
-            "  a superstep in which all vertices signal passes on "
-            f"{format_bytes(figures['sent_bytes_per_superstep'])} and takes in "
+            "  a superstep in which all vertices signal sends "
+            f"{format_bytes(figures['sent_bytes_per_superstep'])} and receives "
             f"{format_bytes(figures['received_bytes_per_superstep'])}" + _through(figures)
         )
     each = figures["seconds_per_superstep"]
-    seconds = "time unknown beforehand"
+    seconds = "the time cannot be forecast"
     if each is not None:
         whole = format_seconds(figures["seconds"])
         seconds = f"{format_seconds(each)} for one over all edges, {whole} in all"
@@ -146,6 +152,10 @@ def summary(of: str, figures: dict[str, Any], *, is_estimate: bool) -> str:
             + ("" if network is None else f", and a network of {network:.3g} Gbit/s")
         )
     return "\n".join(lines)
+
+
+def _names_graph(word: str) -> bool:
+    return word.endswith(GRAPH_SUFFIX) or os.path.exists(word)
 
 
 def _through(figures: dict[str, Any]) -> str:

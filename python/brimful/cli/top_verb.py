@@ -30,7 +30,11 @@ def add_to(verbs: shared.Verbs) -> None:
     )
     parser.add_argument("result", metavar="RESULT", help="a .parquet, .csv or .arrow file")
     parser.add_argument(
-        "-n", metavar="N", type=integer(1), default=10, help="number of rows (default: 10)"
+        *("-n", "--top"),
+        metavar="N",
+        type=integer(1),
+        default=10,
+        help="number of rows (default: 10)",
     )
     shared.add_options(parser, ResourceOptions, "budget")
     shared.add_reporting(parser)
@@ -51,7 +55,7 @@ def act(options: argparse.Namespace) -> None:
     if columns[0] == "vertex":
         # Later columns were joined.
         columns = columns[:2]
-    count = options.n
+    count = options.top
     if count > _FEW_ROWS:
         seen = batches_of(table, options.result, columns=columns[:1])
         count = min(count, sum(batch.num_rows for batch in seen))

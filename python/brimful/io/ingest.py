@@ -20,6 +20,7 @@ from brimful.documents import is_database
 from brimful.errors import InputError, StoreIoError, UsageError
 from brimful.io.formats import (
     COLUMN_FORMATS,
+    GRAPH_SUFFIX,
     TABLE_FORMATS,
     UNDIVIDED_FORMATS,
     input_format,
@@ -459,7 +460,8 @@ def is_pattern(path: str | os.PathLike[str]) -> bool:
 def expand_globs(paths: Sequence[str]) -> list[str]:
     """Return `paths` with patterns (`*`, `?`, `[...]`) replaced by the files they match, sorted.
 
-    A path that exists is not a pattern, whatever characters it has.
+    A path that exists is not a pattern, whatever characters it has. Beside files a pattern
+    leaves out graph directories, such as those of earlier imports of these files.
 
     Raises:
         InputError: A pattern matches nothing.
@@ -475,7 +477,8 @@ def expand_globs(paths: Sequence[str]) -> list[str]:
         matches = sorted(glob.glob(path, recursive=True))
         if not matches:
             raise InputError(f"no file matches {path}; check the pattern")
-        found.extend(matches)
+        files = [one for one in matches if not (one.endswith(GRAPH_SUFFIX) and os.path.isdir(one))]
+        found.extend(files or matches)
     return found
 
 

@@ -22,8 +22,10 @@ class ExportOptions(TypedDict, total=False):
     renumber: Annotated[
         bool,
         Option(
-            "Write consecutive ids of `mtx` and `metis` as 1 to n where they begin elsewhere.",
-            help="mtx, metis: write consecutive ids that begin elsewhere as 1 to n",
+            "Write the ids of `mtx` and `metis` as 1 to n: consecutive ids that begin elsewhere, "
+            "or strings in the order of their bytes.",
+            help="mtx, metis: write consecutive ids, or strings in the order of their bytes, as 1 "
+            "to n",
             default=False,
         ),
     ]
@@ -31,8 +33,8 @@ class ExportOptions(TypedDict, total=False):
         bool,
         Option(
             "Leave out the parts of the graph that `csv` and `u32pairs` cannot hold, and log this.",
-            help="csv, u32pairs: leave out direction, vertices without edges and weights, and "
-            "report it",
+            help="csv, u32pairs: leave out direction and vertices without edges (u32pairs: also "
+            "weights), and report the loss",
             default=False,
         ),
     ]

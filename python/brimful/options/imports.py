@@ -79,8 +79,8 @@ class ReadingOptions(TypedDict, total=False):
         Option(
             '"int", "string", or "auto": by the type of the columns, in text by the majority of '
             "the first 65,536 lines.",
-            help="string: take all ids as strings (edgelist, adjacency-ids, csv, parquet); auto "
-            "(default): by the first 65,536 lines, or by the type of the columns",
+            help="string: take all ids as strings (edgelist, adjacency-ids, csv, tsv, parquet, "
+            "arrow); auto (default): by the first 65,536 lines, or by the type of the columns",
             default="auto",
         ),
     ]
@@ -130,7 +130,8 @@ class PolicyOptions(TypedDict, total=False):
         SelfLoops,
         Option(
             'Edges from a vertex to itself: "keep" (default) or "drop" them; their vertices stay, '
-            "and the first one that is dropped is reported with its line.",
+            "and the first one that is dropped is reported with its line (not for generated "
+            "graphs).",
             default="keep",
         ),
     ]
@@ -139,8 +140,8 @@ class PolicyOptions(TypedDict, total=False):
         Option(
             'Edges with the same ends: "keep" all (default), "drop" all but one, "sum" their '
             'weights (without weights: their number), or keep the one of "min" weight; the first '
-            "one that is left out is reported with its line, which costs 8 bytes an edge of "
-            "scratch space.",
+            "one that is left out is reported with its line (not for generated graphs), which "
+            "costs 8 bytes an edge of scratch space.",
             default="keep",
         ),
     ]
@@ -159,7 +160,8 @@ class ColumnOptions(TypedDict, total=False):
             "Column of source ids, by name or by number from 1; None: the column that the rules "
             "of docs/formats.md choose. For documents, the field.",
             help="column of source ids: its name, or its number from 1 (edgelist, csv, tsv, "
-            "parquet; for documents, the field); default: two columns, or a known pair of names",
+            "parquet, arrow; for documents, the field); default: two columns, or a known pair of "
+            "names",
             metavar="COL",
             check=_column,
         ),

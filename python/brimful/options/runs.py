@@ -100,7 +100,7 @@ class RequestOptions(StepOptions, total=False):
         Vertices | None,
         Option(
             "Id of the source vertex, or several in a sequence: distances are those from the "
-            "nearest. Order and repeats do not matter.",
+            "nearest. Without weights, order and repeats do not matter.",
             help="a source vertex; may be given several times: distances are those from the "
             "nearest source, and a personalized rank begins at all of them",
             metavar="ID",
@@ -176,15 +176,17 @@ class StoreOptions(TypedDict, total=False):
     lists: Annotated[
         Lists | None,
         Option(
-            "Place of the waiting vertices and signals of a store: memory, spilling to disk "
-            '("memory", default), or disk ("disk").'
+            'Place of the waiting vertices and signals of a store: "memory" (default; spills to '
+            'disk) or "disk".'
         ),
     ]
     scheduler: Annotated[
         Scheduler | None,
         Option(
             'Order of the vertices of a store in `mode` "async": a vertex collects and signals at '
-            'once ("latency", default), or all vertices collect, then signal ("throughput").'
+            'once ("latency", default), or all vertices collect, then signal ("throughput").',
+            help="order of the vertices of a store in --mode async: a vertex collects and signals "
+            "at once (latency, default), or all vertices collect, then signal (throughput)",
         ),
     ]
     partitioner: Annotated[
@@ -238,6 +240,9 @@ class CheckpointOptions(TypedDict, total=False):
             "Continue from the last complete checkpoint; without one, start from the beginning. It "
             "must be of the same graph, algorithm and parameters; limits, `budget` and `threads` "
             "may differ.",
+            help="continue from the last complete checkpoint; without one, start from the "
+            "beginning. It must be of the same graph, algorithm and parameters; limits, --budget "
+            "and --threads may differ",
             default=False,
         ),
     ]
@@ -325,12 +330,12 @@ class CrewOptions(TypedDict, total=False):
     cluster: Annotated[
         int | str | None,
         Option(
-            "Forecast a run on a cluster of so many workers, each on a machine like this one, or "
+            "Forecast a run on a cluster of N workers, each on a machine like this one, or "
             '"local:N" for N workers on this machine. `threads`, `budget` and all figures are '
-            "those of one worker, the one with the most to do. None: one process.",
-            help="forecast a run on a cluster of so many workers, each on a machine like this one, "
-            "or local:N for N workers on this machine; --threads, --budget and all figures are "
-            "those of one worker, the one with the most to do",
+            "those of one worker, the one with the most work. None: one process.",
+            help="forecast a run on a cluster of N workers, each on a machine like this one, or "
+            "local:N for N workers on this machine; --threads, --budget and all figures are those "
+            "of one worker, the one with the most work",
             metavar="N",
             check=planned_cluster,
         ),

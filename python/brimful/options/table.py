@@ -51,6 +51,7 @@ class Option:
         type: Its type; from the table.
         kind: The one type besides None; None: there are several. From the table.
         words: The words that it takes, if these are few; from the table.
+        names: The names of all options of the table.
     """
 
     text: str
@@ -67,6 +68,7 @@ class Option:
     type: Any = None
     kind: Any = None
     words: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
 
     def taken(self, value: Any) -> Any:
         """Return a value as the native module takes it.
@@ -94,10 +96,12 @@ class Option:
 
     @property
     def command_help(self) -> str:
-        """Its sentence on the command line: `text` with flags for names, and without quotes."""
+        """Its sentence on the command line: `text` with flags for options, and without quotes."""
         if self.help is not None:
             return self.help
-        text = re.sub("`([a-z_]+)`", lambda name: flag(name[1]), self.text.removesuffix("."))
+        text = self.text.removesuffix(".")
+        for name in self.names:
+            text = text.replace(f"`{name}`", flag(name))
         text = re.sub('["`]', "", text)
         text, none, default = text.partition("; None: ")
         return text[0].lower() + text[1:] + (f" (default: {default})" if none else "")
@@ -111,9 +115,10 @@ def flag(name: str) -> str:
 @cache
 def options_of(table: type) -> dict[str, Option]:
     """Return the options of a table, by name."""
+    hints = get_type_hints(table, include_extras=True)
     return {
-        name: _completed(name, *get_args(hint))
-        for name, hint in get_type_hints(table, include_extras=True).items()
+        name: replace(_completed(name, *get_args(hint)), names=tuple(hints))
+        for name, hint in hints.items()
     }
 
 

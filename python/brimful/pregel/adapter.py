@@ -68,7 +68,7 @@ class PregelAdapter(Program):
             UsageError: `mode` is "async".
         """
         if mode != "sync":
-            raise UsageError("Pregel counts supersteps; leave out mode='async'")
+            raise UsageError("Pregel programs need supersteps; mode='async' does not apply")
 
     @property
     def has_extra_state(self) -> bool:

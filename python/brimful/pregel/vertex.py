@@ -27,7 +27,7 @@ _UNNAMED = "name a vertex by its id, not None"
 
 @dataclass
 class Shared:
-    """What all vertices of a run share."""
+    """State shared by all vertices of a run."""
 
     aggregated: Aggregated
     #: True if vertices may request changes of the graph.

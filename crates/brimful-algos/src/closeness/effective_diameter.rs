@@ -31,7 +31,8 @@ const COLUMNS: &[RowColumn] =
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "effective_diameter",
-    computes: "distance within which 90 % of all pairs with a path lie, estimated (HyperANF)",
+    computes: "distance within which a quantile of all pairs with a path lies, estimated \
+               (HyperANF)",
     column: "distance",
     takes: Takes::NOTHING,
     parameters: &[

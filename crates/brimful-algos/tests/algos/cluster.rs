@@ -201,7 +201,7 @@ fn what_a_cluster_does_not_run_is_refused() {
         error.to_string()
     };
     let triangles = refused(&request("triangles", &[]));
-    assert!(triangles.contains("triangles takes no cluster; leave --cluster out"), "{triangles}");
+    assert!(triangles.contains("--cluster does not apply to triangles"), "{triangles}");
     let union_find = refused(&request("connected_components", &[("method", "union_find")]));
     assert!(union_find.contains("union_find has no"), "{union_find}");
     let asynchronous = Request { asynchronous: true, ..request("pagerank", &[]) };

@@ -159,14 +159,14 @@ impl RunOptions {
     /// [`crate::Gather::SETTLES`].
     pub(crate) fn check_gather(&self, settles: bool) -> Result<()> {
         let given = [
-            (self.signal_threshold.is_some(), "signal threshold"),
-            (self.collect_threshold.is_some(), "collect threshold"),
-            (self.traversal != TraversalMode::Auto, "choice of a traversal"),
-            (self.asynchronous, "asynchronous mode"),
+            (self.signal_threshold.is_some(), "a signal threshold"),
+            (self.collect_threshold.is_some(), "a collect threshold"),
+            (self.traversal != TraversalMode::Auto, "the choice of a traversal"),
+            (self.asynchronous, "the asynchronous mode"),
         ];
         if let Some((_, what)) = given.iter().find(|(given, _)| *given) {
             return Err(Error::Usage(format!(
-                "a program over neighbor lists takes no {what}; leave it out"
+                "{what} does not apply to a program over neighbor lists; leave it out"
             )));
         }
         self.check_share()?;

@@ -26,7 +26,7 @@ pub(super) fn losses(graph: &Graph, format: Format) -> Vec<String> {
         return lost;
     }
     if !description.directed {
-        lost.push("that edges have no direction".to_owned());
+        lost.push("the direction of the graph (undirected)".to_owned());
     }
     match graph.vertices() - graph.connected() {
         0 => {}
@@ -113,7 +113,7 @@ fn write_named(exporting: &Exporting<'_>, out: &mut Sink, lost: &mut Vec<String>
         Ok(())
     })?;
     if csv && !are_names(seen, others) {
-        let words = "that ids which look like integers are strings".to_owned();
+        let words = "the type of the ids (strings that look like integers)".to_owned();
         if !exporting.options.lossy {
             return Err(refusal(Format::Csv, &[words]));
         }

@@ -256,8 +256,8 @@ impl ColumnChoice {
         }
         if free > missing && !certain && !self.ignore_extra {
             return Err(doubt(match missing {
-                0 | 1 => "which column is the other end of an edge is not certain",
-                _ => "which columns are the edges is not certain",
+                0 | 1 => "the column of the other end of an edge is ambiguous",
+                _ => "the columns of the edges are ambiguous",
             }));
         }
         let source = source.or_else(|| rest.next());
@@ -315,11 +315,13 @@ fn found(names: &[String], header: bool) -> String {
         return "it has no columns".into();
     }
     let values = listed(names.iter().map(String::as_str));
-    let (what, by) =
-        if header { ("columns", "name") } else { ("columns, which begin with", "number, from 1") };
+    let (what, by) = match header {
+        true => (format!(": {values}"), "name"),
+        false => (format!(" (first line: {values})"), "number, from 1"),
+    };
     let count = names.len();
     format!(
-        "it has {count} {what}: {values}; give them by {by}: --source COL --target COL [--weight \
+        "it has {count} columns{what}; give them by {by}: --source COL --target COL [--weight \
          COL], or --ignore-extra to take the first two and leave out the others"
     )
 }
@@ -476,8 +478,8 @@ mod tests {
         let text = taken(&none, "1 2 3", "1 2 3").unwrap_err();
         assert_eq!(
             text,
-            "f: which columns are the edges is not certain; it has 3 columns, which begin with: 1, \
-             2, 3; give them by number, from 1: --source COL --target COL [--weight COL], or \
+            "f: the columns of the edges are ambiguous; it has 3 columns (first line: 1, 2, 3); \
+             give them by number, from 1: --source COL --target COL [--weight COL], or \
              --ignore-extra to take the first two and leave out the others"
         );
     }

@@ -112,8 +112,8 @@ fn what_must_be_synchronous_says_so() {
     let parents =
         Request { sources: vec![0_i128.into()], ..with("bfs", vec![word("values", "parent")]) };
     for (request, part) in [
-        (with("kcore", vec![]), "kcore takes no asynchronous mode"),
-        (with("label_propagation", vec![]), "takes no asynchronous mode"),
+        (with("kcore", vec![]), "--mode does not apply to kcore"),
+        (with("label_propagation", vec![]), "--mode does not apply to label_propagation"),
         (
             with("connected_components", vec![word("method", "union_find")]),
             "union_find has no asynchronous mode",
