@@ -257,7 +257,7 @@ def test_groups_become_vertices(path: Path, caplog: pytest.LogCaptureFixture) ->
         caplog.clear()
         with graph.contract(groups) as small:
             assert rows(small) == [(1, 1, 1.0), (1, 2, 6.0), (2, 1, 3.0)]
-        assert "merged: duplicate edge, 1 time, first at" in caplog.text
+        assert "merged: duplicate edge, 1 time, first: " in caplog.text
         assert "left out" not in caplog.text
         twice = pa.table({"vertex": ["a", "a"], "group": [1, 2]})
         with pytest.raises(bf.InputError, match="have vertex a more than once"):

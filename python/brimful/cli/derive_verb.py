@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from brimful.cli import options as shared
-from brimful.cli.import_verb import refuse_existing, report
+from brimful.cli.import_verb import NO_INPUT, refuse_existing, report
 from brimful.cli.progress import ProgressLine
 from brimful.cli.request import vertex_of
 from brimful.errors import UsageError
@@ -78,6 +78,4 @@ def act(options: argparse.Namespace) -> None:
             derive_options(**policies, **shared.chosen(options, IndexOptions)),
             given,
         )
-    # Lines and columns describe the input of the original graph.
-    figures |= {"lines": None, "columns": None}
-    report(options, figures)
+    report(options, figures | NO_INPUT)

@@ -6,7 +6,7 @@ import argparse
 
 from brimful.cli import options as shared
 from brimful.cli.arguments import integer, real
-from brimful.cli.import_verb import refuse_existing, report
+from brimful.cli.import_verb import NO_INPUT, refuse_existing, report
 from brimful.cli.progress import ProgressLine
 from brimful.errors import UsageError
 from brimful.io.formats import require_graph_suffix
@@ -117,7 +117,7 @@ def act(options: argparse.Namespace) -> None:
             **picked(PolicyOptions, vars(options)),
             **vars(given),
         )
-    report(options, figures)
+    report(options, figures | NO_INPUT)
 
 
 def _params(options: argparse.Namespace) -> dict[str, int | float]:

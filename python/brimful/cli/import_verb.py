@@ -161,6 +161,10 @@ def report(options: argparse.Namespace, figures: dict[str, object]) -> None:
         shared.show(summary(options.out, figures))
 
 
+#: The figures about the lines of an input, of a graph that was made without one.
+NO_INPUT = {"lines": None, "rejected": None, "columns": None}
+
+
 def summary(out: str, figures: dict[str, object]) -> str:
     """Return the lines that describe a new graph."""
 
