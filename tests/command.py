@@ -72,15 +72,17 @@ def _forked(
 ) -> Outcome:
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         output = out.fileno(), err.fileno()
-        code = _forks().run(words, cwd, os.environ | (env or {}), output, timeout)
+        code = _forks("--budget" in words).run(
+            words, cwd, os.environ | (env or {}), output, timeout
+        )
         out.seek(0)
         err.seek(0)
         return Outcome(code, out.read().decode(), err.read().decode())
 
 
 @functools.cache
-def _forks() -> Forks:
-    return Forks()
+def _forks(has_budget: bool) -> Forks:
+    return Forks(has_budget=has_budget)
 
 
 def succeed(*arguments: object, **settings: Any) -> Outcome:

@@ -23,8 +23,7 @@ from typing import Any
 #: File descriptors of standard output and error.
 _OUTPUT = (1, 2)
 _LARGEST = 1 << 20
-#: Modules that most commands import. Arrow is not among them: memory that a process takes before it
-#: begins is a part of its budget.
+#: Modules that most commands import.
 _MODULES = (
     "brimful.cli.app",
     "brimful.cli.export_verb",
@@ -33,15 +32,19 @@ _MODULES = (
     "brimful.importing",
     "brimful.planning",
 )
+#: Modules that many commands import, in a quarter of a second. Commands with a budget begin without
+#: them: the memory that a process takes before it begins is a part of its budget.
+_LARGE_MODULES = ("numpy", "pyarrow.parquet")
 
 
 class Forks:
-    """The client: one server for a process of tests."""
+    """The client of a server, which serves a process of tests."""
 
-    def __init__(self) -> None:
-        """Start the server."""
+    def __init__(self, *, has_budget: bool) -> None:
+        """Start the server, of commands with or without a budget."""
         self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        command = [sys.executable, __file__, str(theirs.fileno())]
+        modules = _MODULES if has_budget else _MODULES + _LARGE_MODULES
+        command = [sys.executable, __file__, str(theirs.fileno()), *modules]
         self._server = subprocess.Popen(command, pass_fds=[theirs.fileno()])
         theirs.close()
 
@@ -125,7 +128,7 @@ def _become(request: dict[str, Any], output: tuple[int, ...]) -> None:
 
 
 if __name__ == "__main__":
-    for name in _MODULES:
+    for name in sys.argv[2:]:
         importlib.import_module(name)
     # Collections of garbage in a fork do not touch, and so copy, these objects.
     gc.freeze()
