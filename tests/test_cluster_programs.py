@@ -391,16 +391,20 @@ class Fails(bf.Pregel):
 
 @pytest.mark.parametrize(
     ("where", "sentence"),
-    with_nightly(
-        [
-            ("compute", "the program failed to collect at vertex 390: ValueError: no more ink"),
-            ("target", "1000000"),
-        ],
-        [
-            ("master", "master_compute failed at superstep 2: ValueError: no more ink"),
-            ("message", "an object of type lock cannot be sent to another worker"),
-        ],
-    ),
+    [
+        ("compute", "the program failed to collect at vertex 390: ValueError: no more ink"),
+        ("target", "1000000"),
+        pytest.param(
+            "master",
+            "master_compute failed at superstep 2: ValueError: no more ink",
+            marks=pytest.mark.nightly,
+        ),
+        pytest.param(
+            "message",
+            "an object of type lock cannot be sent to another worker",
+            marks=pytest.mark.nightly,
+        ),
+    ],
 )
 def test_an_error_of_a_worker_is_raised_in_the_caller(
     graph: bf.Graph, where: str, sentence: str
