@@ -22,7 +22,7 @@ type Collected = BTreeMap<u64, Vec<String>>;
 /// Sends messages, then collects into `all` until a failure.
 fn through(folder: &FaultFolder, delivery: Delivery, all: &mut Collected) -> Result<()> {
     let file = Arc::new(SpillFile::new(folder, &Arc::new(Job::new()))?);
-    let (program, mut mailbox) = (Texts(delivery), Mailbox::<Texts>::new(0, delivery, &file));
+    let (program, mut mailbox) = (Texts(delivery), Mailbox::<Texts>::new(0, delivery, 0, &file));
     let (mut id, mut packet, mut scratch) = (Vec::new(), Vec::new(), Vec::new());
     for number in 0..MESSAGES {
         let (source, target) = (number, number * 7919 % TARGETS);
