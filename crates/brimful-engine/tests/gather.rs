@@ -406,13 +406,19 @@ fn a_run_ends_at_its_limits_and_refuses_what_makes_no_sense() {
     assert_eq!(end(u64::MAX, Some(0.0)), (1, Reason::MaxSeconds));
     assert_eq!(end(3, Some(1e9)), (3, Reason::MaxSupersteps));
     let refused = [
-        (RunOptions { signal_threshold: Some(0.1), ..Default::default() }, "no signal threshold"),
-        (RunOptions { collect_threshold: Some(0.1), ..Default::default() }, "no collect threshold"),
+        (
+            RunOptions { signal_threshold: Some(0.1), ..Default::default() },
+            "a signal threshold does",
+        ),
+        (
+            RunOptions { collect_threshold: Some(0.1), ..Default::default() },
+            "a collect threshold does",
+        ),
         (
             RunOptions { traversal: TraversalMode::Sparse, ..Default::default() },
-            "no choice of a traversal",
+            "the choice of a traversal does",
         ),
-        (RunOptions { asynchronous: true, ..Default::default() }, "no asynchronous mode"),
+        (RunOptions { asynchronous: true, ..Default::default() }, "the asynchronous mode does"),
     ];
     for (options, message) in refused {
         let error = run(&options).unwrap_err();
