@@ -25,6 +25,15 @@ def generated(
     return figures, edges
 
 
+def test_a_generated_graph_has_no_lines(tmp_path: Path) -> None:
+    said = succeed("generate", "ring", tmp_path / "a.brimful", "--vertices", 9).out
+    assert "\n  0 self-loops, 0 duplicates\n" in said
+    figures, _ = generated(tmp_path, "ring", "--vertices", 9)
+    assert figures["lines"] is figures["rejected"] is None
+    derived = succeed("derive", tmp_path / "a.brimful", tmp_path / "b.brimful", "--reverse").out
+    assert "read" not in derived and "rejected" not in derived
+
+
 def test_ring_chain_and_star(tmp_path: Path) -> None:
     for kind, expected in (
         ("ring", [(i, (i + 1) % 7) for i in range(7)]),

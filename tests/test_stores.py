@@ -123,11 +123,12 @@ def test_without_supersteps(
 ) -> None:
     wanted = compute(graph, algorithm, options)
     url = f"{store}:{tmp_path / 'vertices'}" if store in FOLDERS else store
-    found = compute(graph, algorithm, options, store=url, mode="async")
-    # Increments below the threshold are left unsent, others than with supersteps.
-    assert_same(found, wanted, bound=1e-7)
-    assert (found.stats["mode"], found.stats["supersteps"]) == ("async", 0)
-    assert found.stats["store_figures"]["vertices_signalled"] > 0
+    for threads in (1, 2, 4):
+        found = compute(graph, algorithm, options, store=url, mode="async", threads=threads)
+        # Increments below the threshold are left unsent, others than with supersteps.
+        assert_same(found, wanted, bound=1e-7)
+        assert (found.stats["mode"], found.stats["supersteps"]) == ("async", 0)
+        assert found.stats["store_figures"]["vertices_signalled"] > 0
 
 
 @pytest.mark.parametrize("scheduler", ["latency", "throughput"])
@@ -175,10 +176,14 @@ def test_partitioners_find_the_same(graph: bf.Graph, store: str, tmp_path: Path)
 
 @pytest.mark.parametrize("lists", ["memory", "disk"])
 @pytest.mark.parametrize("cache", ["lru:20", "score:20"])
-def test_caches_and_lists(graph: bf.Graph, cache: str, lists: str) -> None:
+@pytest.mark.parametrize("store", ["bytes", "file"])
+def test_caches_and_lists(
+    graph: bf.Graph, tmp_path: Path, store: str, cache: str, lists: str
+) -> None:
+    url = f"file:{tmp_path / 'vertices'}" if store == "file" else store
     for algorithm, options in (("pagerank", {}), ("sssp", {"source": True})):
         wanted = compute(graph, algorithm, options)
-        found = compute(graph, algorithm, options, store="bytes", cache=cache, lists=lists)
+        found = compute(graph, algorithm, options, store=url, cache=cache, lists=lists)
         assert_same(found, wanted)
         used = found.stats["cache"]
         assert used["name"] == cache

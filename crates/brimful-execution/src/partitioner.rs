@@ -56,9 +56,7 @@ impl<I: Id> Partitioner<I> {
             Self::Range(bounds) => bounds.partition_point(|bound| bound <= id),
         }
     }
-}
 
-impl<I: Id> Partitioner<I> {
     /// The number of the first id of a partition; 0 if ids have none, or a hash assigns them.
     pub(crate) fn first(&self, partition: usize) -> u64 {
         let Self::Range(bounds) = self else { return 0 };

@@ -1,10 +1,11 @@
-//! Numeric programs on stores: what is refused, and failures. `tests/test_stores.py` compares the
-//! results of all algorithms with those of runs on shards.
+//! Numeric programs on stores: workers, refused options, and failures. `tests/test_stores.py`
+//! compares the results of all algorithms with those of runs on shards.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use brimful_algos::bfs::{Levels, Parents};
+use brimful_algos::sssp::ShortestPaths;
 use brimful_engine::{Globals, Min, Program, RunOptions, Vertex as Seen};
 use brimful_execution::from_graph::StoreOptions;
 use brimful_execution::numeric::{NumericOptions, run};
@@ -35,6 +36,39 @@ fn synchronous<'s>(store: &'s str, schemes: &'s Schemes) -> NumericOptions<'s> {
         mode: RunMode::Synchronous,
         lists: ListLocation::Memory,
         run: RunOptions::default(),
+    }
+}
+
+#[test]
+fn any_number_of_workers_delivers_all_signals() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = ShortestPaths { sources: 3.into() };
+    let schemes = Schemes::default();
+    for undirected in [false, true] {
+        let graph = graph(folder.path(), undirected);
+        let shards =
+            brimful_engine::run(&program, &graph, &RunOptions::default(), &resources(2, LARGE));
+        let (shards, mut number) = (shards.unwrap(), 0);
+        let modes = [Scheduler::Throughput, Scheduler::LowLatency].map(RunMode::Asynchronous);
+        for mode in [RunMode::Synchronous].into_iter().chain(modes) {
+            for threads in 1..=4 {
+                number += 1;
+                let path = folder.path().join(format!("{undirected}-{number}"));
+                for store in ["memory", "bytes", &format!("file:{}", path.display())] {
+                    let mut options = NumericOptions { mode, ..synchronous(store, &schemes) };
+                    options.stores.cache =
+                        store.starts_with("file").then(|| "score:90".parse().unwrap());
+                    let found = run(&program, &graph, &options, &resources(threads, LARGE));
+                    let (found, way) = (found.unwrap(), format!("{store}, {mode:?}, {threads}"));
+                    assert!(states(&found) == states(&shards), "{way}");
+                    assert_eq!(found.stats.store.unwrap().signals_undelivered, 0, "{way}");
+                    if mode == RunMode::Synchronous {
+                        assert_eq!(found.stats.supersteps, shards.stats.supersteps, "{way}");
+                        assert_eq!(found.stats.reason, shards.stats.reason, "{way}");
+                    }
+                }
+            }
+        }
     }
 }
 
