@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use brimful::execution::Error;
 use brimful::store::Budget;
 use brimful::store::error::human;
-use brimful::store::memory::resident_bytes;
+use brimful::store::memory::{release_free_memory, resident_bytes};
 use brimful::vertices::Field;
 use brimful::vertices::field::{read_varint, take, write_varint};
 use pyo3::IntoPyObjectExt;
@@ -336,6 +336,8 @@ impl MemoryWatch {
     /// Watches a process that may take the bytes of `budget`: in total if `of_process` is true,
     /// else in addition to its present memory.
     pub(super) fn new(budget: &Budget, of_process: bool) -> Self {
+        // Objects in memory that is free but not returned would not be measured.
+        release_free_memory();
         let before = if of_process { 0 } else { resident_bytes().unwrap_or(0) };
         Self {
             budget: budget.total(),
