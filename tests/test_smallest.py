@@ -125,7 +125,9 @@ def test_plan_run_and_its_figures_name_the_same(hub: Path, algorithm: str) -> No
     fresh = hub.with_name("plan.brimful")
     shutil.copytree(hub, fresh, dirs_exist_ok=True)
     named = smallest("run", algorithm, fresh, *options)
-    planned = succeed("plan", fresh, algorithm, *options, "--budget", "1G", "--json", "--quiet").figures
+    planned = succeed(
+        "plan", fresh, algorithm, *options, "--budget", "1G", "--json", "--quiet"
+    ).figures
     assert planned["minimum_budget_bytes"] == int(named.removesuffix("M")) * MIB
     done = succeed("run", algorithm, fresh, *options, "--budget", "1G", "--json", "--quiet").figures
     assert done["forecast"]["minimum_budget_bytes"] == planned["minimum_budget_bytes"]
