@@ -451,7 +451,7 @@ class Pictures(Constant):
 
     def initial_state(self, vertex: bf.Vertex) -> Any:
         type(self).made += 1
-        return bytes(200_000)
+        return b"1" * 200_000
 
 
 def test_few_large_objects_are_a_part_of_the_budget_too() -> None:
