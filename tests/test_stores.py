@@ -245,6 +245,11 @@ def test_what_makes_no_sense_is_refused(rmat: Path, options: list[str], says: st
     assert says in refuse(USAGE, "run", "pagerank", rmat, *options)
 
 
+def test_what_counts_on_supersteps_is_refused_without_them(rmat: Path) -> None:
+    search = ["run", "bfs", rmat, "--source", 0, "--param", "values=parent", "--store", "memory"]
+    assert "needs synchronous supersteps" in refuse(USAGE, *search, "--mode", "async")
+
+
 @pytest.mark.parametrize(
     "algorithm", ["label_propagation", "color", "clustering", "triangles", "closeness", "louvain"]
 )

@@ -4,7 +4,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use brimful_algos::bfs::{Levels, Parents};
 use brimful_algos::sssp::ShortestPaths;
 use brimful_engine::{Globals, Min, Program, RunOptions, Vertex as Seen};
 use brimful_execution::from_graph::StoreOptions;
@@ -73,30 +72,17 @@ fn any_number_of_workers_delivers_all_signals() {
 }
 
 #[test]
-fn what_counts_on_supersteps_is_refused_without_them() {
+fn a_store_with_vertices_of_another_run_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let graph = graph(folder.path(), true);
-    let schemes = Schemes::default();
-    let options = NumericOptions {
-        mode: RunMode::Asynchronous(Scheduler::Throughput),
-        ..synchronous("memory", &schemes)
-    };
-    let error =
-        run(&Parents { sources: 0.into() }, &graph, &options, &resources(2, LARGE)).err().unwrap();
-    assert_eq!(error.kind(), ErrorKind::Usage);
-    assert!(error.to_string().contains("run it synchronously"), "{error}");
-    let options = synchronous("nowhere", &schemes);
-    let error =
-        run(&Levels { sources: 0.into() }, &graph, &options, &resources(2, LARGE)).err().unwrap();
-    assert!(error.to_string().contains("there is no store"), "{error}");
     let left = Schemes::default().with("left", "left", Place::Memory, |_, place| {
         let mut store = BytesStore::new(&place.resources.budget)?;
         store.put(b"key", b"record")?;
         Ok(Box::new(store))
     });
     let options = synchronous("left", &left);
-    let error =
-        run(&Levels { sources: 0.into() }, &graph, &options, &resources(2, LARGE)).err().unwrap();
+    let program = ShortestPaths { sources: 0.into() };
+    let error = run(&program, &graph, &options, &resources(2, LARGE)).err().unwrap();
     assert!(error.to_string().contains("has 2 vertices of another run"), "{error}");
 }
 
@@ -104,7 +90,7 @@ fn what_counts_on_supersteps_is_refused_without_them() {
 fn a_store_on_disk_has_fewer_partitions_than_there_are_workers() {
     let folder = tempfile::tempdir().unwrap();
     let graph = graph(folder.path(), true);
-    let program = Levels { sources: 0.into() };
+    let program = ShortestPaths { sources: 0.into() };
     let expected =
         brimful_engine::run(&program, &graph, &RunOptions::default(), &resources(2, LARGE));
     let (schemes, store) =

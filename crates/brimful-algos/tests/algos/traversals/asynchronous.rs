@@ -49,7 +49,7 @@ fn asynchronous_runs_reach_the_same_fixpoint() {
         let source = case.graph.find(7).unwrap();
         check_modes(&ShortestPaths { sources: source.into() }, &case, true);
         check_modes(&ShortestPaths { sources: source.into() }, &case, false);
-        check_modes(&ConnectedComponents::<u32>::new(), &case, false);
+        check_modes(&ConnectedComponents::<u64>::new(), &case, false);
         let asynchronous = Request { asynchronous: true, ..request("bfs", &[7]) };
         assert_eq!(column(&case, &asynchronous), levels(&case, &[7]));
     }
@@ -73,7 +73,7 @@ fn asynchronous_runs_visit_fewer_edges() {
     let case = case(folder.path(), Kind::Rmat { scale: 14, edge_factor: 8 }, false);
     build_reverse(&case.graph, &resources(2, 1 << 28)).unwrap();
     let (synchronous, asynchronous_visits) =
-        check_modes(&ConnectedComponents::<u32>::new(), &case, false);
+        check_modes(&ConnectedComponents::<u64>::new(), &case, false);
     assert!(
         asynchronous_visits < synchronous,
         "components: {asynchronous_visits} of {synchronous}"
