@@ -5,7 +5,7 @@
 //! of its neighbors, on a tie the smallest; without neighbors it keeps its own (LDBC Graphalytics'
 //! CDLP; Raghavan, Albert, Kumara 2007). In a directed graph a neighbor counts once for each
 //! direction; each parallel edge counts. Deterministic. Each superstep is one pass over all
-//! neighbor lists, and sorts the labels of each list: O(|E| log(greatest degree)).
+//! neighbor lists, and sorts the labels of a list without a majority: O(|E| log(greatest degree)).
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -75,13 +75,34 @@ impl<L: Label + 'static> Gather for LabelPropagation<L> {
     ) -> L {
         labels.clear();
         labels.extend(neighbors.iter().map(|(_, label)| label));
-        labels.sort_unstable();
-        let runs = labels.chunk_by(|a, b| a == b);
-        // The first of the longest runs has the smallest label.
-        let longest =
-            runs.fold(&[][..], |best, run| if run.len() > best.len() { run } else { best });
-        longest.first().copied().unwrap_or(label)
+        most_frequent(labels).unwrap_or(label)
     }
+}
+
+/// The most frequent of `labels`, on a tie the smallest. Reorders them.
+fn most_frequent<L: Label>(labels: &mut [L]) -> Option<L> {
+    // Soon most neighbors of a vertex are in its community: then nothing is sorted.
+    let candidate = majority_candidate(labels)?;
+    if labels.iter().filter(|label| **label == candidate).count() > labels.len() / 2 {
+        return Some(candidate);
+    }
+    labels.sort_unstable();
+    let runs = labels.chunk_by(|a, b| a == b);
+    // The first of the longest runs has the smallest label.
+    let longest = runs.fold(&[][..], |best, run| if run.len() > best.len() { run } else { best });
+    longest.first().copied()
+}
+
+/// The label of more than half of `labels`, if there is one; otherwise any (Boyer, Moore 1991).
+fn majority_candidate<L: Label>(labels: &[L]) -> Option<L> {
+    let (mut candidate, mut surplus) = (*labels.first()?, 0_usize);
+    for label in labels {
+        if surplus == 0 {
+            candidate = *label;
+        }
+        if *label == candidate { surplus += 1 } else { surplus -= 1 }
+    }
+    Some(candidate)
 }
 
 fn run<L: Label + 'static>(
