@@ -104,11 +104,24 @@ fn outcome<P: Program>(
     Ok((bytemuck::cast_slice(&states(&output)).to_vec(), output.stats))
 }
 
-/// Numbers of threads: all with `BRIMFUL_MATRIX=all` (`make nightly`), else the first and the last.
+/// True in `make nightly`.
+fn is_whole_matrix() -> bool {
+    std::env::var("BRIMFUL_MATRIX").is_ok_and(|matrix| matrix == "all")
+}
+
+/// Numbers of threads: all of them in the whole matrix, else the first and the last.
 fn threads(all: RangeInclusive<usize>) -> Vec<usize> {
-    match std::env::var("BRIMFUL_MATRIX").is_ok_and(|matrix| matrix == "all") {
+    match is_whole_matrix() {
         true => all.collect(),
         false => vec![*all.start(), *all.end()],
+    }
+}
+
+/// Budgets from the smallest that works: three in the whole matrix, else two.
+fn budgets(smallest: u64) -> Vec<u64> {
+    match is_whole_matrix() {
+        true => vec![smallest, smallest + smallest / 2, LARGE],
+        false => vec![smallest, LARGE],
     }
 }
 

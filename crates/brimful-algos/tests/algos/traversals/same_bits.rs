@@ -20,7 +20,7 @@ use brimful_graph::read::shards::Geometry;
 use brimful_store::ErrorKind;
 
 use super::{CASES, Case, cases};
-use crate::{LARGE, outcome, resources, smallest, threads};
+use crate::{LARGE, budgets, outcome, resources, smallest, threads};
 
 /// Runs `program` by every traversal, with one to four threads, in three budgets.
 fn check_traversals<P: Program>(program: &P, case: &Case, weighted: bool) {
@@ -35,7 +35,7 @@ fn check_traversals<P: Program>(program: &P, case: &Case, weighted: bool) {
     assert_eq!(sparse, 0);
     for threads in threads(1..=4) {
         let needed = smallest(|budget| outcome(TraversalMode::Auto, threads, budget));
-        for budget in [needed, needed + needed / 2, LARGE] {
+        for budget in budgets(needed) {
             for traversal in [TraversalMode::Auto, TraversalMode::Dense, TraversalMode::Sparse] {
                 let (found, same, sparse) = outcome(traversal, threads, budget).unwrap();
                 assert!(found == wanted, "{traversal:?}, {threads} threads, {budget} bytes");
