@@ -364,6 +364,10 @@ def test_the_command_line_on_a_local_cluster(rmat: Path, tmp_path: Path) -> None
     divided = there.figures["cluster"]["workers"]
     assert [worker["budget_bytes"] for worker in divided] == [300 << 20] * 2
     assert here.figures["cluster"] is None
+
+
+@pytest.mark.nightly
+def test_the_command_line_names_the_smallest_budget_of_a_worker(rmat: Path) -> None:
     small = brimful("run", "pagerank", rmat, "--cluster", "local:2", "--budget", "100K")
     assert small.code == BUDGET
     assert_one_sentence(small.err)

@@ -169,6 +169,13 @@ def generate(
     process_budget: bool,
     progress: Progress | None,
 ) -> dict[str, Any]: ...
+def check_request(
+    asked: dict[str, Any],
+    *,
+    checkpoint_every: str | None,
+    checkpoint_dir: str | os.PathLike[str] | None,
+    resume: bool,
+) -> None: ...
 def run(
     graph: Graph,
     asked: dict[str, Any],

@@ -321,7 +321,13 @@ def run_native(
     reserve_bytes: int,
 ) -> _native.Result:
     """Run an algorithm in this process or on a cluster, as its request specifies."""
+    from brimful import _native
+
     limits = {**vars(resources), "reserve_bytes": reserve_bytes}
+    if wanted["cluster"] is not None:
+        # The number of workers does not matter here, and may not be known yet.
+        crew = {"workers": 1, "cores": None}
+        _native.check_request({**wanted, "crew": crew}, **checkpoints)
     work = partial(_run_share, {**wanted, "cluster": None})
     return run_divided(graph, work, wanted["cluster"], checkpoints, limits)
 

@@ -5,7 +5,7 @@ use brimful_engine::plan::dealing::Cluster;
 use brimful_engine::plan::extent::Extent;
 use brimful_engine::plan::forecast::{Forecast, Setting, Steps};
 use brimful_engine::plan::needs::{GatherNeeds, Needs};
-use brimful_engine::{Gather, Program, RunOptions};
+use brimful_engine::{Gather, Program};
 use brimful_execution::numeric;
 use brimful_execution::numeric::forecast::{Planned, Taken};
 use brimful_graph::build::sizes::Sizes;
@@ -292,7 +292,6 @@ impl<'p> Planner<'p> {
     /// The cluster of the request, with the parts of a graph of this extent.
     fn cluster(&self, indexes: &[Index], extent: &Extent) -> Result<Option<Cluster>> {
         let Some(crew) = self.request.crew else { return Ok(None) };
-        RunOptions::check_divided(self.request.asynchronous)?;
         Ok(Some(match self.subject {
             Subject::Graph(graph) => Cluster::of(crew, graph, indexes, extent),
             Subject::Sizes(_) => Cluster::even(crew, extent),

@@ -156,6 +156,14 @@ pub fn plan_request(
     (info.plan)(&Planner::new(request, subject, workers, limit)?)
 }
 
+/// Refuses a request that [`run_request`] would refuse before any work.
+///
+/// # Errors
+/// [`Error::Usage`] with the reason.
+pub fn check_request(request: &Request) -> Result<()> {
+    find(request).map(|_| ())
+}
+
 /// The requested algorithm, if it supports the options of the request.
 fn find(request: &Request) -> Result<&'static Info> {
     let info = algorithms().find(|info| info.name == request.algorithm).ok_or_else(|| {
@@ -193,6 +201,9 @@ fn find(request: &Request) -> Result<&'static Info> {
         return Err(inapplicable(option, info.name));
     }
     check_store(request)?;
+    if request.is_divided() {
+        request.options(0).check_divided()?;
+    }
     Ok(info)
 }
 

@@ -56,6 +56,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(log::log_start, module)?)?;
     module.add_function(wrap_pyfunction!(log::log_end, module)?)?;
     module.add_function(wrap_pyfunction!(run::algorithms, module)?)?;
+    module.add_function(wrap_pyfunction!(run::check_request, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
     module.add_function(wrap_pyfunction!(rows::run_rows, module)?)?;
     module.add_function(wrap_pyfunction!(run::stores, module)?)?;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use brimful::algos::planning::Subject;
-use brimful::algos::registry::{Accepts, FAMILIES, Finished, Request, run_request};
+use brimful::algos::registry::{self, Accepts, FAMILIES, Finished, Request, run_request};
 use brimful::engine::checkpoint::{self};
 use brimful::engine::result::stats::{Traversal, Work};
 use brimful::engine::result::table::{Top, Value, write_csv};
@@ -84,6 +84,21 @@ pub(crate) fn algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
 #[pyfunction]
 pub(crate) fn stores() -> Vec<String> {
     Schemes::default().forms().map(str::to_owned).collect()
+}
+
+/// Refuses a request whose options make no sense, before workers of a cluster are started for it.
+#[pyfunction]
+#[pyo3(signature = (asked, *, checkpoint_every, checkpoint_dir, resume))]
+pub(crate) fn check_request(
+    asked: Asked<'_>,
+    checkpoint_every: Option<&str>,
+    checkpoint_dir: Option<PathBuf>,
+    resume: bool,
+) -> PyResult<()> {
+    let mut request = request(&asked)?;
+    request.checkpoints =
+        checkpoint_options(checkpoint_every, checkpoint_dir, resume, PathBuf::new)?;
+    Ok(registry::check_request(&request).map_err(Failure::from)?)
 }
 
 /// Runs an algorithm on a graph.

@@ -169,7 +169,9 @@ impl RunOptions {
                 "{what} does not apply to a program over neighbor lists; leave it out"
             )));
         }
-        self.check_share()?;
+        if self.share.is_some() {
+            self.check_divided()?;
+        }
         if settles && self.max_supersteps != u64::MAX {
             let what = "a limit of supersteps does not apply to a program that settles: their \
                         number depends on the budget; leave it out";
@@ -179,17 +181,21 @@ impl RunOptions {
     }
 
     /// Refuses options that a run does not support if it is divided among processes.
-    fn check_share(&self) -> Result<()> {
-        if self.share.is_none() {
-            return Ok(());
-        }
+    ///
+    /// # Errors
+    /// [`Error::Usage`] with the reason.
+    pub fn check_divided(&self) -> Result<()> {
         // The clocks of the processes differ, and so would their decisions.
         if self.max_seconds.is_some() {
             return Err(Error::Usage(
                 "a run on a cluster ends by supersteps, not by seconds".into(),
             ));
         }
-        Self::check_divided(self.asynchronous)?;
+        if self.asynchronous {
+            let what =
+                "a run on a cluster needs synchronous supersteps; use --mode sync (Python: mode=)";
+            return Err(Error::Usage(what.into()));
+        }
         let every = self.checkpoints.as_ref().and_then(|options| options.every.as_ref());
         if matches!(every, Some(Every::Time(_))) {
             let what = "a run on a cluster makes checkpoints by the superstep, not by the second; \
@@ -197,16 +203,6 @@ impl RunOptions {
             return Err(Error::Usage(what.into()));
         }
         Ok(())
-    }
-
-    /// Refuses the asynchronous mode for a run that is divided among processes.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] in that mode.
-    pub fn check_divided(asynchronous: bool) -> Result<()> {
-        let what =
-            "a run on a cluster needs synchronous supersteps; use --mode sync (Python: mode=)";
-        if asynchronous { Err(Error::Usage(what.into())) } else { Ok(()) }
     }
 
     /// Refuses thresholds that `P` does not support.
@@ -235,7 +231,9 @@ impl RunOptions {
             let what = "this program needs synchronous supersteps; use --mode sync";
             return Err(Error::Usage(what.into()));
         }
-        self.check_share()?;
+        if self.share.is_some() {
+            self.check_divided()?;
+        }
         if P::MODE == Mode::Full && given.iter().any(Option::is_some) {
             let what = "this program signals everything in every superstep, so a threshold does \
                         not apply; leave it out";
