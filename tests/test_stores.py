@@ -247,7 +247,7 @@ def test_what_makes_no_sense_is_refused(rmat: Path, options: list[str], says: st
 
 def test_what_counts_on_supersteps_is_refused_without_them(rmat: Path) -> None:
     search = ["run", "bfs", rmat, "--source", 0, "--param", "values=parent", "--store", "memory"]
-    assert "needs synchronous supersteps" in refuse(USAGE, *search, "--mode", "async")
+    assert "run it synchronously" in refuse(USAGE, *search, "--mode", "async")
 
 
 @pytest.mark.parametrize(
