@@ -80,27 +80,38 @@ def run(document: Path, folder: Path, left_out: set[int]) -> None:
     programs = os.path.dirname(sys.executable)
     os.environ["PATH"] = f"{programs}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     names: dict[str, Any] = {"__name__": "__main__"}
-    for block in blocks_of(text):
-        if block.language not in RUNNABLE or block.line in left_out:
-            continue
+    with _one_ray(text):
+        for block in blocks_of(text):
+            if block.language not in RUNNABLE or block.line in left_out:
+                continue
+            printed = _printed(block, names, document)
+            expected = expected_after(text, block)
+            if expected is not None and not same(expected.text, printed):
+                place = f"{document.name}:{block.line}"
+                raise SystemExit(f"{place} printed\n{printed}instead of\n{expected.text}")
+
+
+def _one_ray(text: str) -> contextlib.AbstractContextManager[None]:
+    """Return a context with one Ray for all blocks of Python, each of which would start its own."""
+    if 'cluster="local:' not in text:
+        return contextlib.nullcontext()
+    from brimful.cluster.driver import connected
+
+    return connected("local:1")
+
+
+def _printed(block: Block, names: dict[str, Any], document: Path) -> str:
+    """Run a block of a document; return what it prints."""
+    if block.language == "python":
+        with contextlib.redirect_stdout(io.StringIO()) as stream:
+            exec(compile("\n" * block.line + block.text, str(document), "exec"), names)
+        return stream.getvalue()
+    command = ["bash", "-euo", "pipefail", "-c", block.text]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
         place = f"{document.name}:{block.line}"
-        if block.language == "python":
-            with contextlib.redirect_stdout(io.StringIO()) as stream:
-                exec(compile("\n" * block.line + block.text, str(document), "exec"), names)
-            printed = stream.getvalue()
-        else:
-            done = subprocess.run(
-                ["bash", "-euo", "pipefail", "-c", block.text],
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            if done.returncode != 0:
-                raise SystemExit(f"{place} ended with {done.returncode}: {done.stderr}")
-            printed = done.stdout
-        expected = expected_after(text, block)
-        if expected is not None and not same(expected.text, printed):
-            raise SystemExit(f"{place} printed\n{printed}instead of\n{expected.text}")
+        raise SystemExit(f"{place} ended with {done.returncode}: {done.stderr}")
+    return done.stdout
 
 
 if __name__ == "__main__":

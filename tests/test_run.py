@@ -104,6 +104,14 @@ def test_the_summary_is_for_people(rmat: Path, tmp_path: Path) -> None:
     assert "\x1b" not in outcome.err and "\r" not in outcome.err
 
 
+def test_a_result_that_is_not_kept_is_pointed_out(rmat: Path, tmp_path: Path) -> None:
+    run = ["run", "degrees", rmat]
+    hint = "the result was not written; give -o FILE"
+    assert hint in succeed(*run).out
+    assert hint not in succeed(*run, "--top", 3).out
+    assert hint not in succeed(*run, "-o", tmp_path / "degrees.csv").out
+
+
 def test_quiet_is_silent(rmat: Path) -> None:
     outcome = brimful("run", "pagerank", rmat, "--quiet")
     assert (outcome.code, outcome.out, outcome.err) == (0, "", "")

@@ -13,8 +13,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use brimful_engine::plan::extent::Extent;
+use brimful_engine::traverse::adjacency::Adjacency;
 use brimful_engine::{Add, Error, Globals, Min, Mode, Program, RunOptions, Vertex, run};
-use brimful_graph::Graph;
+use brimful_graph::{Graph, Index};
 use brimful_graph::build::import::{ImportOptions, Input, import_in};
 use brimful_graph::edges::EdgeBatch;
 use brimful_graph::export::{EdgeReader, each_isolated};
@@ -142,12 +144,30 @@ fn exported(graph: &Arc<Graph>) -> brimful_graph::Result<Vec<u64>> {
     }
 }
 
-/// The results of two programs and an export on a graph, each an answer or an error.
-fn answers(graph: &Arc<Graph>, resources: &Resources) -> [Result<Vec<u64>, Error>; 3] {
+/// All edges, unpacked: the targets and weights of each source.
+fn unpacked(graph: &Graph, resources: &Resources) -> Result<Vec<u64>, Error> {
+    let weighted = graph.description().weighted;
+    let extent = Extent::of(graph, &[Index::In], weighted);
+    let bytes = Adjacency::memory_bytes(&extent).unwrap_or(u64::MAX);
+    let _memory = resources.budget.reserve(bytes, "for unpacked edges")?;
+    let shards = vec![Arc::clone(graph.forward())];
+    let edges = Adjacency::of(graph, shards, (weighted, true), resources)?;
+    let mut out = Vec::new();
+    for source in 0..graph.connected() as usize {
+        edges.each(source, |target, weight| out.extend([target as u64, weight.to_bits()]));
+    }
+    Ok(out)
+}
+
+/// The results of two programs, an export and the unpacked edges of a graph.
+type Answers = [Result<Vec<u64>, Error>; 4];
+
+fn answers(graph: &Arc<Graph>, resources: &Resources) -> Answers {
     [
         states(&Rank, graph, resources),
         states(&Distances, graph, resources),
         exported(graph).map_err(Error::from),
+        unpacked(graph, resources),
     ]
 }
 
@@ -163,7 +183,7 @@ fn with_peak<R>(work: impl FnOnce() -> R) -> (R, usize) {
 struct Case {
     name: &'static str,
     files: Files,
-    answers: [Vec<u64>; 3],
+    answers: [Vec<u64>; 4],
     peak_bytes: usize,
     resources: Resources,
 }
@@ -204,10 +224,8 @@ impl Case {
     }
 }
 
-/// The error of opening the graph; else the result of `verify`, and those of the programs and the
-/// export.
-type Examined =
-    Result<(brimful_graph::Result<()>, [Result<Vec<u64>, Error>; 3]), brimful_graph::Error>;
+/// The error of opening the graph; else the result of `verify`, and the answers.
+type Examined = Result<(brimful_graph::Result<()>, Answers), brimful_graph::Error>;
 
 fn text(
     folder: &Path,

@@ -226,6 +226,8 @@ def _run(
         shared.show(summary(options.graph, stats))
         for sentence in where.sentences():
             shared.show(f"  {sentence}")
+        if all(one is None for one in (stats["output"], stats["kept"], options.top, recorder)):
+            shared.show("  the result was not written; give -o FILE, or --top N to print it")
     if options.top is not None:
         _show_top(result, options.top)
     if options.json:
