@@ -7,9 +7,21 @@ use brimful::store::{Content, Moved};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// Bytes of the forward index (edges, weights and block starts) per stored arc.
-pub(crate) fn bytes_per_edge(graph: &Description) -> f64 {
-    ratio(graph.forward.layers[0].bytes, graph.arcs)
+/// Adds the sizes of a graph and the counts of its import.
+pub(crate) fn describe(out: &Bound<'_, PyDict>, graph: &Description) -> PyResult<()> {
+    out.set_item("vertices", graph.vertices)?;
+    out.set_item("edges", graph.edges)?;
+    out.set_item("arcs", graph.arcs)?;
+    out.set_item("directed", graph.directed)?;
+    out.set_item("weighted", graph.weighted)?;
+    out.set_item("lines", graph.counts.lines)?;
+    out.set_item("self_loops", graph.counts.self_loops)?;
+    out.set_item("duplicates", graph.counts.duplicates)?;
+    out.set_item("rejected", graph.counts.rejected)?;
+    out.set_item("self_loops_dropped", graph.counts.self_loops_dropped)?;
+    out.set_item("duplicates_dropped", graph.counts.duplicates_dropped)?;
+    // Edges, weights and the starts of blocks, per stored arc.
+    out.set_item("bytes_per_edge", ratio(graph.forward.layers[0].bytes, graph.arcs))
 }
 
 /// Bytes per stored arc.

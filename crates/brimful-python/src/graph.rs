@@ -22,7 +22,7 @@ use crate::arrow_out::{Edges, VertexReader, capsule};
 use crate::call::{Limits, with_job, with_resources};
 use crate::columns::described;
 use crate::errors::Failure;
-use crate::figures::{bytes_per_edge, ratio};
+use crate::figures::{describe, ratio};
 
 /// A graph directory open for reading.
 #[pyclass(frozen, module = "brimful._native")]
@@ -132,17 +132,7 @@ impl Graph {
         out.set_item("path", self.path())?;
         out.set_item("format", graph.format)?;
         out.set_item("created_by", &graph.created_by)?;
-        out.set_item("vertices", graph.vertices)?;
-        out.set_item("edges", graph.edges)?;
-        out.set_item("arcs", graph.arcs)?;
-        out.set_item("directed", graph.directed)?;
-        out.set_item("weighted", graph.weighted)?;
-        out.set_item("lines", graph.counts.lines)?;
-        out.set_item("self_loops", graph.counts.self_loops)?;
-        out.set_item("duplicates", graph.counts.duplicates)?;
-        out.set_item("rejected", graph.counts.rejected)?;
-        out.set_item("self_loops_dropped", graph.counts.self_loops_dropped)?;
-        out.set_item("duplicates_dropped", graph.counts.duplicates_dropped)?;
+        describe(&out, graph)?;
         out.set_item("weight_min", graph.weights.map(|range| range.min))?;
         out.set_item("weight_max", graph.weights.map(|range| range.max))?;
         out.set_item("order", graph.order.name.name())?;
@@ -160,7 +150,6 @@ impl Graph {
         out.set_item("intervals", self.inner.intervals())?;
         out.set_item("interval_bits", graph.interval_bits)?;
         out.set_item("bytes_on_disk", bytes)?;
-        out.set_item("bytes_per_edge", bytes_per_edge(graph))?;
         out.set_item("indexes", self.index_info(py)?)?;
         Ok(out)
     }

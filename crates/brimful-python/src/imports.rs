@@ -27,7 +27,7 @@ use crate::arrow_names::ColumnIds;
 use crate::call::{Limits, with_resources, with_stream};
 use crate::columns::{Wanted, described};
 use crate::errors::Failure;
-use crate::figures::{bytes_moved, bytes_per_edge, phases};
+use crate::figures::{bytes_moved, describe, phases};
 use crate::parsed::{PythonMessages, on_error_of, text_format};
 use crate::vertex::Vertex;
 
@@ -103,25 +103,14 @@ fn report<'py>(
     limits: Limits,
 ) -> PyResult<Bound<'py, PyDict>> {
     let (graph, out) = (&report.description, PyDict::new(py));
-    out.set_item("vertices", graph.vertices)?;
-    out.set_item("edges", graph.edges)?;
-    out.set_item("arcs", graph.arcs)?;
-    out.set_item("directed", graph.directed)?;
-    out.set_item("weighted", graph.weighted)?;
-    out.set_item("lines", graph.counts.lines)?;
-    out.set_item("self_loops", graph.counts.self_loops)?;
-    out.set_item("duplicates", graph.counts.duplicates)?;
-    out.set_item("rejected", graph.counts.rejected)?;
+    describe(&out, graph)?;
     out.set_item("rejections", kinds(py, &report.rejections)?)?;
-    out.set_item("self_loops_dropped", graph.counts.self_loops_dropped)?;
-    out.set_item("duplicates_dropped", graph.counts.duplicates_dropped)?;
     out.set_item("left_out", kinds(py, &report.left_out)?)?;
     out.set_item("columns", described(py, graph.columns.as_ref())?)?;
     out.set_item("seconds", report.seconds)?;
     out.set_item("peak_rss_bytes", peak_resident_bytes())?;
     out.set_item("bytes_on_disk", report.bytes_on_disk)?;
     out.set_item("scratch_bytes", report.scratch_bytes)?;
-    out.set_item("bytes_per_edge", bytes_per_edge(graph))?;
     out.set_item("budget_bytes", limits.budget_bytes())?;
     out.set_item("phases", phases(py, &report.phases)?)?;
     bytes_moved(&out, report.moved)?;
