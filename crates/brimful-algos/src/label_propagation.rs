@@ -55,6 +55,7 @@ impl<L: Label + 'static> Gather for LabelPropagation<L> {
     type Buffers = Vec<L>;
     type Aggregate = ();
     const NEEDS_EXTERNAL: bool = true;
+    const READS_IDS: bool = false;
     const BUFFER_BYTES: u64 = size_of::<L>() as u64;
 
     fn indexes(&self) -> &'static [Index] {
@@ -74,7 +75,7 @@ impl<L: Label + 'static> Gather for LabelPropagation<L> {
         labels: &mut Vec<L>,
     ) -> L {
         labels.clear();
-        labels.extend(neighbors.iter().map(|(_, label)| label));
+        labels.extend(neighbors.states());
         most_frequent(labels).unwrap_or(label)
     }
 }

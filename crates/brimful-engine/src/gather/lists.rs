@@ -1,8 +1,8 @@
 //! The lists of consecutive targets, made by one worker.
 //!
-//! Invariant: neighbors are in the order of the edges; if states are on disk, each list holds
-//! copies of its neighbors' states. Sources ascend within a segment, so those states are read in
-//! sequence.
+//! Invariant: neighbors are in the order of the edges; if states are on disk, or the program reads
+//! no ids, each list holds copies of its neighbors' states. Sources ascend within a segment, so
+//! those states are read in sequence.
 
 use std::ops::Range;
 
@@ -25,10 +25,11 @@ pub(super) struct Lists<S> {
     /// For each target, the position of its next neighbor; once all are placed, the end of its
     /// list.
     ends: Vec<usize>,
+    /// One for each neighbor, if the program reads ids.
     ids: Vec<u32>,
-    /// One for each id, if the run is weighted.
+    /// One for each neighbor, if the run is weighted.
     weights: Vec<f64>,
-    /// One for each id, if states are on disk.
+    /// One for each neighbor, if states are on disk or the program reads no ids.
     states: Vec<S>,
     window: ScratchWindow<S>,
 }
@@ -56,7 +57,7 @@ impl<S: Pod + Send> Lists<S> {
         job: &Job,
         targets: Range<usize>,
         (lengths, most): (impl Iterator<Item = Option<u32>> + Clone, usize),
-        (weighted, states): (bool, &ScratchArray<S>),
+        (weighted, reads_ids, states): (bool, bool, &ScratchArray<S>),
     ) -> Result<u64> {
         let mut end = 0;
         self.ends.clear();
@@ -67,10 +68,11 @@ impl<S: Pod + Send> Lists<S> {
             }
             None => NOWHERE,
         }));
-        let listed = !states.is_resident();
-        resize(&mut self.ids, (end, most), 0);
-        resize(&mut self.weights, if weighted { (end, most) } else { (0, 0) }, 1.0);
-        resize(&mut self.states, if listed { (end, most) } else { (0, 0) }, S::zeroed());
+        let listed = !states.is_resident() || !reads_ids;
+        let len = |needed: bool| if needed { (end, most) } else { (0, 0) };
+        resize(&mut self.ids, len(reads_ids), 0);
+        resize(&mut self.weights, len(weighted), 1.0);
+        resize(&mut self.states, len(listed), S::zeroed());
         let (first, mut read) = (targets.start, 0);
         let interval_len = shards.window(0).len();
         for interval in shards.interval(first)..=shards.interval(targets.end - 1) {
@@ -92,8 +94,24 @@ impl<S: Pod + Send> Lists<S> {
                 let Self { reader, ends, ids, weights, states: copies, window } = self;
                 let mut failed: Result<()> = Ok(());
                 let mut put_all = |edges: IntervalEdges<'_>| {
-                    if !weighted && !listed {
-                        return place(&edges, shift, ends, ids);
+                    match (weighted, reads_ids, states.in_memory()) {
+                        (false, true, Some(_)) => {
+                            return place(
+                                &edges,
+                                shift,
+                                ends,
+                                (&mut ids[..], |source| source as u32),
+                            );
+                        }
+                        (false, false, Some(all)) => {
+                            return place(
+                                &edges,
+                                shift,
+                                ends,
+                                (&mut copies[..], |source| all[source]),
+                            );
+                        }
+                        _ => {}
                     }
                     let mut next = edges.weights.iter();
                     edges.all(|source, target| {
@@ -101,9 +119,9 @@ impl<S: Pod + Send> Lists<S> {
                         let Some(end) = ends.get_mut(shift.wrapping_add(target)) else {
                             return true;
                         };
-                        let at = *end;
-                        if !put(source, end, ids) {
-                            return true;
+                        let Some(at) = put(end, NOWHERE) else { return true };
+                        if let Some(place) = ids.get_mut(at) {
+                            *place = source as u32;
                         }
                         if let (Some(place), Some(weight)) = (weights.get_mut(at), weight) {
                             *place = *weight;
@@ -170,30 +188,29 @@ fn resize<T: Copy>(array: &mut Vec<T>, (len, most): (usize, usize), value: T) {
     array.resize(len, value);
 }
 
-/// Writes a source to the list that continues at `end`; false if the list is not wanted, or has no
-/// space. A list without space continues beyond the end of all, and so has the wrong length.
+/// The position of the next neighbor in the list that continues at `end`; `None` if the list is not
+/// wanted, or has no space below `len`. A list without space continues beyond the end of all, and
+/// so has the wrong length.
 #[inline]
-fn put(source: u64, end: &mut usize, ids: &mut [u32]) -> bool {
-    let Some(id) = ids.get_mut(*end) else {
-        *end += usize::from(*end != NOWHERE);
-        return false;
-    };
-    *id = source as u32;
-    *end += 1;
-    true
+fn put(end: &mut usize, len: usize) -> Option<usize> {
+    let at = *end;
+    *end += usize::from(at != NOWHERE);
+    (at < len).then_some(at)
 }
 
-/// Writes sources to the lists of their targets; enough if states are in memory and the run is not
-/// weighted.
-pub(super) fn place(
+/// Writes `value(source)` to the lists of all targets; enough if states are in memory and the run
+/// is not weighted.
+pub(super) fn place<T>(
     edges: &IntervalEdges<'_>,
     shift: usize,
     ends: &mut [usize],
-    ids: &mut [u32],
+    (list, value): (&mut [T], impl Fn(usize) -> T),
 ) -> bool {
     edges.all(|source, target| {
-        if let Some(end) = ends.get_mut(shift.wrapping_add(target)) {
-            put(source, end, ids);
+        if let Some(end) = ends.get_mut(shift.wrapping_add(target))
+            && let Some(at) = put(end, list.len())
+        {
+            list[at] = value(source as usize);
         }
         true
     })
@@ -237,7 +254,7 @@ mod tests {
         let make = |lengths: [u32; 3]| {
             let lengths = lengths.map(Some).into_iter();
             let mut lists = Lists::default();
-            lists.make((&shards, None), &job, 0..3, (lengths, 9), (false, &states))
+            lists.make((&shards, None), &job, 0..3, (lengths, 9), (false, true, &states))
         };
         assert_eq!(make(known).unwrap(), 4);
         for at in 0..3 {

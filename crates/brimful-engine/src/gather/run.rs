@@ -52,6 +52,10 @@ pub fn gather<G: Gather>(
             !G::SETTLES || size_of::<G::Aggregate>() == 0,
             "a program that settles has no aggregate: its progress in a superstep depends on the budget"
         );
+        assert!(
+            !G::SETTLES || G::READS_IDS,
+            "a program that settles sees new states by the ids of neighbors"
+        );
     }
     options.check_weights(graph)?;
     options.check_gather(G::SETTLES)?;

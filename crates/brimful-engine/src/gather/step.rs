@@ -173,7 +173,7 @@ impl<G: Gather> GatherContext<'_, G> {
             &self.resources.job,
             targets.clone(),
             (wanted, self.plan.neighbors as usize),
-            (self.weighted, states),
+            (self.weighted, G::READS_IDS, states),
         )?;
         let mut step =
             GatherFigures { swept: Swept { signals: 0, edges }, ..GatherFigures::default() };
@@ -188,7 +188,8 @@ impl<G: Gather> GatherContext<'_, G> {
         step.gathered = order.len() as u64;
         for at in order.iter().map(|at| *at as usize) {
             let seen = if G::SETTLES { (first, &new[..]) } else { (0, &[][..]) };
-            let neighbors = lists.of(at, lengths[at], states.in_memory(), seen);
+            let all = states.in_memory().filter(|_| G::READS_IDS);
+            let neighbors = lists.of(at, lengths[at], all, seen);
             step.swept.signals += neighbors.len() as u64;
             let state = self.program.gather(
                 attributes.vertex(first, at),

@@ -186,7 +186,7 @@ impl<G: Gather> GatherContext<'_, G> {
                 ends[one.vertex as usize - window.start] = one.start - base;
             }
             let mut put = |edges: crate::traverse::interval_edges::IntervalEdges<'_>| {
-                place(&edges, 0, ends, ids)
+                place(&edges, 0, ends, (&mut ids[..], |source| source as u32))
             };
             let edges =
                 self.shards.each(*interval, false, &self.resources.job, reader, &mut put)?;

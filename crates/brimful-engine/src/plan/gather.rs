@@ -45,8 +45,9 @@ impl Cost {
         // and strength.
         let windows = if resident { 0 } else { state + 4 };
         let degrees = if needs.degrees { 8 + 8 } else { 0 };
+        let (id, listed) = (if needs.ids { 4 } else { 0 }, !resident || !needs.ids);
         Self {
-            neighbor: 4 + if weighted { 8 } else { 0 } + if resident { 0 } else { state },
+            neighbor: id + if weighted { 8 } else { 0 } + if listed { state } else { 0 },
             target: 8 + 4 + state + windows + degrees,
         }
     }

@@ -109,6 +109,8 @@ pub struct GatherNeeds {
     pub buffers: u64,
     /// True if degrees are used.
     pub degrees: bool,
+    /// True if ids of neighbors are used ([`Gather::READS_IDS`]).
+    pub ids: bool,
     /// True if final states follow from the final states of neighbors ([`Gather::SETTLES`]).
     pub settles: bool,
     /// The indexes from which lists are made.
@@ -124,6 +126,7 @@ impl GatherNeeds {
             state: size_of::<G::State>() as u64,
             buffers: G::BUFFER_BYTES,
             degrees: G::NEEDS_DEGREES,
+            ids: G::READS_IDS,
             settles: G::SETTLES,
             indexes: program.indexes(),
             exchange: 0,

@@ -71,6 +71,7 @@ use crate::vertex::program::{Globals, Vertex};
 /// parallel edges by weight.
 #[derive(Debug, Clone, Copy)]
 pub struct Neighbors<'n, S> {
+    /// Empty if the program reads no ids.
     pub(crate) ids: &'n [u32],
     /// Empty if the run is not weighted.
     pub(crate) weights: &'n [f64],
@@ -91,17 +92,34 @@ pub(crate) enum States<'n, S> {
 impl<'n, S: Copy> Neighbors<'n, S> {
     /// Number of neighbors.
     pub fn len(&self) -> usize {
-        self.ids.len()
+        match self.states {
+            States::All(_) => self.ids.len(),
+            States::Listed(list) => list.len(),
+        }
     }
 
     /// True if there are no neighbors.
     pub fn is_empty(&self) -> bool {
-        self.ids.is_empty()
+        self.len() == 0
+    }
+
+    /// States, also for a program that reads no ids.
+    #[inline]
+    pub fn states(&self) -> impl Iterator<Item = S> + use<'n, S> {
+        let (listed, with_ids) = match self.states {
+            States::Listed(list) if self.ids.is_empty() => (list, None),
+            _ => (&[][..], Some(self.iter())),
+        };
+        listed.iter().copied().chain(with_ids.into_iter().flatten().map(|(_, state)| state))
     }
 
     /// Internal ids and states.
+    ///
+    /// # Panics
+    /// If the program reads no ids.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = (u64, S)> + use<'n, S> {
+        assert_eq!(self.ids.len(), self.len(), "Gather::READS_IDS is false");
         let (states, (first, new)) = (self.states, self.new);
         self.ids.iter().enumerate().map(move |(at, id)| {
             let seen = new.get((*id as usize).wrapping_sub(first));
@@ -114,6 +132,9 @@ impl<'n, S: Copy> Neighbors<'n, S> {
     }
 
     /// Internal ids, weights of edges and states. A weight is 1 if the run is not weighted.
+    ///
+    /// # Panics
+    /// If the program reads no ids.
     #[inline]
     pub fn weighted(&self) -> impl Iterator<Item = (u64, f64, S)> + use<'n, S> {
         let weights = self.weights;
@@ -141,6 +162,9 @@ pub trait Gather: Sync {
     /// True if [`Vertex::degree`] or [`Vertex::strength`] is used. Weighted runs of gather programs
     /// have both.
     const NEEDS_DEGREES: bool = false;
+    /// False if [`Neighbors::states`] alone is used. Lists then hold states instead of ids, so that
+    /// reading them does not jump.
+    const READS_IDS: bool = true;
     /// Bytes of [`Gather::Buffers`] per neighbor; the budget includes them for the longest list.
     const BUFFER_BYTES: u64 = 0;
     /// True if the final state of every vertex follows from the final states of its neighbors,
