@@ -285,6 +285,49 @@ fn lists_weights_degrees_and_aggregates_are_those_of_the_definition() {
     }
 }
 
+/// Mixes the states of neighbors, in order.
+struct StateMixer<const IDS: bool>;
+
+impl<const IDS: bool> Gather for StateMixer<IDS> {
+    type State = u64;
+    type Buffers = ();
+    type Aggregate = ();
+    const NEEDS_EXTERNAL: bool = true;
+    const READS_IDS: bool = IDS;
+
+    fn indexes(&self) -> &'static [Index] {
+        &[Index::In, Index::Reverse]
+    }
+    fn initial(&self, vertex: Vertex) -> u64 {
+        mix(7, vertex.external)
+    }
+    fn gather(
+        &self,
+        _: Vertex,
+        state: u64,
+        neighbors: Neighbors<'_, u64>,
+        _: &Globals<()>,
+        (): &mut (),
+    ) -> u64 {
+        assert_eq!(neighbors.states().count(), neighbors.len());
+        neighbors.states().fold(state, mix)
+    }
+}
+
+#[test]
+fn lists_without_ids_have_the_same_states() {
+    let folder = tempfile::tempdir().unwrap();
+    let case = case(folder.path(), 6, 4000, false);
+    for weighted in [false, true] {
+        let options = RunOptions { weighted, max_supersteps: 3, ..Default::default() };
+        let wanted = gather(&StateMixer::<true>, &case.graph, &options, &resources(1, 1 << 28));
+        let wanted = states::<StateMixer<true>>(&wanted.unwrap());
+        check(&StateMixer::<false>, &case, &options, |output| {
+            states::<StateMixer<false>>(output) == wanted
+        });
+    }
+}
+
 /// First-fit colors, in the order of hashes. State: the color or none, and the offset of the id.
 struct FirstFit;
 
