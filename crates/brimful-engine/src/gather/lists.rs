@@ -174,7 +174,8 @@ impl<S: Pod + Send> Lists<S> {
             None => States::Listed(&self.states[range.clone()]),
         };
         let weights = self.weights.get(range.clone()).unwrap_or_default();
-        Neighbors { ids: &self.ids[range], weights, states, new }
+        let ids = if self.ids.is_empty() { &[][..] } else { &self.ids[range] };
+        Neighbors { ids, weights, states, new }
     }
 }
 
