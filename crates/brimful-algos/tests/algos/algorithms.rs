@@ -226,7 +226,7 @@ fn components_are_the_same_by_union_find_and_by_propagation() {
                 assert_eq!(finished.variant == "propagation", method == "propagation");
                 let rows = finished.table.rows().next_batch(usize::MAX).unwrap();
                 let Some((_, Column::Ids(labels))) = rows else { panic!("labels are ids") };
-                let labels = labels.into_iter().map(|label| label.unwrap() as u64);
+                let labels = labels.into_iter().map(Option::unwrap);
                 assert!(labels.eq(wanted.iter().copied()), "{method}, {threads} threads");
             }
         }
