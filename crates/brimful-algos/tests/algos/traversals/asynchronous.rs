@@ -70,7 +70,7 @@ fn asynchronous_runs_of_one_block_take_sparse_supersteps() {
 #[test]
 fn asynchronous_runs_visit_fewer_edges() {
     let folder = tempfile::tempdir().unwrap();
-    let case = case(folder.path(), Kind::Rmat { scale: 12, edge_factor: 8 }, false);
+    let case = case(folder.path(), Kind::Rmat { scale: 14, edge_factor: 8 }, false);
     build_reverse(&case.graph, &resources(2, 1 << 28)).unwrap();
     let (synchronous, asynchronous_visits) =
         check_modes(&ConnectedComponents::<u64>::new(), &case, false);
