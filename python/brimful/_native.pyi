@@ -36,6 +36,7 @@ __all__ = [
     "TopRows",
     "algorithms",
     "auto_budget_bytes",
+    "check_request",
     "check_store",
     "conductance",
     "foreign_format",
