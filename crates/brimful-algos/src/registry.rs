@@ -156,7 +156,7 @@ pub fn plan_request(
     (info.plan)(&Planner::new(request, subject, workers, limit)?)
 }
 
-/// Refuses a request that [`run_request`] would refuse before any work.
+/// Refuses a request for an unknown algorithm, or with options that the algorithm does not support.
 ///
 /// # Errors
 /// [`Error::Usage`] with the reason.
