@@ -36,6 +36,19 @@ fn keys(random: &mut Random, count: usize, usual: u32, bits: u32, target_bits: u
         .collect()
 }
 
+/// Leaves out the keys of `keys` below several bounds.
+fn check_skips(keys: Keys<'_>) {
+    let all: Vec<u32> = keys.iter().collect();
+    let (middle, last) = (u64::from(all[all.len() / 2]), u64::from(all[all.len() - 1]));
+    for bound in [0, middle, middle + 1, last, last + 1] {
+        let (skipped, rest) = keys.skip_below(bound);
+        assert!(all[..skipped].iter().all(|key| u64::from(*key) < bound));
+        assert_eq!(rest.iter().collect::<Vec<_>>(), all[skipped..]);
+        let next = all.get(skipped + 15);
+        assert!(next.is_none_or(|key| u64::from(*key) >= bound), "a group is left below {bound}");
+    }
+}
+
 fn decoded<C: Code>(
     bytes: &[u8],
     edges: usize,
@@ -45,6 +58,7 @@ fn decoded<C: Code>(
     let mut out = Vec::new();
     C::decode(bytes, edges as u32, target_bits, unpack, &mut |base, keys| {
         assert!(!keys.is_empty() && keys.len() <= BATCH);
+        check_skips(keys);
         out.extend(keys.iter().map(|key| (base << target_bits) + u64::from(key)));
         true
     })

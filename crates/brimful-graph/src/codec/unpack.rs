@@ -143,7 +143,11 @@ impl Unpack {
     }
 }
 
-/// The keys of a batch: the first key and the gaps between keys. Invariant: no key is above `most`.
+/// Keys that [`Keys::skip_below`] leaves out at a time.
+const SKIPPED_AT_ONCE: usize = 16;
+
+/// The keys of a batch: a start, and the gaps from it to the first key and between keys. Invariant:
+/// no key is above `most`.
 #[derive(Debug, Clone, Copy)]
 pub struct Keys<'k> {
     first: u32,
@@ -189,10 +193,25 @@ impl<'k> Keys<'k> {
     pub fn iter(&self) -> impl Iterator<Item = u32> + use<'k> {
         let mut key = self.first;
         self.gaps.iter().map(move |gap| {
-            // The first gap is zero, and `most` bounds the sum of all gaps.
+            // `most` bounds the sum of `first` and all gaps.
             key = key.wrapping_add(*gap);
             key
         })
+    }
+
+    /// The number of leading keys that are left out because all of them are below `bound`, and the
+    /// other keys. Some of these may be below it too: keys are left out in groups.
+    #[inline]
+    pub fn skip_below(&self, bound: u64) -> (usize, Self) {
+        let (mut skipped, mut first) = (0, self.first);
+        for group in self.gaps.chunks_exact(SKIPPED_AT_ONCE) {
+            let last = group.iter().fold(first, |key, gap| key.wrapping_add(*gap));
+            if u64::from(last) >= bound {
+                break;
+            }
+            (skipped, first) = (skipped + SKIPPED_AT_ONCE, last);
+        }
+        (skipped, Self { first, gaps: &self.gaps[skipped..], most: self.most })
     }
 }
 

@@ -64,20 +64,25 @@ impl NeighborReader {
             distinct.extend(&rest[..count]);
             distinct.sort_unstable();
         }
-        let asked = &rest[..count];
+        let places = places(&rest[..count]);
         self.at += count;
         distinct.dedup();
         let found = self.lookup.collect_in_parallel(&distinct, self.direction, self.weighted)?;
         let mut ids = Nearby::new(&self.lookup, Array::Ids);
-        for vertex in asked {
-            let place = distinct.partition_point(|other| other < vertex) as u32;
-            let own = ids.of(*vertex)?;
-            let begin = found.partition_point(|(other, _, _)| *other < place);
-            let edges = found[begin..].iter().take_while(|(other, _, _)| *other == place);
-            for &(_, other, weight) in edges {
+        let mut lists = Vec::with_capacity(distinct.len());
+        let mut begin = 0;
+        for (place, vertex) in distinct.iter().enumerate() {
+            let edges = found[begin..].iter().take_while(|(other, _, _)| *other as usize == place);
+            let end = begin + edges.count();
+            lists.push((ids.of(*vertex)?, begin..end));
+            begin = end;
+        }
+        for place in places {
+            let (own, edges) = &lists[place as usize];
+            for &(_, other, weight) in &found[edges.clone()] {
                 let (source, target) = match self.direction {
-                    Direction::Out => (own, other),
-                    Direction::In => (other, own),
+                    Direction::Out => (*own, other),
+                    Direction::In => (other, *own),
                 };
                 batch.sources.push(source);
                 batch.targets.push(target);
@@ -86,4 +91,18 @@ impl NeighborReader {
         }
         Ok(true)
     }
+}
+
+/// The place of each of `vertices` among the distinct ones in ascending order.
+fn places(vertices: &[u64]) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..vertices.len() as u32).collect();
+    order.sort_unstable_by_key(|at| vertices[*at as usize]);
+    let mut places = vec![0; vertices.len()];
+    let (mut place, mut last) = (0, None);
+    for at in order {
+        let vertex = vertices[at as usize];
+        place += u32::from(last.is_some_and(|last| last != vertex));
+        (places[at as usize], last) = (place, Some(vertex));
+    }
+    places
 }

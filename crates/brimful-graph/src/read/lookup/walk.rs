@@ -175,7 +175,8 @@ impl Blocks {
                     None => (u64::MAX, u64::MAX),
                 };
                 let mut wanted = keys_at(place);
-                for (key, &weight) in keys.iter().zip(weights) {
+                let (skipped, keys) = keys.skip_below(wanted.0);
+                for (key, &weight) in keys.iter().zip(&weights[skipped..]) {
                     let key = u64::from(key);
                     if key < wanted.0 {
                         continue;
@@ -185,6 +186,9 @@ impl Blocks {
                         wanted = keys_at(place);
                     }
                     if key < wanted.0 {
+                        if place == sources.len() {
+                            break;
+                        }
                         continue;
                     }
                     let target = first_target + (key & ((1 << bits) - 1));
