@@ -128,9 +128,23 @@ def test_the_column_type_of_gephi_decides_the_direction(tmp_path: Path) -> None:
         shutil.rmtree(tmp_path / "g.brimful")
 
 
+@pytest.mark.parametrize("kind", ["Directed", "Undirected"])
+def test_a_late_edge_of_the_other_direction_is_invalid(tmp_path: Path, kind: str) -> None:
+    rows = "".join(f"{row},{row + 1},{kind}\n" for row in range(70))
+    other = {"Directed": "Undirected", "Undirected": "Directed"}[kind]
+    late = f"Source,Target,Type\n{rows}100,200,{other}\n"
+    sentence = asked(tmp_path, "late.csv", late, code=INPUT)
+    assert f"late.csv:72:9: expected {kind}, as in the first records" in sentence
+    figures = imported(tmp_path, "late.csv", late, "--on-error", "skip")
+    assert (figures["edges"], figures["rejected"]) == (70, 1)
+    assert figures["directed"] == (kind == "Directed")
+
+
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
+        ("a.csv", "alice,bob\n7,8\ncarol,dave\neve,fay\n", ["alice, bob", "--no-header"]),
+        ("a.txt", "alice bob\n7 8\ncarol dave\neve fay\n", ["alice, bob", "--no-header"]),
         ("a.csv", "alice,bob\nbob,carol\n", ["alice, bob", "--header", "--no-header"]),
         ("a.txt", "alice bob\nbob carol\n", ["alice, bob", "--header", "--no-header"]),
         ("a.csv", "id,a,b\n1,2,3\n", ["id, a, b", "--source COL --target COL", "--ignore-extra"]),

@@ -83,6 +83,8 @@ def test_consecutive_ids_are_declared_together(tmp_path: Path) -> None:
         ("# vertex 40", "# vertex 4o", r":5:10: "),
         ("# vertex 40", "# vertex 40 50", r":5:13: "),
         ("20\t30\t2", "", r":1:1: .*3 edges"),
+        ("# brimful:", "9\t9\n# brimful:", r":2:1: .*before its first edge"),
+        ("# brimful:", "ann\tbob\n# brimful:", r":2:1: .*before its first edge"),
         ("20\t30\t2", "20\t30", r":\d:6: .*weight"),
     ],
 )

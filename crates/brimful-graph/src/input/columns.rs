@@ -164,7 +164,8 @@ impl ColumnChoice {
         self.roles(names, true)
     }
 
-    /// The columns of text, from its first two rows, and whether the first row holds names.
+    /// The columns of text, from its first two rows, and whether the first row holds names. With
+    /// `string_ids` the ids are strings: words above integers are then no sign of names.
     ///
     /// # Errors
     /// A [`Doubt`].
@@ -172,6 +173,7 @@ impl ColumnChoice {
         &self,
         first: &[String],
         second: Option<&[String]>,
+        string_ids: bool,
     ) -> Result<(Roles, bool), Doubt> {
         if let Some(header) = self.header {
             return Ok((self.roles(first, header)?, header));
@@ -193,7 +195,7 @@ impl ColumnChoice {
         if is_edge(roles, first) {
             return Ok((bare?, false));
         }
-        if second.is_some_and(|second| has_numbers(roles, second)) {
+        if second.is_some_and(|second| has_numbers(roles, second, string_ids)) {
             return Ok((headed?, true));
         }
         Err(Doubt::Unsaid(format!(
@@ -399,8 +401,8 @@ fn is_edge(roles: &Roles, row: &[String]) -> bool {
 }
 
 /// True if a row has numbers in the edge columns; the text row before it then holds names.
-fn has_numbers(roles: &Roles, row: &[String]) -> bool {
-    (is_id(field(row, roles.source)) && is_id(field(row, roles.target)))
+fn has_numbers(roles: &Roles, row: &[String], string_ids: bool) -> bool {
+    (!string_ids && is_id(field(row, roles.source)) && is_id(field(row, roles.target)))
         || roles.weight.is_some_and(|weight| is_number(field(row, weight)))
 }
 
@@ -429,7 +431,7 @@ mod tests {
         second: &str,
     ) -> Result<(usize, usize, Option<usize>, bool), String> {
         let (roles, header) = choice
-            .of_rows(&row(first), Some(&row(second)))
+            .of_rows(&row(first), Some(&row(second)), false)
             .map_err(|doubt| doubt.error(Path::new("f")).to_string())?;
         Ok((roles.source, roles.target, roles.weight, header))
     }
@@ -482,6 +484,19 @@ mod tests {
              give them by number, from 1: --source COL --target COL [--weight COL], or \
              --ignore-extra to take the first two and leave out the others"
         );
+    }
+
+    #[test]
+    fn words_above_integers_name_columns_only_of_integer_ids() {
+        let none = ColumnChoice::default();
+        let header = |first: &str, second: &str, string_ids| {
+            let rows = none.of_rows(&row(first), Some(&row(second)), string_ids);
+            rows.ok().map(|(_, header)| header)
+        };
+        assert_eq!(header("alice bob", "7 8", false), Some(true));
+        assert_eq!(header("alice bob", "7 8", true), None);
+        assert_eq!(header("source target", "7 8", true), Some(true));
+        assert_eq!(header("one other weight", "a b .5", true), Some(true));
     }
 
     #[test]

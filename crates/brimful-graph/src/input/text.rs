@@ -89,6 +89,10 @@ pub(crate) enum Reason {
     Columns,
     /// An id that is in no vertex list.
     Undeclared,
+    /// A declaration of the graph after its first edge.
+    Late,
+    /// An edge of the other direction than the edges before, in a column `Type`.
+    Direction,
 }
 
 impl Reason {
@@ -107,6 +111,8 @@ impl Reason {
             Self::TooLong => "id that is too long",
             Self::Columns => "wrong number of columns",
             Self::Undeclared => "vertex that is not declared",
+            Self::Late => "declaration of another graph",
+            Self::Direction => "edge of the other direction",
         }
     }
 }

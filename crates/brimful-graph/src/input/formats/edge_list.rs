@@ -74,7 +74,7 @@ pub(super) fn first_line(
     if begins_with(line, comments) {
         return Ok(Step::Skip);
     }
-    let (roles, columns) = settle(line, draft.second_line.as_deref(), &draft.choice)?;
+    let (roles, columns) = settle(line, draft.second_line.as_deref(), &draft.choice, draft.names)?;
     let has_header = columns.header == Some(true);
     draft.columns = Some(columns);
     let body = body(comments, roles);
@@ -101,6 +101,7 @@ pub(crate) fn settle(
     first: &[u8],
     second: Option<&[u8]>,
     choice: &ColumnChoice,
+    string_ids: bool,
 ) -> Result<(Roles, Columns), Doubt> {
     if choice.delimiter.is_some() {
         let what = "blanks, tabs and commas separate the words of an edge list; leave --delimiter \
@@ -113,7 +114,7 @@ pub(crate) fn settle(
         let roles = Roles { source: 0, target: 1, weight: None, width: 2 };
         return Ok((roles, roles.describe(&first, Some(false), None)));
     }
-    let (roles, header) = choice.of_rows(&first, second.map(row).as_deref())?;
+    let (roles, header) = choice.of_rows(&first, second.map(row).as_deref(), string_ids)?;
     Ok((roles, roles.describe(&first, Some(header), None)))
 }
 

@@ -98,10 +98,8 @@ impl Lines {
         }
         let bytes = work.bytes();
         let mut at = work.from();
-        let skipped = if self.lists_vertices { b"" } else { self.comments };
-        while next_line(bytes, &mut at, skipped) {
-            if self.lists_vertices && bytes.get(at).is_some_and(|byte| self.comments.contains(byte))
-            {
+        while next_line(bytes, &mut at, b"") {
+            if bytes.get(at).is_some_and(|byte| self.comments.contains(byte)) {
                 self.comment(bytes, at, work, out, full)?;
                 at = line_end(bytes, at);
                 continue;
@@ -138,9 +136,7 @@ impl Lines {
         out: &mut Output,
         full: &mut impl FnMut(&mut Output) -> Result<()>,
     ) -> Result<()> {
-        let Some(id) = Declaration::vertex_in(bytes.get(at..).unwrap_or_default()) else {
-            return Ok(());
-        };
+        let Some(id) = self.vertex_in(bytes, at, work, out)? else { return Ok(()) };
         let mut at = skip(bytes, at + id);
         let read = self.id(bytes, &mut at).and_then(|id| match bytes.get(at) {
             None | Some(b'\n') => Ok(id),
@@ -152,6 +148,22 @@ impl Lines {
         }
         out.tally.listed += 1;
         if out.is_full() { full(out) } else { Ok(()) }
+    }
+
+    /// The offset of the id in a comment that names a vertex; `None` for other comments. Rejects a
+    /// declaration, which is valid only before the first edge.
+    pub(super) fn vertex_in(
+        &self,
+        bytes: &[u8],
+        at: usize,
+        work: &mut Work<'_>,
+        out: &mut Output,
+    ) -> Result<Option<usize>> {
+        let comment = bytes.get(at..).unwrap_or_default();
+        if Declaration::begins(comment) {
+            work.judge(Flaw { at, reason: Reason::Late }, out)?;
+        }
+        Ok(Declaration::vertex_in(comment).filter(|_| self.lists_vertices))
     }
 
     /// Reads an edge and moves to the end of its line.
@@ -230,8 +242,11 @@ impl Lines {
 /// The text that was expected instead of a flaw, in any shape.
 pub(super) fn expected(reason: Reason, ids: Option<Span>) -> String {
     match (reason, ids) {
-        (Reason::Missing | Reason::Columns, _) => "a vertex id".into(),
+        (Reason::Missing | Reason::Columns | Reason::Direction, _) => "a vertex id".into(),
         (Reason::Undeclared, _) => "a vertex that the .v file has".into(),
+        (Reason::Late, _) => {
+            "an edge: the declaration of a graph comes before its first edge".into()
+        }
         (Reason::NotAnId, _) => "an integer vertex id".into(),
         (Reason::NotText, _) => "a vertex id in UTF-8 (convert the file)".into(),
         (Reason::TooLong, _) => format!("a vertex id of at most {LONGEST_NAME} bytes"),

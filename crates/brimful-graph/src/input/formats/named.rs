@@ -9,7 +9,6 @@ use super::lists::Lists;
 use super::parser::{Output, Work};
 use crate::error::Result;
 use crate::ids::names::LONGEST_NAME;
-use crate::input::declaration::Declaration;
 use crate::input::text::{Flaw, Reason, read_weight, skip, word};
 
 /// Text that contains names.
@@ -61,9 +60,7 @@ pub(super) fn parse_lines(
                 continue;
             }
             Some(byte) if lines.comments.contains(byte) => {
-                if lines.lists_vertices {
-                    comment(&words, at, work, out)?;
-                }
+                comment(lines, &words, at, work, out)?;
                 at = line_end(words.bytes, at);
                 if out.is_full() {
                     full(out)?;
@@ -93,10 +90,14 @@ pub(super) fn parse_lines(
 
 /// Reads a comment, which may name a vertex.
 #[cold]
-fn comment(words: &Words<'_>, at: usize, work: &mut Work<'_>, out: &mut Output) -> Result<()> {
-    let Some(name) = Declaration::vertex_in(words.bytes.get(at..).unwrap_or_default()) else {
-        return Ok(());
-    };
+fn comment(
+    lines: &Lines,
+    words: &Words<'_>,
+    at: usize,
+    work: &mut Work<'_>,
+    out: &mut Output,
+) -> Result<()> {
+    let Some(name) = lines.vertex_in(words.bytes, at, work, out)? else { return Ok(()) };
     let mut at = skip(words.bytes, at + name);
     let read = words.name(&mut at).and_then(|name| match words.bytes.get(at) {
         None | Some(b'\n') => Ok(name),

@@ -26,8 +26,8 @@ const COMMENTS: &[u8] = b"#%";
 const MAX_COLUMNS: usize = 1 << 16;
 /// Bytes for a field, enough to recognize one that is too long for an id.
 const FIELD_BYTES: usize = LONGEST_NAME + 2;
-/// Bytes for the three fields of an edge, and for a skipped one.
-const EDGE_BYTES: usize = 4 * FIELD_BYTES;
+/// Bytes for the three fields of an edge, its direction, and a skipped field.
+const EDGE_BYTES: usize = 5 * FIELD_BYTES;
 
 /// The layout of such records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +35,21 @@ pub(crate) struct Records {
     delimiter: u8,
     roles: Roles,
     words: IdWords,
+    direction: Option<Direction>,
+}
+
+/// The direction of all edges, as a column `Type` says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Direction {
+    column: usize,
+    undirected: bool,
+}
+
+impl Direction {
+    /// The value of the column.
+    fn word(self) -> &'static str {
+        if self.undirected { "Undirected" } else { "Directed" }
+    }
 }
 
 /// The facts that the beginning of a file of records states.
@@ -85,14 +100,21 @@ pub(crate) fn begin(
         ));
     };
     let (names_end, second) = (rows.fields.at, rows.next());
-    let (roles, header) = choice.of_rows(&first, second.as_deref()).map_err(|mut doubt| {
-        if let (Doubt::Unfit(what) | Doubt::NoColumn { what, .. }, 1) = (&mut doubt, first.len()) {
-            what.push_str("; give the separator of its columns with --delimiter C");
-        }
-        doubt
-    })?;
-    let undirected = header && !directed && is_undirected(&first, second.into_iter().chain(rows))?;
-    let records = Records { delimiter, roles, words: IdWords::of(names) };
+    let (roles, header) =
+        choice.of_rows(&first, second.as_deref(), names).map_err(|mut doubt| {
+            if let (Doubt::Unfit(what) | Doubt::NoColumn { what, .. }, 1) =
+                (&mut doubt, first.len())
+            {
+                what.push_str("; give the separator of its columns with --delimiter C");
+            }
+            doubt
+        })?;
+    let direction = match header && !directed {
+        true => direction(&first, second.into_iter().chain(rows))?,
+        false => None,
+    };
+    let undirected = direction.is_some_and(|direction| direction.undirected);
+    let records = Records { delimiter, roles, words: IdWords::of(names), direction };
     let weighted = roles.weight.is_some();
     let body = Body { undirected, weighted, ..Body::new(Shape::Records(records)) };
     let columns = roles.describe(&first, Some(header), Some(char::from(delimiter).to_string()));
@@ -101,29 +123,32 @@ pub(crate) fn begin(
     Ok(Some(Beginning { body, columns, skip, records }))
 }
 
-/// True if the column `Type` of the first records says `Undirected`, as Gephi writes it. A column
-/// of other values says nothing of direction.
-fn is_undirected(names: &[String], rows: impl Iterator<Item = Vec<String>>) -> Result<bool, Doubt> {
-    let Some(at) = names.iter().position(|name| name.trim().eq_ignore_ascii_case("type")) else {
-        return Ok(false);
+/// The direction that the column `Type` of the first records says, as Gephi writes it. A column of
+/// other values says nothing of direction.
+fn direction(
+    names: &[String],
+    rows: impl Iterator<Item = Vec<String>>,
+) -> Result<Option<Direction>, Doubt> {
+    let Some(column) = names.iter().position(|name| name.trim().eq_ignore_ascii_case("type"))
+    else {
+        return Ok(None);
     };
     let (mut directed, mut undirected) = (false, false);
     for row in rows.take(LOOKED_AT_RECORDS) {
-        let value = row.get(at).map(|value| value.trim().to_ascii_lowercase());
-        match value.as_deref() {
+        match row.get(column).map(|value| value.trim().to_ascii_lowercase()).as_deref() {
             Some("directed") => directed = true,
             Some("undirected") => undirected = true,
-            _ => return Ok(false),
+            _ => return Ok(None),
         }
     }
     if directed && undirected {
         return Err(Doubt::Unsaid(format!(
             "its column {} has Directed and Undirected edges, and a graph has one kind; give \
              --directed to keep the written direction of every edge, or import one kind alone",
-            names[at]
+            names[column]
         )));
     }
-    Ok(undirected)
+    Ok((directed || undirected).then_some(Direction { column, undirected }))
 }
 
 /// The delimiter that splits the first record into fields, or all of the first records into the
@@ -331,23 +356,26 @@ impl Records {
         begin: usize,
     ) -> Option<Result<[FieldSpan; 3], Flaw>> {
         let Roles { source, target, weight, width } = self.roles;
-        let (mut spans, mut kept) = ([FieldSpan::default(); 3], 0);
+        let (mut spans, mut kept, mut other_direction) = ([FieldSpan::default(); 3], 0, None);
         for column in 0.. {
-            let at = fields.at;
-            let field = fields.next(buffer.get_mut(kept..kept + FIELD_BYTES)?)?;
+            let (at, start) = (fields.at, kept);
+            let field = fields.next(buffer.get_mut(start..start + FIELD_BYTES)?)?;
             for (span, wanted) in spans.iter_mut().zip([Some(source), Some(target), weight]) {
                 if wanted == Some(column) {
                     *span = FieldSpan { begin: kept, end: kept + field.length, at };
                     kept += field.length;
                 }
             }
+            if let Some(direction) = self.direction.filter(|direction| direction.column == column) {
+                let value = buffer.get(start..start + field.length)?;
+                if !value.trim_ascii().eq_ignore_ascii_case(direction.word().as_bytes()) {
+                    other_direction = Some(Flaw { at, reason: Reason::Direction });
+                }
+            }
             if field.ends_record {
-                let right = column + 1 == width;
-                return Some(if right {
-                    Ok(spans)
-                } else {
-                    Err(Flaw { at: begin, reason: Reason::Columns })
-                });
+                let wrong = (column + 1 != width).then_some(Reason::Columns);
+                let flaw = wrong.map(|reason| Flaw { at: begin, reason }).or(other_direction);
+                return Some(flaw.map_or(Ok(spans), Err));
             }
         }
         None
@@ -407,6 +435,11 @@ impl Records {
     pub(super) fn expected(&self, reason: Reason) -> String {
         match reason {
             Reason::Columns => format!("{} columns, as the first line has", self.roles.width),
+            Reason::Direction => format!(
+                "{}, as in the first records (--directed keeps the written direction of every \
+                 edge)",
+                self.direction.map_or("", Direction::word)
+            ),
             Reason::Missing => "a vertex id (an empty one is written in quotes)".into(),
             Reason::NotAnId if self.words != IdWords::Names => {
                 "an integer vertex id (text is taken as it is with --ids string)".into()
