@@ -171,6 +171,18 @@ def test_a_resumed_run_counts_from_where_it_goes_on(monkeypatch: pytest.MonkeyPa
     assert re.search(r"superstep 26 of 30  83 %\|.*\| 10 s left, memory", terminal.drawn()[-1])
 
 
+def test_supersteps_that_begin_again_at_1_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticking(monkeypatch)
+    stream = io.StringIO()
+    progress = ProgressLine(quiet=False, stream=stream)
+    progress.expect(8, about=False)
+    for number in (1, 2, 3, 1, 2, 1):
+        progress.update("write", 0, 0, 0.0)
+        progress.update(f"superstep {number}", 0, 100, 0.1)
+    shown = re.findall(r"superstep (\d) of 8: (\d+) %", stream.getvalue())
+    assert shown == [("1", "0"), ("2", "12"), ("3", "25"), ("4", "38"), ("5", "50"), ("6", "62")]
+
+
 def test_quiet_says_nothing() -> None:
     stream = io.StringIO()
     with ProgressLine(quiet=True, stream=stream) as progress:

@@ -176,18 +176,21 @@ def plan(
     >>> web.fits, web.supersteps_guessed
     (True, True)
     """
+    from brimful.io.output import reserve_of_result
     from brimful.opening import as_graph
 
     chosen: dict[str, Any] = {**checked(PlanOptions, options, "plan", ("params",))}
     crew = crew_of(chosen.pop("cluster"))
     wanted = asked(algorithm, {} if params is None else params, chosen, crew)
     resources = Resources(**picked(ResourceOptions, chosen))
+    reserve_bytes = reserve_of_result(chosen.pop("output"))
     native = None
     if graph is not None:
         opened = as_graph(graph, resources)
         native, resources = opened.native, resources.on(opened)
     sizes = sizes_of(native is not None, picked(UnbuiltOptions, chosen))
-    foreseen = forecast(native, sizes, wanted, resources, picked(MachineOptions, chosen))
+    machine = picked(MachineOptions, chosen)
+    foreseen = forecast(native, sizes, wanted, resources, machine, reserve_bytes=reserve_bytes)
     require_sources(native, wanted)
     return foreseen
 

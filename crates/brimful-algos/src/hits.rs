@@ -4,8 +4,8 @@
 //! the matrix of arcs from rows to columns, with multiplicity or weights, the scores are the limits
 //! of a = A^T h and h = A a, each divided by its sum after every step, from h = 1/|V| (Kleinberg,
 //! *Authoritative Sources in a Hyperlinked Environment*, 1999, section 3). Scores of either kind
-//! sum to 1; without edges all are 0. If several vectors belong to the greatest singular value of
-//! A, the limit is the one nearest to the start. Weights must not be negative.
+//! sum to 1; without a weight above 0 all are 0. If several vectors belong to the greatest singular
+//! value of A, the limit is the one nearest to the start. Weights must not be negative.
 //!
 //! Supersteps alternate: odd ones compute authorities, along edges; even ones compute hubs, against
 //! them. The run stops when the scores that a superstep reads, hubs or authorities, have an L1

@@ -156,6 +156,9 @@ impl StoreChoice {
     }
 }
 
+/// The largest whole number of a parameter: all whole numbers up to it are exact.
+const LARGEST_COUNT: f64 = 9_007_199_254_740_991.0;
+
 /// A finished run.
 #[derive(Debug)]
 pub struct Finished<T = ResultTable> {
@@ -189,9 +192,12 @@ impl Request {
                 return Err(Error::Usage(format!("{name} must be a whole number, not {other}")));
             }
         };
-        if number.fract() != 0.0 || !(0.0..=9.0e15).contains(&number) {
+        if number.fract() != 0.0 || !(0.0..=LARGEST_COUNT).contains(&number) {
+            // A larger number was rounded when it was read, so the sentence does not repeat it.
+            let found =
+                if number > LARGEST_COUNT { String::new() } else { format!(", not {number}") };
             return Err(Error::Usage(format!(
-                "{name} must be a whole number from 0 on, not {number}"
+                "{name} must be a whole number from 0 to 2^53 - 1{found}"
             )));
         }
         Ok(Some(number as u64))

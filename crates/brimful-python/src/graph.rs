@@ -44,8 +44,8 @@ impl Graph {
     }
 
     #[getter]
-    fn path(&self) -> String {
-        self.inner.path().to_string_lossy().into_owned()
+    fn path(&self) -> OsString {
+        self.inner.path().into()
     }
 
     /// A fingerprint of the content of the graph, in hexadecimal digits.

@@ -90,7 +90,7 @@ def add_options(parser: Parser, table: type, *names: str) -> None:
             about["action"] = "append" if option.repeated else "store"
             metavar, about["type"] = _reader(option)
             about |= {"metavar": option.metavar or metavar, "choices": option.words or None}
-            parser.add_argument(flag(name), **about)
+            parser.add_argument(*filter(None, [option.short, flag(name)]), **about)
 
 
 def _reader(option: Option) -> tuple[str | None, Callable[[str], Any] | None]:
@@ -118,7 +118,7 @@ def add_reporting(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object as the last line"
     )
-    parser.add_argument("--quiet", action="store_true", help="no progress and no summary")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress and no summary")
     add_log(parser)
 
 

@@ -14,7 +14,7 @@ from brimful.cli.progress import ProgressLine, format_seconds
 from brimful.cli.request import add_request, asked, sources_of
 from brimful.errors import UsageError
 from brimful.io.formats import GRAPH_SUFFIX
-from brimful.options.runs import CrewOptions, MachineOptions, UnbuiltOptions
+from brimful.options.runs import CrewOptions, MachineOptions, OutputOptions, UnbuiltOptions
 from brimful.options.table import ResourceOptions
 from brimful.sizes import format_bytes
 from brimful.wording import counted
@@ -48,6 +48,7 @@ def add_to(verbs: shared.Verbs) -> None:
     shared.add_options(machines, CrewOptions)
     shared.add_options(machines, MachineOptions)
     add_request(parser)
+    shared.add_options(parser, OutputOptions)
     shared.add_options(parser, ResourceOptions)
     shared.add_reporting(parser)
 
@@ -60,15 +61,18 @@ def act(options: argparse.Namespace) -> None:
             f"plan takes one graph and one algorithm, found {len(options.names)} names; see "
             "'brimful plan --help'"
         )
-    if graphs and graphs[0] in algorithms() and algorithm not in algorithms():
+    swapped = graphs and (graphs[0] in algorithms() or _names_graph(algorithm))
+    if swapped and algorithm not in algorithms():
         # The arguments came in the order of `brimful run`: the algorithm first.
         graphs, algorithm = [algorithm], graphs[0]
     if not graphs and algorithm not in algorithms() and _names_graph(algorithm):
         raise UsageError(
             f"plan needs an algorithm after the graph {algorithm}; '{LIST_COMMAND}' lists all"
         )
+    from brimful.io.output import reserve_of_result
     from brimful.planning import crew_of, forecast, require_sources, sizes_of
 
+    reserve_bytes = reserve_of_result(options.output)
     crew = crew_of(shared.chosen(options, CrewOptions)["cluster"])
     request = asked(options, algorithm, None if graphs else options.source, crew=crew)
     sizes = sizes_of(bool(graphs), shared.chosen(options, UnbuiltOptions))
@@ -80,7 +84,9 @@ def act(options: argparse.Namespace) -> None:
             options.graph = graphs[0]
             graph = shared.open_named_graph(options, given, progress)
             request = asked(options, algorithm, sources_of(options, graph), crew=crew)
-        figures = asdict(forecast(graph, sizes, request, given, machine))
+        figures = asdict(
+            forecast(graph, sizes, request, given, machine, reserve_bytes=reserve_bytes)
+        )
         require_sources(graph, request)
     if sizes is None:
         of = graphs[0]

@@ -69,20 +69,30 @@ class Stage:
 
 
 class _Run:
-    """The supersteps of a run: the expected number, and the seconds of those so far."""
+    """The supersteps of a run: the expected number, and the seconds of those so far.
+
+    Some algorithms count supersteps from 1 several times; here their supersteps go on.
+    """
 
     def __init__(self, expected: int = 0, about: bool = True) -> None:
         self._expected = expected
         self._about = "about " if about else ""
         #: The first superstep seen, and its time.
         self._first: tuple[float, float] | None = None
+        #: The number of the superstep that was reported last, and the supersteps before its 1.
+        self._last = 0
+        self._before = 0
 
     def stage(self, phase: str, done: int, total: int, now: float) -> Stage | None:
         """Return the stage of the whole run; None for a phase that is no superstep."""
         matched = re.fullmatch(r"superstep ([\d,]+)", phase)
         if matched is None:
             return None
-        number = int(matched[1].replace(",", ""))
+        counted = int(matched[1].replace(",", ""))
+        if counted < self._last:
+            self._before += self._last
+        self._last = counted
+        number = self._before + counted
         within = min(done / total, 1.0) if total > 0 else 0.0
         passed = number - 1 + within
         if self._first is None:

@@ -113,9 +113,9 @@ def act(options: argparse.Namespace) -> None:
     if options.keep:
         _check_keep(options)
     join = _join(options)
+    # Called for its error only: refuses an unknown suffix before the run.
+    reserve_of_result(options.output)
     if options.output is not None:
-        # Called for its error only: refuses an unknown suffix before the run.
-        reserve_of_result(options.output)
         check_output(options.output, overwrite=options.overwrite)
     if options.report is None:
         refuse_around(options, "--report")
@@ -142,7 +142,7 @@ def _run(
             "a run on a part of a graph has no checkpoints, because the part is temporary; make "
             "the part a graph with 'brimful derive'"
         )
-    reserve_bytes = 0 if options.output is None else reserve_of_result(options.output)
+    reserve_bytes = reserve_of_result(options.output)
     joins = join is not None or options.columns is not None
     if joins:
         from brimful.tables.joining import JOIN_RESERVE_BYTES, write_joined

@@ -76,13 +76,15 @@ def check_output(path: str, *, overwrite: bool) -> None:
     _native.PartialFile(path, overwrite=overwrite).close()
 
 
-def reserve_of_result(path: str) -> int:
-    """Return the bytes that writing a result takes besides brimful's own memory.
+def reserve_of_result(path: str | None) -> int:
+    """Return the bytes that writing a result to `path`, if any, takes besides brimful's own memory.
 
     Raises:
         UsageError: An unknown suffix.
     """
-    return 0 if not is_database(path) and result_format(path) == "csv" else ARROW_RESERVE_BYTES
+    if path is None or (not is_database(path) and result_format(path) == "csv"):
+        return 0
+    return ARROW_RESERVE_BYTES
 
 
 def write_result(

@@ -362,8 +362,30 @@ class MachineOptions(TypedDict, total=False):
     ]
 
 
+class OutputOptions(TypedDict, total=False):
+    """The output that a forecast is for."""
+
+    output: Annotated[
+        str | None,
+        Option(
+            "The .parquet, .csv or .arrow file for the result of the run, because its writer takes "
+            "memory. Nothing is written. None: no output, or CSV.",
+            help="the .parquet, .csv or .arrow file for the result of the run, because its writer "
+            "takes memory; nothing is written",
+            metavar="OUT",
+            short="-o",
+        ),
+    ]
+
+
 class PlanOptions(
-    UnbuiltOptions, AskedOptions, ResourceOptions, CrewOptions, MachineOptions, total=False
+    UnbuiltOptions,
+    AskedOptions,
+    ResourceOptions,
+    CrewOptions,
+    MachineOptions,
+    OutputOptions,
+    total=False,
 ):
     """Options of a forecast."""
 

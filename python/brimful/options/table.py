@@ -39,6 +39,7 @@ class Option:
         text: Its sentence in docstrings.
         help: Its sentence on the command line, if it differs from `text`.
         metavar: Name of its value on the command line; None: N or X for a number.
+        short: Its short flag on the command line, if there is one.
         default: Its value if none is given.
         least: The least number.
         most: The largest number.
@@ -57,6 +58,7 @@ class Option:
     text: str
     help: str | None = None
     metavar: str | None = None
+    short: str = ""
     default: Any = None
     least: int = 0
     most: int = MOST

@@ -73,7 +73,8 @@ fn least(needs: &GatherNeeds, extent: &Extent, resident: bool, workers: u64) -> 
     let (arrays, sources) =
         if resident { (arrays(needs, extent), 0) } else { (0, window * needs.state) };
     let cost = Cost::new(needs, resident, extent.weighted);
-    let lists = extent.longest_list * needs.buffers + min_neighbors(extent) * cost.neighbor;
+    let lists =
+        extent.longest_list * needs.buffers + min_neighbors(extent, resident) * cost.neighbor;
     arrays
         + needs.exchange
         + workers
@@ -81,9 +82,10 @@ fn least(needs: &GatherNeeds, extent: &Extent, resident: bool, workers: u64) -> 
 }
 
 /// The fewest neighbors that a worker lists together: the longest list, and enough to limit the
-/// number of parts.
-fn min_neighbors(extent: &Extent) -> u64 {
-    extent.longest_list.max((extent.edges() / 64).min(1 << 16))
+/// number of parts. States on disk are read for each part.
+fn min_neighbors(extent: &Extent, resident: bool) -> u64 {
+    let enough = if resident { 1 << 16 } else { 1 << 18 };
+    extent.longest_list.max((extent.edges() / 64).min(enough))
 }
 
 /// The needs of a program whose processes exchange states: with the bytes of a message and, if the
@@ -136,7 +138,7 @@ impl GatherPlan {
         let cost = Cost::new(needs, resident, extent.weighted);
         let more = if needs.settles { (vertices - window).min(lists / 4 / cost.target) } else { 0 };
         let targets = window + more;
-        let least = min_neighbors(extent);
+        let least = min_neighbors(extent, resident);
         let neighbors =
             (least + (lists - more * cost.target) / cost.neighbor).min(extent.edges().max(least));
         Ok(Self {

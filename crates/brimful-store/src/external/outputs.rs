@@ -1,7 +1,7 @@
 //! Outputs and temporary folders, each under a hidden name until it is complete or removed.
 
 use std::fs::{self, File};
-use std::io::ErrorKind::{DirectoryNotEmpty, NotFound};
+use std::io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, NotFound};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -175,7 +175,8 @@ impl PartialFolder {
         if let Err(e) = self.hidden.rename(&self.path) {
             // If this fails too, the first error is more useful.
             let _ = old.map(|old| fs::rename(old.path().join(OLD), &self.path));
-            return Err(fail(e));
+            let is_taken = matches!(e.kind(), AlreadyExists | DirectoryNotEmpty);
+            return Err(if is_taken { Error::Exists { path: self.path } } else { fail(e) });
         }
         DiskFolder::new(parent).sync().map_err(fail)?;
         // The lock file is removed only now: without it the hidden folder looks abandoned, and
