@@ -165,11 +165,20 @@ def test_any_name_can_be_printed(tmp_path: Path, encoding: str) -> None:
     assert b"\n" + shown + b"\t2\n" in done.stdout
 
 
-def test_names_of_files_may_be_any_bytes(tmp_path: Path) -> None:
-    name = os.fsdecode(b"\xff\xe9")
+@pytest.mark.parametrize(
+    ("coded", "env"),
+    [
+        (b"\xff\xe9", {"LC_ALL": "C.UTF-8"}),
+        ("é".encode(), {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}),
+    ],
+)
+def test_names_of_files_may_be_any_bytes(tmp_path: Path, coded: bytes, env: dict[str, str]) -> None:
+    name = os.fsdecode(coded)
     (tmp_path / f"{name}.txt").write_text("1 2\n2 3\n")
-    env = {"LC_ALL": "C.UTF-8"}
+    (tmp_path / "named.txt").write_text("source target\nü é\né a\n", encoding="utf-8")
     for words in (
+        ["plan", "degrees", f"{name}.txt"],
+        ["run", "bfs", "named.txt", "--source", "ü"],
         ["import", f"{name}.txt", f"{name}.brimful"],
         ["info", f"{name}.brimful"],
         ["verify", f"{name}.brimful"],

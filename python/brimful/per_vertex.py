@@ -54,9 +54,7 @@ def vertex_id(vertex: object) -> int | str:
     if type(vertex) is int:
         number = vertex
     elif isinstance(vertex, str):
-        if not vertex.isascii() and printable(vertex) != vertex:
-            raise _no_such_vertex(vertex)
-        return str(vertex)
+        return str(vertex) if vertex.isascii() else _in_utf8(vertex)
     elif isinstance(vertex, SupportsIndex):
         number = operator.index(vertex)
     else:
@@ -87,6 +85,18 @@ def vertex_ids(vertices: object) -> list[int | str]:
     if len(ids) > MAX_SOURCES:
         raise UsageError(f"a run begins at {MAX_SOURCES} vertices at most; name fewer sources")
     return ids
+
+
+def _in_utf8(word: str) -> str:
+    """Return an id from a word of the command line, if the encoding of the system is another."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        try:
+            return os.fsencode(word).decode()
+        except UnicodeError:
+            raise _no_such_vertex(word) from None
+    return str(word)
 
 
 def _no_such_vertex(vertex: object) -> NotFoundError:

@@ -1,7 +1,6 @@
 //! `Graph`.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -23,6 +22,7 @@ use crate::call::{Limits, with_job, with_resources};
 use crate::columns::described;
 use crate::errors::Failure;
 use crate::figures::{describe, ratio};
+use crate::fs_path::FsPath;
 
 /// A graph directory open for reading.
 #[pyclass(frozen, module = "brimful._native")]
@@ -44,8 +44,8 @@ impl Graph {
     }
 
     #[getter]
-    fn path(&self) -> OsString {
-        self.inner.path().into()
+    fn path(&self) -> FsPath {
+        FsPath::new(self.inner.path())
     }
 
     /// A fingerprint of the content of the graph, in hexadecimal digits.
@@ -110,10 +110,10 @@ impl Graph {
     }
 
     /// The path of the table `name`, if the graph has it.
-    fn table_path(&self, name: &str) -> PyResult<Option<OsString>> {
+    fn table_path(&self, name: &str) -> PyResult<Option<FsPath>> {
         let name = TableName::from_name(name).map_err(Failure::from)?;
         let table = self.inner.description().tables.get(&name);
-        Ok(table.map(|table| self.inner.path().join(table.file_name()).into()))
+        Ok(table.map(|table| FsPath::new(self.inner.path().join(table.file_name()))))
     }
 
     #[getter]

@@ -11,6 +11,7 @@ mod cluster;
 mod columns;
 mod errors;
 mod figures;
+mod fs_path;
 mod graph;
 mod imports;
 mod kernel;

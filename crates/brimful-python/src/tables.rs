@@ -1,7 +1,5 @@
 //! `NewTable`: a table of a graph while pyarrow writes it.
 
-use std::ffi::OsString;
-
 use brimful::graph::Error as GraphError;
 use brimful::graph::build::tables;
 use brimful::graph::read::tables::TableName;
@@ -11,13 +9,14 @@ use std::sync::Arc;
 
 use crate::call::with_job;
 use crate::errors::Failure;
+use crate::fs_path::FsPath;
 use crate::graph::Graph;
 
 /// A table of a graph under construction; removed unless it is published.
 #[pyclass(module = "brimful._native")]
 pub(crate) struct NewTable {
     #[pyo3(get)]
-    path: OsString,
+    path: FsPath,
     graph: std::path::PathBuf,
     table: Option<tables::NewTable>,
 }
@@ -31,7 +30,7 @@ impl NewTable {
         let inner = Arc::clone(&graph.inner);
         let table = with_job(py, None, |job| Ok(tables::NewTable::begin(&inner, name, job)?))?;
         let graph = table.graph().path().to_path_buf();
-        Ok(Self { path: table.path().into(), graph, table: Some(table) })
+        Ok(Self { path: FsPath::new(table.path()), graph, table: Some(table) })
     }
 
     /// The graph as it is on disk now.

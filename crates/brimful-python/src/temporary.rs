@@ -1,7 +1,6 @@
 //! `TemporaryFolder`, `PartialFile`: hidden files and folders, which their owner or the next start
 //! removes.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use brimful::graph::Error as GraphError;
@@ -10,13 +9,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::errors::Failure;
+use crate::fs_path::FsPath;
 
 /// A private folder in `parent`, removed with its content when it is closed or dropped. A forked
 /// child leaves it to its parent.
 #[pyclass(module = "brimful._native")]
 pub(crate) struct TemporaryFolder {
     #[pyo3(get)]
-    path: OsString,
+    path: FsPath,
     folder: Option<external::TemporaryFolder>,
 }
 
@@ -28,7 +28,7 @@ impl TemporaryFolder {
         let folder = py
             .detach(|| external::TemporaryFolder::create(&parent, prefix))
             .map_err(Failure::from)?;
-        Ok(Self { path: folder.path().into(), folder: Some(folder) })
+        Ok(Self { path: FsPath::new(folder.path()), folder: Some(folder) })
     }
 
     /// Removes the folder; a second call does nothing.
@@ -43,7 +43,7 @@ impl TemporaryFolder {
 #[pyclass(module = "brimful._native")]
 pub(crate) struct PartialFile {
     #[pyo3(get)]
-    path: OsString,
+    path: FsPath,
     file: Option<external::PartialFile>,
 }
 
@@ -55,7 +55,7 @@ impl PartialFile {
     fn new(py: Python<'_>, out: PathBuf, overwrite: bool) -> PyResult<Self> {
         let file =
             py.detach(|| external::PartialFile::create(&out, overwrite)).map_err(Failure::from)?;
-        Ok(Self { path: file.path().into(), file: Some(file) })
+        Ok(Self { path: FsPath::new(file.path()), file: Some(file) })
     }
 
     /// Makes the output durable under its final name.

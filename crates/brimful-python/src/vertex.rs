@@ -1,7 +1,5 @@
 //! Vertices as Python objects: integers, or strings.
 
-use std::ffi::OsString;
-
 use brimful::graph::Graph;
 use brimful::graph::ids::external::ExternalId;
 use brimful::graph::read::name_cursor::NameCursor;
@@ -25,10 +23,7 @@ impl<'py> FromPyObject<'_, 'py> for Vertex {
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         if object.is_instance_of::<PyString>() {
-            // A word of the command line has surrogates in place of bytes that the encoding of the
-            // system lacks.
-            let bytes = || object.extract::<OsString>().ok()?.into_string().ok();
-            return object.extract().or_else(|error| bytes().ok_or(error)).map(Self::Name);
+            return object.extract().map(Self::Name);
         }
         // Through the limited API of Python, 128 bits take ten times as long as 64.
         match object.extract::<i64>() {

@@ -271,6 +271,8 @@ impl<'e> Setting<'e> {
                     Some(cluster) => cluster.of_machine(self.workers, traffic(own), traffic(whole)),
                 },
             exchange: exchange.map(|exchange| exchange.in_memory(*shared)),
+            // With states on disk, the number of supersteps depends on the order of hubs.
+            timed: plan.resident || !needs.settles || parts == 1,
             ..self.empty(minimum, steps)
         })
     }
