@@ -6,20 +6,17 @@ import removes if this process is killed.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from brimful.errors import StoreIoError, UsageError
-from brimful.io.ingest import Resources
+from brimful.io.hidden import whole_graph
 from brimful.options.imports import VertexColumnOptions
 from brimful.options.table import picked
 
-#: Prefix of the hidden folder.
-_HIDDEN = ".brimful-import-"
+if TYPE_CHECKING:
+    from brimful.io.ingest import Resources
 
 
 def build(
@@ -82,45 +79,3 @@ def column_sentences(figures: Mapping[str, Any]) -> list[str]:
         return []
     counts = {name: count for name, count in found.items() if name != "table"}
     return JoinTally(**counts).sentences(found["table"], "the graph")
-
-
-@contextlib.contextmanager
-def whole_graph(out: str) -> Iterator[str]:
-    """Yield a hidden path for a new graph; after the block the graph appears at `out`, durable.
-
-    Raises:
-        UsageError: Something is at `out`.
-        StoreIoError: The graph cannot be made there.
-    """
-    from brimful import _native
-
-    _refuse_existing(out)
-    parent = os.path.dirname(os.path.abspath(out))
-    if not os.path.isdir(parent):
-        raise StoreIoError(f"cannot create {out}: there is no folder {parent}; create it first", 2)
-    folder = _native.TemporaryFolder(parent, _HIDDEN)
-    try:
-        place = os.path.join(folder.path, os.path.basename(os.path.abspath(out)))
-        yield place
-        _refuse_existing(out)
-        _rename(place, out, parent)
-    finally:
-        folder.close()
-
-
-def _refuse_existing(out: str) -> None:
-    if os.path.lexists(out):
-        raise UsageError(f"{out} already exists; remove it or choose another name")
-
-
-def _rename(place: str, out: str, parent: str) -> None:
-    """Rename a complete graph, durably."""
-    try:
-        os.rename(place, out)
-        descriptor = os.open(parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise StoreIoError(f"cannot create {out}: {error.strerror}", error.errno) from None

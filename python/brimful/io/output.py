@@ -21,13 +21,13 @@ from brimful.io.formats import (
     refuse_in_graph,
     result_format,
 )
-from brimful.io.ingest import Resources
 from brimful.io.remote import refuse_remote_output
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES, shrink_arrow_pools
 
 if TYPE_CHECKING:
     from brimful import _native
     from brimful.documents.results import Written
+    from brimful.io.ingest import Resources
 
 #: A function that adds columns of edges, given by name, to the rows of an export of a graph.
 WithColumns = Callable[["_native.Graph", Sequence[str], object], object]

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from brimful.building import whole_graph
 from brimful.errors import BrimfulError, InputError, UsageError
+from brimful.io.hidden import whole_graph
 from brimful.io.ingest import Resources, import_table
 from brimful.io.output import native_batches
 from brimful.memory import too_small

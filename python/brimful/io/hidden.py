@@ -1,0 +1,62 @@
+"""Makes a new graph in a hidden folder next to its place; it appears complete or not at all.
+
+Invariant: the next import removes the folder if this process is killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from brimful.errors import StoreIoError, UsageError
+
+#: Prefix of the hidden folder.
+_HIDDEN = ".brimful-import-"
+
+
+@contextlib.contextmanager
+def whole_graph(out: str, *, replace: bool = False) -> Iterator[str]:
+    """Yield a hidden path for a new graph; after the block the graph appears at `out`, durable.
+
+    With `replace` the graph that is at `out` leaves just before, and is removed.
+
+    Raises:
+        UsageError: Something is at `out`, without `replace`.
+        StoreIoError: The graph cannot be made there.
+    """
+    from brimful import _native
+
+    if not replace:
+        _refuse_existing(out)
+    parent = os.path.dirname(os.path.abspath(out))
+    if not os.path.isdir(parent):
+        raise StoreIoError(f"cannot create {out}: there is no folder {parent}; create it first", 2)
+    folder = _native.TemporaryFolder(parent, _HIDDEN)
+    try:
+        place = os.path.join(folder.path, os.path.basename(os.path.abspath(out)))
+        yield place
+        if replace and os.path.lexists(out):
+            _rename(out, os.path.join(folder.path, "replaced"), parent)
+        _refuse_existing(out)
+        _rename(place, out, parent)
+    finally:
+        folder.close()
+
+
+def _refuse_existing(out: str) -> None:
+    if os.path.lexists(out):
+        raise UsageError(f"{out} already exists; remove it or choose another name")
+
+
+def _rename(place: str, out: str, parent: str) -> None:
+    """Rename a complete graph, durably; `parent` is the folder of one of the names."""
+    try:
+        os.rename(place, out)
+        descriptor = os.open(parent, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise StoreIoError(f"cannot create {out}: {error.strerror}", error.errno) from None
