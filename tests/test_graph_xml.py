@@ -102,13 +102,16 @@ GEXF = '<gexf><graph defaultedgetype="directed"><nodes/><edges>{}</edges></graph
     ("text", "says"),
     [
         (GRAPHML.format('<edge source="a" target="b"/>')[:-3], "is broken XML"),
-        (GRAPHML.format('<edge source="a"/>'), "a <edge> without source and target"),
-        (GRAPHML.format("<node/>"), "a <node> without id"),
+        (GRAPHML.format('<edge source="a"/>'), "g.graphml:1: this <edge> has no target"),
+        (GRAPHML.format("<node/>"), ":1: this <node> has no id"),
         (GRAPHML.format('<edge source="a" target="b" directed="false"/>'), "of both kinds"),
         (GEXF.format('<edge source="a" target="b" type="undirected"/>'), "of both kinds"),
         (GRAPHML.format('<node id="a"><graph/></node>'), "graphs within a graph"),
         (GRAPHML.format("<hyperedge/>"), "has hyperedges"),
         (GRAPHML.format('<node id="a"><data key="d0">1</data></node>'), "that is not declared"),
+        (GRAPHML.format('<node id="a"><data>1</data></node>'), "this <data> has no key"),
+        ('<?xml version="1.0" encoding="gbk"?><graphml/>', "convert it to UTF-8"),
+        ('<!DOCTYPE graphml [<!ENTITY x "y">]><graphml/>', "declares the entity x"),
         ("<html/>", "neither GraphML nor GEXF"),
         ("<graphml/>", "has no graph"),
         ("", "is broken XML"),
@@ -126,7 +129,9 @@ def test_values_of_another_type_are_refused(tmp_path: Path) -> None:
     for kind, value in (("int", "x"), ("boolean", "maybe"), ("int", "99999999999"), ("double", "")):
         path = tmp_path / "g.graphml"
         path.write_text(f"{key.format(kind)}{rest.format(value)}</graphml>")
-        with pytest.raises(bf.InputError, match="has a value"):
+        with pytest.raises(
+            bf.InputError, match=f':1: this <node> has a wrong age: expected .*, found "{value}"'
+        ):
             GraphXml(str(path)).nodes().read_all()
 
 
@@ -169,3 +174,108 @@ def test_a_token_without_an_end_is_refused_soon(tmp_path: Path) -> None:
     path.write_text('<graphml><graph edgedefault="directed"><node id="' + "1" * (8 << 20))
     sentence = refuse(INPUT, "import", path, tmp_path / "g.brimful", "--quiet")
     assert "1 MiB without the end of a tag" in sentence
+
+
+LINES = {
+    "graphml": (
+        '<graphml>\n<key id="w" for="edge" attr.name="weight" attr.type="double">'
+        '<default>1</default></key>\n<graph edgedefault="directed">\n{}\n</graph>\n</graphml>\n'
+    ),
+    "gexf": (
+        '<gexf>\n<!-- -->\n<graph defaultedgetype="directed"><nodes>\n{}\n</edges></graph>\n'
+        "</gexf>\n"
+    ),
+}
+#: Between nodes and edges, and a wrong weight.
+PARTS = {
+    "graphml": ("", '<edge source="1" target="2"><data key="w">abc</data></edge>'),
+    "gexf": ("</nodes><edges>", '<edge source="1" target="2" weight="abc"/>'),
+}
+NODES = '<node id="1"/>\n<node id="2"/>\n'
+
+
+def written(folder: Path, kind: str, elements: str) -> Path:
+    path = folder / f"g.{kind}"
+    path.write_text(LINES[kind].format(elements))
+    return path
+
+
+@pytest.mark.parametrize("kind", LINES)
+def test_messages_name_the_line(tmp_path: Path, kind: str) -> None:
+    between, wrong = PARTS[kind]
+    out = tmp_path / "g.brimful"
+
+    def refused(elements: str, *options: str) -> str:
+        path = written(tmp_path, kind, elements)
+        return refuse(INPUT, "import", path, out, "--quiet", *options)
+
+    sentence = refused(f'{NODES}{between}<edge source="1"/>')
+    assert f"g.{kind}:6: this <edge> has no target" in sentence
+    sentence = refused(f"{NODES}{between}{wrong}")
+    assert f'g.{kind}:6: this <edge> has a wrong weight: expected a number, found "abc"' in sentence
+    sentence = refused(f'{NODES}{between}\n<edge source="1" target="x2"/>', "--ids", "int")
+    assert f'g.{kind}: line 7, column "target"' in sentence
+    # The rows are 1, 2 and 3, the lines 4, 5 and 7.
+    path = written(tmp_path, kind, f'{NODES}{between}\n<edge source="1" target="x2"/>')
+    found = succeed("import", path, out, "--ids", "int", "--on-error", "skip", "--json").figures
+    assert [one["first_line"] for one in found["rejections"]] == [7]
+
+
+@pytest.mark.parametrize("kind", LINES)
+@pytest.mark.parametrize("ids", ["int", "string"])
+def test_edges_to_undeclared_nodes_are_refused(tmp_path: Path, kind: str, ids: str) -> None:
+    between, out = PARTS[kind][0], tmp_path / "g.brimful"
+    edges = '<edge source="1" target="2"/>\n<edge source="2" target="9"/>'
+    path = written(tmp_path, kind, f"{NODES}{between}{edges}")
+    wanted = "import", path, out, "--quiet", "--ids", ids
+    says = f'g.{kind}:7: expected a vertex that a <node> declares, found "9"'
+    assert says in refuse(INPUT, *wanted)
+    assert [one.name for one in tmp_path.iterdir()] == [path.name]
+    # As many nodes as vertices.
+    path = written(tmp_path, kind, f"{NODES}{NODES}{between}{edges}")
+    assert f'g.{kind}:6: expected each <node> once, found "1" again' in refuse(INPUT, *wanted)
+    if ids == "int":
+        written(tmp_path, kind, f"{NODES}{between}{edges}")
+        succeed(*wanted, "--vertices", "10")
+
+
+def test_nodes_may_be_declared_after_their_edges(tmp_path: Path) -> None:
+    edge = '<edge source="01" target="2"/>'
+    path = written(tmp_path, "graphml", f'{edge}<node id=" 1"/><node id="002"/>')
+    with bf.read(path, ids="int", path=tmp_path / "g.brimful") as made:
+        assert list(made) == [1, 2] and made.neighbors(1) == [2]
+
+
+def test_a_changed_file_is_imported_again_whole_or_not_at_all(tmp_path: Path) -> None:
+    between, edge = PARTS["gexf"][0], '<edge source="1" target="2"/>'
+    path = written(tmp_path, "gexf", f"{NODES}{between}{edge}")
+    succeed("info", path, "--quiet")
+    written(tmp_path, "gexf", f'{NODES}{between}{edge}<edge source="1" target="3"/>')
+    assert 'found "3"' in refuse(INPUT, "info", path, "--quiet")
+    assert len(bf.Graph.open(tmp_path / "g.gexf.brimful")) == 2
+    written(tmp_path, "gexf", f'{NODES}<node id="3"/>{between}{edge}')
+    succeed("info", path, "--quiet")
+    assert len(bf.Graph.open(tmp_path / "g.gexf.brimful")) == 3
+    assert {one.name for one in tmp_path.iterdir()} == {"g.gexf", "g.gexf.brimful"}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("<graphml>" * 300, ":1: its elements are nested more than 256 deep"),
+        ("<gexf>\n" * 300, ":257: its elements are nested more than 256 deep"),
+        (
+            "<graphml>" + "".join(f'\n<key id="{at}"/>' for at in range(5000)),
+            ":2050: the file declares more than 4,096 attributes",
+        ),
+        (
+            GRAPHML.format("\n<node id='a'>" + '<data key="a">x</data>' * 70_000),
+            ":2: this <node> has more than 65,536 values",
+        ),
+        ("<graphml>" + "".join(f"<n{at}/>" for at in range(90_000)), ":1: more than 65,536 names"),
+    ],
+)
+def test_what_would_fill_the_memory_is_refused(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "g.graphml"
+    path.write_text(text)
+    assert f"g.graphml{says}" in refuse(INPUT, "import", path, tmp_path / "g.brimful", "--quiet")

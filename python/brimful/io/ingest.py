@@ -10,9 +10,10 @@ import contextlib
 import dataclasses
 import glob
 import os
+import re
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from brimful.io.formats import (
     UNDIVIDED_FORMATS,
     input_format,
 )
+from brimful.io.hidden import whole_graph
 from brimful.io.redaction import redacted
 from brimful.io.remote import Feed, check, expand, is_remote
 from brimful.memory import budget_bytes, resident_bytes, too_small
@@ -54,6 +56,8 @@ if TYPE_CHECKING:
 
 #: Bytes that a process takes to load pyarrow and open a table.
 _LOADING_BYTES = 64 << 20
+#: The place of an error in a table, as the native module names it.
+_ROW = re.compile(r": row (\d+), column ")
 #: The most ignored columns that a summary names.
 _SHOWN_COLUMNS = 8
 
@@ -340,7 +344,7 @@ def _import_tables(
         if format_name in ("graphml", "gexf"):
             from brimful.tables.graph_xml import GraphXml
 
-            return GraphXml(path).table(columns, options["ids"])
+            return GraphXml(path).table(columns, options["ids"], options["vertices"])
         table = open_parquet(path, columns, ids=options["ids"], stopped=stopped)
         if decoding is None:
             return table
@@ -383,25 +387,54 @@ def import_table(
     edges = picked(EdgeOptions, options) | {"ids": table.ids}
     if edges["undirected"] is None:
         edges["undirected"] = table.undirected
-    figures = _native.import_stream(
-        table,
-        out,
-        name=printable(table.name),
-        source=table.source,
-        target=table.target,
-        weight=table.weight,
-        ignored=table.ignored,
-        **edges,
-        isolated=list(isolated),  # type: ignore[arg-type]
-        vertex_rows=table.vertex_rows,
-        **vars(resources),
-        reserve_bytes=table.reserve_bytes,
-        origin=origin,
-        replace=replace,
-    )
+    with _checked(table, out, replace) as place, _rows_as_lines(table):
+        figures = _native.import_stream(
+            table,
+            place,
+            name=printable(table.name),
+            source=table.source,
+            target=table.target,
+            weight=table.weight,
+            ignored=table.ignored,
+            **edges,
+            isolated=list(isolated),  # type: ignore[arg-type]
+            vertex_rows=table.vertex_rows,
+            **vars(resources),
+            reserve_bytes=table.reserve_bytes,
+            origin=origin,
+            replace=replace and place == out,
+        )
     for kind in _left_out(figures):
         kind["input"] = redacted(kind["input"])
+        if table.line_of is not None:
+            kind["first_line"] = table.line_of(kind["first_line"])
     return figures | {"duplicates_policy": options["duplicates"]}
+
+
+@contextlib.contextmanager
+def _checked(table: EdgeTable, out: str, replace: bool) -> Iterator[str]:
+    """Yield where to make the graph of a table: hidden, if it is checked before it appears."""
+    if table.check is None:
+        yield out
+        return
+    from brimful import _native
+
+    with whole_graph(out, replace=replace) as place:
+        yield place
+        table.check(_native.Graph.open(place))
+
+
+@contextlib.contextmanager
+def _rows_as_lines(table: EdgeTable) -> Iterator[None]:
+    """Turn the row in an error about a table into the line, if the file has lines."""
+    try:
+        yield
+    except InputError as error:
+        found = _ROW.search(str(error))
+        if table.line_of is None or found is None:
+            raise
+        line = table.line_of(int(found[1]))
+        raise InputError(_ROW.sub(f": line {line}, column ", str(error), count=1)) from None
 
 
 def fate(reason: str, figures: Mapping[str, Any]) -> str:

@@ -23,6 +23,8 @@ from brimful.wording import printable
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from brimful import _native
+
 #: Bytes that a pyarrow reader or writer needs besides brimful's own memory.
 ARROW_RESERVE_BYTES = 64 << 20
 #: The key under which an exported schema declares its graph.
@@ -54,6 +56,10 @@ class EdgeTable:
     vertex_rows: bool = False
     #: Whether edges have no direction, if the table says so.
     undirected: bool | None = None
+    #: Returns the line of the file for a row, if rows are not known by their numbers.
+    line_of: Callable[[int], int] | None = None
+    #: Refuses a graph of the table that is not what the file says, before the graph appears.
+    check: Callable[[_native.Graph], None] | None = None
     resources: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     #: When set, ends a read from a store.
     stopped: threading.Event = field(default_factory=threading.Event)
