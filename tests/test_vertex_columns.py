@@ -107,7 +107,9 @@ def test_nothing_is_left_of_an_import_whose_columns_fail(tmp_path: Path) -> None
     twice = pa.table({"vertex": [9, 5, 9], "age": [1, 2, 3]})
     with pytest.raises(bf.InputError, match=r"9 more than once \(rows 1 and 3\)"):
         bf.Graph.from_arrow(EDGES, path=tmp_path / "g.brimful", vertex_columns=twice)
-    with pytest.raises(bf.InputError, match="no vertex for 1 row of the table"):
+    with pytest.raises(
+        bf.InputError, match=r"no vertex for 1 row of the table, such as id 40 \(row 3\)"
+    ):
         bf.Graph.from_arrow(
             *(EDGES,),
             path=tmp_path / "g.brimful",
@@ -286,7 +288,9 @@ def test_the_verb_columns_adds_and_lists(path: Path, tmp_path: Path) -> None:
     assert "name one" in refuse(USAGE, "columns", path, "--on", "id")
     (tmp_path / "strange.csv").write_text("vertex,age\n77,1\n")
     refused = ("columns", path, tmp_path / "strange.csv", "--replace", "--unmatched", "fail")
-    assert "has no vertex for 1 row of" in refuse(INPUT, *refused)
+    assert "strange.csv, such as id 77 (row 1 after the header); leave" in refuse(INPUT, *refused)
+    (tmp_path / "strange.csv").write_text("vertex,age\n5,1\n7,2\n5,3\n")
+    assert "has 5 more than once (rows 1 and 3 after the header)" in refuse(INPUT, *refused)
 
 
 def test_a_changed_byte_is_noticed(path: Path) -> None:

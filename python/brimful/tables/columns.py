@@ -311,11 +311,7 @@ def add_vertex_columns(
 
             write_columns(new, schema, batches(), latest.vertices)
         if unmatched == "fail" and tally.rows_without_vertex:
-            rows = counted(tally.rows_without_vertex, "row")
-            raise InputError(
-                f"the graph has no vertex for {rows} of {join.name}; "
-                "leave them out of the table, or pass unmatched='skip' (--unmatched skip)"
-            )
+            join.refuse_unmatched(tally.rows_without_vertex)
         new.publish(footer_bytes(new.path))
     return tally
 

@@ -22,7 +22,7 @@ from brimful.memory import too_small
 from brimful.options.checks import text
 from brimful.tables.convert_out import require
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES
-from brimful.wording import counted, did_you_mean
+from brimful.wording import counted, did_you_mean, shortened
 
 if TYPE_CHECKING:
     import pyarrow
@@ -48,6 +48,8 @@ _BATCH_ROWS = 8192
 #: Functions of DuckDB that read a file, by suffix.
 _READERS = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv"}
 _MATCHED = "brimful matched"
+#: The id of a row of the table without a vertex.
+_UNMATCHED = "brimful unmatched"
 
 
 @dataclass
@@ -97,6 +99,8 @@ class Join:
         self._table, self._on, self._columns = table, on, columns
         #: The types of the columns, if the table itself declares them.
         self._types: pyarrow.Schema | None = None
+        #: The least id of the table that has no vertex, once the joined rows are read.
+        self._unmatched: pyarrow.Scalar | None = None
         self.name = table_name(table)
         if isinstance(table, (str, os.PathLike)):
             text(self.name, "the name of a table to join")
@@ -154,12 +158,14 @@ class Join:
                 taken = ", ".join(f"added.{sql_name(name)}" for name in self._columns)
             query = (
                 f"SELECT result.*, {taken}, "
+                f"CASE WHEN result.{sql_name(vertex)} IS NULL THEN added.{sql_name(self._on)} END "
+                f"AS {sql_name(_UNMATCHED)}, "
                 f"added.{sql_name(self._on)} IS NOT NULL AS {sql_name(_MATCHED)} FROM result "
                 f"FULL JOIN added ON result.{sql_name(vertex)} = added.{sql_name(self._on)} "
                 f"ORDER BY result.{sql_name(vertex)} NULLS LAST"
             )
             with rows_of(connection, query, self.name, _BATCH_ROWS) as joined:
-                schema = pa.schema(list(joined.schema)[:-1])
+                schema = pa.schema(list(joined.schema)[:-2])
                 if keep_types and self._types is not None:
                     schema = kept_types(self.name, self._types, schema)
                 with contextlib.closing(self._batches(joined, schema, tally)) as batches:
@@ -177,6 +183,7 @@ class Join:
                 matched = batch.column(batch.num_columns - 1)
                 count = pc.sum(known).as_py() or 0
                 tally.rows_without_vertex += batch.num_rows - count
+                self._note_unmatched(batch.column(batch.num_columns - 2)[count:])
                 rows = batch.slice(0, count)
                 tally.vertices_without_row += count - (pc.sum(matched[:count]).as_py() or 0)
                 ids = rows.column(0)
@@ -187,16 +194,42 @@ class Join:
                     self._refuse_twice(ids[same])
                 last = ids[count - 1] if count else last
                 if count:
-                    yield rows.select(list(range(batch.num_columns - 1))).cast(schema)
+                    yield rows.select(list(range(batch.num_columns - 2))).cast(schema)
+
+    def _note_unmatched(self, ids: pyarrow.Array) -> None:
+        import pyarrow.compute as pc
+
+        least = pc.min(ids)
+        last = self._unmatched
+        if least.is_valid and (last is None or least.as_py() < last.as_py()):
+            self._unmatched = least
+
+    def refuse_unmatched(self, count: int) -> NoReturn:
+        """Refuse the table for its rows without a vertex, and name one of them."""
+        found = self._unmatched
+        such = (
+            "" if found is None else f", such as id {shortened(found.as_py())}{self._place(found)}"
+        )
+        raise InputError(
+            f"the graph has no vertex for {counted(count, 'row')} of {self.name}{such}; leave them "
+            "out of the table, or pass unmatched='skip' (--unmatched skip)"
+        )
 
     def _refuse_twice(self, id_: pyarrow.Scalar) -> NoReturn:
-        """Refuse an id that occurs twice, and name its rows where the table can be read again."""
-        rows = self._rows_of(id_)
-        where = f" (rows {' and '.join(f'{row:,}' for row in rows)})" if rows else ""
+        """Refuse an id that occurs twice."""
         raise InputError(
-            f"the column {self._on} of {self.name} has {id_.as_py()} more than once{where}; join "
-            "a table with one row for each vertex"
+            f"the column {self._on} of {self.name} has {shortened(id_.as_py())} more than once"
+            f"{self._place(id_)}; join a table with one row for each vertex"
         )
+
+    def _place(self, id_: pyarrow.Scalar) -> str:
+        """Return ` (rows 1 and 3)` of an id; nothing if the table cannot be read again."""
+        rows = [f"{row:,}" for row in self._rows_of(id_)]
+        if not rows:
+            return ""
+        has_header = self.name.lower().endswith((".csv", ".tsv"))
+        after = " after the header" if has_header else ""
+        return f" ({'row' if len(rows) == 1 else 'rows'} {' and '.join(rows)}{after})"
 
     def _rows_of(self, id_: pyarrow.Scalar) -> list[int]:
         """Return the first two rows of an id, counted from 1; none if the table was a stream."""
