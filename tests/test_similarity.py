@@ -159,7 +159,8 @@ def test_what_is_refused(tmp_path: Path) -> None:
     succeed("generate", "ring", graph, "--vertices", 9, "--quiet")
     pairs.write_text("source,target\n0,1\n0,99\n")
     run = ["run", "similarity", graph]
-    assert "99" in refuse(INPUT, *run, "--pairs", pairs)
+    says = f"the graph has no vertex 99 (row 2 after the header of {pairs})"
+    assert says in refuse(INPUT, *run, "--pairs", pairs)
     assert "leave out k" in refuse(USAGE, *run, "--pairs", pairs, "--k", 3)
     assert "no table of pairs" in refuse(INPUT, *run, "--pairs", tmp_path / "none.csv")
     sentence = refuse(USAGE, "run", "pagerank", graph, "--pairs", pairs)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Never
 
 from brimful.documents import is_database
-from brimful.errors import UsageError
+from brimful.errors import NotFoundError, UsageError
 from brimful.io.output import native_batches, write_result
 from brimful.options.described import EXPORT, described
 from brimful.tables.convert_out import require
@@ -270,7 +270,7 @@ def computed_rows(
     """
     from brimful import _native
 
-    with _opened(wanted["pairs"], graph, resources) as pairs:
+    with _at_pair(wanted["pairs"], graph), _opened(wanted["pairs"], graph, resources) as pairs:
         return _native.run_rows(
             graph,
             dict(wanted),
@@ -278,6 +278,19 @@ def computed_rows(
             **vars(resources),
             reserve_bytes=reserve_bytes + (0 if pairs is None else pairs.reserve_bytes),
         )
+
+
+@contextmanager
+def _at_pair(pairs: object, graph: _native.Graph) -> Iterator[None]:
+    """Name the row of a pair with a vertex that the graph lacks."""
+    try:
+        yield
+    except NotFoundError as error:
+        if pairs is None:
+            raise
+        from brimful.tables.pairs import with_row
+
+        raise with_row(error, pairs, graph) from None
 
 
 def _opened(

@@ -42,6 +42,13 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {before}{space}{plural}"
 
 
+def rows_shown(rows: Sequence[int], table: str) -> str:
+    """Return `rows 1 and 3`, counted from 1; in a file of text they are `after the header`."""
+    shown = " and ".join(f"{row:,}" for row in rows)
+    after = " after the header" if table.lower().endswith((".csv", ".tsv")) else ""
+    return f"{'row' if len(rows) == 1 else 'rows'} {shown}{after}"
+
+
 def either(words: Sequence[str]) -> str:
     """Return `keep, drop or sum`."""
     return " or ".join([", ".join(words[:-1]), words[-1]])

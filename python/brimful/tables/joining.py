@@ -22,7 +22,7 @@ from brimful.memory import too_small
 from brimful.options.checks import text
 from brimful.tables.convert_out import require
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES
-from brimful.wording import counted, did_you_mean, shortened
+from brimful.wording import counted, did_you_mean, rows_shown, shortened
 
 if TYPE_CHECKING:
     import pyarrow
@@ -224,12 +224,8 @@ class Join:
 
     def _place(self, id_: pyarrow.Scalar) -> str:
         """Return ` (rows 1 and 3)` of an id; nothing if the table cannot be read again."""
-        rows = [f"{row:,}" for row in self._rows_of(id_)]
-        if not rows:
-            return ""
-        has_header = self.name.lower().endswith((".csv", ".tsv"))
-        after = " after the header" if has_header else ""
-        return f" ({'row' if len(rows) == 1 else 'rows'} {' and '.join(rows)}{after})"
+        rows = self._rows_of(id_)
+        return f" ({rows_shown(rows, self.name)})" if rows else ""
 
     def _rows_of(self, id_: pyarrow.Scalar) -> list[int]:
         """Return the first two rows of an id, counted from 1; none if the table was a stream."""

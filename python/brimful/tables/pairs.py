@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 from brimful.errors import NotFoundError, UsageError
@@ -11,12 +12,15 @@ from brimful.options.imports import columns_of, import_options
 from brimful.tables.arrow import open_arrow
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES, EdgeTable, open_stream
 from brimful.tables.parquet import open_parquet
+from brimful.wording import rows_shown
 
 if TYPE_CHECKING:
     from brimful import _native
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _BLOCK_BYTES = 1 << 20
+#: The sentence of the native module about a vertex that a graph lacks.
+_LACKING = re.compile(r'the graph has no vertex "?(.+?)"?')
 
 
 def open_pairs(pairs: object, graph: _native.Graph) -> EdgeTable:
@@ -49,6 +53,29 @@ def open_pairs(pairs: object, graph: _native.Graph) -> EdgeTable:
     table = open_stream(_text(path, _DELIMITERS[suffix]), wanted, name=path, ids=ids)
     table.reserve_bytes = ARROW_RESERVE_BYTES
     return table
+
+
+def with_row(error: NotFoundError, pairs: object, graph: _native.Graph) -> NotFoundError:
+    """Return an error of a run with the first row of the vertex that the graph lacks.
+
+    The row of a stream is not known, because it cannot be read again.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = _LACKING.fullmatch(str(error))
+    if found is None or hasattr(pairs, "read_next_batch"):
+        return error
+    before = 0
+    with open_pairs(pairs, graph) as table:
+        for batch in table.reader:
+            ends = (batch.column(name).cast(pa.string()) for name in (table.source, table.target))
+            rows = [at for end in ends if (at := pc.index(end, found[1]).as_py()) >= 0]
+            if rows:
+                row = rows_shown([before + min(rows) + 1], table.name)
+                return NotFoundError(f"{error} ({row} of {table.name})")
+            before += batch.num_rows
+    return error
 
 
 def _text(path: str, delimiter: str) -> Any:
