@@ -132,6 +132,7 @@ const NPZ: Foreign = foreign(
     "if it is a sparse matrix, convert it with python -c \"import brimful, scipy.sparse; \
      brimful.Graph.from_scipy(scipy.sparse.load_npz('IN'), path='OUT.brimful')\"",
 );
+const ODS: Foreign = foreign("an OpenDocument spreadsheet", "export its table of edges as CSV");
 const ZIP: Foreign = foreign("a zip archive", "unpack it and import the files in it");
 const TAR: Foreign = foreign("a tar archive", "unpack it and import the files in it");
 const GRAPHML: Foreign = misnamed("GraphML", "read it with --format graphml");
@@ -163,14 +164,19 @@ const RUTHERFORD_BOEING: Foreign = foreign(
     "get it as MatrixMarket, or convert it with python -c \"import scipy.io; \
      scipy.io.mmwrite('OUT.mtx', scipy.io.hb_read('IN'))\"",
 );
+/// SciPy reads none without values.
+const RUTHERFORD_BOEING_PATTERN: Foreign =
+    foreign("a Harwell-Boeing or Rutherford-Boeing matrix", "get it as MatrixMarket");
 const GRAPHSON: Foreign = foreign(
     "GraphSON",
     "export the edges of the database as CSV, or a smaller graph as GraphML for NetworkX",
 );
+/// NetworkX before 3.6 wrote the key `links`; it may follow far behind the nodes.
 const NODE_LINK: Foreign = foreign(
     "JSON of nodes and links",
     "convert it with python -c \"import brimful, json, networkx; brimful.Graph.from_networkx(\
-     networkx.node_link_graph(json.load(open('IN')), edges='links'), path='OUT.brimful')\"",
+     networkx.node_link_graph(found := json.load(open('IN')), \
+     edges='links' if 'links' in found else 'edges'), path='OUT.brimful')\"",
 );
 const JSON_LINES: Foreign = foreign(
     "JSON lines",
@@ -179,6 +185,18 @@ const JSON_LINES: Foreign = foreign(
 const JSON: Foreign = foreign(
     "JSON",
     "convert it with python -c \"import polars; polars.read_json('IN').write_csv('OUT.csv')\"",
+);
+
+const JSON_PAIRS: Foreign = foreign(
+    JSON.name,
+    "if it is a list of edges, convert it with python -c \"import csv, json; \
+     csv.writer(open('OUT.csv', 'w')).writerows(json.load(open('IN')))\"",
+);
+const JSON_LISTS: Foreign = foreign(
+    JSON.name,
+    "if it has lists of neighbors, convert it with python -c \"import json; \
+     open('OUT.adjlist', 'w').writelines(' '.join(map(str, [one, *them])) + chr(10) \
+     for one, them in json.load(open('IN')).items())\"",
 );
 
 /// The format of a file that begins with `start`, if it is a format that is not read.
@@ -193,6 +211,8 @@ pub fn of(start: &[u8]) -> Option<Foreign> {
             NPZ
         } else if has("xl/") || has("[Content_Types].xml") {
             EXCEL
+        } else if has("application/vnd.oasis.opendocument.spreadsheet") {
+            ODS
         } else {
             ZIP
         });
@@ -268,7 +288,7 @@ fn of_text(start: &[u8]) -> Option<Foreign> {
     }) {
         return Some(DOT);
     }
-    of_json(text).or_else(|| is_rutherford_boeing(start).then_some(RUTHERFORD_BOEING))
+    of_json(text).or_else(|| of_rutherford_boeing(start))
 }
 
 fn of_json(text: &str) -> Option<Foreign> {
@@ -277,12 +297,17 @@ fn of_json(text: &str) -> Option<Foreign> {
         (b'{', b'"' | b'}') => {
             let first = text.lines().next().unwrap_or_default().trim_end();
             let second = text.lines().nth(1).unwrap_or_default();
+            let (_, after_key) = text.split_once(':').unwrap_or_default();
+            let is_one = second.trim().is_empty() || !first.ends_with('}');
+            let has_list = is_one && after_key.trim_start().starts_with('[');
             Some(
                 if text.contains("\"inE\"") || text.contains("\"outE\"") || text.contains("tinker:")
                 {
                     GRAPHSON
                 } else if text.contains("\"links\"") || text.contains("\"nodes\"") {
                     NODE_LINK
+                } else if has_list {
+                    JSON_LISTS
                 } else if first.ends_with('}') && (second.is_empty() || second.starts_with('{')) {
                     JSON_LINES
                 } else {
@@ -290,17 +315,18 @@ fn of_json(text: &str) -> Option<Foreign> {
                 },
             )
         }
-        (b'[', b'{' | b'[' | b'"' | b']') => Some(JSON),
+        (b'[', b'[') => Some(JSON_PAIRS),
+        (b'[', b'{' | b'"' | b']') => Some(JSON),
         _ => None,
     }
 }
 
-/// True if the third line begins with the three letters of a Rutherford-Boeing type: value type,
-/// symmetry, and `a` for assembled or `e` for elemental.
-fn is_rutherford_boeing(start: &[u8]) -> bool {
+/// The third line of a Rutherford-Boeing matrix begins with the three letters of its type: value
+/// type, symmetry, and `a` for assembled or `e` for elemental.
+fn of_rutherford_boeing(start: &[u8]) -> Option<Foreign> {
     let mut lines = start.split(|&byte| byte == b'\n');
     let (Some(_), Some(counts), Some(kind)) = (lines.next(), lines.next(), lines.next()) else {
-        return false;
+        return None;
     };
     let is_number = |word: &&[u8]| word.iter().all(u8::is_ascii_digit);
     let counts: Vec<_> =
@@ -311,20 +337,39 @@ fn is_rutherford_boeing(start: &[u8]) -> bool {
         kind[..],
         [b'r' | b'c' | b'p' | b'i' | b'q', b's' | b'u' | b'h' | b'z' | b'r' | b'g', b'a' | b'e']
     );
-    counts.len() >= 4
+    let is_matrix = counts.len() >= 4
         && counts.iter().all(is_number)
         && known
-        && words.filter(is_number).count() >= 4
+        && words.filter(is_number).count() >= 4;
+    let is_pattern = kind.first() == Some(&b'p');
+    is_matrix.then_some(if is_pattern { RUTHERFORD_BOEING_PATTERN } else { RUTHERFORD_BOEING })
 }
 
 /// The message for a file at `path` that begins with `start`, if it is in a format that is not
 /// read.
 pub fn sentence(path: &Path, start: &[u8]) -> Option<String> {
     let known = of(start)?;
-    let (shown, out) = names(path, known.advice);
+    // The commands read no compressed files.
+    let packer = if known.advice.contains("'IN'") { packer(path) } else { None };
+    let unpacked = if packer.is_some() { path.with_extension("") } else { path.to_owned() };
+    let (shown, out) = names(&unpacked, known.advice);
     let advice = known.advice.replace("IN", "\u{1}").replace("OUT", &out).replace('\u{1}', &shown);
     let lacking = if known.is_read { "" } else { ", which brimful does not read" };
-    Some(format!("this is {}{lacking}; {advice}", known.name))
+    let first = packer.map_or_else(String::new, |packer| {
+        format!("unpack it with {packer} '{}', then ", names(path, "").0)
+    });
+    Some(format!("this is {}{lacking}; {first}{advice}", known.name))
+}
+
+/// The command that unpacks a file with this suffix and keeps it.
+fn packer(path: &Path) -> Option<&'static str> {
+    match path.extension()?.to_str()? {
+        "gz" => Some("gunzip -k"),
+        "xz" => Some("unxz -k"),
+        "zst" => Some("unzstd"),
+        "bz2" => Some("bunzip2 -k"),
+        _ => None,
+    }
 }
 
 /// The names for IN and OUT in advice. Users copy commands into a shell: a command must not
@@ -360,6 +405,12 @@ mod tests {
             ("DGS004\nnull 0 0", "DGS"),
             ("{\"source\":1,\"target\":2}\n{\"source\":2,\"target\":3}\n", "JSON lines"),
             ("{\"directed\": true, \"nodes\": [], \"links\": []}", "JSON of nodes and links"),
+            ("{\"1\":[2,3]}", "JSON"),
+            ("[[1,2],[2,3]]", "JSON"),
+            (
+                "PK\x03\x04..mimetypeapplication/vnd.oasis.opendocument.spreadsheet",
+                "an OpenDocument spreadsheet",
+            ),
             ("[\n {\"source\": 1}]", "JSON"),
             ("{\"id\":1,\"label\":\"v\",\"outE\":{}}", "GraphSON"),
             ("PK\x03\x04....indices.npy", "NumPy npz"),
@@ -393,6 +444,9 @@ mod tests {
         let text = b"\xff\xfe1\0";
         assert!(advice("a.tsv", text).ends_with("'a.tsv' > 'a.txt'"));
         assert!(advice("a.txt", text).ends_with("'a.txt' > 'a-converted.txt'"));
+        let packed = advice("a.rb.gz", text);
+        assert!(packed.contains("unpack it with gunzip -k 'a.rb.gz', then convert"), "{packed}");
+        assert!(packed.ends_with("'a.rb' > 'a.txt'"), "{packed}");
         for name in
             ["it's.gml", "$(id).gml", "`id`.gml", "a\"b.gml", "a\\b.gml", "a\nb.gml", "a;b.gml"]
         {
