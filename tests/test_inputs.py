@@ -366,3 +366,15 @@ def test_a_table_in_a_pipe_is_refused_before_it_is_opened(tmp_path: Path, name: 
     os.mkfifo(path)
     sentence = refuse(INPUT, "import", path, tmp_path / "g.brimful", "--quiet", timeout=60)
     assert "is no regular file" in sentence
+
+
+def test_the_first_refusal_counts_the_record_batches_of_an_arrow_file(tmp_path: Path) -> None:
+    table, out = tmp_path / "plain.arrow", tmp_path / "g.brimful"
+    names = [f"{number:06d}".ljust(10_000, "x") for number in range(4000)]
+    rows = pa.table({"source": names, "target": names[1:] + names[:1]})
+    with pa.ipc.new_file(table, rows.schema) as writer:
+        writer.write_table(rows, max_chunksize=len(names))
+    sentence = refuse(BUDGET, "import", table, out, "--budget", "32M", "--quiet")
+    least = sentence.rsplit("smallest that works is ", 1)[1].rstrip(".\n")
+    with hard_limit(int(least.removesuffix("M")) * MIB) as enter:
+        succeed("import", table, out, "--budget", least, "--quiet", before=enter)

@@ -38,7 +38,7 @@ from brimful.options.imports import (
     import_options,
 )
 from brimful.options.table import picked
-from brimful.tables.arrow import open_arrow
+from brimful.tables.arrow import batch_bytes, open_arrow
 from brimful.tables.edge_table import (
     ARROW_RESERVE_BYTES,
     EdgeTable,
@@ -244,8 +244,8 @@ def require_budget(
 ) -> None:
     """Refuse a budget that no import of these files fits, before they or pyarrow are loaded.
 
-    A table is refused here only if pyarrow itself does not fit: the sizes of its pages are checked
-    once the table is open.
+    A table is refused here only if pyarrow itself does not fit. The sizes of the pages of Parquet
+    are checked once the table is open.
 
     Raises:
         BudgetError: The budget is too small; the message names the smallest that works.
@@ -256,13 +256,15 @@ def require_budget(
     loads = resources.budget is None or resources.budget >= _LOADING_BYTES
     if is_table and (loads or not resources.process_budget):
         return
+    local = [path for path in paths if not is_remote(path)]
+    known = max(map(batch_bytes, local), default=0) if format_name == "arrow" else 0
     _native.require_import_budget(
         format_name,
-        [] if is_table else [path for path in paths if not is_remote(path)],
+        [] if is_table else local,
         weights=options["weights"],
         **picked(PolicyOptions, options),
         **resources.limits(),
-        reserve_bytes=ARROW_RESERVE_BYTES if is_table else 0,
+        reserve_bytes=ARROW_RESERVE_BYTES + known if is_table else 0,
     )
 
 

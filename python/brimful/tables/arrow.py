@@ -8,6 +8,7 @@ a batch is read.
 from __future__ import annotations
 
 import contextlib
+import os
 import struct
 from collections.abc import Iterator
 from typing import Any
@@ -58,38 +59,41 @@ def open_arrow(path: str, wanted: EdgeColumns, ids: str = "auto") -> EdgeTable:
             raw = resources.enter_context(
                 open_file(path) if is_remote(path) else pa.OSFile(path, "rb")
             )
-            start = _start(path, raw)
-            batch_bytes = _memory_bytes(path, raw, start)
+            start = start_of(path, raw)
+            largest_bytes = memory_bytes(path, raw, start)
             raw.seek(start)
             reader = resources.enter_context(pa.ipc.open_stream(raw))
             columns = pick_columns(path, reader.schema.names, wanted)
             schema = edge_schema(path, reader.schema, columns)
-        batches = cast_batches(_parts(reader, schema.names), schema)
-        reserve_bytes = ARROW_RESERVE_BYTES + batch_bytes
+        parts = (
+            part
+            for batch in reader
+            for part in parts_of(batch.select(schema.names), max(batch.num_rows, 1))
+        )
+        batches = cast_batches(parts, schema)
+        reserve_bytes = ARROW_RESERVE_BYTES + largest_bytes
         table = table_of(path, columns, schema, batches, ids=ids, reserve_bytes=reserve_bytes)
         table.resources = resources
         on_error.pop_all()
         return table
 
 
-def _parts(reader: Any, names: list[str]) -> Iterator[Any]:
-    """Yield the wanted columns of every batch, in parts whose expanded strings are few bytes."""
+def parts_of(batch: Any, most: int) -> Iterator[Any]:
+    """Yield a batch in parts of at most `most` rows, whose expanded strings are few bytes."""
     import pyarrow.compute as pc
     import pyarrow.types as kinds
 
-    for whole in reader:
-        batch = whole.select(names)
-        longest = 0
-        for column in batch.columns:
-            if kinds.is_dictionary(column.type) and not kinds.is_integer(column.type.value_type):
-                length = pc.max(pc.binary_length(column.dictionary)).as_py()
-                longest = max(longest, length or 0)
-        rows = max(_DECODED_BYTES // longest, 1) if longest else max(batch.num_rows, 1)
-        for first in range(0, batch.num_rows, rows):
-            yield batch.slice(first, rows)
+    longest = 0
+    for column in batch.columns:
+        if kinds.is_dictionary(column.type) and not kinds.is_integer(column.type.value_type):
+            length = pc.max(pc.binary_length(column.dictionary)).as_py()
+            longest = max(longest, length or 0)
+    rows = min(most, max(_DECODED_BYTES // longest, 1) if longest else most)
+    for first in range(0, batch.num_rows, rows):
+        yield batch.slice(first, rows)
 
 
-def _start(path: str, raw: Any) -> int:
+def start_of(path: str, raw: Any) -> int:
     """Return the offset of the first message: after the magic word of a file, 0 in a stream.
 
     Raises:
@@ -100,19 +104,36 @@ def _start(path: str, raw: Any) -> int:
         if len(head) < 8 or struct.unpack("<I", head[:4])[0] != _CONTINUATION:
             raise InputError(f"{path} is not an Arrow IPC file or stream; write it again")
         return 0
-    raw.seek(max(raw.size() - len(_MAGIC), 0))
-    if raw.read(len(_MAGIC)) != _MAGIC or raw.size() < 2 * len(_MAGIC):
+    size = _size(raw)
+    raw.seek(max(size - len(_MAGIC), 0))
+    if raw.read(len(_MAGIC)) != _MAGIC or size < 2 * len(_MAGIC):
         raise InputError(f"{path} is an Arrow IPC file that was cut off; write it again")
     return 8
 
 
-def _memory_bytes(path: str, raw: Any, position: int) -> int:
+def _size(raw: Any) -> int:
+    raw.seek(0, os.SEEK_END)
+    size: int = raw.tell()
+    return size
+
+
+def batch_bytes(path: str) -> int:
+    """Return `memory_bytes` of a file on this machine; pyarrow need not be loaded.
+
+    Raises:
+        InputError: As `memory_bytes`, or the file is of another format.
+    """
+    with open(path, "rb") as raw:
+        return memory_bytes(path, raw, start_of(path, raw))
+
+
+def memory_bytes(path: str, raw: Any, position: int) -> int:
     """Return the bytes that the largest batch and all dictionaries take, beyond small ones.
 
     Raises:
         InputError: A message is damaged, or reaches beyond the end of the file.
     """
-    size, largest, dictionaries = raw.size(), 0, 0
+    size, largest, dictionaries = _size(raw), 0, 0
 
     def broken(what: str) -> InputError:
         return InputError(
