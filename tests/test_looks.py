@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import math
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,9 @@ import scipy.stats
 
 import brimful as bf
 from brimful.cli.compare_verb import DIFFERENT
+from brimful.io.output import write_table
 from brimful.sizes import parse_budget
+from brimful.tables.result_rows import largest, open_table
 from cgroup import hard_limit
 from command import BUDGET, DONE, INPUT, USAGE, brimful, refuse, succeed, write_edges
 
@@ -393,15 +395,50 @@ def test_a_comparison_stays_within_its_budget(
         assert brimful("compare", *paths, "--budget", least, before=enter).code == DIFFERENT
 
 
-def test_many_rows_of_a_result_are_in_the_budget(tmp_path: Path) -> None:
-    result = tmp_path / "r.parquet"
-    count = 400_000
-    numbers = pa.array(range(count))
-    pq.write_table(pa.table({"vertex": numbers, "score": numbers.cast(pa.float64())}), result)
-    command = ["top", result, "-n", 10 * count, "--json"]
-    sentence = refuse(BUDGET, *command, "--budget", "120M", "--quiet")
-    match = re.search(r"to show 400,000 rows; the smallest that works is (\d+)M", sentence)
-    assert match is not None, sentence
-    with hard_limit(int(match[1]) << 20) as enter:
-        done = succeed(*command, "--budget", f"{match[1]}M", before=enter)
-    assert len(done.figures["rows"]) == count
+@pytest.fixture(scope="module")
+def long_named(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """One result of 150,000 ids of 207 bytes in each format."""
+    folder = tmp_path_factory.mktemp("long")
+    count = 150_000
+    names = [f"n{number:06d}".ljust(207, "q") for number in range(count)]
+    table = pa.table({"vertex": names, "score": [number * 7919 % 1000 for number in range(count)]})
+    paths = [folder / f"r.{suffix}" for suffix in ("csv", "parquet", "arrow")]
+    for path in paths:
+        write_table(lambda: table, str(path), overwrite=False)
+    return paths
+
+
+@pytest.mark.parametrize("budget", ["16M", "96M", "160M"])
+def test_results_of_long_ids_are_read_in_the_budget_that_a_refusal_names(
+    long_named: list[Path], budget: str
+) -> None:
+    csv, parquet, arrow = long_named
+    every = ["top", csv, "-n", 150_000]
+    commands = [
+        (["compare", csv, parquet], 0),
+        (["compare", parquet, arrow], 0),
+        (["top", parquet], 11),
+        (every, 150_001),
+        ([*every, "--json"], 1),
+    ]
+    for words, lines in commands:
+        given = budget
+        with hard_limit(parse_budget(given) or 0) as enter:
+            done = brimful(*words, "--budget", given, "--quiet", before=enter)
+        if done.code == BUDGET:
+            given = done.err.rsplit("smallest that works is ", 1)[1].rstrip(".\n")
+            with hard_limit(parse_budget(given) or 0) as enter:
+                done = brimful(*words, "--budget", given, "--quiet", before=enter)
+        assert (done.code, len(done.out.splitlines())) == (0, lines), (words, given, done.err)
+
+
+def test_rows_beyond_the_budget_take_further_passes(tmp_path: Path) -> None:
+    values = [(None, math.nan, math.inf, 1.5, number / 3)[number % 5] for number in range(3000)]
+    path = tmp_path / "r.parquet"
+    table = pa.table({"vertex": list(range(3000)), "score": values})
+    pq.write_table(table, path, row_group_size=100)
+    rows = [(number, value) for number, value in enumerate(values) if value is not None]
+    rows.sort(key=lambda row: (math.isnan(row[1]), 0.0 if math.isnan(row[1]) else -row[1], row[0]))
+    for count, room in ((1, 100), (100, 1000), (3000, 1000), (3000, None)):
+        found = largest(open_table(str(path)), ["vertex", "score"], count, room)
+        assert repr(list(found)) == repr(rows[:count])

@@ -6,6 +6,7 @@ values; it is left out if they do not fit the budget.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ from brimful.options.described import described
 from brimful.sizes import Budget, parse_budget
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES
 from brimful.tables.joining import join_memory
+from brimful.tables.result_files import READ_BYTES
+from brimful.tables.result_rows import known_bytes
 from brimful.tables.sides import Matched, Side, matched
 from brimful.wording import shortened
 
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
 #: Floats are equal within this tolerance, relative to the larger one: the sums of two equally
 #: long paths may differ by rounding.
 FLOAT_TOLERANCE = 1e-9
+#: Bytes of the batches of both results while they are merged, and of pandas, which pyarrow loads to
+#: make arrays of strings.
+_MERGED_BYTES = 64 << 20
 #: Bytes per row while the rank correlation is computed: two values, their ranks and orders.
 _RANKED_BYTES = 80
 #: Divisor of the budget: the rank correlation of tables of rows takes at most the quotient, and a
@@ -124,13 +130,22 @@ def compared(
     first: object, second: object, tolerance: float | None, top: int, resources: Resources
 ) -> Comparison:
     """Compare as `compare`; on the command line the budget is that of the process."""
+    taken = resources.taken_bytes(READ_BYTES + _MERGED_BYTES)
+    if resources.budget_bytes() < resources.taken_bytes(ARROW_RESERVE_BYTES):
+        # Whether rows are merged or joined is known once both are open.
+        paths = [os.fspath(one) for one in (first, second) if isinstance(one, (str, os.PathLike))]
+        taken += sum(known_bytes(path) for path in paths)
+        raise too_small(resources.budget_bytes(), taken, "to compare results")
+    resources.shrink_arrow_pools()
     sides = Side(first, "the first result"), Side(second, "the second result")
+    if resources.process_budget:
+        taken += sum(side.reserve_bytes for side in sides)
     exact = all(side.kind == "integer" for side in sides)
     if tolerance is None:
         tolerance = 0.0 if exact else FLOAT_TOLERANCE
     if not tolerance >= 0:
         raise UsageError(f"tolerance must be at least 0, not {shortened(tolerance)}")
-    ranked, joins = _shares(resources, joins=sides[0].keys != ["vertex"])
+    ranked, joins = _shares(resources, taken, joins=sides[0].keys != ["vertex"])
     tally = _tally(sides, float(tolerance), max(top, 0), ranked // _RANKED_BYTES)
     for one, other in matched(*sides, joins, resources.threads):
         tally.add(one, other)
@@ -150,8 +165,8 @@ def compared(
     )
 
 
-def _shares(resources: Resources, *, joins: bool) -> tuple[int, int]:
-    """Return the memory of the rank correlation, and that of a join.
+def _shares(resources: Resources, taken: int, *, joins: bool) -> tuple[int, int]:
+    """Return the memory of the rank correlation, and that of a join, beside the bytes `taken`.
 
     Raises:
         BudgetError: The budget is too small.
@@ -161,8 +176,6 @@ def _shares(resources: Resources, *, joins: bool) -> tuple[int, int]:
         # The limit of DuckDB is a part of its share, so a third of it is less than the quotient.
         return memory // (_RANKED_SHARE - 1), memory
     limit = resources.budget_bytes()
-    resources.shrink_arrow_pools()
-    taken = resources.taken_bytes(ARROW_RESERVE_BYTES)
     if limit < taken:
         raise too_small(limit, taken, "to compare results")
     return limit - taken, 0

@@ -11,7 +11,7 @@ from brimful.errors import NotFoundError
 from brimful.io.output import write_table
 from brimful.options.described import EXPORT, described
 from brimful.per_vertex import PerVertex, vertex_id
-from brimful.tables.result_rows import batches_of, largest, open_rows
+from brimful.tables.result_rows import largest, open_rows
 from brimful.wording import counted
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class SavedResult(PerVertex[Any]):
         count = max(0, operator.index(n))
         return cast(
             "list[tuple[Any, Any]]",
-            list(largest(self._rows, self._path, ["vertex", self.column], count)),
+            list(largest(self._rows, ["vertex", self.column], count)),
         )
 
     @described({}, "io")
@@ -107,7 +107,7 @@ class SavedResult(PerVertex[Any]):
         """
         import pyarrow as pa
 
-        return pa.Table.from_batches(batches_of(self._rows, self._path), self._rows.schema)
+        return pa.Table.from_batches(self._rows.batches(), self._rows.schema)
 
     @described(EXPORT, "io")
     def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -137,7 +137,7 @@ class SavedResult(PerVertex[Any]):
             NotFoundError: The file has no such vertex (also a `KeyError`).
         """
         import pyarrow as pa
-        import pyarrow.dataset as ds
+        import pyarrow.compute as pc
 
         number = vertex_id(vertex)
         if number in self._page or self._turn_page(number):
@@ -147,9 +147,10 @@ class SavedResult(PerVertex[Any]):
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
             wanted = None
         if wanted is not None:
-            for batch in self._scan(filter=ds.field("vertex") == wanted):
-                for value in batch.column(1):
-                    return value.as_py()
+            for batch in self._scan(wanted):
+                at = pc.index(batch.column(0), wanted).as_py()
+                if at >= 0:
+                    return batch.column(1)[at].as_py()
         raise NotFoundError(f"{self._path} has no vertex {number}")
 
     def _turn_page(self, vertex: int | str) -> bool:
@@ -167,8 +168,7 @@ class SavedResult(PerVertex[Any]):
 
     def __len__(self) -> int:
         """Return the number of vertices."""
-        # `Dataset.count_rows` of pyarrow 26 may hang on an Arrow file.
-        return sum(batch.num_rows for batch in batches_of(self._rows, self._path, columns=[]))
+        return sum(batch.num_rows for batch in self._rows.batches([]))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the Arrow stream capsule of all columns; may be called any number of times."""
@@ -177,11 +177,10 @@ class SavedResult(PerVertex[Any]):
     def _reader(self) -> pyarrow.RecordBatchReader:
         import pyarrow as pa
 
-        batches = batches_of(self._rows, self._path)
-        return pa.RecordBatchReader.from_batches(self._rows.schema, batches)
+        return pa.RecordBatchReader.from_batches(self._rows.schema, self._rows.batches())
 
-    def _scan(self, **scan: Any) -> Iterator[Any]:
-        return batches_of(self._rows, self._path, columns=["vertex", self.column], **scan)
+    def _scan(self, vertex: Any = None) -> Iterator[Any]:
+        return self._rows.batches(["vertex", self.column], vertex)
 
     def _batches(self) -> Iterator[tuple[Sequence[Any], Sequence[Any]]]:
         for batch in self._scan():

@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -187,8 +187,20 @@ def open_named_graph(
 
 
 def print_json(figures: dict[str, Any]) -> None:
-    """Print one line of JSON."""
-    print(json.dumps(figures), flush=True)
+    """Print one line of JSON; the items of an iterator are written as they come."""
+    separator = "{"
+    for name, value in figures.items():
+        sys.stdout.write(f"{separator}{json.dumps(name)}: ")
+        separator = ", "
+        if not isinstance(value, Iterator):
+            sys.stdout.write(json.dumps(value))
+            continue
+        before = "["
+        for item in value:
+            sys.stdout.write(before + json.dumps(item))
+            before = ", "
+        sys.stdout.write("[]" if before == "[" else "]")
+    print("}", flush=True)
 
 
 def refuse_terminal_input(paths: list[str]) -> None:

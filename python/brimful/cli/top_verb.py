@@ -9,14 +9,9 @@ from brimful.cli.arguments import integer
 from brimful.cli.progress import ProgressLine
 from brimful.memory import too_small
 from brimful.options.table import ResourceOptions
-from brimful.wording import counted
 
-#: Copies of the kept rows while they are joined with others and sorted.
-_COPIES = 5
-#: So many rows are small, even if the file has fewer.
-_FEW_ROWS = 10_000
-#: Further memory of the rows in JSON, in copies.
-_COPIES_OF_JSON = 24
+#: The least bytes for rows while they are sorted.
+_LEAST_ROOM_BYTES = 16 << 20
 
 
 def add_to(verbs: shared.Verbs) -> None:
@@ -42,33 +37,29 @@ def add_to(verbs: shared.Verbs) -> None:
 
 def act(options: argparse.Namespace) -> None:
     """Read the file once, then print."""
-    from brimful.tables.edge_table import ARROW_RESERVE_BYTES, shrink_arrow_pools
-    from brimful.tables.result_rows import batches_of, largest, open_table
+    from brimful.tables.edge_table import shrink_arrow_pools
+    from brimful.tables.result_files import READ_BYTES
+    from brimful.tables.result_rows import COPIES, known_bytes, largest, open_table
 
     with ProgressLine(quiet=options.quiet) as progress:
         given = shared.resources(options, progress)
-    given.require(ARROW_RESERVE_BYTES, "to read a result")
-    limit, taken = given.budget_bytes(), given.taken_bytes(ARROW_RESERVE_BYTES)
+    known = known_bytes(options.result)
+    given.require(READ_BYTES + known + _LEAST_ROOM_BYTES, "to read a result")
+    taken = given.taken_bytes(READ_BYTES)
     shrink_arrow_pools()
     table = open_table(options.result)
     columns = table.schema.names
     if columns[0] == "vertex":
         # Later columns were joined.
         columns = columns[:2]
-    count = options.top
-    if count > _FEW_ROWS:
-        seen = batches_of(table, options.result, columns=columns[:1])
-        count = min(count, sum(batch.num_rows for batch in seen))
-    # JSON has all rows as objects and as text at the same time.
-    times = _COPIES + (_COPIES_OF_JSON if options.json else 0)
-
-    def hold(size: int) -> None:
-        if taken + times * size > limit:
-            purpose = f"to show {counted(count, 'row')}"
-            raise too_small(limit, taken + times * size, purpose)
-
-    rows = largest(table, options.result, columns, count, hold)
+    taken += table.reserve_bytes(columns)
+    room = given.budget_bytes() - taken
+    if room < _LEAST_ROOM_BYTES:
+        raise too_small(
+            given.budget_bytes(), taken + _LEAST_ROOM_BYTES, f"to read {options.result}"
+        )
+    rows = largest(table, columns, options.top, room // COPIES)
     if options.json:
-        shared.print_json({"column": columns[-1], "columns": columns, "rows": list(rows)})
+        shared.print_json({"column": columns[-1], "columns": columns, "rows": rows})
     else:
         shared.show_rows(columns, rows)

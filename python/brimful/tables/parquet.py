@@ -60,7 +60,6 @@ def open_parquet(
         StoreIoError: The file cannot be read.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     from brimful import _native
 
@@ -75,9 +74,7 @@ def open_parquet(
                 open_file(path, stopped) if is_remote(path) else pa.OSFile(os.fsencode(path), "rb")
             )
             try:
-                file = pq.ParquetFile(
-                    raw, pre_buffer=False, buffer_size=_BUFFER_BYTES, memory_map=False
-                )
+                file = open_pages(raw)
             except pa.ArrowInvalid:
                 with open_file(path) if is_remote(path) else pa.OSFile(path, "rb") as again:
                     foreign = _native.foreign_format(path, again.read(_LOOKED_AT_BYTES))
@@ -92,7 +89,7 @@ def open_parquet(
             if columns.weight is not None:
                 chosen.append(columns.weight)
             target_schema = edge_schema(path, schema, columns)
-            needs = _needs(file.metadata, raw, chosen, every_page=not is_remote(path))
+            needs = page_needs(file.metadata, raw, chosen, every_page=not is_remote(path))
             has_strings = any(pa.types.is_string(item.type) for item in target_schema)
             batches = _batches(file, raw, chosen, needs if has_strings else None)
         table = table_of(
@@ -108,8 +105,17 @@ def open_parquet(
         return table
 
 
+def open_pages(raw: Any, metadata: Any = None) -> Any:
+    """Return a `pyarrow.parquet.ParquetFile` that reads one page after the other."""
+    import pyarrow.parquet as pq
+
+    return pq.ParquetFile(
+        raw, metadata=metadata, pre_buffer=False, buffer_size=_BUFFER_BYTES, memory_map=False
+    )
+
+
 @dataclass(frozen=True)
-class _Needs:
+class PageNeeds:
     """The bytes of decoding beyond small pages, and the average bytes of a value.
 
     Both are those of the largest pages. `dictionaries` are the pages that may hold a long string,
@@ -121,8 +127,17 @@ class _Needs:
     dictionaries: list[tuple[Any, Page]]
 
 
-def _needs(metadata: Any, raw: Any, chosen: Sequence[str], every_page: bool) -> _Needs:
+def page_needs(
+    metadata: Any,
+    raw: Any,
+    chosen: Sequence[str],
+    *,
+    every_page: bool = True,
+    small_dictionary_bytes: int = _SMALL_DICTIONARY_BYTES,
+) -> PageNeeds:
     """Measure the pages of the chosen columns; without `every_page` the first ones of each chunk.
+
+    Dictionaries of more than `small_dictionary_bytes` are listed.
 
     Row groups are streamed page by page, so pages must fit. Most writers cut pages at 1 MiB, some
     only at the end of a column chunk or after a number of rows.
@@ -150,7 +165,7 @@ def _needs(metadata: Any, raw: Any, chosen: Sequence[str], every_page: bool) -> 
                     is_first = dictionary_bytes == 0 and chunk.has_dictionary_page
                     if is_first:
                         dictionary_bytes = both
-                        if page.uncompressed > _SMALL_DICTIONARY_BYTES:
+                        if page.uncompressed > small_dictionary_bytes:
                             dictionaries.append((chunk, page))
                     else:
                         values_bytes = max(values_bytes, both)
@@ -162,10 +177,10 @@ def _needs(metadata: Any, raw: Any, chosen: Sequence[str], every_page: bool) -> 
             need = 2 * min(whole, dictionary_bytes + values_bytes)
             largest[column] = max(largest.get(column, 0), need)
     page_bytes = sum(need for need in largest.values() if need > _SMALL_CHUNK_BYTES)
-    return _Needs(page_bytes, value_bytes, dictionaries)
+    return PageNeeds(page_bytes, value_bytes, dictionaries)
 
 
-def _batches(file: Any, raw: Any, chosen: list[str], strings: _Needs | None) -> Iterator[Any]:
+def _batches(file: Any, raw: Any, chosen: list[str], strings: PageNeeds | None) -> Iterator[Any]:
     """Yield batches; with `strings`, batches so small that their strings take few bytes.
 
     Dictionaries are read here, after the check of the budget.

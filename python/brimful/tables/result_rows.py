@@ -1,4 +1,4 @@
-"""Result files of `-o` and `Result.write` as Arrow datasets, read in batches.
+"""Result files of `-o` and `Result.write`, read in batches.
 
 Invariant: rows are never in memory as a whole. The types of a CSV file are not guessed from its
 first rows: one pass over the file finds them.
@@ -7,24 +7,36 @@ first rows: one pass over the file finds them.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from array import array
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from brimful.catalog import algorithms
 from brimful.errors import InputError, NotFoundError
 from brimful.io.formats import RESULT_SUFFIXES, result_format
-from brimful.io.reader_errors import reader_errors
+from brimful.tables.arrow import batch_bytes
+from brimful.tables.result_files import (
+    ArrowResult,
+    CsvResult,
+    ParquetResult,
+    ResultTable,
+    beyond_usual,
+)
 
 if TYPE_CHECKING:
     import pyarrow
-    import pyarrow.dataset
 
-#: Rows of a batch.
-_BATCH_ROWS = 65_536
+#: Copies of the rows of `largest` while they are joined with others and sorted.
+COPIES = 8
+#: Batches whose rows wait to be sorted, each of which may pin a part of the heap.
+_WAITING = 16
+#: Rows that are objects of Python at the same time.
+_SHOWN_ROWS = 1024
+#: The column of the positions of rows in the table.
+_POSITION = "brimful position"
 #: Columns of vertex ids.
 _IDS = ("vertex", "source", "target")
-_READ_AHEAD = {"batch_readahead": 2, "fragment_readahead": 1, "use_threads": False}
 
 
 def roles(names: Sequence[str]) -> tuple[list[str], str | None] | None:
@@ -42,19 +54,19 @@ def roles(names: Sequence[str]) -> tuple[list[str], str | None] | None:
     return list(names[:-1]), names[-1]
 
 
-def open_rows(path: str) -> pyarrow.dataset.Dataset:
+def open_rows(path: str) -> ResultTable:
     """Open a result that has a value for each vertex.
 
     Raises:
         NotFoundError, InputError, UsageError, StoreIoError: As `open_table`; or it has rows.
     """
-    dataset = open_table(path)
-    if dataset.schema.names[0] != "vertex":
-        raise _no_result(path, dataset.schema.names)
-    return dataset
+    table = open_table(path)
+    if table.schema.names[0] != "vertex":
+        raise _no_result(path, table.schema.names)
+    return table
 
 
-def open_table(path: str) -> pyarrow.dataset.Dataset:
+def open_table(path: str) -> ResultTable:
     """Open a result of either kind, values of vertices or rows.
 
     It is a .parquet, .csv or .arrow file, or a folder of files of one of these formats.
@@ -66,18 +78,28 @@ def open_table(path: str) -> pyarrow.dataset.Dataset:
         UsageError: The suffix is none of these.
         StoreIoError: The file cannot be read.
     """
-    import pyarrow.dataset as ds
-
     files = _files(path)
     kind = result_format(files[0])
-    with reader_errors(path):
-        if kind == "csv":
-            dataset = ds.dataset(files, format=_csv(_csv_types(path, files)))
-        else:
-            dataset = ds.dataset(files, format="ipc" if kind == "arrow" else kind)
-    if roles(dataset.schema.names) is None:
-        raise _no_result(path, dataset.schema.names)
-    return dataset
+    if kind == "csv":
+        types = _csv_types(ResultTable(path, files, lambda file: CsvResult(file, {})))
+        table = ResultTable(path, files, lambda file: CsvResult(file, types))
+    else:
+        table = ResultTable(path, files, ArrowResult if kind == "arrow" else ParquetResult)
+    if roles(table.schema.names) is None:
+        raise _no_result(path, table.schema.names)
+    return table
+
+
+def known_bytes(path: str) -> int:
+    """Return the part of `ResultTable.reserve_bytes` that is known before pyarrow is loaded.
+
+    Raises:
+        NotFoundError, InputError, UsageError, StoreIoError: As `open_table`.
+    """
+    files = _files(path)
+    if result_format(files[0]) != "arrow":
+        return 0
+    return beyond_usual(max(batch_bytes(file) for file in files))
 
 
 def _no_result(path: str, names: Sequence[str]) -> InputError:
@@ -88,40 +110,113 @@ def _no_result(path: str, names: Sequence[str]) -> InputError:
 
 
 def largest(
-    dataset: pyarrow.dataset.Dataset,
-    path: str,
-    columns: Sequence[str],
-    count: int,
-    hold: Callable[[int], None] = lambda size: None,
+    table: ResultTable, columns: Sequence[str], count: int, room: int | None = None
 ) -> Iterator[tuple[Any, ...]]:
     """Yield some columns of the rows that have the largest values in the last of these.
 
-    Rows without a value are left out; of equal ones the first stay. `hold` is called with the bytes
-    of all rows that may be kept, before they are, and may refuse them.
+    Rows without a value are left out; of equal ones the first come first. With `room` rows of so
+    many bytes are kept, and `COPIES` of them are in memory while they are sorted; further rows take
+    further passes over the table.
+    """
+    after: tuple[Any, Any] | None = None
+    while count > 0:
+        kept, whole = _largest_after(table, columns, count, room, after)
+        for batch in [] if kept is None else kept.to_batches(max_chunksize=_SHOWN_ROWS):
+            yield from zip(*(one.to_pylist() for one in batch.columns[:-1]), strict=True)
+        if kept is None or whole:
+            return
+        count -= kept.num_rows
+        after = kept.column(columns[-1])[-1], kept.column(_POSITION)[-1]
+
+
+def _largest_after(
+    table: ResultTable,
+    columns: Sequence[str],
+    count: int,
+    room: int | None,
+    after: tuple[Any, Any] | None,
+) -> tuple[pyarrow.Table | None, bool]:
+    """Return the rows with the largest values after a value and the position of its row.
+
+    Positions follow the columns. Also returns whether no row was left out for lack of `room`.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    kept, column = None, columns[-1]
-    for batch in batches_of(dataset, path, columns=list(columns)):
+    kept: Any = None
+    whole, first = True, 0
+    waiting: list[Any] = []
+    column = columns[-1]
+
+    def merge() -> None:
+        nonlocal kept, whole, count
+        both = pa.Table.from_batches(waiting)
+        waiting.clear()
+        if kept is not None:
+            both = pa.concat_tables([kept, both])
+        # Sorting is stable: of equal values, the first stay.
+        order = pc.sort_indices(both, sort_keys=[(column, "descending")])[:count]
+        kept = both.take(order)
+        while room is not None and kept.nbytes > room and kept.num_rows > 1:
+            # From here on a row must be larger than the last one kept.
+            count, whole = max(kept.num_rows * room // kept.nbytes, 1), False
+            kept = both.take(order[:count])
+        del both, order
+        # Else the allocator keeps what the copies leave, in pieces that no later copy fits.
+        pa.default_memory_pool().release_unused()
+
+    for batch in table.batches(columns):
+        positions = _numbers(first, batch.num_rows)
+        first += batch.num_rows
         values = batch.column(column)
         wanted = pc.is_valid(values)
+        if after is not None:
+            ties = pc.and_(_same(values, after[0]), pc.greater(positions, after[1]))
+            wanted = pc.and_(wanted, pc.or_(_larger(after[0], values), ties))
         if kept is not None and kept.num_rows == count:
             # A row that ties with the last one kept comes later, and is left out.
-            wanted = pc.greater(values, kept.column(column)[-1]) if count else pc.is_null(wanted)
-        found = pa.Table.from_batches([batch.filter(wanted)])
+            wanted = pc.and_(wanted, _larger(values, kept.column(column)[-1]))
+        found = batch.append_column(_POSITION, positions).filter(wanted)
         if found.num_rows:
-            hold(found.nbytes * count // found.num_rows)
-        kept = found if kept is None else pa.concat_tables([kept, found])
-        kept = kept.sort_by([(column, "descending")]).slice(0, count)
-    for batch in [] if kept is None else kept.to_batches(max_chunksize=_BATCH_ROWS):
-        yield from zip(*(one.to_pylist() for one in batch.columns), strict=True)
+            waiting.append(found)
+        size, rows = (sum(getattr(one, of) for one in waiting) for of in ("nbytes", "num_rows"))
+        if rows >= count or (room is not None and (size >= room or len(waiting) == _WAITING)):
+            merge()
+    if waiting:
+        merge()
+    return kept, whole
 
 
-def batches_of(dataset: pyarrow.dataset.Dataset, path: str, **scan: Any) -> Iterator[Any]:
-    """Yield the record batches of a dataset; errors name `path`."""
-    with reader_errors(path):
-        yield from dataset.to_batches(batch_size=_BATCH_ROWS, **_READ_AHEAD, **scan)
+def _numbers(first: int, count: int) -> pyarrow.Array:
+    """Return consecutive numbers; `pyarrow.array` would load pandas."""
+    import pyarrow as pa
+
+    numbers = pa.py_buffer(array("q", range(first, first + count)))
+    return pa.Array.from_buffers(pa.int64(), count, [None, numbers])
+
+
+def _larger(one: Any, other: Any) -> Any:
+    """Return whether values are larger than others, of which NaN is the smallest."""
+    import pyarrow.compute as pc
+
+    is_larger = pc.greater(one, other)
+    if not _is_float(other):
+        return is_larger
+    return pc.or_(is_larger, pc.and_(pc.is_nan(other), pc.invert(pc.is_nan(one))))
+
+
+def _same(values: Any, value: Any) -> Any:
+    """Return whether values are equal to one, or NaN as that is."""
+    import pyarrow.compute as pc
+
+    same = pc.equal(values, value)
+    return pc.or_(same, pc.and_(pc.is_nan(values), pc.is_nan(value))) if _is_float(value) else same
+
+
+def _is_float(values: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_floating(values.type))
 
 
 def _files(path: str) -> list[str]:
@@ -141,38 +236,19 @@ def _files(path: str) -> list[str]:
     return [os.path.join(path, name) for name in names]
 
 
-def _csv(types: dict[str, Any]) -> Any:
-    """Return how a CSV file is read: an empty field is null, every other one a value."""
-    import pyarrow.dataset as ds
-    from pyarrow import csv
-
-    return ds.CsvFileFormat(
-        convert_options=csv.ConvertOptions(
-            column_types=types,
-            null_values=[""],
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-        ),
-        read_options=csv.ReadOptions(block_size=1 << 20),
-    )
-
-
-def _csv_types(path: str, files: list[str]) -> dict[str, Any]:
-    """Return the narrowest type of each column that has all of its values.
+def _csv_types(table: ResultTable) -> dict[str, Any]:
+    """Return the narrowest type of each column of texts that has all of its values.
 
     Vertices are integers if all have the canonical form of integers; in a result with a value for
     each vertex they must also ascend as numbers.
     """
     import pyarrow as pa
-    import pyarrow.dataset as ds
 
-    plain = ds.dataset(files, format=_csv({}))
-    texts = dict.fromkeys(plain.schema.names, pa.string())
     numbers = [pa.int64(), pa.uint64(), pa.float64()]
-    ascend = next(iter(texts), None) == "vertex"
-    kinds = {name: numbers[: 2 if name in _IDS else 3] for name in texts}
+    ascend = table.schema.names[0] == "vertex"
+    kinds = {name: numbers[: 2 if name in _IDS else 3] for name in table.schema.names}
     last: dict[Any, Any] = {}
-    for batch in batches_of(ds.dataset(files, format=_csv(texts)), path):
+    for batch in table.batches():
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             fitting = [(kind, _cast(column, kind)) for kind in kinds[name]]
             if name in _IDS:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from brimful.errors import InputError, UsageError
 from brimful.io.output import native_batches
 from brimful.tables.joining import connected, join_errors, rows_of, sql_name
-from brimful.tables.result_rows import batches_of, open_table, roles
+from brimful.tables.result_rows import open_table, roles
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,10 +74,10 @@ class Side:
 
         if isinstance(given, (str, os.PathLike)):
             path = os.fspath(given)
-            self.name, dataset = f"{name} ({path})", open_table(path)
-            schema = dataset.schema
+            table = open_table(path)
+            self.name, schema = f"{name} ({path})", table.schema
         elif hasattr(given, "__arrow_c_stream__"):
-            self.name, dataset = name, None
+            self.name, table = name, None
             reader = pa.RecordBatchReader.from_stream(given)
             schema = reader.schema
         else:
@@ -95,10 +95,13 @@ class Side:
         columns = [*self.keys, *([] if self.column is None else [self.column])]
         self.schema = pa.schema([schema.field(name) for name in columns])
         self.batches: Iterator[Any]
-        if dataset is None:
+        #: Bytes of the largest pages or record batches of a file.
+        self.reserve_bytes = 0
+        if table is None:
             self.batches = (batch.select(columns) for batch in native_batches(reader))
         else:
-            self.batches = batches_of(dataset, path, columns=columns)
+            self.batches = table.batches(columns)
+            self.reserve_bytes = table.reserve_bytes(columns)
         self.kind = "text"
         if self.column is not None:
             value = self.schema.field(self.column).type
