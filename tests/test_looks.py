@@ -442,3 +442,22 @@ def test_rows_beyond_the_budget_take_further_passes(tmp_path: Path) -> None:
     for count, room in ((1, 100), (100, 1000), (3000, 1000), (3000, None)):
         found = largest(open_table(str(path)), ["vertex", "score"], count, room)
         assert repr(list(found)) == repr(rows[:count])
+
+
+@pytest.mark.parametrize("words", [[], ["--json"], ["--in", "--weights"]])
+def test_neighbors_with_long_ids_stream_in_the_budget_that_a_refusal_names(
+    tmp_path: Path, words: list[str]
+) -> None:
+    names = [f"n{number:06d}".ljust(207, "q") for number in range(60_000)]
+    text, graph = tmp_path / "names.csv", tmp_path / "names.brimful"
+    with text.open("w") as file:
+        file.write("source,target,weight\n")
+        file.writelines(f"{names[0]},{name},0.5\n{name},{names[0]},0.5\n" for name in names[1:])
+    succeed("import", text, graph, "--index", "in,reverse", "--quiet")
+    command = ["neighbors", graph, names[0], *words, "--quiet"]
+    least = refuse(BUDGET, *command, "--budget", "16M").rsplit("that works is ", 1)[1].rstrip(".\n")
+    with hard_limit(parse_budget(least) or 0) as enter:
+        streamed = succeed(*command, "--budget", least, before=enter).out
+    assert streamed == succeed(*command, "--budget", "1G").out
+    if not words:
+        assert streamed.splitlines()[1:] == names[1:]

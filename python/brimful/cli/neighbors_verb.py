@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import argparse
+from array import array
+from collections.abc import Iterator
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any
 
 from brimful.cli import options as shared
 from brimful.cli.progress import ProgressLine, logged_to
 from brimful.cli.request import vertex_of
+from brimful.io.output import native_batches
 from brimful.options.table import ResourceOptions
+from brimful.tables.edge_table import ARROW_RESERVE_BYTES, shrink_arrow_pools
+
+if TYPE_CHECKING:
+    from brimful import _native
+    from brimful.graph import Graph
+    from brimful.io.ingest import Resources
 
 #: Bytes of a neighbor and its weight as objects, besides those of the look-up.
 _ENTRY_BYTES = 160
+#: Bytes of each byte of an id: twice in UTF-8 while it is copied, and up to four in a string.
+_ID_COPIES = 6
+#: Bytes of an edge that is streamed, and of the batches of a stream.
+_STREAMED_BYTES = 64
+_BATCHES_BYTES = 16 << 20
 
 
 def add_to(verbs: shared.Verbs) -> None:
@@ -49,18 +65,49 @@ def act(options: argparse.Namespace) -> None:
         given = shared.resources(options, progress)
         native = shared.open_named_graph(options, given, progress)
         vertex = vertex_of(options.vertex, native, "VERTEX")
-        graph = Graph(native, budget=given.budget)
-        degree = graph.in_degree if options.direction == "in" else graph.degree
-        given.require(_ENTRY_BYTES * degree(vertex), "to show the neighbors")
-        look_up = graph.in_neighbors if options.direction == "in" else graph.neighbors
-        if options.weights:
-            neighbors, weights = look_up(vertex, weights=True)
-        else:
-            neighbors, weights = look_up(vertex), None
+        columns = _found(Graph(native, budget=given.budget), vertex, options, given)
     if options.json:
-        found = {"vertex": vertex, "direction": options.direction, "neighbors": neighbors}
-        shared.print_json(found if weights is None else found | {"weights": weights})
-    elif weights is None:
-        shared.show_rows(("neighbor",), ((one,) for one in neighbors))
+        found = {"vertex": vertex, "direction": options.direction}
+        shared.print_json(found | dict(zip(("neighbors", "weights"), columns, strict=False)))
     else:
-        shared.show_rows(("neighbor", "weight"), zip(neighbors, weights, strict=True))
+        names = ("neighbor", "weight")[: len(columns)]
+        shared.show_rows(names, zip(*columns, strict=True))
+
+
+def _found(
+    graph: Graph, vertex: int | str, options: argparse.Namespace, given: Resources
+) -> list[Iterator[Any]]:
+    """Return the neighbors, and with --weights the weights: a list each, or read as they come.
+
+    Raises:
+        BudgetError: Neither fits the budget.
+    """
+    from brimful import _native
+
+    inward, weights = options.direction == "in", options.weights
+    degree = (graph.in_degree if inward else graph.degree)(vertex)
+    names = ["source" if inward else "target", *(["weight"] if weights else [])]
+    longest = graph.info().get("names", {}).get("longest_bytes", 0)
+    listed = (_ENTRY_BYTES + _ID_COPIES * longest) * degree
+    streamed = ARROW_RESERVE_BYTES + _BATCHES_BYTES + len(names) * _STREAMED_BYTES * degree
+    given.require(min(listed, streamed), "to show the neighbors")
+    if given.taken_bytes(listed) > given.budget_bytes():
+        shrink_arrow_pools()
+        # `pyarrow.array` would load pandas.
+        vertices = (
+            [vertex] if isinstance(vertex, str) else array("q" if vertex < 0 else "Q", [vertex])
+        )
+        look_ups = _native.Lookup(graph.native)
+        edges = look_ups.neighbor_stream(vertices, options.direction, weights)
+        return [_column(edges, name) for name in names]
+    look_up = graph.in_neighbors if inward else graph.neighbors
+    return [iter(one) for one in (look_up(vertex, weights=True) if weights else [look_up(vertex)])]
+
+
+def _column(edges: _native.NeighborStream, name: str) -> Iterator[Any]:
+    """Return a column of the edges; the first batch is read here, with any error."""
+    import pyarrow as pa
+
+    reader = pa.RecordBatchReader.from_stream(edges)
+    batches = (batch.column(name).to_pylist() for batch in native_batches(reader))
+    return chain.from_iterable(chain(list(islice(batches, 1)), batches))
