@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -563,3 +564,21 @@ def test_verify_finds_a_damaged_page(tmp_path: Path, kind: str) -> None:
     file.write_bytes(damaged)
     with pytest.raises(bf.CorruptError, match="pages is corrupt at byte"):
         collection().verify()
+
+
+def test_collections_and_stores_stay_out_of_graphs(tmp_path: Path) -> None:
+    path = tmp_path / "g.brimful"
+    edges = pa.table({"source": [0, 1], "target": [1, 0]})
+    with bf.Graph.from_arrow(edges, path=path) as graph:
+        names = sorted(os.listdir(path))
+        for place, sentence in ((path, "is a graph directory"), (path / "x", "inside the graph")):
+            for make in (bf.Map, bf.Bag, lambda at: bf.Box(at, "u4"), lambda at: bf.Lists(at, 2)):
+                with pytest.raises(bf.UsageError, match=sentence):
+                    make(place)
+            with pytest.raises(bf.UsageError, match=sentence):
+                bf.VertexStore.create(f"file:{place}", graph)
+        assert sorted(os.listdir(path)) == names
+        with bf.VertexStore.create(f"file:{tmp_path / 'v'}", graph):
+            pass
+        with pytest.raises(bf.UsageError, match="there is a store at"):
+            bf.VertexStore.create(f"file:{tmp_path / 'v'}", graph)

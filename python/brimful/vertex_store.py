@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from brimful.catalog import stored
 from brimful.containers.bags import serializer_of
-from brimful.errors import NotFoundError, UsageError
+from brimful.errors import BrimfulError, NotFoundError, UsageError
 from brimful.interpreted import checked_dumps
+from brimful.io.formats import refuse_folder_in_graph, refuse_in_graph
 from brimful.options.described import described
 from brimful.options.runs import RUN, ProgramOptions, StoreOptions, store_url
 from brimful.options.table import ResourceOptions, WorkOptions, checked, picked
@@ -468,13 +469,19 @@ def check_new(url: str) -> None:
     """Refuse a new store whose folder is in use.
 
     Raises:
-        UsageError: There is a store, or there are other files.
+        UsageError: There is a store or a graph, there are other files, or it is inside a graph.
     """
     from brimful import _native
 
-    if _native.KeptVertexStore.describe(_own(url)) is not None:
+    own = _own(url)
+    folders = url.partition(":")[2].split(",")
+    for folder in folders:
+        refuse_in_graph(folder)
+        if _is_graph(folder):
+            refuse_folder_in_graph(folder)
+    if _native.KeptVertexStore.describe(own) is not None:
         raise UsageError(f"there is a store at {url} already; open it, or remove its folder")
-    for folder in url.partition(":")[2].split(","):
+    for folder in folders:
         # A killed run leaves a folder of this name; the next run removes it.
         found = os.listdir(folder) if os.path.isdir(folder) else []
         others = [name for name in found if not name.startswith(".brimful-run-")]
@@ -483,6 +490,17 @@ def check_new(url: str) -> None:
                 f"{folder} has other files, such as {min(others)}; name another folder for the "
                 "store"
             )
+
+
+def _is_graph(folder: str) -> bool:
+    """Return whether a folder is a graph, and not a store, which has the same pointer."""
+    from brimful import _native
+
+    try:
+        _native.Graph.open(folder)
+    except BrimfulError:
+        return False
+    return True
 
 
 def keep(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from brimful import _native
-from brimful.containers.collection import CHUNK_BYTES, Collection, batches, one_id, whole
+from brimful.containers.collection import CHUNK_BYTES, Collection, batches, folder_of, one_id, whole
 from brimful.errors import CorruptError, RecordIdError, UsageError
 from brimful.options.described import COLLECTION, described
 from brimful.sizes import Budget, parse_budget
@@ -85,7 +85,7 @@ class Bag(Collection[_native.RecordBag]):
             StoreIoError: Another process has the bag open.
         """
         self._name, self._dumps, self._loads = serializer_of(serializer)
-        native = _native.RecordBag.open(os.fspath(path), self._name, parse_budget(budget))
+        native = _native.RecordBag.open(folder_of(path), self._name, parse_budget(budget))
         super().__init__(native, path)
 
     @property

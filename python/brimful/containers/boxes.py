@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from brimful import _native
-from brimful.containers.collection import CHUNK_BYTES, Collection, batches, ids, one_id, whole
+from brimful.containers.collection import (
+    CHUNK_BYTES,
+    Collection,
+    batches,
+    folder_of,
+    ids,
+    one_id,
+    whole,
+)
 from brimful.errors import UsageError
 from brimful.options.described import COLLECTION, described
 from brimful.sizes import Budget, parse_budget
@@ -57,7 +65,7 @@ class Box(Collection[_native.RecordBox]):
             )
         described = repr(np.lib.format.dtype_to_descr(self._dtype))
         native = _native.RecordBox.open(
-            os.fspath(path), self._dtype.itemsize, described, parse_budget(budget)
+            folder_of(path), self._dtype.itemsize, described, parse_budget(budget)
         )
         super().__init__(native, path)
 

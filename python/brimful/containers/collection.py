@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar, cast
 
 from brimful.errors import RecordIdError, UsageError
+from brimful.io.formats import refuse_folder_in_graph
 from brimful.options.described import COLLECTION, described
 
 if TYPE_CHECKING:
@@ -31,6 +32,17 @@ N = TypeVar("N", bound=_Native)
 CHUNK_BYTES = 2 << 20
 #: The same limit as a number of 64-bit integers.
 CHUNK = CHUNK_BYTES // 8
+
+
+def folder_of(path: str | os.PathLike[str]) -> str:
+    """Return the folder of a collection to open or to make.
+
+    Raises:
+        UsageError: It is a graph directory, or inside one.
+    """
+    folder = os.fspath(path)
+    refuse_folder_in_graph(folder)
+    return folder
 
 
 class Collection(Generic[N]):

@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 
 from brimful import _native
-from brimful.containers.collection import Collection, chunks, unsigned, whole, whole_chunks
+from brimful.containers.collection import (
+    Collection,
+    chunks,
+    folder_of,
+    unsigned,
+    whole,
+    whole_chunks,
+)
 from brimful.errors import UsageError
 from brimful.options.described import COLLECTION, described
 from brimful.sizes import Budget, parse_budget
@@ -71,7 +78,7 @@ class FrequencyCounter(Collection[_native.FrequencyCounter]):
     @described(COLLECTION, "usage", "budget", "corrupt", "io")
     def __init__(self, path: str | os.PathLike[str], *, budget: Budget = None) -> None:
         """Open the counter at `path`, or make it."""
-        native = _native.FrequencyCounter.open(os.fspath(path), parse_budget(budget))
+        native = _native.FrequencyCounter.open(folder_of(path), parse_budget(budget))
         super().__init__(native, path)
 
     @described(COLLECTION, "closed", "corrupt", "io")
@@ -182,7 +189,7 @@ class MembershipSet(Collection[_native.MembershipSet]):
     @described(COLLECTION, "usage", "budget", "corrupt", "io")
     def __init__(self, path: str | os.PathLike[str], *, budget: Budget = None) -> None:
         """Open the set at `path`, or make it."""
-        super().__init__(_native.MembershipSet.open(os.fspath(path), parse_budget(budget)), path)
+        super().__init__(_native.MembershipSet.open(folder_of(path), parse_budget(budget)), path)
 
     @described(COLLECTION, "closed", "corrupt", "io")
     def add_many(self, keys: ArrayLike) -> None:
@@ -297,7 +304,7 @@ class BloomFilter(Collection[_native.BloomFilter]):
         """
         keys = whole(keys, "the number of keys of a Bloom filter", least=1)
         native = _native.BloomFilter.open(
-            os.fspath(path), keys, false_positives, parse_budget(budget)
+            folder_of(path), keys, false_positives, parse_budget(budget)
         )
         super().__init__(native, path)
 

@@ -15,7 +15,7 @@ from collections.abc import (
 from typing import Any
 
 from brimful import _native
-from brimful.containers.collection import CHUNK_BYTES, Collection
+from brimful.containers.collection import CHUNK_BYTES, Collection, folder_of
 from brimful.errors import NotFoundError, UsageError
 from brimful.options.described import COLLECTION, described
 from brimful.sizes import Budget, parse_budget
@@ -67,7 +67,7 @@ class Map(Collection[_native.DiskMap], MutableMapping[bytes, bytes]):
     @described(COLLECTION, "usage", "budget", "corrupt", "io")
     def __init__(self, path: str | os.PathLike[str], *, budget: Budget = None) -> None:
         """Open the map at `path`, or make it."""
-        super().__init__(_native.DiskMap.open(os.fspath(path), parse_budget(budget)), path)
+        super().__init__(_native.DiskMap.open(folder_of(path), parse_budget(budget)), path)
         #: The keys that `popitem` removes next.
         self._leaving: Iterator[bytes] = iter(())
 

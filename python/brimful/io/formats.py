@@ -267,12 +267,26 @@ def refuse_in_graph(path: str) -> None:
         UsageError: The path lies inside a graph.
     """
     folder = os.path.dirname(os.path.realpath(path))
+    if _is_graph(folder):
+        raise UsageError(f"{path} is inside the graph directory {folder}; name a place elsewhere")
+
+
+def refuse_folder_in_graph(path: str) -> None:
+    """Refuse a folder of a collection or of vertices that is a graph directory, or inside one.
+
+    Raises:
+        UsageError: It is.
+    """
+    if _is_graph(os.path.realpath(path)):
+        raise UsageError(f"{path} is a graph directory; name a place elsewhere")
+    refuse_in_graph(path)
+
+
+def _is_graph(folder: str) -> bool:
+    """Return whether a folder has the pointer of a graph to its manifest."""
     pointer = os.path.join(folder, "current")
     # Opening a pipe would wait for its writer.
-    if not os.path.isfile(pointer):
-        return
-    with contextlib.suppress(OSError), open(pointer, "rb") as file:
-        if file.read(len(_MAGIC)) == _MAGIC:
-            raise UsageError(
-                f"{path} is inside the graph directory {folder}; name a place elsewhere"
-            )
+    if os.path.isfile(pointer):
+        with contextlib.suppress(OSError), open(pointer, "rb") as file:
+            return file.read(len(_MAGIC)) == _MAGIC
+    return False
