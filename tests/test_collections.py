@@ -582,3 +582,19 @@ def test_collections_and_stores_stay_out_of_graphs(tmp_path: Path) -> None:
             pass
         with pytest.raises(bf.UsageError, match="there is a store at"):
             bf.VertexStore.create(f"file:{tmp_path / 'v'}", graph)
+
+
+def test_a_map_that_changes_size_ends_its_iteration(tmp_path: Path) -> None:
+    with bf.Map(tmp_path / "map") as words:
+        words.update({"one": "1", "two": "2"})
+        for change in (lambda key: words.update({b"q" + key: b"y"}), words.pop):
+            for view in (words, words.keys()):
+                with pytest.raises(RuntimeError, match="changed size during iteration"):
+                    for key in view:
+                        change(key)
+        for key in words:
+            words[key] = b"same"
+        words.update({"three": "3"})
+        words.popitem()
+        words.clear()
+        assert not words

@@ -51,8 +51,8 @@ class Map(Collection[_native.DiskMap], MutableMapping[bytes, bytes]):
     """A map from bytes (or text, stored as UTF-8) to one or more values of bytes each.
 
     It is a `MutableMapping` of the first values. Keys, values and items are streamed in batches of
-    the budget, in the order in which keys were added; a change of the map during iteration may be
-    seen or not.
+    the budget, in the order in which keys were added. As with a `dict`, a key that is added or
+    removed ends an iteration with a `RuntimeError`; a changed value may be seen or not.
 
     >>> import brimful as bf, tempfile
     >>> with bf.Map(tempfile.mkdtemp() + "/x", budget="64M") as words:
@@ -258,6 +258,19 @@ class Map(Collection[_native.DiskMap], MutableMapping[bytes, bytes]):
         return _Values(self)
 
     def _stream(self) -> Iterator[tuple[bytes, bytes]]:
+        """Yield keys with first values.
+
+        Raises:
+            RuntimeError: A key was added or removed meanwhile.
+        """
+        size = len(self)
+        for pair in self._changing():
+            yield pair
+            if len(self) != size:
+                raise RuntimeError("the map changed size during iteration")
+
+    def _changing(self) -> Iterator[tuple[bytes, bytes]]:
+        """Yield keys with first values, of a map whose keys may be removed meanwhile."""
         start: int | None = 0
         while start is not None:
             pairs, start = self.native.items_from(start)
@@ -284,7 +297,7 @@ class Map(Collection[_native.DiskMap], MutableMapping[bytes, bytes]):
                 if (value := self.native.get(key)) is not None:
                     del self[key]
                     return key, value
-            self._leaving = iter(self)
+            self._leaving = (key for key, _ in self._changing())
         raise NotFoundError(f"{self._path} is empty")
 
     @described(COLLECTION, "closed", "corrupt", "io")
@@ -298,7 +311,7 @@ class Map(Collection[_native.DiskMap], MutableMapping[bytes, bytes]):
         ...     len(words)
         0
         """
-        for key in self:
+        for key, _ in self._changing():
             self.native.remove(key)
 
     def __eq__(self, other: object) -> bool:
