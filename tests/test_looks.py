@@ -17,6 +17,7 @@ import brimful as bf
 from brimful.cli.compare_verb import DIFFERENT
 from brimful.io.output import write_table
 from brimful.sizes import parse_budget
+from brimful.tables import result_files
 from brimful.tables.result_rows import largest, open_table
 from cgroup import hard_limit
 from command import BUDGET, DONE, INPUT, USAGE, brimful, refuse, succeed, write_edges
@@ -94,6 +95,20 @@ def test_strings_that_look_like_numbers_stay_strings(tmp_path: Path, ids: list[s
     with bf.Graph.from_arrow(pa.table({"source": ordered, "target": ordered}), ids="string") as g:
         bf.degrees(g).write(tmp_path / "r.csv")
     assert list(bf.SavedResult(tmp_path / "r.csv")) == ordered
+
+
+def test_line_ends_within_ids_are_no_ends_of_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(result_files, "_BLOCK_BYTES", 64)
+    ids = sorted(f'{n}\n"quoted",\n' for n in range(50))
+    with bf.Graph.from_arrow(pa.table({"source": ids, "target": ids})) as graph:
+        bf.degrees(graph).write(tmp_path / "r.csv")
+    assert dict(bf.SavedResult(tmp_path / "r.csv")) == dict.fromkeys(ids, 1)
+    long = "x" * 200
+    written(tmp_path / "long.csv", [long], [1])
+    with pytest.raises(bf.InputError, match="a record of more than 64 bytes"):
+        len(bf.SavedResult(tmp_path / "long.csv"))
 
 
 @pytest.mark.parametrize(

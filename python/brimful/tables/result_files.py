@@ -238,25 +238,39 @@ class CsvResult:
                 )
 
     def _blocks(self, raw: Any) -> Iterator[bytes]:
-        """Yield blocks of whole lines.
+        """Yield blocks of whole records.
 
         Raises:
-            InputError: A line is longer than a block.
+            InputError: A record is longer than a block.
         """
         begun = b""
         while read := raw.read(_BLOCK_BYTES):
-            whole, newline, rest = read.rpartition(b"\n")
-            if not newline and len(begun) + len(rest) > _BLOCK_BYTES:
+            begun += read
+            end = _end_of_records(begun)
+            if end == 0 and len(begun) > _BLOCK_BYTES:
                 raise InputError(
-                    f"{self._path} has a line of more than {_BLOCK_BYTES:,} bytes; a result has "
+                    f"{self._path} has a record of more than {_BLOCK_BYTES:,} bytes; a result has "
                     "none"
                 )
-            if newline:
-                yield begun + whole + newline
-                begun = b""
-            begun += rest
+            if end:
+                yield begun[:end]
+                begun = begun[end:]
         if begun:
             yield begun
+
+
+def _end_of_records(text: bytes) -> int:
+    """Return the end of the last whole record in a text that begins with one; 0: there is none.
+
+    Line ends within quotes are part of a value.
+    """
+    end, quotes = len(text), text.count(b'"')
+    while (newline := text.rfind(b"\n", 0, end)) >= 0:
+        quotes -= text.count(b'"', newline, end)
+        if quotes % 2 == 0:
+            return newline + 1
+        end = newline
+    return 0
 
 
 def _parsed(block: bytes, names: Sequence[str] | None, types: dict[str, Any]) -> pyarrow.Table:
@@ -269,6 +283,7 @@ def _parsed(block: bytes, names: Sequence[str] | None, types: dict[str, Any]) ->
         read_options=csv.ReadOptions(
             use_threads=False, block_size=max(len(block), 1), column_names=names
         ),
+        parse_options=csv.ParseOptions(newlines_in_values=True),
         convert_options=csv.ConvertOptions(
             column_types=types,
             include_columns=list(types),
