@@ -353,17 +353,22 @@ impl RecordBag {
         if !position.is_span() {
             return Ok(());
         }
-        let (len, memory) = (self.span_head(id, position)?.len, self.options.memory_bytes);
+        self.require_bytes(self.span_head(id, position)?.len, || format!("record {id}"))
+    }
+
+    /// Refuses `record` if its `len` bytes are too many to be in memory at once.
+    pub(crate) fn require_bytes(&self, len: u64, record: impl FnOnce() -> String) -> Result<()> {
         if len <= self.longest_bytes {
             return Ok(());
         }
-        let budget = self.options.resources.budget.total();
+        let (budget, memory) = (self.options.resources.budget.total(), self.options.memory_bytes);
         Err(StoreError::Budget {
             budget,
             needed: budget.saturating_sub(memory).saturating_add(len.saturating_mul(4)),
             is_estimate: false,
             purpose: format!(
-                "to hold record {id} of {}, which has {len} bytes",
+                "to hold {} of {}, which has {len} bytes",
+                record(),
                 self.path().display()
             ),
         }

@@ -123,14 +123,15 @@ impl DiskMap {
 
     fn check(&self, key: &[u8], value: &[u8]) -> Result<()> {
         let longest = key.len().max(value.len()) as u64;
-        if longest < 1 << 31 {
-            return Ok(());
+        if longest >= 1 << 31 {
+            return Err(Error::RecordBytes {
+                path: self.path().into(),
+                expected: (1 << 31) - 1,
+                found: longest,
+            });
         }
-        Err(Error::RecordBytes {
-            path: self.path().into(),
-            expected: (1 << 31) - 1,
-            found: longest,
-        })
+        // The map could not read the value again.
+        self.bag.require_bytes((key.len() + value.len()) as u64, || "a key with its value".into())
     }
 
     /// The record id and the bytes of the chain of a hash.
@@ -202,7 +203,8 @@ impl DiskMap {
     /// Makes `value` the only value of `key`.
     ///
     /// # Errors
-    /// `Error::RecordBytes` for a key or value of 2 GiB or more.
+    /// `Error::RecordBytes` for a key or value of 2 GiB or more; a budget error for a pair of more
+    /// than a quarter of the map's memory.
     pub fn insert(&self, key: &[u8], value: &[u8]) -> Result<()> {
         self.check(key, value)?;
         let mixed = hash(key);
@@ -222,7 +224,7 @@ impl DiskMap {
     /// Adds a value to the values of `key`: amortized O(1).
     ///
     /// # Errors
-    /// `Error::RecordBytes` for a key or value of 2 GiB or more.
+    /// As [`DiskMap::insert`].
     pub fn chain(&self, key: &[u8], value: &[u8]) -> Result<()> {
         self.check(key, value)?;
         let mixed = hash(key);

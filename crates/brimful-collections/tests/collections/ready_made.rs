@@ -357,6 +357,24 @@ fn a_spilling_map_agrees_with_a_map_and_keeps_to_its_limit() {
 }
 
 #[test]
+fn a_map_refuses_a_value_that_it_could_not_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, value) = (folder.path().join("map"), vec![7; 1 << 20]);
+    let map = DiskMap::open(&path, options(1 << 20)).unwrap();
+    map.insert(b"key", b"old").unwrap();
+    let refused = [map.insert(b"key", &value), map.chain(b"key", &value)];
+    let needed = refused.map(|refused| match refused {
+        Err(Error::Store(StoreError::Budget { needed, .. })) => needed,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(map.get_all(b"key").unwrap(), [b"old".to_vec()]);
+    drop(map);
+    let map = DiskMap::open(&path, options(needed[0])).unwrap();
+    map.insert(b"key", &value).unwrap();
+    assert_eq!(map.get(b"key").unwrap().as_deref(), Some(&value[..]));
+}
+
+#[test]
 fn a_large_value_spills_as_many_others_as_it_needs() {
     let folder = tempfile::tempdir().unwrap();
     let (limit, path) = (100_000, folder.path().join("spill"));
