@@ -21,6 +21,8 @@ const SCHEMA: &[u8] = b"map";
 const LOCKS: usize = 64;
 /// Keys per batch of look-ups.
 const BATCH: usize = 1 << 16;
+/// Bytes of a link besides key and value: their lengths.
+const LINK_BYTES: usize = 8;
 
 /// A map from keys to one or more values each, larger than memory.
 ///
@@ -59,13 +61,14 @@ fn links(chain: &[u8]) -> impl Iterator<Item = Option<Link<'_>>> {
         if rest.is_empty() {
             return None;
         }
-        if rest.len() < 8 {
+        if rest.len() < LINK_BYTES {
             rest = &[];
             return Some(None);
         }
         let (key_len, value_len) = (u32_at(rest, 0) as usize, u32_at(rest, 4) as usize);
-        let len = 8 + key_len + value_len;
-        let link = (rest.get(8..8 + key_len), rest.get(8 + key_len..len));
+        let len = LINK_BYTES + key_len + value_len;
+        let key_end = LINK_BYTES + key_len;
+        let link = (rest.get(LINK_BYTES..key_end), rest.get(key_end..len));
         rest = rest.get(len..).unwrap_or_default();
         match link {
             (Some(key), Some(value)) => Some(Some(Link { key, value, len })),
@@ -131,7 +134,8 @@ impl DiskMap {
             });
         }
         // The map could not read the value again.
-        self.bag.require_bytes((key.len() + value.len()) as u64, || "a key with its value".into())
+        let len = (LINK_BYTES + key.len() + value.len()) as u64;
+        self.bag.require_bytes(len, || "a key with its value".into())
     }
 
     /// The record id and the bytes of the chain of a hash.
