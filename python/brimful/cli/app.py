@@ -158,13 +158,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit code."""
     # Arrow's own allocators keep freed memory; the system's returns it, so the budget holds.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)
     streams.prepare()
     words = list(sys.argv[1:] if arguments is None else arguments)
     log = EventLog()
     code, sentence = 0, None
     try:
+        # Within the block: an interruption may come as soon as a handler is there.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, _interrupt)
         parser = build_parser(words[0] if words else None)
         options = parse(parser, words)
         if options.verb == "help":
