@@ -23,11 +23,11 @@ use crate::traverse::scan::Scan;
 const EDGE_TRAFFIC: u64 = 43;
 const LIST_TRAFFIC: u64 = 430;
 const SCAN_TRAFFIC: u64 = 130;
-/// Supersteps of a program that settles, and its passes over all edges, for one item. Both grow with
-/// the square root of the number of items: coloring of RMAT-22 takes 3, 8, 18 and 62 supersteps with
-/// 3, 14, 48 and about 1,000 items.
-const SUPERSTEPS_OF_ITEM: f64 = 2.0;
-const PASSES_OF_ITEM: f64 = 1.6;
+/// Supersteps of a program that settles, and its passes over all edges: those of a run, and those of
+/// each item. Coloring of RMAT-22 with 3, 16, 43 and 161 items takes 3, 8, 18 and 62 supersteps and
+/// 2.7, 6.0, 13.2 and 43.6 passes.
+const SETTLING_SUPERSTEPS: (f64, f64) = (1.5, 0.39);
+const SETTLING_PASSES: (f64, f64) = (1.8, 0.265);
 /// The part of the edges on disk that a sparse superstep reads. Core numbers of RMAT-22 read 34 GB
 /// in 854 supersteps, of which 27 are passes over all edges.
 const SPARSE_READS: f64 = 0.2;
@@ -251,8 +251,8 @@ impl<'e> Setting<'e> {
         let parts = plan.items(extent) * self.cluster.map_or(1, |one| one.crew.workers);
         let steps = match needs.settles && parts > 1 {
             true => {
-                let factor = (parts as f64).sqrt();
-                Steps::about((SUPERSTEPS_OF_ITEM * factor) as u64, PASSES_OF_ITEM * factor)
+                let with = |(of_run, of_part): (f64, f64)| of_run + of_part * parts as f64;
+                Steps::about(with(SETTLING_SUPERSTEPS).ceil() as u64, with(SETTLING_PASSES))
             }
             false => steps,
         };
