@@ -165,7 +165,7 @@ def test_one_name_too_long_among_many_short_ones_in_parquet_is_refused(tmp_path:
 
 
 def test_headers_of_pages_are_read(tmp_path: Path) -> None:
-    from brimful.tables.parquet_pages import page_at, pages_of
+    from brimful.tables.parquet_pages import footer_chunks, page_at, pages_of
 
     path, names = tmp_path / "a.parquet", [f"vertex {n}" * 40 for n in range(20_000)]
     for settings in (
@@ -184,6 +184,8 @@ def test_headers_of_pages_are_read(tmp_path: Path) -> None:
                 )
                 values = pages[1:] if chunk.has_dictionary_page else pages
                 assert sum(page.values for page in values) == 20_000
+                own = (footer_chunks(raw) or [])[column]
+                assert all(getattr(own, name) == getattr(chunk, name) for name in vars(own))
             with pytest.raises(ValueError, match="no page at byte 0"):
                 page_at(raw, 0)
             with pytest.raises(ValueError, match="no page at byte"):
@@ -378,3 +380,25 @@ def test_the_first_refusal_counts_the_record_batches_of_an_arrow_file(tmp_path: 
     least = sentence.rsplit("smallest that works is ", 1)[1].rstrip(".\n")
     with hard_limit(int(least.removesuffix("M")) * MIB) as enter:
         succeed("import", table, out, "--budget", least, "--quiet", before=enter)
+
+
+def test_the_first_refusal_counts_the_pages_of_a_parquet_file(tmp_path: Path) -> None:
+    # A page of 16 MB for each column, and of 32 MB for one that is not read.
+    rows = 2_000_000
+    ends = {"source": range(rows), "target": range(rows)}
+    table = pa.table({**ends, "label": [f"{n:012}" for n in range(rows)]})
+    edges, result = tmp_path / "edges.parquet", tmp_path / "result.parquet"
+    pages = {"use_dictionary": False, "compression": "none", "data_page_size": 1 << 30}
+    pages |= {"write_batch_size": rows, "max_rows_per_page": rows}
+    pq.write_table(table, edges, **pages)
+    pq.write_table(table.select([0, 1]).rename_columns(["vertex", "level"]), result, **pages)
+    columns = ["--source", "source", "--target", "target"]
+    for command in (
+        ["import", edges, tmp_path / "g.brimful", *columns],
+        ["top", result],
+        ["compare", result, result],
+    ):
+        # With 30M pyarrow is not loaded, with 120M it is.
+        named = [refused(BUDGET, budget, *command).rsplit(" ", 1)[1] for budget in ("30M", "120M")]
+        assert named[0] == named[1], named
+        limited(named[0], *command)

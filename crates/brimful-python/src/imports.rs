@@ -152,14 +152,9 @@ pub(crate) fn require_import_budget(
         Choices { ids: IdChoice::Auto, on_error: "fail", weights, self_loops, duplicates };
     let options = options(None, None, &[Index::In.name().into()], &choices, None)?;
     let minimum = options.minimum_bytes(limits.workers(), format != "u32pairs", true);
-    // The size of a table's pages is known only when it is open.
-    let purpose = match reserve_bytes {
-        0 => "to build a graph",
-        _ => "to build a graph, even from a table of small pages",
-    };
     let decoding =
         decoding_bytes(limits.workers(), &files, &Arc::new(Job::new())).map_err(Failure::from)?;
-    Ok(limits.require(minimum.saturating_add(decoding), purpose)?)
+    Ok(limits.require(minimum.saturating_add(decoding), "to build a graph")?)
 }
 
 /// Refuses an import that takes `temporary_bytes` and leaves `graph_bytes` if the disk of `out`

@@ -39,7 +39,7 @@ def act(options: argparse.Namespace) -> None:
     """Read the file once, then print."""
     from brimful.tables.edge_table import shrink_arrow_pools
     from brimful.tables.result_files import READ_BYTES
-    from brimful.tables.result_rows import COPIES, known_bytes, largest, open_table
+    from brimful.tables.result_rows import COPIES, known_bytes, largest, open_table, result_columns
 
     with ProgressLine(quiet=options.quiet) as progress:
         given = shared.resources(options, progress)
@@ -48,10 +48,7 @@ def act(options: argparse.Namespace) -> None:
     taken = given.taken_bytes(READ_BYTES)
     shrink_arrow_pools()
     table = open_table(options.result)
-    columns = table.schema.names
-    if columns[0] == "vertex":
-        # Later columns were joined.
-        columns = columns[:2]
+    columns = result_columns(table.schema.names)
     taken += table.reserve_bytes(columns)
     room = given.budget_bytes() - taken
     if room < _LEAST_ROOM_BYTES:

@@ -46,7 +46,7 @@ from brimful.tables.edge_table import (
     open_stream,
     shrink_arrow_pools,
 )
-from brimful.tables.parquet import open_parquet
+from brimful.tables.parquet import known_page_bytes, open_parquet
 from brimful.wording import counted, printable
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ def require_budget(
     if is_table and (loads or not resources.process_budget):
         return
     local = [path for path in paths if not is_remote(path)]
-    known = max(map(batch_bytes, local), default=0) if format_name == "arrow" else 0
+    known = max((_known_bytes(path, format_name, options) for path in local), default=0)
     _native.require_import_budget(
         format_name,
         [] if is_table else local,
@@ -266,6 +266,26 @@ def require_budget(
         **resources.limits(),
         reserve_bytes=ARROW_RESERVE_BYTES + known if is_table else 0,
     )
+
+
+def _known_bytes(path: str, format_name: str, options: ImportOptions) -> int:
+    """Return the part of `EdgeTable.reserve_bytes` that the file itself decides, without pyarrow.
+
+    0 for text.
+    """
+    from brimful import _native
+
+    if format_name == "arrow":
+        return batch_bytes(path)
+    if format_name != "parquet":
+        return 0
+    wanted = columns_of(options)
+
+    def chosen(names: Sequence[str]) -> list[str]:
+        places = _native.pick_columns(path, list(names), wanted)
+        return [names[at] for at in places if at is not None]
+
+    return known_page_bytes(path, chosen)
 
 
 def shared_format(paths: Sequence[str], options: ImportOptions) -> str:

@@ -9,7 +9,7 @@ import contextlib
 import itertools
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,12 @@ from brimful.tables.edge_table import (
     pick_columns,
     table_of,
 )
-from brimful.tables.parquet_pages import Page, longest_string, pages_of
+from brimful.tables.parquet_pages import (
+    Page,
+    footer_chunks,
+    longest_string,
+    pages_of,
+)
 
 _BATCH_ROWS = 65_536
 #: Rows of a batch with string ids, which a few bytes of a file may repeat from its dictionary: with
@@ -89,7 +94,8 @@ def open_parquet(
             if columns.weight is not None:
                 chosen.append(columns.weight)
             target_schema = edge_schema(path, schema, columns)
-            needs = page_needs(file.metadata, raw, chosen, every_page=not is_remote(path))
+            chunks = chunks_of(file.metadata)
+            needs = page_needs(chunks, raw, chosen, every_page=not is_remote(path))
             has_strings = any(pa.types.is_string(item.type) for item in target_schema)
             batches = _batches(file, raw, chosen, needs if has_strings else None)
         table = table_of(
@@ -127,8 +133,29 @@ class PageNeeds:
     dictionaries: list[tuple[Any, Page]]
 
 
+def chunks_of(metadata: Any) -> Iterator[Any]:
+    """Yield the column chunks of a file, as pyarrow describes them."""
+    for group in range(metadata.num_row_groups):
+        row_group = metadata.row_group(group)
+        for index in range(row_group.num_columns):
+            yield row_group.column(index)
+
+
+def known_page_bytes(path: str, chosen: Callable[[Sequence[str]], Sequence[str]]) -> int:
+    """Return `PageNeeds.page_bytes` of a file on this machine; pyarrow need not be loaded.
+
+    `chosen` picks the columns from their names. 0 if the footer cannot be read here.
+    """
+    with open(path, "rb") as raw:
+        chunks = footer_chunks(raw)
+        if chunks is None:
+            return 0
+        names = list(dict.fromkeys(chunk.path_in_schema for chunk in chunks))
+        return page_needs(chunks, raw, chosen(names)).page_bytes
+
+
 def page_needs(
-    metadata: Any,
+    chunks: Iterable[Any],
     raw: Any,
     chosen: Sequence[str],
     *,
@@ -145,37 +172,34 @@ def page_needs(
     largest: dict[str, int] = {}
     value_bytes, looked_at = 0, 0
     dictionaries: list[tuple[Any, Page]] = []
-    for group in range(metadata.num_row_groups):
-        row_group = metadata.row_group(group)
-        for index in range(row_group.num_columns):
-            chunk = row_group.column(index)
-            column = chunk.path_in_schema
-            if column not in chosen:
-                continue
-            whole = chunk.total_uncompressed_size + chunk.total_compressed_size
-            pages = pages_of(raw, chunk)
-            if not every_page or looked_at > _MOST_PAGES:
-                # Only the dictionary and the first page of values.
-                pages = itertools.islice(pages, 2)
-            dictionary_bytes = values_bytes = 0
-            try:
-                for page in pages:
-                    looked_at += 1
-                    both = page.compressed + page.uncompressed
-                    is_first = dictionary_bytes == 0 and chunk.has_dictionary_page
-                    if is_first:
-                        dictionary_bytes = both
-                        if page.uncompressed > small_dictionary_bytes:
-                            dictionaries.append((chunk, page))
-                    else:
-                        values_bytes = max(values_bytes, both)
-                    value_bytes = max(value_bytes, page.uncompressed // max(page.values, 1))
-            except ValueError:
-                # A damaged header: take the size of the whole chunk.
-                values_bytes = whole
-            # A page is compressed, then decompressed, then decoded: twice both is a bound.
-            need = 2 * min(whole, dictionary_bytes + values_bytes)
-            largest[column] = max(largest.get(column, 0), need)
+    for chunk in chunks:
+        column = chunk.path_in_schema
+        if column not in chosen:
+            continue
+        whole = chunk.total_uncompressed_size + chunk.total_compressed_size
+        pages = pages_of(raw, chunk)
+        if not every_page or looked_at > _MOST_PAGES:
+            # Only the dictionary and the first page of values.
+            pages = itertools.islice(pages, 2)
+        dictionary_bytes = values_bytes = 0
+        try:
+            for page in pages:
+                looked_at += 1
+                both = page.compressed + page.uncompressed
+                is_first = dictionary_bytes == 0 and chunk.has_dictionary_page
+                if is_first:
+                    dictionary_bytes = both
+                    if page.uncompressed > small_dictionary_bytes:
+                        dictionaries.append((chunk, page))
+                else:
+                    values_bytes = max(values_bytes, both)
+                value_bytes = max(value_bytes, page.uncompressed // max(page.values, 1))
+        except ValueError:
+            # A damaged header: take the size of the whole chunk.
+            values_bytes = whole
+        # A page is compressed, then decompressed, then decoded: twice both is a bound.
+        need = 2 * min(whole, dictionary_bytes + values_bytes)
+        largest[column] = max(largest.get(column, 0), need)
     page_bytes = sum(need for need in largest.values() if need > _SMALL_CHUNK_BYTES)
     return PageNeeds(page_bytes, value_bytes, dictionaries)
 

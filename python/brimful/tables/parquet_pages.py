@@ -1,28 +1,34 @@
-"""Sizes of the pages of Parquet files, read from their headers.
+"""Sizes of the column chunks and pages of Parquet files, read from their footers and headers.
 
-A page begins with a Thrift compact struct (Parquet format, `PageHeader`); unneeded fields are
-skipped. Invariant: only a dictionary is decompressed, and no size may exceed its column chunk.
+Both are Thrift structs (Parquet format, `FileMetaData` and `PageHeader`). Nothing here needs
+pyarrow but the dictionaries. Invariant: only a dictionary is decompressed, and no size may exceed
+its column chunk.
 """
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from brimful.tables.thrift import NoThriftError, ThriftReader
+
+#: A file ends with the footer, its length and a magic word.
+_MAGIC = b"PAR1"
+_END = struct.Struct("<I4s")
+#: The longest footer that is read without pyarrow; longer ones take much memory.
+_FOOTER_BYTES = 1 << 20
 #: Bytes of a header that are read, one size after the other until it is whole: statistics of long
 #: strings make some headers long.
 _HEADER_BYTES = (64, 1 << 12, 1 << 20)
-#: Field numbers of a page header.
+#: Fields of a page header: the sizes, and the structs that begin with the number of values.
 _UNCOMPRESSED, _COMPRESSED = 2, 3
 _KINDS = (5, 7, 8)
 #: Codecs that Arrow names differently.
 _CODECS = {"LZ4": "lz4_raw"}
 _LENGTH = struct.Struct("<I")
-#: Types of Thrift's compact protocol.
-_TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 11, 12
-_NUMBERS = (4, 5, 6)
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,54 @@ class Page:
     compressed: int
     uncompressed: int
     values: int
+
+
+@dataclass(frozen=True)
+class FooterChunk:
+    """A column chunk, read from a footer, with the names that pyarrow gives its figures."""
+
+    path_in_schema: str
+    data_page_offset: int
+    dictionary_page_offset: int | None
+    total_compressed_size: int
+    total_uncompressed_size: int
+
+    @property
+    def has_dictionary_page(self) -> bool:
+        """Whether the chunk begins with a dictionary."""
+        return self.dictionary_page_offset is not None
+
+
+def footer_chunks(raw: Any) -> list[FooterChunk] | None:
+    """Return the column chunks of an open file, without pyarrow.
+
+    None if the footer is long, encrypted or damaged; pyarrow then raises the error.
+    """
+    size = raw.seek(0, os.SEEK_END)
+    raw.seek(max(size - _END.size, 0))
+    end = raw.read(_END.size)
+    if len(end) < _END.size:
+        return None
+    length, magic = _END.unpack(end)
+    if magic != _MAGIC or length > min(_FOOTER_BYTES, size - _END.size):
+        return None
+    raw.seek(size - _END.size - length)
+    try:
+        footer = ThriftReader(raw.read(length)).struct()
+        return [_chunk(column[3]) for group in footer[4] for column in group[1]]
+    except (IndexError, KeyError, TypeError, AttributeError, UnicodeDecodeError, NoThriftError):
+        return None
+
+
+def _chunk(fields: dict[int, Any]) -> FooterChunk:
+    """Return a column chunk from the fields of its `ColumnMetaData`."""
+    return FooterChunk(
+        path_in_schema=".".join(part.decode() for part in fields[3]),
+        data_page_offset=fields[9],
+        dictionary_page_offset=fields.get(11),
+        total_compressed_size=fields[7],
+        total_uncompressed_size=fields[6],
+    )
 
 
 def pages_of(raw: Any, chunk: Any) -> Iterator[Page]:
@@ -90,110 +144,16 @@ def page_at(raw: Any, offset: int) -> Page:
     """
     for length in _HEADER_BYTES:
         raw.seek(offset)
-        header = _Struct(raw.read(length))
+        reader = ThriftReader(raw.read(length))
         try:
-            fields, values = header.read_page()
+            header = reader.struct()
+            kind = next((header[field] for field in _KINDS if field in header), {1: 0})
+            page = Page(reader.at, header[_COMPRESSED], header[_UNCOMPRESSED], kind[1])
+            if min(page.compressed, page.uncompressed, page.values) >= 0:
+                return page
+            break
         except IndexError:
             continue
-        except _NoThriftError:
+        except (KeyError, TypeError, NoThriftError):
             break
-        compressed, uncompressed = fields.get(_COMPRESSED, -1), fields.get(_UNCOMPRESSED, -1)
-        if min(compressed, uncompressed, values) < 0:
-            break
-        return Page(header.at, compressed, uncompressed, values)
     raise ValueError(f"there is no page at byte {offset}")
-
-
-class _NoThriftError(Exception):
-    """A type that Thrift's compact protocol does not have."""
-
-
-class _Struct:
-    """A Thrift struct in the compact protocol, read from front to back.
-
-    Its methods raise `IndexError` beyond the end of the bytes, and `_NoThriftError`.
-    """
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self.at = 0
-
-    def read_page(self) -> tuple[dict[int, int], int]:
-        """Return the numbers of the page header by field, and how many values the page has."""
-        fields, values = {}, 0
-        for field, kind in self._fields():
-            if kind in _NUMBERS:
-                fields[field] = self._number()
-            elif kind == _STRUCT and field in _KINDS:
-                values = self._first_number()
-            else:
-                self._skip(kind)
-        return fields, values
-
-    def _first_number(self) -> int:
-        """Return the first field of the struct here, or 0 if it is no number."""
-        first = 0
-        for field, kind in self._fields():
-            if field == 1 and kind in _NUMBERS:
-                first = self._number()
-            else:
-                self._skip(kind)
-        return first
-
-    def _fields(self) -> Iterator[tuple[int, int]]:
-        last = 0
-        while head := self._byte():
-            last = last + (head >> 4) if head >> 4 else self._number()
-            yield last, head & 15
-
-    def _byte(self) -> int:
-        byte = self._data[self.at]
-        self.at += 1
-        return byte
-
-    def _varint(self) -> int:
-        value = shift = 0
-        while True:
-            byte = self._byte()
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-            shift += 7
-
-    def _number(self) -> int:
-        value = self._varint()
-        return (value >> 1) ^ -(value & 1)
-
-    def _skip(self, kind: int) -> None:
-        if kind in (_TRUE, _FALSE):
-            return
-        if kind == _BYTE:
-            self.at += 1
-        elif kind in _NUMBERS:
-            self._varint()
-        elif kind == _DOUBLE:
-            self.at += 8
-        elif kind == _BINARY:
-            # Two steps: `self.at += self._varint()` would lose the advance that `_varint` makes.
-            length = self._varint()
-            self.at += length
-        elif kind in (_LIST, _SET):
-            head = self._byte()
-            count = self._varint() if head >> 4 == 15 else head >> 4
-            self._skip_items(count, head & 15)
-        elif kind == _MAP:
-            count = self._varint()
-            kinds = self._byte() if count else 0
-            for _ in range(count):
-                self._skip_items(1, kinds >> 4)
-                self._skip_items(1, kinds & 15)
-        elif kind == _STRUCT:
-            for _, inner in self._fields():
-                self._skip(inner)
-        else:
-            raise _NoThriftError(kind)
-
-    def _skip_items(self, count: int, kind: int) -> None:
-        """Skip items of a list, where a truth value takes a byte."""
-        for _ in range(count):
-            self._skip(_BYTE if kind in (_TRUE, _FALSE) else kind)

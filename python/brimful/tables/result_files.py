@@ -15,7 +15,7 @@ from brimful.errors import InputError
 from brimful.io.reader_errors import reader_errors
 from brimful.tables.arrow import batch_bytes, parts_of
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES, cast_batches
-from brimful.tables.parquet import open_pages, page_needs
+from brimful.tables.parquet import chunks_of, open_pages, page_needs
 from brimful.tables.parquet_pages import longest_string
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class ParquetResult:
         import pyarrow as pa
 
         with pa.OSFile(os.fsencode(self._path), "rb") as raw:
-            return page_needs(self._metadata, raw, self._leaves(columns)).page_bytes
+            return page_needs(chunks_of(self._metadata), raw, self._leaves(columns)).page_bytes
 
     def batches(self, columns: Sequence[str], vertex: Any = None) -> Iterator[Any]:
         """Yield the batches of the row groups whose statistics allow for the vertex."""
@@ -150,7 +150,7 @@ class ParquetResult:
 
     def _measured_rows(self, raw: Any, columns: Sequence[str]) -> int:
         leaves = self._leaves(columns)
-        needs = page_needs(self._metadata, raw, leaves, small_dictionary_bytes=0)
+        needs = page_needs(chunks_of(self._metadata), raw, leaves, small_dictionary_bytes=0)
         # A few bytes of indexes may repeat the longest string of a dictionary.
         longest = (longest_string(raw, chunk, page) for chunk, page in needs.dictionaries)
         value_bytes = max(needs.value_bytes, *longest, 8)

@@ -16,6 +16,7 @@ from brimful.catalog import algorithms
 from brimful.errors import InputError, NotFoundError
 from brimful.io.formats import RESULT_SUFFIXES, result_format
 from brimful.tables.arrow import batch_bytes
+from brimful.tables.parquet import known_page_bytes
 from brimful.tables.result_files import (
     ArrowResult,
     CsvResult,
@@ -52,6 +53,12 @@ def roles(names: Sequence[str]) -> tuple[list[str], str | None] | None:
     if names[-1] == "target":
         return list(names), None
     return list(names[:-1]), names[-1]
+
+
+def result_columns(names: Sequence[str]) -> list[str]:
+    """Return the columns of a result without joined ones; none if it is no result."""
+    keys, value = roles(names) or ([], None)
+    return keys if value is None else [*keys, value]
 
 
 def open_rows(path: str) -> ResultTable:
@@ -91,15 +98,20 @@ def open_table(path: str) -> ResultTable:
 
 
 def known_bytes(path: str) -> int:
-    """Return the part of `ResultTable.reserve_bytes` that is known before pyarrow is loaded.
+    """Return `ResultTable.reserve_bytes` of the columns of a result; pyarrow need not be loaded.
+
+    A long footer of Parquet is not read, and its pages are not counted.
 
     Raises:
         NotFoundError, InputError, UsageError, StoreIoError: As `open_table`.
     """
     files = _files(path)
-    if result_format(files[0]) != "arrow":
+    kind = result_format(files[0])
+    if kind == "csv":
         return 0
-    return beyond_usual(max(batch_bytes(file) for file in files))
+    if kind == "arrow":
+        return beyond_usual(max(batch_bytes(file) for file in files))
+    return beyond_usual(max(known_page_bytes(file, result_columns) for file in files))
 
 
 def _no_result(path: str, names: Sequence[str]) -> InputError:

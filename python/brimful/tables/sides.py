@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from brimful.errors import InputError, UsageError
 from brimful.io.output import native_batches
 from brimful.tables.joining import connected, join_errors, rows_of, sql_name
-from brimful.tables.result_rows import open_table, roles
+from brimful.tables.result_rows import open_table, result_columns, roles
 
 if TYPE_CHECKING:
     import numpy as np
@@ -92,7 +92,7 @@ class Side:
                 f"algorithm whose result is rows; found {', '.join(schema.names) or 'no column'}"
             )
         self.keys, self.column = found
-        columns = [*self.keys, *([] if self.column is None else [self.column])]
+        columns = result_columns(schema.names)
         self.schema = pa.schema([schema.field(name) for name in columns])
         self.batches: Iterator[Any]
         #: Bytes of the largest pages or record batches of a file.
