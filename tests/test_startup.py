@@ -132,6 +132,10 @@ def test_a_full_standard_error_does_not_end_the_work(rmat: Path, tmp_path: Path)
     out.unlink()
     done = in_shell(f"brimful run pagerank {rmat} -o {out} --log - 2>/dev/full")
     assert done.returncode == IO and out.exists()
+    # Nobody can read a log on a closed standard error, so the work does not begin.
+    out.unlink()
+    done = in_shell(f"brimful run pagerank {rmat} -o {out} --log - 2>&-")
+    assert done.returncode == IO and not out.exists()
 
 
 def test_a_log_on_a_full_disk_is_said(rmat: Path, tmp_path: Path) -> None:

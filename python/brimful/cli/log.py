@@ -6,9 +6,10 @@ import argparse
 import contextlib
 import os
 import shlex
+import sys
 from collections.abc import Sequence
 
-from brimful.errors import UsageError
+from brimful.errors import StoreIoError, UsageError
 from brimful.io.redaction import redacted, redacted_word
 from brimful.wording import printable
 
@@ -46,6 +47,8 @@ class EventLog:
         """
         if path is None:
             return
+        if path == "-" and sys.__stderr__ is None:
+            raise StoreIoError("--log -: standard error is closed; name a file")
         from brimful import _native
 
         if path != "-":
