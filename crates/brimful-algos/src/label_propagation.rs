@@ -4,8 +4,9 @@
 //! of synchronous supersteps. Every vertex starts with its own id and takes the most frequent label
 //! of its neighbors, on a tie the smallest; without neighbors it keeps its own (LDBC Graphalytics'
 //! CDLP; Raghavan, Albert, Kumara 2007). In a directed graph a neighbor counts once for each
-//! direction; each parallel edge counts. Deterministic. Each superstep is one pass over all
-//! neighbor lists, and sorts the labels of a list without a majority: O(|E| log(greatest degree)).
+//! direction; each parallel edge counts. Deterministic. Each superstep reads all neighbor lists, or
+//! those near a change where the lists are in memory, and sorts the labels of a list without a
+//! majority: O(|E| log(greatest degree)).
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -56,6 +57,7 @@ impl<L: Label + 'static> Gather for LabelPropagation<L> {
     type Aggregate = ();
     const NEEDS_EXTERNAL: bool = true;
     const READS_IDS: bool = false;
+    const READS_GLOBALS: bool = false;
     const BUFFER_BYTES: u64 = size_of::<L>() as u64;
 
     fn indexes(&self) -> &'static [Index] {
@@ -75,7 +77,7 @@ impl<L: Label + 'static> Gather for LabelPropagation<L> {
         labels: &mut Vec<L>,
     ) -> L {
         labels.clear();
-        labels.extend(neighbors.states());
+        neighbors.copy_states(labels);
         most_frequent(labels).unwrap_or(label)
     }
 }

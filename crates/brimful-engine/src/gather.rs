@@ -1,11 +1,13 @@
 //! Runs of [gather programs](crate::Gather), whose vertices read the states of all neighbors at
 //! once.
 
+mod changes;
 mod checkpoint;
 mod lists;
 mod run;
 mod share;
 mod step;
+mod unpacked;
 mod urgent;
 
 use brimful_store::scratch::ScratchArray;

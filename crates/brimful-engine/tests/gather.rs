@@ -328,6 +328,80 @@ fn lists_without_ids_have_the_same_states() {
     }
 }
 
+/// True for vertices that the vertex 0 reaches.
+struct Reached<const GLOBALS: bool>;
+
+impl<const GLOBALS: bool> Gather for Reached<GLOBALS> {
+    type State = u8;
+    type Buffers = ();
+    type Aggregate = ();
+    const NEEDS_EXTERNAL: bool = true;
+    const READS_GLOBALS: bool = GLOBALS;
+
+    fn indexes(&self) -> &'static [Index] {
+        &[Index::In]
+    }
+    fn initial(&self, vertex: Vertex) -> u8 {
+        u8::from(vertex.external == 0)
+    }
+    fn gather(
+        &self,
+        _: Vertex,
+        state: u8,
+        neighbors: Neighbors<'_, u8>,
+        _: &Globals<()>,
+        (): &mut (),
+    ) -> u8 {
+        let mut copies = Vec::new();
+        neighbors.copy_states(&mut copies);
+        assert!(copies.iter().copied().eq(neighbors.states()));
+        copies.into_iter().fold(state, u8::max)
+    }
+}
+
+#[test]
+fn vertices_far_from_a_change_are_not_gathered() {
+    const CHAIN: u64 = 50;
+    let folder = tempfile::tempdir().unwrap();
+    let (text, path) = (folder.path().join("e.txt"), folder.path().join("g.brimful"));
+    // A chain, and many edges that the vertex 0 does not reach.
+    let mut lines: Vec<_> = (0..CHAIN).map(|at| format!("{at} {}\n", at + 1)).collect();
+    let end = |bits: u64| 1000 + bits % 90;
+    lines.extend((0..30_000).map(splitmix64).map(|it| format!("{} {}\n", end(it), end(it >> 9))));
+    std::fs::write(&text, lines.concat()).unwrap();
+    let options = ImportOptions { geometry: SMALL, ..Default::default() };
+    import(Input::EdgeList(vec![text]), &path, &options, &resources(2, 1 << 28)).unwrap();
+    let graph = Graph::open(&path, Job::new().traffic()).unwrap();
+    let edges = CHAIN + 30_000;
+    for max_supersteps in [1, 2, 20, u64::MAX] {
+        let options = RunOptions { max_supersteps, ..Default::default() };
+        let all = gather(&Reached::<true>, &graph, &options, &resources(1, 1 << 28)).unwrap();
+        assert_eq!(all.stats.signals, all.stats.supersteps * edges);
+        assert_eq!(all.stats.supersteps, max_supersteps.min(CHAIN + 1));
+        let wanted = states::<Reached<true>>(&all);
+        assert_eq!(
+            wanted.iter().map(|state| u64::from(*state)).sum::<u64>(),
+            1 + all.stats.supersteps.min(CHAIN)
+        );
+        let run = |budget, threads| {
+            let resources = resources(threads, budget);
+            let output = gather(&Reached::<false>, &graph, &options, &resources)?;
+            assert_eq!(states::<Reached<false>>(&output), wanted);
+            assert_eq!(output.stats.supersteps, all.stats.supersteps);
+            Ok(output.stats.signals)
+        };
+        let least = smallest(|budget| run(budget, 1));
+        assert_eq!(run(least, 1).unwrap(), all.stats.signals);
+        // With enough memory all vertices gather once; then a vertex that changed and the next one,
+        // which the last of the chain has not.
+        let last = u64::from(all.stats.supersteps > CHAIN);
+        let near = 2 * (all.stats.supersteps - 1) - last;
+        for threads in 1..=3 {
+            assert_eq!(run(1 << 28, threads).unwrap(), edges + near);
+        }
+    }
+}
+
 /// First-fit colors, in the order of hashes. State: the color or none, and the offset of the id.
 struct FirstFit;
 

@@ -12,6 +12,7 @@ use brimful_store::scratch::ScratchArray;
 use brimful_store::{Content, Error as StoreError, Resources};
 
 use super::step::{GatherBuffers, GatherContext, GatherFigures, GatherState};
+use super::unpacked::UnpackedLists;
 use super::{Gathered, checkpoint};
 use crate::checkpoint::Checkpointer;
 use crate::error::{Error, Result};
@@ -95,6 +96,8 @@ pub(super) struct GatherRun<'a, G: Gather> {
     items: Vec<Range<usize>>,
     /// The last superstep.
     last: GatherFigures,
+    /// True if `next` has the states before the last superstep, of all vertices.
+    knows_previous: bool,
     pub(super) swept: Swept,
     pub(super) durations: Durations,
 }
@@ -141,6 +144,10 @@ impl<'a, G: Gather> GatherRun<'a, G> {
             }
             _ => None,
         };
+        let unpacked = match lengths.in_memory().filter(|_| plan.unpacked) {
+            Some(lengths) => Some(UnpackedLists::new(&shards, &owned, lengths, resources)?),
+            None => None,
+        };
         let states = || {
             Ok::<_, Error>(
                 options.array(plan.resident, graph, resources)?.counted_as(Content::States),
@@ -161,6 +168,7 @@ impl<'a, G: Gather> GatherRun<'a, G> {
                 plan,
                 shards,
                 spill,
+                unpacked,
                 lengths,
                 division,
                 owned,
@@ -169,6 +177,7 @@ impl<'a, G: Gather> GatherRun<'a, G> {
             next: if G::SETTLES { None } else { Some(states()?) },
             items: Vec::new(),
             last: GatherFigures::default(),
+            knows_previous: false,
             swept: Swept::default(),
             durations: Durations::default(),
         })
@@ -190,7 +199,7 @@ impl<G: Gather> Supersteps for GatherRun<'_, G> {
         &mut self.durations
     }
 
-    /// Gathers every vertex that is not settled, once.
+    /// Gathers every vertex that may change, once.
     fn superstep(&mut self) -> Result<(Traversal, u64)> {
         let (context, current) = (&self.context, &mut self.current);
         if self.items.is_empty() || G::SETTLES {
@@ -206,6 +215,18 @@ impl<G: Gather> Supersteps for GatherRun<'_, G> {
                 && context.can_choose() =>
             {
                 vec![context.most_urgent(current)?]
+            }
+            Some(next) if let Some(lists) = &context.unpacked => {
+                let changes = match self.knows_previous && !G::READS_GLOBALS {
+                    true => context.changes(next, &current.states),
+                    false => None,
+                };
+                let (lists, windows) = ((lists, changes.as_ref()), next.windows());
+                let gather = |index: usize, buffers: &mut GatherBuffers<G>| {
+                    let targets = self.items[index].clone();
+                    context.unpacked_item(lists, targets, current, &windows, buffers)
+                };
+                context.resources.share(self.items.len(), gather)?
             }
             next => {
                 // Items of programs that settle see the new states of earlier items.
@@ -238,6 +259,7 @@ impl<G: Gather> Supersteps for GatherRun<'_, G> {
         (self.last, aggregate) = self.exchange(figures, aggregates)?;
         if let Some(next) = &mut self.next {
             std::mem::swap(&mut self.current.states, next);
+            self.knows_previous = true;
             self.current.globals.aggregate = aggregate;
         }
         self.current.globals.superstep = number;

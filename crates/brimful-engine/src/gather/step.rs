@@ -15,6 +15,7 @@ use brimful_store::scratch::{ScratchArray, Windows};
 use bytemuck::Pod;
 
 use super::lists::Lists;
+use super::unpacked::UnpackedLists;
 use crate::error::Result;
 use crate::exchange::division::Division;
 use crate::plan::gather::GatherPlan;
@@ -23,8 +24,8 @@ use crate::traverse::interval_edges::Shards;
 use crate::traverse::interval_edges::spill::Spill;
 use crate::vertex::aggregate::Aggregate;
 use crate::vertex::attributes::VertexAttributes;
-use crate::vertex::gather::Gather;
-use crate::vertex::program::Globals;
+use crate::vertex::gather::{Gather, Neighbors};
+use crate::vertex::program::{Globals, Vertex};
 
 /// The state of a run between two supersteps.
 pub(super) struct GatherState<G: Gather> {
@@ -72,6 +73,8 @@ pub(super) struct GatherContext<'a, G: Gather> {
     pub(super) owned: Range<usize>,
     /// Edges of intervals whose lists do not fit together.
     pub(super) spill: Option<Spill>,
+    /// All lists, if memory holds them.
+    pub(super) unpacked: Option<UnpackedLists>,
     /// Lengths of lists.
     pub(super) lengths: ScratchArray<u32>,
 }
@@ -79,13 +82,13 @@ pub(super) struct GatherContext<'a, G: Gather> {
 /// The scratch buffers of one worker.
 pub(super) struct GatherBuffers<G: Gather> {
     lists: Lists<G::State>,
-    old: Vec<G::State>,
-    new: Vec<G::State>,
-    lengths: Vec<u32>,
+    pub(super) old: Vec<G::State>,
+    pub(super) new: Vec<G::State>,
+    pub(super) lengths: Vec<u32>,
     /// The order in which targets are gathered.
     order: Vec<u32>,
-    attributes: VertexAttributes,
-    own: G::Buffers,
+    pub(super) attributes: VertexAttributes,
+    pub(super) own: G::Buffers,
 }
 
 impl<G: Gather> Default for GatherBuffers<G> {
@@ -190,22 +193,30 @@ impl<G: Gather> GatherContext<'_, G> {
             let seen = if G::SETTLES { (first, &new[..]) } else { (0, &[][..]) };
             let all = states.in_memory().filter(|_| G::READS_IDS);
             let neighbors = lists.of(at, lengths[at], all, seen);
-            step.swept.signals += neighbors.len() as u64;
-            let state = self.program.gather(
-                attributes.vertex(first, at),
-                old[at],
-                neighbors,
-                &current.globals,
-                own,
-            );
-            step.changed += u64::from(differ(&state, &old[at]));
-            step.open += u64::from(!self.is_settled(state));
-            new[at] = state;
+            let vertex = attributes.vertex(first, at);
+            new[at] = self.gather(vertex, old[at], neighbors, current, (&mut step, own));
         }
         self.resources.job.advance(targets.len() as u64);
         let Some(next) = next else { return Ok((step, std::mem::take(new))) };
         next.write(first, new)?;
         Ok((step, Vec::new()))
+    }
+
+    /// The new state of a vertex, which is added to the figures of `step`.
+    #[inline]
+    pub(super) fn gather(
+        &self,
+        vertex: Vertex,
+        old: G::State,
+        neighbors: Neighbors<'_, G::State>,
+        current: &GatherState<G>,
+        (step, own): (&mut GatherFigures, &mut G::Buffers),
+    ) -> G::State {
+        step.swept.signals += neighbors.len() as u64;
+        let state = self.program.gather(vertex, old, neighbors, &current.globals, own);
+        step.changed += u64::from(differ(&state, &old));
+        step.open += u64::from(!self.is_settled(state));
+        state
     }
 
     /// The vertices that this process gathers.

@@ -19,9 +19,10 @@ use crate::traverse::scan::Scan;
 
 /// Memory traffic, in bytes, equivalent to the work on one edge of a superstep: PageRank of RMAT-24
 /// takes 0.385 s where memory is read at 30 GB/s (bench/RESULTS.md). Making and reading neighbor
-/// lists takes about ten times as long, union-find three times.
+/// lists takes about ten times as long, reading lists in memory twice, union-find three times.
 const EDGE_TRAFFIC: u64 = 43;
 const LIST_TRAFFIC: u64 = 430;
+const UNPACKED_LIST_TRAFFIC: u64 = 90;
 const SCAN_TRAFFIC: u64 = 130;
 /// Supersteps of a program that settles, and its passes over all edges: those of a run, and those of
 /// each item. Coloring of RMAT-22 with 3, 16, 43 and 161 items takes 3, 8, 18 and 62 supersteps and
@@ -239,14 +240,15 @@ impl<'e> Setting<'e> {
         let (needs, shared) = &gather::needs_of_exchange(*needs, (message, shared), room);
         let plan = gather::GatherPlan::new(needs, extent, workers, &budget)?;
         let states = extent.vertices * needs.state;
-        let traffic = |part: Part| LIST_TRAFFIC * part.edges;
+        let edge = if plan.unpacked { UNPACKED_LIST_TRAFFIC } else { LIST_TRAFFIC };
+        let traffic = |part: Part| edge * part.edges;
         let own = self.cluster.map_or(whole, |cluster| cluster.busiest(traffic));
         let share = own.edges as f64 / whole.edges.max(1) as f64;
         let spilled = (share * plan.spilled_bytes(extent) as f64) as u64;
         let scratch = plan.array_bytes(needs, extent) + spilled;
         let in_shards = 1.0 - plan.spilled_edges(extent) as f64 / extent.edges().max(1) as f64;
         let packed = (share * extent.packed() as f64) as u64;
-        let pinned = plan.pinned_bytes.min(packed);
+        let pinned = if plan.unpacked { packed } else { plan.pinned_bytes.min(packed) };
         // A process does not see the new states of others within a superstep.
         let parts = plan.items(extent) * self.cluster.map_or(1, |one| one.crew.workers);
         let steps = match needs.settles && parts > 1 {

@@ -2,7 +2,7 @@
 //!
 //! States and lengths of lists are all in memory, or all on disk; programs that settle have one
 //! copy of the states, others an old and a new one. A worker holds at least the lists of one item,
-//! and those of its longest list. Invariant: the sum of all parts is within the budget.
+//! and those of its longest list; if there is memory for all lists, they are made once. Invariant: the sum of all parts is within the budget.
 
 use brimful_store::Budget;
 
@@ -27,6 +27,8 @@ pub(crate) struct GatherPlan {
     pub(crate) list_bytes: u64,
     /// Bytes of packed units that stay in memory.
     pub(crate) pinned_bytes: u64,
+    /// True if all lists are made once and stay in memory, as ids.
+    pub(crate) unpacked: bool,
 }
 
 /// Bytes of memory of the lists that a worker makes together.
@@ -88,6 +90,13 @@ fn min_neighbors(extent: &Extent, resident: bool) -> u64 {
     extent.longest_list.max((extent.edges() / 64).min(enough))
 }
 
+/// Bytes of all lists, and of a set of vertices; `None` for programs whose lists have more than
+/// ids, or which make fewer lists in each superstep.
+fn unpacked_bytes(needs: &GatherNeeds, extent: &Extent) -> Option<u64> {
+    let has_ids_alone = !extent.weighted && !needs.settles;
+    has_ids_alone.then(|| 4 * extent.edges() + extent.vertices.div_ceil(64) * 8)
+}
+
 /// The needs of a program whose processes exchange states: with the bytes of a message and, if the
 /// budget has room, with those of memory that they share. Returns the latter too.
 pub(crate) fn needs_of_exchange(
@@ -131,6 +140,16 @@ impl GatherPlan {
         budget.require(minimum(resident), PURPOSE)?;
         let spare = budget.limit() - minimum(resident);
         let packed = extent.packed();
+        if resident && unpacked_bytes(needs, extent).is_some_and(|bytes| bytes <= spare) {
+            return Ok(Self {
+                resident,
+                targets: window,
+                neighbors: extent.edges(),
+                list_bytes: 0,
+                pinned_bytes: 0,
+                unpacked: true,
+            });
+        }
         // A quarter of the spare memory makes lists long enough; the rest pins edges. Programs that
         // settle gain more from long lists of many targets, which save supersteps.
         let share = if needs.settles { spare - spare / 4 } else { spare / 4 };
@@ -147,6 +166,7 @@ impl GatherPlan {
             neighbors,
             list_bytes: workers * (targets * cost.target + neighbors * cost.neighbor),
             pinned_bytes: packed.min(spare - lists * workers),
+            unpacked: false,
         })
     }
 
@@ -160,12 +180,15 @@ impl GatherPlan {
             if self.resident { 0 } else { extent.vertices.min(extent.interval()) * needs.state };
         let streamed = extent.packed() - self.pinned_bytes.min(extent.packed());
         let of_worker = sources + self.targets * cost.target;
-        let lists = (workers * self.neighbors.min(item)).min(extent.edges());
+        let lists = match self.unpacked {
+            true => unpacked_bytes(needs, extent).unwrap_or(0),
+            false => (workers * self.neighbors.min(item)).min(extent.edges()) * cost.neighbor,
+        };
         let arrays = if self.resident { arrays(needs, extent) } else { 0 };
         arrays
             + needs.exchange
             + workers * of_worker
-            + lists * cost.neighbor
+            + lists
             + (workers * units(extent)).min(streamed)
             + self.pinned_bytes
     }
