@@ -142,7 +142,9 @@ docs: $(VENV)/.dev build
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --config-file site/mkdocs.yml
 	@echo "dist/site/index.html"
 
-# For C libraries from glibc 2.28 on; zig links, and compiles the C of dependencies.
+# For C libraries from glibc 2.28 on; zig links, and compiles the C of dependencies. Where
+# BRIMFUL_AARCH64 names the root folder of an arm64 system with Python 3.11, qemu-user runs the wheel
+# for aarch64 and the tests of the codecs.
 WHEELS := dist/wheels
 wheels: build
 	$(INSTALL) -r requirements/wheels.txt
@@ -154,6 +156,12 @@ wheels: build
 	done
 	$(BIN)/maturin sdist --out $(WHEELS)
 	$(BIN)/python tests/check_wheels.py $(WHEELS)
+ifdef BRIMFUL_AARCH64
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L $(BRIMFUL_AARCH64)" \
+	    PATH="$(BIN):$$PATH" $(BIN)/cargo-zigbuild test --release --locked \
+	        --target aarch64-unknown-linux-gnu.2.28 --target-dir target/wheels \
+	        -p brimful-graph --lib codec
+endif
 
 # Everything compiles for macOS, without linking; C by zig. Needs `rustup target add $(MACOS)`.
 MACOS := aarch64-apple-darwin x86_64-apple-darwin
