@@ -31,6 +31,7 @@ from bench import (
     stores,
     strings,
     text,
+    triangles,
 )
 from bench.command import ROOT
 from bench.errors import CommandFailed, NotMeasured
@@ -50,6 +51,7 @@ BENCHMARKS: dict[str, Callable[[Session], Iterator[Table]]] = {
     "checkpoints": checkpoints.tables,
     "cluster": cluster.tables,
     "text": text.tables,
+    "triangles": triangles.tables,
     "strings": strings.tables,
     "lognormal": lognormal.tables,
     "lookups": lookups.tables,

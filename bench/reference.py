@@ -156,6 +156,29 @@ def coreness(path: str) -> dict[str, float]:
     return {"seconds": time.perf_counter() - started, "greatest": greatest}
 
 
+def edge_triangles(path: str, threads: str) -> dict[str, float]:
+    """Count the triangles of each edge of a `u32pairs` file, without direction, by NetworKit."""
+    import networkit
+
+    graph = _networkit_graph(path, int(threads))
+    graph.indexEdges()
+    started = time.perf_counter()
+    score = networkit.sparsification.TriangleEdgeScore(graph).run()
+    seconds = time.perf_counter() - started
+    return {"seconds": seconds, "triangles": sum(score.scores()) // 3}
+
+
+def local_clustering(path: str, threads: str) -> dict[str, float]:
+    """Find the clustering coefficients of a `u32pairs` file, without direction, by NetworKit."""
+    import networkit
+
+    graph = _networkit_graph(path, int(threads))
+    algorithm = networkit.centrality.LocalClusteringCoefficient(graph, True)
+    started = time.perf_counter()
+    algorithm.run()
+    return {"seconds": time.perf_counter() - started}
+
+
 def lines(path: str) -> dict[str, float]:
     """Count the lines of a file with `wc -l`."""
     program = shutil.which("wc")
@@ -199,6 +222,18 @@ def _matrix(path: str, count: int):  # type: ignore[no-untyped-def]  # SciPy is 
     return scipy.sparse.csr_array((ones, (pairs[:, 0], pairs[:, 1])), shape=(count, count))
 
 
+def _networkit_graph(path: str, threads: int):  # type: ignore[no-untyped-def]  # optional
+    import networkit
+    import numpy as np
+
+    networkit.setNumberOfThreads(threads)
+    pairs = np.fromfile(path, "<u4").reshape(-1, 2).astype(np.uint64)
+    keys = np.unique(pairs.max(1) << np.uint64(32) | pairs.min(1))
+    ends = (keys >> np.uint64(32)).astype(np.int64), keys.astype(np.uint32).astype(np.int64)
+    edges = tuple(column[ends[0] != ends[1]] for column in ends)
+    return networkit.GraphFromCoo(edges, n=int(pairs.max()) + 1, directed=False)
+
+
 def _keys(path: str, limit: int | None):  # type: ignore[no-untyped-def]  # NumPy is optional here
     import numpy as np
 
@@ -219,6 +254,8 @@ _PROGRAMS: dict[str, Callable[..., dict[str, float]]] = {
         dijkstra,
         strong,
         coreness,
+        edge_triangles,
+        local_clustering,
         lines,
         pandas,
         arrow,
