@@ -189,7 +189,7 @@ nightly: $(VENV)/.dev build loom
 	$(BIN)/python -m pytest --timeout=0 -m nightly
 	$(BIN)/python -m pytest --timeout=0 -m hypothesis --hypothesis-profile=nightly
 	$(INSTALL) -r requirements/docs.txt
-	$(BIN)/python -m pytest --timeout=0 tests/test_site.py tests/test_report.py
+	$(BIN)/python -m pytest --timeout=0 tests/test_site.py tests/test_report.py tests/test_embeddings.py
 	rm -rf dist/extras
 	$(BIN)/maturin build --release --locked --interpreter $(BIN)/python --out dist/extras
 	$(BIN)/python tests/check_extras.py dist/extras/brimful-*.whl

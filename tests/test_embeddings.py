@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -156,3 +158,22 @@ def test_bad_parameters_are_refused(rmat: Path) -> None:
             bf.fastrp(rmat, **wrong)
     sentence = refuse(USAGE, "run", "fastrp", rmat, "--top", 3, "--quiet")
     assert "have no order" in sentence
+
+
+def test_the_example_of_node2vec_finds_cliques(tmp_path: Path) -> None:
+    pytest.importorskip("gensim", reason="gensim is not installed (requirements/docs.txt)")
+    # Two cliques of ten vertices, joined by an edge.
+    pairs = [(base + a, base + b) for base in (0, 100) for a in range(10) for b in range(a)]
+    ends = dict(zip(("source", "target"), zip(*pairs, (0, 100), strict=True), strict=True))
+    graph, out = tmp_path / "g.brimful", tmp_path / "vectors.txt"
+    pq.write_table(pa.table(ends), tmp_path / "edges.parquet")
+    succeed("import", tmp_path / "edges.parquet", graph, "--undirected", "--quiet")
+    example = Path(__file__).resolve().parent.parent / "examples" / "node2vec.py"
+    subprocess.run([sys.executable, example, graph, out, "16"], check=True, timeout=120)
+    head, *lines = out.read_text().splitlines()
+    assert head == "20 16"
+    vectors = {int(line.split()[0]): np.array(line.split()[1:], float) for line in lines}
+    unit = {vertex: vector / np.linalg.norm(vector) for vertex, vector in vectors.items()}
+    within = np.mean([unit[a] @ unit[b] for a, b in pairs])
+    across = np.mean([unit[a] @ unit[100 + b] for a in range(10) for b in range(10)])
+    assert within > across + 0.1, (within, across)
