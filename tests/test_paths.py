@@ -17,7 +17,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import brimful as bf
-from brimful import _native, looks
+from brimful import _native, guided_paths, looks
 from brimful.io.ingest import Resources
 from command import INPUT, USAGE, refuse, succeed, write_edges
 from strategies import Case, cases
@@ -224,6 +224,68 @@ def test_weighted_paths_of_a_grid() -> None:
         assert look_up.between(0, far, weighted=True) is None
         path = graph.shortest_path(0, far, weighted=True)
         assert path is not None and length(graph, path) == distances[far]
+
+
+class Asked(dict[int, tuple[float, float]]):
+    """Coordinates that note the vertices asked for."""
+
+    def __init__(self, places: dict[int, tuple[float, float]]) -> None:
+        super().__init__(places)
+        self.vertices: set[int] = set()
+
+    def __getitem__(self, vertex: int) -> tuple[float, float]:
+        self.vertices.add(vertex)
+        return super().__getitem__(vertex)
+
+
+@pytest.mark.parametrize("undirected", [False, True])
+def test_coordinates_guide_a_search_to_the_same_path(undirected: bool) -> None:
+    side, rng = 40, np.random.default_rng(6)
+    at = np.arange(side * side).reshape(side, side)
+    ends = [(at[:, :-1], at[:, 1:]), (at[:-1], at[1:]), (at[:, 1:], at[:, :-1]), (at, at)]
+    source, target = (np.concatenate([pair[end].ravel() for pair in ends]) for end in (0, 1))
+    # Many paths of one length.
+    weight = rng.choice([1.0, 1.0, 1.25, 2.0], len(source))
+    table = pa.table({"source": source, "target": target, "weight": weight})
+    places = {vertex: divmod(vertex, side) for vertex in range(side * side)}
+    with bf.Graph.from_arrow(table, undirected=undirected) as graph:
+        graph.in_neighbors(0)
+        for _ in range(20):
+            begin, end = (int(one) for one in rng.integers(0, side * side, 2))
+            path = graph.shortest_path(begin, end, weighted=True, coordinates=places)
+            assert path == graph.shortest_path(begin, end, weighted=True), (begin, end)
+        near = Asked(places)
+        assert graph.shortest_path(0, 5, weighted=True, coordinates=near)
+        assert len(near.vertices) < side * side / 10
+        assert graph.shortest_path(7, 7, weighted=True, coordinates=places) == [7]
+        for wrong, sentence in (
+            ({**places, 1: (5.0, 5.0)}, "the straight line between them"),
+            ({0: (0.0, 0.0), 5: (0.0, 5.0)}, "coordinates has no vertex"),
+            ({**places, 1: (1.0,)}, "no points of one space"),
+            ({**places, 1: (0.0, np.nan)}, "no points of one space"),
+            ({**places, 1: "ab"}, "no points of one space"),
+        ):
+            with pytest.raises(bf.InputError, match=sentence):
+                graph.shortest_path(0, 5, weighted=True, coordinates=wrong)
+        with pytest.raises(bf.UsageError, match="pass weighted=True"):
+            graph.shortest_path(0, 5, coordinates=places)
+
+
+def test_a_guided_search_ends_where_no_path_leads_and_leaves_long_ones_to_a_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    places = {vertex: (vertex, 0.0) for vertex in range(100)}
+    ends = {"source": [*range(98), 99], "target": [*range(1, 99), 98]}
+    with bf.Graph.from_arrow(pa.table({**ends, "weight": [1.0] * 99})) as graph:
+        chain = list(range(99))
+        assert graph.shortest_path(0, 99, weighted=True, coordinates=places) is None
+        assert graph.shortest_path(0, 98, weighted=True, coordinates=places) == chain
+        assert guided_paths.guided_path(graph, 0, 98, places, 98) is None
+        monkeypatch.setattr(looks, "_MOST_GUIDED", 98)
+        graph.in_neighbors(0)
+        assert graph.shortest_path(0, 98, weighted=True, coordinates=places) == chain
+    with bf.Graph.from_arrow(pa.table(ends)) as graph, pytest.raises(bf.UsageError, match="weight"):
+        graph.shortest_path(0, 98, weighted=True, coordinates=places)
 
 
 def length(graph: bf.Graph, path: list[Any]) -> float:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from brimful.catalog import asked
+from brimful.errors import UsageError
 from brimful.io.ingest import Resources
 from brimful.memory import smallest_error
 from brimful.options.described import described
@@ -32,6 +33,11 @@ _LOOK = texts(WorkOptions) | {
     "target": "Id of the vertex where it ends.",
 }
 
+#: The most vertices whose edges a guided search looks up, and the memory of each; `sssp` is faster
+#: than more look-ups.
+_MOST_GUIDED = 1 << 17
+_GUIDED_BYTES = 1 << 10
+
 #: The most arcs of a graph whose degrees a notebook draws; counting them takes a moment.
 _DRAWN_ARCS = 10_000_000
 
@@ -47,13 +53,15 @@ class Looks:
         target: int | str,
         *,
         weighted: bool = False,
+        coordinates: Mapping[Any, Sequence[float]] | None = None,
         **options: Unpack[WorkOptions],
     ) -> list[Any] | None:
         """Return a shortest path along edges.
 
         Where the reverse index exists, as in an undirected graph, two searches from both ends look
         up the edges of few vertices. `bfs` (`sssp` with weights) finds the path if there is no
-        reverse index, or if many vertices are near the ends.
+        reverse index, or if many vertices are near the ends. With `coordinates` one search goes
+        towards the target (A*; Hart, Nilsson, Raphael 1968), also without the reverse index.
 
         Of several shortest paths, the result has the fewest edges, and then, from the target back,
         the vertices with the smallest ids. Rounding can make paths of equal length differ, and
@@ -62,13 +70,17 @@ class Looks:
 
         Args:
             weighted: The length of a path is the sum of its weights in place of its edges.
+            coordinates: The place of each vertex, by its id, in the unit of the weights: no edge
+                may be shorter than the straight line between its ends. Needs `weighted`.
 
         Returns:
             The vertices from `source` to `target`; None if no path leads there.
 
         Raises:
-            UsageError: `weighted`, and the graph has no weights.
-            InputError: `weighted`, and a weight is negative.
+            UsageError: `weighted`, and the graph has no weights; or `coordinates` without
+                `weighted`.
+            InputError: `weighted`, and a weight is negative; or a vertex on the way has no
+                coordinates, or an edge there is shorter than the straight line.
 
         >>> import brimful as bf, pyarrow as pa
         >>> table = pa.table({"source": [1, 2, 1], "target": [2, 3, 3], "weight": [1.0, 1.0, 5.0]})
@@ -77,8 +89,9 @@ class Looks:
         ...     graph.shortest_path(3, 1)
         ([1, 3], [1, 2, 3])
         """
-        resources = _resources(options, "shortest_path", "weighted")
-        return shortest_path(cast("Graph", self), source, target, weighted, resources)
+        resources = _resources(options, "shortest_path", "weighted", "coordinates")
+        graph = cast("Graph", self)
+        return shortest_path(graph, source, target, weighted, resources, coordinates)
 
     @shows_progress
     @described(_LOOK, "vertex", "closed graph", "budget", "corrupt", "io")
@@ -179,8 +192,8 @@ class Looks:
         return figures.plot_counts(drawn_on, counts, "degree", "vertices")
 
 
-def _resources(options: WorkOptions, caller: str, other: str) -> Resources:
-    return Resources(**picked(WorkOptions, checked(WorkOptions, options, caller, (other,))))
+def _resources(options: WorkOptions, caller: str, *others: str) -> Resources:
+    return Resources(**picked(WorkOptions, checked(WorkOptions, options, caller, others)))
 
 
 def census_of(graph: Graph, resources: Resources, reserve_bytes: int = 0) -> Census:
@@ -257,16 +270,28 @@ def _degrees(graph: Graph, direction: str, resources: Resources, reserve_bytes: 
 
 
 def shortest_path(
-    graph: Graph, source: int | str, target: int | str, weighted: bool, resources: Resources
+    graph: Graph,
+    source: int | str,
+    target: int | str,
+    weighted: bool,
+    resources: Resources,
+    coordinates: Mapping[Any, Sequence[float]] | None = None,
 ) -> list[Any] | None:
     """Return a shortest path between two vertices, as `Graph.shortest_path` does."""
+    from brimful import _native
+    from brimful.guided_paths import guided_path
+
     begin, end = vertex_id(source), vertex_id(target)
     for vertex in (begin, end):
         # Raises before the run if the graph lacks the vertex.
         graph.degree(vertex)
-    from brimful import _native
-
-    found = _native.Lookup(graph.native).between(begin, end, weighted)
+    if coordinates is None:
+        found = _native.Lookup(graph.native).between(begin, end, weighted)
+    elif not weighted:
+        raise UsageError("coordinates apply to weighted paths; pass weighted=True")
+    else:
+        most = min(_MOST_GUIDED, resources.budget_bytes() // _GUIDED_BYTES)
+        found = guided_path(graph, begin, end, coordinates, most)
     if found is not None:
         return found or None
     if weighted:
@@ -307,24 +332,20 @@ def _weighted_path(
     graph: Graph, begin: int | str, end: int | str, resources: Resources
 ) -> list[Any] | None:
     """Walk back over edges whose weight is the difference of the distances of their ends."""
+    from brimful.guided_paths import walked_back
+
     distances = _run(graph, "sssp", {}, resources, source=[begin], weighted=True)
     if distances[end] is None:
         return None
-    followed: dict[Any, Any] = {end: None}
-    waiting = [end]
-    for vertex in waiting:
-        if vertex == begin:
-            break
+
+    def before(vertex: Any) -> Iterator[Any]:
         distance: Any = distances[vertex]
-        for before, weight in zip(*graph.in_neighbors(vertex, weights=True), strict=True):
-            known: Any = None if before in followed else distances[before]
+        for one, weight in zip(*graph.in_neighbors(vertex, weights=True), strict=True):
+            known: Any = distances[one]
             if known is not None and known + weight == distance:
-                followed[before] = vertex
-                waiting.append(before)
-    path: list[Any] = [begin]
-    while path[-1] != end:
-        path.append(followed[path[-1]])
-    return path
+                yield one
+
+    return walked_back(begin, end, before)
 
 
 def _run(
