@@ -402,3 +402,18 @@ def test_the_first_refusal_counts_the_pages_of_a_parquet_file(tmp_path: Path) ->
         named = [refused(BUDGET, budget, *command).rsplit(" ", 1)[1] for budget in ("30M", "120M")]
         assert named[0] == named[1], named
         limited(named[0], *command)
+
+
+def test_a_damaged_footer_is_read_or_left_to_pyarrow(tmp_path: Path) -> None:
+    from brimful.tables.parquet import known_page_bytes
+
+    path, names = tmp_path / "a.parquet", []
+    pq.write_table(pa.table({"source": [1, 2], "target": [2, 3]}), path)
+    whole = path.read_bytes()
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    for at in range(footer, len(whole)):
+        for value in (0, 0x7F, 0x80, 0xFF, whole[at] ^ 1, whole[at] ^ 0x10):
+            path.write_bytes(whole[:at] + bytes([value]) + whole[at + 1 :])
+            assert known_page_bytes(str(path), lambda found: names.append(found) or found) >= 0
+    # Some of these are read.
+    assert ["source", "target"] in names and len({*map(tuple, names)}) > 1

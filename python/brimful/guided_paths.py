@@ -43,7 +43,7 @@ def guided_path(
 ) -> list[Any] | None:
     """Return a shortest path; empty if there is none.
 
-    None if a weight is negative, or the edges of more than `most` vertices would be looked up.
+    None if a weight is negative, or if more than `most` vertices would be known.
 
     Raises:
         InputError: A vertex has no coordinates, or an edge is shorter than the line of its ends.
@@ -61,7 +61,7 @@ def guided_path(
         if vertex in done:
             continue
         done.add(vertex)
-        if len(done) > most:
+        if len(lengths) + graph.degree(vertex) > most:
             return None
         length = lengths[vertex]
         if vertex == end:

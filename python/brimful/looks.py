@@ -33,8 +33,8 @@ _LOOK = texts(WorkOptions) | {
     "target": "Id of the vertex where it ends.",
 }
 
-#: The most vertices whose edges a guided search looks up, and the memory of each; `sssp` is faster
-#: than more look-ups.
+#: The most vertices that a guided search knows, and the memory of each; `sssp` is faster than more
+#: look-ups.
 _MOST_GUIDED = 1 << 17
 _GUIDED_BYTES = 1 << 10
 

@@ -194,7 +194,7 @@ def page_needs(
                 else:
                     values_bytes = max(values_bytes, both)
                 value_bytes = max(value_bytes, page.uncompressed // max(page.values, 1))
-        except ValueError:
+        except (ValueError, OverflowError):
             # A damaged header: take the size of the whole chunk.
             values_bytes = whole
         # A page is compressed, then decompressed, then decoded: twice both is a bound.

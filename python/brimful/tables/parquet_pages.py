@@ -18,8 +18,11 @@ from brimful.tables.thrift import NoThriftError, ThriftReader
 #: A file ends with the footer, its length and a magic word.
 _MAGIC = b"PAR1"
 _END = struct.Struct("<I4s")
-#: The longest footer that is read without pyarrow; longer ones take much memory.
-_FOOTER_BYTES = 1 << 20
+#: The longest footer that is read without pyarrow, of some thousand column chunks. As objects of
+#: Python it takes up to 80 times its bytes, where there is least memory.
+_FOOTER_BYTES = 128 << 10
+#: The largest size or offset in a file.
+_MOST = 1 << 62
 #: Bytes of a header that are read, one size after the other until it is whole: statistics of long
 #: strings make some headers long.
 _HEADER_BYTES = (64, 1 << 12, 1 << 20)
@@ -79,14 +82,29 @@ def footer_chunks(raw: Any) -> list[FooterChunk] | None:
 
 
 def _chunk(fields: dict[int, Any]) -> FooterChunk:
-    """Return a column chunk from the fields of its `ColumnMetaData`."""
+    """Return a column chunk from the fields of its `ColumnMetaData`.
+
+    Raises:
+        KeyError, TypeError, AttributeError, UnicodeDecodeError: They are damaged.
+    """
     return FooterChunk(
         path_in_schema=".".join(part.decode() for part in fields[3]),
-        data_page_offset=fields[9],
-        dictionary_page_offset=fields.get(11),
-        total_compressed_size=fields[7],
-        total_uncompressed_size=fields[6],
+        data_page_offset=_size(fields[9]),
+        dictionary_page_offset=_size(fields[11]) if 11 in fields else None,
+        total_compressed_size=_size(fields[7]),
+        total_uncompressed_size=_size(fields[6]),
     )
+
+
+def _size(value: Any) -> int:
+    """Return a size or an offset.
+
+    Raises:
+        TypeError: It is none.
+    """
+    if type(value) is not int or not 0 <= value < _MOST:
+        raise TypeError(value)
+    return value
 
 
 def pages_of(raw: Any, chunk: Any) -> Iterator[Page]:
@@ -148,10 +166,8 @@ def page_at(raw: Any, offset: int) -> Page:
         try:
             header = reader.struct()
             kind = next((header[field] for field in _KINDS if field in header), {1: 0})
-            page = Page(reader.at, header[_COMPRESSED], header[_UNCOMPRESSED], kind[1])
-            if min(page.compressed, page.uncompressed, page.values) >= 0:
-                return page
-            break
+            sizes = (header[_COMPRESSED], header[_UNCOMPRESSED], kind[1])
+            return Page(reader.at, *map(_size, sizes))
         except IndexError:
             continue
         except (KeyError, TypeError, NoThriftError):

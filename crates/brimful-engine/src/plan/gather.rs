@@ -2,7 +2,8 @@
 //!
 //! States and lengths of lists are all in memory, or all on disk; programs that settle have one
 //! copy of the states, others an old and a new one. A worker holds at least the lists of one item,
-//! and those of its longest list; if there is memory for all lists, they are made once. Invariant: the sum of all parts is within the budget.
+//! and those of its longest list; if there is memory for all lists, they are made once. Invariant:
+//! the sum of all parts is within the budget.
 
 use brimful_store::Budget;
 
