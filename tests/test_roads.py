@@ -119,6 +119,29 @@ def test_a_small_budget_gives_the_same_bits(streets: bf.Graph) -> None:
     assert foreseen.read_once_bytes and foreseen.in_memory_budget_bytes > foreseen.budget_bytes
 
 
+def test_a_wide_frontier_signals_in_order_where_edges_do_not_fit_unpacked(tmp_path: Path) -> None:
+    width, length = 4000, 100
+    ids = np.arange(width * length).reshape(width, length)
+    sources = np.concatenate([ids[:, :-1].ravel(), ids[:-1, :].ravel()])
+    targets = np.concatenate([ids[:, 1:].ravel(), ids[1:, :].ravel()])
+    weights = np.random.default_rng(7).choice([0.1, 1.7, 50.3], len(sources))
+    table = pa.table({"source": sources, "target": targets, "weight": weights})
+    starts = ids[::8, 0].tolist()
+    path = tmp_path / "wide.brimful"
+    with bf.Graph.from_arrow(table, path=path, weight="weight", undirected=True) as graph:
+        in_memory = bf.sssp(graph, starts, weighted=True)
+        assert in_memory.stats["last_traversal"] == "worklist"
+        with pytest.raises(bf.BudgetError) as caught:
+            bf.sssp(graph, starts, weighted=True, budget=1)
+        # The states are on disk in the first, and in memory in the second.
+        for more in (8 << 20, 12 << 20):
+            budget = caught.value.needed_bytes + more
+            ordered = bf.sssp(graph, starts, weighted=True, budget=budget)
+            assert _distances(ordered).tobytes() == _distances(in_memory).tobytes()
+            assert ordered.stats["traversals"]["ordered"] > 20, ordered.stats["traversals"]
+            saved = {"checkpoint_every": 10, "checkpoint_dir": tmp_path / f"checkpoints-{more}"}
+
+
 @pytest.mark.parametrize("column", ["distance", "parent", "component"])
 def test_long_supersteps_visit_few_edges_where_all_fit_unpacked(
     streets: bf.Graph, column: str

@@ -10,6 +10,7 @@ pub(crate) mod asynchronous;
 mod checkpoint;
 mod context;
 mod dense;
+mod ordered;
 mod share;
 mod sparse;
 pub(crate) mod unpacked;
@@ -218,6 +219,8 @@ impl<P: Program> Supersteps for ShardRun<'_, P> {
         let visits_before = self.swept.edges;
         let traversal = if self.worklist_superstep(edges)? {
             Traversal::Worklist
+        } else if self.ordered_superstep(edges)? {
+            Traversal::Ordered
         } else if let Some(traversal) = self.asynchronous_superstep(edges)? {
             traversal
         } else if self.windowed_superstep(edges)? {

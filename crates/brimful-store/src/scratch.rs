@@ -222,7 +222,17 @@ impl<T: Pod + Send> Windows<'_, T> {
         buffer: &mut Vec<T>,
         f: impl FnOnce(&mut [T]) -> R,
     ) -> Result<R> {
-        self.with(index, buffer, true, f)
+        self.with(self.range(index), buffer, true, f)
+    }
+
+    /// Like [`Windows::update`], for the records of `part`, which is not empty and within a window.
+    pub fn update_part<R>(
+        &self,
+        part: Range<usize>,
+        buffer: &mut Vec<T>,
+        f: impl FnOnce(&mut [T]) -> R,
+    ) -> Result<R> {
+        self.with(part, buffer, true, f)
     }
 
     /// Like [`Windows::update`], but without reading the previous content of the window.
@@ -232,7 +242,7 @@ impl<T: Pod + Send> Windows<'_, T> {
         buffer: &mut Vec<T>,
         f: impl FnOnce(&mut [T]) -> R,
     ) -> Result<R> {
-        self.with(index, buffer, false, f)
+        self.with(self.range(index), buffer, false, f)
     }
 
     /// Stores `records` from `start` on, across any number of windows.
@@ -260,42 +270,32 @@ impl<T: Pod + Send> Windows<'_, T> {
         Ok(())
     }
 
+    /// Passes the records of `part`, which is within a window, to `f`; reads them first if `read`
+    /// is true.
     fn with<R>(
         &self,
-        index: usize,
+        part: Range<usize>,
         buffer: &mut Vec<T>,
         read: bool,
         f: impl FnOnce(&mut [T]) -> R,
     ) -> Result<R> {
         match &self.kind {
             WindowsKind::Resident(windows) => {
+                let index = part.start / self.window;
+                let start = part.start - index * self.window;
                 let mut window = windows[index].lock().unwrap_or_else(PoisonError::into_inner);
-                Ok(f(&mut window))
+                Ok(f(&mut window[start..start + part.len()]))
             }
             WindowsKind::Paged(file) => {
-                let offset = self.fetch(file, index, buffer, read)?;
+                let offset = (part.start * size_of::<T>()) as u64;
+                buffer.resize(part.len(), T::zeroed());
+                if read {
+                    file.read_exact_at(bytemuck::cast_slice_mut(buffer), offset)?;
+                }
                 let result = f(buffer);
                 file.write_all_at(bytemuck::cast_slice(buffer), offset)?;
                 Ok(result)
             }
         }
-    }
-
-    /// Resizes `buffer` to a window, and fills it if `read` is true; returns the window's offset in
-    /// the file.
-    fn fetch(
-        &self,
-        file: &StoreFile,
-        index: usize,
-        buffer: &mut Vec<T>,
-        read: bool,
-    ) -> Result<u64> {
-        let range = self.range(index);
-        let offset = (range.start * size_of::<T>()) as u64;
-        buffer.resize(range.len(), T::zeroed());
-        if read {
-            file.read_exact_at(bytemuck::cast_slice_mut(buffer), offset)?;
-        }
-        Ok(offset)
     }
 }

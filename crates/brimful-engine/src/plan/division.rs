@@ -118,10 +118,13 @@ impl Plan {
         workers: usize,
     ) -> u64 {
         let workers = workers as u64;
-        let reading = (workers, sparse::reading_bytes(extent, workers));
+        let dense = sparse::reading_bytes(extent, workers) + sum_bytes(needs, extent, workers);
         let ample = Limits::ample(extent.vertices);
-        let sparse =
-            if needs.full { 0 } else { sparse::memory_bytes(needs, extent, ample, reading) };
+        let sparse = if needs.full {
+            0
+        } else {
+            sparse::memory_bytes(needs, extent, ample, (workers, dense))
+        };
         let arrays: u64 = needs.of_vertices(extent.vertices, extent.weighted).iter().sum();
         // A second read in flight of every worker comes before the arrays.
         let second = workers * extent.largest_unit();
@@ -182,7 +185,8 @@ impl Plan {
             reading = sparse::reading_bytes(extent, workers);
         }
         let to_pin = packed - plan.pinned_bytes;
-        let sparse_bytes = |limits| sparse::memory_bytes(needs, extent, limits, (workers, reading));
+        let dense = reading + sum_bytes(needs, extent, workers);
+        let sparse_bytes = |limits| sparse::memory_bytes(needs, extent, limits, (workers, dense));
         let ample = Limits::ample(vertices);
         let limits = [ample, Limits::scarce(vertices)].map(|limits| (limits, sparse_bytes(limits)));
         let may_be_sparse = !needs.full && windowed.is_none();
@@ -313,8 +317,8 @@ impl Plan {
         let in_flight = in_flight.min(read - pinned);
         let at_edges = sums * extent.interval() * needs.sum + external + extent.unpacked();
         let of_worker = paged + if read > 0 { at_edges } else { 0 };
-        let reading = (workers, in_flight + workers * extent.unpacked());
-        let sparse_bytes = |limits| sparse::likely_bytes(needs, extent, limits, reading);
+        let dense = in_flight + workers * extent.unpacked() + sum_bytes(needs, extent, workers);
+        let sparse_bytes = |limits| sparse::likely_bytes(needs, extent, limits, (workers, dense));
         let sparse = self.sparse.filter(|_| read > 0).map_or(0, sparse_bytes);
         let likely = tables(needs, extent) / 2
             + signals
@@ -357,6 +361,11 @@ fn list_bytes(needs: &Needs, vertices: u64) -> u64 {
 /// The smaller of the bytes of the packed edges and of the buffers that read them.
 fn reading_bytes(extent: &Extent, workers: u64) -> u64 {
     unit_bytes(extent, workers).min(extent.packed()) + workers * extent.unpacked()
+}
+
+/// Bytes of the sums of all workers in dense supersteps.
+fn sum_bytes(needs: &Needs, extent: &Extent, workers: u64) -> u64 {
+    workers * SUMS_PER_WORKER * extent.interval() * needs.sum
 }
 
 /// True if all packed edges are in memory on any budget.

@@ -34,6 +34,8 @@ const SETTLING_PASSES: (f64, f64) = (1.8, 0.265);
 const SPARSE_READS: f64 = 0.2;
 /// Passes over all edges for each superstep of a wide graph that may be sparse.
 const SPARSE_PASSES: f64 = 0.5;
+/// The same share, if only the first vertices in order signal.
+const ORDERED_PASSES: f64 = 0.1;
 /// Bytes of a packed degree.
 const DEGREE_BYTES: u64 = 1;
 
@@ -74,11 +76,15 @@ impl Steps {
 
     /// The steps on a wide graph under `plan`. If its edges do not fit unpacked, each superstep
     /// decodes every block with an edge of the frontier, or visits every edge.
-    fn of_plan(self, plan: &Plan) -> Self {
+    fn of_plan(self, plan: &Plan, ordered: bool) -> Self {
         if !self.wide || plan.unpacked {
             return self;
         }
-        let share = if plan.sparse.is_some() { SPARSE_PASSES } else { 1.0 };
+        let share = match (plan.sparse, ordered) {
+            (None, _) => 1.0,
+            (Some(_), false) => SPARSE_PASSES,
+            (Some(_), true) => ORDERED_PASSES,
+        };
         Self { passes: self.passes.max(self.supersteps as f64 * share), ..self }
     }
 }
@@ -177,7 +183,7 @@ impl<'e> Setting<'e> {
         let needs = &needs.of_share(cluster.is_some()).with_exchange(memory);
         let minimum = self.min_of_program(needs, asynchronous);
         let plan = Plan::new(needs, extent, asynchronous, workers, &self.budget(minimum))?;
-        let steps = steps.of_plan(&plan);
+        let steps = steps.of_plan(&plan, needs.ordered);
         let windows = plan.source_windows(extent);
         let traffic = |part: Part| {
             EDGE_TRAFFIC * part.edges + part.vertices * 2 * (needs.state + needs.signal)

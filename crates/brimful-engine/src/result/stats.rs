@@ -46,11 +46,13 @@ pub enum Traversal {
     Windows,
     /// The blocks with edges of the frontier only.
     Sparse,
+    /// The blocks with edges of the first vertices of the frontier, ordered by signal.
+    Ordered,
     /// The edges of the frontier only, unpacked in memory.
     Unpacked,
     /// All edges, asynchronously: signals are received within the superstep.
     Sweep,
-    /// The edges of one vertex after another, ordered by state: the rest of the run.
+    /// The edges of one vertex after another, ordered by signal: the rest of the run.
     Worklist,
     /// Lists of neighbors.
     Gather,
@@ -66,10 +68,11 @@ pub enum Traversal {
 
 impl Traversal {
     /// All traversals.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Dense,
         Self::Windows,
         Self::Sparse,
+        Self::Ordered,
         Self::Unpacked,
         Self::Sweep,
         Self::Worklist,
@@ -86,6 +89,7 @@ impl Traversal {
             Self::Dense => "dense",
             Self::Windows => "windows",
             Self::Sparse => "sparse",
+            Self::Ordered => "ordered",
             Self::Unpacked => "unpacked",
             Self::Sweep => "sweep",
             Self::Worklist => "worklist",
@@ -346,7 +350,7 @@ mod tests {
         assert_eq!((least, greatest, durations.listed().len()), (0.0, 3.0, 1000));
         assert!((median / 2.5e-3 - 1.0).abs() < 0.03, "{median}");
         let counts = Traversal::ALL.map(|traversal| durations.count(traversal));
-        assert_eq!(counts, [3, 0, 5000, 0, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(counts, [3, 0, 5000, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(durations.last_traversal(), Some(Traversal::Sparse));
         assert!(Traversal::ALL.iter().enumerate().all(|(at, traversal)| *traversal as usize == at));
     }

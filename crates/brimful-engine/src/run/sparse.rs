@@ -13,16 +13,31 @@ use crate::vertex::combiner::Combiner;
 use crate::vertex::program::{Globals, Program, SignalOf, SumOf, Vertex};
 use crate::vertex::turn::Partial;
 
+/// The sums of targets by interval, ascending.
+pub(super) type IntervalSums<P> = Vec<(usize, TargetSums<SumOf<P>>)>;
+
+/// States on disk are read and written in ranges of targets that are at most this far apart, so
+/// that few targets do not cost a whole interval.
+const NEARBY: u32 = 1 << 12;
+
 impl<P: Program> ShardRun<'_, P> {
     /// Tries a superstep that reads only the blocks with edges of the frontier; false if it was
     /// abandoned.
     pub(super) fn sparse_superstep(&mut self, edges: u64) -> Result<bool> {
+        let Some(combined) = self.combine_sparse(edges)? else { return Ok(false) };
+        self.collect_intervals(combined)?;
+        Ok(true)
+    }
+
+    /// Combines the signals of the frontier into the targets of each interval; `None` if dense
+    /// traversal is faster.
+    pub(super) fn combine_sparse(&mut self, edges: u64) -> Result<Option<IntervalSums<P>>> {
         let context = &self.context;
         let (Some(frontier), Some(sparse)) = (&mut self.frontier, &self.sparse) else {
-            return Ok(false);
+            return Ok(None);
         };
         if context.options.traversal == TraversalMode::Auto && !sparse.fits(frontier.count()) {
-            return Ok(false);
+            return Ok(None);
         }
         context.show_sometimes(self.globals.superstep, edges);
         context.resources.job.check()?;
@@ -46,23 +61,20 @@ impl<P: Program> ShardRun<'_, P> {
         };
         if context.options.traversal == TraversalMode::Auto && costs.as_ref().is_some_and(is_slower)
         {
-            return Ok(false);
+            return Ok(None);
         }
         combine.costs = costs.as_ref();
+        context.free.clear();
         let Some(combined) = sparse.combine(&combine, context.resources)? else {
-            return Ok(false);
+            return Ok(None);
         };
         self.swept += combined.swept;
-        self.collect_intervals(combined.intervals)?;
-        Ok(true)
+        Ok(Some(combined.intervals))
     }
 
     /// Lets the targets of `combined` collect, which ends the superstep; those that signal become
     /// the frontier.
-    pub(super) fn collect_intervals(
-        &mut self,
-        combined: Vec<(usize, TargetSums<SumOf<P>>)>,
-    ) -> Result<()> {
+    pub(super) fn collect_intervals(&mut self, combined: IntervalSums<P>) -> Result<()> {
         let context = &self.context;
         let Some(frontier) = &mut self.frontier else {
             unreachable!("full programs take dense supersteps")
@@ -73,16 +85,23 @@ impl<P: Program> ShardRun<'_, P> {
             self.signals[vertex as usize] = P::Combiner::SILENCE;
         }
         let window = context.window();
+        let farthest = if self.states.is_resident() { u32::MAX } else { NEARBY };
         let states = self.states.windows();
         let mut partials = Vec::with_capacity(combined.len());
         let mut buffer = Vec::new();
-        for (interval, target_sums) in combined {
-            let start = interval * window;
-            let (signals, globals) = (&mut self.signals[start..], &self.globals);
-            let partial = states.update(interval, &mut buffer, |states| {
-                let arrays = (states, signals);
-                context.collect_targets(start as u64, target_sums, arrays, globals, &mut list)
-            })??;
+        for (interval, mut target_sums) in combined {
+            let mut partial = Partial::default();
+            for near in target_sums.chunk_by_mut(|one, other| other.0 - one.0 <= farthest) {
+                let (first, len) = (near[0].0, near[near.len() - 1].0 - near[0].0 + 1);
+                near.iter_mut().for_each(|(target, _)| *target -= first);
+                let start = interval * window + first as usize;
+                let (signals, globals) = (&mut self.signals[start..], &self.globals);
+                states.update_part(start..start + len as usize, &mut buffer, |states| {
+                    let arrays = (states, signals);
+                    let known = (globals, &mut partial);
+                    context.collect_targets(start as u64, near, arrays, known, &mut list)
+                })??;
+            }
             partials.push((interval, partial));
         }
         drop(states);
@@ -104,17 +123,17 @@ impl<P: Program> ShardRun<'_, P> {
 }
 
 impl<P: Program> RunContext<'_, P> {
-    /// Lets the targets of the interval that begins at vertex `start` collect. `states` and
-    /// `signals` are those from `start` on; the targets that signal are appended to `list`.
+    /// Lets targets, counted from vertex `start` on, collect. `states` and `signals` are those from
+    /// `start` on; the targets that signal are appended to `list`.
     fn collect_targets(
         &self,
         start: u64,
-        target_sums: TargetSums<SumOf<P>>,
+        target_sums: &[(u32, SumOf<P>)],
         (states, signals): (&mut [P::State], &mut [SignalOf<P>]),
-        globals: &Globals<P::Aggregate>,
+        (globals, partial): (&Globals<P::Aggregate>, &mut Partial<P::Aggregate>),
         list: &mut Vec<u64>,
-    ) -> Result<Partial<P::Aggregate>> {
-        let (mut partial, listed) = (Partial::default(), list.len());
+    ) -> Result<()> {
+        let listed = list.len();
         let vertex = |target: u32| {
             let id = start + u64::from(target);
             let (degree, strength) = self.degrees.of(id);
@@ -123,23 +142,23 @@ impl<P: Program> RunContext<'_, P> {
         let known = (globals, self.thresholds);
         if let Some(batched) = self.program.batched() {
             let arrays = (states, &mut *signals);
-            collect_target_sums(batched, &target_sums, arrays, vertex, known, &mut partial)?;
+            collect_target_sums(batched, target_sums, arrays, vertex, known, partial)?;
             let says = |target: &u32| signals[*target as usize] != P::Combiner::SILENCE;
             let speakers = target_sums.iter().map(|(target, _)| *target).filter(says);
             list.extend(speakers.map(|target| start + u64::from(target)));
         } else {
-            for (target, sum) in target_sums {
+            for &(target, sum) in target_sums {
                 let (place, vertex) = (target as usize, vertex(target));
                 let state = &mut states[place];
                 let signal =
-                    turn(self.program, vertex, state, sum, globals, self.thresholds, &mut partial);
+                    turn(self.program, vertex, state, sum, globals, self.thresholds, partial);
                 signals[place] = signal;
                 if signal != P::Combiner::SILENCE {
                     list.push(vertex.id);
                 }
             }
         }
-        partial.signalling = (list.len() - listed) as u64;
-        Ok(partial)
+        partial.signalling += (list.len() - listed) as u64;
+        Ok(())
     }
 }

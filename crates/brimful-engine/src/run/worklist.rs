@@ -20,16 +20,17 @@ impl<P: Program> ShardRun<'_, P> {
         self.swept.edges.max(ahead) > BRIEF.max(PASSES_WORTH_UNPACKING * edges)
     }
 
-    /// True if the rest of the run is an ordered traversal. A limit of supersteps needs supersteps.
-    fn prefers_worklist(&self, edges: u64) -> bool {
+    /// True if the rest of the run may be an ordered traversal. A limit of supersteps needs
+    /// supersteps.
+    pub(super) fn prefers_order(&self, edges: u64) -> bool {
         let options = self.context.options;
         let is_limited = options.max_supersteps != u64::MAX || options.max_seconds.is_some();
-        P::ORDERED && self.context.plan.unpacked && !is_limited && self.is_long(edges)
+        P::ORDERED && !is_limited && self.is_long(edges)
     }
 
     /// Lets vertices signal in order until none is due; false if supersteps continue.
     pub(super) fn worklist_superstep(&mut self, edges: u64) -> Result<bool> {
-        if !self.prefers_worklist(edges) {
+        if !(self.context.plan.unpacked && self.prefers_order(edges)) {
             return Ok(false);
         }
         let Some(frontier) = &mut self.frontier else { return Ok(false) };
@@ -49,7 +50,7 @@ impl<P: Program> ShardRun<'_, P> {
         let mut queue = Queue::new(states.len());
         for seed in seeds {
             queue.push(seed as usize, |one, other| {
-                context.program.before(states[one as usize], states[other as usize])
+                context.program.before(signals[one as usize], signals[other as usize])
             });
         }
         let mut swept = Swept::default();
@@ -57,7 +58,7 @@ impl<P: Program> ShardRun<'_, P> {
             context.resources.job.check()?;
             for _ in 0..VERTICES_PER_CHECK {
                 let next = queue.pop(|one, other| {
-                    context.program.before(states[one as usize], states[other as usize])
+                    context.program.before(signals[one as usize], signals[other as usize])
                 });
                 let Some(source) = next else {
                     self.swept += swept;
@@ -84,7 +85,7 @@ impl<P: Program> ShardRun<'_, P> {
                     if signal != P::Combiner::SILENCE {
                         signals[target] = signal;
                         queue.push(target, |one, other| {
-                            context.program.before(states[one as usize], states[other as usize])
+                            context.program.before(signals[one as usize], signals[other as usize])
                         });
                     }
                 });

@@ -104,6 +104,11 @@ impl<S: Copy + Send> Sparse<S> {
         count <= self.limits.sources
     }
 
+    /// True if a frontier of `count` vertices, some of which hold back their signals, fits in memory.
+    pub(crate) fn can_hold_back(&self, count: u64) -> bool {
+        count <= self.limits.sources + self.limits.targets
+    }
+
     /// The costs of both traversals; `None` if few vertices signal and all edges are in memory.
     pub(crate) fn costs<P: Program<Combiner: Combiner<Sum = S>>>(
         &self,

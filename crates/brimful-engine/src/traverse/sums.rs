@@ -32,6 +32,11 @@ impl<S: Pod> FreeSums<S> {
         sums
     }
 
+    /// Frees the memory of the unused buffers.
+    pub(crate) fn clear(&self) {
+        self.buffers.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     pub(crate) fn give_back(&self, sums: HugeArray<S>) {
         if !sums.is_empty() {
             self.buffers.lock().unwrap_or_else(PoisonError::into_inner).push(sums);

@@ -196,10 +196,10 @@ pub trait Program: Sync {
         self.signal_score(state, state)
     }
 
-    /// True if a vertex in state `one` signals before one in state `other`, in an
+    /// True if a vertex with signal `one` comes before a vertex with signal `other`, in an
     /// [`Program::ORDERED`] program.
     #[inline]
-    fn before(&self, one: Self::State, other: Self::State) -> bool {
+    fn before(&self, one: SignalOf<Self>, other: SignalOf<Self>) -> bool {
         let _ = (one, other);
         false
     }

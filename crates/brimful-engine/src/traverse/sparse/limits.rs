@@ -39,30 +39,30 @@ impl Limits {
     }
 }
 
-/// Bytes of memory that sparse supersteps take at most beyond the `reading` bytes with which a
-/// dense superstep reads. The working memory of the two is never allocated at the same time.
+/// Bytes of memory that sparse supersteps take at most beyond the `dense` bytes with which a dense
+/// superstep reads and sums. The working memory of the two is never allocated at the same time.
 pub(crate) fn memory_bytes(
     needs: &Needs,
     extent: &Extent,
     limits: Limits,
-    (workers, reading): (u64, u64),
+    (workers, dense): (u64, u64),
 ) -> u64 {
     let working = limits.targets * needs.target_sum
         + sums(needs, extent, workers)
         + reading_bytes(extent, workers);
-    directories(extent) + lists(limits) + working.saturating_sub(reading)
+    directories(extent) + lists(needs, limits) + working.saturating_sub(dense)
 }
 
-/// Bytes that sparse supersteps are likely to take beyond the `reading` bytes: growing lists may be
+/// Bytes that sparse supersteps are likely to take beyond the `dense` bytes: growing lists may be
 /// half empty.
 pub(crate) fn likely_bytes(
     needs: &Needs,
     extent: &Extent,
     limits: Limits,
-    (workers, reading): (u64, u64),
+    (workers, dense): (u64, u64),
 ) -> u64 {
     let working = limits.targets * needs.target_sum / 2 + sums(needs, extent, workers);
-    directories(extent) + lists(limits) / 2 + working.saturating_sub(reading)
+    directories(extent) + lists(needs, limits) / 2 + working.saturating_sub(dense)
 }
 
 /// Bytes with which sparse supersteps read: for each worker a unit of every file.
@@ -75,9 +75,11 @@ fn directories(extent: &Extent) -> u64 {
     extent.indexes.iter().map(|index| index.directory).sum()
 }
 
-/// Bytes of the frontier of this superstep, and of the next one.
-fn lists(limits: Limits) -> u64 {
-    (limits.sources + limits.targets) * 8
+/// Bytes of the frontier of this superstep, and of the next one. If vertices hold back signals,
+/// bytes of their ids and signals too, and of sorting them.
+fn lists(needs: &Needs, limits: Limits) -> u64 {
+    let held_back = if needs.ordered { 8 + 8 / 2 + 2 * needs.signal } else { 0 };
+    (limits.sources + limits.targets) * (8 + held_back)
 }
 
 /// Bytes of sums, marks and lists of touched targets.
