@@ -29,6 +29,8 @@ pub(crate) const PURPOSE: &str = "to run this program on this graph";
 
 /// Minimum and maximum number of reads in flight per worker.
 const READS: (u64, u64) = (1, 4);
+/// Windows of signals must save at least one in this many bytes, if they rule out sparse supersteps.
+const LEAST_SAVED_BY_WINDOWS: u64 = 2;
 /// Buffers of sums per worker: the sums that it makes, and the totals of unfinished intervals.
 pub const SUMS_PER_WORKER: u64 = 3;
 /// Buffers of sums per worker if sums are spilled: a total, and the sums to merge into it.
@@ -64,11 +66,14 @@ pub struct Plan {
     pub total_bytes: u64,
 }
 
-/// The smallest memory of a run in bytes: with all signals in memory, and with a window of them if
-/// that is allowed.
+/// The smallest memory of a run in bytes.
 #[derive(Debug, Clone, Copy)]
 struct Least {
+    /// With all signals in memory.
     resident: u64,
+    /// The part of it for sparse supersteps; 0: the program has none, or can do without.
+    sparse: u64,
+    /// With a window of signals, if that is allowed.
     windowed: Option<u64>,
 }
 
@@ -82,17 +87,25 @@ impl Least {
         };
         let tables = tables(needs, extent);
         let asynchronous_bytes = if asynchronous { asynchronous_bytes(vertices) } else { 0 };
+        // A frontier that stays small takes up to a hundred times as long in windows.
+        let is_sparse = !needs.full && !needs.degrees && !needs.shared;
+        let sparse = if is_sparse {
+            let dense = dense_bytes(needs, extent, workers);
+            sparse::memory_bytes(needs, extent, Limits::scarce(vertices), (workers, dense))
+        } else {
+            0
+        };
         let resident = tables
+            + sparse
             + with_sums(SUMS_PER_WORKER)
             + asynchronous_bytes
             + vertices * needs.signal
             + list_bytes(needs, vertices);
         let windowed = tables + with_sums(SUMS_PER_WORKER_IF_KEPT) + window * needs.signal;
-        Self {
-            resident,
-            windowed: Some(windowed)
-                .filter(|bytes| *bytes < resident && !asynchronous && !needs.shared),
-        }
+        let least_saved = if is_sparse { resident / LEAST_SAVED_BY_WINDOWS } else { 1 };
+        let saves = windowed + least_saved <= resident;
+        let is_allowed = !asynchronous && !needs.shared;
+        Self { resident, sparse, windowed: (saves && is_allowed).then_some(windowed) }
     }
 }
 
@@ -120,6 +133,7 @@ impl Plan {
         let workers = workers as u64;
         let dense = sparse::reading_bytes(extent, workers) + sum_bytes(needs, extent, workers);
         let ample = Limits::ample(extent.vertices);
+        let least = Least::new(needs, extent, asynchronous, workers);
         let sparse = if needs.full {
             0
         } else {
@@ -128,8 +142,8 @@ impl Plan {
         let arrays: u64 = needs.of_vertices(extent.vertices, extent.weighted).iter().sum();
         // A second read in flight of every worker comes before the arrays.
         let second = workers * extent.largest_unit();
-        Least::new(needs, extent, asynchronous, workers).resident
-            + sparse
+        (least.resident - least.sparse)
+            + sparse.max(least.sparse)
             + needs.exchange
             + arrays
             + second
@@ -178,14 +192,15 @@ impl Plan {
         if windowed.is_some() {
             let of_interval = vertices.min(extent.interval()) * needs.signal;
             plan.source_window = Some(widest_window(extent, of_interval, &mut spare) as usize);
+        } else {
+            // Taken below.
+            spare += least.sparse;
         }
-        let (is_pinned, mut reading) = (is_pinned(extent, workers), reading_bytes(extent, workers));
-        if is_pinned {
+        if is_pinned(extent, workers) {
             plan.pinned_bytes = packed;
-            reading = sparse::reading_bytes(extent, workers);
         }
         let to_pin = packed - plan.pinned_bytes;
-        let dense = reading + sum_bytes(needs, extent, workers);
+        let dense = dense_bytes(needs, extent, workers);
         let sparse_bytes = |limits| sparse::memory_bytes(needs, extent, limits, (workers, dense));
         let ample = Limits::ample(vertices);
         let limits = [ample, Limits::scarce(vertices)].map(|limits| (limits, sparse_bytes(limits)));
@@ -361,6 +376,15 @@ fn list_bytes(needs: &Needs, vertices: u64) -> u64 {
 /// The smaller of the bytes of the packed edges and of the buffers that read them.
 fn reading_bytes(extent: &Extent, workers: u64) -> u64 {
     unit_bytes(extent, workers).min(extent.packed()) + workers * extent.unpacked()
+}
+
+/// Bytes with which dense supersteps read and sum, and sparse ones may.
+fn dense_bytes(needs: &Needs, extent: &Extent, workers: u64) -> u64 {
+    let reading = match is_pinned(extent, workers) {
+        true => sparse::reading_bytes(extent, workers),
+        false => reading_bytes(extent, workers),
+    };
+    reading + sum_bytes(needs, extent, workers)
 }
 
 /// Bytes of the sums of all workers in dense supersteps.
