@@ -184,6 +184,7 @@ loom:
 # What takes too long for every change.
 nightly: $(VENV)/.dev build loom
 	BRIMFUL_KILLS=all BRIMFUL_MATRIX=all cargo test --workspace --tests --locked
+	cargo test --package brimful-algos --lib --locked
 	BRIMFUL_MUTATIONS=300000 cargo test --workspace --test corpus --release --locked
 	BRIMFUL_KILLS=all $(BIN)/python -m pytest --timeout=0 -m "" tests/test_kills.py tests/test_faulty_disk.py
 	$(BIN)/python -m pytest --timeout=0 -m nightly

@@ -433,9 +433,30 @@ mod tests {
             |budget: u64| Plan::new(&needs, &extent, false, 2, &Budget::new(budget, 0)).unwrap();
         let least = Plan::minimum_bytes(&needs, &extent, false, 2);
         let first =
-            (least..).step_by(1 << 12).find(|budget| plan(*budget).sparse.is_some()).unwrap();
-        assert!(first > least);
-        assert!(!plan(first).states_resident && plan(first).source_window.is_none());
+            (least..).step_by(1 << 12).find(|budget| plan(*budget).source_window.is_none());
+        let plan = plan(first.unwrap());
+        assert!(plan.sparse.is_some() && !plan.states_resident);
+    }
+
+    #[test]
+    fn windows_rule_out_sparse_supersteps_only_if_they_save_half() {
+        let folder = tempfile::tempdir().unwrap();
+        let graph = rmat(&folder.path().join("g.brimful"), &ImportOptions::default());
+        let mut extent = Extent::of(&graph, NEEDS.indexes, false);
+        let windows_of = |extent: &Extent, full| {
+            let needs = Needs { full, ..NEEDS };
+            let least = Plan::minimum_bytes(&needs, extent, false, 2);
+            let budget = |limit| Budget::new(limit, 0);
+            assert!(Plan::new(&needs, extent, false, 2, &budget(least - 1)).is_err());
+            let plan = Plan::new(&needs, extent, false, 2, &budget(least)).unwrap();
+            assert!(plan.total_bytes <= least);
+            assert_eq!(plan.sparse.is_none(), full || plan.source_window.is_some());
+            plan.source_window.is_some()
+        };
+        for (vertices, expected) in [(extent.vertices, [false, false]), (1 << 27, [true, true])] {
+            extent.vertices = vertices;
+            assert_eq!([false, true].map(|full| windows_of(&extent, full)), expected);
+        }
     }
 
     #[test]
