@@ -411,7 +411,8 @@ impl Forecast {
         let others = self
             .exchange
             .map_or(0.0, |exchange| exchange.start_seconds() + few * exchange.turn_seconds());
-        let sparse = few * SPARSE_READS * self.readers() * self.read_bytes as f64 / at.disk;
+        let edges = self.read_bytes.saturating_sub(self.written_bytes) as f64;
+        let sparse = few * SPARSE_READS * self.readers() * edges / at.disk;
         index + run + others + sparse + self.steps.passes * self.seconds_of_pass(at)
     }
 
