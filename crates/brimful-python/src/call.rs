@@ -58,9 +58,12 @@ impl Limits {
         // Free memory within the heap differs from run to run.
         release_free_memory();
         let resident = resident_bytes().unwrap_or(0) + SLACK_BYTES;
-        // Rounded, so that errors name the same smallest budget in every run.
-        let overhead = |bytes: u64| {
-            bytes.max(PROCESS_BYTES + self.reserve_bytes).next_multiple_of(OVERHEAD_STEP_BYTES)
+        // Rounded, so that errors name the same smallest budget in every run. Most processes are
+        // small; they get the least even if their memory is slightly above it.
+        let least = PROCESS_BYTES + self.reserve_bytes;
+        let overhead = |bytes: u64| match bytes <= least + JITTER_BYTES {
+            true => least.next_multiple_of(OVERHEAD_STEP_BYTES),
+            false => bytes.next_multiple_of(OVERHEAD_STEP_BYTES),
         };
         let (now, at_most) = (overhead(resident - JITTER_BYTES), overhead(resident));
         Budget::with_margin(total, now, at_most - now)
