@@ -133,7 +133,8 @@ def repeated_names(path: Path, length: int, rows: int, *, dictionary: bool) -> P
 
 
 @pytest.mark.parametrize(
-    ("length", "rows", "dictionary"), [(10_000, 20_000, True), (60_000, 4000, False)]
+    ("length", "rows", "dictionary"),
+    [(10_000, 20_000, True), pytest.param(60_000, 4000, False, marks=pytest.mark.nightly)],
 )
 def test_long_names_in_parquet(tmp_path: Path, length: int, rows: int, dictionary: bool) -> None:
     path = repeated_names(tmp_path / "names.parquet", length, rows, dictionary=dictionary)

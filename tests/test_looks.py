@@ -430,13 +430,13 @@ def test_results_of_long_ids_are_read_in_the_budget_that_a_refusal_names(
 ) -> None:
     csv, parquet, arrow = long_named
     every = ["top", csv, "-n", 150_000]
-    commands = [
-        (["compare", csv, parquet], 0),
-        (["compare", parquet, arrow], 0),
+    commands: list[tuple[list[object], int]] = [
+        (["compare", csv, arrow], 0),
         (["top", parquet], 11),
-        (every, 150_001),
         ([*every, "--json"], 1),
     ]
+    if budget != "16M":
+        commands += [(["compare", parquet, arrow], 0), (every, 150_001)]
     for words, lines in commands:
         given = budget
         with hard_limit(parse_budget(given) or 0) as enter:

@@ -47,7 +47,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("length", "vertices"),
     [
-        (200, 280_000),
+        (200, 140_000),
+        pytest.param(200, 280_000, marks=pytest.mark.nightly),
         pytest.param(400, 250_000, marks=pytest.mark.nightly),
         pytest.param(10_000, 8_000, marks=pytest.mark.nightly),
     ],

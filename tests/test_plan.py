@@ -361,11 +361,15 @@ def test_a_graph_has_its_own_sizes(rmat: Path) -> None:
 
 def test_the_order_of_a_run_works_too(rmat: Path) -> None:
     limits = ("--budget", "1G")
-    assert plan("degrees", rmat, *limits) == plan(rmat, "degrees", *limits)
+    plans = [plan("degrees", rmat, *limits), plan(rmat, "degrees", *limits)]
+    for figures in plans:
+        # The memory of the process is a part of it.
+        del figures["peak_memory_bytes"]
+    assert plans[0] == plans[1]
 
 
 def test_a_plan_names_the_budget_that_holds_the_vertex_data(rmat: Path) -> None:
-    options = ["sssp", rmat, "--source", 1]
+    options = ["pagerank", rmat]
     least = plan(*options, "--budget", "1G")["minimum_budget_bytes"]
     enough = plan(*options, "--budget", least)["in_memory_budget_bytes"]
     assert least < enough

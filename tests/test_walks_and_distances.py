@@ -182,7 +182,7 @@ def test_the_effective_diameter_of_a_real_graph(data: Path, tmp_path: Path) -> N
     succeed("import", data / "wiki-Vote.txt.gz", path, "--undirected", "--quiet")
     with bf.Graph.open(path) as graph:
         found = list(bf.effective_diameter(graph, register_bits=8))
-        assert found == list(bf.effective_diameter(graph, register_bits=8, threads=1, budget="48M"))
+        assert found == list(bf.effective_diameter(graph, register_bits=8, threads=1, budget="56M"))
         rows = bf.distances(graph, list(graph)[::20])
         lengths = Counter(row[2] for row in rows if row[2] > 0)
     assert found[0][1] == pytest.approx(within(0.9, lengths), abs=0.2)
