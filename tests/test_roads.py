@@ -139,7 +139,6 @@ def test_a_wide_frontier_signals_in_order_where_edges_do_not_fit_unpacked(tmp_pa
             ordered = bf.sssp(graph, starts, weighted=True, budget=budget)
             assert _distances(ordered).tobytes() == _distances(in_memory).tobytes()
             assert ordered.stats["traversals"]["ordered"] > 20, ordered.stats["traversals"]
-            saved = {"checkpoint_every": 10, "checkpoint_dir": tmp_path / f"checkpoints-{more}"}
 
 
 @pytest.mark.parametrize("column", ["distance", "parent", "component"])

@@ -432,8 +432,7 @@ mod tests {
         let plan =
             |budget: u64| Plan::new(&needs, &extent, false, 2, &Budget::new(budget, 0)).unwrap();
         let least = Plan::minimum_bytes(&needs, &extent, false, 2);
-        let first =
-            (least..).step_by(1 << 12).find(|budget| plan(*budget).source_window.is_none());
+        let first = (least..).step_by(1 << 12).find(|budget| plan(*budget).source_window.is_none());
         let plan = plan(first.unwrap());
         assert!(plan.sparse.is_some() && !plan.states_resident);
     }
