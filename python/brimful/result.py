@@ -67,18 +67,19 @@ class Result(PerVertex["float | int | str | None"]):
     def stats(self) -> dict[str, Any]:
         """Fields of `brimful run --json`: counts, supersteps, seconds, bytes, peak memory.
 
-        `traversals` counts the supersteps by the kind of traversal: "dense" (all edges),
-        "windows" (all, with the signals of a part of the vertices in memory at a time), "sparse"
-        (those of vertices that signal), "ordered" (those of the nearest vertices that signal),
-        "unpacked" (those that signal, unpacked in memory), "sweep" (all, asynchronously),
-        "worklist" (vertex by vertex, in order), "gather" (lists of neighbors), "store", "scan"
-        (all edges once), "search" (depth first) or "cluster" (divided among workers, each in its
-        own way). `last_traversal` is that of the last superstep, None without one. The work of the
-        first 1,000 supersteps is in lists: `superstep_seconds`, `superstep_frontier` (the vertices that signal or gather; None without a frontier),
-        `superstep_signals`, `superstep_edges` (visited, whether their sources signalled or not),
-        `superstep_bytes_read` and `superstep_bytes_written`. `largest_frontier` is that of all
-        supersteps. `documents` is None unless the result was written to a
-        database: field, documents `updated`, `vertices_without_document` and the `first_missing`.
+        `traversals` counts the supersteps by the kind of traversal: "dense" (all edges), "windows"
+        (all, with the signals of a part of the vertices in memory at a time), "sparse" (those of
+        vertices that signal), "ordered" (those of the nearest vertices that signal), "unpacked"
+        (those that signal, unpacked in memory), "sweep" (all, asynchronously), "worklist" (vertex
+        by vertex, in order), "gather" (lists of neighbors), "store", "scan" (all edges once),
+        "search" (depth first) or "cluster" (divided among workers, each in its own way).
+        `last_traversal` is that of the last superstep, None without one. The work of the first
+        1,000 supersteps is in lists: `superstep_seconds`, `superstep_frontier` (the vertices that
+        signal or gather; None without a frontier), `superstep_signals`, `superstep_edges` (visited,
+        whether their sources signalled or not), `superstep_bytes_read` and
+        `superstep_bytes_written`. `largest_frontier` is that of all supersteps. `documents` is None
+        unless the result was written to a database: field, documents `updated`,
+        `vertices_without_document` and the `first_missing`.
         """
         return {**self._native.stats, "output": self._output, "documents": self._documents}
 

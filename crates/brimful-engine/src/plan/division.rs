@@ -29,7 +29,7 @@ pub(crate) const PURPOSE: &str = "to run this program on this graph";
 
 /// Minimum and maximum number of reads in flight per worker.
 const READS: (u64, u64) = (1, 4);
-/// Windows of signals must save at least one in this many bytes, if they rule out sparse supersteps.
+/// Windows of signals must save at least one in this many bytes if they rule out sparse supersteps.
 const LEAST_SAVED_BY_WINDOWS: u64 = 2;
 /// Buffers of sums per worker: the sums that it makes, and the totals of unfinished intervals.
 pub const SUMS_PER_WORKER: u64 = 3;

@@ -1,8 +1,8 @@
 //! Sparse supersteps of an ordered program whose unpacked edges do not fit in memory.
 //!
 //! Only the first vertices in order signal. The others hold back their signals, which better ones
-//! may replace first (as in delta-stepping: Meyer and Sanders 2003). Invariant: the final states are
-//! those of supersteps, for the same reason as those of a worklist.
+//! may replace first (as in delta-stepping: Meyer and Sanders 2003). Invariant: the final states
+//! are those of supersteps, for the same reason as those of a worklist.
 
 use std::cmp::Ordering;
 
@@ -18,7 +18,7 @@ const FRONTIER_PER_SIGNAL: usize = 4;
 const FEWEST: usize = 1 << 11;
 
 impl<P: Program> ShardRun<'_, P> {
-    /// Lets the first vertices of the frontier signal; false, without effect, if all of them should.
+    /// Lets the first vertices of the frontier signal; false, without effect, if all should.
     pub(super) fn ordered_superstep(&mut self, edges: u64) -> Result<bool> {
         let is_chosen = self.context.options.traversal == TraversalMode::Auto
             && self.context.division.is_none()

@@ -104,7 +104,7 @@ impl<S: Copy + Send> Sparse<S> {
         count <= self.limits.sources
     }
 
-    /// True if a frontier of `count` vertices, some of which hold back their signals, fits in memory.
+    /// True if a frontier of `count` vertices fits in memory, with the signals that are held back.
     pub(crate) fn can_hold_back(&self, count: u64) -> bool {
         count <= self.limits.sources + self.limits.targets
     }
