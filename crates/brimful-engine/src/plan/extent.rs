@@ -452,10 +452,9 @@ mod tests {
             assert_eq!(plan.sparse.is_none(), full || plan.source_window.is_some());
             plan.source_window.is_some()
         };
-        for (vertices, expected) in [(extent.vertices, [false, false]), (1 << 27, [true, true])] {
-            extent.vertices = vertices;
-            assert_eq!([false, true].map(|full| windows_of(&extent, full)), expected);
-        }
+        assert_eq!([false, true].map(|full| windows_of(&extent, full)), [false, true]);
+        extent.vertices = 1 << 27;
+        assert_eq!([false, true].map(|full| windows_of(&extent, full)), [true, true]);
     }
 
     #[test]
