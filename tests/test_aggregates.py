@@ -89,7 +89,17 @@ WAYS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("way", WAYS, ids=["memory", "bytes", "compiled", "arrays"])
+COMPILED_ON_STORES: list[dict[str, Any]] = [
+    {"store": "bytes", "compile": "numba"},
+    {"store": "memory", "compile": "numpy"},
+]
+
+
+@pytest.mark.parametrize(
+    "way",
+    WAYS + COMPILED_ON_STORES,
+    ids=["memory", "bytes", "compiled", "arrays", "compiled on bytes", "arrays on memory"],
+)
 def test_aggregates_are_those_of_a_breadth_first_search(
     graph: bf.Graph, way: dict[str, Any]
 ) -> None:

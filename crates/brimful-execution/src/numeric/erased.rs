@@ -293,8 +293,9 @@ impl<P: Program> Erased for Typed<'_, P> {
                 P::Aggregate::NOTHING,
             )
         };
-        self.globals.aggregate =
-            self.partials.iter_mut().map(take).fold(P::Aggregate::NOTHING, P::Aggregate::merge);
+        let partials = self.partials.iter_mut().map(take);
+        let whole = partials.fold(P::Aggregate::NOTHING, P::Aggregate::merge);
+        self.globals.aggregate = whole.after(self.globals.aggregate);
     }
 
     fn walks(&self, index: Index) -> bool {
