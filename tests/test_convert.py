@@ -307,6 +307,23 @@ def test_tables_there_and_back() -> None:
                 )
 
 
+@pytest.mark.parametrize("compression", ["uncompressed", "lz4", "zstd"])
+def test_files_and_categories_of_polars(tmp_path: Path, compression: Any) -> None:
+    path = tmp_path / "edges.arrow"
+    names = pl.DataFrame({"source": ["a", "b", "x" * 99], "target": ["b", "c", "a"]})
+    kinds: list[Any] = [pl.String, pl.Categorical, pl.Enum(["a", "b", "c", "x" * 99])]
+    for kind in kinds:
+        frame = names.cast(kind)
+        frame.write_ipc(path, compression=compression)
+        for given in (path, frame):
+            with bf.read(given) as graph:
+                assert sorted(graph) == ["a", "b", "c", "x" * 99] and graph.arcs == 3
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-40] + b"\xff" * 30 + whole[-10:])
+    with pytest.raises(bf.InputError):
+        bf.read(path)
+
+
 def test_a_graph_is_an_arrow_stream() -> None:
     with bf.Graph.from_arrow(TABLE) as graph:
         assert sorted(pl.DataFrame(graph).rows()) == sorted(

@@ -1,8 +1,8 @@
 """Arrow IPC files and streams as edge tables, one record batch at a time.
 
 A file is a stream between two magic words, so both are read alike (Arrow columnar format, section
-"IPC File Format"). Invariant: the largest batch and all dictionaries are in `reserve_bytes`, before
-a batch is read.
+"IPC File Format"), but for a file of Polars: its messages stand where the footer says. Invariant:
+the largest batch and all dictionaries are in `reserve_bytes`, before a batch is read.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from brimful.tables.edge_table import (
     cast_batches,
     edge_schema,
     pick_columns,
+    plain_strings,
     table_of,
 )
 
@@ -61,13 +62,13 @@ def open_arrow(path: str, wanted: EdgeColumns, ids: str = "auto") -> EdgeTable:
             )
             start = start_of(path, raw)
             largest_bytes = memory_bytes(path, raw, start)
-            raw.seek(start)
-            reader = resources.enter_context(pa.ipc.open_stream(raw))
+            reader, read_batches = _reader(raw, start)
+            resources.enter_context(reader)
             columns = pick_columns(path, reader.schema.names, wanted)
             schema = edge_schema(path, reader.schema, columns)
         parts = (
             part
-            for batch in reader
+            for batch in read_batches
             for part in parts_of(batch.select(schema.names), max(batch.num_rows, 1))
         )
         batches = cast_batches(parts, schema)
@@ -84,7 +85,7 @@ def parts_of(batch: Any, most: int) -> Iterator[Any]:
     import pyarrow.types as kinds
 
     longest = 0
-    for column in batch.columns:
+    for column in map(plain_strings, batch.columns):
         if kinds.is_dictionary(column.type) and not kinds.is_integer(column.type.value_type):
             length = pc.max(pc.binary_length(column.dictionary)).as_py()
             longest = max(longest, length or 0)
@@ -109,6 +110,48 @@ def start_of(path: str, raw: Any) -> int:
     if raw.read(len(_MAGIC)) != _MAGIC or size < 2 * len(_MAGIC):
         raise InputError(f"{path} is an Arrow IPC file that was cut off; write it again")
     return 8
+
+
+def _reader(raw: Any, start: int) -> tuple[Any, Iterator[Any]]:
+    """Return pyarrow's reader of a file or stream, and its record batches."""
+    import pyarrow as pa
+
+    if _has_only_blocks(raw, start):
+        file = pa.ipc.open_file(raw)
+        return file, (file.get_batch(number) for number in range(file.num_record_batches))
+    raw.seek(start)
+    stream = pa.ipc.open_stream(raw)
+    return stream, iter(stream)
+
+
+def _has_only_blocks(raw: Any, start: int) -> bool:
+    """Return whether no message follows the magic word of a file, so that the footer is needed."""
+    raw.seek(start)
+    return start > 0 and raw.read(4) != struct.pack("<I", _CONTINUATION)
+
+
+def _blocks(raw: Any, size: int) -> Iterator[int]:
+    """Yield the offsets of dictionaries and record batches in the footer (`format/File.fbs`).
+
+    Raises:
+        struct.error, IndexError: The footer is damaged.
+    """
+    end = size - 4 - len(_MAGIC)
+    raw.seek(max(end, 0))
+    length = struct.unpack("<i", raw.read(4))[0]
+    if not 0 < length <= min(_METADATA_BYTES, end):
+        raise IndexError(length)
+    raw.seek(end - length)
+    footer = raw.read(length)
+    root = _u32(footer, 0)
+    for field in (2, 3):
+        if _at(footer, root, field):
+            blocks = _table(footer, root, field)
+            for number in range(_u32(footer, blocks)):
+                offset: int = struct.unpack_from("<q", footer, blocks + 4 + 24 * number)[0]
+                if not 0 < offset < size:
+                    raise IndexError(offset)
+                yield offset
 
 
 def _size(raw: Any) -> int:
@@ -140,6 +183,13 @@ def memory_bytes(path: str, raw: Any, position: int) -> int:
             f"{path} is cut off or damaged at byte {position:,}: {what}; write it again"
         )
 
+    blocks: Iterator[int] | None = None
+    if _has_only_blocks(raw, position):
+        try:
+            blocks = iter(list(_blocks(raw, size)))
+        except (struct.error, IndexError):
+            raise broken("neither a message nor a footer") from None
+        position = next(blocks, size)
     while position < size:
         raw.seek(position)
         prefix = raw.read(8)
@@ -159,7 +209,7 @@ def memory_bytes(path: str, raw: Any, position: int) -> int:
         position += 8 + length
         if not 0 <= body <= size - position:
             raise broken(f"a message of {body:,} bytes")
-        position += body
+        position = position + body if blocks is None else next(blocks, size)
         # Twice: reading may decompress a batch, and may then convert its columns.
         need = 2 * (body + decoded)
         if kind == _DICTIONARY:

@@ -333,8 +333,21 @@ def cast_batches(batches: Iterator[Any], schema: Any) -> Iterator[Any]:
         if batch.schema.equals(schema):
             yield batch
             continue
-        arrays = [batch.column(item.name).cast(item.type) for item in schema]
+        arrays = [plain_strings(batch.column(item.name)).cast(item.type) for item in schema]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def plain_strings(column: Any) -> Any:
+    """Return a column; a dictionary of string views, as Polars has it, becomes one of strings.
+
+    Arrow has no kernels for such dictionaries.
+    """
+    import pyarrow as pa
+    import pyarrow.types as kinds
+
+    if not (kinds.is_dictionary(column.type) and kinds.is_string_view(column.type.value_type)):
+        return column
+    return pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.string()))
 
 
 def guarded(table: EdgeTable, schema: Any, batches: Iterator[Any]) -> Any:
