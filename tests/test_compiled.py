@@ -278,6 +278,30 @@ def test_what_cannot_be_compiled_is_refused_with_the_reason(graph: bf.Graph) -> 
         def initial_state(self, vertex: Any) -> Any:
             return float(vertex.id)
 
+    class Lambda(Distances):
+        signal = lambda self, source, target, weight: source.state + weight  # noqa: E731
+
+    class Static(Distances):
+        @staticmethod
+        def signal(source: Any, target: Any, weight: float) -> Any:  # type: ignore[override]
+            return source.state + weight
+
+    class Default(Distances):
+        def signal(self, source: Any, target: Any, weight: float, factor: int = 1) -> Any:
+            return source.state + weight
+
+    class Short(Distances):
+        def collect(self, vertex: Any) -> Any:  # type: ignore[override]
+            return vertex.state
+
+    for program in (Lambda, Static, Default, Short):
+        for way in ("numba", "numpy"):
+            with pytest.raises(bf.UsageError, match=r"is not a plain method|does not take"):
+                bf.run(graph, program(1), compile=way)  # type: ignore[call-overload]
+    for program in (Lambda, Static, Default):
+        found = bf.run(graph, program(1), compile="auto")
+        assert found.to_arrow().equals(bf.run(graph, Distances(1), compile="never").to_arrow())
+        assert "why" in found.stats
     refused(graph, NoCombiner(1), "NoCombiner has no combiner")
     refused(graph, Each(1), 'needs delivery "combined"')
     refused(graph, Target(1), "reads target")

@@ -187,7 +187,7 @@ class ArrayKernel:
             return self._methods[name](self._program, *arguments)
         except Exception as error:
             raise Unfit(
-                f"{where} does not take arrays: {type(error).__name__}: {error}",
+                f"{where} does not take arrays: {type(error).__name__}: {str(error).rstrip('.')}",
                 "Write it with functions of NumPy, such as numpy.minimum and numpy.where",
             ) from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from brimful.record import Record
 
 
+#: Colors in messages of Numba.
+_COLORS = re.compile(r"\x1b\[[0-9;]*m")
 #: Numba's names of the types of fields.
 _NUMBA = {"int64": "int64", "float64": "float64", "bool": "boolean"}
 
@@ -154,7 +157,8 @@ class Methods:
 
 def _explained(error: Exception) -> str:
     """Return the line and the reason that an error of Numba states."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = _COLORS.sub("", str(error))
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith(("Failed in", "During:", "---"))]
     # A signature is on a line of its own.
     has_signature = len(lines) > 1 and lines[1].startswith(">>>")

@@ -74,11 +74,23 @@ def method_of(program: Program, name: str) -> FunctionType:
     """Return the function behind a method.
 
     Raises:
-        Unfit: It is something else, such as a static method.
+        Unfit: It is something else, such as a static method, or has other parameters.
     """
     method = getattr(type(program), name)
-    if not isinstance(method, FunctionType):
+    kinds = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+    if (
+        not isinstance(method, FunctionType)
+        or method.__name__ == "<lambda>"
+        or method.__code__.co_flags & kinds
+    ):
         raise Unfit(f"{type(program).__name__}.{name} is not a plain method", "Write it as one")
+    found, wanted = (
+        [(one.kind, one.default is one.empty) for one in inspect.signature(of).parameters.values()]
+        for of in (method, getattr(Program, name))
+    )
+    if found != wanted:
+        names = ", ".join(inspect.signature(getattr(Program, name)).parameters)
+        raise Unfit(f"{place(name, method)} does not take ({names})", "Give it these parameters")
     return method
 
 
@@ -112,7 +124,7 @@ def without_weight(method: FunctionType) -> tuple[FunctionType, str]:
         ) from error
     tree = ast.parse(source)
     function = tree.body[0]
-    assert isinstance(function, ast.FunctionDef), "a method is a function"
+    assert isinstance(function, ast.FunctionDef), "method_of refuses everything else"
     read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
     if target in read:
         raise Unfit(f"{where} reads {target}, which a program on shards cannot", "Leave it out")
