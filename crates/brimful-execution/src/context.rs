@@ -429,14 +429,15 @@ impl<P: VertexProgram> WorkerContext<P> {
         self.idle_until = now + BACK_OFF_FACTOR * self.longest;
     }
 
-    /// Called after each vertex: receives packets and checks the clock at intervals. True if the
-    /// phase was stopped.
+    /// Called after each vertex: stops if the run is canceled, and receives packets and checks the
+    /// clock at intervals. True if the phase was stopped.
     #[inline]
     pub(crate) fn poll(&mut self, phase: &Phase<'_, P>) -> Result<bool> {
+        // Methods in Python may take seconds.
+        phase.job.check()?;
         self.until_poll -= 1;
         if self.until_poll == 0 {
             self.until_poll = POLL_EVERY;
-            phase.job.check()?;
             self.take_in(phase)?;
             if phase.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 phase.exchange.stop();
