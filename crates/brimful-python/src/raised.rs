@@ -18,7 +18,8 @@ const SHOWN: usize = 60;
 
 impl fmt::Display for Raised {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.error.fmt(f)?;
+        let text = self.error.to_string();
+        f.write_str(text.strip_suffix(": ").unwrap_or(&text))?;
         let Some(superstep) = self.superstep else { return Ok(()) };
         write!(f, "; superstep {superstep}")?;
         let Some(state) = &self.state else { return Ok(()) };

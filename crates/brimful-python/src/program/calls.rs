@@ -151,6 +151,11 @@ impl Program {
             work(py).map_err(|error| match self.ids.get(py, rank) {
                 Ok(vertex) => {
                     let state = state.and_then(|state| self.values.object(py, state).ok());
+                    // The first item of a state of Pregel is the value of the user.
+                    let state = match state {
+                        Some(items) if self.addresses => items.get_item(0).ok(),
+                        other => other,
+                    };
                     Raised {
                         vertex: vertex.unbind(),
                         state: state.map(Bound::unbind),
