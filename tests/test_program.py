@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import pickle
 import random
+import signal
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -475,6 +480,48 @@ class Neighbors(bf.Program):
 
     def collect(self, vertex: bf.Vertex, signals: list[tuple[Any]]) -> set[Any]:
         return vertex.state | {source for (source,) in signals}
+
+
+def test_numbers_of_numpy_are_kept_in_every_store(tmp_path: Path) -> None:
+    class Counts(bf.Program):
+        def initial_state(self, vertex: Any) -> Any:
+            return np.where(vertex.id > 2, vertex.id * 3, 0)[()]
+
+        def signal(self, source: Any, target: Any, weight: float) -> Any:
+            return np.int64(1)
+
+        def collect(self, vertex: Any, signals: Any) -> Any:
+            return vertex.state + sum(signals)
+
+    with bf.Graph.from_arrow(pa.table({"source": [1, 2, 3], "target": [2, 3, 4]})) as graph:
+        for store in ("memory", "bytes", f"file:{tmp_path / 'vertices'}"):
+            found = bf.run(graph, Counts(), store=store, compile="never", max_supersteps=1)
+            assert dict(found) == {1: 0, 2: 1, 3: 10, 4: 13}
+
+
+def test_an_interrupt_ends_a_run_of_slow_methods() -> None:
+    calls = []
+
+    class Slow(bf.Program):
+        def initial_state(self, vertex: Any) -> Any:
+            return 0
+
+        def signal(self, source: Any, target: Any, weight: float) -> Any:
+            return 1
+
+        def collect(self, vertex: Any, signals: Any) -> Any:
+            calls.append(vertex.id)
+            time.sleep(0.1)
+            return vertex.state + 1
+
+    path = pa.table({"source": range(20), "target": range(1, 21)})
+    with bf.Graph.from_arrow(path) as graph:
+        timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            bf.run(graph, Slow(), compile="never", max_supersteps=3)
+        timer.join()
+    assert 0 < len(calls) < 15
 
 
 def test_serializers_of_ones_own() -> None:

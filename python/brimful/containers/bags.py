@@ -452,7 +452,7 @@ def serializer_of(
     if serializer == "json":
         import json
 
-        return "json", lambda value: json.dumps(value).encode(), json.loads
+        return "json", lambda value: json.dumps(value, default=_number).encode(), json.loads
     if serializer == "pickle":
         import pickle
 
@@ -466,6 +466,19 @@ def serializer_of(
         raise UsageError(f"a serializer must have dumps and loads, and {serializer!r} does not")
     name = getattr(serializer, "__name__", type(serializer).__qualname__)
     return str(name), serializer.dumps, serializer.loads
+
+
+def _number(value: Any) -> Any:
+    """Return a number or truth value of NumPy as one of Python, for JSON.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    import numpy as np
+
+    if isinstance(value, np.number | np.bool):
+        return value.item()
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
 
 
 def _require_bytes(value: Any) -> bytes:
