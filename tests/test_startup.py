@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from command import BRIMFUL, DONE, INPUT, IO, USAGE, brimful, refuse, succeed
+from command import BRIMFUL, DONE, INPUT, INTERRUPTED, IO, USAGE, brimful, refuse, succeed
 
 HEAVY = ("pyarrow", "numpy", "pandas", "polars", "brimful._native")
 
@@ -101,6 +101,28 @@ def test_ctrl_c_while_the_program_starts_leaves_no_traceback() -> None:
             said = process.stderr.read()
         # Before our first line the interpreter answers, in its own way.
         assert "Traceback" not in said or "brimful/cli" not in said, (milliseconds, said)
+
+
+def test_ctrl_c_within_a_finalizer_is_not_lost() -> None:
+    script = """
+import os, signal, time
+from brimful.cli import app
+
+class Dies:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(1)
+
+def build_parser(verb):
+    Dies()
+    time.sleep(60)
+
+app.build_parser = build_parser
+raise SystemExit(app.main(["algorithms"]))
+"""
+    words = [sys.executable, "-c", script]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=30)
+    assert (done.returncode, done.stderr) == (INTERRUPTED, "brimful: interrupted\n")
 
 
 def test_a_reader_that_leaves_early_is_no_error() -> None:

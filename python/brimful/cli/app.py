@@ -55,6 +55,8 @@ _INTERRUPTED = 130
 
 #: Set to see the traceback of an internal error.
 DEBUG_VARIABLE = "BRIMFUL_DEBUG"
+#: Seconds until a dropped interruption is repeated.
+_AGAIN_SECONDS = 0.01
 
 
 class _Interrupted(KeyboardInterrupt):
@@ -166,6 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Within the block: an interruption may come as soon as a handler is there.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, _interrupt)
+        sys.unraisablehook = _interrupt_again
         parser = build_parser(words[0] if words else None)
         options = parse(parser, words)
         if options.verb == "help":
@@ -249,8 +252,18 @@ def _interrupt(signal_number: int, frame: FrameType | None) -> NoReturn:
     raise _Interrupted
 
 
+def _interrupt_again(dropped: sys.UnraisableHookArgs) -> None:
+    """Repeat an interruption that came within a finalizer, where Python drops exceptions."""
+    if isinstance(dropped.exc_value, _Interrupted):
+        signal.signal(signal.SIGALRM, _interrupt)
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
+    else:
+        sys.__unraisablehook__(dropped)
+
+
 def _ignore_signals() -> None:
     """Ignore Ctrl-C and SIGTERM from now on."""
+    signal.setitimer(signal.ITIMER_REAL, 0)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
 
