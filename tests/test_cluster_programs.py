@@ -414,7 +414,7 @@ def test_an_error_of_a_worker_is_raised_in_the_caller(
     assert sentence in str(raised.value)
     if where == "compute":
         error = raised.value
-        assert (error.vertex, error.superstep, error.state[0]) == (390, 2, 1)
+        assert (error.vertex, error.superstep, error.state) == (390, 2, 1)
         assert isinstance(error.__cause__, ValueError)
         assert any("on worker" in note for note in error.__notes__)
 
