@@ -155,7 +155,9 @@ def test_long_supersteps_visit_few_edges_where_all_fit_unpacked(
     unpacked, packed = run(None), run(caught.value.needed_bytes)
     assert unpacked.to_arrow()[column].equals(packed.to_arrow()[column])
     assert unpacked.stats["supersteps"] == packed.stats["supersteps"] > 100
-    assert unpacked.stats["edge_visits"] < 0.6 * packed.stats["edge_visits"]
+    # Colors have wide frontiers, of which sparse supersteps visit few other edges.
+    share = 0.6 if column == "component" else 1 / 3
+    assert unpacked.stats["edge_visits"] < share * packed.stats["edge_visits"]
 
 
 def test_a_plan_knows_that_streets_are_long(streets: bf.Graph) -> None:

@@ -476,7 +476,7 @@ def _number(value: Any) -> Any:
     """
     import numpy as np
 
-    if isinstance(value, np.number | np.bool):
+    if isinstance(value, np.number | np.bool_):
         return value.item()
     raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
 

@@ -193,7 +193,7 @@ impl Plan {
             let of_interval = vertices.min(extent.interval()) * needs.signal;
             plan.source_window = Some(widest_window(extent, of_interval, &mut spare) as usize);
         } else {
-            // Taken below.
+            // `first_that_fits` takes them for sparse supersteps.
             spare += least.sparse;
         }
         if is_pinned(extent, workers) {
@@ -378,7 +378,7 @@ fn reading_bytes(extent: &Extent, workers: u64) -> u64 {
     unit_bytes(extent, workers).min(extent.packed()) + workers * extent.unpacked()
 }
 
-/// Bytes with which dense supersteps read and sum, and sparse ones may.
+/// Bytes of reading and of sums in dense supersteps, which are free during sparse ones.
 fn dense_bytes(needs: &Needs, extent: &Extent, workers: u64) -> u64 {
     let reading = match is_pinned(extent, workers) {
         true => sparse::reading_bytes(extent, workers),
