@@ -22,8 +22,7 @@ export PYO3_PYTHON := $(BIN)/python
 # One profile for the package and for tests, so that dependencies are compiled once. Tests of the
 # lower crates find overflows and have debug assertions; those of algorithms test what is installed,
 # and have both in `make nightly`.
-CHECKED := CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true \
-    CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true
+CHECKED := --config .cargo/checked.toml
 # Features of dependencies are those of the whole workspace only if `brimful-python` is among the
 # packages; it has no tests of its own.
 LOWER := --workspace --exclude brimful-algos --exclude brimful --exclude brimful-fuzz
@@ -103,7 +102,7 @@ layers: $(VENV)/.build
 # Without --lib, which compiles libraries without tests of their own once more. `lint-rust` compiles
 # the examples.
 rust-test: $(VENV)/.build
-	$(CHECKED) cargo test --release --tests --locked $(LOWER)
+	cargo test $(CHECKED) --release --tests --locked $(LOWER)
 	cargo test --release --tests --locked $(UPPER)
 	cargo test --release --workspace --doc --locked
 
