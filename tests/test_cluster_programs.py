@@ -392,7 +392,7 @@ class Fails(bf.Pregel):
 @pytest.mark.parametrize(
     ("where", "sentence"),
     [
-        ("compute", "the program failed to collect at vertex 390: ValueError: no more ink"),
+        ("compute", "the program failed to compute at vertex 390: ValueError: no more ink"),
         ("target", "1000000"),
         pytest.param(
             "master",

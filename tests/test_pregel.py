@@ -194,12 +194,15 @@ def test_mistakes_are_named() -> None:
             vertex.aggregate("totl", 1)
 
     with graph_of([1], [2]) as graph:
-        with pytest.raises(bf.ProgramError, match="the graph has no vertex 77") as raised:
+        sends = r"failed to send messages at vertex \d: .*the graph has no vertex 77.*superstep 0"
+        with pytest.raises(bf.ProgramError, match=sends) as raised:
             bf.run(graph, Lost(1))
+        assert raised.value.superstep == 0
         assert raised.value.vertex in (1, 2) and raised.value.state == 0
         with pytest.raises(bf.ProgramError, match="at superstep 2: ValueError: no more"):
             bf.run(graph, Masterless(5))
-        with pytest.raises(bf.ProgramError, match=r"no aggregator 'totl'.*did you mean 'total'"):
+        misspelled = r"failed to compute at vertex .*no aggregator 'totl'.*did you mean 'total'"
+        with pytest.raises(bf.ProgramError, match=misspelled):
             bf.run(graph, Unknown(1))
         with pytest.raises(bf.UsageError, match="Pregel programs need supersteps"):
             bf.run(graph, Ring(1), mode="async")

@@ -107,6 +107,22 @@ def test_anything_arrow(table: pa.Table, tmp_path: Path) -> None:
         assert graph.neighbors(1) == [2, 2, 3]
 
 
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame([[1, 2, 3]], columns=["source", "target", "target"]),
+        pd.DataFrame({"source": [1, "a"], "target": [1, 2]}),
+        pl.DataFrame({"source": [1], "target": [2]}, schema_overrides={"source": pl.Int128}),
+    ],
+)
+def test_frames_that_are_no_tables_of_arrow(frame: object) -> None:
+    remedy = "give each column a name of its own and one type that Arrow has"
+    with pytest.raises(bf.InputError, match=rf"the table cannot become .*; {remedy}"):
+        bf.Graph.from_arrow(frame)
+    with pytest.raises(bf.InputError, match=rf"the first result cannot become .*; {remedy}"):
+        bf.compare(frame, frame)
+
+
 def test_read_takes_paths_and_lists(tmp_path: Path) -> None:
     first, second = write_edges(tmp_path / "a.txt", EDGES[:2]), tmp_path / "b.txt"
     write_edges(second, EDGES[2:])

@@ -246,7 +246,9 @@ class Neighbors:
         if direction == "in" and not self._has_reverse:
             graph = cast("Graph", self)
             if "reverse" not in graph.native.indexes:
-                warn(f"building the reverse index of {graph.path}, which in-edges need; it stays")
+                if not graph.is_temporary:
+                    name = graph.path
+                    warn(f"building the reverse index of {name}, which in-edges need; it stays")
                 graph.native.build_index(
                     ["reverse"],
                     threads=None,

@@ -44,7 +44,7 @@ use crate::plugin::with_store;
 use crate::request::{DEFAULT_MAX_SUPERSTEPS, Store, checkpoint_options, with_resume_advice};
 use crate::run::{store_figures, work_figures};
 pub(crate) use calls::Seen;
-use calls::{Program, with_vertex};
+use calls::{Program, in_own_words};
 use extra_state::ExtraState;
 use ids::Ids;
 use kept::{Keeping, Location, locked};
@@ -247,14 +247,15 @@ fn run(
     if done.is_err() && execution.sync().is_ok() {
         let _ = location.stopped();
     }
-    let reason = done.map_err(|error| by_external_id(with_vertex(error, &ids), graph))?;
+    let by_author = |error| by_external_id(in_own_words(error, &ids, settings.addresses), graph);
+    let reason = done.map_err(by_author)?;
     // Requests of Pregel create vertices and remove them.
     let changes = settings.creates;
     if let Some(sharing) = &settings.sharing {
         let own = (Arc::clone(&ids), Arc::clone(&values));
         return sharing
             .finish(&mut execution, own, (changes, memory), reason, resources)
-            .map_err(|error| by_external_id(with_vertex(error, &ids), graph));
+            .map_err(by_author);
     }
     let in_memory = match leaves {
         true => None,
@@ -325,7 +326,7 @@ fn started<'r>(
         // The first error is the one to report.
         let _ = location.stopped();
     }
-    let mut execution = started.map_err(|error| with_vertex(error, &ids))?;
+    let mut execution = started.map_err(|error| in_own_words(error, &ids, settings.addresses))?;
     location.loaded(execution.partition_edges())?;
     location.touched().try_for_each(|rank| execution.request_collect(&rank))?;
     Ok(execution)

@@ -9,9 +9,13 @@ import contextlib
 import lzma
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from brimful.errors import BrimfulError, InputError, StoreIoError
 from brimful.io.remote import is_remote
+
+if TYPE_CHECKING:
+    import pyarrow
 
 
 @contextlib.contextmanager
@@ -52,3 +56,21 @@ def reader_errors(name: str, lines_before: int = 0) -> Iterator[None]:
         raise StoreIoError(
             f"cannot read {name}: {error.strerror or sentence}", error.errno
         ) from None
+
+
+def stream_reader(table: Any, name: str) -> pyarrow.RecordBatchReader:
+    """Return a reader of an object with `__arrow_c_stream__`, of any package.
+
+    Raises:
+        InputError: Its columns cannot be columns of Arrow.
+    """
+    import pyarrow as pa
+
+    try:
+        return pa.RecordBatchReader.from_stream(table)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        sentence = " ".join("; ".join(map(str, error.args)).split())
+        raise InputError(
+            f"{name} cannot become a table of Arrow ({sentence}); give each column a name of its "
+            "own and one type that Arrow has"
+        ) from error

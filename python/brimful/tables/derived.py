@@ -19,6 +19,7 @@ from brimful.errors import BrimfulError, InputError, UsageError
 from brimful.io.hidden import whole_graph
 from brimful.io.ingest import Resources, import_table
 from brimful.io.output import native_batches
+from brimful.io.reader_errors import stream_reader
 from brimful.memory import too_small
 from brimful.options.imports import ImportOptions, PolicyOptions, import_options
 from brimful.options.table import picked
@@ -186,6 +187,7 @@ def listed(table: Any, condition: Any) -> pyarrow.Array:
 
     Raises:
         UsageError: There is no column `vertex`, or the condition does not fit the columns.
+        InputError: The columns of the table cannot be columns of Arrow.
     """
     import pyarrow as pa
 
@@ -194,7 +196,7 @@ def listed(table: Any, condition: Any) -> pyarrow.Array:
             "table must be a result or a table of the column vertex, with __arrow_c_stream__, not "
             f"{type(table).__name__}"
         )
-    reader = pa.RecordBatchReader.from_stream(table)
+    reader = stream_reader(table, "the table")
     if "vertex" not in reader.schema.names:
         found = ", ".join(reader.schema.names) or "none"
         raise UsageError(f"table needs the column vertex; found the columns {found}")

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from brimful.errors import BrimfulError, InputError, UsageError
-from brimful.io.reader_errors import reader_errors
+from brimful.io.reader_errors import reader_errors, stream_reader
 from brimful.options.imports import EdgeColumns
 from brimful.wording import printable
 
@@ -196,17 +196,14 @@ def open_stream(
 
     Raises:
         UsageError: `stream` is no such thing.
-        InputError: Missing columns, or columns that are no integers.
+        InputError: Missing columns, or columns that are no ids or cannot be columns of Arrow.
     """
     if not hasattr(stream, "__arrow_c_stream__"):
         raise UsageError(
             f"{type(stream).__name__} has no __arrow_c_stream__; pass a table of pyarrow, polars, "
             "pandas >= 2.2 or DuckDB, or the path of a file"
         )
-    import pyarrow as pa
-
-    with reader_errors(name):
-        reader = pa.RecordBatchReader.from_stream(stream)
+    reader = stream_reader(stream, name)
     columns = pick_columns(name, reader.schema.names, wanted)
     schema = edge_schema(name, reader.schema, columns)
     chosen = (batch.select(schema.names) for batch in reader)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from brimful.errors import InputError, UsageError
 from brimful.io.output import native_batches
+from brimful.io.reader_errors import stream_reader
 from brimful.tables.joining import connected, join_errors, rows_of, sql_name
 from brimful.tables.result_rows import open_table, result_columns, roles
 
@@ -78,7 +79,7 @@ class Side:
             self.name, schema = f"{name} ({path})", table.schema
         elif hasattr(given, "__arrow_c_stream__"):
             self.name, table = name, None
-            reader = pa.RecordBatchReader.from_stream(given)
+            reader = stream_reader(given, name)
             schema = reader.schema
         else:
             raise UsageError(

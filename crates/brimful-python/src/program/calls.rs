@@ -459,11 +459,11 @@ impl VertexProgram for Program {
     }
 }
 
-/// Adds the vertex to an error of `combine`, which does not know the target of its signals.
-pub(super) fn with_vertex(mut error: Error, ids: &Ids) -> Error {
-    if let Error::Program { vertex, source, .. } = &mut error
-        && let (Some(raised), Ok(rank)) = (source.downcast_ref::<PyErr>(), vertex.parse())
-    {
+/// An error of a program in the words of its author: `combine` does not know the target of its
+/// signals, and a vertex of Pregel computes, and sends the messages of the superstep before.
+pub(super) fn in_own_words(mut error: Error, ids: &Ids, is_pregel: bool) -> Error {
+    let Error::Program { vertex, doing, source } = &mut error else { return error };
+    if let (Some(raised), Ok(rank)) = (source.downcast_ref::<PyErr>(), vertex.parse()) {
         let raised = Python::attach(|py| {
             let vertex = ids.get(py, rank).ok()?.unbind();
             Some(Raised { vertex, state: None, superstep: None, error: raised.clone_ref(py) })
@@ -471,6 +471,16 @@ pub(super) fn with_vertex(mut error: Error, ids: &Ids) -> Error {
         if let Some(raised) = raised {
             *source = Box::new(raised);
         }
+    }
+    match *doing {
+        "collect" if is_pregel => *doing = "compute",
+        "signal" if is_pregel => {
+            *doing = "send messages";
+            if let Some(Raised { superstep: Some(number), .. }) = source.downcast_mut() {
+                *number = number.saturating_sub(1);
+            }
+        }
+        _ => {}
     }
     error
 }
