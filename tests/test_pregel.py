@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 import pytest
@@ -204,8 +204,6 @@ def test_mistakes_are_named() -> None:
         misspelled = r"failed to compute at vertex .*no aggregator 'totl'.*did you mean 'total'"
         with pytest.raises(bf.ProgramError, match=misspelled):
             bf.run(graph, Unknown(1))
-        with pytest.raises(bf.UsageError, match="Pregel programs need supersteps"):
-            bf.run(graph, Ring(1), mode="async")
         with pytest.raises(bf.UsageError, match=r"derived from brimful\.Program or brimful.Pregel"):
             bf.run(graph, Ring)  # type: ignore[arg-type]
     with pytest.raises(bf.UsageError, match="there is no aggregator 'mean'; use sum, min"):
@@ -316,3 +314,78 @@ def test_what_a_serializer_cannot_write_is_refused_before_the_run(tmp_path: Path
         with pytest.raises(bf.UsageError, match=r"cannot be in a checkpoint.*JSON does not keep"):
             bf.run(graph, Pairs(), **given)
         assert dict(bf.run(graph, Pairs(), serializer="pickle", **given))
+
+
+class Least(bf.Pregel):
+    """The least id from which a vertex can be reached, and the calls for the vertex."""
+
+    def __init__(self, *, counts_calls: bool) -> None:
+        self.counts_calls = counts_calls
+
+    def initial_value(self, vertex: bf.Vertex) -> Any:
+        return [math.inf, 0]
+
+    def compute(self, vertex: bf.PregelVertex, messages: list[int]) -> None:
+        least, calls = vertex.value
+        assert calls > 0 or not messages
+        assert vertex.superstep == calls or not self.counts_calls
+        found = min([least, *messages]) if calls else vertex.id
+        if found < least:
+            vertex.send_to_all(found)
+        vertex.value = [min(least, found), calls + 1]
+        vertex.vote_to_halt()
+
+
+class LeastOfAll(Least):
+    """The same with a combiner."""
+
+    def combine(self, left: int, right: int) -> int:
+        return min(left, right)
+
+
+@pytest.mark.parametrize("scheduler", ["latency", "throughput"])
+@pytest.mark.parametrize("kind", [Least, LeastOfAll])
+@pytest.mark.parametrize("store", STORES)
+def test_without_supersteps(
+    tmp_path: Path, store: str, kind: type[Least], scheduler: Literal["latency", "throughput"]
+) -> None:
+    draw = random.Random(7)
+    ends = [[draw.randrange(300) for _ in range(700)] for _ in range(2)]
+    with graph_of(*ends) as graph:
+        expected = bf.run(graph, kind(counts_calls=False))
+        program, where = kind(counts_calls=True), url(store, tmp_path)
+        found = bf.run(graph, program, mode="async", store=where, scheduler=scheduler)
+        assert all(found[vertex][0] == least for vertex, (least, _) in expected.items())
+        assert len(found) == len(expected)
+        assert found.stats["mode"] == "async"
+
+
+def test_only_supersteps_have_aggregators_and_masters() -> None:
+    class WithContext(Ring):
+        def worker_context(self) -> bf.WorkerContext:
+            return bf.WorkerContext()
+
+    class WithMaster(Ring):
+        def master_compute(self, master: bf.Master) -> None:
+            master.halt()
+
+    class WithAggregator(Ring):
+        aggregators: ClassVar = {"total": bf.Aggregator("sum", 0)}
+
+    with graph_of([1], [2]) as graph:
+        for kind in (WithContext, WithMaster, WithAggregator):
+            with pytest.raises(bf.UsageError, match="need supersteps; leave out mode='async'"):
+                bf.run(graph, kind(1), mode="async")
+
+
+def test_without_supersteps_a_program_without_end_ends(caplog: pytest.LogCaptureFixture) -> None:
+    class Awake(bf.Pregel):
+        def initial_value(self, vertex: bf.Vertex) -> int:
+            return 0
+
+        def compute(self, vertex: bf.PregelVertex, messages: list[int]) -> None:
+            vertex.value += 1
+
+    with graph_of([1], [2]) as graph:
+        bf.run(graph, Awake(), mode="async")
+    assert "the program did not end when its vertices had collected 10000 times" in caplog.text

@@ -305,3 +305,30 @@ def test_mistakes_are_named() -> None:
         ):
             with pytest.raises(bf.ProgramError, match=message):
                 bf.run(graph, program)
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_changes_without_supersteps(tmp_path: Path, store: str) -> None:
+    class Growth(bf.Pregel):
+        """A path that grows to 20 vertices, whose ends leave the first vertex out."""
+
+        mutates = True
+
+        def initial_value(self, vertex: Any) -> list[Any]:
+            return []
+
+        def compute(self, vertex: bf.PregelVertex, messages: list[Any]) -> None:
+            if vertex.superstep == 0 and vertex.id == 1:
+                vertex.request_add_edge(2, 3)
+                vertex.send(3, "grow")
+            if "grow" in messages and vertex.id < 20:
+                vertex.request_add_edge(vertex.id, vertex.id + 1)
+                vertex.send(vertex.id + 1, "grow")
+            elif "grow" in messages:
+                vertex.request_remove_vertex(1)
+            vertex.value = [*vertex.value, *messages]
+            vertex.vote_to_halt()
+
+    with graph_of([1], [2]) as graph:
+        found = bf.run(graph, Growth(), mode="async", store=url(store, tmp_path))
+        assert dict(found) == {2: []} | {vertex: ["grow"] for vertex in range(3, 21)}

@@ -88,8 +88,7 @@ class InterpretedRun:
         """
         mode = self._steps["mode"]
         if isinstance(self._program, Pregel):
-            adapter = PregelAdapter(self._program, vertices, part)
-            adapter.check(mode)
+            adapter = PregelAdapter(self._program, vertices, part, mode=mode)
             return _Adapters(self._trace.follow(adapter), None, adapter)
         record = record_of(self._program)
         own, totals = totals_of(self._program, mode, part)

@@ -364,6 +364,14 @@ fn supersteps(
     let max_collects = DEFAULT_MAX_SUPERSTEPS * graph.vertices().max(1);
     let is_limited = settings.mode != RunMode::Synchronous && settings.max_supersteps.is_none();
     let mut is_endless = false;
+    if settings.addresses
+        && settings.mode != RunMode::Synchronous
+        && execution.stats()?.supersteps == 0
+    {
+        // All vertices of Pregel compute once before the first message.
+        let first = RunLimits { max_supersteps: 1, ..RunLimits::default() };
+        execution.run(RunMode::Synchronous, &first, |_| Ok(false))?;
+    }
     let reason = execution.run(settings.mode, &limits, |execution| {
         let figures = execution.stats()?;
         let number = figures.supersteps;

@@ -25,11 +25,19 @@ class PregelAdapter(Program):
     """A Pregel program as a vertex program.
 
     A state is `[value, is_halted, outbox, edges]`; edges are None as long as they are those of the
-    graph. The state of a vertex that does not exist is None.
+    graph. Without supersteps the number of calls follows. The state of a vertex that does not exist
+    is None.
     """
 
-    def __init__(self, program: Pregel, vertices: int, part: Part = ALONE) -> None:
-        """Wrap a program for one run on so many vertices, or for a part of the run."""
+    def __init__(
+        self, program: Pregel, vertices: int, part: Part = ALONE, *, mode: str = "sync"
+    ) -> None:
+        """Wrap a program for one run on so many vertices, or for a part of the run.
+
+        Raises:
+            UsageError: The program has no proper aggregators or context, or acts between supersteps
+                and `mode` is "async".
+        """
         if not isinstance(program.aggregators, Mapping) or not all(
             isinstance(one, Aggregator) for one in program.aggregators.values()
         ):
@@ -38,6 +46,7 @@ class PregelAdapter(Program):
                 f"{shortened(program.aggregators)}"
             )
         self.program = program
+        self._is_async = mode != "sync"
         self._combines = _defines(program, "combine")
         # Requests travel with the messages and must not be combined with them.
         self.delivery = "combined" if self._combines and not program.mutates else "each"  # type: ignore[misc]
@@ -60,15 +69,11 @@ class PregelAdapter(Program):
         self._is_first, self._is_open = True, False
         #: The method between supersteps that raised an exception, and the exception.
         self.failed: tuple[str, Exception] | None = None
-
-    def check(self, mode: str) -> None:
-        """Check the options of the run.
-
-        Raises:
-            UsageError: `mode` is "async".
-        """
-        if mode != "sync":
-            raise UsageError("Pregel programs need supersteps; mode='async' does not apply")
+        if self._is_async and (self.has_extra_state or context is not None):
+            raise UsageError(
+                "aggregators, master_compute and worker_context need supersteps; leave out "
+                "mode='async'"
+            )
 
     @property
     def has_extra_state(self) -> bool:
@@ -234,7 +239,8 @@ class PregelAdapter(Program):
 
     def initial_state(self, vertex: Vertex) -> list[Any]:
         """Return the state before the first superstep."""
-        return [self.program.initial_value(vertex), False, [], None]
+        state = [self.program.initial_value(vertex), False, [], None]
+        return [*state, 0] if self._is_async else state
 
     def signal(self, source: Vertex, target: Any, weight: float) -> Any:
         """Vertices choose the targets of their messages."""
@@ -250,7 +256,7 @@ class PregelAdapter(Program):
     def collect(self, vertex: Vertex, signals: list[Any]) -> list[Any] | None:
         """Resolve the requests for a vertex, and compute it."""
         state = vertex.state
-        value, _, _, edges = [None, False, [], None] if state is None else state
+        value, _, outbox, edges = (None, False, [], None) if state is None else state[:4]
         edges = None if edges is None else pairs(edges)
         messages = signals
         if self._shared.mutates:
@@ -265,10 +271,16 @@ class PregelAdapter(Program):
         elif signals and isinstance(signals[0], _Several):
             messages = list(signals[0])
         computed = PregelVertex(vertex, value, edges, self._shared)
+        if self._is_async:
+            # A vertex that a request creates has missed the first call.
+            computed.superstep = 1 if state is None else state[4]
+            # A vertex may compute again before it sends.
+            computed._outbox += outbox
         self._compute(computed, messages)
         # Lists, not tuples: every serializer preserves lists.
         own = None if computed._edges is None else [list(edge) for edge in computed._edges]
-        return [computed.value, computed._halted, computed._outbox, own]
+        new = [computed.value, computed._halted, computed._outbox, own]
+        return [*new, computed.superstep + 1] if self._is_async else new
 
     def _resolved(
         self, vertex: Vertex, value: Any, edges: Edges | None, changes: VertexChanges

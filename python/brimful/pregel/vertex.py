@@ -65,7 +65,8 @@ class PregelVertex:
 
     #: The value of the vertex. Assign a new one; do not change it in place.
     value: Any
-    #: The number of the superstep, from 0.
+    #: The number of the superstep, from 0; without supersteps, the number of earlier calls for this
+    #: vertex.
     superstep: int
     #: The context of the worker, if the program has one.
     context: WorkerContext | None
