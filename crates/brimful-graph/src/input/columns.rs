@@ -243,7 +243,9 @@ impl ColumnChoice {
             }
         }
         let taken = [source, target, weight];
-        let mut rest = (0..names.len()).filter(|at| is_free(at, taken));
+        // A column of pandas is an edge column only if it is named.
+        let is_data = |at: &usize| !header || !is_index(&names[*at]);
+        let mut rest = (0..names.len()).filter(|at| is_free(at, taken) && is_data(at));
         let (free, missing) =
             (rest.clone().count(), usize::from(source.is_none()) + usize::from(target.is_none()));
         if free < missing {
@@ -262,9 +264,15 @@ impl ColumnChoice {
                 _ => "the columns of the edges are ambiguous",
             }));
         }
+        let is_by_position = missing == 2;
         let source = source.or_else(|| rest.next());
         let target = target.or_else(|| rest.next());
         match (source, target) {
+            (Some(source), Some(target))
+                if header && is_by_position && are_swapped(&names[source], &names[target]) =>
+            {
+                Err(doubt("the columns of the edges are ambiguous"))
+            }
             (Some(source), Some(target)) => {
                 Ok(Roles { source, target, weight, width: names.len() })
             }
@@ -381,6 +389,21 @@ fn pairs(names: &[String]) -> Vec<(usize, usize)> {
     found
 }
 
+/// True for the name of a column in which pandas keeps the index of rows.
+fn is_index(name: &str) -> bool {
+    let level = name.strip_prefix("__index_level_").and_then(|rest| rest.strip_suffix("__"));
+    level.is_some_and(|level| !level.is_empty() && level.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// True if the first of two columns has the name of a target, or the second that of a source.
+fn are_swapped(first: &str, second: &str) -> bool {
+    let (first, second) = (simple(first), simple(second));
+    PAIRS
+        .iter()
+        .filter(|&&pair| pair != HEAD_TAIL)
+        .any(|(source, target)| is_called(&first, target) || is_called(&second, source))
+}
+
 fn is_id(text: &str) -> bool {
     crate::input::text::is_integer(text.trim().as_bytes())
 }
@@ -451,6 +474,11 @@ mod tests {
             (":START_ID :END_ID :TYPE", "1 2 x", (0, 1, None, true)),
             ("one other weight", "1 2 3", (0, 1, Some(2), true)),
             ("head relation tail", "a r b", (0, 2, None, true)),
+            ("to from", "1 2", (1, 0, None, true)),
+            ("a b __index_level_0__", "3 4 5", (0, 1, None, true)),
+            ("tail head", "1 2", (0, 1, None, true)),
+            ("source label", "1 2", (0, 1, None, true)),
+            ("name dst", "1 2", (0, 1, None, true)),
         ] {
             assert_eq!(taken(&none, first, second), Ok(expected), "{first}");
         }
@@ -469,6 +497,13 @@ mod tests {
             ("source target destination", "1 2 3"),
             ("source target weight w", "1 2 3 4"),
             ("tail relation head", "a r b"),
+            ("__index_level_0__ x", "1 2"),
+            ("x y z __index_level_0__", "1 2 3 4"),
+            ("to src", "1 2"),
+            ("target origin", "1 2"),
+            ("target label", "1 2"),
+            ("label src_id", "1 2"),
+            ("dst from weight", "1 2 3"),
         ] {
             assert!(taken(&none, first, second).is_err(), "{first}");
         }
