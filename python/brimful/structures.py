@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import Literal, Unpack
 
 from brimful.algorithm_run import run_algorithm, run_rows
 from brimful.opening import GraphLike
@@ -17,6 +17,7 @@ from brimful.rows import Rows
 def bipartite(
     graph: GraphLike,
     *,
+    method: Literal["auto", "union_find", "propagation"] = "auto",
     max_supersteps: int | None = None,
     mode: Mode = "sync",
     **options: Unpack[RunOptions],
@@ -25,6 +26,11 @@ def bipartite(
 
     The smallest vertex of each component is on side 0. Direction is ignored. A component with an
     odd cycle, which a self-loop is too, has no such sides.
+
+    Args:
+        method: "union_find" reads the edges once, with arrays of the vertices in memory.
+            "propagation" works in any budget. "auto" chooses "union_find" if the arrays fit and no
+            other argument needs supersteps.
 
     Returns:
         A `Result` with the column `side`: int64[n_vertices], 0 or 1; null in a component with an
@@ -36,8 +42,9 @@ def bipartite(
     ...     bf.bipartite(graph).to_arrow()["side"].to_pylist()
     [0, 1, 0, None, None, None]
     """
+    params = {"method": method}
     return run_algorithm(
-        graph, "bipartite", {}, max_supersteps=max_supersteps, mode=mode, **options
+        graph, "bipartite", params, max_supersteps=max_supersteps, mode=mode, **options
     )
 
 

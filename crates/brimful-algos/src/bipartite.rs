@@ -5,27 +5,33 @@
 //! The value is null in a component with an odd cycle, such as a self-loop, because it has no such
 //! sides. Direction is ignored. Exact.
 //!
-//! Method: label propagation as for connected components, by the parity of walks. State: the
-//! smallest vertex from which a walk of an even number of edges leads here, and the smallest for an
-//! odd number; both as offsets of external ids, in 32 bits if they fit, else in 64. Signal: both
-//! labels, exchanged, because an edge changes the parity. In a component with an odd cycle, walks
-//! of both parities lead from its smallest vertex to every vertex; in other components, walks of
-//! only one parity. The number of supersteps is one more than the length of the longest shortest
-//! walk of a parity, which is at most twice the number of vertices. A superstep reads only segments
-//! with states that changed.
+//! Method: union-find over vertices at even and at odd distances, in one pass over the edges, if
+//! its arrays fit the budget; else, and in supersteps, label propagation as for connected
+//! components, by the parity of walks.
+//!
+//! State of both: the smallest vertex from which a walk of an even number of edges leads here, and
+//! the smallest for an odd number; both as offsets of external ids, in 32 bits if they fit, else in
+//! 64. Signal: both labels, exchanged, because an edge changes the parity. In a component with an
+//! odd cycle, walks of both parities lead from its smallest vertex to every vertex; in other
+//! components, walks of only one parity. The number of supersteps is one more than the length of
+//! the longest shortest walk of a parity, which is at most twice the number of vertices. A
+//! superstep reads only segments with states that changed.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use brimful_engine::plan::forecast::Steps;
+use brimful_engine::plan::extent::Extent;
+use brimful_engine::plan::forecast::{Forecast, Steps};
 use brimful_engine::{Combiner, Globals, Mode, Program, Values, Vertex};
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
+use brimful_store::scratch::ScratchArray;
 
 use crate::Result;
 use crate::connected_components::propagation::Label;
+use crate::connected_components::{METHOD, union_find, union_find_wanted};
 use crate::info::{Info, Run, Takes};
-use crate::planning::fits_narrow;
+use crate::planning::{Planner, fits_narrow, require_either};
 use crate::request::{Finished, Request};
 
 /// The registry entry.
@@ -35,20 +41,35 @@ pub(crate) const INFO: Info = Info {
                cycle",
     column: "side",
     takes: Takes { asynchronous: true, ..Takes::PROGRAM },
-    parameters: &[],
+    parameters: &[METHOD],
     run: Run::Vertices(|request, graph, resources| match fits_narrow(graph.largest_id_offset()?) {
         true => run::<u32>(request, graph, resources),
         false => run::<u64>(request, graph, resources),
     }),
-    plan: |planner| {
-        // R-MAT of 2^20 vertices takes 8 supersteps with five passes over both indexes in total.
-        let steps = planner.spreading(Steps::about(8, 5.0))?;
-        match planner.has_narrow_places()? {
-            true => planner.program(&Parities::<u32>::new(), steps),
-            false => planner.program(&Parities::<u64>::new(), steps),
-        }
+    plan: |planner| match planner.has_narrow_places()? {
+        true => plan::<u32>(planner),
+        false => plan::<u64>(planner),
     },
 };
+
+/// Nodes of union-find for each vertex.
+const NODES: u64 = 2;
+
+fn plan<L: Label + 'static>(planner: &Planner<'_>) -> Result<Forecast> {
+    let least = planner
+        .of_scan(|setting| union_find::min_bytes::<L>(setting.extent, setting.workers, NODES));
+    let union_find = least.map(|minimum_bytes| Forecast {
+        minimum_bytes,
+        in_memory_bytes: minimum_bytes,
+        ..planner.scans(1, |setting| union_find::likely_bytes::<L>(setting.extent, NODES))
+    });
+    let union_find = union_find.ok_or_else(|| union_find::too_large().into());
+    union_find_wanted(planner.request)?.forecast(planner.limit(), union_find, || {
+        // R-MAT of 2^20 vertices takes 8 supersteps with five passes over both indexes in total.
+        let steps = planner.spreading(Steps::about(8, 5.0))?;
+        planner.program(&Parities::<L>::new(), steps)
+    })
+}
 
 /// Keeps the smaller label of each parity.
 #[derive(Debug, Clone, Copy)]
@@ -121,7 +142,17 @@ fn run<L: Label + 'static>(
     graph: &Arc<Graph>,
     resources: &Resources,
 ) -> Result<Finished> {
+    let finish = |states: ScratchArray<[L; 2]>, stats, method| {
+        let values = Values::integers(states, side::<L>, |_| Some(0));
+        Finished::new(graph, "side", values, stats, method)
+    };
+    let extent = Extent::of(graph, &[Index::In], false);
+    let least = union_find::min_bytes::<L>(&extent, resources.workers(), NODES);
+    if union_find_wanted(request)?.applies(least, resources.budget.limit()) {
+        let (states, stats) = union_find::parities::<L>(graph, resources)?;
+        return finish(states, stats, "union_find");
+    }
+    require_either(request, graph, resources, plan::<L>, "to find sides")?;
     let output = request.run(&Parities::<L>::new(), u64::MAX, graph, resources)?;
-    let values = Values::integers(output.states, side::<L>, |_| Some(0));
-    Finished::new(graph, "side", values, output.stats, "parity")
+    finish(output.states, output.stats, "propagation")
 }

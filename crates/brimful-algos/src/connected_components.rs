@@ -6,7 +6,7 @@
 
 pub(crate) mod labels;
 pub mod propagation;
-mod union_find;
+pub(crate) mod union_find;
 
 use std::sync::Arc;
 
@@ -23,19 +23,22 @@ use crate::{Error, Result};
 
 use propagation::{ConnectedComponents, Label};
 
+/// The parameter that chooses the method.
+pub(crate) const METHOD: ParameterInfo = ParameterInfo {
+    name: "method",
+    default: "auto",
+    meaning: "union_find: one pass, arrays in memory; propagation: any budget; auto: union_find if \
+              it fits",
+    values: Accepts::Words(&["auto", "union_find", "propagation"]),
+};
+
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "connected_components",
     computes: "weakly connected components, each named by its smallest vertex",
     column: "component",
     takes: Takes { asynchronous: true, ..Takes::PROGRAM },
-    parameters: &[ParameterInfo {
-        name: "method",
-        default: "auto",
-        meaning: "union_find: one pass, arrays in memory; propagation: any budget; auto: \
-                  union_find if it fits",
-        values: Accepts::Words(&["auto", "union_find", "propagation"]),
-    }],
+    parameters: &[METHOD],
     run: Run::Vertices(find),
     plan: plan_any,
 };
@@ -62,11 +65,11 @@ pub(crate) fn plan_any(planner: &Planner<'_>) -> Result<Forecast> {
 
 fn plan<L: Label + 'static>(planner: &Planner<'_>) -> Result<Forecast> {
     let least =
-        planner.of_scan(|setting| union_find::min_bytes::<L>(setting.extent, setting.workers));
+        planner.of_scan(|setting| union_find::min_bytes::<L>(setting.extent, setting.workers, 1));
     let union_find = least.map(|minimum_bytes| Forecast {
         minimum_bytes,
         in_memory_bytes: minimum_bytes,
-        ..planner.scans(1, |setting| union_find::likely_bytes::<L>(setting.extent))
+        ..planner.scans(1, |setting| union_find::likely_bytes::<L>(setting.extent, 1))
     });
     let union_find = union_find.ok_or_else(|| union_find::too_large().into());
     union_find_wanted(planner.request)?.forecast(planner.limit(), union_find, || {
@@ -77,7 +80,7 @@ fn plan<L: Label + 'static>(planner: &Planner<'_>) -> Result<Forecast> {
 }
 
 /// The condition for union-find in a request.
-fn union_find_wanted(request: &Request) -> Result<InMemory> {
+pub(crate) fn union_find_wanted(request: &Request) -> Result<InMemory> {
     let method = request.choice("method", &["auto", "union_find", "propagation"])?;
     if request.max_supersteps.is_some() && method == "union_find" {
         return Err(inapplicable("max-supersteps", "union_find"));
@@ -107,7 +110,7 @@ fn run<L: Label + 'static>(
         Finished::new(graph, "component", values.without_nulls(), stats, variant)
     };
     let extent = Extent::of(graph, &[Index::In], false);
-    let least = union_find::min_bytes::<L>(&extent, resources.workers());
+    let least = union_find::min_bytes::<L>(&extent, resources.workers(), 1);
     if wanted.applies(least, resources.budget.limit()) {
         let (labels, stats) = union_find::components::<L>(graph, resources)?;
         return finish(

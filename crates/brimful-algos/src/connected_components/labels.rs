@@ -1,9 +1,10 @@
-//! Names of components: the least external id of each.
+//! The least external ids of sets of vertices, such as components.
 
 use brimful_engine::Result;
 use brimful_graph::Graph;
 use brimful_store::Resources;
 use brimful_store::scratch::ScratchArray;
+use bytemuck::Pod;
 
 use super::propagation::Label;
 
@@ -17,9 +18,23 @@ pub(crate) fn labels<L: Label>(
     component: &(dyn Fn(u32) -> u32 + Sync),
     resources: &Resources,
 ) -> Result<ScratchArray<L>> {
+    let sets = graph.connected() as usize;
+    let label = |vertex, least: &dyn Fn(u32) -> L| least(component(vertex));
+    least_of_sets(graph, sets, component, label, resources)
+}
+
+/// For each vertex with edges, `state` of the vertex and of the least offsets of the external ids
+/// in sets. `set` returns the set of a vertex, of so many.
+pub(crate) fn least_of_sets<L: Label, S: Pod + Send + Sync>(
+    graph: &Graph,
+    sets: usize,
+    set: &(dyn Fn(u32) -> u32 + Sync),
+    state: impl Fn(u32, &dyn Fn(u32) -> L) -> S + Sync,
+    resources: &Resources,
+) -> Result<ScratchArray<S>> {
     let vertices = graph.connected() as usize;
     let offsets = graph.id_offsets()?;
-    let least: Vec<L::Atomic> = (0..vertices).map(|_| L::atomic()).collect();
+    let least: Vec<L::Atomic> = (0..sets).map(|_| L::atomic()).collect();
     let windows = vertices.div_ceil(WINDOW);
     resources.job.begin("label", 2 * windows as u64);
     resources.share(windows, |window, places: &mut Vec<u64>| -> Result<()> {
@@ -27,18 +42,19 @@ pub(crate) fn labels<L: Label>(
         places.resize(WINDOW.min(vertices - start), 0);
         graph.external_offsets(offsets, start as u64, places)?;
         for (at, place) in places.iter().enumerate() {
-            L::lower(&least[component((start + at) as u32) as usize], *place);
+            L::lower(&least[set((start + at) as u32) as usize], *place);
         }
         resources.job.advance(1);
         Ok(())
     })?;
-    let mut labels = ScratchArray::resident(vertices, WINDOW);
-    let out = labels.windows();
+    let mut states = ScratchArray::resident(vertices, WINDOW);
+    let out = states.windows();
+    let least = |set: u32| L::get(&least[set as usize]);
     resources.share(windows, |window, (): &mut ()| -> Result<()> {
         let start = window * WINDOW;
-        let fill = |labels: &mut [L]| {
-            for (at, label) in labels.iter_mut().enumerate() {
-                *label = L::get(&least[component((start + at) as u32) as usize]);
+        let fill = |states: &mut [S]| {
+            for (at, found) in states.iter_mut().enumerate() {
+                *found = state((start + at) as u32, &least);
             }
         };
         out.overwrite(window, &mut Vec::new(), fill)?;
@@ -46,5 +62,5 @@ pub(crate) fn labels<L: Label>(
         Ok(())
     })?;
     drop(out);
-    Ok(labels)
+    Ok(states)
 }

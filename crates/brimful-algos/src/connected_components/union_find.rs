@@ -20,33 +20,35 @@ use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 use brimful_store::huge::advise_spare;
 use brimful_store::scratch::ScratchArray;
+use bytemuck::Pod;
 
-use super::labels::{WINDOW, labels};
+use super::labels::{WINDOW, labels, least_of_sets};
 use super::propagation::Label;
 
-/// Bytes of the arrays: parents, the least offset in the tree of each root, and labels.
-fn array_bytes<L>(vertices: u64) -> u64 {
-    vertices * (4 + 2 * size_of::<L>() as u64)
+/// Bytes of the arrays for `nodes`: parents, the least offset in the tree of each root, and labels.
+fn array_bytes<L>(nodes: u64) -> u64 {
+    nodes * (4 + 2 * size_of::<L>() as u64)
 }
 
-/// The smallest budget of a run; `None` if internal ids do not fit 32 bits.
-pub(super) fn min_bytes<L>(extent: &Extent, workers: usize) -> Option<u64> {
+/// The smallest budget of a run with so many nodes for each vertex; `None` if the nodes do not fit
+/// 32 bits.
+pub(crate) fn min_bytes<L>(extent: &Extent, workers: usize, each: u64) -> Option<u64> {
     let windows = workers * WINDOW * size_of::<u64>();
-    let bytes =
-        array_bytes::<L>(extent.vertices) + Scan::minimum_bytes(extent, workers) + windows as u64;
-    (extent.vertices < u64::from(u32::MAX)).then_some(bytes)
+    let nodes = each * extent.vertices;
+    let bytes = array_bytes::<L>(nodes) + Scan::minimum_bytes(extent, workers) + windows as u64;
+    (nodes < u64::from(u32::MAX)).then_some(bytes)
 }
 
 /// The error if `min_bytes` returns `None`.
-pub(super) fn too_large() -> Error {
+pub(crate) fn too_large() -> Error {
     let what = "the method union_find is for less than 2^32 vertices; use the method propagation";
     Error::Usage(what.into())
 }
 
 /// Bytes of parents during the scan, of all arrays after it, and of the labels, which stay.
-pub(super) fn likely_bytes<L>(extent: &Extent) -> (u64, u64, u64) {
-    let vertices = extent.vertices;
-    (vertices * 4, array_bytes::<L>(vertices), vertices * size_of::<L>() as u64)
+pub(crate) fn likely_bytes<L>(extent: &Extent, each: u64) -> (u64, u64, u64) {
+    let nodes = each * extent.vertices;
+    (nodes * 4, array_bytes::<L>(nodes), nodes * size_of::<L>() as u64)
 }
 
 /// The label of every vertex with edges: the least offset of its component.
@@ -57,20 +59,54 @@ pub(super) fn components<L: Label>(
     graph: &Graph,
     resources: &Resources,
 ) -> Result<(ScratchArray<L>, Stats)> {
+    let label = |forest: &Forest| labels(graph, &|vertex| forest.root(vertex), resources);
+    joined::<L, _>(graph, (1, Forest::join), label, resources)
+}
+
+/// For every vertex with edges the least offsets at even and at odd distances; they are equal in a
+/// component with an odd cycle. Nodes 2v and 2v + 1 are vertex v at an even and at an odd distance.
+///
+/// # Errors
+/// As for components.
+pub(crate) fn parities<L: Label>(
+    graph: &Graph,
+    resources: &Resources,
+) -> Result<(ScratchArray<[L; 2]>, Stats)>
+where
+    [L; 2]: Pod,
+{
+    let label = |forest: &Forest| {
+        let sets = 2 * graph.connected() as usize;
+        let both = |vertex, least: &dyn Fn(u32) -> L| {
+            [2 * vertex, 2 * vertex + 1].map(|node| least(forest.root(node)))
+        };
+        least_of_sets(graph, sets, &|vertex| forest.root(2 * vertex), both, resources)
+    };
+    joined::<L, _>(graph, (2, Forest::join_parities), label, resources)
+}
+
+/// Joins the nodes of all edges in one scan, and then makes an array of labels. There are `each`
+/// nodes for each vertex.
+fn joined<L: Label, S>(
+    graph: &Graph,
+    (each, join): (u64, impl Fn(&Forest, ScannedEdges<'_>) -> bool + Sync),
+    label: impl FnOnce(&Forest) -> Result<ScratchArray<S>>,
+    resources: &Resources,
+) -> Result<(ScratchArray<S>, Stats)> {
+    const PURPOSE: &str = "to find components by union-find";
     let (begin, workers, shards) = (Instant::now(), resources.workers(), graph.forward());
     let extent = Extent::of(graph, &[Index::In], false);
-    let needed = min_bytes::<L>(&extent, workers).ok_or_else(too_large)?;
-    resources.budget.require(needed, "to find components by union-find")?;
-    let memory =
-        resources.budget.reserve(resources.budget.limit(), "to find components by union-find")?;
+    let needed = min_bytes::<L>(&extent, workers, each).ok_or_else(too_large)?;
+    resources.budget.require(needed, PURPOSE)?;
+    let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
     let moved_before = moved(graph, resources);
-    let arrays = array_bytes::<L>(extent.vertices);
+    let arrays = array_bytes::<L>(each * extent.vertices);
     let scan = Scan::new(Arc::clone(shards), &extent, memory.bytes() - arrays, workers)?;
-    let forest = Forest::new(graph.connected() as usize);
-    scan.for_each(resources, |edges| forest.join(edges))?;
+    let forest = Forest::new((each * graph.connected()) as usize);
+    scan.for_each(resources, |edges| join(&forest, edges))?;
     drop(scan);
     let joined = begin.elapsed().as_secs_f64();
-    let labels = labels(graph, &|vertex| forest.root(vertex), resources)?;
+    let labels = label(&forest)?;
     let phases = vec![("join", joined), ("label", begin.elapsed().as_secs_f64() - joined)];
     let moved = moved(graph, resources) - moved_before;
     let stats = Stats::one_pass(Traversal::Scan, phases, shards.edges(), moved, workers);
@@ -119,6 +155,30 @@ impl Forest {
             let Some(parent) = self.0.get(to as usize) else { return false };
             if parent.load(Ordering::Relaxed) != root {
                 root = self.unite(root, to as u32);
+            }
+        }
+        true
+    }
+
+    /// Joins each end of all edges at an even distance to the other end at an odd one; false if an
+    /// end is not a vertex of the graph.
+    fn join_parities(&self, edges: ScannedEdges<'_>) -> bool {
+        let vertices = self.0.len() as u64 / 2;
+        let mut source = u64::MAX;
+        let mut roots = [0; 2];
+        for (from, to) in edges.iter() {
+            if from >= vertices || to >= vertices {
+                return false;
+            }
+            if from != source {
+                source = from;
+                roots = [0, 1].map(|odd| self.root(2 * from as u32 + odd));
+            }
+            let others = [2 * to as u32 + 1, 2 * to as u32];
+            for (root, other) in roots.iter_mut().zip(others) {
+                if self.parent(other) != *root {
+                    *root = self.unite(*root, other);
+                }
             }
         }
         true

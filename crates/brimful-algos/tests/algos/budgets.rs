@@ -1,5 +1,7 @@
 //! Requests whose results are the same rows at any budget and number of threads.
 
+use std::collections::BTreeMap;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,14 +23,15 @@ fn requests() -> Vec<Request> {
     };
     let samples = [("samples".to_owned(), Parameter::Number(20.0))].into();
     let walks = [("alpha".to_owned(), Parameter::Number(1e-4))].into();
-    let propagation = [("method".to_owned(), Parameter::Word("propagation".into()))].into();
+    let propagation: BTreeMap<_, _> =
+        [("method".to_owned(), Parameter::Word("propagation".into()))].into();
     vec![
         request("eigenvector", true),
         Request { parameters: walks, ..request("katz", true) },
         request("hits", true),
         Request { narrow: true, ..request("pagerank", false) },
         request("connected_components", false),
-        Request { parameters: propagation, ..request("connected_components", false) },
+        Request { parameters: propagation.clone(), ..request("connected_components", false) },
         request("label_propagation", false),
         request("color", false),
         request("triangles", false),
@@ -37,6 +40,7 @@ fn requests() -> Vec<Request> {
         request("closeness", false),
         request("harmonic", false),
         request("bipartite", false),
+        Request { parameters: propagation, ..request("bipartite", false) },
         request("maximal_independent_set", false),
         request("louvain", false),
         request("louvain", true),

@@ -55,7 +55,7 @@ fn requests() -> Vec<Request> {
         Request { asynchronous: true, ..sssp },
         request("scc", &[("method", "coloring")]),
         request("kcore", &[("method", "rounds")]),
-        request("bipartite", &[]),
+        request("bipartite", &[("method", "propagation")]),
         sourced(request("bfs", &[])),
         sourced(request("bfs", &[("values", "parent")])),
         sourced(request("count_paths", &[])),
