@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from pathlib import Path
 
+import networkx as nx
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -125,3 +126,45 @@ def test_weights_of_zero_make_a_sink() -> None:
     with _graph([(0, 1, 0.0), (1, 0, 1.0)]) as graph:
         scores = values(bf.pagerank(graph, weighted=True, tolerance=0.0, max_supersteps=STEPS))
     assert scores == pytest.approx(_exact([(0, 1, 0.0), (1, 0, 1.0)]), rel=1e-12)
+
+
+SCALED = {
+    "louvain": lambda graph: bf.louvain(graph, weighted=True),
+    "leiden": lambda graph: bf.leiden(graph, weighted=True),
+    "leiden_hierarchy": lambda graph: bf.leiden_hierarchy(graph, weighted=True),
+    "random_walks": lambda graph: bf.random_walks(graph, weighted=True, walks=3, length=5),
+    "node2vec": lambda graph: bf.random_walks(graph, weighted=True, length=5, p=0.5, q=2.0),
+    "conductance": lambda graph: bf.conductance(bf.louvain(graph), weighted=True),
+}
+
+
+@pytest.mark.parametrize("undirected", [False, True])
+def test_only_ratios_of_weights_matter(undirected: bool) -> None:
+    edges = [(a, b, d["weight"]) for a, b, d in nx.karate_club_graph().edges(data=True)]
+    pairs, weights = [edge[:2] for edge in edges], [edge[2] for edge in edges]
+
+    def found(scale: float) -> dict[str, object]:
+        scaled = [weight * scale for weight in weights]
+        with graph_of(pairs, weights=scaled, undirected=undirected) as graph:
+            tables = {name: run(graph).to_arrow() for name, run in SCALED.items()}
+            return {**tables, "modularity": bf.modularity(bf.louvain(graph), weighted=True)}
+
+    expected = found(1.0)
+    for scale in (2.0**1020, 2.0**-1070):
+        assert found(scale) == expected
+
+
+def test_eigenvectors_do_not_depend_on_the_size_of_weights() -> None:
+    edges = [(a, b, d["weight"]) for a, b, d in nx.karate_club_graph().edges(data=True)]
+
+    def found(scale: float) -> dict[int, float]:
+        scaled = [edge[2] * scale for edge in edges]
+        with graph_of([edge[:2] for edge in edges], weights=scaled, undirected=True) as graph:
+            ranks = bf.eigenvector(graph, weighted=True, tolerance=1e-12, max_supersteps=1000)
+            return dict(ranks)
+
+    expected = found(1.0)
+    for scale in (2.0**-20, 2.0**-900, 2.0**520, 2.0**1000):
+        assert found(scale) == pytest.approx(expected, abs=1e-6)
+    with pytest.raises(bf.InputError, match="too small for eigenvector; multiply all weights"):
+        found(2.0**-1070)

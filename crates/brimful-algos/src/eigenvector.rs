@@ -8,12 +8,14 @@
 //!
 //! Method, as NetworkX: x = (A^T + I) x, divided by its norm, from equal entries. The eigenvectors
 //! of A^T + I are those of A^T, but no other eigenvalue is as great in magnitude, so that bipartite
-//! graphs converge too. The run stops when the L1 change of x, divided by the number of vertices,
+//! graphs converge too. Weights are multiplied by a power of two if all are below 1, beside which I
+//! would hide A^T, or if their squares may overflow. The run stops when the L1 change of x, divided by the number of vertices,
 //! is at most the tolerance. State: x, not yet divided by the norm, which the aggregate supplies;
 //! and x of the superstep before. Signal: the undivided x, f64. One pass over the edges a
 //! superstep, O(|V| + |E|); 16 bytes a vertex and two signals. Convergence is linear in the ratio
 //! of the two greatest eigenvalues of A^T + I.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use brimful_engine::plan::forecast::Steps;
@@ -23,6 +25,7 @@ use brimful_store::Resources;
 use bytemuck::{Pod, Zeroable};
 
 use crate::info::{Info, Run, Takes};
+use crate::out_weights::scale_below;
 use crate::pagerank::{check_sum, sum_of_scores};
 use crate::request::{Finished, Request};
 use crate::{Error, Result};
@@ -31,6 +34,11 @@ use crate::{Error, Result};
 const TOLERANCE: f64 = 1e-6;
 /// The default limit of supersteps.
 const SUPERSTEPS: u64 = 100;
+
+/// The greatest weights of graphs whose weights are taken as they are.
+const USUAL: RangeInclusive<f64> = 1.0..=1e100;
+/// Below this greatest weight no power of two is large enough.
+const LEAST: f64 = 1e-300;
 
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
@@ -64,6 +72,8 @@ pub struct Entry {
 #[derive(Debug, Clone, Copy)]
 pub struct Eigenvector {
     tolerance: f64,
+    /// The factor of weights, which does not change the vector.
+    scale: f64,
 }
 
 impl Eigenvector {
@@ -73,9 +83,16 @@ impl Eigenvector {
     /// A message, if the tolerance is out of range.
     pub fn new(tolerance: f64) -> Result<Self, String> {
         match tolerance >= 0.0 {
-            true => Ok(Self { tolerance }),
+            true => Ok(Self { tolerance, scale: 1.0 }),
             false => Err(format!("tolerance must be at least 0, not {tolerance}")),
         }
+    }
+
+    /// The same entries for weights of at most `greatest`.
+    #[must_use]
+    pub fn for_weights_to(self, greatest: f64) -> Self {
+        let scale = if USUAL.contains(&greatest) { 1.0 } else { scale_below(greatest) };
+        Self { scale, ..self }
     }
 }
 
@@ -97,7 +114,7 @@ impl Program for Eigenvector {
 
     #[inline]
     fn along(&self, signal: f64, weight: f64) -> f64 {
-        signal * weight
+        signal * (weight * self.scale)
     }
 
     #[inline]
@@ -123,7 +140,19 @@ fn program(request: &Request) -> Result<Eigenvector> {
 
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
     request.refuse_negative_weights(graph, &resources.job)?;
-    let output = request.run(&program(request)?, SUPERSTEPS, graph, resources)?;
+    let program = match graph.description().weights.filter(|_| request.weighted) {
+        Some(range) if range.max > 0.0 && range.max < LEAST => {
+            let what = format!(
+                "its largest weight is {:e}, too small for eigenvector; multiply all weights by the \
+                 same number, which changes no score",
+                range.max
+            );
+            return Err(brimful_graph::Error::input(graph.path(), what).into());
+        }
+        Some(range) => program(request)?.for_weights_to(range.max),
+        None => program(request)?,
+    };
+    let output = request.run(&program, SUPERSTEPS, graph, resources)?;
     let norm = output.aggregate.0.0.sqrt();
     let entry = move |entry: Entry| entry.raw / norm;
     // If there is no isolated vertex, this entry is unused.

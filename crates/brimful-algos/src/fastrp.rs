@@ -284,8 +284,7 @@ fn plan(planner: &Planner<'_>) -> Result<Forecast> {
 
 /// The scale of weights, and the sum of the entries of A times this scale.
 fn scales(request: &Request, graph: &Graph) -> Result<(f64, f64)> {
-    let range = graph.description().weights.filter(|_| request.weighted);
-    let scale = range.map_or(1.0, |range| out_weights::scale_below(range.max));
+    let scale = out_weights::scale_of_weights(graph, request.weighted);
     let mut whole = 0.0;
     match request.weighted {
         true => out_weights::for_each(graph, |_, sums| {

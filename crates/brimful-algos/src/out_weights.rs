@@ -41,6 +41,12 @@ pub(crate) fn for_each(
     Ok(())
 }
 
+/// A power of two that brings the weights of a graph to about 1 at most; 1 if they are not used.
+pub(crate) fn scale_of_weights(graph: &Graph, weighted: bool) -> f64 {
+    let range = graph.description().weights.filter(|_| weighted);
+    range.map_or(1.0, |range| scale_below(range.max))
+}
+
 /// A power of two that brings weights of at most `greatest` to about 1 at most, so that their sums
 /// neither overflow nor vanish.
 pub(crate) fn scale_below(greatest: f64) -> f64 {

@@ -22,7 +22,7 @@ use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
 use brimful_store::scratch::ScratchArray;
 
-use crate::out_weights::AT_ONCE;
+use crate::out_weights::{AT_ONCE, scale_of_weights};
 use crate::request::{Finished, Request};
 use crate::{Error, Result};
 
@@ -61,10 +61,12 @@ impl Communities {
     fn add_edges(&mut self, graph: &Graph, weighted: bool, resources: &Resources) -> Result<()> {
         let directed = graph.description().directed;
         let phase = ("measure", &*resources.job);
+        // Only ratios of weights matter.
+        let scale = scale_of_weights(graph, weighted);
         for_each_edge(graph.forward(), weighted, phase, |source, target, weight| {
             let [one, other] = [source, target].map(|end| self.numbers[end as usize] as usize);
             // An undirected edge is stored as two arcs, but a self-loop as one.
-            let weight = if directed || source == target { weight } else { weight / 2.0 };
+            let weight = if directed || source == target { weight } else { weight / 2.0 } * scale;
             self.strengths[one] += weight;
             self.strengths[other] += weight;
             if one == other {

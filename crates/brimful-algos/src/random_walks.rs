@@ -34,6 +34,7 @@ use brimful_store::Resources;
 
 use crate::info::{Accepts, Info, ParameterInfo, Run, Takes};
 use crate::neighbor_lists::{Listed, NeighborLists};
+use crate::out_weights::scale_of_weights;
 use crate::places::{place_bytes, places};
 use crate::planning::Planner;
 use crate::request::{FinishedRows, Request};
@@ -105,6 +106,8 @@ struct Settings {
     q: f64,
     seed: u64,
     weighted: bool,
+    /// The factor of weights, so that their sums do not overflow: only ratios matter.
+    scale: f64,
 }
 
 impl Settings {
@@ -124,7 +127,7 @@ impl Settings {
         });
         let (walks, length, p, q) = (walks?, length?, p?, q?);
         let seed = request.count("seed")?.unwrap_or(0);
-        Ok(Self { walks, length, p, q, seed, weighted: request.weighted })
+        Ok(Self { walks, length, p, q, seed, weighted: request.weighted, scale: 1.0 })
     }
 
     fn listed(&self) -> Listed {
@@ -182,7 +185,8 @@ fn plan(planner: &Planner<'_>) -> Result<Forecast> {
 
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<FinishedRows> {
     const PURPOSE: &str = "to walk along edges";
-    let settings = Settings::of(request)?;
+    let scale = scale_of_weights(graph, request.weighted);
+    let settings = Settings { scale, ..Settings::of(request)? };
     request.options(0).check_weights(graph)?;
     request.refuse_negative_weights(graph, &resources.job)?;
     let (begin, workers) = (Instant::now(), resources.workers());
@@ -346,7 +350,7 @@ impl Walker {
             self.sums.clear();
             let mut sum = 0.0;
             self.sums.extend(lists.weights_of(vertex, &mut self.weights)?.iter().map(|weight| {
-                sum += weight;
+                sum += weight * settings.scale;
                 sum
             }));
             self.summed = Some(vertex);

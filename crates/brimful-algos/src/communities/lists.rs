@@ -19,6 +19,7 @@ use brimful_store::{Error as StoreError, Job, Resources};
 use bytemuck::{Pod, Zeroable};
 
 use crate::Result;
+use crate::out_weights::scale_of_weights;
 use crate::sorting::sorted_entries;
 
 /// Entries read or written at once.
@@ -231,14 +232,17 @@ pub(super) struct Lists<'r> {
 
 impl<'r> Lists<'r> {
     /// The lists of `graph`, with a link in each direction for an edge, and twice the weight for a
-    /// self-loop.
+    /// self-loop. Weights are multiplied by one power of two, so that their sums do not overflow:
+    /// only ratios of weights matter.
     pub(super) fn of(graph: &Graph, weighted: bool, budget: &'r ListBudget<'_>) -> Result<Self> {
         let shards = graph.forward();
         let (vertices, directed) = (graph.connected() as usize, graph.description().directed);
         let order = Order::of(graph);
         let most = super::listed_arcs(shards.edges(), directed);
+        let scale = scale_of_weights(graph, weighted);
         budget.sorted((vertices, most), |links| {
             for_each_edge(shards, weighted, ("list", budget.job()), |source, target, weight| {
+                let weight = weight * scale;
                 let [source, target] = [source, target].map(|vertex| order.number(vertex as u32));
                 match (source == target, directed) {
                     (true, _) => links.push(source, target, 2.0 * weight),
