@@ -157,6 +157,36 @@ def test_removals_are_known_after_the_store_was_closed(url: str, tmp_path: Path)
         assert dict(store) == {0: [1.0], 1: [1.0], 2: [1.0], 3: [2.0]}
 
 
+@pytest.mark.parametrize("delivery", ["combined", "each"])
+def test_a_program_creates_ignores_or_refuses_vertices_that_do_not_exist(
+    url: str, tmp_path: Path, delivery: str
+) -> None:
+    class Creating(Hops):
+        def create(self, id: Any) -> int | None:
+            if id == 66:
+                raise LookupError("no such place")
+            # None as a state of `Hops` would be no vertex.
+            return 99 if id != 55 else None
+
+    Creating.delivery = delivery
+    if delivery == "each":
+        Creating.combiner = None
+    with bf.VertexStore.create(url, graph_at(tmp_path)) as store:
+        before = dict(store.run(Creating()))
+        for target in (44, 55):
+            store.add_edge(0, target)
+        states = store.run(Creating(), start="kept")
+        assert dict(states) == before | {44: 1}
+        assert states.stats["store_figures"]["signals_undelivered"] == 1
+        store.remove_vertex(44)
+        store.add_edge(0, 66)
+        with pytest.raises(bf.ProgramError, match=r"to create at vertex 66: .*no such place"):
+            store.run(Creating(), start="kept")
+        # Without the method such signals are dropped.
+        store.run(Hops())
+        assert store.stats["store_figures"]["signals_undelivered"] == 2
+
+
 def test_changed_states_stay_and_signal(url: str, tmp_path: Path) -> None:
     graph = graph_at(tmp_path)
     with bf.VertexStore.create(url, graph) as store:

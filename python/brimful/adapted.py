@@ -186,6 +186,11 @@ class Adapted(Program):
             self._totals.add(self._program.aggregate(vertex, new))
         return new
 
+    def _create(self, id: Any) -> Any:
+        state = self._program.create(id)
+        has_fields = self._record is not None and state is not None
+        return self._record.of(state, "create") if has_fields else state  # type: ignore[union-attr]
+
     def _received(self, signals: list[Any]) -> list[Any]:
         return signals if self._combine is None else [reduce(self._combine, signals)]
 
@@ -202,14 +207,14 @@ class Adapted(Program):
 def adapted(program: Program, record: Record | None, totals: Totals | None) -> Program:
     """Return a program as stores run it: itself, if it needs no adapter.
 
-    The adapter has the scores that the class defines: the native side calls no others.
+    The adapter has the optional methods that the class defines: the native side calls no others.
     """
     if program.combiner is None and record is None and totals is None:
         return program
-    scores = {
+    methods = {
         name: getattr(Adapted, f"_{name}")
-        for name in ("signal_score", "collect_score", "cache_score")
+        for name in ("signal_score", "collect_score", "cache_score", "create")
         if getattr(type(program), name) is not getattr(Program, name)
     }
-    kind: type[Adapted] = type("Adapted", (Adapted,), scores) if scores else Adapted
+    kind: type[Adapted] = type("Adapted", (Adapted,), methods) if methods else Adapted
     return kind(program, record, totals)

@@ -326,6 +326,44 @@ class Program(ABC):
         """
         return 0.0
 
+    def create(self, id: Any) -> Any:
+        """Return the first state of a vertex that signals reach and that does not exist.
+
+        The vertex is created without edges, and collects the signals. It is called for targets of
+        edges that were added to a `VertexStore`, or whose vertices were removed: all edges of a
+        graph have both vertices. Without this method such signals are dropped.
+
+        Args:
+            id: Id of the vertex.
+
+        Returns:
+            The state; None drops the signals. `stats["store_figures"]` counts those as
+            `signals_undelivered`.
+
+        Raises:
+            Exception: Any exception ends the run as a `ProgramError` that names the vertex.
+
+        >>> import brimful as bf, os, pyarrow as pa, tempfile
+        >>> class Hops(bf.Program):
+        ...     def initial_state(self, vertex):
+        ...         return 0 if vertex.id == 1 else 99
+        ...     def signal(self, source, target, weight):
+        ...         return source.state + 1
+        ...     def collect(self, vertex, signals):
+        ...         return min(vertex.state, *signals)
+        ...     def create(self, id):
+        ...         return 99
+        >>> folder = tempfile.mkdtemp()
+        >>> path = os.path.join(folder, "pair.brimful")
+        >>> bf.Graph.from_arrow(pa.table({"source": [1], "target": [2]}), path=path).close()
+        >>> with bf.VertexStore.create(f"file:{folder}/vertices", path) as store:
+        ...     _ = store.run(Hops())
+        ...     store.add_edge(2, 3)
+        ...     dict(store.run(Hops(), start="kept"))
+        {1: 0, 2: 1, 3: 2}
+        """
+        return None
+
     def combine(self, left: Any, right: Any) -> Any:
         """Return one signal for two to the same vertex, in any order; for `delivery` "combined".
 
@@ -378,8 +416,8 @@ def combiner_of(program: Program) -> Callable[[Any, Any], Any]:
     """
     if program.combiner not in _COMBINERS:
         raise UsageError(
-            f"there is no combiner {shortened(program.combiner)}; choose {', '.join(_COMBINERS)} "
-            "or None"
+            f"there is no combiner {shortened(program.combiner)}; choose None or one of "
+            + ", ".join(map(repr, _COMBINERS))
         )
     return _COMBINERS[program.combiner]
 

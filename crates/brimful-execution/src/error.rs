@@ -143,7 +143,7 @@ impl Error {
     }
 
     /// The same error, in which `name` replaces the name of the vertex, if it returns one.
-    pub(crate) fn of_vertex(mut self, name: impl Fn(&str) -> Option<String>) -> Self {
+    pub fn of_vertex(mut self, name: impl Fn(&str) -> Option<String>) -> Self {
         let vertex = match &mut self {
             Self::Program { vertex, .. } => Some(vertex),
             Self::Vertices(error) => error.vertex_mut(),

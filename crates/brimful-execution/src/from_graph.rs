@@ -79,7 +79,7 @@ pub fn start<'r, P: VertexProgram<Id = u64, Edge = f64> + Send>(
 }
 
 /// The same error, with the external id of the vertex instead of its rank.
-pub fn by_external_id(error: Error, graph: &Graph) -> Error {
+pub(crate) fn by_external_id(error: Error, graph: &Graph) -> Error {
     error.of_vertex(|rank| {
         let mut bits = [0];
         graph.external_ids(rank.parse().ok()?, &mut bits).ok()?;

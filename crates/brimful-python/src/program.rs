@@ -25,7 +25,7 @@ use brimful::algos::registry::StoreChoice;
 use brimful::engine::Reason;
 use brimful::engine::checkpoint::{self, CheckpointOptions, Every};
 use brimful::execution::checkpoint::RunCheckpoints;
-use brimful::execution::from_graph::{StoreOf, StoreOptions, by_external_id, start};
+use brimful::execution::from_graph::{StoreOf, StoreOptions, start};
 use brimful::execution::{
     Delivery, Error, Execution, ExecutionOptions, ExecutionStats, RunLimits, RunMode, Start,
     VertexOf,
@@ -247,7 +247,10 @@ fn run(
     if done.is_err() && execution.sync().is_ok() {
         let _ = location.stopped();
     }
-    let by_author = |error| by_external_id(in_own_words(error, &ids, settings.addresses), graph);
+    let by_author = |error| {
+        in_own_words(error, &ids, settings.addresses)
+            .of_vertex(|rank| ids.shown(rank.parse().ok()?))
+    };
     let reason = done.map_err(by_author)?;
     // Requests of Pregel create vertices and remove them.
     let changes = settings.creates;

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from types import FunctionType
 from typing import Any
 
-from brimful.program import Program
+from brimful.program import Program, combiner_of
 from brimful.record import Record
 
 #: The operations of `signal` on the weight of an edge, and the engine's names for them.
@@ -36,6 +36,7 @@ def check_class(program: Program) -> None:
 
     Raises:
         Unfit: The class has no combiner, or one that does not fit its delivery.
+        UsageError: No combiner has that name.
     """
     name, combiner = type(program).__name__, program.combiner
     if combiner is None:
@@ -43,6 +44,7 @@ def check_class(program: Program) -> None:
             f"{name} has no combiner, which a program on shards needs",
             'Set combiner to "sum", "min", "max" or "or"',
         )
+    combiner_of(program)
     wanted = "latest" if combiner == "sum" else "combined"
     if program.delivery != wanted:
         raise Unfit(

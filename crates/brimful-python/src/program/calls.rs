@@ -73,6 +73,8 @@ struct Methods {
     signal_score: Option<Py<PyAny>>,
     collect_score: Option<Py<PyAny>>,
     cache_score: Option<Py<PyAny>>,
+    /// `None` if signals to vertices that do not exist are dropped.
+    create: Option<Py<PyAny>>,
 }
 
 /// A program in Python.
@@ -124,6 +126,7 @@ impl Program {
             signal_score: overridden("signal_score")?,
             collect_score: overridden("collect_score")?,
             cache_score: overridden("cache_score")?,
+            create: overridden("create")?,
         };
         Ok(Self {
             ids,
@@ -197,12 +200,6 @@ impl Program {
             },
             ids: self.addresses.then(|| Arc::clone(&self.ids)),
         })
-    }
-
-    /// The rank of the target of a message.
-    fn rank(&self, target: &Bound<'_, PyAny>) -> PyResult<u64> {
-        let given: Vertex = target.extract()?;
-        self.ids.rank(&given.into(), self.creates)
     }
 
     /// The state of Pregel; `None` for a vertex that was removed.
@@ -308,13 +305,21 @@ impl VertexProgram for Program {
         self.at((*source.id(), Some(&source.state)), |py| {
             let Some(state) = self.items(py, &source.state)? else { return Ok(false) };
             let outbox: Bound<'_, PyList> = state.get_item(OUTBOX)?.cast_into()?;
+            let neighbors = source.edges().targets();
+            let mut next = 0;
             for at in (0..outbox.len()).step_by(2) {
                 let (target, message) = (outbox.get_item(at)?, outbox.get_item(at + 1)?);
                 let one;
                 let targets = if target.is_none() {
-                    source.edges().targets()
+                    neighbors
                 } else {
-                    one = [self.rank(&target)?];
+                    let id = target.extract::<Vertex>()?.into();
+                    // Most programs send along their edges, in the order of these.
+                    one = match neighbors.get(next) {
+                        Some(neighbor) if self.ids.has(*neighbor, &id) => [*neighbor],
+                        _ => [self.ids.rank(&id, self.creates)?],
+                    };
+                    next += 1;
                     &one
                 };
                 for target in targets {
@@ -327,8 +332,14 @@ impl VertexProgram for Program {
         })
     }
 
-    fn create(&self, _: &u64) -> Outcome<Option<Value>> {
-        Ok(self.creates.then_some(Value::None))
+    fn create(&self, id: &u64) -> Outcome<Option<Value>> {
+        let Some(method) = &self.methods.create else {
+            return Ok(self.creates.then_some(Value::None));
+        };
+        self.at((*id, None), |py| {
+            let state = method.bind(py).call1((self.ids.get(py, *id)?,))?;
+            if state.is_none() { Ok(None) } else { self.values.state(state).map(Some) }
+        })
     }
 
     fn signalled(&self, state: &mut Value) -> Outcome<()> {

@@ -113,6 +113,15 @@ impl Ids {
         (self.bits.len() + self.created().ids.len()) as u64
     }
 
+    /// True if the vertex of a rank of the graph has this id, for integers; false is no answer.
+    pub(super) fn has(&self, rank: u64, id: &ExternalId) -> bool {
+        let (ExternalId::Number(number), None) = (id, self.graph.longest_name()) else {
+            return false;
+        };
+        let bits = self.bits.get(rank as usize);
+        bits.is_some_and(|bits| self.graph.id_type().number(*bits) == *number)
+    }
+
     /// The rank of a vertex; with `creates`, an id that is in use nowhere gets the next one.
     pub(super) fn rank(&self, id: &ExternalId, creates: bool) -> PyResult<u64> {
         let missing = match self.lookup.find(id) {
@@ -218,6 +227,18 @@ impl Ids {
             }
             Key::Name(name) => name.into_bound_py_any(py),
         }
+    }
+
+    /// The id of a rank in an error; `None` if it cannot be read.
+    pub(super) fn shown(&self, rank: u64) -> Option<String> {
+        if rank >= self.count() {
+            return None;
+        }
+        let kind = self.graph.id_type();
+        Some(match self.key_of(rank).ok()? {
+            Key::Number(key) => kind.number(kind.from_order_key(key)).to_string(),
+            Key::Name(name) => name,
+        })
     }
 
     fn key_of(&self, rank: u64) -> PyResult<Key> {

@@ -107,8 +107,8 @@ fn written(notes: &Notes) -> Result<String, Error> {
 }
 
 fn not_whole() -> String {
-    "the last run on the store, or the last change of its vertices, did not end; run a program on \
-     it with start=\"initial\", which gives every vertex its first state"
+    "the last run on the store, or the last change of its vertices, did not end; give every vertex \
+     its first state by store.run(program), or by bf.run(graph, program, store=URL, keep=True)"
         .into()
 }
 
