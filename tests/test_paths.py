@@ -137,6 +137,8 @@ def test_several_paths_on_the_command_line(tmp_path: Path) -> None:
 def test_searches_from_both_ends_find_the_path_of_one_search(
     case: Case, data: st.DataObject
 ) -> None:
+    # `bfs` refuses parents of ids that take all 64 bits.
+    assume(max(case.vertices) - min(case.vertices) < 2**64 - 1)
     ends = st.sampled_from(case.vertices)
     pairs = data.draw(st.lists(st.tuples(ends, ends), min_size=1, max_size=9), label="pairs")
     with case.graph() as graph:

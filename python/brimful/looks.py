@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from brimful.catalog import asked
 from brimful.errors import UsageError
 from brimful.io.ingest import Resources
-from brimful.memory import smallest_error
+from brimful.memory import require_runs
 from brimful.options.described import described
 from brimful.options.runs import AskedOptions
 from brimful.options.table import WorkOptions, checked, picked, texts
@@ -32,6 +31,9 @@ _LOOK = texts(WorkOptions) | {
     "source": "Id of the vertex where the path begins.",
     "target": "Id of the vertex where it ends.",
 }
+
+#: The memory of searches from both ends.
+_SEARCHES_BYTES = 24 << 20
 
 #: The most vertices that a guided search knows, and the memory of each; `sssp` is faster than more
 #: look-ups.
@@ -215,26 +217,17 @@ def _require_census(graph: Graph, resources: Resources, reserve_bytes: int) -> N
     Raises:
         BudgetError: The message names the smallest budget that works for all of them.
     """
-    from brimful import _native
-
-    given = resources.on(graph)
     runs: list[tuple[str, Mapping[str, object]]] = [
         ("connected_components", {}),
         *(("degrees", {"direction": direction}) for direction in ("out", "in")),
     ]
-    least = max(
-        _native.plan(
-            *(graph.native, None, asked(algorithm, params, checked(AskedOptions, {}))),
-            machine=None,
-            **given.limits(),
-            reserve_bytes=reserve_bytes,
-            checkpoints=False,
-        )["minimum_budget_bytes"]
-        for algorithm, params in runs
+    require_runs(
+        graph.native,
+        [asked(algorithm, params, checked(AskedOptions, {})) for algorithm, params in runs],
+        resources.on(graph),
+        reserve_bytes,
+        "to count the degrees and components of this graph",
     )
-    if given.budget_bytes() < least:
-        purpose = "to count the degrees and components of this graph"
-        raise smallest_error(given.budget_bytes(), least, purpose)
 
 
 def small_figure(graph: Graph) -> str:
@@ -286,7 +279,9 @@ def shortest_path(
         # Raises before the run if the graph lacks the vertex.
         graph.degree(vertex)
     if coordinates is None:
-        found = _native.Lookup(graph.native).between(begin, end, weighted)
+        given, look_ups = resources.on(graph), _native.Lookup(graph.native)
+        has_room = given.has_room(_SEARCHES_BYTES)
+        found = look_ups.between(begin, end, weighted) if has_room else None
     elif not weighted:
         raise UsageError("coordinates apply to weighted paths; pass weighted=True")
     else:
@@ -315,17 +310,20 @@ def shortest_paths(
     resources: Resources,
 ) -> list[tuple[float, list[Any]]]:
     """Return the k shortest paths between two vertices, as `Graph.shortest_paths` does."""
-    from brimful.simple_paths import shortest_simple_paths
+    from brimful.simple_paths import least_bytes, shortest_simple_paths
 
     count = parse_count(k, "k", 1, MOST)
+    if count is None:
+        raise UsageError("k must be a number of paths, not None")
     begin, end = vertex_id(source), vertex_id(target)
     for vertex in (begin, end):
         # Raises before the run if the graph lacks the vertex.
         graph.degree(vertex)
     algorithm = "sssp" if weighted else "bfs"
-    distances = _run(graph, algorithm, {}, resources, source=[begin], weighted=weighted)
-    paths = shortest_simple_paths(graph, distances, begin, end, weighted=weighted)
-    return list(islice(paths, count))
+    options = {"source": [begin], "weighted": weighted}
+    distances = _run(graph, algorithm, {}, resources, least_bytes(graph), **options)
+    ends, given = (begin, end), resources.on(graph)
+    return list(shortest_simple_paths(graph, distances, ends, count, given, weighted=weighted))
 
 
 def _weighted_path(
@@ -333,14 +331,16 @@ def _weighted_path(
 ) -> list[Any] | None:
     """Walk back over edges whose weight is the difference of the distances of their ends."""
     from brimful.guided_paths import walked_back
+    from brimful.simple_paths import in_edges, least_bytes
 
-    distances = _run(graph, "sssp", {}, resources, source=[begin], weighted=True)
+    reserve = least_bytes(graph)
+    distances = _run(graph, "sssp", {}, resources, reserve, source=[begin], weighted=True)
     if distances[end] is None:
         return None
 
     def before(vertex: Any) -> Iterator[Any]:
         distance: Any = distances[vertex]
-        for one, weight in zip(*graph.in_neighbors(vertex, weights=True), strict=True):
+        for one, weight in in_edges(graph, vertex, weighted=True):
             known: Any = distances[one]
             if known is not None and known + weight == distance:
                 yield one

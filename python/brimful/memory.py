@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import resource
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from brimful.errors import BudgetError
 from brimful.sizes import format_bytes
+
+if TYPE_CHECKING:
+    from brimful import _native
+    from brimful.io.ingest import Resources
 
 #: Errors name budgets that are multiples of this.
 _STEP_BYTES = 8 << 20
@@ -21,6 +26,19 @@ def resident_bytes() -> int:
     except OSError:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return peak if os.uname().sysname == "Darwin" else peak * 1024
+
+
+def address_space() -> tuple[int, int] | None:
+    """Return the limit of the address space (`ulimit -v`) and what is left; None: no limit."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return None
+    try:
+        with open("/proc/self/statm") as file:
+            used = int(file.read().split()[0]) * resource.getpagesize()
+    except OSError:  # The system has no such file.
+        used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return limit, limit - used
 
 
 def budget_bytes(budget: int | None, parts: int = 1) -> int:
@@ -46,6 +64,53 @@ def smallest_error(limit: int, named: int, purpose: str) -> BudgetError:
         f"the smallest that works is {named >> 20}M",
         named,
     )
+
+
+def require_all(*checks: Callable[[], object]) -> None:
+    """Make several checks of one budget.
+
+    Raises:
+        BudgetError: The one of the failed checks that names the largest budget.
+    """
+    failed = []
+    for check in checks:
+        try:
+            check()
+        except BudgetError as error:
+            failed.append(error)
+    if failed:
+        raise max(failed, key=lambda error: error.needed_bytes)
+
+
+def require_runs(
+    graph: _native.Graph,
+    requests: Sequence[dict[str, Any]],
+    resources: Resources,
+    reserve_bytes: int,
+    purpose: str,
+) -> None:
+    """Refuse a budget that is too small for one of several runs, before the first.
+
+    `reserve_bytes` of the budget stay free for other work.
+
+    Raises:
+        BudgetError: The message names the smallest budget that works for all of them.
+    """
+    from brimful import _native
+
+    limit = resources.budget_bytes()
+    least = max(
+        _native.plan(
+            *(graph, None, wanted),
+            machine=None,
+            **resources.limits(),
+            reserve_bytes=reserve_bytes,
+            checkpoints=False,
+        )["minimum_budget_bytes"]
+        for wanted in requests
+    )
+    if limit < least:
+        raise smallest_error(limit, least, purpose)
 
 
 def budget_beside_ray(budget: int) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -12,7 +11,10 @@ from typing import TYPE_CHECKING, Any, Never
 from brimful.documents import is_database
 from brimful.errors import NotFoundError, UsageError
 from brimful.io.output import native_batches, write_result
+from brimful.memory import require_runs
+from brimful.options.checks import given_path, whole
 from brimful.options.described import EXPORT, described
+from brimful.sizes import MOST
 from brimful.tables.convert_out import require
 from brimful.wording import counted, escape_controls, html_text, shortened, unknown
 
@@ -71,13 +73,17 @@ class Rows:
         Returns:
             Tuples, largest value first, ties in the order of rows.
 
+        Raises:
+            UsageError: `n` is no whole number, or negative.
+
         >>> import brimful as bf, pyarrow as pa
         >>> table = pa.table({"source": [0, 1, 2], "target": [1, 2, 3]})
         >>> with bf.Graph.from_arrow(table) as graph:
         ...     bf.similarity(graph, measure="common_neighbors").top(1)
         [(0, 2, 1.0)]
         """
-        return self._native.top(min(max(0, operator.index(n)), len(self)))
+        count = min(whole(n, "n", MOST), len(self))
+        return [row for rows in self._native.top(count) for row in rows]
 
     @described({}, "corrupt", "io")
     def to_arrow(self) -> pyarrow.Table:
@@ -184,7 +190,7 @@ class Rows:
         >>> pathlib.Path(path).read_text().split()
         ['source,target,score', '0,2,1.0', '2,0,1.0']
         """
-        name = os.fspath(path)
+        name = given_path(path)
         refuse_documents(name)
         write_result(self._native, name, overwrite=overwrite)
         self._output = name
@@ -270,6 +276,7 @@ def computed_rows(
     """
     from brimful import _native
 
+    _require_pairs(graph, wanted, resources, reserve_bytes)
     with _at_pair(wanted["pairs"], graph), _opened(wanted["pairs"], graph, resources) as pairs:
         return _native.run_rows(
             graph,
@@ -278,6 +285,22 @@ def computed_rows(
             **vars(resources),
             reserve_bytes=reserve_bytes + (0 if pairs is None else pairs.reserve_bytes),
         )
+
+
+def _require_pairs(
+    graph: _native.Graph, wanted: Mapping[str, Any], resources: Resources, reserve_bytes: int
+) -> None:
+    """Refuse a budget that a run over a file of pairs does not fit, before pyarrow is loaded.
+
+    Raises:
+        BudgetError: The message names the smallest budget that works.
+    """
+    if not isinstance(wanted["pairs"], str) or not resources.process_budget:
+        return
+    from brimful.tables.pairs import reserve_of_pairs
+
+    reserve_bytes += reserve_of_pairs(wanted["pairs"])
+    require_runs(graph, [dict(wanted)], resources, reserve_bytes, "to compare neighbors")
 
 
 @contextmanager

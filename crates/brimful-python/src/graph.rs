@@ -69,6 +69,13 @@ impl Graph {
         self.inner.description().arcs
     }
 
+    /// The most edges to a vertex, or a bound of them.
+    #[getter]
+    fn longest_in_list(&self) -> u64 {
+        let of_graph = self.inner.description();
+        of_graph.longest_lists.map_or(of_graph.arcs, |lists| lists.incoming)
+    }
+
     #[getter]
     fn directed(&self) -> bool {
         self.inner.description().directed

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use brimful::algos::planning::Subject;
 use brimful::algos::registry::{Pairs, run_rows_request};
 use brimful::engine::RowTable;
+use brimful::engine::result::row_table::TopOfRows;
 use brimful::graph::build::import::OnError;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
+use pyo3::types::{PyCapsule, PyDict};
 
 use crate::arrow_in::ArrowEdges;
 use crate::arrow_names::ColumnIds;
@@ -18,8 +19,7 @@ use crate::errors::Failure;
 use crate::graph::Graph;
 use crate::plan::Prediction;
 use crate::request::{Asked, request};
-use crate::run::{Figures, stats, store_figures, to_python};
-use crate::vertex::Shown;
+use crate::run::{Figures, TopRows, stats, store_figures};
 
 /// A table of pairs, as given from Python: the stream, its name, its columns, and its kind of ids.
 #[derive(FromPyObject)]
@@ -101,15 +101,11 @@ impl Rows {
         self.table.len() as usize
     }
 
-    /// The `n` rows with the largest values in the last column.
-    fn top<'py>(&self, py: Python<'py>, n: usize) -> PyResult<Bound<'py, PyList>> {
-        let rows = py.detach(|| self.table.top(n)).map_err(Failure::from)?;
-        let (out, mut shown) = (PyList::empty(py), Shown::new(self.table.graph()));
-        for row in rows {
-            let values = row.into_iter().map(|value| to_python(py, value, &mut shown));
-            out.append(PyTuple::new(py, values.collect::<PyResult<Vec<_>>>()?)?)?;
-        }
-        Ok(out)
+    /// The `n` rows with the largest values in the last column, in lists.
+    fn top(&self, n: u64) -> PyResult<TopRows> {
+        let mut top = TopOfRows::new(Arc::clone(&self.table), n).map_err(Failure::from)?;
+        let next = move |most| Ok(top.next_batch(most)?);
+        Ok(TopRows::new(Arc::clone(self.table.graph()), Box::new(next)))
     }
 
     #[pyo3(signature = (requested_schema = None))]

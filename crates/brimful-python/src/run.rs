@@ -16,7 +16,7 @@ use brimful::store::memory::peak_resident_bytes;
 use brimful::vertices::Schemes;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList};
+use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
 
 use crate::arrow_out::{ResultReader, capsule};
 use crate::call::{Limits, with_job};
@@ -252,6 +252,7 @@ pub(crate) fn store_figures(
             ("vertices_signalled", figures.vertices_signalled),
             ("vertices_collected", figures.vertices_collected),
             ("signals_combined", figures.signals_combined),
+            ("signals_undelivered", figures.signals_undelivered),
             ("spills", figures.spills),
             ("spilled_bytes", figures.spilled_bytes),
             ("vertices_read", figures.vertices_read),
@@ -353,14 +354,24 @@ pub(crate) fn to_python<'py>(
     }
 }
 
-/// Rows of a result, found on demand: an iterator of lists of `(vertex, value)`.
+/// Finds the next rows, at most so many; `None` at the end.
+type NextRows = dyn FnMut(usize) -> std::result::Result<Option<Vec<Vec<Value>>>, Failure> + Send;
+
+/// Rows with the largest values, found on demand: an iterator of lists of tuples.
 #[pyclass(frozen, module = "brimful._native")]
 pub(crate) struct TopRows {
-    top: Mutex<Top<Arc<ResultTable>>>,
+    graph: Arc<Inner>,
+    next: Mutex<Box<NextRows>>,
 }
 
 /// Rows of one list; their names may be long.
-const TOP_BATCH_ROWS: usize = 256;
+const TOP_BATCH_ROWS: usize = 64;
+
+impl TopRows {
+    pub(crate) fn new(graph: Arc<Inner>, next: Box<NextRows>) -> Self {
+        Self { graph, next: Mutex::new(next) }
+    }
+}
 
 #[pymethods]
 impl TopRows {
@@ -369,16 +380,14 @@ impl TopRows {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
-        let next = || -> std::result::Result<_, Failure> {
-            let mut top = self.top.lock().unwrap_or_else(PoisonError::into_inner);
-            Ok((top.next_batch(TOP_BATCH_ROWS)?, Arc::clone(top.table())))
-        };
-        let (Some(rows), table) = py.detach(next)? else {
+        let next = || self.next.lock().unwrap_or_else(PoisonError::into_inner)(TOP_BATCH_ROWS);
+        let Some(rows) = py.detach(next)? else {
             return Ok(None);
         };
-        let (out, mut shown) = (PyList::empty(py), Shown::new(table.graph()));
-        for (vertex, value) in rows {
-            out.append((shown.number(py, vertex)?, to_python(py, value, &mut shown)?))?;
+        let (out, mut shown) = (PyList::empty(py), Shown::new(&self.graph));
+        for row in rows {
+            let values = row.into_iter().map(|value| to_python(py, value, &mut shown));
+            out.append(PyTuple::new(py, values.collect::<PyResult<Vec<_>>>()?)?)?;
         }
         Ok(Some(out))
     }
@@ -428,7 +437,13 @@ impl Result {
     #[pyo3(signature = (n, column = 0))]
     fn top(&self, n: u64, column: usize) -> TopRows {
         let table = self.tables().nth(column).unwrap_or(&self.table);
-        TopRows { top: Mutex::new(Top::new(Arc::clone(table), n)) }
+        let mut top = Top::new(Arc::clone(table), n);
+        let row = |(vertex, value)| vec![Value::Id(vertex), value];
+        let next = move |most| {
+            let rows = top.next_batch(most)?;
+            Ok(rows.map(|rows| rows.into_iter().map(row).collect()))
+        };
+        TopRows::new(Arc::clone(table.graph()), Box::new(next))
     }
 
     #[pyo3(signature = (requested_schema = None))]

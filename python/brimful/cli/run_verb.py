@@ -292,10 +292,10 @@ def _show_top(result: _native.Result | _native.Rows, count: int) -> None:
     from brimful import _native
 
     if isinstance(result, _native.Rows):
-        shared.show_rows(result.columns, result.top(count))
+        columns: list[str] | tuple[str, str] = result.columns
     else:
-        rows = (row for some in result.top(count) for row in some)
-        shared.show_rows(("vertex", result.column), rows)
+        columns = "vertex", result.column
+    shared.show_rows(columns, (row for some in result.top(count) for row in some))
 
 
 def _report(

@@ -29,7 +29,7 @@ from brimful.io.formats import (
 from brimful.io.hidden import whole_graph
 from brimful.io.redaction import redacted
 from brimful.io.remote import Feed, check, expand, is_remote
-from brimful.memory import budget_bytes, resident_bytes, too_small
+from brimful.memory import budget_bytes, require_all, resident_bytes, too_small
 from brimful.options.imports import (
     EdgeOptions,
     ImportOptions,
@@ -95,9 +95,12 @@ class Resources:
         Raises:
             BudgetError: The message names the smallest budget that works.
         """
-        limit, needed = self.budget_bytes(), self.taken_bytes(more)
-        if limit < needed:
-            raise too_small(limit, needed, purpose)
+        if not self.has_room(more):
+            raise too_small(self.budget_bytes(), self.taken_bytes(more), purpose)
+
+    def has_room(self, more: int) -> bool:
+        """Return whether the budget has room for `more` bytes beside the process as it is."""
+        return self.taken_bytes(more) <= self.budget_bytes()
 
     def shrink_arrow_pools(self) -> None:
         """Shrink the pools of pyarrow, unless the budget is for brimful's own use."""
@@ -240,24 +243,46 @@ def _decoding(
 
 
 def require_budget(
-    paths: Sequence[str], format_name: str, options: ImportOptions, resources: Resources
+    paths: Sequence[str],
+    format_name: str,
+    options: ImportOptions,
+    resources: Resources,
+    *,
+    joins: int = 0,
 ) -> None:
     """Refuse a budget that no import of these files fits, before they or pyarrow are loaded.
 
-    A table is refused here only if pyarrow itself does not fit. The sizes of the pages of Parquet
-    are checked once the table is open.
+    A table is refused here only if pyarrow itself does not fit, or DuckDB for `joins` of columns to
+    the graph. The sizes of the pages of Parquet are checked once the table is open.
 
     Raises:
         BudgetError: The budget is too small; the message names the smallest that works.
     """
+    from brimful.tables.joining import bytes_of_joins
+
+    packages = bytes_of_joins(joins) if joins else _LOADING_BYTES
+
+    def require_import() -> None:
+        if format_name in TABLE_FORMATS and resources.has_room(packages):
+            return
+        _require_import(paths, format_name, options, resources)
+
+    def require_join() -> None:
+        if joins:
+            resources.require(packages, "for a join")
+
+    require_all(require_import, require_join)
+
+
+def _require_import(
+    paths: Sequence[str], format_name: str, options: ImportOptions, resources: Resources
+) -> None:
+    """Refuse a budget that is too small to read the files, before they or pyarrow are loaded."""
     from brimful import _native
 
     is_table = format_name in TABLE_FORMATS
-    loads = resources.budget is None or resources.budget >= _LOADING_BYTES
-    if is_table and (loads or not resources.process_budget):
-        return
     local = [path for path in paths if not is_remote(path)]
-    known = max((_known_bytes(path, format_name, options) for path in local), default=0)
+    known = max((known_bytes(path, format_name, options) for path in local), default=0)
     _native.require_import_budget(
         format_name,
         [] if is_table else local,
@@ -268,7 +293,7 @@ def require_budget(
     )
 
 
-def _known_bytes(path: str, format_name: str, options: ImportOptions) -> int:
+def known_bytes(path: str, format_name: str, options: ImportOptions) -> int:
     """Return the part of `EdgeTable.reserve_bytes` that the file itself decides, without pyarrow.
 
     0 for text.

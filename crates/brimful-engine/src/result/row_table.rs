@@ -19,7 +19,7 @@ use brimful_store::scratch::ScratchArray;
 use crate::error::{Error, Result};
 use crate::plan::options::RunOptions;
 use crate::result::csv::CsvFile;
-use crate::result::table::{BATCH_ROWS, Column, Kind, Value};
+use crate::result::table::{BATCH_ROWS, BestRows, Column, Kind, Value};
 
 /// Name and kind of a column.
 pub type RowColumn = (&'static str, Kind);
@@ -250,42 +250,29 @@ impl RowTable {
         Ok(columns)
     }
 
-    /// The `count` rows with the largest values of the last column, largest first, ties in the
-    /// order of the table. Takes 32 bytes of memory for each row.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] for a last column of lists; those of reading.
-    pub fn top(&self, count: usize) -> Result<Vec<Vec<Value>>> {
-        if let Some((name, _)) = self.lists() {
-            let what = format!(
-                "the lists of the column {name} have no order, so that none is the largest; write \
-                 the rows to a file"
-            );
-            return Err(Error::Usage(what));
-        }
+    /// The best `count` rows after `after`, the worst first.
+    fn best_after(&self, after: Option<Rank>, count: usize) -> Result<Vec<Rank>> {
         let (width, id_type) = (self.layout.width(), self.graph.id_type());
-        let mut best: BinaryHeap<Reverse<(u64, Reverse<u64>)>> = BinaryHeap::new();
+        let mut best: BinaryHeap<Reverse<Rank>> = BinaryHeap::new();
         for start in (0..self.rows).step_by(BATCH_ROWS) {
             let rows = (self.rows - start).min(BATCH_ROWS as u64);
             let words = self.words(start, rows as usize)?;
             for (row, words) in (start..).zip(words.chunks(width)) {
                 let last = self.columns().iter().zip(words).next_back();
                 let key = last.map_or(0, |((_, kind), word)| kind.order_key(*word, id_type));
-                let is_better = best.peek().is_none_or(|Reverse((worst, _))| key > *worst);
-                if best.len() < count || is_better {
-                    best.push(Reverse((key, Reverse(row))));
-                }
-                if best.len() > count {
-                    best.pop();
+                let rank = (key, Reverse(row));
+                let is_better = best.peek().is_none_or(|Reverse(worst)| rank > *worst);
+                if after.is_none_or(|after| rank < after) && (best.len() < count || is_better) {
+                    best.push(Reverse(rank));
+                    if best.len() > count {
+                        best.pop();
+                    }
                 }
             }
         }
-        let values = |Reverse((_, Reverse(row)))| -> Result<Vec<Value>> {
-            let words = self.words(row, 1)?;
-            let named = self.columns().iter().zip(words);
-            Ok(named.map(|((_, kind), word)| kind.value(word, id_type)).collect())
-        };
-        best.into_sorted_vec().into_iter().map(values).collect()
+        let mut rows: Vec<Rank> = best.into_iter().map(|Reverse(rank)| rank).collect();
+        rows.sort_unstable();
+        Ok(rows)
     }
 
     /// Writes the columns as CSV.
@@ -299,5 +286,48 @@ impl RowTable {
             out.write(&self.read(start, self.batch_rows())?, job)?;
         }
         out.finish()
+    }
+}
+
+/// A row by its value in the last column, with ties in the order of the table.
+type Rank = (u64, Reverse<u64>);
+
+/// An iterator over the rows with the largest values in the last column.
+///
+/// It reads all rows again for every 131,072 results.
+pub struct TopOfRows {
+    table: Arc<RowTable>,
+    best: BestRows<Rank>,
+}
+
+impl TopOfRows {
+    /// The `count` rows of `table` with the largest values.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a last column of lists.
+    pub fn new(table: Arc<RowTable>, count: u64) -> Result<Self> {
+        if let Some((name, _)) = table.lists() {
+            let what = format!(
+                "the lists of the column {name} have no order, so that none is the largest; write \
+                 the rows to a file"
+            );
+            return Err(Error::Usage(what));
+        }
+        Ok(Self { table, best: BestRows::new(count) })
+    }
+
+    /// The next rows, at most `most`; `None` at the end.
+    ///
+    /// # Errors
+    /// Errors of reading.
+    pub fn next_batch(&mut self, most: usize) -> Result<Option<Vec<Vec<Value>>>> {
+        let (table, id_type) = (&*self.table, self.table.graph.id_type());
+        let values = |(_, Reverse(row)): Rank| -> Result<Vec<Value>> {
+            let words = table.words(row, 1)?;
+            let named = table.columns().iter().zip(words);
+            Ok(named.map(|((_, kind), word)| kind.value(word, id_type)).collect())
+        };
+        let next = self.best.next(most, |after, count| table.best_after(after, count))?;
+        next.map(|rows| rows.map(values).collect()).transpose()
     }
 }

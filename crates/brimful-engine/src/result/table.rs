@@ -226,27 +226,52 @@ type Row = (u64, Reverse<u64>, u64);
 /// The most rows that a search for the best holds at once.
 const TOP_ROWS: u64 = 1 << 17;
 
-/// An iterator over the rows with the largest values.
-///
-/// It reads all rows again for every `TOP_ROWS` results, so that memory is bounded for any count.
-pub struct Top<T> {
-    table: T,
+/// The best rows, found some at a time, so that memory is bounded for any count.
+pub(super) struct BestRows<R> {
     left: u64,
     /// The next rows, the first one last.
-    found: Vec<Row>,
+    found: Vec<R>,
     /// The last row found.
-    after: Option<Rank>,
+    after: Option<R>,
+}
+
+impl<R: Copy> BestRows<R> {
+    /// The `count` best rows.
+    pub(super) fn new(count: u64) -> Self {
+        Self { left: count, found: Vec::new(), after: None }
+    }
+
+    /// The next rows, at most `most`; `None` at the end. `find` finds so many of the best rows after
+    /// one, the worst first.
+    pub(super) fn next(
+        &mut self,
+        most: usize,
+        find: impl FnOnce(Option<R>, usize) -> Result<Vec<R>>,
+    ) -> Result<Option<impl Iterator<Item = R>>> {
+        if self.found.is_empty() && self.left > 0 {
+            let wanted = self.left.min(TOP_ROWS);
+            self.found = find(self.after, wanted as usize)?;
+            // Fewer rows than wanted are the last ones.
+            self.left = if (self.found.len() as u64) < wanted { 0 } else { self.left - wanted };
+            self.after = self.found.first().copied();
+        }
+        let first = self.found.len().saturating_sub(most);
+        Ok((!self.found.is_empty()).then(|| self.found.drain(first..).rev()))
+    }
+}
+
+/// An iterator over the rows with the largest values.
+///
+/// It reads all rows again for every `TOP_ROWS` results.
+pub struct Top<T> {
+    table: T,
+    best: BestRows<Row>,
 }
 
 impl<T: Deref<Target = ResultTable>> Top<T> {
     /// The `count` rows of `table` with the largest values.
     pub fn new(table: T, count: u64) -> Self {
-        Self { table, left: count, found: Vec::new(), after: None }
-    }
-
-    /// The table.
-    pub fn table(&self) -> &T {
-        &self.table
+        Self { table, best: BestRows::new(count) }
     }
 
     /// The next rows, at most `most`; `None` at the end.
@@ -254,22 +279,13 @@ impl<T: Deref<Target = ResultTable>> Top<T> {
     /// # Errors
     /// Errors of reading.
     pub fn next_batch(&mut self, most: usize) -> Result<Option<Vec<(i128, Value)>>> {
-        if self.found.is_empty() && self.left > 0 {
-            let wanted = self.left.min(TOP_ROWS);
-            self.found = self.table.best_after(self.after, wanted as usize)?;
-            // Fewer rows than wanted are the last ones.
-            self.left = if (self.found.len() as u64) < wanted { 0 } else { self.left - wanted };
-            self.after = self.found.first().map(|row| (row.0, row.1));
-        }
-        if self.found.is_empty() {
-            return Ok(None);
-        }
-        let id_type = self.table.graph.id_type();
-        let shown = |row: Row| {
-            (id_type.number(id_type.from_order_key(row.1.0)), self.table.named(Some(row.2)))
+        let (table, id_type) = (&*self.table, self.table.graph.id_type());
+        let find = |after: Option<Row>, count| {
+            table.best_after(after.map(|(key, id, _)| (key, id)), count)
         };
-        let first = self.found.len().saturating_sub(most);
-        Ok(Some(self.found.drain(first..).rev().map(shown).collect()))
+        let shown =
+            |row: Row| (id_type.number(id_type.from_order_key(row.1.0)), table.named(Some(row.2)));
+        Ok(self.best.next(most, find)?.map(|rows| rows.map(shown).collect()))
     }
 }
 
