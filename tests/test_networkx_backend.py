@@ -576,3 +576,21 @@ def test_neither_package_loads_the_other() -> None:
             [sys.executable, "-c", code], capture_output=True, text=True, check=True
         )
         assert done.stdout in ("", "[]\n")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda graph, **on: nx.shortest_path(graph, 0, 99, **on),
+        lambda graph, **on: nx.shortest_path(graph, 77, 1, **on),
+        lambda graph, **on: nx.has_path(graph, 0, 99, **on),
+        lambda graph, **on: nx.number_of_walks(nx.Graph(), 2, **on),
+    ],
+)
+def test_errors_say_what_networkx_says(call: Any) -> None:
+    texts = []
+    for on in ({}, {"backend": "brimful"}):
+        with pytest.raises(nx.NetworkXException) as raised:
+            call(nx.path_graph(4), **on)
+        texts.append((type(raised.value), str(raised.value)))
+    assert texts[0] == texts[1]

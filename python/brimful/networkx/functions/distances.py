@@ -126,8 +126,8 @@ bellman_ford_path_length = dijkstra_path_length
 def has_path(G: Any, source: Any, target: Any) -> bool:
     """Return whether a path leads from one node to another."""
     graph = operand(G)
-    for node in (source, target):
-        require_node(graph, node, f"Node {node} is not in G")
+    for end, node in (("Source", source), ("Target", target)):
+        require_node(graph, node, f"{end} {node} is not in G")
     return distance(graph, source, target, None) is not None
 
 

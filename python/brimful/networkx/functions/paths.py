@@ -158,9 +158,9 @@ def shortest_path(
     if source is None and target is None:
         # Lazy: the run for a node begins when the caller asks for the node.
         return ((node, graph.values(*_routes(graph, [node], weight, None))) for node in graph)
-    for node in (source, target):
+    for end, node in (("Source", source), ("Target", target)):
         if node is not None:
-            require_node(graph, node, f"Node {node} is not in G")
+            require_node(graph, node, f"{end} {node} is not in G")
     if source is None:
         return _paths_to(graph, target, weight)
     if target is None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import networkx as nx
+
 from brimful import algorithms
 from brimful.networkx.function import function
 from brimful.networkx.operand import operand
@@ -16,6 +18,8 @@ def number_of_walks(G: Any, walk_length: int) -> dict[Any, Mapping[Any, int]]:
     graph = operand(G)
     if walk_length < 0:
         raise ValueError(f"`walk_length` cannot be negative: {walk_length}")
+    if len(graph) == 0:
+        raise nx.NetworkXError("Graph has no nodes or edges")
     return {
         node: graph.values(
             algorithms.count_paths(graph.graph, graph.vertex(node), length=walk_length)
