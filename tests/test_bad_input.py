@@ -504,6 +504,12 @@ def test_parameters_out_of_range(rmat: Path, options: list[str]) -> None:
     assert_one_sentence(outcome.err)
 
 
+@pytest.mark.parametrize("number", ["18446744073709551616", "-1", "2.5"])
+def test_a_parameter_that_is_no_count_is_shown_as_given(rmat: Path, number: str) -> None:
+    sentence = refuse(USAGE, "run", "random_walks", rmat, "--walks", number, "--quiet")
+    assert f"walks must be a whole number from 0 to 2^53 - 1, not {number}" in sentence
+
+
 def test_an_unknown_algorithm_names_the_known(rmat: Path) -> None:
     sentence = refuse(USAGE, "run", "pagerang", rmat)
     assert "did you mean 'pagerank'" in sentence and "brimful algorithms" in sentence

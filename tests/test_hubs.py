@@ -142,3 +142,8 @@ def test_the_budget_that_a_store_names_works(
         at_named_budgets(
             drawn, first, algorithm, drawn, *options, "--store", url, "--threads", threads, *more
         )
+
+
+@pytest.mark.slow
+def test_a_report_that_draws_a_hub_fits_the_budget_that_is_named(hub: Path, tmp_path: Path) -> None:
+    at_named_budgets(hub, 100, "degrees", hub, "--report", tmp_path / "report.html")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -206,6 +207,17 @@ def test_the_command_line_refuses_before_the_run(edges: Path, tmp_path: Path) ->
         assert "Traceback" not in twice.err and name not in names_below(tmp_path)
     refuse(BUDGET, *run, "--join", table, "--on", "id", "-o", out, "--budget", "100M")
     assert "out.csv" not in names_below(tmp_path)
+
+
+def test_text_is_joined_in_the_least_memory(tmp_path: Path) -> None:
+    ids = np.arange(3_000_000)
+    people = tmp_path / "people.csv"
+    pyarrow.csv.write_csv(pa.table({"vertex": ids, "score": ids / 7}), people)
+    ring = pa.table({"source": ids, "target": np.roll(ids, 1)})
+    with bf.Graph.from_arrow(ring) as graph:
+        # Three quarters of it are the 96 MiB of the smallest join.
+        bf.degrees(graph).write_joined(tmp_path / "o.parquet", people, budget="128M")
+    assert pq.read_metadata(tmp_path / "o.parquet").num_rows == len(ids)
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import pickle
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -219,6 +220,38 @@ def test_parameters_are_checked(table: pa.Table) -> None:
             with pytest.raises(ValueError) as refusal:
                 bf.pagerank(graph, **options)  # type: ignore[arg-type]
             assert isinstance(refusal.value, bf.BrimfulError), options
+
+
+def test_paths_and_numbers_of_rows_are_checked(table: pa.Table, tmp_path: Path) -> None:
+    class Named(bf.Program):
+        def initial_state(self, vertex: Any) -> object:
+            return (vertex.id,)
+
+        def signal(self, source: Any, target: Any, weight: float) -> object:
+            return None
+
+        def collect(self, vertex: Any, signals: Any) -> object:
+            return vertex.state
+
+    with bf.Graph.from_arrow(table) as graph:
+        degrees, pairs, states = bf.degrees(graph), bf.similarity(graph), bf.run(graph, Named())
+        degrees.write(tmp_path / "degrees.csv")
+        saved = bf.SavedResult(tmp_path / "degrees.csv")
+        rows: Any
+        for rows in (degrees, pairs, states, saved):
+            for number in (-1, 1.5, None, "2"):
+                with pytest.raises(bf.UsageError, match="n must be a whole number of at least 0"):
+                    rows.top(number)
+            assert rows.top(0) == [] and len(rows.top(2**62)) == len(rows)
+            for path in (b"x.csv", 3, None):
+                with pytest.raises(bf.UsageError, match="path must be a path, not"):
+                    rows.write(path)
+        with pytest.raises(bf.UsageError, match="top must be a whole number"):
+            bf.compare(degrees, degrees, top=-1)
+        calls: list[Any] = [bf.Graph.open, bf.SavedResult, graph.export, graph.report().write]
+        for call in (*calls, bf.Map, bf.FrequencyCounter):
+            with pytest.raises(bf.UsageError, match="path must be a path, not 3"):
+                call(3)
 
 
 def test_a_budget_error_says_what_works(table: pa.Table) -> None:

@@ -10,6 +10,8 @@ import itertools
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from cgroup import hard_limit
@@ -162,3 +164,103 @@ def test_what_loads_other_packages_is_refused_before_it_loads_them(
         budget = "20M" if command[0] == "neighbors" else "60M"
         with hard_limit(60 * MIB) as enter:
             refuse(BUDGET, *command, "--budget", budget, "--quiet", before=enter)
+
+
+def works_in_the_budget_it_names(*command: object) -> None:
+    """Insist that a command works under a hard limit equal to the smallest budget that it names."""
+    named = smallest(*command)
+    with hard_limit(int(named.removesuffix("M")) * MIB) as enter:
+        succeed(*command, "--budget", named, "--quiet", before=enter)
+
+
+def test_paths_past_a_hub(tmp_path: Path) -> None:
+    table = tmp_path / "hub.txt"
+    with table.open("w") as out:
+        for at in range(1, 200_000):
+            out.write(f"0 {at}\n{at} 200000\n")
+        out.write("200000 200001\n")
+    graph = tmp_path / "hub.brimful"
+    succeed("import", table, graph, "--index", "in,reverse", "--quiet")
+    works_in_the_budget_it_names("path", graph, 0, 200_001, "--k", 5)
+    with hard_limit(24 * MIB) as enter:
+        refuse(BUDGET, "path", graph, 0, 200_001, "--budget", "24M", "--quiet", before=enter)
+
+
+def test_many_rows_of_long_names_are_shown(tmp_path: Path) -> None:
+    table = tmp_path / "names.txt"
+    long = "x" * 9_000
+    with table.open("w") as out:
+        out.writelines(f"{long}{at} {long}{at * 7 % 1_000}\n" for at in range(1_000))
+    graph = tmp_path / "names.brimful"
+    succeed("import", table, graph, "--ids", "string", "--no-header", "--quiet")
+    works_in_the_budget_it_names("run", "random_walks", graph, "--length", 3, "--top", 12_000)
+
+
+def test_derivations_of_a_graph_with_edge_columns(tmp_path: Path) -> None:
+    table = tmp_path / "edges.csv"
+    with table.open("w") as out:
+        out.write("source,target,year\n")
+        out.writelines(f"{at},{at * 7 % 5_000},{at % 30}\n" for at in range(5_000))
+    graph, made = tmp_path / "edges.brimful", tmp_path / "made.brimful"
+    succeed("import", table, graph, "--edge-columns", "year", "--quiet")
+    works_in_the_budget_it_names("derive", graph, made, "--reverse")
+    plain = tmp_path / "plain.brimful"
+    succeed("import", table, plain, "--ignore-extra", "--quiet")
+    shutil.rmtree(made)
+    works_in_the_budget_it_names("derive", plain, made, "--edges", "source > 7")
+
+
+def named_in(sentence: str) -> int:
+    """Return the smallest budget that a refusal names, in MiB."""
+    return int(sentence.partition("the smallest that works is ")[2].removesuffix("M"))
+
+
+def test_a_budget_of_the_interpreter_is_refused_before_packages_are_loaded(
+    hub: Path, tmp_path: Path
+) -> None:
+    edges, ages, pairs = tmp_path / "e.txt", tmp_path / "ages.csv", tmp_path / "pairs.csv"
+    edges.write_text("1 2\n2 3\n")
+    ages.write_text("vertex,age\n1,41\n")
+    pairs.write_text("source,target\nvertex-1,vertex-2\n")
+    graph, page = tmp_path / "e.brimful", tmp_path / "page.html"
+    succeed("import", edges, graph, "--vertex-columns", ages, "--quiet")
+    for command in (
+        ["run", "degrees", hub, "--report", page],
+        ["run", "degrees", hub, "--join", ages, "-o", tmp_path / "r.csv"],
+        ["run", "similarity", hub, "--pairs", pairs],
+        ["info", graph],
+        ["info", graph, "--plots"],
+        ["info", graph, "--html", page],
+    ):
+        with hard_limit(20 * MIB) as enter:
+            sentence = refuse(BUDGET, *command, "--budget", "20M", "--quiet", before=enter)
+        named = named_in(sentence)
+        if "--join" in command:
+            continue
+        with hard_limit(named * MIB) as enter:
+            succeed(*command, "--budget", f"{named}M", "--quiet", before=enter)
+        page.unlink(missing_ok=True)
+    # The columns do not matter to the neighbors.
+    named = named_in(refuse(BUDGET, "neighbors", graph, 1, "--budget", 1))
+    assert named <= 48
+    with hard_limit(named * MIB) as enter:
+        succeed("neighbors", graph, 1, "--budget", f"{named}M", "--quiet", before=enter)
+
+
+def test_the_first_budget_named_for_columns_is_enough(tmp_path: Path) -> None:
+    rows = range(1000)
+    trades, ages = tmp_path / "trades.parquet", tmp_path / "ages.csv"
+    ends = {"source": list(rows), "target": [row * 7 % 1000 for row in rows]}
+    pq.write_table(pa.table(ends | {"year": [2000 + row % 20 for row in rows]}), trades)
+    ages.write_text("vertex,age\n" + "".join(f"{row},{row % 90}\n" for row in rows))
+    of_edges, of_vertices = ["--edge-columns", "year"], ["--vertex-columns", ages]
+    for number, options in enumerate((of_edges, of_vertices, of_edges + of_vertices)):
+        command = ["import", trades, tmp_path / f"{number}.brimful", *options]
+        # pyarrow would fit the second budget.
+        for mib in (20, 160):
+            with hard_limit(mib * MIB) as enter:
+                sentence = refuse(BUDGET, *command, "--budget", f"{mib}M", "-q", before=enter)
+            named = named_in(sentence)
+            with hard_limit(named * MIB) as enter:
+                succeed(*command, "--budget", f"{named}M", "-q", before=enter)
+            shutil.rmtree(command[2])

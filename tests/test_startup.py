@@ -234,6 +234,18 @@ def test_names_of_files_may_be_any_bytes(tmp_path: Path, coded: bytes, env: dict
         assert b"internal error" not in done.stderr
 
 
+def test_too_little_address_space_for_pyarrow_is_one_sentence(rmat: Path, tmp_path: Path) -> None:
+    edges, graph = tmp_path / "edges.parquet", tmp_path / "edges.brimful"
+    succeed("export", rmat, edges, "--quiet")
+    ages = tmp_path / "ages.csv"
+    ages.write_text("vertex,age\n0,41\n")
+    succeed("import", edges, graph, "--vertex-columns", ages, "--quiet")
+    for words in (f"import {edges} {tmp_path}/new.brimful", f"info {graph}", f"columns {graph}"):
+        done = in_shell(f"ulimit -v {300 << 10}; exec brimful {words} --budget 160M --quiet")
+        assert done.returncode == IO and b"pyarrow takes 288M" in done.stderr, done.stderr
+        assert done.stderr.count(b"\n") == 1, done.stderr
+
+
 @pytest.mark.parametrize("megabytes", [20, 30, 40, 50, 60, 80, 120, 200])
 def test_little_address_space_is_one_sentence(rmat: Path, megabytes: int) -> None:
     """Below what the interpreter itself takes it is the interpreter that speaks."""

@@ -43,9 +43,8 @@ def build(
     from brimful import _native
     from brimful.tables.columns import add_vertex_columns
     from brimful.tables.edge_columns import add_edge_columns, check_edge_columns
-    from brimful.tables.joining import JOIN_BYTES, Join, table_name
+    from brimful.tables.joining import Join, table_name
 
-    resources.require(JOIN_BYTES, "for a join")
     # Tables that cannot be joined are refused before the edges are read.
     if table is not None:
         Join(table, wanted["on"])

@@ -17,11 +17,12 @@ from brimful.options import checks
 from brimful.options.clusters import ClusterOptions
 from brimful.options.runs import PlaceOptions, RequestOptions, StoreOptions, store_url
 from brimful.options.table import picked
-from brimful.sizes import MOST
 from brimful.wording import did_you_mean, shortened, unknown
 
 #: The command that lists all algorithms.
 LIST_COMMAND = "brimful algorithms"
+#: The largest whole number of a parameter: all whole numbers up to it are exact floats.
+_MOST_EXACT = 2**53 - 1
 
 
 @cache
@@ -145,6 +146,8 @@ def _checked_value(name: str, value: object, kind: str, choices: list[str] | Non
     number = float(value) if checks.is_real(value) else math.nan
     if kind == "number" and not math.isfinite(number):
         raise UsageError(f"{name} must be a number, not {shortened(value)}")
-    if kind == "count" and not (number.is_integer() and 0 <= number <= MOST):
-        raise UsageError(f"{name} must be a whole number of at least 0, not {shortened(value)}")
+    if kind == "count" and not (number.is_integer() and 0 <= number <= _MOST_EXACT):
+        raise UsageError(
+            f"{name} must be a whole number from 0 to 2^53 - 1, not {shortened(value)}"
+        )
     return value

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from brimful.errors import UsageError
 from brimful.io.ingest import Resources
 from brimful.memory import too_small
+from brimful.options.checks import whole
 from brimful.options.described import described
-from brimful.sizes import Budget, parse_budget
+from brimful.sizes import MOST, Budget, parse_budget
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES
 from brimful.tables.joining import join_memory
 from brimful.tables.result_files import READ_BYTES
@@ -113,7 +114,7 @@ def compare(
     Raises:
         InputError: A table has other columns, its vertices do not ascend, or two of its rows have
             one name.
-        UsageError: The vertices or values of the two cannot be compared.
+        UsageError: The vertices or values of the two cannot be compared, or `top` is negative.
         MissingPackageError: `Rows` are compared and DuckDB is not installed.
 
     >>> import brimful as bf, pyarrow as pa
@@ -146,7 +147,7 @@ def compared(
     if not tolerance >= 0:
         raise UsageError(f"tolerance must be at least 0, not {shortened(tolerance)}")
     ranked, joins = _shares(resources, taken, joins=sides[0].keys != ["vertex"])
-    tally = _tally(sides, float(tolerance), max(top, 0), ranked // _RANKED_BYTES)
+    tally = _tally(sides, float(tolerance), whole(top, "top", MOST), ranked // _RANKED_BYTES)
     for one, other in matched(*sides, joins, resources.threads):
         tally.add(one, other)
     columns = sides[0].column, sides[1].column

@@ -144,7 +144,9 @@ class Derivations:
         chosen = checked(DerivedOptions, options, "ego", ("vertex", "hops"))
         if isinstance(hops, bool) or not isinstance(hops, int) or hops < 0:
             raise UsageError(f"hops must be a whole number from 0, not {hops!r}")
-        found = within(cast("Graph", self), [vertex], hops)
+        graph = cast("Graph", self)
+        resources = Resources(**picked(WorkOptions, chosen)).on(graph)
+        found = within(graph, [vertex], hops, resources)
         return self._derived(chosen, {}, ids=found)
 
     @shows_progress

@@ -16,6 +16,7 @@ from brimful.io.output import native_batches, write_graph
 from brimful.kept_columns import KeptColumns
 from brimful.looks import Looks, small_figure
 from brimful.neighbors import Neighbors
+from brimful.options.checks import given_path
 from brimful.options.described import EXPORT, described
 from brimful.options.exports import ExportOptions
 from brimful.options.imports import IMPORT
@@ -107,7 +108,7 @@ class Graph(Imports, Neighbors, KeptColumns, Derivations, Conversions, Looks):
         from brimful import _native
         from brimful.io.remote_graph import is_remote_graph, local_copy
 
-        path = os.fspath(path)
+        path = given_path(path)
         if is_remote_graph(path):
             path = local_copy(path, None, warn)
         return cls(_native.Graph.open(path), budget=parse_budget(budget))
@@ -234,7 +235,7 @@ class Graph(Imports, Neighbors, KeptColumns, Derivations, Conversions, Looks):
         """
         from brimful.tables.edge_columns import declared_rows
 
-        name = os.fspath(path)
+        name = given_path(path)
         chosen = checked(ExportOptions, options, "export", ("budget", "progress"))
         exported = write_graph(
             lambda: self.native,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -11,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 from brimful.catalog import opened
 from brimful.errors import UsageError
 from brimful.io.output import native_batches, write_result
+from brimful.options.checks import given_path, whole
 from brimful.options.described import EXPORT, described
 from brimful.options.runs import CheckpointOptions
 from brimful.options.table import checked
 from brimful.per_vertex import PerVertex, vertex_id
 from brimful.reporting import warn
+from brimful.sizes import MOST
 from brimful.wording import counted
 
 if TYPE_CHECKING:
@@ -93,12 +94,15 @@ class Result(PerVertex["float | int | str | None"]):
         Returns:
             Pairs `(vertex, value)`, largest first, ties by vertex id.
 
+        Raises:
+            UsageError: `n` is no whole number, or negative.
+
         >>> import brimful as bf, pyarrow as pa
         >>> with bf.Graph.from_arrow(pa.table({"source": [0, 0], "target": [1, 2]})) as graph:
         ...     bf.degrees(graph).top(2)
         [(0, 2), (1, 0)]
         """
-        count = min(max(0, operator.index(n)), 2**63)
+        count = whole(n, "n", MOST)
         return [row for rows in self._native.top(count) for row in rows]
 
     @described({}, "corrupt", "io")
@@ -142,7 +146,7 @@ class Result(PerVertex["float | int | str | None"]):
         >>> pathlib.Path(path).read_text().split()
         ['vertex,degree', '0,1', '1,0']
         """
-        name = os.fspath(path)
+        name = given_path(path)
         written = write_result(self._columns(), name, overwrite=overwrite)
         self._output = name if written is None else written.name
         self._documents = None if written is None else written.figures()
@@ -231,7 +235,7 @@ class Records(Result):
             Pairs `(vertex, state)`, largest first, ties by vertex id.
 
         Raises:
-            UsageError: There is no such field.
+            UsageError: There is no such field, or `n` is no whole number, or negative.
 
         >>> import brimful as bf, numpy as np, pyarrow as pa
         >>> class Named(bf.Program):
@@ -250,7 +254,7 @@ class Records(Result):
         names = [one.name for one in self._record.fields]
         if field is not None and field not in names:
             raise UsageError(f"there is no field {field!r}; choose {' or '.join(names)}")
-        count = min(max(0, operator.index(n)), 2**63)
+        count = whole(n, "n", MOST)
         at = 0 if field is None else names.index(field)
         rows = (row for rows in self.native.top(count, at) for row in rows)
         return [(vertex, self[vertex]) for vertex, _ in rows]

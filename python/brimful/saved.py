@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import operator
 import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from brimful.errors import NotFoundError
 from brimful.io.output import write_table
+from brimful.options.checks import given_path, whole
 from brimful.options.described import EXPORT, described
 from brimful.per_vertex import PerVertex, vertex_id
+from brimful.sizes import MOST
 from brimful.tables.result_rows import largest, open_rows
 from brimful.wording import counted
 
@@ -45,7 +46,7 @@ class SavedResult(PerVertex[Any]):
             InputError: The file holds no result, or cannot be read.
             UsageError: The suffix is unknown.
         """
-        self._path = os.fspath(path)
+        self._path = given_path(path)
         self._rows = open_rows(self._path)
         # The page of rows read last and the page after it, for look-ups in the order of the file.
         self._page: dict[Any, Any] = {}
@@ -73,6 +74,7 @@ class SavedResult(PerVertex[Any]):
             Pairs `(vertex, value)`, largest first, ties by vertex id.
 
         Raises:
+            UsageError: `n` is no whole number, or negative.
             InputError: The file cannot be read.
 
         >>> import brimful as bf, os, pyarrow as pa, tempfile
@@ -82,7 +84,7 @@ class SavedResult(PerVertex[Any]):
         >>> bf.SavedResult(path).top(2)
         [(0, 2), (1, 0)]
         """
-        count = max(0, operator.index(n))
+        count = whole(n, "n", MOST)
         return cast(
             "list[tuple[Any, Any]]",
             list(largest(self._rows, ["vertex", self.column], count)),
@@ -128,7 +130,7 @@ class SavedResult(PerVertex[Any]):
         >>> pathlib.Path(folder, "degrees.csv").read_text().split()
         ['vertex,degree', '0,1', '1,0']
         """
-        write_table(self._reader, os.fspath(path), overwrite=overwrite)
+        write_table(self._reader, given_path(path), overwrite=overwrite)
 
     def __getitem__(self, vertex: int | str) -> Any:
         """Return the value of a vertex.

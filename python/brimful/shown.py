@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from brimful.errors import UsageError
 from brimful.io.ingest import Resources
 from brimful.kept_columns import KeptColumns
-from brimful.options.checks import column_names
+from brimful.options.checks import column_names, given_path
 from brimful.options.described import EXPORT, described
 from brimful.reporting import warn
 from brimful.sizes import Budget, parse_budget
@@ -201,7 +201,7 @@ class Shown:
         from brimful.tables.joining import write_joined
 
         wanted, resources = _columns(table, on, columns), Resources(budget=parse_budget(budget))
-        tally = write_joined(self, os.fspath(path), wanted, resources, overwrite=overwrite)
+        tally = write_joined(self, given_path(path), wanted, resources, overwrite=overwrite)
         warn(*tally.sentences(wanted.name))
 
     def _small_figure(self) -> str:

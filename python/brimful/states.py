@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import heapq
-import operator
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from brimful.errors import UsageError
 from brimful.io.output import write_table
+from brimful.options.checks import given_path, whole
 from brimful.options.described import EXPORT, described
 from brimful.per_vertex import PerVertex, vertex_id
+from brimful.sizes import MOST
 from brimful.wording import counted
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class States(PerVertex[Any]):
             Pairs `(vertex, state)`, largest first, ties by vertex id.
 
         Raises:
-            UsageError: Two states cannot be compared.
+            UsageError: Two states cannot be compared, or `n` is no whole number, or negative.
 
         >>> import brimful as bf, pyarrow as pa
         >>> class Degree(bf.Program):
@@ -115,9 +116,10 @@ class States(PerVertex[Any]):
         [(1, 2)]
         """
         ranked = (pair for pair in self.items() if pair[1] is not None)
+        count = whole(n, "n", MOST)
         measure = key or (lambda state: state if self._record is None else state[0])
         try:
-            return heapq.nlargest(operator.index(n), ranked, key=lambda pair: measure(pair[1]))
+            return heapq.nlargest(count, ranked, key=lambda pair: measure(pair[1]))
         except TypeError as error:
             raise UsageError(
                 f"the states cannot be compared: {error}; pass key= to top()"
@@ -190,7 +192,7 @@ class States(PerVertex[Any]):
         >>> pathlib.Path(path).read_text().split()
         ['vertex,state', '1,1', '2,0']
         """
-        write_table(self.to_arrow, os.fspath(path), overwrite=overwrite)
+        write_table(self.to_arrow, given_path(path), overwrite=overwrite)
 
     def __len__(self) -> int:
         """Return the number of vertices."""

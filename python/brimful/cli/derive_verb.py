@@ -44,7 +44,7 @@ def act(options: argparse.Namespace) -> None:
     """Make the graph, then print its counts."""
     from brimful.graph import Graph
     from brimful.saved import SavedResult
-    from brimful.tables.derived import Derivation, derive, derive_options, within
+    from brimful.tables.derived import Derivation, derive, derive_options, require_budget, within
 
     chosen = shared.chosen(options, DeriveVerbOptions)
     policies = shared.chosen(options, PolicyOptions)
@@ -63,19 +63,24 @@ def act(options: argparse.Namespace) -> None:
             raise UsageError("--contract adds parallel edges up; leave --duplicates out")
         policies["duplicates"] = "sum"
     wanted: dict[str, Any] = {**chosen}
+    imported = derive_options(**policies, **shared.chosen(options, IndexOptions))
     with ProgressLine(quiet=options.quiet) as progress:
         given = shared.resources(options, progress)
         native = shared.open_named_graph(options, given, progress)
+        if contract is not None or around is not None:
+            # A result and the neighbors are read before `derive` checks the budget.
+            require_budget(imported, given, joins=True, tests=False)
         if contract is not None:
             wanted["contract"] = SavedResult(contract)
         if around is not None:
             starts = [vertex_of(text, native, "--around") for text in around]
-            wanted["ids"] = within(Graph(native), starts, 1 if hops is None else hops)
+            near = Graph(native, budget=given.budget)
+            wanted["ids"] = within(near, starts, 1 if hops is None else hops, given)
         figures = derive(
             native,
             options.out,
             Derivation(**wanted),
-            derive_options(**policies, **shared.chosen(options, IndexOptions)),
+            imported,
             given,
         )
     report(options, figures | NO_INPUT)

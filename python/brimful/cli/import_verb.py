@@ -14,7 +14,7 @@ from brimful.cli import options as shared
 from brimful.cli.forecasts import announced, held, is_small_import
 from brimful.cli.progress import ProgressLine, format_seconds
 from brimful.errors import UsageError
-from brimful.io.formats import require_graph_suffix
+from brimful.io.formats import TABLE_FORMATS, require_graph_suffix
 from brimful.io.ingest import (
     Resources,
     check_input_file,
@@ -73,6 +73,10 @@ def act(options: argparse.Namespace) -> None:
     """Import, then print the counts."""
     require_graph_suffix(options.out)
     wanted = import_options(**shared.chosen(options, ImportOptions))
+    columns = {
+        **shared.chosen(options, VertexColumnOptions),
+        **shared.chosen(options, EdgeColumnOptions),
+    }
     cluster = cluster_of(shared.chosen(options, ImportClusterOptions))
     inputs = expand_globs(options.inputs)
     shared.refuse_terminal_input(inputs)
@@ -84,7 +88,11 @@ def act(options: argparse.Namespace) -> None:
         origin = json.dumps(fingerprint(inputs[0], wanted) | {"automatic": False})
     with ProgressLine(quiet=options.quiet) as progress:
         given = shared.resources(options, progress)
-        require_budget(inputs, shared_format(inputs, wanted), wanted, given)
+        joins = sum(columns[name] is not None for name in ("vertex_columns", "edge_columns"))
+        format_name = shared_format(inputs, wanted)
+        require_budget(inputs, format_name, wanted, given, joins=joins)
+        if format_name in TABLE_FORMATS:
+            given.shrink_arrow_pools()
         foreseen = forecast_of(inputs, wanted, given)
         small = foreseen is not None and is_small_import(foreseen, given.budget_bytes())
         if not small:
@@ -100,11 +108,7 @@ def act(options: argparse.Namespace) -> None:
             lambda place: import_paths(
                 inputs, place, wanted, given, origin=origin, cluster=cluster
             ),
-            {
-                **wanted,
-                **shared.chosen(options, VertexColumnOptions),
-                **shared.chosen(options, EdgeColumnOptions),
-            },
+            {**wanted, **columns},
             given,
             inputs,
         )

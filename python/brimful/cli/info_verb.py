@@ -60,6 +60,8 @@ def add_to(verbs: shared.Verbs) -> None:
 def act(options: argparse.Namespace) -> None:
     """Print the properties of the graph, and the plots and reports that the options name."""
     from brimful.graph import Graph
+    from brimful.tables.edge_columns import has_columns
+    from brimful.tables.edge_table import ARROW_RESERVE_BYTES, shrink_arrow_pools
 
     if options.html is not None:
         from brimful.report.html import check_report
@@ -72,16 +74,22 @@ def act(options: argparse.Namespace) -> None:
         native = shared.open_named_graph(options, given, progress)
         around = around_of(options, native)
         graph = Graph(native)
-        figures = graph.info()
+        census = None
+        # The budget is checked before the figures of columns load pyarrow.
         if options.plots or options.html is not None:
             from brimful.looks import census_of
             from brimful.report import html as report_html
 
             census = census_of(graph, given, report_html.REPORT_RESERVE_BYTES)
-            figures |= {"census": census.figures()} if options.plots else {}
-            if options.html is not None:
-                made = report_html.of_graph(graph, census, around, command_of(options.words))
-                made.write(options.html, overwrite=options.overwrite)
+        elif has_columns(native):
+            given.require(ARROW_RESERVE_BYTES, "to read columns")
+            shrink_arrow_pools()
+        figures = graph.info()
+        if census is not None and options.plots:
+            figures["census"] = census.figures()
+        if census is not None and options.html is not None:
+            made = report_html.of_graph(graph, census, around, command_of(options.words))
+            made.write(options.html, overwrite=options.overwrite)
     if options.json:
         shared.print_json(figures)
     elif not options.quiet:

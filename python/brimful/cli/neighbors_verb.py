@@ -87,11 +87,11 @@ def _found(
     inward, weights = options.direction == "in", options.weights
     degree = (graph.in_degree if inward else graph.degree)(vertex)
     names = ["source" if inward else "target", *(["weight"] if weights else [])]
-    longest = graph.info().get("names", {}).get("longest_bytes", 0)
+    longest = graph.native.info().get("names", {}).get("longest_bytes", 0)
     listed = (_ENTRY_BYTES + _ID_COPIES * longest) * degree
     streamed = ARROW_RESERVE_BYTES + _BATCHES_BYTES + len(names) * _STREAMED_BYTES * degree
     given.require(min(listed, streamed), "to show the neighbors")
-    if given.taken_bytes(listed) > given.budget_bytes():
+    if not given.has_room(listed):
         shrink_arrow_pools()
         # `pyarrow.array` would load pandas.
         vertices = (

@@ -16,6 +16,7 @@ from brimful.cli.progress import ProgressLine, readable
 from brimful.errors import BudgetError, UsageError
 from brimful.io.ingest import Resources
 from brimful.io.source import open_graph
+from brimful.memory import address_space
 from brimful.options.imports import import_options
 from brimful.options.table import Option, ResourceOptions, checked, flag, options_of, picked
 from brimful.sizes import format_bytes
@@ -147,17 +148,10 @@ def within_address_space(budget: int | None) -> int | None:
     Raises:
         BudgetError: The limit leaves less than the budget, or next to nothing.
     """
-    import resource
-
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit == resource.RLIM_INFINITY:
+    found = address_space()
+    if found is None:
         return budget
-    try:
-        with open("/proc/self/statm") as file:
-            used = int(file.read().split()[0]) * resource.getpagesize()
-    except OSError:  # The system has no such file.
-        used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    left = limit - used
+    limit, left = found
     if left < _LEAST_ADDRESS_SPACE or (budget is not None and budget > left):
         wanted = max(budget or 0, _LEAST_ADDRESS_SPACE)
         raise BudgetError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -183,7 +184,8 @@ def _parameter(text: str) -> tuple[str, object]:
         raise UsageError(
             f"--param must be NAME=VALUE, for example damping=0.85, not '{shortened(text)}'"
         )
-    try:
-        return name.strip(), float(value)
-    except ValueError:
-        return name.strip(), value.strip()
+    # An integer stays exact, because a message that refuses it shows it.
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return name.strip(), kind(value)
+    return name.strip(), value.strip()

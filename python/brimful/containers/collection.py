@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVa
 
 from brimful.errors import RecordIdError, UsageError
 from brimful.io.formats import refuse_folder_in_graph
+from brimful.options.checks import given_path
 from brimful.options.described import COLLECTION, described
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def folder_of(path: str | os.PathLike[str]) -> str:
     Raises:
         UsageError: It is a graph directory, or inside one.
     """
-    folder = os.fspath(path)
+    folder = given_path(path)
     refuse_folder_in_graph(folder)
     return folder
 
@@ -55,7 +56,7 @@ class Collection(Generic[N]):
     def __init__(self, native: N, path: str | os.PathLike[str]) -> None:
         """Wrap a native collection."""
         self.__native: N | None = native
-        self._path = os.fspath(path)
+        self._path = given_path(path)
 
     @property
     def path(self) -> str:

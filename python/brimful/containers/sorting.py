@@ -12,6 +12,7 @@ import numpy as np
 from brimful import _native
 from brimful.containers.collection import integers
 from brimful.errors import UsageError
+from brimful.options.checks import given_path
 from brimful.options.described import described
 from brimful.sizes import Budget, parse_budget
 
@@ -52,7 +53,9 @@ def sort(
     >>> np.concatenate(list(bf.sort(batches, budget="64M"))).tolist()
     [-2, -2, -1, -1, 0, 0, 1, 1, 2, 2, 3, 3, 4, 5]
     """
-    sorter = _native.Sorter(os.fspath(folder or tempfile.gettempdir()), parse_budget(budget))
+    sorter = _native.Sorter(
+        given_path(folder or tempfile.gettempdir(), "folder"), parse_budget(budget)
+    )
     dtype: np.dtype[Any] | None = None
     for batch in batches:
         array = integers(batch, "the numbers of a batch")

@@ -119,8 +119,15 @@ def path(value: object, name: str) -> str | None:
     Raises:
         UsageError: `value` is neither.
     """
-    if value is None:
-        return None
+    return None if value is None else given_path(value, name)
+
+
+def given_path(value: object, name: str = "path") -> str:
+    """Return a path as a text.
+
+    Raises:
+        UsageError: `value` is no path.
+    """
     if isinstance(value, (str, os.PathLike)):
         found = os.fspath(value)
         if isinstance(found, str) and "\0" not in found:

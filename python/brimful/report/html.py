@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from brimful.errors import UsageError
 from brimful.io.output import check_output, new_file
+from brimful.options.checks import given_path
 from brimful.options.described import EXPORT, described
 from brimful.report import facts, figures
 from brimful.report.neighborhood import neighborhood
 from brimful.sizes import format_bytes
-from brimful.tables.convert_out import require
+from brimful.tables.convert_out import require, require_installed
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES
 from brimful.wording import counted
 
@@ -120,7 +121,7 @@ class Report:
         >>> os.path.getsize(path) > 10_000
         True
         """
-        name = os.fspath(path)
+        name = given_path(path)
         check_report(name, overwrite=overwrite)
         with (
             new_file(name, overwrite=overwrite) as partial,
@@ -162,7 +163,7 @@ def check_packages() -> None:
         MissingPackageError: Matplotlib or Jinja is not installed.
     """
     for package in ("matplotlib", "jinja2"):
-        require(package, "a report")
+        require_installed(package, "a report")
 
 
 def of_graph(

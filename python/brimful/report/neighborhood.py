@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
+import itertools
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,13 +24,14 @@ def neighborhood(graph: Graph, vertex: int | str) -> tuple[list[Any], list[tuple
     Raises:
         NotFoundError: The graph has no such vertex.
     """
-    around = [one for one in dict.fromkeys(graph.neighbors(vertex)) if one != vertex]
+    numbers = itertools.count()
+    numbered = zip(_neighbors(graph, vertex), numbers, strict=False)
+    most = heapq.nlargest(_MOST_DRAWN, numbered, key=lambda one: one[0][1])
+    degrees = dict(sorted(pair for pair, _ in most))
+    around, count = list(degrees), next(numbers)
     note = ""
-    degrees = dict(zip(around, graph.degrees_many(around).to_pylist(), strict=True))
-    if len(around) > _MOST_DRAWN:
-        note = f"{_MOST_DRAWN} of {len(around):,} neighbors, those with the most edges. "
-        around = sorted(around, key=lambda one: -degrees[one])[:_MOST_DRAWN]
-        around.sort()
+    if count > len(around):
+        note = f"{_MOST_DRAWN} of {count:,} neighbors, those with the most edges. "
     looked_at = [one for one in around if degrees[one] <= _MOST_EDGES]
     if len(looked_at) < len(around):
         note += f"Edges of neighbors with more than {_MOST_EDGES:,} are left out."
@@ -38,3 +42,16 @@ def neighborhood(graph: Graph, vertex: int | str) -> tuple[list[Any], list[tuple
         ends = zip(found["source"].to_pylist(), found["target"].to_pylist(), strict=True)
         links += sorted({pair for pair in ends if pair[1] in drawn and pair[0] != pair[1]})
     return around, links, note.strip()
+
+
+def _neighbors(graph: Graph, vertex: int | str) -> Iterator[tuple[Any, int]]:
+    """Yield the other neighbors of a vertex, ascending, each once and with its number of edges."""
+    import pyarrow.compute as pc
+
+    latest = vertex
+    for batch in graph.neighbors_many([vertex])["target"].chunks:
+        ids = pc.unique(batch)
+        for one, edges in zip(ids.to_pylist(), graph.degrees_many(ids).to_pylist(), strict=True):
+            if one not in (vertex, latest):
+                yield one, edges
+            latest = one

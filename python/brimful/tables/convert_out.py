@@ -8,6 +8,7 @@ cannot hold multi-edges or ids, the docstring names their replacement.
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from brimful.errors import CorruptError, MissingPackageError
@@ -38,9 +39,26 @@ def require(package: str, purpose: str) -> Any:
         top = package.partition(".")[0]
         if error.name is None or error.name.partition(".")[0] != top:
             raise
-        raise MissingPackageError(
-            f"{purpose} needs {top}, which is not installed; install it with 'pip install {top}'"
-        ) from None
+        raise _missing(top, purpose) from None
+
+
+def require_installed(package: str, purpose: str) -> None:
+    """Refuse work that needs a package; unlike `require`, leave the package unloaded.
+
+    A package takes tens of MB, which the budget is checked for after this.
+
+    Raises:
+        MissingPackageError: The package is not installed.
+    """
+    if find_spec(package) is None:
+        raise _missing(package, purpose)
+
+
+def _missing(package: str, purpose: str) -> MissingPackageError:
+    return MissingPackageError(
+        f"{purpose} needs {package}, which is not installed; install it with "
+        f"'pip install {package}'"
+    )
 
 
 class Conversions:

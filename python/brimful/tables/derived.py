@@ -67,6 +67,12 @@ _JOINED_SHARE = 4
 #: An upper bound of the smallest budget of an import with joins: a base, and more per thread.
 _LEAST_BYTES = 384 << 20, 64 << 20
 
+#: Memory of the parts of pyarrow that evaluate conditions, once they are loaded.
+_CONDITION_BYTES = 64 << 20
+
+#: Memory of an edge by which a neighborhood is found.
+_REACHED_BYTES = 80
+
 #: A function that yields all vertices with the named columns, anew in each call.
 Vertices = Callable[[Sequence[str]], Iterator[Any]]
 
@@ -112,16 +118,18 @@ def derive(
     from brimful import _native
 
     parts = wanted.ids is not None or wanted.vertices is not None
-    _require_budget(graph, options, resources, joins=parts or wanted.contract is not None)
-    vertices = _kept_vertices(graph, wanted)
     # Merged edges lose their columns.
     merges = wanted.contract is not None or options["duplicates"] != "keep"
+    keeps_columns = not merges and graph.table_path(EDGES) is not None
+    joins = wanted.contract is not None or parts or keeps_columns
+    tests = wanted.vertices is not None or wanted.edges is not None
+    require_budget(options, resources, joins=joins, tests=tests)
+    vertices = _kept_vertices(graph, wanted)
     columns = [] if merges else edge_columns(graph).names
     edges = _edges(graph, wanted.edges, columns)
     if next(vertices([]), None) is None:
         raise InputError(f"no vertex is left of {graph.path}; check ids and conditions")
-    joins = wanted.contract is not None or parts or bool(columns)
-    given, memory, reserve = _shares(resources, joins=joins)
+    given, memory, reserve = _shares(resources, joins=joins, tests=tests)
     resources.shrink_arrow_pools()
     ends = ["target", "source"] if wanted.reverse else ["source", "target"]
     labels = _id_batches(vertices, edges.schema.field(0).type)
@@ -160,11 +168,14 @@ def derive(
     return figures
 
 
-def within(graph: Graph, vertices: Sequence[int | str], hops: int) -> pyarrow.Array:
+def within(
+    graph: Graph, vertices: Sequence[int | str], hops: int, resources: Resources
+) -> pyarrow.Array:
     """Return the vertices within some hops of others, and these, in memory.
 
     Raises:
         NotFoundError: The graph has no such vertex.
+        BudgetError: The budget does not hold the edges of the vertices of one distance.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -174,6 +185,8 @@ def within(graph: Graph, vertices: Sequence[int | str], hops: int) -> pyarrow.Ar
     kind = vertex_rows(graph.native).schema.field(0).type
     found = latest = pc.unique(pa.array(vertices, kind))
     for _ in range(hops):
+        edges = pc.sum(graph.degrees_many(latest)).as_py()
+        resources.require(_REACHED_BYTES * edges, "for the edges of the neighborhood")
         reached = pc.unique(graph.neighbors_many(latest)["target"].combine_chunks().cast(kind))
         latest = reached.filter(pc.invert(pc.is_in(reached, value_set=found)))
         if len(latest) == 0:
@@ -211,13 +224,13 @@ def derive_options(**given: Any) -> ImportOptions:
     return import_options(**picked(PolicyOptions, given), index=given["index"])
 
 
-def _require_budget(
-    graph: _native.Graph, options: ImportOptions, resources: Resources, *, joins: bool
+def require_budget(
+    options: ImportOptions, resources: Resources, *, joins: bool, tests: bool
 ) -> None:
     """Refuse a budget that the import will not fit, before pyarrow and DuckDB are loaded."""
     from brimful import _native
 
-    given, _, reserve = _shares(resources, joins=joins)
+    given, _, reserve = _shares(resources, joins=joins, tests=tests)
     _native.require_import_budget(
         "parquet",
         [],
@@ -228,10 +241,13 @@ def _require_budget(
     )
 
 
-def _shares(resources: Resources, *, joins: bool) -> tuple[Resources, int, int]:
-    """Return the resources of the import, the memory of joins, and the reserve of both."""
+def _shares(resources: Resources, *, joins: bool, tests: bool) -> tuple[Resources, int, int]:
+    """Return the resources of the import, the memory of joins, and the reserve of both.
+
+    `tests`: rows are tested by conditions.
+    """
     if not joins:
-        return resources, 0, ARROW_RESERVE_BYTES
+        return resources, 0, ARROW_RESERVE_BYTES + (_CONDITION_BYTES if tests else 0)
     limit = resources.budget_bytes()
     # Within the smallest budget joins take the least memory, so that the budget that an error names
     # does work.

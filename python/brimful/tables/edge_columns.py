@@ -16,6 +16,7 @@ from brimful.io.ingest import Resources
 from brimful.io.output import native_batches, write_parquet, writing_to
 from brimful.io.remote import is_remote
 from brimful.tables.columns import (
+    VERTICES,
     WRITTEN,
     chosen_columns,
     column_batches,
@@ -26,6 +27,7 @@ from brimful.tables.columns import (
 from brimful.tables.convert_out import edge_stream
 from brimful.tables.graph_xml import GraphXml
 from brimful.tables.joining import (
+    TEXT,
     connected,
     join_errors,
     join_memory,
@@ -54,6 +56,11 @@ def edge_columns(graph: _native.Graph) -> pyarrow.Schema:
     import pyarrow as pa
 
     return pa.schema([field for field in schema_of(graph, EDGES) if field.name not in ENDS])
+
+
+def has_columns(graph: _native.Graph) -> bool:
+    """Return whether columns are kept with the vertices or the edges; pyarrow is not loaded."""
+    return any(graph.table_path(table) is not None for table in (VERTICES, EDGES))
 
 
 def kept_columns(graph: _native.Graph) -> dict[str, list[dict[str, Any]]]:
@@ -272,8 +279,7 @@ def _view(
         raise UsageError("columns of edges are named by a header, and the input has none")
     ids = "VARCHAR" if id_type == "string" else "BIGINT"
     types = {columns[end]: ids for end in ("source", "target")}
-    # `sample_size=-1`: all rows decide the types of the other columns.
     connection.read_csv(
-        inputs, header=True, sep=columns["delimiter"], dtype=types, sample_size=-1
+        inputs, header=True, sep=columns["delimiter"], dtype=types, **TEXT
     ).create_view("input")
     return None

@@ -10,14 +10,17 @@ stream protocol carries only their text.
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from brimful.errors import BrimfulError, InputError, UsageError
+from brimful.errors import BrimfulError, InputError, StoreIoError, UsageError
 from brimful.io.reader_errors import reader_errors, stream_reader
+from brimful.memory import address_space
 from brimful.options.imports import EdgeColumns
+from brimful.sizes import format_bytes
 from brimful.wording import printable
 
 if TYPE_CHECKING:
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 
 #: Bytes that a pyarrow reader or writer needs besides brimful's own memory.
 ARROW_RESERVE_BYTES = 64 << 20
+#: Bytes of address space that pyarrow takes, most of them for its libraries and threads.
+_ADDRESS_BYTES = 288 << 20
 #: The key under which an exported schema declares its graph.
 _DECLARATION = b"brimful"
 
@@ -258,7 +263,19 @@ def column_ids(name: str, schema: Any, ids: str) -> str:
 
 
 def shrink_arrow_pools() -> None:
-    """Limit pyarrow to one thread of each kind, because its buffers count against the budget."""
+    """Limit pyarrow to one thread of each kind, because its buffers count against the budget.
+
+    Raises:
+        StoreIoError: A limit of the address space leaves too little to load pyarrow, which would
+            end the process.
+    """
+    found = None if "pyarrow" in sys.modules else address_space()
+    if found is not None and found[1] < _ADDRESS_BYTES:
+        limit, left = map(format_bytes, found)
+        raise StoreIoError(
+            f"the address space limit of {limit} leaves {left}, and pyarrow takes "
+            f"{format_bytes(_ADDRESS_BYTES)}; raise it with 'ulimit -v'"
+        )
     import pyarrow as pa
 
     pa.set_cpu_count(1)

@@ -20,7 +20,7 @@ from brimful.errors import BudgetError, InputError, NotFoundError, StoreIoError,
 from brimful.io.output import write_table
 from brimful.memory import too_small
 from brimful.options.checks import text
-from brimful.tables.convert_out import require
+from brimful.tables.convert_out import require, require_installed
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES
 from brimful.wording import counted, did_you_mean, rows_shown, shortened
 
@@ -47,6 +47,9 @@ JOIN_RESERVE_BYTES = JOIN_BYTES + _RETAINED_BYTES
 _BATCH_ROWS = 8192
 #: Functions of DuckDB that read a file, by suffix.
 _READERS = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv"}
+#: Options of DuckDB for text: all rows decide the types of columns; the usual buffers, of 32 MB,
+#: leave no room for a join of the least memory.
+TEXT = {"sample_size": -1, "buffer_size": 8 << 20}
 _MATCHED = "brimful matched"
 #: The id of a row of the table without a vertex.
 _UNMATCHED = "brimful unmatched"
@@ -95,7 +98,7 @@ class Join:
             UsageError: `table` is no table, its format is unknown, or its name is not UTF-8.
             NotFoundError: There is no such file.
         """
-        require("duckdb", "a join")
+        require_installed("duckdb", "a join")
         self._table, self._on, self._columns = table, on, columns
         #: The types of the columns, if the table itself declares them.
         self._types: pyarrow.Schema | None = None
@@ -277,10 +280,10 @@ class Join:
             import pyarrow.parquet as pq
 
             self._types = pq.read_schema(self.name)
-        # `sample_size=-1`: all rows of a CSV file decide the types of its columns.
-        more = ", sample_size=-1" if suffix != ".parquet" else ""
+        more = TEXT if suffix != ".parquet" else {}
+        options = "".join(f", {name}={value}" for name, value in more.items())
         path = self.name.replace("'", "''")
-        connection.execute(f"CREATE VIEW added AS FROM {_READERS[suffix]}('{path}'{more})")
+        connection.execute(f"CREATE VIEW added AS FROM {_READERS[suffix]}('{path}'{options})")
 
     def _check(self, connection: Any, own: Sequence[str], texts: bool) -> None:
         with self._errors():
@@ -465,6 +468,14 @@ def join_memory(resources: Resources, share: float = 1.0) -> int:
     if memory < MIN_JOIN_BYTES:
         raise too_small(limit, taken + int(MIN_JOIN_BYTES / (share * _MANAGED)), "for a join")
     return memory
+
+
+def bytes_of_joins(count: int) -> int:
+    """Return the bytes beside the process for joins of the least memory, one after another.
+
+    pyarrow and DuckDB are not loaded yet. Each join leaves memory with the process.
+    """
+    return JOIN_BYTES + (count - 1) * LOADED_BYTES
 
 
 def sql_name(column: str) -> str:

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from brimful.errors import NotFoundError, UsageError
+from brimful.io.ingest import known_bytes
 from brimful.io.reader_errors import reader_errors
 from brimful.options.imports import columns_of, import_options
 from brimful.tables.arrow import open_arrow
@@ -17,7 +18,7 @@ from brimful.wording import rows_shown
 if TYPE_CHECKING:
     from brimful import _native
 
-_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_DELIMITERS = {"csv": ",", "tsv": "\t"}
 _BLOCK_BYTES = 1 << 20
 #: The sentence of the native module about a vertex that a graph lacks.
 _LACKING = re.compile(r'the graph has no vertex "?(.+?)"?')
@@ -39,20 +40,40 @@ def open_pairs(pairs: object, graph: _native.Graph) -> EdgeTable:
     if not isinstance(pairs, (str, os.PathLike)):
         return open_stream(pairs, wanted, name="the pairs", ids=ids)
     path = os.fspath(pairs)
+    format_name = _format_of(path)
+    if format_name == "parquet":
+        return open_parquet(path, wanted, ids=ids)
+    if format_name == "arrow":
+        return open_arrow(path, wanted, ids=ids)
+    table = open_stream(_text(path, _DELIMITERS[format_name]), wanted, name=path, ids=ids)
+    table.reserve_bytes = ARROW_RESERVE_BYTES
+    return table
+
+
+def reserve_of_pairs(pairs: str) -> int:
+    """Return the `reserve_bytes` of a file of pairs, before it is opened; pyarrow is not loaded.
+
+    Raises:
+        UsageError, NotFoundError: As `open_pairs`.
+    """
+    return ARROW_RESERVE_BYTES + known_bytes(pairs, _format_of(pairs), import_options())
+
+
+def _format_of(path: str) -> str:
+    """Return the format of a file of pairs.
+
+    Raises:
+        UsageError: The suffix is unknown.
+        NotFoundError: There is no file at the path.
+    """
     if not os.path.isfile(path):
         raise NotFoundError(f"there is no table of pairs at {path}; check the path")
-    suffix = os.path.splitext(path.lower())[1]
-    if suffix == ".parquet":
-        return open_parquet(path, wanted, ids=ids)
-    if suffix == ".arrow":
-        return open_arrow(path, wanted, ids=ids)
-    if suffix not in _DELIMITERS:
+    format_name = os.path.splitext(path.lower())[1].removeprefix(".")
+    if format_name not in ("parquet", "arrow", *_DELIMITERS):
         raise UsageError(
             f"a table of pairs is .parquet, .csv, .tsv or .arrow, and {path} ends in none of them"
         )
-    table = open_stream(_text(path, _DELIMITERS[suffix]), wanted, name=path, ids=ids)
-    table.reserve_bytes = ARROW_RESERVE_BYTES
-    return table
+    return format_name
 
 
 def with_row(error: NotFoundError, pairs: object, graph: _native.Graph) -> NotFoundError:
