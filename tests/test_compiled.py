@@ -487,6 +487,21 @@ def test_compiled_code_is_kept_until_anything_in_it_changes(
     assert ran(shift, helped) == (True, least)
 
 
+def test_code_that_moves_to_another_module_is_compiled_again(
+    graph: bf.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("SHIFT", "0")
+    for name in ("first", "second"):
+        module = tmp_path / f"{name}.py"
+        module.write_text(KEPT.format(helped="state", graph=graph.path))
+        command = [sys.executable, "-c", f"import {name}"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)[0] > 0
+        module.unlink()
+
+
 def test_without_numba_the_error_has_the_command(
     graph: bf.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -76,11 +77,17 @@ def _texts(function: FunctionType, known: dict[FunctionType, None]) -> Iterator[
     """Yield the code of a function, of those that it calls, and the globals that they read.
 
     Raises:
-        UsageError: A global has no text that tells all of it.
+        UsageError: A global has no text that tells all of it, or the function's module cannot be
+            imported.
     """
     if function in known:
         return
     known[function] = None
+    # Numba imports this module when it loads the kernel.
+    module = function.__module__
+    if getattr(sys.modules.get(module), "__dict__", None) is not function.__globals__:
+        raise UsageError(f"{module} is not the name of the module of {function.__name__}")
+    yield module
     yield text_of(function, function.__name__)
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
     names = sorted(set(_names(function)) & function.__globals__.keys())
