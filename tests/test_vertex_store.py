@@ -1,5 +1,6 @@
 """Vertices that stay in a store between runs."""
 
+import math
 import os
 import shutil
 import signal
@@ -200,6 +201,19 @@ def test_changed_states_stay_and_signal(url: str, tmp_path: Path) -> None:
             store[9] = 1
         with pytest.raises(bf.UsageError, match="already"):
             store.add_vertex(1)
+
+
+def test_edges_and_states_that_are_none_are_named(url: str, tmp_path: Path) -> None:
+    with bf.VertexStore.create(url, graph_at(tmp_path)) as store:
+        for edge in ((1, math.nan), (1, "heavy"), (1,), 1):
+            with pytest.raises(bf.UsageError, match=r"weight of an edge|an edge is a pair"):
+                store.add_edges(0, [edge])  # type: ignore[list-item]
+        store[0] = [math.nan, "stays"]
+        assert repr(store[0]) == "[nan, 'stays']"
+        store.remove_vertex(1)
+        with pytest.raises(bf.NotFoundError):
+            store.remove_edges(1, 2)
+    assert repr(store).endswith("(closed)>")
 
 
 def test_ids_may_be_strings(url: str, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from brimful.program import Program, Vertex
 from brimful.reporting import shows_progress
 from brimful.running import Start, Where, interpreted
 from brimful.states import States
-from brimful.wording import counted
+from brimful.wording import counted, shortened
 
 if TYPE_CHECKING:
     from brimful import _native
@@ -318,7 +318,7 @@ class VertexStore(States):
 
         Raises:
             NotFoundError: The store has no such vertex (also a `KeyError`).
-            UsageError: The serializer cannot write the state.
+            TypeError: The serializer cannot write the state.
         """
         self._kept.set_state(vertex_id(vertex), state)
 
@@ -417,6 +417,8 @@ class VertexStore(States):
         ...     store.remove_edges(1, 2), store.edges(1)
         (1, [])
         """
+        if source not in self:
+            raise NotFoundError(f"there is no vertex {source} in the store")
         return self._kept.remove_edges(vertex_id(source), vertex_id(target))
 
     @described(_STORE, "corrupt", "io")
@@ -460,6 +462,12 @@ class VertexStore(States):
     ) -> None:
         """Close the store."""
         self.close()
+
+    def __repr__(self) -> str:
+        """Return the shape and the first rows."""
+        if self._graph._native is None:
+            return f"<brimful.VertexStore {self._url} (closed)>"
+        return super().__repr__()
 
     def _headline(self) -> str:
         return f"brimful.VertexStore {self._url}: {counted(len(self), 'vertex')}"
@@ -529,4 +537,21 @@ def _own(url: str) -> str:
 
 
 def _pairs(edges: Iterable[tuple[Any, float]]) -> list[tuple[int | str, float]]:
-    return [(vertex_id(target), float(weight)) for target, weight in edges]
+    """Return edges as targets and weights.
+
+    Raises:
+        UsageError: One of them is no such pair, or its weight is not finite.
+    """
+    pairs = []
+    for edge in edges:
+        try:
+            target, weight = edge
+            number = float(weight)
+        except (TypeError, ValueError):
+            raise UsageError(
+                f"an edge is a pair of a target and a weight, not {shortened(edge)}"
+            ) from None
+        if not math.isfinite(number):
+            raise UsageError(f"the weight of an edge must be finite, not {weight}")
+        pairs.append((vertex_id(target), number))
+    return pairs
