@@ -60,7 +60,7 @@ def test_attributes_become_columns(tmp_path: Path, kind: str) -> None:
     out = tmp_path / "g.brimful"
     shown = succeed(
         *("import", path, out, "--vertex-columns", path, "--on", "id"),
-        *("--edge-columns", "year,kind", "--budget", "400M"),
+        *("--edge-columns", "year,kind", "--budget", "450M"),
     ).out
     assert "kept with edges year, kind" in shown
     with bf.Graph.open(out) as made:

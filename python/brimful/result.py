@@ -16,7 +16,6 @@ from brimful.options.runs import CheckpointOptions
 from brimful.options.table import checked
 from brimful.per_vertex import PerVertex, vertex_id
 from brimful.reporting import warn
-from brimful.sizes import MOST
 from brimful.wording import counted
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ class Result(PerVertex["float | int | str | None"]):
         ...     bf.degrees(graph).top(2)
         [(0, 2), (1, 0)]
         """
-        count = whole(n, "n", MOST)
+        count = min(whole(n, "n"), len(self))
         return [row for rows in self._native.top(count) for row in rows]
 
     @described({}, "corrupt", "io")
@@ -254,7 +253,7 @@ class Records(Result):
         names = [one.name for one in self._record.fields]
         if field is not None and field not in names:
             raise UsageError(f"there is no field {field!r}; choose {' or '.join(names)}")
-        count = whole(n, "n", MOST)
+        count = min(whole(n, "n"), len(self))
         at = 0 if field is None else names.index(field)
         rows = (row for rows in self.native.top(count, at) for row in rows)
         return [(vertex, self[vertex]) for vertex, _ in rows]

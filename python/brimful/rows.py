@@ -14,7 +14,6 @@ from brimful.io.output import native_batches, write_result
 from brimful.memory import require_runs
 from brimful.options.checks import given_path, whole
 from brimful.options.described import EXPORT, described
-from brimful.sizes import MOST
 from brimful.tables.convert_out import require
 from brimful.wording import counted, escape_controls, html_text, shortened, unknown
 
@@ -82,7 +81,7 @@ class Rows:
         ...     bf.similarity(graph, measure="common_neighbors").top(1)
         [(0, 2, 1.0)]
         """
-        count = min(whole(n, "n", MOST), len(self))
+        count = min(whole(n, "n"), len(self))
         return [row for rows in self._native.top(count) for row in rows]
 
     @described({}, "corrupt", "io")

@@ -11,7 +11,6 @@ from brimful.io.output import write_table
 from brimful.options.checks import given_path, whole
 from brimful.options.described import EXPORT, described
 from brimful.per_vertex import PerVertex, vertex_id
-from brimful.sizes import MOST
 from brimful.tables.result_rows import largest, open_rows
 from brimful.wording import counted
 
@@ -84,7 +83,7 @@ class SavedResult(PerVertex[Any]):
         >>> bf.SavedResult(path).top(2)
         [(0, 2), (1, 0)]
         """
-        count = whole(n, "n", MOST)
+        count = whole(n, "n")
         return cast(
             "list[tuple[Any, Any]]",
             list(largest(self._rows, ["vertex", self.column], count)),

@@ -12,7 +12,6 @@ from brimful.io.output import write_table
 from brimful.options.checks import given_path, whole
 from brimful.options.described import EXPORT, described
 from brimful.per_vertex import PerVertex, vertex_id
-from brimful.sizes import MOST
 from brimful.wording import counted
 
 if TYPE_CHECKING:
@@ -116,7 +115,7 @@ class States(PerVertex[Any]):
         [(1, 2)]
         """
         ranked = (pair for pair in self.items() if pair[1] is not None)
-        count = whole(n, "n", MOST)
+        count = min(whole(n, "n"), len(self))
         measure = key or (lambda state: state if self._record is None else state[0])
         try:
             return heapq.nlargest(count, ranked, key=lambda pair: measure(pair[1]))

@@ -67,7 +67,7 @@ def numbers(value: object, name: str) -> list[float]:
     raise UsageError(f"{name} must be numbers, such as 0,1,1, not {shortened(value)}")
 
 
-def whole(value: Any, name: str, most: int) -> int:
+def whole(value: Any, name: str, most: float = math.inf) -> int:
     """Return a whole number from 0 to `most`, which may be a float such as 11.5e9.
 
     Raises:
