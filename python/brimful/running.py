@@ -392,8 +392,8 @@ def _check_kept(graph: Graph, program: Program | Pregel, chosen: Mapping[str, An
         )
     if program.state_type is not None or program.aggregators:
         raise UsageError(
-            "vertices whose states are records, or with aggregators, cannot be kept; leave out "
-            "keep=, or state_type and aggregators of the program"
+            "vertices whose states are records, or with aggregators, cannot be kept in a store; "
+            "leave state_type and aggregators of the program, or keep=, out"
         )
     if chosen["checkpoint_every"] is not None or chosen["resume"]:
         raise UsageError("a kept store has no checkpoints; leave out checkpoint_every= and resume=")
