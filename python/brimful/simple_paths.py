@@ -31,8 +31,8 @@ _Edge = tuple[float, float, Any]
 _LEAST_BYTES = 4 << 20
 #: In-edges of a vertex that are taken up at first; then twice as many.
 _AT_FIRST = 64
-#: Bytes of a vertex that a search knows, or of an edge that is kept for the next search.
-_KNOWN_BYTES = 512
+#: Bytes of a vertex in each table of a search; kept edges take half. A quarter is for waste.
+_KNOWN_BYTES = 320
 #: In-edges of a vertex that are listed at once, and bytes of each; more are a table of pyarrow.
 _LISTED, _LISTED_BYTES = 1 << 18, 104
 _READ_BYTES = 32
@@ -79,7 +79,8 @@ def shortest_simple_paths(
     `distances` are those from the first of the ends: of `bfs`, or of `sssp` with weights.
 
     Raises:
-        BudgetError: The searches know more vertices than the budget holds.
+        BudgetError: The searches know more vertices than the budget holds; the message names a
+            budget for the whole graph.
     """
     begin, end = ends
     search = _Search(graph, distances, begin, resources, weighted)
@@ -115,8 +116,8 @@ class _Search:
     ) -> None:
         self._graph, self._distances, self._begin = graph, distances, begin
         self._resources, self._weighted = resources, weighted
-        free = max(_LEAST_BYTES, resources.budget_bytes() - resources.taken_bytes(0))
-        self._most = free // 2 // _KNOWN_BYTES
+        self._taken = resources.taken_bytes(0)
+        self._most = max(_LEAST_BYTES, resources.budget_bytes() - self._taken) // _KNOWN_BYTES
         self._nearest: dict[Any, list[_Edge]] = {}
         #: Vertices of the paths that were found and that wait.
         self.held = 0
@@ -184,12 +185,10 @@ class _Search:
         self._nearest.clear()
         self._kept = 0
         if known + self.held > self._most:
-            # Each vertex is known at most once for each of its edges that shortens its path, which
-            # is hardly ever more than twice.
-            vertices = 3 * self._graph.vertices + self.held
-            needed = self._resources.taken_bytes(2 * _KNOWN_BYTES * vertices)
-            needed = max(needed, 2 * _KNOWN_BYTES * vertices)
-            raise too_small(self._resources.budget_bytes(), needed, "to find so many paths")
+            # Two tables; hardly any vertex waits twice, as its path is hardly ever shortened.
+            most = _KNOWN_BYTES * (5 * self._graph.vertices // 2 + 2 * self.held)
+            limit = self._resources.budget_bytes()
+            raise too_small(limit, self._taken + most, "to find so many paths")
 
     def _edges(self, vertex: Any, taken: int) -> list[_Edge]:
         """Return the best in-edges of a vertex after the best `taken`: 64, or as many again."""
@@ -199,7 +198,7 @@ class _Search:
         edges = heapq.nsmallest(wanted, self._bounded(vertex))[taken:]
         if taken == 0:
             self._nearest[vertex] = edges
-            self._kept += len(edges)
+            self._kept += len(edges) // 2 + 1
         return edges
 
     def _bounded(self, vertex: Any) -> Iterator[_Edge]:
