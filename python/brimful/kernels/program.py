@@ -134,8 +134,8 @@ class KernelRun:
             name, raised = type(program).__name__, getattr(kernel.code, "raised", None)
             if raised is None:
                 raise ProgramError(
-                    f"a method of {name} raised an exception, which compiled code cannot show "
-                    f'({error}); pass compile="never" to see its traceback'
+                    f"a method of {name} raised an exception, which compiled code cannot show; "
+                    'pass compile="never" to see its traceback and its vertex'
                 ) from error
             if not isinstance(raised, Exception):
                 raise raised from error
