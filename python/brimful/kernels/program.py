@@ -12,6 +12,7 @@ import linecache
 import logging
 import os
 import pickle
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from types import FunctionType, ModuleType
@@ -133,8 +134,11 @@ class KernelRun:
         except ProgramError as error:
             name, raised = type(program).__name__, getattr(kernel.code, "raised", None)
             if raised is None:
+                # The number of the vertex is internal, and may be the id of another one.
+                call = re.search(r"called for .+?(?= at |;)", str(error))
                 raise ProgramError(
-                    f"a method of {name} raised an exception, which compiled code cannot show; "
+                    f"a method of {name} raised an exception, which compiled code cannot show "
+                    f"({call[0] if call else error}); "
                     'pass compile="never" to see its traceback and its vertex'
                 ) from error
             if not isinstance(raised, Exception):
