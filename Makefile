@@ -123,8 +123,8 @@ test-networkx: $(VENV)/.dev build
 test-servers: $(VENV)/.dev build
 	$(BIN)/python -m pytest tests/test_databases.py
 
-# Both languages side by side, once the package is built: much of both is done by one thread, or
-# waits. The wheel is for tests that would wait for cargo.
+# Both languages side by side, once the package is built: tests in Python wait for processes, and
+# leave much of two cores idle. The wheel is for tests that would wait for cargo.
 test: style layers build
 	rm -rf dist/test
 	$(BIN)/maturin build --release --locked --quiet --interpreter $(BIN)/python --out dist/test

@@ -56,14 +56,7 @@ pub(crate) const INFO: Info = Info {
 const NODES: u64 = 2;
 
 fn plan<L: Label + 'static>(planner: &Planner<'_>) -> Result<Forecast> {
-    let least = planner
-        .of_scan(|setting| union_find::min_bytes::<L>(setting.extent, setting.workers, NODES));
-    let union_find = least.map(|minimum_bytes| Forecast {
-        minimum_bytes,
-        in_memory_bytes: minimum_bytes,
-        ..planner.scans(1, |setting| union_find::likely_bytes::<L>(setting.extent, NODES))
-    });
-    let union_find = union_find.ok_or_else(|| union_find::too_large().into());
+    let union_find = union_find::forecast::<L>(planner, NODES).map_err(Into::into);
     union_find_wanted(planner.request)?.forecast(planner.limit(), union_find, || {
         // R-MAT of 2^20 vertices takes 8 supersteps with five passes over both indexes in total.
         let steps = planner.spreading(Steps::about(8, 5.0))?;

@@ -64,14 +64,7 @@ pub(crate) fn plan_any(planner: &Planner<'_>) -> Result<Forecast> {
 }
 
 fn plan<L: Label + 'static>(planner: &Planner<'_>) -> Result<Forecast> {
-    let least =
-        planner.of_scan(|setting| union_find::min_bytes::<L>(setting.extent, setting.workers, 1));
-    let union_find = least.map(|minimum_bytes| Forecast {
-        minimum_bytes,
-        in_memory_bytes: minimum_bytes,
-        ..planner.scans(1, |setting| union_find::likely_bytes::<L>(setting.extent, 1))
-    });
-    let union_find = union_find.ok_or_else(|| union_find::too_large().into());
+    let union_find = union_find::forecast::<L>(planner, 1).map_err(Into::into);
     union_find_wanted(planner.request)?.forecast(planner.limit(), union_find, || {
         // R-MAT of 2^20 vertices takes 7 supersteps with four passes over both indexes in total.
         let steps = planner.spreading(Steps::about(7, 4.0))?;

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use brimful_engine::plan::extent::Extent;
+use brimful_engine::plan::forecast::Forecast;
 use brimful_engine::result::stats::Traversal;
 use brimful_engine::supersteps::moved;
 use brimful_engine::traverse::scan::{Scan, ScannedEdges};
@@ -24,6 +25,7 @@ use bytemuck::Pod;
 
 use super::labels::{WINDOW, labels, least_of_sets};
 use super::propagation::Label;
+use crate::planning::Planner;
 
 /// Bytes of the arrays for `nodes`: parents, the least offset in the tree of each root, and labels.
 fn array_bytes<L>(nodes: u64) -> u64 {
@@ -40,15 +42,31 @@ pub(crate) fn min_bytes<L>(extent: &Extent, workers: usize, each: u64) -> Option
 }
 
 /// The error if `min_bytes` returns `None`.
-pub(crate) fn too_large() -> Error {
-    let what = "the method union_find is for less than 2^32 vertices; use the method propagation";
-    Error::Usage(what.into())
+fn too_large(each: u64) -> Error {
+    Error::Usage(format!(
+        "the method union_find is for less than 2^{} vertices; use the method propagation",
+        32 - each.ilog2()
+    ))
 }
 
 /// Bytes of parents during the scan, of all arrays after it, and of the labels, which stay.
-pub(crate) fn likely_bytes<L>(extent: &Extent, each: u64) -> (u64, u64, u64) {
+fn likely_bytes<L>(extent: &Extent, each: u64) -> (u64, u64, u64) {
     let nodes = each * extent.vertices;
     (nodes * 4, array_bytes::<L>(nodes), nodes * size_of::<L>() as u64)
+}
+
+/// The forecast of a run with `each` nodes for each vertex.
+///
+/// # Errors
+/// [`Error::Usage`] if the nodes do not fit 32 bits.
+pub(crate) fn forecast<L>(planner: &Planner<'_>, each: u64) -> Result<Forecast> {
+    let least = planner.of_scan(|setting| min_bytes::<L>(setting.extent, setting.workers, each));
+    let minimum_bytes = least.ok_or_else(|| too_large(each))?;
+    Ok(Forecast {
+        minimum_bytes,
+        in_memory_bytes: minimum_bytes,
+        ..planner.scans(1, |setting| likely_bytes::<L>(setting.extent, each))
+    })
 }
 
 /// The label of every vertex with edges: the least offset of its component.
@@ -96,7 +114,7 @@ fn joined<L: Label, S>(
     const PURPOSE: &str = "to find components by union-find";
     let (begin, workers, shards) = (Instant::now(), resources.workers(), graph.forward());
     let extent = Extent::of(graph, &[Index::In], false);
-    let needed = min_bytes::<L>(&extent, workers, each).ok_or_else(too_large)?;
+    let needed = min_bytes::<L>(&extent, workers, each).ok_or_else(|| too_large(each))?;
     resources.budget.require(needed, PURPOSE)?;
     let memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;
     let moved_before = moved(graph, resources);
