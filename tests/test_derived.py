@@ -337,3 +337,10 @@ def test_the_smallest_budget_of_a_filter_works(tmp_path: Path) -> None:
     assert figures["vertices"] == count // 2
     assert figures["edges"] == sum(n % 2 == 0 and end.as_py() % 2 == 0 for n, end in enumerate(far))
     assert figures["peak_rss_bytes"] <= int(least[:-1]) << 20
+
+
+def test_a_neighborhood_keeps_the_budget_of_the_graph() -> None:
+    star = pa.table({"source": [0] * 20_000, "target": list(range(1, 20_001))})
+    refusal = pytest.raises(bf.BudgetError, match="for the edges of the neighborhood")
+    with bf.Graph.from_arrow(star) as graph, refusal:
+        graph.ego(0, budget="1M")

@@ -185,8 +185,10 @@ def within(
     kind = vertex_rows(graph.native).schema.field(0).type
     found = latest = pc.unique(pa.array(vertices, kind))
     for _ in range(hops):
-        edges = pc.sum(graph.degrees_many(latest)).as_py()
-        resources.require(_REACHED_BYTES * edges, "for the edges of the neighborhood")
+        bytes_ = _REACHED_BYTES * pc.sum(graph.degrees_many(latest)).as_py()
+        needed, limit = max(bytes_, resources.taken_bytes(bytes_)), resources.budget_bytes()
+        if needed > limit:
+            raise too_small(limit, needed, "for the edges of the neighborhood")
         reached = pc.unique(graph.neighbors_many(latest)["target"].combine_chunks().cast(kind))
         latest = reached.filter(pc.invert(pc.is_in(reached, value_set=found)))
         if len(latest) == 0:
