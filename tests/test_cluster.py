@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
@@ -181,10 +181,36 @@ class Hops(bf.Program):
         return min(vertex.state, signals[0])
 
 
-def test_a_compiled_program_runs_on_a_cluster(cluster: Cluster, graph: bf.Graph) -> None:
-    one = bf.run(graph, Hops(), compile="numba")
-    many = bf.run(graph, Hops(), compile="numba", cluster="auto", workers=2)
+class Means(bf.Pregel):
+    """Shares of the greatest in-degree: sums, an aggregator, vertices that stay awake."""
+
+    aggregators: ClassVar = {"greatest": bf.Aggregator("max", 0.0)}
+
+    def initial_value(self, vertex):  # type: ignore[no-untyped-def]
+        return 0.0
+
+    def combine(self, left, right):  # type: ignore[no-untyped-def]
+        return left + right
+
+    def compute(self, vertex, messages):  # type: ignore[no-untyped-def]
+        if vertex.superstep == 0:
+            vertex.send_to_all(1)
+        elif vertex.superstep == 1:
+            vertex.value = sum(messages)
+            vertex.aggregate("greatest", vertex.value)
+        else:
+            vertex.value /= vertex.aggregated("greatest")
+            vertex.vote_to_halt()
+
+
+@pytest.mark.parametrize("program", [Hops(), Means()])
+def test_a_compiled_program_runs_on_a_cluster(
+    cluster: Cluster, graph: bf.Graph, program: bf.Program | bf.Pregel
+) -> None:
+    one = bf.run(graph, program, compile="numba")
+    many = bf.run(graph, program, compile="numba", cluster="auto", workers=2)
     assert columns(many) == columns(one)
+    assert many.stats["supersteps"] == one.stats["supersteps"]
     assert many.stats["cluster"] is not None
     with pytest.raises(bf.UsageError, match="a compiled program on a cluster runs on shards"):
         bf.run(graph, Hops(), compile="numba", store="memory", cluster="auto")

@@ -122,7 +122,7 @@ class Reached(bf.Program):
 
 
 class Flow(bf.Program):
-    """The sum of what the sources hold, by weight, once; a signal may be missing."""
+    """The sum of what the sources hold, by weight, once."""
 
     delivery = "latest"
     combiner = "sum"
@@ -131,7 +131,7 @@ class Flow(bf.Program):
         return 1.0
 
     def signal(self, source: Any, target: Any, weight: float) -> Any:
-        return source.state * weight if source.state == 1.0 else None
+        return source.state * weight
 
     def collect(self, vertex: Any, signals: Any) -> Any:
         return 1.0
@@ -189,6 +189,27 @@ def test_bits_travel(tmp_path: Path) -> None:
         found = dict(bf.run(graph, Reached(), compile="numba"))
         assert found == dict(bf.run(graph, Reached()))
     assert found == {0: 0b100111, 1: 0b100111, 2: 0b100111, 5: 0b100000}
+
+
+@pytest.mark.parametrize("way", [{"compile": "numba"}, {"compile": "numpy"}, {"store": "bytes"}])
+def test_bits_that_all_have_travel(tmp_path: Path, way: dict[str, Any]) -> None:
+    class Common(bf.Program):
+        """The bits that a vertex has in common with all from which it can be reached."""
+
+        delivery, combiner = "combined", "and"
+
+        def initial_state(self, vertex: Any) -> Any:
+            return 0b1111 ^ (1 << vertex.id)
+
+        def signal(self, source: Any, target: Any, weight: float) -> Any:
+            return source.state
+
+        def collect(self, vertex: Any, signals: Any) -> Any:
+            return vertex.state & signals[0]
+
+    table = pa.table({"source": [0, 1, 2], "target": [1, 2, 3]})
+    with bf.Graph.from_arrow(table, path=str(tmp_path / "g.brimful")) as graph:
+        assert dict(bf.run(graph, Common(), **way)) == {0: 0b1110, 1: 0b1100, 2: 0b1000, 3: 0}
 
 
 def test_distances_are_those_of_networkx(graph: bf.Graph) -> None:
@@ -278,6 +299,22 @@ def test_what_cannot_be_compiled_is_refused_with_the_reason(graph: bf.Graph) -> 
         def initial_state(self, vertex: Any) -> Any:
             return float(vertex.id)
 
+    class Sometimes(Ranks):
+        def signal(self, source: Any, target: Any, weight: float) -> Any:
+            return source.state if source.state > 1 else None
+
+    class Mask(Distances):
+        combiner = "and"  # type: ignore[assignment]
+
+        def initial_state(self, vertex: Any) -> Any:
+            return vertex.id * 0.5
+
+        def signal(self, source: Any, target: Any, weight: float) -> Any:
+            return source.state
+
+        def collect(self, vertex: Any, signals: Any) -> Any:
+            return vertex.state
+
     class Lambda(Distances):
         signal = lambda self, source, target, weight: source.state + weight  # noqa: E731
 
@@ -309,6 +346,10 @@ def test_what_cannot_be_compiled_is_refused_with_the_reason(graph: bf.Graph) -> 
     refused(graph, Dicts(1), r"initial_state \(.*test_compiled.py, line \d+\)")
     refused(graph, Words(1), "not one number")
     refused(graph, Scores(1), "collect_score has no place on shards")
+    refused(graph, Sometimes(), 'may return None, which combiner "sum" cannot have')
+    refused(graph, Mask(1), 'has the combiner "and", and its signals are floats')
+    with pytest.raises(bf.UsageError, match="its signals are floats"):
+        bf.run(graph, Mask(1), compile="numpy")
     refused(graph, Own(), r"Numba cannot compile initial_state .*'id'")
     refused(graph, Ranks(), "vertex.degree in a weighted run", weighted=True)
     ways = '"auto" or "numba" or "numpy" or "never"'
@@ -426,7 +467,7 @@ def test_what_cannot_be_compiled_is_interpreted_with_the_reason(
 
     for program, why in (
         (Plain(), "Plain has no combiner"),
-        (Computes(), "Computes is a Pregel program"),
+        (Computes(), "Computes has no combine()"),
     ):
         found = bf.run(graph, program, compile="auto")
         assert found.stats["variant"] == "interpreted" and why in found.stats["why"]

@@ -10,7 +10,7 @@ from typing import Any
 
 from brimful.errors import UsageError
 from brimful.kernels.numbers import record as tuple_type
-from brimful.pregel.aggregators import Aggregated, Aggregator
+from brimful.pregel.aggregators import Aggregated, Aggregator, checked_aggregators
 from brimful.pregel.part import ALONE, Part
 from brimful.program import Program, Vertex, combiner_of
 from brimful.record import Record
@@ -28,13 +28,7 @@ def aggregators_of(program: Program, mode: str) -> Mapping[str, Aggregator]:
         UsageError: They are something else, the run has no supersteps, or a method reads them that
             cannot.
     """
-    found = program.aggregators
-    if not isinstance(found, Mapping) or not all(
-        isinstance(one, Aggregator) for one in found.values()
-    ):
-        raise UsageError(
-            f"aggregators must be a dict of names and Aggregators, not {shortened(found)}"
-        )
+    found = checked_aggregators(program.aggregators)
     if not found:
         return found
     if mode == "async":

@@ -94,8 +94,8 @@ class Program(ABC):
     #: How signals to one vertex become one: `collect` then receives a list of that one signal,
     #: also with delivery "latest". None: by `combine`, or not at all. A compiled program needs
     #: one: "sum" with delivery "latest" (a vertex collects the latest signals of all its edges),
-    #: "min", "max" and "or" (of bits) with delivery "combined".
-    combiner: ClassVar[Literal["sum", "min", "max", "or"] | None] = None
+    #: "min", "max", "or" and "and" (of bits) with delivery "combined".
+    combiner: ClassVar[Literal["sum", "min", "max", "or", "and"] | None] = None
 
     #: The fields of a state of several numbers, a structured type of NumPy such as
     #: `numpy.dtype([("rank", "f8"), ("seen", "u4")])`. Methods then return a tuple of all fields
@@ -405,6 +405,7 @@ _COMBINERS: dict[str, Callable[[Any, Any], Any]] = {
     "min": min,
     "max": max,
     "or": operator.or_,
+    "and": operator.and_,
 }
 
 

@@ -57,7 +57,7 @@ def run(
 @overload
 def run(
     graph: GraphLike,
-    program: Program,
+    program: Program | Pregel,
     *,
     store: str | None = ...,
     on: Literal["shards", "store"] | None = ...,
@@ -67,7 +67,7 @@ def run(
 @overload
 def run(
     graph: GraphLike,
-    program: Program,
+    program: Program | Pregel,
     *,
     on: Literal["shards"],
     compile: Literal["auto", "numba", "numpy", "never"] | None = ...,
@@ -147,7 +147,8 @@ def run(
             edges into `store`; None: the other options decide. A program on shards, or compiled,
             has a `combiner`, signals of one number each, states of one number or with the fields of
             `state_type`, and a `signal` that uses the weight only as in `value + weight`, `value *
-            weight`, `min(value, weight)` or `max(value, weight)`.
+            weight`, `min(value, weight)` or `max(value, weight)`. A compiled Pregel program has a
+            `combine` like `left + right`, and sends one message along all edges.
         compile: "numba" compiles the methods, or raises an error with the reason (`pip install
             "brimful[numba]"`). "auto" compiles them if possible, and if no option needs calls.
             "numpy" calls the methods with arrays: fields of vertices and signals are those of up to
@@ -209,7 +210,6 @@ def run(
         if isinstance(kernel, str):
             why = kernel
         else:
-            assert isinstance(program, Program), "others have no kernel"
             if for_stores and cluster_of(chosen) is not None:
                 raise UsageError(
                     "a compiled program on a cluster runs on shards; leave "

@@ -114,7 +114,11 @@ impl<const KNOWN: usize, const WORDS: usize> Shape for Sums<KNOWN, WORDS> {
 
     #[inline(always)]
     fn along(along: Along, signal: f64, weight: f64) -> f64 {
-        float_along(known::<KNOWN>(along), signal, weight)
+        let along = known::<KNOWN>(along);
+        // No signal of a vertex stays so along every edge.
+        let is_silent = !matches!(along, Along::Unchanged)
+            && signal.to_bits() == <Total as Combiner>::SILENCE.to_bits();
+        if is_silent { signal } else { float_along(along, signal, weight) }
     }
 }
 
@@ -182,6 +186,8 @@ pub(crate) struct Described {
     aggregators: Vec<(String, u64, u64, usize)>,
     /// The least external id, from which the kernel counts; 0 if the program reads none.
     least_id: i64,
+    /// True if the first states are those after superstep 0, as in Pregel.
+    begins_with_superstep: bool,
 }
 
 impl Described {
@@ -227,11 +233,12 @@ pub(crate) fn run_kernel<'py>(
         chosen.identity = identity;
     }
     let folder = checkpoints.as_ref().map(|chosen| chosen.folder.clone());
+    let first = u64::from(description.begins_with_superstep);
     let request = Request {
         algorithm: description.name.clone(),
         asynchronous: mode == "async",
         weighted,
-        max_supersteps,
+        max_supersteps: max_supersteps.map(|count| count.saturating_sub(first)),
         store: store.choice()?,
         checkpoints,
         share: share.map(|given| given.share(py)),
@@ -378,8 +385,10 @@ fn run_shape<S: Shape<State = State<WORDS>>, const WORDS: usize>(
     let mut parameters = vec![f64::from_bits(description.least_id.cast_unsigned())];
     parameters.extend(description.parameters.iter().map(|bits| f64::from_bits(*bits)));
     let (kernel, program) = program_of::<S>(description, parameters.clone())?;
-    let Output { states, isolated, stats, aggregate } =
-        request.run(&program, DEFAULT_MAX_SUPERSTEPS, graph, resources)?;
+    let first = u64::from(description.begins_with_superstep);
+    let Output { states, isolated, mut stats, aggregate } =
+        request.run(&program, DEFAULT_MAX_SUPERSTEPS - first, graph, resources)?;
+    stats.supersteps += first;
     let (states, parameters) = (Arc::new(states), Arc::new(parameters));
     let of_isolated = move |place: u64| match isolated {
         Isolated::Same(state) => state,

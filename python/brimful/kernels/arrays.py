@@ -129,7 +129,8 @@ class ArrayKernel:
         self._methods, self._least_id = methods, least_id
         self._aggregates = aggregates_type(self._slots)
         self._state = None if self._record is None else self._record.padded()
-        self._is_sum = program.combiner == "sum"
+        self._combiner = program.combiner
+        self._is_sum = self._combiner == "sum"
         self._degrees_known = self._is_sum and not is_weighted
         self._shown = shown(is_sum=self._is_sum)
         self._threshold = float(program.signal_threshold)
@@ -264,7 +265,8 @@ class ArrayKernel:
         before = states.copy()
         vertex = self._later(self._loaded(old), of_received)
         new = old.copy()
-        self._store(new, self._methods["collect"](self._program, vertex, [sums[received]]))
+        collected = self._turned(sums[received])
+        self._store(new, self._methods["collect"](self._program, vertex, [collected]))
         states[received] = new
         if self._slots:
             self._contribute(context, old, new, of_received)
@@ -316,6 +318,10 @@ class ArrayKernel:
                 )
         return arrays
 
+    def _turned(self, numbers: Any) -> Any:
+        """Return signals as the engine combines them, or the reverse."""
+        return ~numbers if self._combiner == "and" else numbers
+
     def _signal(self, signals: Any, due: Any, states: Any, degrees: Any) -> None:
         """Set the signals of some vertices of a batch."""
         if self._degrees_known:
@@ -324,4 +330,6 @@ class ArrayKernel:
         vertex = self._later(self._loaded(states[due]), None if degrees is None else degrees[due])
         # Neither target nor weight is read; the engine applies the weight.
         found = self._methods["signal"](self._program, vertex, None, 1.0)
-        signals[due] = self._silence if found is None else found
+        if found is None and self._is_sum:
+            raise TypeError("signal returned None; return 0.0 where there is no signal")
+        signals[due] = self._silence if found is None else self._turned(np.asarray(found))

@@ -7,6 +7,7 @@ from importlib import import_module
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from brimful.kernels.computing import Computing
 from brimful.kernels.methods import Unfit, place
 from brimful.kernels.numbers import Numbers, record, shown
 from brimful.kernels.slots import Slot, aggregates_type
@@ -21,8 +22,105 @@ _COLORS = re.compile(r"\x1b\[[0-9;]*m")
 _NUMBA = {"int64": "int64", "float64": "float64", "bool": "boolean"}
 
 
-class Methods:
-    """The methods of a program for Numba, and the arguments that they receive in compiled code."""
+class Typed:
+    """Functions of a program for Numba, and the first argument that they receive."""
+
+    def __init__(
+        self,
+        methods: dict[str, FunctionType],
+        parameters: dict[str, float | int],
+        slots: tuple[Slot, ...],
+    ) -> None:
+        """Take the functions by name, the numbers that they read, and the aggregators."""
+        numba: Any = import_module("numba")
+        self._numba, self._methods, self.slots = numba, methods, slots
+        self.parameters = record("Parameters", (*parameters, *(["aggregated"] if slots else [])))
+        self.aggregates = aggregates_type(slots)
+        self.functions = {name: numba.njit(method) for name, method in methods.items()}
+        numbers = (float(v) if isinstance(v, float) else int(v) for v in parameters.values())
+        seen = [bool(one.initial) if one.kind == "bool" else one.initial for one in slots]
+        values = [*numbers, *([self.aggregates(*seen)] if slots else [])]
+        self._self = numba.typeof(self.parameters(*values))
+
+    def _record(self, kind: Any, fields: tuple[Any, ...]) -> Any:
+        """Return the type of a named tuple."""
+        return self._numba.types.BaseTuple.from_types(fields, kind)
+
+    def _check_values(self, name: str, found: Any, kinds: list[tuple[str, str]]) -> None:
+        """Check that a method returns a tuple of values of some names and kinds.
+
+        Raises:
+            Unfit: It does not.
+        """
+        types, where = self._numba.types, self._where(name)
+        names = ", ".join(one for one, _ in kinds)
+        if not isinstance(found, types.BaseTuple) or len(found) != len(kinds):
+            raise Unfit(
+                f"{where} returns {found}, and not a tuple of {len(kinds)}: {names}",
+                "Return a tuple in all cases",
+            )
+        fits = {
+            "float64": types.Float | types.Integer | types.Boolean,
+            "int64": types.Integer | types.Boolean,
+            "bool": types.Boolean,
+        }
+        for value, (one, kind) in zip(found, kinds, strict=True):
+            if not isinstance(value, fits[kind]):
+                raise Unfit(
+                    f"{where} returns {value} for {one}, which is {kind}", "Convert the value"
+                )
+
+    def _where(self, name: str) -> str:
+        """Return a method with its file and line."""
+        return place(name, self._methods[name])
+
+    def _number(self, name: str, *arguments: Any) -> Any:
+        """Return int64 or float64, as a method returns integers or floats.
+
+        Raises:
+            Unfit: Numba cannot type the method, or it returns something else.
+        """
+        found = self._returned(name, *arguments)
+        is_state = name in ("initial_state", "collect")
+        remedy = ", or give the program the fields of its state" * is_state
+        return self._kind(found, f"{self._where(name)} returns", f"Return a number{remedy}")
+
+    def _kind(self, found: Any, doing: str, remedy: str) -> Any:
+        """Return int64 or float64 for the type of an integer or a float.
+
+        Raises:
+            Unfit: It is another type.
+        """
+        nb, found = self._numba, self._numba.types.unliteral(found)
+        found = getattr(found, "type", found) if isinstance(found, nb.types.Optional) else found
+        if isinstance(found, nb.types.Float):
+            return nb.float64
+        if isinstance(found, nb.types.Integer | nb.types.Boolean):
+            return nb.int64
+        raise Unfit(f"{doing} {found}, and not one number", remedy)
+
+    def numbers(self) -> Numbers:
+        """Find the types of states and signals."""
+        raise NotImplementedError
+
+    def _returned(self, name: str, *arguments: Any) -> Any:
+        """Return the type that Numba infers for the value of a method.
+
+        Raises:
+            Unfit: Numba cannot type the method.
+        """
+        nb, function = self._numba, self.functions[name]
+        try:
+            function.compile((self._self, *arguments))
+        except nb.core.errors.NumbaError as error:
+            raise Unfit(
+                f"Numba cannot compile {self._where(name)}{_explained(error)}", "Change the method"
+            ) from error
+        return function.overloads[(self._self, *arguments)].signature.return_type
+
+
+class Methods(Typed):
+    """The methods of a program that signals and collects."""
 
     def __init__(
         self,
@@ -30,23 +128,16 @@ class Methods:
         parameters: dict[str, float | int],
         record_of_states: Record | None,
         slots: tuple[Slot, ...],
-        *,
-        is_sum: bool,
+        along: str,
+        combiner: str,
     ) -> None:
-        """Take the parts of a program; `is_sum` tells its combiner."""
-        numba: Any = import_module("numba")
-        self._numba, self._methods, self._is_sum = numba, methods, is_sum
-        self.record, self.slots = record_of_states, slots
-        self.parameters = record("Parameters", (*parameters, *(["aggregated"] if slots else [])))
-        self.aggregates = aggregates_type(slots)
-        self.shown = shown(is_sum=is_sum)
-        self.functions = {name: numba.njit(method) for name, method in methods.items()}
-        numbers = (float(v) if isinstance(v, float) else int(v) for v in parameters.values())
-        seen = [bool(one.initial) if one.kind == "bool" else one.initial for one in slots]
-        values = [*numbers, *([self.aggregates(*seen)] if slots else [])]
-        self._self = numba.typeof(self.parameters(*values))
+        """Take the parts of a program."""
+        super().__init__(methods, parameters, slots)
+        self.record, self.combiner, self._along = record_of_states, combiner, along
+        self._is_sum = combiner == "sum"
+        self.shown = shown(is_sum=self._is_sum)
 
-    def numbers(self, along: str) -> Numbers:
+    def numbers(self) -> Numbers:
         """Find the types of states and signals.
 
         Raises:
@@ -57,8 +148,8 @@ class Methods:
         state = self._state("initial_state", self._record(self.shown.first, first))
         for _ in range(2):
             later = self._record(self.shown.later, (state, nb.int64) if self._is_sum else (state,))
-            signal = self._number("signal", later, nb.int64, nb.float64)
-            if along != "unchanged" or self._is_sum:
+            signal = self._signal(later)
+            if self._along != "unchanged" or self._is_sum:
                 signal = nb.float64
             collected = self._state("collect", later, nb.types.UniTuple(signal, 1))
             if collected == state or state == nb.float64:
@@ -70,9 +161,20 @@ class Methods:
             self._check_contributions(later, state)
         return Numbers("record" if self.record else str(state), str(signal))
 
-    def _record(self, kind: Any, fields: tuple[Any, ...]) -> Any:
-        """Return the type of a named tuple."""
-        return self._numba.types.BaseTuple.from_types(fields, kind)
+    def _signal(self, later: Any) -> Any:
+        """Return the type of a signal.
+
+        Raises:
+            Unfit: A source of sums may have no signal: on a store its last one would stay.
+        """
+        nb = self._numba
+        arguments = later, nb.int64, nb.float64
+        if self._is_sum and isinstance(self._returned("signal", *arguments), nb.types.Optional):
+            raise Unfit(
+                f'{self._where("signal")} may return None, which combiner "sum" cannot have',
+                "Return 0.0 where there is no signal",
+            )
+        return self._number("signal", *arguments)
 
     def _state(self, name: str, *arguments: Any) -> Any:
         """Return the type of the state that a method returns.
@@ -96,63 +198,65 @@ class Methods:
             found = self._numba.types.UniTuple(found, 1)
         self._check_values("aggregate", found, kinds)
 
-    def _check_values(self, name: str, found: Any, kinds: list[tuple[str, str]]) -> None:
-        """Check that a method returns a tuple of values of some names and kinds.
+
+class ComputeTypes(Typed):
+    """The functions of a Pregel program, as `computing` makes them."""
+
+    def __init__(
+        self,
+        computing: Computing,
+        parameters: dict[str, float | int],
+        slots: tuple[Slot, ...],
+    ) -> None:
+        """Take the parts of a program."""
+        super().__init__(computing.functions, parameters, slots)
+        self.computing = computing
+        self.is_sum = computing.combiner == "sum"
+        self.first = record("Vertex", ("degree",) if self.is_sum else ("id",))
+        self.later = record("Vertex", ("superstep", "degree") if self.is_sum else ("superstep",))
+
+    def numbers(self) -> Numbers:
+        """Find the types of values and messages.
 
         Raises:
-            Unfit: It does not.
+            Unfit: Numba cannot type a method, or it gives the vertex something else than numbers.
         """
-        types, where = self._numba.types, place(name, self._methods[name])
-        names = ", ".join(one for one, _ in kinds)
-        if not isinstance(found, types.BaseTuple) or len(found) != len(kinds):
-            raise Unfit(
-                f"{where} returns {found}, and not a tuple of {len(kinds)}: {names}",
-                "Return a tuple in all cases",
-            )
-        fits = {
-            "float64": types.Float | types.Integer | types.Boolean,
-            "int64": types.Integer | types.Boolean,
-            "bool": types.Boolean,
-        }
-        for value, (one, kind) in zip(found, kinds, strict=True):
-            if not isinstance(value, fits[kind]):
-                raise Unfit(
-                    f"{where} returns {value} for {one}, which is {kind}", "Convert the value"
+        nb = self._numba
+        first = self._record(self.first, (nb.int64,))
+        later = self._record(self.later, (nb.int64,) * len(self.later._fields))
+        state = self._number("initial_value", first)
+        is_float = self.computing.along != "unchanged" or self.is_sum
+        message = nb.float64 if is_float else nb.int64
+        while True:
+            before = state, message
+            for name, vertex in (("first", first), ("later", later)):
+                kinds = self._end(name, vertex, state, nb.boolean, message)
+                # A float in one of them makes all of them floats.
+                state, message = (
+                    nb.float64 if nb.float64 in pair else nb.int64
+                    for pair in zip((state, message), kinds, strict=True)
                 )
+            if before == (state, message):
+                return Numbers(str(state), str(message))
 
-    def _number(self, name: str, *arguments: Any) -> Any:
-        """Return int64 or float64, as a method returns integers or floats.
+    def _end(self, name: str, *arguments: Any) -> tuple[Any, Any]:
+        """Return the types of the value and the message behind a call.
 
         Raises:
-            Unfit: Numba cannot type the method, or it returns something else.
+            Unfit: They, or contributions to aggregators, are no numbers.
         """
-        nb, found = self._numba, self._returned(name, *arguments)
-        found = getattr(found, "type", found) if isinstance(found, nb.types.Optional) else found
-        if isinstance(found, nb.types.Float):
-            return nb.float64
-        if isinstance(found, nb.types.Integer | nb.types.Boolean):
-            return nb.int64
-        is_state = name in ("initial_state", "collect")
-        raise Unfit(
-            f"{place(name, self._methods[name])} returns {found}, and not one number",
-            "Return a number" + (", or give the program the fields of its state" * is_state),
+        value, _, message, _, *given = self._returned(name, *arguments)
+        kinds = [(slot.name, slot.kind) for slot in self.slots]
+        self._check_values(name, self._numba.types.Tuple(given[1::2]), kinds)
+        where = self._where(name)
+        return (
+            self._kind(value, f"{where} sets the value to", "Set a number"),
+            self._kind(message, f"{where} sends", "Send a number"),
         )
 
-    def _returned(self, name: str, *arguments: Any) -> Any:
-        """Return the type that Numba infers for the value of a method.
-
-        Raises:
-            Unfit: Numba cannot type the method.
-        """
-        nb, function = self._numba, self.functions[name]
-        where = place(name, self._methods[name])
-        try:
-            function.compile((self._self, *arguments))
-        except nb.core.errors.NumbaError as error:
-            raise Unfit(
-                f"Numba cannot compile {where}{_explained(error)}", "Change the method"
-            ) from error
-        return function.overloads[(self._self, *arguments)].signature.return_type
+    def _where(self, name: str) -> str:
+        shown = name if name == "initial_value" else "compute"
+        return place(shown, self._methods[name])
 
 
 def _explained(error: Exception) -> str:

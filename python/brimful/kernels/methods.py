@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from types import FunctionType
 from typing import Any
 
+from brimful.pregel.program import Pregel
 from brimful.program import Program, combiner_of
 from brimful.record import Record
 
@@ -42,7 +43,7 @@ def check_class(program: Program) -> None:
     if combiner is None:
         raise Unfit(
             f"{name} has no combiner, which a program on shards needs",
-            'Set combiner to "sum", "min", "max" or "or"',
+            'Set combiner to "sum", "min", "max", "or" or "and"',
         )
     combiner_of(program)
     wanted = "latest" if combiner == "sum" else "combined"
@@ -72,12 +73,13 @@ def check_record(record: Record) -> None:
         raise Unfit(str(error), "Leave fields out") from error
 
 
-def method_of(program: Program, name: str) -> FunctionType:
+def method_of(program: Program | Pregel, name: str) -> FunctionType:
     """Return the function behind a method.
 
     Raises:
         Unfit: It is something else, such as a static method, or has other parameters.
     """
+    base = Program if isinstance(program, Program) else Pregel
     method = getattr(type(program), name)
     kinds = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
     if (
@@ -88,17 +90,18 @@ def method_of(program: Program, name: str) -> FunctionType:
         raise Unfit(f"{type(program).__name__}.{name} is not a plain method", "Write it as one")
     found, wanted = (
         [(one.kind, one.default is one.empty) for one in inspect.signature(of).parameters.values()]
-        for of in (method, getattr(Program, name))
+        for of in (method, getattr(base, name))
     )
     if found != wanted:
-        names = ", ".join(inspect.signature(getattr(Program, name)).parameters)
+        names = ", ".join(inspect.signature(getattr(base, name)).parameters)
         raise Unfit(f"{place(name, method)} does not take ({names})", "Give it these parameters")
     return method
 
 
-def overrides(program: Program, method: str) -> bool:
+def overrides(program: Program | Pregel, method: str) -> bool:
     """Return whether the class of a program defines a method anew."""
-    return getattr(type(program), method) is not getattr(Program, method)
+    base = Program if isinstance(program, Program) else Pregel
+    return getattr(type(program), method) is not getattr(base, method)
 
 
 def names_of(methods: Iterable[FunctionType]) -> set[str]:
@@ -114,19 +117,9 @@ def without_weight(method: FunctionType) -> tuple[FunctionType, str]:
     Raises:
         Unfit: The method reads the target, or the weight in another way.
     """
-    code = method.__code__
     where = place("signal", method)
-    target, weight = code.co_varnames[2:4]
-    try:
-        source = textwrap.dedent(inspect.getsource(method))
-    except (OSError, TypeError) as error:
-        raise Unfit(
-            f"the source code of {where} is not available",
-            "Define the class in a file or a notebook",
-        ) from error
-    tree = ast.parse(source)
-    function = tree.body[0]
-    assert isinstance(function, ast.FunctionDef), "method_of refuses everything else"
+    target, weight = method.__code__.co_varnames[2:4]
+    function = tree_of(method)
     read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
     if target in read:
         raise Unfit(f"{where} reads {target}, which a program on shards cannot", "Leave it out")
@@ -135,7 +128,7 @@ def without_weight(method: FunctionType) -> tuple[FunctionType, str]:
     operations: set[str] = set()
     for node in ast.walk(function):
         if isinstance(node, ast.Return) and node.value is not None:
-            node.value = _stripped(node.value, weight, operations)
+            node.value = stripped(node.value, weight, operations)
     left = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
     if weight in left or len(operations) != 1 or "other" in operations:
         raise Unfit(
@@ -143,20 +136,49 @@ def without_weight(method: FunctionType) -> tuple[FunctionType, str]:
             f"{weight}, min(value, {weight}) or max(value, {weight}), always in the same way",
             "Change it",
         )
-    if code.co_freevars:
+    return remade(function, method), operations.pop()
+
+
+def tree_of(method: FunctionType) -> ast.FunctionDef:
+    """Return the syntax tree of a method, with the lines of its file.
+
+    Raises:
+        Unfit: Its source code is not available.
+    """
+    try:
+        source = textwrap.dedent(inspect.getsource(method))
+    except (OSError, TypeError) as error:
         raise Unfit(
-            f"{where} uses {code.co_freevars[0]} of an enclosing function",
+            f"the source code of {place(method.__name__, method)} is not available",
+            "Define the class in a file or a notebook",
+        ) from error
+    tree = ast.increment_lineno(ast.parse(source), method.__code__.co_firstlineno - 1)
+    function = tree.body[0]
+    assert isinstance(function, ast.FunctionDef), "method_of refuses everything else"
+    return function
+
+
+def remade(function: ast.FunctionDef, method: FunctionType) -> FunctionType:
+    """Return the function of a syntax tree that was made of a method's.
+
+    Raises:
+        Unfit: The method uses variables of an enclosing function.
+    """
+    if method.__code__.co_freevars:
+        raise Unfit(
+            f"{place(method.__name__, method)} uses {method.__code__.co_freevars[0]} of an "
+            "enclosing function",
             "Make it an attribute of the program",
         )
     function.decorator_list = []
-    ast.increment_lineno(tree, code.co_firstlineno - 1)
-    ast.fix_missing_locations(tree)
+    module = ast.fix_missing_locations(ast.Module([function], []))
     names: dict[str, Any] = {}
-    exec(compile(tree, code.co_filename, "exec"), method.__globals__, names)
-    return names[function.name], operations.pop()
+    exec(compile(module, method.__code__.co_filename, "exec"), method.__globals__, names)
+    found: FunctionType = names[function.name]
+    return found
 
 
-def _stripped(value: ast.expr, weight: str, operations: set[str]) -> ast.expr:
+def stripped(value: ast.expr, weight: str, operations: set[str]) -> ast.expr:
     """Return an expression without its operation on the weight, and add that to `operations`."""
 
     def is_weight(node: ast.expr) -> bool:
@@ -164,8 +186,8 @@ def _stripped(value: ast.expr, weight: str, operations: set[str]) -> ast.expr:
 
     match value:
         case ast.IfExp():
-            value.body = _stripped(value.body, weight, operations)
-            value.orelse = _stripped(value.orelse, weight, operations)
+            value.body = stripped(value.body, weight, operations)
+            value.orelse = stripped(value.orelse, weight, operations)
             return value
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
             name, pair = _OPERATORS[type(op)], [left, right]

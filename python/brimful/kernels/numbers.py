@@ -47,9 +47,17 @@ def bits(value: float | int) -> int:
     return int(value)
 
 
+def engine_combiner(combiner: str) -> str:
+    """Return the engine's combiner: "and" is the "or" of complements, which kernels pass to it."""
+    return "or" if combiner == "and" else combiner
+
+
 def silence_of(combiner: str, signal: str) -> float | int:
-    """Return the signal of a silent vertex, which is also the result of combining no signals."""
-    if combiner in ("sum", "or"):
+    """Return the signal of a silent vertex, which is also the result of combining no signals.
+
+    For "and" it is the complement.
+    """
+    if combiner in ("sum", "or", "and"):
         return -0.0 if combiner == "sum" else 0
     is_float = signal == "float64"
     least, greatest = (-math.inf, math.inf) if is_float else (-(1 << 63), (1 << 63) - 1)

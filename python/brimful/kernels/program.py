@@ -14,13 +14,15 @@ import os
 import pickle
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from brimful.adapted import aggregators_of
 from brimful.catalog import cluster_of, opened
 from brimful.errors import ProgramError
 from brimful.identity import identity_of
+from brimful.kernels.computing import Computing, computing_of
 from brimful.kernels.interface import ABI_VERSION, CONTEXT, VERTEX
 from brimful.kernels.methods import (
     Unfit,
@@ -31,10 +33,12 @@ from brimful.kernels.methods import (
     overrides,
     without_weight,
 )
-from brimful.kernels.numbers import Numbers, bits
+from brimful.kernels.numbers import Numbers, bits, engine_combiner
 from brimful.kernels.slots import Slot, slots_of
 from brimful.options.runs import CheckpointOptions, StepOptions
 from brimful.options.table import WorkOptions, picked
+from brimful.pregel.aggregators import checked_aggregators
+from brimful.pregel.program import Pregel
 from brimful.program import Program, thresholds_of
 from brimful.record import Record, record_of
 from brimful.result import Records, Result, run_divided
@@ -44,7 +48,6 @@ if TYPE_CHECKING:
     from brimful.graph import Graph
     from brimful.kernels.arrays import ArrayKernel
     from brimful.kernels.kept import Kept
-    from brimful.pregel.program import Pregel
 
 
 class Kernel(NamedTuple):
@@ -58,6 +61,7 @@ class Kernel(NamedTuple):
 class _Parts(NamedTuple):
     """The parts of a program that its kernel consists of."""
 
+    combiner: str
     methods: dict[str, FunctionType]
     #: The operation of `signal` on the weight.
     along: str
@@ -68,6 +72,8 @@ class _Parts(NamedTuple):
     #: The fields of states, if they are not one number, and the aggregators.
     record: Record | None
     slots: tuple[Slot, ...]
+    #: The functions of a Pregel program.
+    computing: Computing | None = None
 
 
 class KernelRun:
@@ -78,7 +84,7 @@ class KernelRun:
 
     def __init__(
         self,
-        program: Program,
+        program: Program | Pregel,
         steps: Mapping[str, Any],
         identity: list[tuple[str, str]],
         store: Mapping[str, Any],
@@ -96,7 +102,8 @@ class KernelRun:
 
         program, *others = self._parts
         pickled = pickled_program(program)
-        file = type(program).signal.__code__.co_filename
+        method = type(program).signal if isinstance(program, Program) else type(program).compute
+        file = method.__code__.co_filename
         source = file, linecache.getlines(file)
         return _unpickled, (pickled, *others, self._is_compiled, source)
 
@@ -159,7 +166,7 @@ def _unpickled(
     file, lines = source
     if not os.path.exists(file):
         linecache.cache[file] = sum(map(len, lines)), None, lines, file
-    program: Program
+    program: Program | Pregel
     (program,) = pickle.loads(pickled)
     # Numba looks up the module of a method by its name.
     module = type(program).__module__
@@ -169,7 +176,7 @@ def _unpickled(
 
 def run(
     graph: Graph,
-    program: Program,
+    program: Program | Pregel,
     kernel: Kernel,
     store: Mapping[str, Any],
     chosen: Mapping[str, Any],
@@ -212,22 +219,29 @@ def kernel_of(
     Raises:
         Unfit: The program cannot run so.
     """
-    parts = _parts_of(graph, program, chosen)
-    assert isinstance(program, Program), "others have no parts"
-    numbers, code = (_compiled if is_compiled else _of_arrays)(program, parts)
+    if isinstance(program, Program):
+        parts = _parts_of(graph, program, chosen)
+        found = _compiled(program, parts) if is_compiled else _of_arrays(program, parts)
+    elif is_compiled:
+        parts = _parts_of_pregel(graph, program, chosen)
+        found = _compiled(program, parts)
+    else:
+        raise Unfit("a Pregel program has no form with arrays", "Compile it")
+    numbers, code, words = found
     description = {
         "name": f"{type(program).__module__}.{type(program).__qualname__}",
         "of_arrays": not is_compiled,
         "address": code.address,
         "abi_version": ABI_VERSION,
-        "combiner": program.combiner,
+        "combiner": engine_combiner(parts.combiner),
         "float_signals": numbers.signal == "float64",
-        "words": 1 if parts.record is None else parts.record.padded().itemsize // 8,
+        "words": words,
         "fields": _fields(numbers, parts.record),
         "aggregators": [slot.described() for slot in parts.slots],
         "along": parts.along,
         "parameters": [bits(value) & (1 << 64) - 1 for value in parts.parameters.values()],
         "least_id": parts.least_id,
+        "begins_with_superstep": parts.computing is not None,
     }
     return Kernel(description, code, parts.record)
 
@@ -240,17 +254,12 @@ def _fields(numbers: Numbers, record: Record | None) -> list[tuple[str, str, int
     return [(field.name, field.code, layout[field.name][1]) for field in record.fields]
 
 
-def _parts_of(graph: Graph, program: Program | Pregel, chosen: Mapping[str, Any]) -> _Parts:
-    """Return the parts of a program for a run.
+def _parts_of(graph: Graph, program: Program, chosen: Mapping[str, Any]) -> _Parts:
+    """Return the parts of a program that signals and collects.
 
     Raises:
         Unfit: The program cannot run on shards.
     """
-    if not isinstance(program, Program):
-        raise Unfit(
-            f"{type(program).__name__} is a Pregel program, which sends messages to any vertex",
-            "Derive it from brimful.Program",
-        )
     check_class(program)
     thresholds_of(program)
     if chosen["mode"] == "async" and program.combiner == "sum":
@@ -259,24 +268,100 @@ def _parts_of(graph: Graph, program: Program | Pregel, chosen: Mapping[str, Any]
     methods["signal"], along = without_weight(method_of(program, "signal"))
     if overrides(program, "signal_score"):
         methods["signal_score"] = method_of(program, "signal_score")
-    slots = slots_of(program, chosen["mode"])
+    slots = slots_of(aggregators_of(program, chosen["mode"]))
     if slots:
         methods["aggregate"] = method_of(program, "aggregate")
     record = record_of(program)
     if record is not None:
         check_record(record)
+    least_id = _least_id(graph) if "id" in names_of([methods["initial_state"]]) else 0
+    parameters = _parameters(program, methods, chosen)
+    return _Parts(
+        str(program.combiner),
+        methods,
+        along,
+        parameters,
+        least_id,
+        chosen["weighted"],
+        record,
+        slots,
+    )
+
+
+def _parts_of_pregel(graph: Graph, program: Pregel, chosen: Mapping[str, Any]) -> _Parts:
+    """Return the parts of a Pregel program.
+
+    Raises:
+        Unfit: The program cannot run on shards.
+    """
+    slots = slots_of(checked_aggregators(program.aggregators))
+    computing = computing_of(program, {slot.name: slot.kind for slot in slots})
+    name, is_sum = type(program).__name__, computing.combiner == "sum"
+    if chosen["max_supersteps"] == 0:
+        raise Unfit("compiled code computes superstep 0", "Leave max_supersteps out")
+    if chosen["mode"] == "async":
+        if is_sum or slots:
+            reason = "aggregators" if slots else "messages that are added"
+            raise Unfit(f"{reason} need supersteps", "Leave mode out")
+        if "superstep" in computing.read_later:
+            raise Unfit(
+                f"{name} reads the superstep, and compiled code does not count calls of a vertex",
+                "Compare it with 0 only, or leave mode out",
+            )
+    reads = {field: _reads(computing, field) for field in ("id", "degree")}
+    if is_sum and reads["id"]:
+        raise Unfit(
+            f"{name} reads vertex.id, and adds messages: then vertices without edges share a value",
+            "Run it interpreted",
+        )
+    if "id" in computing.read_later:
+        raise Unfit(f"{name} reads vertex.id after superstep 0", "Keep it in the value")
+    if not is_sum:
+        why = f'{name} has the combiner "{computing.combiner}"'
+        if reads["degree"]:
+            raise Unfit(f"{why}, and reads vertex.degree", "Leave it out")
+        if not computing.always_halts:
+            raise Unfit(
+                f"{why}, and does not vote to halt in each call", "Vote to halt in each call"
+            )
+        if computing.contributes_first:
+            raise Unfit(f"{why}, and contributes to aggregators in superstep 0", "Contribute later")
+    return _Parts(
+        computing.combiner,
+        computing.functions,
+        computing.along,
+        _parameters(program, computing.functions, chosen),
+        _least_id(graph) if reads["id"] else 0,
+        chosen["weighted"],
+        None,
+        slots,
+        computing,
+    )
+
+
+def _reads(computing: Computing, field: str) -> bool:
+    """Return whether any function of a program reads a field of its vertex."""
+    return field in names_of(computing.functions.values())
+
+
+def _parameters(
+    program: Program | Pregel, methods: Mapping[str, FunctionType], chosen: Mapping[str, Any]
+) -> dict[str, float | int]:
+    """Return the numeric attributes that methods read.
+
+    Raises:
+        Unfit: They read degrees, which are not known.
+    """
     names = names_of(methods.values())
     if chosen["weighted"] and "degree" in names:
         raise Unfit(
             "a program on shards cannot read vertex.degree in a weighted run", "Leave weighted out"
         )
-    parameters = {
+    return {
         name: value
         for name in sorted(names)
         if isinstance(value := getattr(program, name, None), int | float)
     }
-    least_id = _least_id(graph) if "id" in names_of([methods["initial_state"]]) else 0
-    return _Parts(methods, along, parameters, least_id, chosen["weighted"], record, slots)
 
 
 def _least_id(graph: Graph) -> int:
@@ -297,7 +382,7 @@ def _least_id(graph: Graph) -> int:
     return bounds[0]
 
 
-def _of_arrays(program: Program, parts: _Parts) -> tuple[Numbers, ArrayKernel]:
+def _of_arrays(program: Program, parts: _Parts) -> tuple[Numbers, ArrayKernel, int]:
     from brimful.kernels.arrays import ArrayKernel
 
     kernel = ArrayKernel(
@@ -308,11 +393,27 @@ def _of_arrays(program: Program, parts: _Parts) -> tuple[Numbers, ArrayKernel]:
         (parts.record, parts.slots),
         is_weighted=parts.is_weighted,
     )
-    return kernel.numbers, kernel
+    _check_signals(program, parts.combiner, kernel.numbers)
+    words = 1 if parts.record is None else parts.record.padded().itemsize // 8
+    return kernel.numbers, kernel, words
 
 
-def _compiled(program: Program, parts: _Parts) -> tuple[Numbers, Any]:
-    """Compile a kernel, or find it on disk.
+def _check_signals(program: Program | Pregel, combiner: str, numbers: Numbers) -> None:
+    """Refuse bits that are floats.
+
+    Raises:
+        Unfit: They are.
+    """
+    if combiner in ("or", "and") and numbers.signal == "float64":
+        noun = "signals" if isinstance(program, Program) else "messages"
+        raise Unfit(
+            f'{type(program).__name__} has the combiner "{combiner}", and its {noun} are floats',
+            "Make them integers",
+        )
+
+
+def _compiled(program: Program | Pregel, parts: _Parts) -> tuple[Numbers, Any, int]:
+    """Compile a kernel, or find it on disk; return it with its types and the words of a state.
 
     Raises:
         Unfit: Numba is not installed, or cannot compile a method.
@@ -323,39 +424,39 @@ def _compiled(program: Program, parts: _Parts) -> tuple[Numbers, Any]:
         raise Unfit(
             "Numba is not installed", 'Install it with: pip install "brimful[numba]"'
         ) from error
-    from brimful.kernels import template
-    from brimful.kernels.inference import Methods
+    from brimful.kernels import compute_template, frame, template
+    from brimful.kernels.inference import ComputeTypes, Methods, Typed
     from brimful.kernels.kept import kept
 
-    combiner, threshold = str(program.combiner), float(program.signal_threshold)
-    methods, along, is_weighted = parts.methods, parts.along, parts.is_weighted
+    combiner, along, is_weighted = parts.combiner, parts.along, parts.is_weighted
     # The types of parameters are compiled into the code; their values are passed to it.
     types = {name: isinstance(value, float) for name, value in parts.parameters.items()}
-    functions: Iterable[FunctionType] = methods.values()
-    interface = (ABI_VERSION, CONTEXT, VERTEX)
+    threshold = float(program.signal_threshold) if isinstance(program, Program) else 0.0
+    typed: Typed
+    if parts.computing is None:
+        typed = Methods(parts.methods, parts.parameters, parts.record, parts.slots, along, combiner)
+        text = inspect.getsource(template)
+    else:
+        typed = ComputeTypes(parts.computing, parts.parameters, parts.slots)
+        text = inspect.getsource(compute_template)
     fields = None if parts.record is None else parts.record.fields
+    interface = (ABI_VERSION, CONTEXT, VERTEX, inspect.getsource(frame), text)
     own = (combiner, along, is_weighted, threshold, types, fields, parts.slots)
-    called = Methods(methods, parts.parameters, parts.record, parts.slots, is_sum=combiner == "sum")
-    place = kept(functions, *interface, inspect.getsource(template), *own)
+    place = kept(parts.methods.values(), *interface, *own)
     known = None if place is None else place.numbers()
-    numbers = called.numbers(along) if known is None else known
-    has_score = "signal_score" in methods
-    source = template.source_of(
-        types,
-        numbers,
-        parts.record,
-        parts.slots,
-        combiner=combiner,
-        has_score=has_score,
-        is_weighted=is_weighted,
-    )
+    numbers = typed.numbers() if known is None else known
+    _check_signals(program, combiner, numbers)
+    if isinstance(typed, Methods):
+        body = template.body_of(typed, numbers, threshold=threshold, is_weighted=is_weighted)
+    else:
+        body = compute_template.body_of(typed, numbers, is_weighted=is_weighted)
+    source = frame.source_of(types, parts.slots, combiner, body)
 
     def build(place: Kept | None) -> Any:
-        how: Any = {"combiner": combiner, "threshold": threshold}
-        return template.compile_kernel(source, called, numbers, place, **how)
+        return frame.compile_kernel(source, body, typed, numbers, combiner, place)
 
     if place is None:
-        return numbers, build(None)
+        return numbers, build(None), body.words
     try:
         code = build(place)
         if known is None:
@@ -364,4 +465,4 @@ def _compiled(program: Program, parts: _Parts) -> tuple[Numbers, Any]:
         # Such as a full disk. Nothing depends on the cache, which only saves time.
         logging.getLogger("brimful").warning("compiled code is not kept: %s", error)
         code = build(None)
-    return numbers, code
+    return numbers, code, body.words

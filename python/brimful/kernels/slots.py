@@ -5,14 +5,12 @@ Invariant: slot 0 belongs to the package, and counts vertices that signal.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-from brimful.adapted import aggregators_of
 from brimful.kernels.methods import Unfit
 from brimful.kernels.numbers import bits, record
-
-if TYPE_CHECKING:
-    from brimful.program import Program
+from brimful.pregel.aggregators import Aggregator
 
 #: Slots of the aggregate, as `docs/kernel-abi.md` describes them.
 SLOTS = 8
@@ -47,14 +45,12 @@ class Slot(NamedTuple):
         return self.name, self.rule, bits(self.initial) & (1 << 64) - 1, self.place
 
 
-def slots_of(program: Program, mode: str) -> tuple[Slot, ...]:
-    """Return the slots of the aggregators of a program.
+def slots_of(found: Mapping[str, Aggregator]) -> tuple[Slot, ...]:
+    """Return the slots of some aggregators.
 
     Raises:
         Unfit: An aggregator has no place on shards.
-        UsageError: Something is no aggregator, or the run is asynchronous.
     """
-    found = aggregators_of(program, mode)
     if len(found) >= SLOTS:
         raise Unfit(
             f"a program on shards has at most {SLOTS - 1} aggregators, and this one {len(found)}",

@@ -7,7 +7,7 @@ from functools import reduce
 from typing import Any
 
 from brimful.errors import ProgramError, UsageError
-from brimful.pregel.aggregators import Aggregated, Aggregator
+from brimful.pregel.aggregators import Aggregated, checked_aggregators
 from brimful.pregel.changes import MESSAGE, Edges, VertexChanges, VertexData, changes_of, pairs
 from brimful.pregel.master import Master, WorkerContext
 from brimful.pregel.part import ALONE, Part
@@ -38,13 +38,7 @@ class PregelAdapter(Program):
             UsageError: The program has no proper aggregators or context, or acts between supersteps
                 and `mode` is "async".
         """
-        if not isinstance(program.aggregators, Mapping) or not all(
-            isinstance(one, Aggregator) for one in program.aggregators.values()
-        ):
-            raise UsageError(
-                "aggregators must be a dict of names and Aggregators, not "
-                f"{shortened(program.aggregators)}"
-            )
+        aggregators = checked_aggregators(program.aggregators)
         self.program = program
         self._is_async = mode != "sync"
         self._combines = _defines(program, "combine")
@@ -55,7 +49,7 @@ class PregelAdapter(Program):
             raise UsageError(
                 f"worker_context must return a WorkerContext, not {shortened(context)}"
             )
-        aggregated = Aggregated(program.aggregators, is_divided=part.is_divided)
+        aggregated = Aggregated(aggregators, is_divided=part.is_divided)
         self._shared = Shared(aggregated, bool(program.mutates), context)
         if context is not None:
             context._values = self._shared.aggregated

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from brimful.errors import UsageError
-from brimful.wording import did_you_mean
+from brimful.wording import did_you_mean, shortened
 
 _FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "sum": operator.add,
@@ -53,6 +53,21 @@ class Aggregator:
     def combine(self) -> Callable[[Any, Any], Any]:
         """The function of two values."""
         return self.function if callable(self.function) else _FUNCTIONS[self.function]
+
+
+def checked_aggregators(found: Any) -> Mapping[str, Aggregator]:
+    """Return the aggregators of a program.
+
+    Raises:
+        UsageError: They are something else.
+    """
+    if not isinstance(found, Mapping) or not all(
+        isinstance(one, Aggregator) for one in found.values()
+    ):
+        raise UsageError(
+            f"aggregators must be a dict of names and Aggregators, not {shortened(found)}"
+        )
+    return found
 
 
 class Aggregated:

@@ -1,0 +1,85 @@
+"""Kernels of Pregel programs: the calls of the functions that `computing` makes of `compute`."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import numpy as np
+
+from brimful.kernels.computing import Computing
+from brimful.kernels.frame import Body, contributions
+from brimful.kernels.inference import ComputeTypes
+from brimful.kernels.numbers import Numbers, bits, silence_of
+
+_BEGIN = """
+shown = First({shown})
+value = value_type(initial_value(self, shown))
+done = first(self, shown, value, False, signal_type(0))
+due += ended(states, signals, now_floats, now_integers, at, done, degree)
+"""
+
+_LATER = """
+has_message = bits[at] != {nothing}
+signals[at] = silence
+if has_message or {is_awake}:
+    shown = Later({shown})
+    done = later(self, shown, {value}, has_message, turned(sums[at]))
+    goes_on = ended(states, signals, now_floats, now_integers, at, done, degree)
+    due += goes_on
+    total += goes_on
+"""
+
+#: Behind a call; returns 1 if the vertex sends a message or has not halted, else 0.
+_HELPERS = """
+def ended(states, signals, floats, integers, at, done, degree):
+    {store}
+    contribute(floats, integers, done)
+    sends = done[1] and {has_edges}
+    signals[at] = turned(signal_type(done[2])) if sends else silence
+    return 1.0 if sends or not done[3] else 0.0
+"""
+
+
+def state_type(numbers: Numbers, computing: Computing) -> np.dtype:
+    """Return the type of a state: the value, and whether the vertex has halted if that varies."""
+    value = "f8" if numbers.state == "float64" else "i8"
+    if computing.always_halts:
+        return np.dtype([("state", value)])
+    return np.dtype([("state", value), ("halted", "b1")], align=True)
+
+
+def body_of(typed: ComputeTypes, numbers: Numbers, *, is_weighted: bool) -> Body:
+    """Return the parts of the kernel of a program."""
+    nb = import_module("numba")
+    computing = typed.computing
+    kind = state_type(numbers, computing)
+    begin = _BEGIN.format(
+        shown="degree" if typed.is_sum else "integers[0] + int64(vertex.external)"
+    )
+    later = _LATER.format(
+        nothing=bits(silence_of(computing.combiner, numbers.signal)),
+        is_awake="False" if computing.always_halts else 'not states[at]["halted"]',
+        shown="int64(c.superstep) + 1" + ", degree" * typed.is_sum,
+        value='states[at]["state"]',
+    )
+    store = ["record = states[at]", 'record["state"] = done[0]']
+    if not computing.always_halts:
+        store.append('record["halted"] = done[3]')
+    helpers = _HELPERS.format(
+        store="\n    ".join(store),
+        # Degrees are known only to sums without weights.
+        has_edges="degree > 0" if typed.is_sum and not is_weighted else "True",
+    )
+    # A contribution follows the flag that tells whether there is one.
+    contribute = "\n".join(
+        f"if given[{4 + 2 * at}]:\n    {call.format(f'given[{5 + 2 * at}]')}"
+        for at, call in enumerate(contributions(typed.slots))
+    )
+    names = {
+        "First": typed.first,
+        "Later": typed.later,
+        "state_type": kind,
+        "value_type": getattr(nb, numbers.state),
+    }
+    words = kind.itemsize // 8
+    return Body(begin, later, contribute, helpers, names, words, words > 1)

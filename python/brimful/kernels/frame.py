@@ -1,0 +1,250 @@
+"""The frame of kernels that Numba compiles: the code around the calls of a program's methods.
+
+Invariant: the kernel follows `docs/kernel-abi.md`, catches every exception, and calls the methods
+with the same values as an interpreted run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from textwrap import indent
+from types import FunctionType
+from typing import Any, NamedTuple
+
+from brimful.kernels.inference import Typed
+from brimful.kernels.interface import CONTEXT, INITIAL, VERTEX
+from brimful.kernels.kept import Kept
+from brimful.kernels.numbers import Numbers, silence_of
+from brimful.kernels.slots import SLOTS, SUM_FLOAT, Slot
+
+#: The kernel. Parts in braces depend on the program.
+FRAME = """
+def kernel(pointer):
+    c = carray(pointer, (1,))[0]
+    count = int64(c.count)
+    floats = carray(address(c.parameters), ({parameters} + 1,), float64)
+    integers = carray(address(c.parameters), ({parameters} + 1,), int64)
+    vertices = carray(address(c.vertices), (count,), vertex_type)
+    states = carray(address(c.states), (count,), state_type)
+    words = carray(address(c.states), (count * {words},), int64)
+    signals = carray(address(c.signals), (count,), signal_type)
+    before_floats = carray(address(c.aggregate), ({slots},), float64)
+    before_integers = carray(address(c.aggregate), ({slots},), int64)
+    now_floats = carray(address(c.partial), ({slots},), float64)
+    now_integers = carray(address(c.partial), ({slots},), int64)
+    status, failed, due, total = 1, 0, 0.0, 0.0
+    try:
+        self = Parameters({values})
+        if c.call == {initial}:
+            {clear}
+            for at in range(count):
+                failed = at
+                vertex = vertices[at]
+                degree = int64(vertex.degree)
+                {begin}
+        else:
+            sums = carray(address(c.sums), (count,), signal_type)
+            bits = carray(address(c.sums), (count,), int64)
+            for at in range(count):
+                failed = at
+                degree = int64(vertices[at].degree)
+                {later}
+        status = 0
+    except Exception:
+        c.failed = failed
+    # Written once: a sum in memory would be loaded and stored for every vertex.
+    c.score += total
+    now_integers[0] = {due_rule}
+    now_floats[1] += due
+    return status
+
+
+def contribute(floats, integers, given):
+    {contribute}
+
+
+def aggregated(floats, integers):
+    return {aggregated}
+
+
+def turned(number):
+    return {turned}
+
+
+{helpers}
+"""
+
+
+class Body(NamedTuple):
+    """The parts of a kernel that depend on the kind of its program."""
+
+    #: What happens to a vertex at first, and later.
+    begin: str
+    later: str
+    #: Statements that add `given` to aggregators.
+    contribute: str
+    #: The functions that these parts call.
+    helpers: str
+    #: The names that all of them use, besides those of the frame.
+    names: dict[str, Any]
+    words: int
+    #: True if a state has bytes that no field covers.
+    has_padding: bool
+
+
+def contributions(slots: tuple[Slot, ...]) -> list[str]:
+    """Return the call that merges a value in braces, for each aggregator."""
+    calls = []
+    for slot in slots:
+        words, number = ("floats", "float64") if slot.kind == "float64" else ("integers", "int64")
+        calls.append(
+            f"merge({slot.function}_of_{number}, {words}, integers, {slot.word}, {slot.rule}, "
+            f"{slot.overflow}, {number}({{}}))"
+        )
+    return calls
+
+
+def _aggregated(slots: tuple[Slot, ...]) -> str:
+    """Return the expression of the values of aggregators."""
+    seen = []
+    for at, slot in enumerate(slots):
+        words, number = ("floats", "float64") if slot.kind == "float64" else ("integers", "int64")
+        function = f"{slot.function}_of_{number}"
+        where = f"{words}, integers, {slot.word}"
+        value = f"seen({function}, {where}, {slot.overflow}, initial_{at})"
+        seen.append(f"{value} == 1" if slot.kind == "bool" else value)
+    return f"Aggregates({', '.join(seen)})"
+
+
+#: Functions that merge two values. They return whether 64 bits hold the result, and the result.
+def _sum_of_int64(left: Any, right: Any) -> Any:
+    total = left + right
+    return (left ^ total) & (right ^ total) >= 0, total
+
+
+def _sum_of_float64(left: Any, right: Any) -> Any:
+    return True, left + right
+
+
+def _least(left: Any, right: Any) -> Any:
+    return True, right if right < left else left
+
+
+def _greatest(left: Any, right: Any) -> Any:
+    return True, right if right > left else left
+
+
+_MERGES = {
+    "sum_of_int64": _sum_of_int64,
+    "sum_of_float64": _sum_of_float64,
+    **dict.fromkeys(("min_of_int64", "min_of_float64", "and_of_int64"), _least),
+    **dict.fromkeys(("max_of_int64", "max_of_float64", "or_of_int64"), _greatest),
+}
+
+
+def _merge(
+    function: Any, values: Any, rules: Any, word: Any, rule: Any, overflow: Any, given: Any
+) -> None:
+    """Merge a value into the slot at a word."""
+    if rules[word] == 0:
+        rules[word], values[word + 1] = rule, given
+    elif rules[word] == rule:
+        fits, merged = function(values[word + 1], given)
+        rules[word], values[word + 1] = rule if fits else overflow, merged
+
+
+def _seen(function: Any, values: Any, rules: Any, word: Any, overflow: Any, initial: Any) -> Any:
+    """Return the value of the slot at a word, merged with the initial value of the aggregator."""
+    if rules[word] == 0:
+        return initial
+    fits, merged = function(initial, values[word + 1])
+    if rules[word] == overflow or not fits:
+        raise OverflowError
+    return merged
+
+
+def source_of(
+    parameters: Mapping[str, bool], slots: tuple[Slot, ...], combiner: str, body: Body
+) -> str:
+    """Return the source code of a kernel; `parameters` tells which of them are floats."""
+    values = [
+        f"{'floats' if is_float else 'integers'}[{at}]"
+        for at, is_float in enumerate(parameters.values(), 1)
+    ]
+    if slots:
+        values.append("aggregated(before_floats, before_integers)")
+    return FRAME.format(
+        initial=INITIAL,
+        parameters=len(parameters),
+        words=body.words,
+        slots=2 * SLOTS,
+        due_rule=SUM_FLOAT,
+        values="".join(f"{value}, " for value in values),
+        # Equal states have equal bytes in checkpoints.
+        clear="words[:] = 0" if body.has_padding else "pass",
+        begin=indent(body.begin, 16 * " ").strip(),
+        later=indent(body.later, 16 * " ").strip(),
+        contribute=indent(body.contribute, 4 * " ").strip() or "pass",
+        aggregated=_aggregated(slots),
+        turned="~number" if combiner == "and" else "number",
+        helpers=body.helpers,
+    )
+
+
+def compile_kernel(
+    source: str, body: Body, typed: Typed, numbers: Numbers, combiner: str, kept: Kept | None
+) -> Any:
+    """Return the C function of a kernel, from the disk if it is kept there."""
+    import numpy as np
+
+    nb: Any = import_module("numba")
+    pointer_type = import_module("numba.core.cgutils").voidptr_t
+
+    @nb.extending.intrinsic  # type: ignore[untyped-decorator]
+    def address(context: Any, number: Any) -> Any:
+        def to_pointer(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
+            return builder.inttoptr(arguments[0], pointer_type)
+
+        return nb.types.voidptr(number), to_pointer
+
+    @nb.extending.intrinsic  # type: ignore[untyped-decorator]
+    def plain(context: Any, value: Any) -> Any:
+        number = value.type if isinstance(value, nb.types.Optional) else value
+
+        def to_number(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return target.cast(builder, arguments[0], signature.args[0], number)
+
+        return number(value), to_number
+
+    def record(fields: str) -> Any:
+        return np.dtype([tuple(field.split(":")) for field in fields.split()], align=True)
+
+    names = {
+        "__name__": __name__,
+        **typed.functions,
+        "Parameters": typed.parameters,
+        "address": address,
+        "plain": plain,
+        "carray": nb.carray,
+        "int64": nb.int64,
+        "float64": nb.float64,
+        "float32": nb.float32,
+        "boolean": nb.boolean,
+        "vertex_type": record(VERTEX),
+        "Aggregates": typed.aggregates,
+        **{f"initial_{at}": slot.initial for at, slot in enumerate(typed.slots)},
+        "merge": nb.njit(_merge),
+        "seen": nb.njit(_seen),
+        **{name: nb.njit(merge) for name, merge in _MERGES.items()},
+        "signal_type": getattr(nb, numbers.signal),
+        "silence": silence_of(combiner, numbers.signal),
+        **body.names,
+    }
+    file = "<kernel>" if kept is None else kept.source_file(source)
+    exec(compile(source, file, "exec"), names)
+    for name, one in list(names.items()):
+        if isinstance(one, FunctionType) and one.__code__.co_filename == file and name != "kernel":
+            names[name] = nb.njit(one)
+    signature = nb.int32(nb.types.CPointer(nb.from_dtype(record(CONTEXT))))
+    return nb.cfunc(signature, cache=kept is not None)(names["kernel"])
