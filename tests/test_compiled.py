@@ -7,6 +7,7 @@ import json
 import math
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -441,7 +442,7 @@ def test_an_exception_of_compiled_code_on_a_store_ends_the_run(graph: bf.Graph) 
         def collect(self, vertex: Any, signals: Any) -> Any:
             return 1 // int(vertex.state - vertex.state)
 
-    with pytest.raises(bf.ProgramError, match=r"compiled code cannot show .*collect"):
+    with pytest.raises(bf.ProgramError, match=r"failed to collect at vertex .* superstep"):
         bf.run(graph, Divides(7), compile="numba", store="bytes")
 
 
@@ -569,13 +570,49 @@ def test_names_are_no_numbers(tmp_path: Path) -> None:
         refused(graph, Least(), "because ids are strings")
 
 
-def test_an_exception_in_compiled_code_ends_the_run(graph: bf.Graph) -> None:
-    class Divides(Least):
+@pytest.mark.parametrize("store", [None, "memory", "bytes"])
+def test_an_exception_in_compiled_code_is_that_of_the_method(
+    graph: bf.Graph, store: str | None
+) -> None:
+    class Divides(Distances):
         def collect(self, vertex: Any, signals: Any) -> Any:
-            return vertex.state // (signals[0] - signals[0])
+            far = signals[0] > 1.5
+            return vertex.state // 0 if far else min(vertex.state, signals[0])
 
-    with pytest.raises(bf.ProgramError, match='pass compile="never" to see its traceback'):
-        bf.run(graph, Divides(), compile="numba")
-    with pytest.raises(bf.ProgramError) as raised:
-        bf.run(graph, Divides())
-    assert isinstance(raised.value.__cause__, ZeroDivisionError)
+    class First(Distances):
+        def initial_state(self, vertex: Any) -> Any:
+            return 1 // (vertex.id - self.source) + 0.5
+
+    class Fits(Distances):
+        state_type = np.dtype([("length", "f8"), ("calls", "i1")])
+
+        def initial_state(self, vertex: Any) -> Any:
+            return (0.0 if vertex.id == self.source else math.inf), 127
+
+        def signal(self, source: Any, target: Any, weight: float) -> Any:
+            return source.state.length + weight
+
+        def collect(self, vertex: Any, signals: Any) -> Any:
+            return min(vertex.state.length, signals[0]), vertex.state.calls + 1
+
+    class Signals(Distances):
+        def signal(self, source: Any, target: Any, weight: float) -> Any:
+            return 1 // (source.state - source.state) + weight
+
+    known = dict(bf.run(graph, Distances(7)))
+    for program, kind, text in (
+        (Divides(7), ZeroDivisionError, "failed to collect at vertex"),
+        (First(7), ZeroDivisionError, "failed to initialize at vertex 7: "),
+        (Fits(7), OverflowError, "the field calls holds -128 to 127, not 128"),
+        (Signals(7), ZeroDivisionError, "failed to signal at vertex"),
+    ):
+        with pytest.raises(bf.ProgramError, match=text) as raised:
+            bf.run(graph, program, compile="numba", store=store)
+        error = raised.value
+        assert type(error.__cause__) is kind
+        assert error.vertex in known
+        if not isinstance(program, First):
+            assert error.superstep is not None and error.state is not None
+        if not isinstance(program, Fits):
+            *_, frame = traceback.extract_tb(error.__cause__.__traceback__)
+            assert frame.filename == __file__ and "// " in str(frame.line)

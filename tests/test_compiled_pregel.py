@@ -249,8 +249,12 @@ def test_an_exception_of_compiled_code_ends_the_run(graph: bf.Graph) -> None:
 
     with pytest.raises(bf.UsageError, match=r"reads vertex\.id after superstep 0"):
         bf.run(graph, Divides(1), compile="numba")
-    with pytest.raises(bf.ProgramError, match="a method of Needs raised an exception"):
+    with pytest.raises(
+        bf.ProgramError, match=r"failed to compute at vertex .* superstep 0"
+    ) as raised:
         bf.run(graph, Needs(1), compile="numba")
+    assert isinstance(raised.value.__cause__, ValueError)
+    assert raised.value.state in (0.0, math.inf)
 
 
 def refused(graph: bf.Graph, body: str, match: str, **options: Any) -> None:

@@ -43,7 +43,25 @@ pub enum Error {
         /// Internal id of the vertex, or of the source of the edge, that the kernel names as the
         /// cause.
         vertex: Option<u64>,
+        /// What the call received for that vertex, unless the call was for edges.
+        received: Option<Box<Received>>,
     },
+}
+
+/// What a kernel received for a vertex, so that the failed call can be made again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Received {
+    /// Outgoing arcs, if the shape needs degrees.
+    pub degree: u64,
+    /// Supersteps completed.
+    pub superstep: u64,
+    /// The words of its state, which the kernel may have replaced; `None` in the call that sets the
+    /// first states.
+    pub state: Option<Vec<u64>>,
+    /// The bits of the sum that it collects, if the call collects.
+    pub sum: Option<u64>,
+    /// The words of the aggregate.
+    pub aggregate: Vec<u64>,
 }
 
 impl Error {

@@ -24,7 +24,7 @@ use brimful_vertices::{
 
 use crate::checkpoint::RunCheckpoints;
 use crate::division::Division;
-use crate::error::{Error, Result, element};
+use crate::error::{Error, Result, element, of_batch};
 use crate::hubs::{Copies, Hubs};
 use crate::program::{VertexOf, VertexProgram};
 use crate::{Execution, ExecutionOptions, Loading, Partitioner, Partitioning};
@@ -88,6 +88,17 @@ pub(crate) fn by_external_id(error: Error, graph: &Graph) -> Error {
             None => Some(graph.id_type().number(bits[0]).to_string()),
         }
     })
+}
+
+/// The same error, with the external id of the vertex at which a kernel on shards failed.
+#[must_use]
+pub fn of_kernel(error: Error, graph: &Graph) -> Error {
+    match error {
+        Error::Engine(source @ brimful_engine::Error::Kernel { vertex: Some(vertex), .. }) => {
+            by_external_id(of_batch(vertex, "act", source.into()), graph)
+        }
+        other => other,
+    }
 }
 
 /// Adds a vertex with this rank and these edges.

@@ -1,6 +1,7 @@
 //! Rust's errors as the Python classes of `brimful.errors`: the only place that maps them.
 
 use brimful::engine::Error as EngineError;
+use brimful::engine::error::Received;
 use brimful::execution::Error;
 use brimful::store::{Error as StoreError, ErrorKind};
 use brimful::vertices::Error as VerticesError;
@@ -107,6 +108,12 @@ fn to_python(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
                 }
                 None => class.call1((message, vertex))?,
             };
+            if let Some(EngineError::Kernel { received: Some(received), .. }) =
+                source.downcast_ref()
+            {
+                let Received { degree, superstep, state, sum, aggregate } = &**received;
+                error.setattr("received", (degree, superstep, state, sum, aggregate))?;
+            }
             if let Some(cause) =
                 raised.map(|raised| &raised.error).or(source.downcast_ref::<PyErr>())
             {

@@ -16,6 +16,7 @@ use brimful::engine::{
     Aggregate, Along, Combiner, Error, Isolated, Kernel, KernelProgram, Max, Min, Mode, Or, Output,
     ResultTable, Shape, Values,
 };
+use brimful::execution::from_graph::of_kernel;
 use brimful::graph::Graph as Inner;
 use brimful::store::Resources;
 use brimful::store::scratch::ScratchArray;
@@ -386,8 +387,9 @@ fn run_shape<S: Shape<State = State<WORDS>>, const WORDS: usize>(
     parameters.extend(description.parameters.iter().map(|bits| f64::from_bits(*bits)));
     let (kernel, program) = program_of::<S>(description, parameters.clone())?;
     let first = u64::from(description.begins_with_superstep);
-    let Output { states, isolated, mut stats, aggregate } =
-        request.run(&program, DEFAULT_MAX_SUPERSTEPS - first, graph, resources)?;
+    let Output { states, isolated, mut stats, aggregate } = request
+        .run(&program, DEFAULT_MAX_SUPERSTEPS - first, graph, resources)
+        .map_err(|error| of_kernel(error, graph))?;
     stats.supersteps += first;
     let (states, parameters) = (Arc::new(states), Arc::new(parameters));
     let of_isolated = move |place: u64| match isolated {

@@ -12,7 +12,6 @@ import linecache
 import logging
 import os
 import pickle
-import re
 import sys
 from collections.abc import Mapping
 from types import FunctionType, ModuleType
@@ -50,12 +49,27 @@ if TYPE_CHECKING:
     from brimful.kernels.kept import Kept
 
 
+class Reading(NamedTuple):
+    """How the words of a kernel are read."""
+
+    numbers: Numbers
+    combiner: str
+    #: The fields of states, if they are not one number, and the aggregators.
+    record: Record | None
+    slots: tuple[Slot, ...]
+
+
 class Kernel(NamedTuple):
-    """A kernel: its description for the native side, the object with the code, and the states."""
+    """A kernel: its description for the native side, the object with the code, and its words."""
 
     description: dict[str, Any]
     code: Any
-    record: Record | None
+    reading: Reading
+
+    @property
+    def record(self) -> Record | None:
+        """The fields of states, if they are not one number."""
+        return self.reading.record
 
 
 class _Parts(NamedTuple):
@@ -140,14 +154,12 @@ class KernelRun:
                 )
         except ProgramError as error:
             name, raised = type(program).__name__, getattr(kernel.code, "raised", None)
+            if isinstance(error.vertex, str) and graph.id_type != "string":
+                error.vertex = int(error.vertex)
             if raised is None:
-                # The number of the vertex is internal, and may be the id of another one.
-                call = re.search(r"called for .+?(?= at |;)", str(error))
-                raise ProgramError(
-                    f"a method of {name} raised an exception, which compiled code cannot show "
-                    f"({call[0] if call else error}); "
-                    'pass compile="never" to see its traceback and its vertex'
-                ) from error
+                from brimful.kernels.replay import replayed
+
+                raise replayed(program, kernel.reading, error)  # noqa: B904 - it has its cause.
             if not isinstance(raised, Exception):
                 raise raised from error
             raise ProgramError(
@@ -243,7 +255,7 @@ def kernel_of(
         "least_id": parts.least_id,
         "begins_with_superstep": parts.computing is not None,
     }
-    return Kernel(description, code, parts.record)
+    return Kernel(description, code, Reading(numbers, parts.combiner, parts.record, parts.slots))
 
 
 def _fields(numbers: Numbers, record: Record | None) -> list[tuple[str, str, int]]:

@@ -375,9 +375,18 @@ fn a_status_ends_the_run_with_an_error_that_names_it() {
         let error = run(&program, graph, &options, &resources(threads, 1 << 28)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Program);
         assert!(error.to_string().contains("status -3"), "{error}");
-        let Error::Kernel { status: -3, vertex: Some(vertex), .. } = error else {
+        let Error::Kernel { status: -3, vertex: Some(vertex), received, .. } = error else {
             panic!("{error:?}")
         };
+        let has = received.map(|received| (received.state.is_some(), received.sum.is_some()));
+        assert_eq!(
+            has,
+            match call {
+                Call::Initial => Some((false, false)),
+                Call::Edges => None,
+                Call::Round | Call::Collect => Some((true, true)),
+            }
+        );
         assert!(vertex < graph.connected());
         (vertex, source)
     };

@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 use brimful_graph::Index;
 use bytemuck::{Pod, Zeroable};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Received, Result};
 use crate::vertex::combiner::Combiner;
 use crate::vertex::program::{Batched, Edges, Vertices};
 use crate::vertex::program::{Globals, Mode, Program, SignalOf, SumOf, Vertex};
@@ -253,7 +253,7 @@ impl<S: Shape> KernelProgram<S> {
             return Ok(());
         }
         let vertex = usize::try_from(context.failed).ok().and_then(vertex);
-        Err(Error::Kernel { status, call: call.name(), vertex })
+        Err(Error::Kernel { status, call: call.name(), vertex, received: None })
     }
 }
 
@@ -300,10 +300,40 @@ impl<S: Shape> Batched<Self> for KernelProgram<S> {
             score: *vertices.score,
             ..self.context(call, vertices.vertices.len())
         };
-        self.call(call, &mut context, |at| vertices.vertices.get(at).map(|vertex| vertex.id))?;
+        let done =
+            self.call(call, &mut context, |at| vertices.vertices.get(at).map(|vertex| vertex.id));
         *vertices.score = context.score;
-        Ok(())
+        done.map_err(|error| with_received(error, context.failed, &vertices))
     }
+}
+
+/// The error of a kernel, with what the kernel received for the vertex at a position of its batch.
+fn with_received<S: Shape>(
+    mut error: Error,
+    position: u64,
+    vertices: &Vertices<'_, KernelProgram<S>>,
+) -> Error {
+    if let Error::Kernel { received, .. } = &mut error
+        && let Ok(at) = usize::try_from(position)
+        && let Some((vertex, state)) = vertices.vertices.get(at).zip(vertices.states.get(at))
+    {
+        let sum = match vertices.turn {
+            Turn::Collect(sums) => sums.get(at).map(|sum| bytemuck::cast(*sum)),
+            Turn::First | Turn::Round => None,
+        };
+        let state = match vertices.turn {
+            Turn::First => None,
+            Turn::Round | Turn::Collect(_) => Some(bytemuck::pod_collect_to_vec(&[*state])),
+        };
+        *received = Some(Box::new(Received {
+            degree: vertex.degree,
+            superstep: vertices.globals.superstep,
+            state,
+            sum,
+            aggregate: bytemuck::pod_collect_to_vec(&vertices.globals.aggregate[..]),
+        }));
+    }
+    error
 }
 
 impl<S: Shape> Program for KernelProgram<S> {

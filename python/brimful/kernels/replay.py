@@ -1,0 +1,187 @@
+"""The call that failed in compiled code, made again by the interpreter.
+
+Compiled code tells no more than that a method raised an exception. The engine keeps what the call
+received for its vertex, so the method itself can show the exception and the line that raised it.
+"""
+
+from __future__ import annotations
+
+import copy
+import struct
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from brimful.errors import ProgramError
+from brimful.kernels.arrays import read
+from brimful.kernels.numbers import bits, silence_of
+from brimful.kernels.slots import Slot, aggregates_type
+from brimful.pregel.program import Pregel
+from brimful.program import Program
+from brimful.wording import shortened
+
+if TYPE_CHECKING:
+    from brimful.kernels.program import Reading
+
+
+class _Received(NamedTuple):
+    """What the failed call received: words, as the engine keeps them."""
+
+    degree: int
+    superstep: int
+    state: list[int] | None
+    sum: int | None
+    aggregate: list[int]
+
+
+class _Vertex(SimpleNamespace):
+    """A vertex as methods see it, whose messages and votes are dropped."""
+
+    #: One edge stands for all: compiled code computes the message once.
+    edges = ((None, 1.0),)
+    signalled: Any = None
+    context = None
+
+    @property
+    def value(self) -> Any:
+        """The state, as Pregel programs call it."""
+        return self.state
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        self.state = value
+
+    def send(self, target: Any, message: Any) -> None:
+        """Drop a message."""
+
+    def send_to_all(self, message: Any) -> None:
+        """Drop a message."""
+
+    def vote_to_halt(self) -> None:
+        """Drop the vote."""
+
+    def aggregate(self, name: str, value: Any) -> None:
+        """Drop a contribution."""
+
+    def aggregated(self, name: str) -> Any:
+        """Return the value of an aggregator."""
+        return getattr(self.values, name)
+
+
+def replayed(program: Program | Pregel, reading: Reading, error: ProgramError) -> ProgramError:
+    """Return the error of a compiled call as that of the method; `error` names the vertex.
+
+    The error says so if the method raises nothing.
+    """
+    received = _Received(*error.received)  # type: ignore[attr-defined]
+    superstep = received.superstep
+    if isinstance(program, Pregel) and received.state is not None:
+        superstep += 1
+    state = None if received.state is None else _state(reading, received.state)
+    vertex = _Vertex(id=error.vertex, degree=received.degree, superstep=superstep, state=state)
+    vertex.values = _aggregated(reading.slots, received.aggregate)
+    name, where = type(program).__name__, f"at vertex {error.vertex}"
+    message = (
+        f"a method of {name} raised an exception in compiled code {where}, which its call without "
+        'compilation does not raise; pass compile="never"'
+    )
+    if isinstance(program, Pregel):
+        calls = _pregel_calls(program, reading, received, vertex)
+    else:
+        calls = _calls(program, reading, received, vertex)
+    cause: Exception | None = None
+    doing = ""
+    try:
+        for verb, call in calls:
+            doing = verb
+            call()
+    except Exception as raised:  # noqa: BLE001 - methods raise anything.
+        cause = raised
+        text = f"{type(raised).__name__}: {raised}".removesuffix(": ")
+        message = f"the program failed to {doing} {where}: {text}"
+    found = ProgramError(message, error.vertex)
+    found.__cause__ = cause
+    if doing != "initialize":
+        found.superstep, found.state = superstep, vertex.state
+        found.args = (f"{message}; superstep {superstep}, state {shortened(vertex.state)}",)
+    return found
+
+
+#: The verb and the call of a method.
+_Calls = Iterator[tuple[str, Callable[[], Any]]]
+
+
+def _calls(program: Program, reading: Reading, received: _Received, vertex: _Vertex) -> _Calls:
+    """Yield the calls of a vertex, so that none comes behind the one that failed."""
+    program = copy.copy(program)
+    if reading.slots:
+        program.aggregated = vertex.values
+
+    def become(values: Any, method: str) -> None:
+        vertex.state = values if reading.record is None else reading.record.of(values, method)
+
+    def collect() -> None:
+        new = program.collect(vertex, [message])
+        if reading.slots:
+            program.aggregate(vertex, new)
+        vertex.signalled = vertex.state
+        become(new, "collect")
+
+    if received.state is None:
+        vertex.superstep = None
+        yield "initialize", lambda: become(program.initial_state(vertex), "initial_state")
+        vertex.superstep = received.superstep
+    # The engine may have stored the state already whose signal then failed.
+    yield "signal", lambda: program.signal(vertex, None, 1.0)
+    message = None if received.sum is None else _signal(reading, received.sum)
+    if message is not None:
+        yield "collect", collect
+        yield "score", lambda: program.signal_score(vertex)
+        yield "signal", lambda: program.signal(vertex, None, 1.0)
+
+
+def _pregel_calls(
+    program: Pregel, reading: Reading, received: _Received, vertex: _Vertex
+) -> _Calls:
+    """Yield the calls of a vertex of Pregel."""
+    if received.state is None:
+        yield "initialize", lambda: setattr(vertex, "state", program.initial_value(vertex))
+    message = None if received.sum is None else _signal(reading, received.sum)
+    messages = [] if message is None else [message]
+    yield "compute", lambda: program.compute(vertex, messages)  # type: ignore[arg-type]
+
+
+def _state(reading: Reading, words: list[int]) -> Any:
+    """Return a state as methods see it."""
+    data = struct.pack(f"={len(words)}Q", *words)
+    if reading.record is not None:
+        [values] = np.frombuffer(data, reading.record.padded()).tolist()
+        return reading.record.shown(values)
+    # Behind the value of Pregel there may be a word that tells whether the vertex has halted.
+    return _number(reading.numbers.state, words[0])
+
+
+def _signal(reading: Reading, word: int) -> float | int | None:
+    """Return a combined signal; None if there was none."""
+    number = _number(reading.numbers.signal, word)
+    nothing = silence_of(reading.combiner, reading.numbers.signal)
+    if bits(number) == bits(nothing):
+        return None
+    return ~int(number) if reading.combiner == "and" else number
+
+
+def _number(kind: str, word: int) -> float | int:
+    form = "d" if kind == "float64" else "q"
+    found: float | int
+    (found,) = struct.unpack(f"={form}", struct.pack("=Q", word))
+    return found
+
+
+def _aggregated(slots: tuple[Slot, ...], words: list[int]) -> Any:
+    """Return the aggregates as methods read them."""
+    memory = np.array(words, np.uint64)
+    values = [read(slot, memory.ctypes.data) for slot in slots]
+    kinds = [bool if slot.kind == "bool" else type(slot.initial) for slot in slots]
+    return aggregates_type(slots)(*[kind(value) for kind, value in zip(kinds, values, strict=True)])
