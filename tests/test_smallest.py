@@ -240,6 +240,9 @@ def test_a_budget_of_the_interpreter_is_refused_before_packages_are_loaded(
         with hard_limit(named * MIB) as enter:
             succeed(*command, "--budget", f"{named}M", "--quiet", before=enter)
         page.unlink(missing_ok=True)
+    kept = ["run", "degrees", hub, "--store", f"file:{tmp_path / 'kept'}", "--keep"]
+    with hard_limit(16 * MIB) as enter:
+        refuse(BUDGET, *kept, "--quiet", before=enter)
     # The columns do not matter to the neighbors.
     named = named_in(refuse(BUDGET, "neighbors", graph, 1, "--budget", 1))
     assert named <= 48

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from brimful.catalog import stored
 from brimful.containers.bags import serializer_of
-from brimful.errors import BrimfulError, NotFoundError, UsageError
+from brimful.errors import NotFoundError, UsageError
 from brimful.interpreted import checked_dumps
-from brimful.io.formats import refuse_folder_in_graph, refuse_in_graph
 from brimful.options.described import described
-from brimful.options.runs import RUN, ProgramOptions, StoreOptions, store_url
+from brimful.options.runs import RUN, ProgramOptions, StoreOptions
 from brimful.options.table import ResourceOptions, WorkOptions, checked, picked
 from brimful.per_vertex import vertex_id
 from brimful.program import Program, Vertex
 from brimful.reporting import shows_progress
 from brimful.running import Start, Where, interpreted
 from brimful.states import States
+from brimful.stores.kept import check_new, kept_url
 from brimful.wording import counted, shortened
 
 if TYPE_CHECKING:
@@ -203,7 +202,7 @@ class VertexStore(States):
         from brimful.graph import Graph
         from brimful.io.ingest import Resources
 
-        found = _native.KeptVertexStore.describe(_own(url))
+        found = _native.KeptVertexStore.describe(kept_url(url))
         if found is None:
             raise NotFoundError(f"there is no store of vertices at {url}")
         if serializer is None and found["serializer"] not in _SAFE:
@@ -473,44 +472,6 @@ class VertexStore(States):
         return f"brimful.VertexStore {self._url}: {counted(len(self), 'vertex')}"
 
 
-def check_new(url: str) -> None:
-    """Refuse a new store whose folder is in use.
-
-    Raises:
-        UsageError: There is a store or a graph, there are other files, or it is inside a graph.
-    """
-    from brimful import _native
-
-    own = _own(url)
-    folders = url.partition(":")[2].split(",")
-    for folder in folders:
-        refuse_in_graph(folder)
-        if _is_graph(folder):
-            refuse_folder_in_graph(folder)
-    if _native.KeptVertexStore.describe(own) is not None:
-        raise UsageError(f"there is a store at {url} already; open it, or remove its folder")
-    for folder in folders:
-        # A killed run leaves a folder of this name; the next run removes it.
-        found = os.listdir(folder) if os.path.isdir(folder) else []
-        others = [name for name in found if not name.startswith(".brimful-run-")]
-        if others:
-            raise UsageError(
-                f"{folder} has other files, such as {min(others)}; name another folder for the "
-                "store"
-            )
-
-
-def _is_graph(folder: str) -> bool:
-    """Return whether a folder is a graph, and not a store, which has the same pointer."""
-    from brimful import _native
-
-    try:
-        _native.Graph.open(folder)
-    except BrimfulError:
-        return False
-    return True
-
-
 def keep(
     graph: Graph,
     url: str,
@@ -525,15 +486,6 @@ def keep(
     """
     where: Where = (serializer, url, "initial")
     interpreted(graph, _Given(states), where, [], chosen, _WHY)
-
-
-def _own(url: str) -> str:
-    """Return the URL of a store in a folder.
-
-    Raises:
-        UsageError: It names no store, or none that can be kept.
-    """
-    return store_url(url, "url") or ""
 
 
 def _pairs(edges: Iterable[tuple[Any, float]]) -> list[tuple[int | str, float]]:

@@ -264,7 +264,7 @@ def _check_keep(options: argparse.Namespace) -> None:
     Raises:
         UsageError: There is no store in a folder, the folder is in use, or the graph is temporary.
     """
-    from brimful.vertex_store import check_new
+    from brimful.stores.kept import check_new
 
     if options.store is None:
         raise UsageError("--keep needs the folder where vertices stay; give --store file:PATH")

@@ -1,0 +1,59 @@
+"""Folders of kept vertices.
+
+A command checks them before its budget, so this module loads no others but those of options.
+"""
+
+from __future__ import annotations
+
+import os
+
+from brimful.errors import BrimfulError, UsageError
+from brimful.io.formats import refuse_folder_in_graph, refuse_in_graph
+from brimful.options.runs import store_url
+
+
+def kept_url(url: str) -> str:
+    """Return the URL of a store in a folder.
+
+    Raises:
+        UsageError: It names no store, or none that can be kept.
+    """
+    return store_url(url, "url") or ""
+
+
+def check_new(url: str) -> None:
+    """Refuse a new store whose folder is in use.
+
+    Raises:
+        UsageError: There is a store or a graph, there are other files, or it is inside a graph.
+    """
+    from brimful import _native
+
+    own = kept_url(url)
+    folders = url.partition(":")[2].split(",")
+    for folder in folders:
+        refuse_in_graph(folder)
+        if _is_graph(folder):
+            refuse_folder_in_graph(folder)
+    if _native.KeptVertexStore.describe(own) is not None:
+        raise UsageError(f"there is a store at {url} already; open it, or remove its folder")
+    for folder in folders:
+        # A killed run leaves a folder of this name; the next run removes it.
+        found = os.listdir(folder) if os.path.isdir(folder) else []
+        others = [name for name in found if not name.startswith(".brimful-run-")]
+        if others:
+            raise UsageError(
+                f"{folder} has other files, such as {min(others)}; name another folder for the "
+                "store"
+            )
+
+
+def _is_graph(folder: str) -> bool:
+    """Return whether a folder is a graph, and not a store, which has the same pointer."""
+    from brimful import _native
+
+    try:
+        _native.Graph.open(folder)
+    except BrimfulError:
+        return False
+    return True
