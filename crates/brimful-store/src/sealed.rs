@@ -19,7 +19,8 @@ use crate::traffic::Traffic;
 /// The newest format version that this program writes and reads.
 pub const VERSION: u32 = 1;
 
-const MAGIC: [u8; 8] = *b"BRIMFUL\n";
+/// The first bytes of a sealed file.
+pub(crate) const MAGIC: [u8; 8] = *b"BRIMFUL\n";
 const HEADER_BYTES: usize = 64;
 const ENTRY_BYTES: usize = 24;
 /// The maximum bytes of a block: bounds the memory that a hostile table can request.

@@ -3,22 +3,25 @@
 //! A name is a prefix, then the id of the owner's process and the time. The owner holds a lock: for
 //! a file on the file itself, for a folder on the file `lock` in it. Dropping the owner removes the
 //! name. If the owner is killed, the next process that makes a name with this prefix removes the
-//! name; the lock distinguishes it from a name in use.
+//! name; the lock distinguishes it from a name in use. An unfinished folder of another output is
+//! removed as well, if every file in it is one of ours.
 //!
 //! Invariant: nothing else is removed. Entries of other users, links, and names of another form
 //! stay. The name stays, too, when a forked child drops its copy of the parent's owner.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io;
 use std::io::ErrorKind::{
     AlreadyExists, DirectoryNotEmpty, NotFound, PermissionDenied, WouldBlock,
 };
+use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
+
+use crate::sealed;
 
 /// The file in a folder that its owner locks.
 pub(super) const LOCK: &str = "lock";
@@ -157,26 +160,73 @@ fn open_lock(path: &Path, kind: Kind) -> io::Result<File> {
     options.open(lock_path(path, kind))
 }
 
-/// Removes the names that killed processes left.
+/// Removes the names of `prefix` that killed processes left.
 fn sweep(parent: &Path, prefix: &str, kind: Kind) -> io::Result<()> {
-    for path in entries(parent, prefix, kind)? {
-        let swept = open_lock(&path, kind).and_then(|lock| {
-            lock.try_lock()?;
-            // The lock is held until the name is gone: a process that has just made the name
-            // notices, and makes another.
-            remove(&path, kind)
-        });
-        match swept {
-            // The name is in use, its owner has removed it, or its owner has just made and locked
-            // it.
-            Err(e) if matches!(e.kind(), WouldBlock | NotFound | DirectoryNotEmpty) => {}
-            Err(e) if e.kind() == PermissionDenied || has_no_lock_file(&e) => {
-                tracing::warn!(path = %path.display(), error = %e, "a temporary name stays");
-            }
-            swept => swept?,
+    for path in entries(parent, kind, |name| is_hidden_name(name, prefix))? {
+        remove_abandoned(&path, kind, |_| Ok(true))?;
+    }
+    Ok(())
+}
+
+/// Removes the unfinished folders of any output, `.NAME` followed by `mark` and so on, that killed
+/// processes left.
+///
+/// The name alone does not tell whose they are, so the lock must be there, and all files beside it
+/// must be [sealed](crate::sealed) ones, or the beginnings of such.
+pub(super) fn sweep_folders(parent: &Path, mark: &str) -> io::Result<()> {
+    let is_ours = |name: &str| {
+        let prefix = name.rfind(mark).map_or("", |at| &name[..at + mark.len()]);
+        prefix.len() > 1 + mark.len() && prefix.starts_with('.') && is_hidden_name(name, prefix)
+    };
+    for path in entries(parent, Kind::Folder, is_ours)? {
+        if path.join(LOCK).symlink_metadata().is_ok() {
+            remove_abandoned(&path, Kind::Folder, holds_sealed_files)?;
         }
     }
     Ok(())
+}
+
+/// Removes a name if it has no owner and `is_ours` holds for it.
+fn remove_abandoned(
+    path: &Path,
+    kind: Kind,
+    is_ours: impl FnOnce(&Path) -> io::Result<bool>,
+) -> io::Result<()> {
+    let swept = open_lock(path, kind).and_then(|lock| {
+        lock.try_lock()?;
+        // The lock is held until the name is gone: a process that has just made the name notices,
+        // and makes another.
+        if is_ours(path)? { remove(path, kind) } else { Ok(()) }
+    });
+    match swept {
+        // The name is in use, its owner has removed it, or its owner has just made and locked it.
+        Err(e) if matches!(e.kind(), WouldBlock | NotFound | DirectoryNotEmpty) => Ok(()),
+        Err(e) if e.kind() == PermissionDenied || has_no_lock_file(&e) => {
+            tracing::warn!(path = %path.display(), error = %e, "a temporary name stays");
+            Ok(())
+        }
+        swept => swept,
+    }
+}
+
+/// True if a folder holds an empty lock and sealed files only. The header of a sealed file is
+/// written last, so one that was cut off is empty or begins with zeros.
+fn holds_sealed_files(path: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        let meta = entry.metadata()?;
+        if !meta.file_type().is_file() {
+            return Ok(false);
+        }
+        let mut begin = Vec::new();
+        File::open(entry.path())?.take(sealed::MAGIC.len() as u64).read_to_end(&mut begin)?;
+        let is_cut = begin.iter().all(|byte| *byte == 0);
+        let is_lock = entry.file_name() == LOCK;
+        if is_lock && !begin.is_empty() || !is_lock && !is_cut && begin != sealed::MAGIC {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// True if there is a link, a pipe or a folder in the place of the file to be locked.
@@ -185,14 +235,14 @@ fn has_no_lock_file(error: &io::Error) -> bool {
     matches!(number, Some(Errno::LOOP | Errno::NXIO | Errno::ISDIR))
 }
 
-/// The entries of a folder with names of `prefix` that belong to this user. Other users could plant
-/// entries to have them removed.
-fn entries(parent: &Path, prefix: &str, kind: Kind) -> io::Result<Vec<PathBuf>> {
+/// The entries of a folder whose names are ours and that belong to this user. Other users could
+/// plant entries to have them removed.
+fn entries(parent: &Path, kind: Kind, is_ours: impl Fn(&str) -> bool) -> io::Result<Vec<PathBuf>> {
     let user = rustix::process::geteuid().as_raw();
     let mut found = Vec::new();
     for entry in fs::read_dir(parent)? {
         let entry = entry?;
-        if !entry.file_name().to_str().is_some_and(|name| is_hidden_name(name, prefix)) {
+        if !entry.file_name().to_str().is_some_and(&is_ours) {
             continue;
         }
         // For a link, this is the metadata of the link itself.

@@ -5,7 +5,7 @@ use std::io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, NotFound};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use super::hidden::{Hidden, Kind, LOCK, Owner};
+use super::hidden::{Hidden, Kind, LOCK, Owner, sweep_folders};
 use super::{make_folder, split};
 use crate::device::{DiskFolder, Folder};
 use crate::error::{Error, Result};
@@ -13,9 +13,12 @@ use crate::error::{Error, Result};
 /// The name of a replaced folder while it is removed.
 const OLD: &str = "old";
 
+/// What stands between the name of an unfinished output and the process that makes it.
+const MARK: &str = ".partial-";
+
 /// The prefix of the hidden names of the unfinished output `name`.
 fn prefix_of(name: &str) -> String {
-    format!(".{name}.partial-")
+    format!(".{name}{MARK}")
 }
 
 /// True if a file, a folder or a link has this name, even a link that leads nowhere.
@@ -113,8 +116,8 @@ impl Write for OutputFile {
 
 /// A folder under construction: hidden and locked until [`PartialFolder::publish`] renames it.
 ///
-/// Dropping it removes the folder, and so does the next process that begins the same output if this
-/// one is killed.
+/// Dropping it removes the folder, and so does the next process that begins a folder beside it if
+/// this one is killed.
 #[derive(Debug)]
 pub struct PartialFolder {
     hidden: Hidden,
@@ -145,7 +148,8 @@ impl PartialFolder {
 
     fn begin(path: &Path, replaces: bool) -> Result<Self> {
         let (parent, name) = split(path)?;
-        let hidden = Hidden::create(&parent, &prefix_of(&name), Kind::Folder)
+        let hidden = sweep_folders(&parent, MARK)
+            .and_then(|()| Hidden::create(&parent, &prefix_of(&name), Kind::Folder))
             .map_err(|e| Error::io(path, "create", e))?;
         let folder = DiskFolder::new(hidden.path());
         Ok(Self { hidden, folder, path: path.into(), replaces })

@@ -120,6 +120,43 @@ fn what_a_killed_process_left_is_swept_and_what_is_in_use_is_not() {
 }
 
 #[test]
+fn what_a_killed_process_left_of_another_folder_is_swept_if_its_content_is_ours() {
+    let parent = tempfile::tempdir().unwrap();
+    let make = |name: &str, files: &[(&str, &[u8])]| {
+        let path = parent.path().join(name);
+        fs::create_dir(&path).unwrap();
+        for (file, content) in files {
+            fs::write(path.join(file), content).unwrap();
+        }
+        path
+    };
+    let lock: (&str, &[u8]) = ("lock", b"");
+    make(".a.partial-1-a", &[lock]);
+    // A sealed file, one without its header, and an empty one.
+    make(
+        ".a.b.partial-1-b",
+        &[lock, ("ids", b"BRIMFUL\nand so on"), ("shards", &[0; 100]), ("blocks", b"")],
+    );
+    let held = FolderLock::take(&make(".in-use.partial-1-c", &[])).unwrap();
+    make(".no-lock.partial-1-d", &[("ids", b"BRIMFUL\n")]);
+    make(".lock-of-another.partial-1-e", &[("lock", b"1")]);
+    make(".a-file-of-another.partial-1-f", &[lock, ("ids", b"BRIMFUL\n"), ("notes", b"mine")]);
+    fs::create_dir(make(".replaced.partial-1-0", &[lock]).join("old")).unwrap();
+    make("a.partial-1-a", &[lock]);
+    make(".a.partial-mine", &[lock]);
+    make(".partial-1-a", &[lock]);
+    let link = make(".link.partial-1-1", &[lock]).join("ids");
+    symlink(parent.path().join("target"), &link).unwrap();
+    fs::write(parent.path().join(".output.partial-1-a"), b"a file").unwrap();
+    let mut before = names(parent.path());
+
+    drop(PartialFolder::create(&parent.path().join("graph")).unwrap());
+    before.retain(|name| !matches!(name.as_str(), ".a.partial-1-a" | ".a.b.partial-1-b"));
+    assert_eq!(names(parent.path()), before);
+    drop(held);
+}
+
+#[test]
 fn a_link_named_like_something_left_behind_is_not_followed() {
     let (parent, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::write(target.path().join("kept"), b"whole").unwrap();
