@@ -267,17 +267,18 @@ class Decoding(Reading):
         paths: Sequence[str],
         columns: EdgeColumns,
         ids: str,
+        directed: bool,
         cluster: Mapping[str, Any],
         budget: int | None,
     ) -> None:
-        """Decode files on a cluster."""
+        """Decode files on a cluster; `directed`: every edge keeps its written direction."""
         super().__init__(paths, cluster, budget)
-        self._columns, self._ids = columns, ids
+        self._choices = columns, ids, directed
 
     def __enter__(self) -> Self:
         """Connect to the cluster."""
         super().__enter__()
-        self._read_by(_batches, _BATCHES_AHEAD, self._columns, self._ids)
+        self._read_by(_batches, _BATCHES_AHEAD, *self._choices)
         return self
 
     def take_over(self, table: EdgeTable) -> EdgeTable:
@@ -359,11 +360,13 @@ def _messages(path: str, choices: TextChoices, names: bool, share: Share) -> Ite
         yield message
 
 
-def _batches(path: str, columns: EdgeColumns, ids: str, share: Share) -> Iterator[Any]:
+def _batches(
+    path: str, columns: EdgeColumns, ids: str, directed: bool, share: Share
+) -> Iterator[Any]:
     """Yield the batches of a Parquet file; after a failure, the last item is the error."""
     try:
         budget = share.budget_bytes()
-        with open_parquet(path, columns, ids) as table:
+        with open_parquet(path, columns, ids, directed=directed) as table:
             if table.reserve_bytes > budget:
                 needed = -(-table.reserve_bytes >> 20) << 20
                 raise BudgetError(

@@ -39,6 +39,7 @@ from brimful.options.imports import (
 )
 from brimful.options.table import picked
 from brimful.tables.arrow import batch_bytes, open_arrow
+from brimful.tables.directions import is_direction
 from brimful.tables.edge_table import (
     ARROW_RESERVE_BYTES,
     EdgeTable,
@@ -239,7 +240,8 @@ def _decoding(
         return contextlib.nullcontext()
     from brimful.cluster.importing import Decoding
 
-    return Decoding(paths, columns_of(options), options["ids"], cluster, resources.budget)
+    choices = columns_of(options), options["ids"], options["undirected"] is False
+    return Decoding(paths, *choices, cluster, resources.budget)
 
 
 def require_budget(
@@ -308,7 +310,10 @@ def known_bytes(path: str, format_name: str, options: ImportOptions) -> int:
 
     def chosen(names: Sequence[str]) -> list[str]:
         places = _native.pick_columns(path, list(names), wanted)
-        return [names[at] for at in places if at is not None]
+        taken = [names[at] for at in places if at is not None]
+        if options["undirected"] is not False:
+            taken += [name for name in names if is_direction(name)][:1]
+        return taken
 
     return known_page_bytes(path, chosen)
 
@@ -358,7 +363,10 @@ def import_arrow(
 
     Returns and raises as `import_paths`.
     """
-    with open_stream(stream, columns_of(options), name=name, ids=options["ids"]) as table:
+    directed = options["undirected"] is False
+    with open_stream(
+        stream, columns_of(options), name=name, ids=options["ids"], directed=directed
+    ) as table:
         return import_table(table, out, options, resources)
 
 
@@ -378,6 +386,7 @@ def _import_tables(
     resources.shrink_arrow_pools()
 
     columns, stopped = columns_of(options), threading.Event()
+    directed = options["undirected"] is False
     skipped: list[str] = []
 
     def open_table(path: str) -> EdgeTable:
@@ -387,12 +396,12 @@ def _import_tables(
             choice = options["ids"], options["on_error"]
             return open_documents(path, columns, *choice, skipped, stopped)
         if format_name == "arrow":
-            return open_arrow(path, columns, ids=options["ids"])
+            return open_arrow(path, columns, ids=options["ids"], directed=directed)
         if format_name in ("graphml", "gexf"):
             from brimful.tables.graph_xml import GraphXml
 
             return GraphXml(path).table(columns, options["ids"], options["vertices"])
-        table = open_parquet(path, columns, ids=options["ids"], stopped=stopped)
+        table = open_parquet(path, columns, options["ids"], stopped, directed=directed)
         if decoding is None:
             return table
         table.stopped = stopped

@@ -88,7 +88,7 @@ def _sampled(paths: list[str], name: str, options: ImportOptions) -> Sample | No
     from brimful import _native
 
     if name == "parquet":
-        return _tables(paths, columns_of(options))
+        return _tables(paths, columns_of(options), directed=options["undirected"] is False)
     seen = _native.probe(
         paths,
         format=name,
@@ -99,10 +99,10 @@ def _sampled(paths: list[str], name: str, options: ImportOptions) -> Sample | No
     return None if seen is None else Sample(*seen)
 
 
-def _tables(paths: list[str], wanted: EdgeColumns) -> Sample | None:
+def _tables(paths: list[str], wanted: EdgeColumns, *, directed: bool) -> Sample | None:
     """Return the sample of all Parquet files together; None if one is broken or has no estimate."""
     try:
-        found = [_parquet(path, wanted) for path in paths]
+        found = [_parquet(path, wanted, directed=directed) for path in paths]
     except _UNREADABLE:
         # The import will report the error.
         return None
@@ -113,20 +113,18 @@ def _tables(paths: list[str], wanted: EdgeColumns) -> Sample | None:
         edges=sum(one.edges for one in seen),
         largest=max(one.largest for one in seen),
         weighted=any(one.weighted for one in seen),
+        undirected=any(one.undirected for one in seen),
         reserve_bytes=max(one.reserve_bytes for one in seen),
     )
 
 
-def _parquet(path: str, wanted: EdgeColumns) -> Sample | None:
+def _parquet(path: str, wanted: EdgeColumns, *, directed: bool) -> Sample | None:
     """Read the number of rows and the ranges of the columns from the footer."""
     import pyarrow.parquet as pq
 
-    with open_parquet(path, wanted) as table:
-        ends, weighted, reserve_bytes = (
-            (table.source, table.target),
-            table.weight is not None,
-            table.reserve_bytes,
-        )
+    with open_parquet(path, wanted, directed=directed) as table:
+        ends, weighted = (table.source, table.target), table.weight is not None
+        undirected, reserve_bytes = bool(table.undirected), table.reserve_bytes
     metadata, largest = pq.read_metadata(path), -1
     for group in range(metadata.num_row_groups):
         for index in range(metadata.num_columns):
@@ -139,4 +137,4 @@ def _parquet(path: str, wanted: EdgeColumns) -> Sample | None:
             largest = max(largest, statistics.max)
     if largest < 0:
         return None
-    return Sample(metadata.num_rows, largest, weighted, reserve_bytes=reserve_bytes)
+    return Sample(metadata.num_rows, largest, weighted, undirected, reserve_bytes)

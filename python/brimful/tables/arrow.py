@@ -17,6 +17,7 @@ from brimful.errors import InputError, UsageError
 from brimful.io.reader_errors import reader_errors
 from brimful.io.remote import is_remote, open_file
 from brimful.options.imports import EdgeColumns
+from brimful.tables.directions import direction_column, read_directions
 from brimful.tables.edge_table import (
     ARROW_RESERVE_BYTES,
     EdgeTable,
@@ -39,13 +40,16 @@ _DECODED_BYTES = 4 << 20
 _DICTIONARY, _RECORDS = 2, 3
 
 
-def open_arrow(path: str, wanted: EdgeColumns, ids: str = "auto") -> EdgeTable:
+def open_arrow(
+    path: str, wanted: EdgeColumns, ids: str = "auto", *, directed: bool = True
+) -> EdgeTable:
     """Open an Arrow IPC file or stream as an edge table that streams its record batches.
 
     `reserve_bytes` grows with the largest batch, so that a file whose batches cannot fit is refused
-    before any work.
+    before any work. With `directed`, every edge keeps its written direction.
 
     Raises:
+        UsageError: The file has edges of both kinds.
         InputError: The file is not Arrow IPC or cut off, or columns are missing or no ids.
         StoreIoError: The file cannot be read.
     """
@@ -66,15 +70,18 @@ def open_arrow(path: str, wanted: EdgeColumns, ids: str = "auto") -> EdgeTable:
             resources.enter_context(reader)
             columns = pick_columns(path, reader.schema.names, wanted)
             schema = edge_schema(path, reader.schema, columns)
-        parts = (
-            part
-            for batch in read_batches
-            for part in parts_of(batch.select(schema.names), max(batch.num_rows, 1))
-        )
+            direction = None if directed else direction_column(reader.schema, columns)
+            kept = schema.names + ([] if direction is None else [direction])
+            rows = (
+                part
+                for batch in read_batches
+                for part in parts_of(batch.select(kept), max(batch.num_rows, 1))
+            )
+            undirected, parts = read_directions(path, direction, rows)
         batches = cast_batches(parts, schema)
         reserve_bytes = ARROW_RESERVE_BYTES + largest_bytes
         table = table_of(path, columns, schema, batches, ids=ids, reserve_bytes=reserve_bytes)
-        table.resources = resources
+        table.resources, table.undirected = resources, undirected
         on_error.pop_all()
         return table
 

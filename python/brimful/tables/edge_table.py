@@ -21,6 +21,7 @@ from brimful.io.reader_errors import reader_errors, stream_reader
 from brimful.memory import address_space
 from brimful.options.imports import EdgeColumns
 from brimful.sizes import format_bytes
+from brimful.tables.directions import direction_column, read_directions
 from brimful.wording import printable
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ def chain_tables(paths: Sequence[str], open_table: Callable[[str], EdgeTable]) -
     """
     import pyarrow as pa
 
-    first, reserve, joined, ignored = None, 0, None, None
+    first, reserve, joined, ignored, undirected = None, 0, None, None, None
     for path in paths:
         if path == "-":
             raise UsageError("standard input must be the only table; import it by itself")
@@ -164,6 +165,13 @@ def chain_tables(paths: Sequence[str], open_table: Callable[[str], EdgeTable]) -
             own = table.reader.schema
             joined = own if joined is None else _joined(path, joined, paths[0], own)
             ignored = table.ignored if first is None else ignored
+            if first is not None and bool(table.undirected) != bool(undirected):
+                kinds = ["directed", "undirected"]
+                raise InputError(
+                    f"{path}: its edges are {kinds[bool(table.undirected)]} and those of "
+                    f"{paths[0]} are {kinds[bool(undirected)]}; import the files separately"
+                )
+            undirected = table.undirected if first is None else undirected
             reserve = max(reserve, table.reserve_bytes)
         if first is None:
             first = columns
@@ -178,7 +186,7 @@ def chain_tables(paths: Sequence[str], open_table: Callable[[str], EdgeTable]) -
     # One name for all files: the native side counts their rows together.
     name = f"{paths[0]} and {len(paths) - 1} more"
     chained = EdgeTable(name, source, target, weight, None, reserve, ignored, ids=ids)
-    chained.vertex_rows = vertex_rows
+    chained.vertex_rows, chained.undirected = vertex_rows, undirected
 
     def batches() -> Iterator[Any]:
         for path in paths:
@@ -195,12 +203,19 @@ def chain_tables(paths: Sequence[str], open_table: Callable[[str], EdgeTable]) -
 
 
 def open_stream(
-    stream: object, wanted: EdgeColumns, *, name: str = "the table", ids: str = "auto"
+    stream: object,
+    wanted: EdgeColumns,
+    *,
+    name: str = "the table",
+    ids: str = "auto",
+    directed: bool = True,
 ) -> EdgeTable:
     """Take anything with `__arrow_c_stream__` (polars, DuckDB, pandas, pyarrow) as an edge table.
 
+    With `directed`, every edge keeps its written direction.
+
     Raises:
-        UsageError: `stream` is no such thing.
+        UsageError: `stream` is no such thing, or has edges of both kinds.
         InputError: Missing columns, or columns that are no ids or cannot be columns of Arrow.
     """
     if not hasattr(stream, "__arrow_c_stream__"):
@@ -211,8 +226,15 @@ def open_stream(
     reader = stream_reader(stream, name)
     columns = pick_columns(name, reader.schema.names, wanted)
     schema = edge_schema(name, reader.schema, columns)
-    chosen = (batch.select(schema.names) for batch in reader)
-    return table_of(name, columns, schema, cast_batches(chosen, schema), ids=ids)
+    direction = None if directed else direction_column(reader.schema, columns)
+    kept = schema.names + ([] if direction is None else [direction])
+    with reader_errors(name):
+        undirected, chosen = read_directions(
+            name, direction, (batch.select(kept) for batch in reader)
+        )
+    table = table_of(name, columns, schema, cast_batches(chosen, schema), ids=ids)
+    table.undirected = undirected
+    return table
 
 
 def open_batches(name: str, schema: Any, batches: Iterator[Any]) -> EdgeTable:

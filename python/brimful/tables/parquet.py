@@ -17,6 +17,7 @@ from brimful.errors import InputError, UsageError
 from brimful.io.reader_errors import reader_errors
 from brimful.io.remote import is_remote, open_file
 from brimful.options.imports import EdgeColumns
+from brimful.tables.directions import LOOKED_AT_ROWS, checked, decided, direction_column
 from brimful.tables.edge_table import (
     ARROW_RESERVE_BYTES,
     EdgeTable,
@@ -54,13 +55,17 @@ def open_parquet(
     wanted: EdgeColumns,
     ids: str = "auto",
     stopped: threading.Event | None = None,
+    *,
+    directed: bool = True,
 ) -> EdgeTable:
     """Open a Parquet file as an edge table that streams its row groups page by page.
 
     `reserve_bytes` grows with the largest page of the columns, so that a file whose pages cannot
-    fit is refused before any work. `stopped` ends a read from a store.
+    fit is refused before any work. `stopped` ends a read from a store. With `directed`, every edge
+    keeps its written direction.
 
     Raises:
+        UsageError: The file has edges of both kinds.
         InputError: Not Parquet, missing columns, columns that are no integers.
         StoreIoError: The file cannot be read.
     """
@@ -94,10 +99,21 @@ def open_parquet(
             if columns.weight is not None:
                 chosen.append(columns.weight)
             target_schema = edge_schema(path, schema, columns)
+            direction = None if directed else direction_column(schema, columns)
+            if direction is not None:
+                chosen.append(direction)
+                file = open_pages(raw, file.metadata, [direction])
             chunks = chunks_of(file.metadata)
             needs = page_needs(chunks, raw, chosen, every_page=not is_remote(path))
+            undirected = None
+            if direction is not None:
+                undirected = decided(path, direction, _first_values(file, raw, direction))
+                if undirected is None:
+                    chosen.remove(direction)
             has_strings = any(pa.types.is_string(item.type) for item in target_schema)
-            batches = _batches(file, raw, chosen, needs if has_strings else None)
+            batches = _batches(file, raw, chosen, needs, has_strings=has_strings)
+            if direction is not None and undirected is not None:
+                batches = checked(path, direction, undirected, batches)
         table = table_of(
             path,
             columns,
@@ -106,17 +122,25 @@ def open_parquet(
             ids=ids,
             reserve_bytes=ARROW_RESERVE_BYTES + needs.page_bytes,
         )
-        table.resources = resources
+        table.resources, table.undirected = resources, undirected
         on_error.pop_all()
         return table
 
 
-def open_pages(raw: Any, metadata: Any = None) -> Any:
-    """Return a `pyarrow.parquet.ParquetFile` that reads one page after the other."""
+def open_pages(raw: Any, metadata: Any = None, dictionaries: Sequence[str] = ()) -> Any:
+    """Return a `pyarrow.parquet.ParquetFile` that reads one page after the other.
+
+    Columns in `dictionaries` are read as such: their strings are not repeated.
+    """
     import pyarrow.parquet as pq
 
     return pq.ParquetFile(
-        raw, metadata=metadata, pre_buffer=False, buffer_size=_BUFFER_BYTES, memory_map=False
+        raw,
+        metadata=metadata,
+        read_dictionary=list(dictionaries),
+        pre_buffer=False,
+        buffer_size=_BUFFER_BYTES,
+        memory_map=False,
     )
 
 
@@ -204,15 +228,29 @@ def page_needs(
     return PageNeeds(page_bytes, value_bytes, dictionaries)
 
 
-def _batches(file: Any, raw: Any, chosen: list[str], strings: PageNeeds | None) -> Iterator[Any]:
-    """Yield batches; with `strings`, batches so small that their strings take few bytes.
+def _first_values(file: Any, raw: Any, column: str) -> list[Any]:
+    """Return the values of a column in the first rows."""
+    raw.seek(0)
+    values: list[Any] = []
+    for batch in file.iter_batches(batch_size=LOOKED_AT_ROWS, columns=[column], use_threads=False):
+        values += batch.column(0).to_pylist()
+        if len(values) >= LOOKED_AT_ROWS:
+            break
+    return values[:LOOKED_AT_ROWS]
+
+
+def _batches(
+    file: Any, raw: Any, chosen: list[str], needs: PageNeeds, *, has_strings: bool
+) -> Iterator[Any]:
+    """Yield batches so small that their values take few bytes; `has_strings`: ids are strings.
 
     Dictionaries are read here, after the check of the budget.
     """
-    rows = _BATCH_ROWS
-    if strings is not None:
-        longest = (longest_string(raw, chunk, page) for chunk, page in strings.dictionaries)
-        value_bytes = max(strings.value_bytes, *longest, 1)
-        rows = max(1, min(_BATCH_NAMES, _BATCH_BYTES // value_bytes))
+    rows, value_bytes = _BATCH_ROWS, max(needs.value_bytes, 1)
+    if has_strings:
+        longest = (longest_string(raw, chunk, page) for chunk, page in needs.dictionaries)
+        value_bytes = max([value_bytes, *longest])
+        rows = _BATCH_NAMES
+    rows = max(1, min(rows, _BATCH_BYTES // value_bytes))
     raw.seek(0)
     yield from file.iter_batches(batch_size=rows, columns=chosen, use_threads=False)
