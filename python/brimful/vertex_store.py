@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, Unpack
 
 from brimful.catalog import stored
 from brimful.containers.bags import serializer_of
 from brimful.errors import NotFoundError, UsageError
 from brimful.interpreted import checked_dumps
+from brimful.options import checks
 from brimful.options.described import described
 from brimful.options.runs import RUN, ProgramOptions, StoreOptions
 from brimful.options.table import ResourceOptions, WorkOptions, checked, picked
@@ -499,11 +500,17 @@ def _pairs(edges: Iterable[tuple[Any, float]]) -> list[tuple[int | str, float]]:
         try:
             target, weight = edge
             number = float(weight)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise UsageError(
                 f"an edge is a pair of a target and a weight, not {shortened(edge)}"
             ) from None
         if not math.isfinite(number):
             raise UsageError(f"the weight of an edge must be finite, not {weight}")
+        nearest = checks.rounded(weight) if isinstance(weight, SupportsIndex) else None
+        if nearest is not None:
+            raise UsageError(
+                f"the weight of an edge is a float of 64 bits, and the nearest to {weight} is "
+                f"{nearest}; pass that"
+            )
         pairs.append((vertex_id(target), number))
     return pairs

@@ -11,7 +11,9 @@ use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 use brimful::graph::build::import::{OnError, Rejection};
 use brimful::graph::edges::EdgeBatch;
-use brimful::graph::input::text::{Signs, parse_number, shown_word};
+use brimful::graph::input::text::{
+    EXACT_WEIGHT, ROUNDED_WEIGHT, Signs, is_rounded, parse_number, shown_rounded, shown_word,
+};
 use brimful::graph::input_position::{InputPart, locate};
 use brimful::graph::{Error, Result};
 use pyo3::prelude::*;
@@ -184,23 +186,55 @@ pub(crate) fn weights(
     ) {
         out.extend(array.as_primitive::<T>().values().iter().map(|&v| widen(v)));
     }
+    /// Also rejects integers between two floats.
+    fn integers<T: ArrowPrimitiveType<Native: Into<i128>>>(
+        (array, wanted): (&dyn Array, &Wanted),
+        judge: &mut Judge<'_>,
+        out: &mut Vec<f64>,
+        widen: impl Fn(T::Native) -> f64,
+    ) -> Result<()> {
+        // Every integer below is a float.
+        const EXACT: f64 = (1_u64 << 53) as f64;
+        numbers::<T>(array, out, widen);
+        for (at, &number) in out.iter().enumerate().filter(|(_, number)| number.abs() >= EXACT) {
+            let value: i128 = array.as_primitive::<T>().value(at).into();
+            if number as i128 != value && !array.is_null(at) {
+                let found = shown_rounded(&value.to_string(), number);
+                judge.reject(wanted, at, ROUNDED_WEIGHT, EXACT_INTEGER, &found)?;
+            }
+        }
+        Ok(())
+    }
+    const EXACT_INTEGER: &str =
+        "a weight that a float of 64 bits holds (numbers of a column of floats are rounded)";
     const REASON: &str = "not a finite weight";
     const EXPECTED: &str = "a finite number as weight";
     match &wanted.data_type {
         DataType::Int8 => numbers::<Int8Type>(array, out, f64::from),
         DataType::Int16 => numbers::<Int16Type>(array, out, f64::from),
         DataType::Int32 => numbers::<Int32Type>(array, out, f64::from),
-        DataType::Int64 => numbers::<Int64Type>(array, out, |v| v as f64),
+        DataType::Int64 => {
+            integers::<Int64Type>((array, wanted), judge, out, |v| v as f64)?;
+        }
         DataType::UInt8 => numbers::<UInt8Type>(array, out, f64::from),
         DataType::UInt16 => numbers::<UInt16Type>(array, out, f64::from),
         DataType::UInt32 => numbers::<UInt32Type>(array, out, f64::from),
-        DataType::UInt64 => numbers::<UInt64Type>(array, out, |v| v as f64),
+        DataType::UInt64 => {
+            integers::<UInt64Type>((array, wanted), judge, out, |v| v as f64)?;
+        }
         DataType::Float32 => numbers::<Float32Type>(array, out, f64::from),
         DataType::Float64 => numbers::<Float64Type>(array, out, |v| v),
         data_type if is_text(data_type) => texts(array, |at, text| {
             let weight = text.trim().parse().ok();
-            if weight.is_none() && !array.is_null(at) {
-                judge.reject(wanted, at, REASON, EXPECTED, &shown_word(text.as_bytes()))?;
+            let shown = || shown_word(text.as_bytes());
+            match weight {
+                None if array.is_null(at) => {}
+                None => judge.reject(wanted, at, REASON, EXPECTED, &shown())?,
+                Some(number) if is_rounded(text.trim().as_bytes(), number) => {
+                    let found = shown_rounded(&shown(), number);
+                    judge.reject(wanted, at, ROUNDED_WEIGHT, EXACT_WEIGHT, &found)?;
+                }
+                Some(_) => {}
             }
             out.push(weight.unwrap_or(0.0));
             Ok(())

@@ -18,6 +18,7 @@ from typing import Any
 from brimful.documents.collection import Documents
 from brimful.documents.opening import open_collection
 from brimful.errors import InputError, UsageError
+from brimful.options import checks
 from brimful.options.imports import EdgeColumns
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES, EdgeTable, guarded
 
@@ -187,6 +188,9 @@ class _Rows:
         is_number = isinstance(weight, (int, float)) and not isinstance(weight, bool)
         if not is_number or not math.isfinite(weight):
             return self._reject(key, self._fields[2], "a finite number as weight", weight)
+        if isinstance(weight, int) and checks.rounded(weight) is not None:
+            expected = "a weight that a float of 64 bits holds"
+            return self._reject(key, self._fields[2], expected, weight)
         return source, id, float(weight)
 
     def _reject(self, key: Any, field: str, expected: str, found: Any) -> _Row:

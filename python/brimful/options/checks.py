@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import operator
 import os
 from collections.abc import Iterable, Sequence
 from numbers import Real
-from typing import Any, TypeGuard, cast
+from typing import Any, SupportsIndex, TypeGuard, cast
 
 from brimful.errors import UsageError
 from brimful.wording import did_you_mean, either, printable, shortened
@@ -22,6 +23,13 @@ def is_real(value: object) -> TypeGuard[float]:
         and not isinstance(value, bool)
         and (not isinstance(value, int) or value.bit_length() < 1000)
     )
+
+
+def rounded(integer: SupportsIndex) -> int | None:
+    """Return the float nearest to an integer, as an integer, if that is another one."""
+    value = operator.index(integer)
+    nearest = int(float(value))
+    return None if nearest == value else nearest
 
 
 def flag(value: object, name: str) -> bool:

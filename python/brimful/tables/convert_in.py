@@ -15,9 +15,12 @@ from dataclasses import dataclass, replace
 from typing import Any, SupportsIndex
 
 from brimful.errors import InputError, UsageError
+from brimful.options import checks
 from brimful.tables.edge_table import EdgeTable, open_batches
 
 _BATCH_ROWS = 65_536
+#: Every integer below is a float.
+_EXACT = 2**53
 #: Attributes that only objects of these packages have, which are not imported.
 _NETWORKX = ("nodes", "edges", "degree", "is_directed")
 _IGRAPH = ("vcount", "get_edgelist", "vs", "es")
@@ -191,7 +194,11 @@ def _entries(matrix: Any, undirected: bool, weighted: bool) -> Iterator[list[Any
             rows, columns, values = rows[upper], columns[upper], values[upper]
         arrays = [pa.array(rows.astype("int64")), pa.array(columns.astype("int64"))]
         if weighted:
-            arrays.append(pa.array(values.astype("float64")))
+            floats = values.astype("float64")
+            if values.dtype.kind in "iu":
+                for at in (abs(floats) >= _EXACT).nonzero()[0]:
+                    _check_exact("the matrix", (rows[at], columns[at], values[at]))
+            arrays.append(pa.array(floats))
         yield arrays
 
 
@@ -264,7 +271,23 @@ def _weight(name: str, edge: Sequence[Any]) -> float:
             f"{name} has an edge from {edge[0]} to {edge[1]} of weight {str(edge[2])[:40]!r}; "
             "weights must be finite numbers"
         )
+    if abs(weight) >= _EXACT:
+        _check_exact(name, edge)
     return weight
+
+
+def _check_exact(name: str, edge: Sequence[Any]) -> None:
+    """Refuse an edge whose weight is an integer between two floats.
+
+    Raises:
+        InputError: It is.
+    """
+    nearest = checks.rounded(edge[2]) if isinstance(edge[2], SupportsIndex) else None
+    if nearest is not None:
+        raise InputError(
+            f"{name} has an edge from {edge[0]} to {edge[1]} of weight {str(edge[2])[:40]}, and "
+            f"the nearest float of 64 bits is {nearest}; make the weights floats to round them"
+        )
 
 
 def _open(name: str, id_type: str, batches: Iterator[list[Any]], weighted: bool) -> EdgeTable:

@@ -101,7 +101,9 @@ class GraphXml:
             )
         fields = [pa.field(end, pa.string()) for end in ("source", "target")]
         if weight is not None:
-            fields.append(pa.field(weight, pa.float64()))
+            # Integers stay such, so that those between two floats are found.
+            is_long = names.get(weight) == "int64"
+            fields.append(pa.field(weight, pa.int64() if is_long else pa.float64()))
         schema = pa.schema(fields)
 
         declared = DeclaredIds(

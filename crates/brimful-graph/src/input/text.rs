@@ -77,6 +77,8 @@ pub(crate) enum Reason {
     Extra,
     /// A weight that is missing, or not a finite number.
     Weight,
+    /// A weight that is an integer between two floats.
+    Rounded,
     /// A line that begins with the wrong letter.
     Letter,
     /// A list after the last vertex.
@@ -105,6 +107,7 @@ impl Reason {
             Self::Outside => "id outside the header's range",
             Self::Extra => "text after the edge",
             Self::Weight => "not a finite weight",
+            Self::Rounded => ROUNDED_WEIGHT,
             Self::Letter => "unknown kind of line",
             Self::Row => "list after the last vertex",
             Self::NotText => "id that is no UTF-8",
@@ -116,6 +119,9 @@ impl Reason {
         }
     }
 }
+
+/// The name of integer weights between two floats in reports.
+pub const ROUNDED_WEIGHT: &str = "integer weight between two floats";
 
 /// An invalid place in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,6 +156,10 @@ pub(crate) fn word(text: &[u8], at: usize) -> &[u8] {
 pub(crate) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|&b| is_separator(b)).filter(|word| !word.is_empty())
 }
+
+/// The text that was expected instead of an integer weight between two floats.
+pub const EXACT_WEIGHT: &str =
+    "a weight that a float of 64 bits holds (an integer written with a decimal point is rounded)";
 
 /// The word at `at` for messages, shortened.
 pub(crate) fn shown(text: &[u8], at: usize) -> String {
@@ -263,27 +273,48 @@ pub(crate) fn read_weight(text: &[u8], at: &mut usize) -> Result<f64, Flaw> {
         return Ok(weight);
     }
     let word = word(text, start);
-    match parse_long_weight(word) {
-        Some(weight) => {
-            *at = start + word.len();
-            Ok(weight)
-        }
-        None => Err(Flaw { at: start, reason: Reason::Weight }),
-    }
+    let weight = parse_long_weight(word).map_err(|reason| Flaw { at: start, reason })?;
+    *at = start + word.len();
+    Ok(weight)
 }
 
 /// A whole word as a weight: a finite number.
 #[inline]
-pub(crate) fn parse_weight(word: &[u8]) -> Option<f64> {
+pub(crate) fn parse_weight(word: &[u8]) -> Result<f64, Reason> {
     match short_decimal(word) {
-        Some((weight, length)) if length == word.len() => Some(weight),
+        Some((weight, length)) if length == word.len() => Ok(weight),
         _ => parse_long_weight(word),
     }
 }
 
-fn parse_long_weight(word: &[u8]) -> Option<f64> {
-    let number = std::str::from_utf8(word).ok()?.parse::<f64>().ok()?;
-    number.is_finite().then_some(number)
+fn parse_long_weight(word: &[u8]) -> Result<f64, Reason> {
+    let number = std::str::from_utf8(word).ok().and_then(|word| word.parse::<f64>().ok());
+    let number = number.filter(|number| number.is_finite()).ok_or(Reason::Weight)?;
+    if is_rounded(word, number) { Err(Reason::Rounded) } else { Ok(number) }
+}
+
+/// True if a word is an integer, and `number`, the float nearest to it, is another one.
+///
+/// The shortest digits of a float, as exports write it, are no other one: 1e23 is written
+/// 100000000000000000000000, and is less by 8388608.
+pub fn is_rounded(word: &[u8], number: f64) -> bool {
+    let digits = word.strip_prefix(b"-").or_else(|| word.strip_prefix(b"+")).unwrap_or(word);
+    // Every integer of 15 digits is a float.
+    if digits.len() <= 15 || !digits.iter().all(u8::is_ascii_digit) {
+        return false;
+    }
+    let digits = str::from_utf8(digits).unwrap_or_default().trim_start_matches('0');
+    let size = number.abs();
+    match digits.parse::<u128>() {
+        Ok(integer) if integer == size as u128 => false,
+        Ok(_) => size.to_string() != digits,
+        Err(_) => size.to_string() != digits && format!("{size:.0}") != digits,
+    }
+}
+
+/// An integer weight between two floats for messages, with the float nearest to it.
+pub fn shown_rounded(shown: &str, number: f64) -> String {
+    format!("{shown}, to which {number:.0} is nearest")
 }
 
 /// Reads digits with at most one point, few enough that one division is correctly rounded (Clinger,
@@ -355,7 +386,11 @@ mod tests {
             "123456789012345",
             "0.1",
             "0.3",
-            "1234567890123456789",
+            "1234567890123456768",
+            "-1234567890123456768",
+            "1234567890123456789.0",
+            "000000000000000000000000000000000000000000000000000000000000001",
+            "9007199254740992",
             "3.14159265358979312",
             "-2.5e3",
             "1e-300",
@@ -364,6 +399,22 @@ mod tests {
         ] {
             let parsed = read_weight(text.as_bytes(), &mut 0).unwrap();
             assert_eq!(parsed.to_bits(), text.parse::<f64>().unwrap().to_bits(), "{text}");
+        }
+        for float in [1e22, 1e23, 2e38, 1.234567e40, f64::MAX, u64::MAX as f64] {
+            for text in [float.to_string(), format!("{float:.0}"), format!("-{float}")] {
+                assert_eq!(read_weight(text.as_bytes(), &mut 0).unwrap().abs(), float, "{text}");
+            }
+        }
+        for rounded in [
+            "9007199254740993",
+            "-9007199254740993",
+            "+09007199254740993",
+            "18446744073709551615",
+            "100000000000000000000001",
+            "1000000000000000000000000000000000000000000000000000001",
+        ] {
+            let flaw = Flaw { at: 0, reason: Reason::Rounded };
+            assert_eq!(read_weight(rounded.as_bytes(), &mut 0), Err(flaw), "{rounded}");
         }
         for wrong in ["", ".", "nan", "inf", "1e999", "1.2.3", "1,5x", "heavy"] {
             let mut at = 0;

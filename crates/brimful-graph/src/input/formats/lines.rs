@@ -7,7 +7,9 @@ use super::{IdWords, named};
 use crate::error::Result;
 use crate::ids::names::LONGEST_NAME;
 use crate::input::declaration::Declaration;
-use crate::input::text::{Flaw, Id, Reason, Span, is_separator, read_id, read_weight, skip, word};
+use crate::input::text::{
+    EXACT_WEIGHT, Flaw, Id, Reason, Span, is_separator, read_id, read_weight, skip, word,
+};
 use crate::order::bitmap::IdBitmap;
 
 /// The layout of such lines.
@@ -261,6 +263,7 @@ pub(super) fn expected(reason: Reason, ids: Option<Span>) -> String {
         }
         (Reason::Extra, _) => "the end of the line".into(),
         (Reason::Weight, _) => "a finite number as weight".into(),
+        (Reason::Rounded, _) => EXACT_WEIGHT.into(),
         (Reason::Letter, _) => "a line that begins with `a` (an arc) or `c` (a comment)".into(),
         (Reason::Row, ids) => {
             let count = ids.map_or(0, |ids| ids.count);

@@ -167,7 +167,7 @@ impl Lists {
         match flaw.reason {
             Reason::Row => at,
             // The offending word is at the position of a weight.
-            Reason::Weight => flaw.at + word(bytes, flaw.at).len(),
+            Reason::Weight | Reason::Rounded => flaw.at + word(bytes, flaw.at).len(),
             _ => {
                 let behind = flaw.at + word(bytes, flaw.at).len();
                 if !self.weighted {

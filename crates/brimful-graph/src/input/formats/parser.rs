@@ -187,10 +187,19 @@ impl<'w> Work<'w> {
     }
 
     fn shown(&self, flaw: Flaw) -> String {
-        match self.shape {
+        let shown = match self.shape {
             Shape::Records(records) => records.shown(&self.chunk.bytes, flaw),
             _ => text::shown(&self.chunk.bytes, flaw.at),
+        };
+        if flaw.reason != Reason::Rounded {
+            return shown;
         }
+        let rest = self.chunk.bytes.get(flaw.at..).unwrap_or_default().trim_ascii_start();
+        let unquoted = rest.strip_prefix(b"\"").unwrap_or(rest).trim_ascii_start();
+        let end = unquoted.iter().position(|byte| !b"+-0123456789".contains(byte));
+        let digits = unquoted.get(..end.unwrap_or(unquoted.len())).unwrap_or_default();
+        let number = str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
+        number.map_or_else(|| shown.clone(), |number| text::shown_rounded(&shown, number))
     }
 }
 

@@ -425,10 +425,8 @@ impl Records {
             return Ok(None);
         }
         let word = buffer.get(span.begin..span.end).unwrap_or_default().trim_ascii();
-        match text::parse_weight(word) {
-            Some(weight) => Ok(Some(weight)),
-            None => Err(Flaw { at: span.at, reason: Reason::Weight }),
-        }
+        let weight = text::parse_weight(word);
+        weight.map(Some).map_err(|reason| Flaw { at: span.at, reason })
     }
 
     /// The text that was expected instead of a flaw.
