@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import Any, Unpack, cast
 
+import brimful
 from brimful.errors import UsageError
 from brimful.importing import made
 from brimful.io.ingest import Resources
@@ -14,9 +15,6 @@ from brimful.options.described import LOOK_UP, described
 from brimful.options.imports import PolicyOptions, SelfLoops
 from brimful.options.table import WorkOptions, checked, picked
 from brimful.reporting import shows_progress
-
-if TYPE_CHECKING:
-    from brimful.graph import Graph
 
 #: Errors that every derivation may raise, by their names in `ERRORS`.
 _ERRORS = ("usage", "closed graph", "budget", "corrupt", "io")
@@ -31,10 +29,10 @@ class Derivations:
 
     def _derived(
         self, chosen: Mapping[str, Any], policies: Mapping[str, Any], **wanted: Any
-    ) -> Graph:
+    ) -> brimful.Graph:
         from brimful.tables.derived import Derivation, derive, derive_options
 
-        graph = cast("Graph", self)
+        graph = cast("brimful.Graph", self)
         resources = Resources(**picked(WorkOptions, chosen)).on(graph)
         options = derive_options(**policies, index=chosen["index"])
         native, derivation = graph.native, Derivation(**wanted)
@@ -54,7 +52,7 @@ class Derivations:
         edges: object | None = None,
         table: object | None = None,
         **options: Unpack[DerivedOptions],
-    ) -> Graph:
+    ) -> brimful.Graph:
         """Make a graph of the vertices and the edges that meet conditions.
 
         A condition has the syntax of Python: `== != < <= > >=`, `in (1, 2)`, `is None`, `+ - * /`,
@@ -96,7 +94,7 @@ class Derivations:
 
     @shows_progress
     @described(DERIVED | {"vertices": LOOK_UP["vertices"]}, *_ERRORS)
-    def subgraph(self, vertices: object, **options: Unpack[DerivedOptions]) -> Graph:
+    def subgraph(self, vertices: object, **options: Unpack[DerivedOptions]) -> brimful.Graph:
         """Make a graph of some vertices and the edges between them.
 
         Ids that the graph lacks are left out, as in NetworkX. The ids are in memory.
@@ -119,7 +117,9 @@ class Derivations:
 
     @shows_progress
     @described(DERIVED | LOOK_UP, "vertex", *_ERRORS)
-    def ego(self, vertex: int | str, hops: int = 1, **options: Unpack[DerivedOptions]) -> Graph:
+    def ego(
+        self, vertex: int | str, hops: int = 1, **options: Unpack[DerivedOptions]
+    ) -> brimful.Graph:
         """Make a graph of the vertices within some hops of a vertex, and the edges between them.
 
         The ids of these vertices are in memory.
@@ -144,14 +144,14 @@ class Derivations:
         chosen = checked(DerivedOptions, options, "ego", ("vertex", "hops"))
         if isinstance(hops, bool) or not isinstance(hops, int) or hops < 0:
             raise UsageError(f"hops must be a whole number from 0, not {hops!r}")
-        graph = cast("Graph", self)
+        graph = cast("brimful.Graph", self)
         resources = Resources(**picked(WorkOptions, chosen)).on(graph)
         found = within(graph, [vertex], hops, resources)
         return self._derived(chosen, {}, ids=found)
 
     @shows_progress
     @described(DERIVED, *_ERRORS)
-    def reverse(self, **options: Unpack[DerivedOptions]) -> Graph:
+    def reverse(self, **options: Unpack[DerivedOptions]) -> brimful.Graph:
         """Make a graph of the reversed edges.
 
         Returns:
@@ -167,7 +167,7 @@ class Derivations:
 
     @shows_progress
     @described(DERIVED, *_ERRORS)
-    def undirected(self, **options: Unpack[MergedOptions]) -> Graph:
+    def undirected(self, **options: Unpack[MergedOptions]) -> brimful.Graph:
         """Make a graph whose edges have no direction.
 
         Edges that lead both ways become two parallel ones, unless `duplicates` says otherwise.
@@ -192,7 +192,7 @@ class Derivations:
         *,
         self_loops: SelfLoops = "keep",
         **options: Unpack[DerivedOptions],
-    ) -> Graph:
+    ) -> brimful.Graph:
         """Make a graph of labels, such as communities: vertices with one label become one.
 
         Parallel edges become one edge, whose weight is the sum of their weights; without weights,

@@ -21,6 +21,7 @@ from brimful.options.described import EXPORT, described
 from brimful.options.exports import ExportOptions
 from brimful.options.imports import IMPORT
 from brimful.options.table import checked
+from brimful.packages import _native, reporting
 from brimful.per_vertex import vertex_id
 from brimful.reporting import shows_progress, warn
 from brimful.sizes import Budget, format_bytes, parse_budget
@@ -29,9 +30,6 @@ from brimful.wording import counted, html_text
 
 if TYPE_CHECKING:
     from types import TracebackType
-
-    from brimful import _native
-    from brimful.reporting import Progress
 
 
 class Graph(Imports, Neighbors, KeptColumns, Derivations, Conversions, Looks):
@@ -189,7 +187,7 @@ class Graph(Imports, Neighbors, KeptColumns, Derivations, Conversions, Looks):
 
     @shows_progress
     @described(IMPORT, "closed graph", "io")
-    def verify(self, *, progress: Progress | None = None) -> dict[str, Any]:
+    def verify(self, *, progress: reporting.Progress | None = None) -> dict[str, Any]:
         """Check every byte and structure; one pass over all files.
 
         Returns:
@@ -212,7 +210,7 @@ class Graph(Imports, Neighbors, KeptColumns, Derivations, Conversions, Looks):
         path: str | os.PathLike[str],
         *,
         budget: Budget = None,
-        progress: Progress | None = None,
+        progress: reporting.Progress | None = None,
         **options: Unpack[ExportOptions],
     ) -> int:
         """Write the graph to a file, as `brimful export` does.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import Any, Unpack, cast
 
+import brimful
 from brimful.building import build, column_sentences
 from brimful.io.formats import GRAPH_SUFFIX, require_graph_suffix
 from brimful.io.ingest import Resources, import_arrow, import_table, left_out_sentences
@@ -19,12 +20,9 @@ from brimful.options.imports import (
     import_options,
 )
 from brimful.options.table import WorkOptions, checked, picked
+from brimful.packages import _native
 from brimful.reporting import shows_progress, warn
 from brimful.tables import convert_in
-
-if TYPE_CHECKING:
-    from brimful import _native
-    from brimful.graph import Graph
 
 
 class Imports:
@@ -37,7 +35,7 @@ class Imports:
         cls,
         table: object,
         **options: Unpack[TableOptions],
-    ) -> Graph:
+    ) -> brimful.Graph:
         """Import a table with one edge per row: any object with `__arrow_c_stream__`.
 
         `info()["columns"]` names the columns taken. Memory: within `budget`, brimful's own; the
@@ -64,7 +62,10 @@ class Imports:
         """
         chosen = checked(TableOptions, options, "from_arrow")
         return imported(
-            cast("type[Graph]", cls), lambda *given: import_arrow(table, *given), chosen, table
+            cast("type[brimful.Graph]", cls),
+            lambda *given: import_arrow(table, *given),
+            chosen,
+            table,
         )
 
     #: A `pandas.DataFrame` (2.2 or newer) and a `polars.DataFrame` have an Arrow stream.
@@ -80,7 +81,7 @@ class Imports:
         *,
         weight: str | None = "weight",
         **options: Unpack[ObjectOptions],
-    ) -> Graph:
+    ) -> brimful.Graph:
         """Import a NetworkX graph of any of its four kinds.
 
         Nodes become vertices, also those without edges; direction, self-loops and multi-edges stay,
@@ -107,7 +108,7 @@ class Imports:
         """
         chosen = checked(ObjectOptions, options, "from_networkx")
         return from_object(
-            cast("type[Graph]", cls), convert_in.from_networkx(graph, weight), chosen
+            cast("type[brimful.Graph]", cls), convert_in.from_networkx(graph, weight), chosen
         )
 
     @classmethod
@@ -120,7 +121,7 @@ class Imports:
         undirected: bool = False,
         weighted: bool | None = None,
         **options: Unpack[ObjectOptions],
-    ) -> Graph:
+    ) -> brimful.Graph:
         """Import the stored entries of a square sparse matrix: entry (i, j) is the edge i -> j.
 
         Vertices are 0 to n-1 for a matrix of n rows. Stored zeros are edges; repeated entries of a
@@ -147,7 +148,9 @@ class Imports:
         """
         chosen = checked(ObjectOptions, options, "from_scipy")
         return from_object(
-            cast("type[Graph]", cls), convert_in.from_scipy(matrix, undirected, weighted), chosen
+            cast("type[brimful.Graph]", cls),
+            convert_in.from_scipy(matrix, undirected, weighted),
+            chosen,
         )
 
     @classmethod
@@ -160,7 +163,7 @@ class Imports:
         weight: str | None = "weight",
         vertex: str | None = "vertex",
         **options: Unpack[ObjectOptions],
-    ) -> Graph:
+    ) -> brimful.Graph:
         """Import an `igraph.Graph`, also its vertices without edges.
 
         Direction, self-loops and multi-edges stay. Memory: within `budget`, brimful's own, besides
@@ -188,13 +191,13 @@ class Imports:
         """
         chosen = checked(ObjectOptions, options, "from_igraph")
         return from_object(
-            cast("type[Graph]", cls), convert_in.from_igraph(graph, weight, vertex), chosen
+            cast("type[brimful.Graph]", cls), convert_in.from_igraph(graph, weight, vertex), chosen
         )
 
 
 def from_object(
-    kind: type[Graph], edges: convert_in.ObjectEdges, chosen: Mapping[str, Any]
-) -> Graph:
+    kind: type[brimful.Graph], edges: convert_in.ObjectEdges, chosen: Mapping[str, Any]
+) -> brimful.Graph:
     """Import the edges of a converted object, which knows its direction and vertices.
 
     `chosen` are options that were checked: `ObjectOptions`, or `ReadOptions`.
@@ -212,11 +215,11 @@ def from_object(
 
 
 def imported(
-    kind: type[Graph],
+    kind: type[brimful.Graph],
     work: Callable[[str, ImportOptions, Resources], dict[str, Any]],
     chosen: Mapping[str, Any],
     inputs: object = None,
-) -> Graph:
+) -> brimful.Graph:
     """Run an import of `inputs` and open its graph, an instance of `kind`."""
     wanted = import_options(**picked(ImportOptions, chosen))
     resources = Resources(**picked(WorkOptions, chosen))
@@ -228,11 +231,11 @@ def imported(
 
 
 def made(
-    kind: type[Graph],
+    kind: type[brimful.Graph],
     work: Callable[[str], dict[str, Any]],
     path: str | os.PathLike[str] | None,
     budget: int | None,
-) -> Graph:
+) -> brimful.Graph:
     """Return the graph that `work` makes at a path, an instance of `kind`.
 
     Without a path the graph is in a temporary directory. A failure leaves no such directory.

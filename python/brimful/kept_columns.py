@@ -11,12 +11,10 @@ from brimful.options.checks import column_names
 from brimful.options.described import described
 from brimful.options.imports import AddedColumnsOptions
 from brimful.options.table import WorkOptions, checked, picked, texts
+from brimful.packages import _native, pyarrow
 from brimful.reporting import shows_progress, warn
 
 if TYPE_CHECKING:
-    import pyarrow
-
-    from brimful import _native
     from brimful.graph import Graph
 
 

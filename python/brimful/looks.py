@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
+import brimful
 from brimful.catalog import asked
 from brimful.errors import UsageError
 from brimful.io.ingest import Resources
@@ -12,19 +13,14 @@ from brimful.memory import require_runs
 from brimful.options.described import described
 from brimful.options.runs import AskedOptions
 from brimful.options.table import WorkOptions, checked, picked, texts
+from brimful.packages import matplotlib, per_vertex
 from brimful.per_vertex import vertex_id
 from brimful.reporting import shows_progress
 from brimful.result import computed
 from brimful.sizes import MOST, parse_count
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from brimful.graph import Graph
-    from brimful.per_vertex import Vertices
     from brimful.report.facts import Census
-    from brimful.report.html import Report
-    from brimful.result import Result
 
 #: Descriptions of the parameters of paths and reports.
 _LOOK = texts(WorkOptions) | {
@@ -92,7 +88,7 @@ class Looks:
         ([1, 3], [1, 2, 3])
         """
         resources = _resources(options, "shortest_path", "weighted", "coordinates")
-        graph = cast("Graph", self)
+        graph = cast("brimful.Graph", self)
         return shortest_path(graph, source, target, weighted, resources, coordinates)
 
     @shows_progress
@@ -131,11 +127,13 @@ class Looks:
         [(1, [1, 3]), (2, [1, 2, 3])]
         """
         resources = _resources(options, "shortest_paths", "weighted")
-        return shortest_paths(cast("Graph", self), source, target, k, weighted, resources)
+        return shortest_paths(cast("brimful.Graph", self), source, target, k, weighted, resources)
 
     @shows_progress
     @described(texts(WorkOptions), "closed graph", "budget", "corrupt", "io")
-    def report(self, *, around: Vertices = (), **options: Unpack[WorkOptions]) -> Report:
+    def report(
+        self, *, around: per_vertex.Vertices = (), **options: Unpack[WorkOptions]
+    ) -> brimful.Report:
         """Return a report with figures of the graph, which a notebook shows.
 
         Properties, degree distribution, component sizes, the vertices of the highest degree, and
@@ -160,7 +158,7 @@ class Looks:
         resources = _resources(options, "report", "around")
         from brimful.report import html as report_html
 
-        graph, drawn = cast("Graph", self), report_html.named(around)
+        graph, drawn = cast("brimful.Graph", self), report_html.named(around)
         report_html.check_packages()
         for vertex in drawn:
             # Raises before the runs if the graph lacks a vertex.
@@ -169,7 +167,9 @@ class Looks:
 
     @shows_progress
     @described(texts(WorkOptions), "closed graph", "budget", "corrupt", "io")
-    def plot_degrees(self, ax: Axes | None = None, **options: Unpack[WorkOptions]) -> Axes:
+    def plot_degrees(
+        self, ax: matplotlib.axes.Axes | None = None, **options: Unpack[WorkOptions]
+    ) -> matplotlib.axes.Axes:
         """Draw how many vertices have each degree, both axes logarithmic.
 
         Args:
@@ -190,7 +190,7 @@ class Looks:
         from brimful.report import figures
 
         drawn_on, resources = figures.axes(ax), _resources(options, "plot_degrees", "ax")
-        counts = _degree_counts(cast("Graph", self), resources)
+        counts = _degree_counts(cast("brimful.Graph", self), resources)
         return figures.plot_counts(drawn_on, counts, "degree", "vertices")
 
 
@@ -198,7 +198,7 @@ def _resources(options: WorkOptions, caller: str, *others: str) -> Resources:
     return Resources(**picked(WorkOptions, checked(WorkOptions, options, caller, others)))
 
 
-def census_of(graph: Graph, resources: Resources, reserve_bytes: int = 0) -> Census:
+def census_of(graph: brimful.Graph, resources: Resources, reserve_bytes: int = 0) -> Census:
     """Count the degrees and components of a graph; a part of the budget is for what follows."""
     from brimful.report import facts
 
@@ -211,7 +211,7 @@ def census_of(graph: Graph, resources: Resources, reserve_bytes: int = 0) -> Cen
     )
 
 
-def _require_census(graph: Graph, resources: Resources, reserve_bytes: int) -> None:
+def _require_census(graph: brimful.Graph, resources: Resources, reserve_bytes: int) -> None:
     """Refuse a budget that is too small for one of the runs, before the first.
 
     Raises:
@@ -230,7 +230,7 @@ def _require_census(graph: Graph, resources: Resources, reserve_bytes: int) -> N
     )
 
 
-def small_figure(graph: Graph) -> str:
+def small_figure(graph: brimful.Graph) -> str:
     """Return a small figure of the degrees for a notebook; nothing for a graph of many edges."""
     from brimful.report import figures
 
@@ -244,7 +244,7 @@ def small_figure(graph: Graph) -> str:
 
 
 def _degree_counts(
-    graph: Graph, resources: Resources, reserve_bytes: int = 0
+    graph: brimful.Graph, resources: Resources, reserve_bytes: int = 0
 ) -> dict[str, dict[int, int]]:
     """Return how many vertices have each degree, by direction, the outgoing ones first."""
     from brimful.report import facts
@@ -258,12 +258,14 @@ def _degree_counts(
     }
 
 
-def _degrees(graph: Graph, direction: str, resources: Resources, reserve_bytes: int) -> Result:
+def _degrees(
+    graph: brimful.Graph, direction: str, resources: Resources, reserve_bytes: int
+) -> brimful.Result:
     return _run(graph, "degrees", {"direction": direction}, resources, reserve_bytes)
 
 
 def shortest_path(
-    graph: Graph,
+    graph: brimful.Graph,
     source: int | str,
     target: int | str,
     weighted: bool,
@@ -302,7 +304,7 @@ def shortest_path(
 
 
 def shortest_paths(
-    graph: Graph,
+    graph: brimful.Graph,
     source: int | str,
     target: int | str,
     k: int,
@@ -327,7 +329,7 @@ def shortest_paths(
 
 
 def _weighted_path(
-    graph: Graph, begin: int | str, end: int | str, resources: Resources
+    graph: brimful.Graph, begin: int | str, end: int | str, resources: Resources
 ) -> list[Any] | None:
     """Walk back over edges whose weight is the difference of the distances of their ends."""
     from brimful.guided_paths import walked_back
@@ -349,12 +351,12 @@ def _weighted_path(
 
 
 def _run(
-    graph: Graph,
+    graph: brimful.Graph,
     algorithm: str,
     params: dict[str, object],
     resources: Resources,
     reserve_bytes: int = 0,
     **options: Any,
-) -> Result:
+) -> brimful.Result:
     wanted = asked(algorithm, params, checked(AskedOptions, options))
     return computed(graph.native, wanted, resources.on(graph), reserve_bytes=reserve_bytes)

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 from brimful.errors import NotFoundError, UsageError
 from brimful.io.output import native_batches
 from brimful.options.described import LOOK_UP, described
+from brimful.packages import _native, pyarrow
 from brimful.per_vertex import vertex_id
 from brimful.reporting import warn
 
 if TYPE_CHECKING:
-    import pyarrow
-
-    from brimful import _native
     from brimful.graph import Graph
 
 #: The edges of a vertex to look up.

@@ -19,19 +19,14 @@ from collections.abc import (
     ValuesView,
 )
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Generic, Never, SupportsIndex, TypeVar, cast
+from typing import Any, Generic, Never, SupportsIndex, TypeVar, cast
 
 from brimful.errors import NotFoundError, UsageError
 from brimful.options.described import described
+from brimful.packages import numpy, pandas, polars, pyarrow
 from brimful.shown import Shown
 from brimful.tables.convert_out import require
 from brimful.wording import counted, escape_controls, html_text, printable, shortened
-
-if TYPE_CHECKING:
-    import numpy
-    import pandas
-    import polars
-    import pyarrow
 
 V = TypeVar("V")
 D = TypeVar("D")

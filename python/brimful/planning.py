@@ -14,11 +14,10 @@ from brimful.memory import budget_beside_ray, budget_bytes
 from brimful.options.described import described
 from brimful.options.runs import RUN, CrewOptions, MachineOptions, PlanOptions, UnbuiltOptions
 from brimful.options.table import ResourceOptions, checked, picked, texts
+from brimful.packages import _native, opening
 
 if TYPE_CHECKING:
-    from brimful import _native
     from brimful.io.sampling import Found
-    from brimful.opening import GraphLike
 
 
 #: Bandwidth of a network in Gbit/s where none is given.
@@ -142,7 +141,7 @@ class Sizes:
 
 @described(RUN | texts(CrewOptions), "graph", "corrupt", "io")
 def plan(
-    graph: GraphLike | None,
+    graph: opening.GraphLike | None,
     algorithm: str,
     *,
     params: Mapping[str, object] | None = None,

@@ -6,15 +6,12 @@ import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
+import brimful
 from brimful.errors import UsageError
+from brimful.packages import numpy
 from brimful.wording import shortened
-
-if TYPE_CHECKING:
-    import numpy
-
-    from brimful.pregel.aggregators import Aggregator
 
 
 class Vertex(Protocol):
@@ -106,7 +103,7 @@ class Program(ABC):
     #: Values over all vertices whose state a superstep changes, by name; see `aggregate`. In the
     #: next superstep `collect` reads them as `self.aggregated.NAME`; `stats["aggregates"]` has the
     #: last ones.
-    aggregators: ClassVar[Mapping[str, Aggregator]] = {}
+    aggregators: ClassVar[Mapping[str, brimful.Aggregator]] = {}
 
     #: The values of `aggregators` after the superstep before, during a run.
     aggregated: Any = None

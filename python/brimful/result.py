@@ -14,17 +14,14 @@ from brimful.options.checks import given_path, whole
 from brimful.options.described import EXPORT, described
 from brimful.options.runs import CheckpointOptions
 from brimful.options.table import checked
+from brimful.packages import _native, pyarrow, record
 from brimful.per_vertex import PerVertex, vertex_id
 from brimful.reporting import warn
 from brimful.wording import counted
 
 if TYPE_CHECKING:
-    import pyarrow
-
-    from brimful import _native
     from brimful.cluster.worker import Outcome, Work
     from brimful.io.ingest import Resources
-    from brimful.record import Record
 
 
 class Result(PerVertex["float | int | str | None"]):
@@ -212,7 +209,9 @@ class Records(Result):
     ('state', 'compiled')
     """
 
-    def __init__(self, native: _native.Result, record: Record, *, keeps: object = None) -> None:
+    def __init__(
+        self, native: _native.Result, record: record.Record, *, keeps: object = None
+    ) -> None:
         """Wrap a native result; called by `run`, not by users."""
         super().__init__(native, keeps=keeps)
         self._record = record
@@ -280,7 +279,7 @@ class Records(Result):
 class Columns:
     """The columns of a native result, in the types of the fields of states."""
 
-    def __init__(self, native: _native.Result, record: Record) -> None:
+    def __init__(self, native: _native.Result, record: record.Record) -> None:
         """Take the result, and the types."""
         self._native, self._record = native, record
 

@@ -14,16 +14,11 @@ from brimful.io.output import native_batches, write_result
 from brimful.memory import require_runs
 from brimful.options.checks import given_path, whole
 from brimful.options.described import EXPORT, described
+from brimful.packages import _native, numpy, pandas, polars, pyarrow
 from brimful.tables.convert_out import require
 from brimful.wording import counted, escape_controls, html_text, shortened, unknown
 
 if TYPE_CHECKING:
-    import numpy
-    import pandas
-    import polars
-    import pyarrow
-
-    from brimful import _native
     from brimful.io.ingest import Resources
     from brimful.tables.edge_table import EdgeTable
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import Any, Literal, Unpack, overload
 
+import brimful
 from brimful.catalog import cluster_of, stored
 from brimful.containers.bags import serializer_of
 from brimful.errors import UsageError
@@ -20,6 +21,7 @@ from brimful.options.runs import (
     StoreOptions,
 )
 from brimful.options.table import WorkOptions, checked, picked
+from brimful.packages import bags, opening
 from brimful.per_vertex import vertex_id
 from brimful.pregel.program import Pregel
 from brimful.program import Program
@@ -29,24 +31,18 @@ from brimful.states import States
 from brimful.tracing import Trace
 from brimful.wording import shortened
 
-if TYPE_CHECKING:
-    from brimful.containers.bags import Serializer
-    from brimful.graph import Graph
-    from brimful.opening import GraphLike
-    from brimful.result import Result
-
 #: Initial states of a run on a kept store: computed anew, or those of the last run.
 Start = Literal["initial", "kept"]
 #: Serializer and store of an interpreted program, and its start if the store keeps the vertices.
-Where = tuple["str | Serializer", str, "Start | None"]
+Where = tuple["str | bags.Serializer", str, "Start | None"]
 
 
 @overload
 def run(
-    graph: GraphLike,
+    graph: opening.GraphLike,
     program: Program | Pregel,
     *,
-    serializer: Literal["json", "str", "bytes", "pickle"] | Serializer = ...,
+    serializer: Literal["json", "str", "bytes", "pickle"] | bags.Serializer = ...,
     store: str | None = ...,
     keep: bool = ...,
     on: Literal["store"] | None = ...,
@@ -56,49 +52,49 @@ def run(
 ) -> States: ...
 @overload
 def run(
-    graph: GraphLike,
+    graph: opening.GraphLike,
     program: Program | Pregel,
     *,
     store: str | None = ...,
     on: Literal["shards", "store"] | None = ...,
     compile: Literal["numba", "numpy"],
     **options: Unpack[ProgramOptions],
-) -> Result: ...
+) -> brimful.Result: ...
 @overload
 def run(
-    graph: GraphLike,
+    graph: opening.GraphLike,
     program: Program | Pregel,
     *,
     on: Literal["shards"],
     compile: Literal["auto", "numba", "numpy", "never"] | None = ...,
     **options: Unpack[ProgramOptions],
-) -> Result: ...
+) -> brimful.Result: ...
 @overload
 def run(
-    graph: GraphLike,
+    graph: opening.GraphLike,
     program: Program | Pregel,
     *,
-    serializer: Literal["json", "str", "bytes", "pickle"] | Serializer = ...,
+    serializer: Literal["json", "str", "bytes", "pickle"] | bags.Serializer = ...,
     store: str | None = ...,
     on: Literal["store"] | None = ...,
     compile: Literal["auto"],
     trace: Collection[int | str] = ...,
     **options: Unpack[ProgramOptions],
-) -> States | Result: ...
+) -> States | brimful.Result: ...
 @shows_progress
 @described(RUN, "graph", "corrupt", "io")
 def run(
-    graph: GraphLike,
+    graph: opening.GraphLike,
     program: Program | Pregel,
     *,
-    serializer: Literal["json", "str", "bytes", "pickle"] | Serializer = "json",
+    serializer: Literal["json", "str", "bytes", "pickle"] | bags.Serializer = "json",
     store: str | None = None,
     keep: bool = False,
     on: Literal["shards", "store"] | None = None,
     compile: Literal["auto", "numba", "numpy", "never"] | None = None,
     trace: Collection[int | str] = (),
     **options: Unpack[ProgramOptions],
-) -> States | Result:
+) -> States | brimful.Result:
     """Run a program written in Python on the vertices of a graph.
 
     One thread makes all calls, about a million a second, which suits graphs of about ten million
@@ -228,7 +224,7 @@ def run(
 
 
 def interpreted(
-    known: Graph,
+    known: brimful.Graph,
     program: Program | Pregel,
     where: Where,
     followed: list[int | str],
@@ -317,7 +313,7 @@ def _interpreted(
 
 
 def _kernel(
-    graph: Graph,
+    graph: brimful.Graph,
     program: Program | Pregel,
     chosen: Mapping[str, Any],
     *,
@@ -378,7 +374,7 @@ def _check_cluster(
         )
 
 
-def _check_kept(graph: Graph, program: Program | Pregel, chosen: Mapping[str, Any]) -> None:
+def _check_kept(graph: brimful.Graph, program: Program | Pregel, chosen: Mapping[str, Any]) -> None:
     """Refuse a run whose vertices cannot be kept.
 
     Raises:

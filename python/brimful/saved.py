@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from brimful.errors import NotFoundError
 from brimful.io.output import write_table
 from brimful.options.checks import given_path, whole
 from brimful.options.described import EXPORT, described
+from brimful.packages import pyarrow
 from brimful.per_vertex import PerVertex, vertex_id
 from brimful.tables.result_rows import largest, open_rows
 from brimful.wording import counted
-
-if TYPE_CHECKING:
-    import pyarrow
 
 
 class SavedResult(PerVertex[Any]):

@@ -6,24 +6,20 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+import brimful
 from brimful.errors import UsageError
 from brimful.io.ingest import Resources
 from brimful.kept_columns import KeptColumns
 from brimful.options.checks import column_names, given_path
 from brimful.options.described import EXPORT, described
+from brimful.packages import duckdb, matplotlib, per_vertex, pyarrow
 from brimful.reporting import warn
 from brimful.sizes import Budget, parse_budget
 from brimful.tables.convert_out import require
 from brimful.wording import html_text
 
 if TYPE_CHECKING:
-    import duckdb
-    import pyarrow
-    from matplotlib.axes import Axes
-
-    from brimful.graph import Graph
-    from brimful.per_vertex import PerVertex, Vertices
-    from brimful.report.html import Report
+    from brimful.per_vertex import PerVertex
     from brimful.tables.joining import Columns
 
 #: Parameters of joins.
@@ -70,7 +66,9 @@ class Shown:
         return (package if connection is None else connection).from_arrow(self)
 
     @described({}, "corrupt", "io")
-    def report(self, *, graph: Graph | None = None, around: Vertices = ()) -> Report:
+    def report(
+        self, *, graph: brimful.Graph | None = None, around: per_vertex.Vertices = ()
+    ) -> brimful.Report:
         """Return a report with figures of the run and of the values, which a notebook shows.
 
         The report has seconds, bytes, frontier and edges per superstep, shares of the time, the
@@ -99,7 +97,7 @@ class Shown:
         return of_result(self._mapping(), graph=graph, around=named(around))
 
     @described({}, "corrupt", "io")
-    def plot(self, ax: Axes | None = None) -> Axes:
+    def plot(self, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
         """Draw the distribution of the values.
 
         Args:

@@ -5,20 +5,15 @@ from __future__ import annotations
 import heapq
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from brimful.errors import UsageError
 from brimful.io.output import write_table
 from brimful.options.checks import given_path, whole
 from brimful.options.described import EXPORT, described
+from brimful.packages import _native, pyarrow, record
 from brimful.per_vertex import PerVertex, vertex_id
 from brimful.wording import counted
-
-if TYPE_CHECKING:
-    import pyarrow
-
-    from brimful import _native
-    from brimful.record import Record
 
 #: Rows that come from the native side at once.
 _BATCH = 1 << 12
@@ -53,7 +48,7 @@ class States(PerVertex[Any]):
         *,
         is_pregel: bool = False,
         trace: Callable[[], pyarrow.Table] | None = None,
-        record: Record | None = None,
+        record: record.Record | None = None,
         aggregates: Mapping[str, Any] | None = None,
     ) -> None:
         """Wrap the native states; called by `run`, which gives the reason for interpretation.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, Unpack
+from typing import Any, Literal, SupportsIndex, Unpack
 
+import brimful
 from brimful.catalog import stored
 from brimful.containers.bags import serializer_of
 from brimful.errors import NotFoundError, UsageError
@@ -15,6 +16,7 @@ from brimful.options import checks
 from brimful.options.described import described
 from brimful.options.runs import RUN, ProgramOptions, StoreOptions
 from brimful.options.table import ResourceOptions, WorkOptions, checked, picked
+from brimful.packages import _native, bags, opening
 from brimful.per_vertex import vertex_id
 from brimful.program import Program, Vertex
 from brimful.reporting import shows_progress
@@ -22,13 +24,6 @@ from brimful.running import Start, Where, interpreted
 from brimful.states import States
 from brimful.stores.kept import check_new, kept_url
 from brimful.wording import counted, shortened
-
-if TYPE_CHECKING:
-    from brimful import _native
-    from brimful.containers.bags import Serializer
-    from brimful.graph import Graph
-    from brimful.opening import GraphLike
-    from brimful.result import Result
 
 #: Why a program is interpreted.
 _WHY = "the vertices are in a store"
@@ -50,7 +45,7 @@ class _Given(Program):
 
     signal_threshold = math.inf
 
-    def __init__(self, states: Mapping[Any, Any] | Result | None) -> None:
+    def __init__(self, states: Mapping[Any, Any] | brimful.Result | None) -> None:
         self._states = states
 
     def initial_state(self, vertex: Vertex) -> Any:
@@ -103,9 +98,9 @@ class VertexStore(States):
 
     def __init__(
         self,
-        graph: Graph,
+        graph: brimful.Graph,
         native: _native.KeptVertexStore,
-        properties: tuple[str, str | Serializer, bool, int | None],
+        properties: tuple[str, str | bags.Serializer, bool, int | None],
     ) -> None:
         """Wrap a native store; use `create` or `open`. `properties` has URL, serializer, weights.
 
@@ -123,11 +118,11 @@ class VertexStore(States):
     def create(
         cls,
         url: str,
-        graph: GraphLike,
+        graph: opening.GraphLike,
         *,
-        states: Mapping[Any, Any] | Result | None = None,
+        states: Mapping[Any, Any] | brimful.Result | None = None,
         weighted: bool = False,
-        serializer: Literal["json", "str", "bytes", "pickle"] | Serializer = "json",
+        serializer: Literal["json", "str", "bytes", "pickle"] | bags.Serializer = "json",
         **options: Unpack[WorkOptions],
     ) -> VertexStore:
         """Load the vertices of a graph into a new store.
@@ -173,7 +168,7 @@ class VertexStore(States):
         cls,
         url: str,
         *,
-        serializer: Literal["json", "str", "bytes", "pickle"] | Serializer | None = None,
+        serializer: Literal["json", "str", "bytes", "pickle"] | bags.Serializer | None = None,
         **options: Unpack[ResourceOptions],
     ) -> VertexStore:
         """Open the vertices that a run left.
@@ -474,10 +469,10 @@ class VertexStore(States):
 
 
 def keep(
-    graph: Graph,
+    graph: brimful.Graph,
     url: str,
-    states: Mapping[Any, Any] | Result | None,
-    serializer: str | Serializer,
+    states: Mapping[Any, Any] | brimful.Result | None,
+    serializer: str | bags.Serializer,
     chosen: Mapping[str, Any],
 ) -> None:
     """Load the vertices of a graph into a new store, with states and options that were checked.

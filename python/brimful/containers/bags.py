@@ -5,17 +5,14 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from brimful import _native
 from brimful.containers.collection import CHUNK_BYTES, Collection, batches, folder_of, one_id, whole
 from brimful.errors import CorruptError, RecordIdError, UsageError
 from brimful.options.described import COLLECTION, described
+from brimful.packages import numpy
 from brimful.sizes import Budget, parse_budget
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
 
 #: The most records that go to the native side at once; their bytes are limited too.
 _BATCH = 1 << 14
@@ -153,7 +150,7 @@ class Bag(Collection[_native.RecordBag]):
         return [None if record is None else self._value(id, record) for id, record in found]
 
     @described(COLLECTION, "record", "closed", "corrupt", "io")
-    def fetch_batch(self, ids: ArrayLike) -> list[Any]:
+    def fetch_batch(self, ids: numpy.typing.ArrayLike) -> list[Any]:
         """Return the records with these ids, in their order.
 
         Returns:
@@ -191,7 +188,7 @@ class Bag(Collection[_native.RecordBag]):
         self.native.store(one_id(id, len(self)), self._dumps(value))
 
     @described(COLLECTION, "record", "closed", "corrupt", "io")
-    def store_batch(self, ids: ArrayLike, values: Iterable[Any]) -> None:
+    def store_batch(self, ids: numpy.typing.ArrayLike, values: Iterable[Any]) -> None:
         """Replace the records with these ids; of an id that occurs twice the last value stays.
 
         Raises:
@@ -269,7 +266,7 @@ class Bag(Collection[_native.RecordBag]):
         self.native.append_to(one_id(id, len(self)), self._dumps(value))
 
     @described(COLLECTION, "record", "closed", "corrupt", "io")
-    def append_to_batch(self, ids: ArrayLike, values: Iterable[Any]) -> None:
+    def append_to_batch(self, ids: numpy.typing.ArrayLike, values: Iterable[Any]) -> None:
         """Add to the ends of the records with these ids, in their order.
 
         Raises:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,12 +21,8 @@ from brimful.containers.collection import (
 )
 from brimful.errors import UsageError
 from brimful.options.described import COLLECTION, described
+from brimful.packages import numpy
 from brimful.sizes import Budget, parse_budget
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 
 class Box(Collection[_native.RecordBox]):
@@ -47,7 +43,7 @@ class Box(Collection[_native.RecordBox]):
 
     @described(COLLECTION, "usage", "budget", "corrupt", "io")
     def __init__(
-        self, path: str | os.PathLike[str], dtype: DTypeLike, *, budget: Budget = None
+        self, path: str | os.PathLike[str], dtype: numpy.typing.DTypeLike, *, budget: Budget = None
     ) -> None:
         """Open the box at `path`, or make it.
 
@@ -88,10 +84,12 @@ class Box(Collection[_native.RecordBox]):
         length = "closed" if self.closed else f"{len(self)} records"
         return f"Box({self._path!r}, {self._dtype!r}): {length}"
 
-    def _array(self, records: bytes | bytearray) -> NDArray[Any]:
+    def _array(self, records: bytes | bytearray) -> numpy.typing.NDArray[Any]:
         return np.frombuffer(records, self._dtype)
 
-    def _bytes(self, records: ArrayLike, *, count: int | None = None) -> NDArray[np.uint8]:
+    def _bytes(
+        self, records: numpy.typing.ArrayLike, *, count: int | None = None
+    ) -> numpy.typing.NDArray[np.uint8]:
         """Return records as bytes; they must be `count`, or one for all."""
         array = self._converted(records)
         if count is not None:
@@ -100,10 +98,12 @@ class Box(Collection[_native.RecordBox]):
             array = np.broadcast_to(array, (count,))
         elif array.ndim != 1:
             raise UsageError(f"records must be an array of one dimension, not {array.ndim}")
-        flat: NDArray[np.uint8] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        flat: numpy.typing.NDArray[np.uint8] = (
+            np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        )
         return flat
 
-    def _converted(self, records: ArrayLike) -> NDArray[Any]:
+    def _converted(self, records: numpy.typing.ArrayLike) -> numpy.typing.NDArray[Any]:
         """Return records as this dtype; only the precision of a float may be lost."""
         try:
             return _cast(records, self._dtype)
@@ -126,7 +126,7 @@ class Box(Collection[_native.RecordBox]):
         return self[id]
 
     @described(COLLECTION, "record", "closed", "corrupt", "io")
-    def fetch_range(self, start: int, count: int) -> NDArray[Any]:
+    def fetch_range(self, start: int, count: int) -> numpy.typing.NDArray[Any]:
         """Return consecutive records.
 
         Returns:
@@ -142,7 +142,7 @@ class Box(Collection[_native.RecordBox]):
         return self._array(self.native.fetch_range(start, count))
 
     @described(COLLECTION, "record", "closed", "corrupt", "io")
-    def fetch_batch(self, ids_: ArrayLike) -> NDArray[Any]:
+    def fetch_batch(self, ids_: numpy.typing.ArrayLike) -> numpy.typing.NDArray[Any]:
         """Return the records with these ids, in their order.
 
         Returns:
@@ -173,7 +173,7 @@ class Box(Collection[_native.RecordBox]):
         self[id] = record
 
     @described(COLLECTION, "record", "closed", "corrupt", "io")
-    def store_range(self, start: int, records: ArrayLike) -> None:
+    def store_range(self, start: int, records: numpy.typing.ArrayLike) -> None:
         """Replace consecutive records from `start` on.
 
         Raises:
@@ -189,7 +189,7 @@ class Box(Collection[_native.RecordBox]):
         self.native.store_range(whole(start, "an id"), self._bytes(records))
 
     @described(COLLECTION, "record", "closed", "corrupt", "io")
-    def store_batch(self, ids_: ArrayLike, records: ArrayLike) -> None:
+    def store_batch(self, ids_: numpy.typing.ArrayLike, records: numpy.typing.ArrayLike) -> None:
         """Replace the records with these ids; of an id that occurs twice the last record stays.
 
         Args:
@@ -227,7 +227,7 @@ class Box(Collection[_native.RecordBox]):
         return self.native.extend(self._bytes(_scalar(record, self._dtype), count=1))
 
     @described(COLLECTION, "closed", "corrupt", "io")
-    def extend(self, records: ArrayLike) -> int:
+    def extend(self, records: numpy.typing.ArrayLike) -> int:
         """Append records.
 
         Args:
@@ -298,7 +298,7 @@ class Box(Collection[_native.RecordBox]):
             data = self._bytes(_scalar(records, self._dtype), count=1)
             self.native.store_range(one_id(key, len(self)), data)
 
-    def _positions(self, key: Any) -> NDArray[Any]:
+    def _positions(self, key: Any) -> numpy.typing.NDArray[Any]:
         array = np.asarray(key)
         if array.dtype == bool:
             if array.shape != (len(self),):
@@ -325,8 +325,8 @@ class Box(Collection[_native.RecordBox]):
     @described(COLLECTION, "closed", "corrupt", "io")
     def process(
         self,
-        update: Callable[[NDArray[Any]], object],
-        order: str | range | Sequence[range] | ArrayLike | None = None,
+        update: Callable[[numpy.typing.NDArray[Any]], object],
+        order: str | range | Sequence[range] | numpy.typing.ArrayLike | None = None,
     ) -> None:
         """Stream the box through a function that changes batches in place.
 
@@ -368,7 +368,7 @@ class Box(Collection[_native.RecordBox]):
                 else:
                     self.store_batch(np.asarray(part)[changed], batch[changed])
 
-    def _read(self, part: range | Sequence[int]) -> NDArray[Any]:
+    def _read(self, part: range | Sequence[int]) -> numpy.typing.NDArray[Any]:
         if isinstance(part, range):
             return self.fetch_range(part.start, len(part))
         return self.fetch_batch(np.asarray(part))
@@ -388,12 +388,12 @@ class Box(Collection[_native.RecordBox]):
         self.native.compact()
 
 
-def _rows(records: NDArray[Any]) -> NDArray[Any]:
+def _rows(records: numpy.typing.NDArray[Any]) -> numpy.typing.NDArray[Any]:
     """Return records as bytes, which compare as such, NaNs included."""
     return records.view(np.dtype((np.void, records.dtype.itemsize)))
 
 
-def _scalar(record: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+def _scalar(record: Any, dtype: np.dtype[Any]) -> numpy.typing.NDArray[Any]:
     """Return one record.
 
     Raises:
@@ -408,7 +408,7 @@ def _scalar(record: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
     return array
 
 
-def _cast(records: ArrayLike, wanted: np.dtype[Any]) -> NDArray[Any]:
+def _cast(records: numpy.typing.ArrayLike, wanted: np.dtype[Any]) -> numpy.typing.NDArray[Any]:
     """Return records as `wanted`; only the precision of a float may be lost."""
     if wanted.names is not None:
         return _cast_fields(records, wanted)
@@ -435,7 +435,9 @@ def _cast(records: ArrayLike, wanted: np.dtype[Any]) -> NDArray[Any]:
     return array.astype(wanted, casting="same_kind")
 
 
-def _cast_fields(records: ArrayLike, wanted: np.dtype[Any]) -> NDArray[Any]:
+def _cast_fields(
+    records: numpy.typing.ArrayLike, wanted: np.dtype[Any]
+) -> numpy.typing.NDArray[Any]:
     """Return records of named fields, each field as `_cast` would."""
     if getattr(records, "dtype", None) == wanted:
         return np.asarray(records)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -28,11 +28,8 @@ from brimful.containers.collection import (
 )
 from brimful.errors import UsageError
 from brimful.options.described import COLLECTION, described
+from brimful.packages import numpy
 from brimful.sizes import Budget, parse_budget
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
 
 Answer = TypeVar("Answer", np.uint64, np.bool_)
 
@@ -43,8 +40,11 @@ class _Asked(Protocol):
 
 
 def _answers(
-    native: _Asked, ask: Callable[[object], bytearray], keys: ArrayLike, dtype: type[Answer]
-) -> NDArray[Answer]:
+    native: _Asked,
+    ask: Callable[[object], bytearray],
+    keys: numpy.typing.ArrayLike,
+    dtype: type[Answer],
+) -> numpy.typing.NDArray[Answer]:
     """Return the answers of `ask` for `keys`, in batches as large as the budget allows."""
     array = unsigned(keys, "keys")
     answers = np.empty(len(array), dtype)
@@ -82,7 +82,7 @@ class FrequencyCounter(Collection[_native.FrequencyCounter]):
         super().__init__(native, path)
 
     @described(COLLECTION, "closed", "corrupt", "io")
-    def add_many(self, keys: ArrayLike) -> None:
+    def add_many(self, keys: numpy.typing.ArrayLike) -> None:
         """Count each of `keys` once more.
 
         262,144 keys at a time are counted all or not at all: an error, or Ctrl-C, comes with a note
@@ -131,7 +131,7 @@ class FrequencyCounter(Collection[_native.FrequencyCounter]):
         return self.native.count(_key(key)) > 0
 
     @described(COLLECTION, "closed", "corrupt", "io")
-    def count_many(self, keys: ArrayLike) -> NDArray[np.uint64]:
+    def count_many(self, keys: numpy.typing.ArrayLike) -> numpy.typing.NDArray[np.uint64]:
         """Return how often each of `keys` occurred.
 
         Returns:
@@ -192,7 +192,7 @@ class MembershipSet(Collection[_native.MembershipSet]):
         super().__init__(_native.MembershipSet.open(folder_of(path), parse_budget(budget)), path)
 
     @described(COLLECTION, "closed", "corrupt", "io")
-    def add_many(self, keys: ArrayLike) -> None:
+    def add_many(self, keys: numpy.typing.ArrayLike) -> None:
         """Add keys.
 
         262,144 keys at a time are added all or not at all: an error, or Ctrl-C, comes with a note
@@ -230,7 +230,7 @@ class MembershipSet(Collection[_native.MembershipSet]):
         self.native.add_many(np.array([_key(key)], np.uint64))
 
     @described(COLLECTION, "closed", "corrupt", "io")
-    def contains_many(self, keys: ArrayLike) -> NDArray[np.bool_]:
+    def contains_many(self, keys: numpy.typing.ArrayLike) -> numpy.typing.NDArray[np.bool_]:
         """Return which of `keys` are in the set.
 
         Returns:
@@ -314,7 +314,7 @@ class BloomFilter(Collection[_native.BloomFilter]):
         return self.native.bytes
 
     @described(COLLECTION, "closed", "corrupt", "io")
-    def add_many(self, keys: ArrayLike) -> None:
+    def add_many(self, keys: numpy.typing.ArrayLike) -> None:
         """Add keys.
 
         262,144 keys at a time are added all or not at all: an error, or Ctrl-C, comes with a note
@@ -352,7 +352,7 @@ class BloomFilter(Collection[_native.BloomFilter]):
         self.native.add_many(np.array([_key(key)], np.uint64))
 
     @described(COLLECTION, "closed", "corrupt", "io")
-    def contains_many(self, keys: ArrayLike) -> NDArray[np.bool_]:
+    def contains_many(self, keys: numpy.typing.ArrayLike) -> numpy.typing.NDArray[np.bool_]:
         """Return for each of `keys` whether it may have been added.
 
         Returns:

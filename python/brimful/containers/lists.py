@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,10 +21,8 @@ from brimful.containers.collection import (
 )
 from brimful.errors import UsageError
 from brimful.options.described import COLLECTION, described
+from brimful.packages import numpy
 from brimful.sizes import Budget, parse_budget
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
 
 
 class Lists(Collection[_native.DiskLists]):
@@ -51,7 +49,7 @@ class Lists(Collection[_native.DiskLists]):
         super().__init__(native, path)
 
     @described(COLLECTION, "closed", "corrupt", "io")
-    def append_many(self, lists: ArrayLike, items: ArrayLike) -> None:
+    def append_many(self, lists: numpy.typing.ArrayLike, items: numpy.typing.ArrayLike) -> None:
         """Append `items[i]` to list `lists[i]`.
 
         The items of a list come in ascending runs: those that memory held together are one run.
@@ -83,7 +81,7 @@ class Lists(Collection[_native.DiskLists]):
                 self.native.append_many(*(np.ascontiguousarray(a, np.uint32) for a in both))
 
     @staticmethod
-    def _of_32_bits(numbers: ArrayLike) -> NDArray[Any]:
+    def _of_32_bits(numbers: numpy.typing.ArrayLike) -> numpy.typing.NDArray[Any]:
         array = unsigned(numbers, "lists and items")
         if len(array) and int(array.max()) >= 2**32:
             raise UsageError(
@@ -91,7 +89,7 @@ class Lists(Collection[_native.DiskLists]):
             )
         return array
 
-    def __getitem__(self, index: int) -> NDArray[np.uint32]:
+    def __getitem__(self, index: int) -> numpy.typing.NDArray[np.uint32]:
         """Return the items of a list: uint32[n].
 
         A list may be longer than the budget: its items go into the result at once.
@@ -101,12 +99,14 @@ class Lists(Collection[_native.DiskLists]):
         """
         return np.frombuffer(self.native.get(one_id(index, len(self))), "<u4")
 
-    def __iter__(self) -> Iterator[NDArray[np.uint32]]:
+    def __iter__(self) -> Iterator[numpy.typing.NDArray[np.uint32]]:
         """Yield the items of every list."""
         return (self[index] for index in range(len(self)))
 
     @described(COLLECTION, "closed", "corrupt", "io")
-    def get_many(self, lists: ArrayLike) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+    def get_many(
+        self, lists: numpy.typing.ArrayLike
+    ) -> tuple[numpy.typing.NDArray[np.uint64], numpy.typing.NDArray[np.uint32]]:
         """Return the items of many lists.
 
         Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,10 +14,8 @@ from brimful.containers.collection import integers
 from brimful.errors import UsageError
 from brimful.options.checks import given_path
 from brimful.options.described import described
+from brimful.packages import numpy
 from brimful.sizes import Budget, parse_budget
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
 
 _SIGN = np.uint64(1 << 63)
 #: Numbers handed over at once; a few such chunks wait for the sorter outside its budget.
@@ -26,11 +24,11 @@ _CHUNK = 1 << 17
 
 @described({}, "budget", "io")
 def sort(
-    batches: Iterable[ArrayLike],
+    batches: Iterable[numpy.typing.ArrayLike],
     *,
     budget: Budget = None,
     folder: str | os.PathLike[str] | None = None,
-) -> Iterator[NDArray[Any]]:
+) -> Iterator[numpy.typing.NDArray[Any]]:
     """Sort more integers than fit in memory.
 
     Reading begins with the first array that is requested. Numbers beyond the budget are in a file
@@ -77,7 +75,7 @@ def sort(
             yield found.astype(dtype, copy=False)
 
 
-def _ordered(array: NDArray[Any]) -> NDArray[np.uint64]:
+def _ordered(array: numpy.typing.NDArray[Any]) -> numpy.typing.NDArray[np.uint64]:
     """Return numbers whose unsigned order is that of `array`."""
     if array.dtype.kind == "u":
         return np.ascontiguousarray(array, np.uint64)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+import brimful
 from brimful.pregel.aggregators import Aggregator
 from brimful.pregel.changes import VertexChanges, VertexData, without
 from brimful.pregel.master import Master, WorkerContext
 from brimful.pregel.vertex import PregelVertex
-
-if TYPE_CHECKING:
-    from brimful.program import Vertex
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,7 @@ class Pregel(ABC):
     mutates: ClassVar[bool] = False
 
     @abstractmethod
-    def initial_value(self, vertex: Vertex) -> Any:
+    def initial_value(self, vertex: brimful.Vertex) -> Any:
         """Return the value of a vertex before the first superstep.
 
         Args:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import brimful
 from brimful.errors import UsageError
 from brimful.pregel.aggregators import Aggregated
 from brimful.pregel.changes import (
@@ -18,10 +19,6 @@ from brimful.pregel.changes import (
     without,
 )
 
-if TYPE_CHECKING:
-    from brimful.pregel.master import WorkerContext
-    from brimful.program import Vertex
-
 _UNNAMED = "name a vertex by its id, not None"
 
 
@@ -32,7 +29,7 @@ class Shared:
     aggregated: Aggregated
     #: True if vertices may request changes of the graph.
     mutates: bool
-    context: WorkerContext | None
+    context: brimful.WorkerContext | None
     superstep: int = 0
 
 
@@ -69,9 +66,11 @@ class PregelVertex:
     #: vertex.
     superstep: int
     #: The context of the worker, if the program has one.
-    context: WorkerContext | None
+    context: brimful.WorkerContext | None
 
-    def __init__(self, seen: Vertex, value: Any, edges: Edges | None, shared: Shared) -> None:
+    def __init__(
+        self, seen: brimful.Vertex, value: Any, edges: Edges | None, shared: Shared
+    ) -> None:
         """Wrap a vertex for one call of `compute`; without `edges` it has those of the graph."""
         self._seen, self._edges, self._shared = seen, edges, shared
         self.value, self.superstep, self.context = value, shared.superstep, shared.context

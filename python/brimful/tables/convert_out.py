@@ -9,22 +9,12 @@ from __future__ import annotations
 
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from brimful.errors import CorruptError, MissingPackageError
 from brimful.io.output import native_batches
 from brimful.options.described import described
-
-if TYPE_CHECKING:
-    import igraph
-    import networkx
-    import numpy
-    import pandas
-    import polars
-    import pyarrow
-    import scipy.sparse
-
-    from brimful import _native
+from brimful.packages import _native, igraph, networkx, numpy, pandas, polars, pyarrow, scipy
 
 
 def require(package: str, purpose: str) -> Any:
