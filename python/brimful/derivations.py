@@ -15,6 +15,7 @@ from brimful.options.described import LOOK_UP, described
 from brimful.options.imports import PolicyOptions, SelfLoops
 from brimful.options.table import WorkOptions, checked, picked
 from brimful.reporting import shows_progress
+from brimful.sizes import parse_count
 
 #: Errors that every derivation may raise, by their names in `ERRORS`.
 _ERRORS = ("usage", "closed graph", "budget", "corrupt", "io")
@@ -142,11 +143,12 @@ class Derivations:
         from brimful.tables.derived import within
 
         chosen = checked(DerivedOptions, options, "ego", ("vertex", "hops"))
-        if isinstance(hops, bool) or not isinstance(hops, int) or hops < 0:
-            raise UsageError(f"hops must be a whole number from 0, not {hops!r}")
+        count = parse_count(hops, "hops")
+        if count is None:
+            raise UsageError("hops must be a number of steps, not None")
         graph = cast("brimful.Graph", self)
         resources = Resources(**picked(WorkOptions, chosen)).on(graph)
-        found = within(graph, [vertex], hops, resources)
+        found = within(graph, [vertex], count, resources)
         return self._derived(chosen, {}, ids=found)
 
     @shows_progress

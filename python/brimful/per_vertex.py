@@ -50,7 +50,7 @@ def vertex_id(vertex: object) -> int | str:
         number = vertex
     elif isinstance(vertex, str):
         return str(vertex) if vertex.isascii() else _in_utf8(vertex)
-    elif isinstance(vertex, SupportsIndex):
+    elif isinstance(vertex, SupportsIndex) and not isinstance(vertex, bool):
         number = operator.index(vertex)
     else:
         raise _no_such_vertex(vertex)

@@ -72,10 +72,9 @@ def parse_count(number: int | None, name: str, least: int = 0, most: int = MOST)
     """
     if number is None:
         return None
-    try:
-        count = operator.index(number)
-    except TypeError:
-        raise UsageError(f"{name} must be a whole number, not {shortened(number)}") from None
+    if isinstance(number, bool) or not isinstance(number, SupportsIndex):
+        raise UsageError(f"{name} must be a whole number, not {shortened(number)}")
+    count = operator.index(number)
     if count < least:
         raise UsageError(f"{name} must be at least {least}, not {shortened(count)}")
     if count > most:
