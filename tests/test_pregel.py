@@ -316,6 +316,35 @@ def test_what_a_serializer_cannot_write_is_refused_before_the_run(tmp_path: Path
         assert dict(bf.run(graph, Pairs(), serializer="pickle", **given))
 
 
+@pytest.mark.parametrize(
+    ("value", "message", "says"),
+    [
+        ({1, 2}, 1, "json cannot write set"),
+        ({"a": [{1, 2}]}, 1, "json cannot write set"),
+        ({(1, 2): 3}, 1, "json cannot write dict"),
+        ((1, 2), 1, r"JSON does not keep \(1, 2\)"),
+        (1, {1, 2}, "json cannot write set"),
+        (1, (1, 2), r"JSON does not keep \(1, 2\)"),
+    ],
+)
+def test_what_a_store_cannot_keep_is_named(
+    tmp_path: Path, value: Any, message: Any, says: str
+) -> None:
+    class Keeps(bf.Pregel):
+        def initial_value(self, vertex: bf.Vertex) -> Any:
+            return value
+
+        def compute(self, vertex: bf.PregelVertex, messages: list[Any]) -> None:
+            vertex.send_to_all(message)
+
+    with graph_of([1], [2]) as graph:
+        for serializer in ("str", "bytes"):
+            with pytest.raises(bf.UsageError, match='use "json" or "pickle"'):
+                bf.run(graph, Keeps(), serializer=serializer, max_supersteps=2)
+        with pytest.raises(bf.ProgramError, match=says):
+            bf.run(graph, Keeps(), store=f"file:{tmp_path / 's'}", max_supersteps=2)
+
+
 class Least(bf.Pregel):
     """The least id from which a vertex can be reached, and the calls for the vertex."""
 

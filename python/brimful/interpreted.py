@@ -201,17 +201,44 @@ def checked_dumps(name: str, dumps: Callable[[Any], bytes]) -> Callable[[Any], b
         try:
             data = dumps(value)
         except Exception as error:
+            part = _part(value, lambda one: not _is_written(dumps, one))
             raise TypeError(
-                f"the serializer {name} cannot write {type(value).__name__} ({error}); return "
+                f"the serializer {name} cannot write {type(part).__name__} ({error}); return "
                 "another type, or choose another serializer"
             ) from error
-        # JSON turns tuples into lists, so results could differ from those of live objects. Texts
-        # are compared for NaN, which is unequal to itself.
-        if name == "json" and (read := json.loads(data)) != value and repr(read) != repr(value):
+        # JSON turns tuples into lists, so results could differ from those of live objects.
+        if name == "json" and not _is_kept(json.loads(data), value):
+            part = _part(value, lambda one: not _is_kept(json.loads(dumps(one)), one))
             raise TypeError(
-                f"JSON does not keep {shortened(value)}: tuples become lists, and keys of a dict "
+                f"JSON does not keep {shortened(part)}: tuples become lists, and keys of a dict "
                 'become strings; return another type, or choose serializer="pickle"'
             )
         return data
 
     return write
+
+
+def _is_written(dumps: Callable[[Any], bytes], value: Any) -> bool:
+    try:
+        dumps(value)
+    except Exception:  # noqa: BLE001 - a serializer of the user may raise any.
+        return False
+    return True
+
+
+def _is_kept(read: Any, value: Any) -> bool:
+    """Return whether a value is what was read; texts are compared for NaN, unequal to itself."""
+    return bool(read == value) or repr(read) == repr(value)
+
+
+def _part(value: Any, is_wrong: Callable[[Any], bool]) -> Any:
+    """Return the innermost part of a wrong value that is wrong by itself.
+
+    The value of a Pregel vertex is in a list, of which its author knows nothing.
+    """
+    parts = value.values() if isinstance(value, dict) else value
+    if isinstance(value, (dict, list, tuple)):
+        for part in parts:
+            if is_wrong(part):
+                return _part(part, is_wrong)
+    return value

@@ -33,6 +33,8 @@ from brimful.wording import shortened
 
 #: Initial states of a run on a kept store: computed anew, or those of the last run.
 Start = Literal["initial", "kept"]
+#: Serializers that write no lists.
+_TEXT_ONLY = ("str", "bytes")
 #: Serializer and store of an interpreted program, and its start if the store keeps the vertices.
 Where = tuple["str | bags.Serializer", str, "Start | None"]
 
@@ -243,6 +245,11 @@ def interpreted(
 
     serializer, store, start = where
     serializing = serializer_of(serializer)
+    if isinstance(program, Pregel) and serializing[0] in _TEXT_ONLY:
+        raise UsageError(
+            f'serializer="{serializing[0]}" writes one text or bytes object, and the record of a '
+            'Pregel vertex has more than its value; use "json" or "pickle"'
+        )
     if start is not None:
         _check_kept(known, program, chosen)
     location = stored(store, chosen)
