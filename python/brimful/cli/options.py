@@ -16,7 +16,7 @@ from brimful.cli.progress import ProgressLine, readable
 from brimful.errors import BudgetError, UsageError
 from brimful.io.ingest import Resources
 from brimful.io.source import open_graph
-from brimful.memory import address_space
+from brimful.memory import ARROW_ADDRESS_BYTES, address_space
 from brimful.options.imports import import_options
 from brimful.options.table import Option, ResourceOptions, checked, flag, options_of, picked
 from brimful.sizes import format_bytes
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: Address space that threads and the smallest work take besides the program.
 _LEAST_ADDRESS_SPACE = 80 << 20
+#: Address space that modules take which a command loads later.
+_MODULES_BYTES = 48 << 20
 
 #: The type that `add_subparsers` returns, which argparse does not export.
 Verbs = Any
@@ -159,7 +161,11 @@ def within_address_space(budget: int | None) -> int | None:
             f"the work needs {format_bytes(wanted)}; raise it with 'ulimit -v', or lower --budget",
             wanted,
         )
-    return left * 3 // 4 if budget is None else budget
+    if budget is not None:
+        return budget
+    # Room for pyarrow, which a command may need, if much is left besides.
+    besides = left - ARROW_ADDRESS_BYTES - _MODULES_BYTES
+    return besides if besides >= left // 3 else left * 3 // 4
 
 
 def open_named_graph(

@@ -104,9 +104,13 @@ class Resources:
         return self.taken_bytes(more) <= self.budget_bytes()
 
     def shrink_arrow_pools(self) -> None:
-        """Shrink the pools of pyarrow, unless the budget is for brimful's own use."""
+        """Shrink the pools of pyarrow, unless the budget is for brimful's own use.
+
+        Raises:
+            StoreIoError, BudgetError: A limit of the address space leaves too little.
+        """
         if self.process_budget:
-            shrink_arrow_pools()
+            shrink_arrow_pools(self.budget)
 
     def limits(self) -> dict[str, Any]:
         """Return all resources but the progress, as the native module takes them."""

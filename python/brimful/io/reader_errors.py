@@ -34,6 +34,12 @@ def reader_errors(name: str, lines_before: int = 0) -> Iterator[None]:
         raise InputError(
             f"{name} is truncated or its compression is broken; copy or download it again"
         ) from None
+    except MemoryError as error:
+        sentence = " ".join(str(error).split())
+        raise StoreIoError(
+            f"the system refused memory to read {name} ({sentence}); raise 'ulimit -v', or lower "
+            "--budget"
+        ) from None
     except (pa.ArrowException, UnicodeDecodeError) as error:
         sentence = re.sub(
             r"Row #(\d+)",

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from brimful.errors import BrimfulError, InputError, StoreIoError, UsageError
+from brimful.errors import BrimfulError, BudgetError, InputError, StoreIoError, UsageError
 from brimful.io.reader_errors import reader_errors, stream_reader
-from brimful.memory import address_space
+from brimful.memory import ARROW_ADDRESS_BYTES, ARROW_LEAST_ADDRESS_BYTES, address_space
 from brimful.options.imports import EdgeColumns
 from brimful.sizes import format_bytes
 from brimful.tables.directions import direction_column, read_directions
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 #: Bytes that a pyarrow reader or writer needs besides brimful's own memory.
 ARROW_RESERVE_BYTES = 64 << 20
-#: Bytes of address space that pyarrow takes, most of them for its libraries and threads.
-_ADDRESS_BYTES = 288 << 20
 #: The key under which an exported schema declares its graph.
 _DECLARATION = b"brimful"
 
@@ -284,24 +282,41 @@ def column_ids(name: str, schema: Any, ids: str) -> str:
     return "string" if text[0] else "int"
 
 
-def shrink_arrow_pools() -> None:
+def shrink_arrow_pools(budget: int | None = None) -> None:
     """Limit pyarrow to one thread of each kind, because its buffers count against the budget.
+
+    `budget` is that of the process, if its work has not begun.
 
     Raises:
         StoreIoError: A limit of the address space leaves too little to load pyarrow, which would
             end the process.
+        BudgetError: It leaves too little for the budget besides.
     """
     found = None if "pyarrow" in sys.modules else address_space()
-    if found is not None and found[1] < _ADDRESS_BYTES:
-        limit, left = map(format_bytes, found)
-        raise StoreIoError(
-            f"the address space limit of {limit} leaves {left}, and pyarrow takes "
-            f"{format_bytes(_ADDRESS_BYTES)}; raise it with 'ulimit -v'"
-        )
+    if found is not None:
+        _check_address_space(*found, 0 if budget is None else budget)
     import pyarrow as pa
 
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
+
+
+def _check_address_space(limit: int, left: int, budget: int) -> None:
+    """Refuse a limit of the address space that leaves too little for pyarrow and the budget.
+
+    Raises:
+        StoreIoError, BudgetError: As `shrink_arrow_pools`.
+    """
+    leaves = f"the address space limit of {format_bytes(limit)} leaves {format_bytes(left)}, and "
+    if left < ARROW_LEAST_ADDRESS_BYTES:
+        needs = format_bytes(ARROW_LEAST_ADDRESS_BYTES)
+        raise StoreIoError(f"{leaves}pyarrow takes {needs}; raise it with 'ulimit -v'")
+    if left < ARROW_ADDRESS_BYTES + budget:
+        raise BudgetError(
+            f"{leaves}pyarrow takes {format_bytes(ARROW_ADDRESS_BYTES)} besides the budget of "
+            f"{format_bytes(budget)}; raise it with 'ulimit -v', or lower --budget",
+            budget,
+        )
 
 
 def edge_schema(name: str, schema: Any, columns: PickedColumns) -> Any:
