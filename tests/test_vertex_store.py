@@ -72,8 +72,10 @@ def graph_at(path: Path, table: dict[str, list[Any]] = EDGES) -> str:
     return place
 
 
-@pytest.fixture(params=["file", "kv"])
+@pytest.fixture(params=["file", "kv", "rocksdb", "berkeleydb"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param not in ("file", "kv"):
+        pytest.importorskip("rocksdict" if request.param == "rocksdb" else "berkeleydb")
     return f"{request.param}:{tmp_path}/vertices"
 
 

@@ -447,7 +447,7 @@ class States:
 @final
 class KeptVertexStore:
     @staticmethod
-    def describe(url: str) -> dict[str, Any] | None: ...
+    def describe(url: str, opener: object) -> dict[str, Any] | None: ...
     @staticmethod
     def open(
         graph: Graph,

@@ -22,7 +22,8 @@ from brimful.program import Program, Vertex
 from brimful.reporting import shows_progress
 from brimful.running import Start, Where, interpreted
 from brimful.states import States
-from brimful.stores.kept import check_new, kept_url
+from brimful.stores.kept import check_new
+from brimful.stores.kept import described as described_store
 from brimful.wording import counted, shortened
 
 #: Why a program is interpreted.
@@ -32,7 +33,8 @@ _WHY = "the vertices are in a store"
 _SAFE = ("json", "str", "bytes")
 
 _STORE = RUN | {
-    "url": 'The folder of the store: "file:PATH", or "kv:PATH"; "file:P1,P2" for several disks.',
+    "url": 'The folder of the store: "file:PATH" or "kv:PATH"; "file:P1,P2" for several disks; or '
+    'the URL of a database in a folder, such as "rocksdb:PATH".',
     "vertex": "Id of the vertex.",
     "source": "Id of the vertex that the edge leaves.",
     "target": "Id of the vertex that the edge reaches; it need not exist yet.",
@@ -198,7 +200,7 @@ class VertexStore(States):
         from brimful.graph import Graph
         from brimful.io.ingest import Resources
 
-        found = _native.KeptVertexStore.describe(kept_url(url))
+        found, _ = described_store(url)
         if found is None:
             raise NotFoundError(f"there is no store of vertices at {url}")
         if serializer is None and found["serializer"] not in _SAFE:

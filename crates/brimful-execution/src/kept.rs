@@ -2,8 +2,8 @@
 //!
 //! Invariant: the manifest says [`Condition::Whole`] only while no run is under way, and after all
 //! its changes are durable. A folder that was not loaded to the end is loaded again. One that was
-//! left while it changed has vertices of different times; if it is a `kv` store, whose files are
-//! synced at the end only, it is not opened any more.
+//! left while it changed has vertices of different times; unless it is a `file` store, whose files
+//! survive a crash, it is not opened any more.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -124,7 +124,7 @@ impl KeptStore {
         };
         let mut store = Self { folder, number, description, traffic, _lock: lock };
         store.check(graph, properties)?;
-        if store.description.condition == Condition::Running && name == "kv" {
+        if store.description.condition == Condition::Running && name != "file" {
             return Err(Error::Usage(format!(
                 "{} was in use when its process was killed, and its file may be damaged; remove the folder",
                 path.display()
@@ -189,10 +189,10 @@ impl KeptStore {
 
 /// The name and the folders of a store that can be kept.
 fn folders_of<'u>(url: &'u str, schemes: &'u Schemes) -> Result<(&'u str, Vec<&'u Path>)> {
-    let own = schemes.folders(url)?.filter(|(name, _)| matches!(*name, "file" | "kv"));
-    own.ok_or_else(|| {
+    schemes.folders(url)?.ok_or_else(|| {
         Error::Usage(format!(
-            "the store {url:?} cannot be kept; use file:PATH or kv:PATH, whose vertices stay in a folder"
+            "the store {url:?} cannot be kept; use one whose vertices stay in a folder, such as \
+             file:PATH or kv:PATH"
         ))
     })
 }

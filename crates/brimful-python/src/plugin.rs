@@ -8,6 +8,7 @@ use std::sync::Arc;
 use brimful::store::Resources;
 use brimful::vertices::bulk::{BATCH_BYTES, BATCH_RECORDS, Found, Pair};
 use brimful::vertices::conformance::{SampleVertex, check_id_types, check_records, check_vertices};
+use brimful::vertices::open::partition_folder;
 use brimful::vertices::serializer::Compact;
 use brimful::vertices::{Buffered, BulkStore, Error, PartitionOptions, Place, Result, Schemes};
 use pyo3::exceptions::PyAssertionError;
@@ -35,8 +36,10 @@ pub(crate) fn schemes(opener: Option<&Py<PyAny>>) -> PyResult<Arc<Schemes>> {
     let open = move |rest: &str, options: &PartitionOptions| {
         // Half of the share is for the buffer here, half for the store itself.
         let half = options.memory_bytes / 2;
-        let folders: Vec<&str> = rest.split(',').collect();
-        let folder = in_folder.then_some(folders[options.partition % folders.len()]);
+        let folder = match in_folder {
+            true => Some(partition_folder(&own_name, rest, options)?),
+            false => None,
+        };
         let opened = Python::attach(|py| {
             Ok(opener.bind(py).call_method1("open", (options.partition, half, folder))?.unbind())
         });

@@ -157,9 +157,9 @@ pub(crate) fn run_program(
         let program =
             Python::attach(|py| Program::new(program.bind(py), &settings, ids, Arc::new(values)));
         let program = program.map_err(|error| Error::Usage(error.to_string()))?;
-        // A plug-in removes its records at the end of the run. Several processes have several
-        // stores.
-        let leaves = store.opener.is_none()
+        // A plug-in removes its records at the end of the run, unless they are kept. Several
+        // processes have several stores.
+        let leaves = (store.opener.is_none() || settings.keeping.is_some())
             && settings.sharing.is_none()
             && choice.schemes.folders(&choice.url).map_err(Error::from)?.is_some();
         Ok(run(program, &inner, &settings, (&choice, location, leaves), resources)?)

@@ -227,8 +227,12 @@ impl Schemes {
     }
 }
 
-/// The folder of a partition in one of the folders of the URL, which is created if it is missing.
-fn partition_folder(name: &str, paths: &str, options: &PartitionOptions) -> Result<PathBuf> {
+/// The folder of a partition in one of the folders of the URL, which is created if it is missing;
+/// the folder of the partition is not.
+///
+/// # Errors
+/// [`Error::Usage`] without a folder; I/O.
+pub fn partition_folder(name: &str, paths: &str, options: &PartitionOptions) -> Result<PathBuf> {
     let folders = folders_of(name, paths)?;
     // Partitions take turns, so that all disks work at once.
     let folder = folders[options.partition % folders.len()];

@@ -25,8 +25,9 @@ class Opening:
         url: The URL as the user gave it, with its secrets.
         partition: Number of the partition, from 0 on.
         memory_bytes: Bytes of memory that the store may take for itself, caches included.
-        folder: The folder for the files of the run, if the store is in a folder; brimful removes it
-            after the run.
+        folder: The folder for the files of the partition, if the store is in a folder; it may have
+            files of an earlier run that were kept. brimful removes it after a run, unless the
+            vertices are kept.
         stopped: Set when the user cancels the run: end waits.
 
     >>> from brimful.stores import Opening
@@ -104,8 +105,8 @@ class Store(abc.ABC):
 
     #: The form of its URLs, for messages: "mongodb://HOST/DATABASE/COLLECTION".
     form: ClassVar[str]
-    #: True if the store keeps its files in a folder: its URLs are "scheme:PATH", and each run gets
-    #: a folder of its own within PATH.
+    #: True if the store keeps its files in a folder: its URLs are "scheme:PATH", and each partition
+    #: of a run gets a folder of its own within PATH.
     in_folder: ClassVar[bool] = False
 
     @abc.abstractmethod

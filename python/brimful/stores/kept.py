@@ -6,19 +6,29 @@ A command checks them before its budget, so this module loads no others but thos
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from brimful.errors import BrimfulError, UsageError
 from brimful.io.formats import refuse_folder_in_graph, refuse_in_graph
 from brimful.options.runs import store_url
 
 
-def kept_url(url: str) -> str:
-    """Return the URL of a store in a folder.
+def described(url: str) -> tuple[dict[str, Any] | None, list[str]]:
+    """Return the description of a store in a folder, None if there is none, and its folders.
 
     Raises:
-        UsageError: It names no store, or none that can be kept.
+        UsageError: The URL names no store, or none that can be kept.
     """
-    return store_url(url, "url") or ""
+    from brimful import _native
+
+    own = store_url(url, "url") or ""
+    where: dict[str, Any] = {"url": own, "opener": None}
+    if own.partition(":")[0] not in {form.partition(":")[0] for form in _native.stores()}:
+        from brimful.catalog import place
+
+        where = place(own)
+    found = _native.KeptVertexStore.describe(where["url"], where["opener"])
+    return found, where["url"].partition(":")[2].split(",")
 
 
 def check_new(url: str) -> None:
@@ -27,20 +37,17 @@ def check_new(url: str) -> None:
     Raises:
         UsageError: There is a store or a graph, there are other files, or it is inside a graph.
     """
-    from brimful import _native
-
-    own = kept_url(url)
-    folders = url.partition(":")[2].split(",")
+    found, folders = described(url)
     for folder in folders:
         refuse_in_graph(folder)
         if _is_graph(folder):
             refuse_folder_in_graph(folder)
-    if _native.KeptVertexStore.describe(own) is not None:
+    if found is not None:
         raise UsageError(f"there is a store at {url} already; open it, or remove its folder")
     for folder in folders:
         # A killed run leaves a folder of this name; the next run removes it.
-        found = os.listdir(folder) if os.path.isdir(folder) else []
-        others = [name for name in found if not name.startswith(".brimful-run-")]
+        names = os.listdir(folder) if os.path.isdir(folder) else []
+        others = [name for name in names if not name.startswith(".brimful-run-")]
         if others:
             raise UsageError(
                 f"{folder} has other files, such as {min(others)}; name another folder for the "

@@ -14,6 +14,7 @@ use super::{Keeping, Shared, listed, locked, missing, path_of, shared};
 use crate::call::{Limits, with_resources};
 use crate::errors::Failure;
 use crate::graph::{Graph, Stream};
+use crate::plugin::schemes;
 use crate::program::ids::Ids;
 use crate::program::value::{MemoryWatch, Values};
 use crate::request::Store;
@@ -50,8 +51,12 @@ impl KeptVertexStore {
 impl KeptVertexStore {
     /// The graph, serializer and weights of a kept store; `None` if there is none.
     #[staticmethod]
-    fn describe<'py>(py: Python<'py>, url: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let found = KeptStore::read(url, &brimful::vertices::Schemes::default());
+    fn describe<'py>(
+        py: Python<'py>,
+        url: &str,
+        opener: Option<Py<PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let found = KeptStore::read(url, &*schemes(opener.as_ref())?);
         let Some(found) = found.map_err(Failure::from)? else { return Ok(None) };
         let out = PyDict::new(py);
         out.set_item("graph", found.graph.display().to_string())?;
