@@ -186,6 +186,24 @@ def test_paths_past_a_hub(tmp_path: Path) -> None:
         refuse(BUDGET, "path", graph, 0, 200_001, "--budget", "24M", "--quiet", before=enter)
 
 
+def test_the_first_refusal_of_paths_names_a_budget_for_the_whole_graph(tmp_path: Path) -> None:
+    # Only 0 -> 1 leads to the target; the search for another path tries all vertices behind it.
+    table, vertices = tmp_path / "behind.txt", 100_000
+    with table.open("w") as out:
+        out.write("0 1\n")
+        out.writelines(f"1 {at}\n{at} 1\n" for at in range(2, vertices))
+    graph = tmp_path / "behind.brimful"
+    succeed("import", table, graph, "--index", "in,reverse", "--quiet")
+    command = ["path", graph, 0, 1, "--k", 3, "--quiet"]
+    first = refuse(BUDGET, *command, "--budget", 1)
+    few = named_in(first.partition(",")[0])
+    whole = int(first.partition("knows the whole graph needs ")[2].removesuffix("M"))
+    second = refuse(BUDGET, *command, "--budget", f"{few}M")
+    assert few < named_in(second) <= whole
+    with hard_limit(whole * MIB) as enter:
+        succeed(*command, "--budget", f"{whole}M", before=enter)
+
+
 def test_many_rows_of_long_names_are_shown(tmp_path: Path) -> None:
     table = tmp_path / "names.txt"
     long = "x" * 9_000

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import brimful
 from brimful.catalog import asked
-from brimful.errors import UsageError
+from brimful.errors import BudgetError, UsageError
 from brimful.io.ingest import Resources
 from brimful.memory import require_runs
 from brimful.options.described import described
@@ -312,7 +312,7 @@ def shortest_paths(
     resources: Resources,
 ) -> list[tuple[float, list[Any]]]:
     """Return the k shortest paths between two vertices, as `Graph.shortest_paths` does."""
-    from brimful.simple_paths import least_bytes, shortest_simple_paths
+    from brimful.simple_paths import least_bytes, most_bytes, shortest_simple_paths
 
     count = parse_count(k, "k", 1, MOST)
     if count is None:
@@ -323,7 +323,16 @@ def shortest_paths(
         graph.degree(vertex)
     algorithm = "sssp" if weighted else "bfs"
     options = {"source": [begin], "weighted": weighted}
-    distances = _run(graph, algorithm, {}, resources, least_bytes(graph), **options)
+    try:
+        distances = _run(graph, algorithm, {}, resources, least_bytes(graph), **options)
+    except BudgetError as error:
+        # The number of vertices that searches know turns out only as they go.
+        most = error.needed_bytes + most_bytes(graph)
+        raise BudgetError(
+            f"{error}, for searches that know few vertices; one that knows the whole graph needs "
+            f"{-(-most >> 20)}M",
+            error.needed_bytes,
+        ) from None
     ends, given = (begin, end), resources.on(graph)
     return list(shortest_simple_paths(graph, distances, ends, count, given, weighted=weighted))
 

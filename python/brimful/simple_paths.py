@@ -51,6 +51,12 @@ def least_bytes(graph: Graph) -> int:
     return _LEAST_BYTES + (_LISTED_BYTES + names) * longest
 
 
+def most_bytes(graph: Graph) -> int:
+    """Return the bytes of a search that comes to know the whole graph."""
+    # Two tables; hardly any vertex waits twice, as its path is hardly ever shortened.
+    return _KNOWN_BYTES * (5 * graph.vertices // 2)
+
+
 def in_edges(graph: Graph, vertex: Any, *, weighted: bool) -> Iterator[tuple[Any, float]]:
     """Yield the sources of the edges to a vertex, with their weights or 1."""
     if graph.in_degree(vertex) > _LISTED:
@@ -185,8 +191,7 @@ class _Search:
         self._nearest.clear()
         self._kept = 0
         if known + self.held > self._most:
-            # Two tables; hardly any vertex waits twice, as its path is hardly ever shortened.
-            most = _KNOWN_BYTES * (5 * self._graph.vertices // 2 + 2 * self.held)
+            most = most_bytes(self._graph) + _KNOWN_BYTES * 2 * self.held
             limit = self._resources.budget_bytes()
             raise too_small(limit, self._taken + most, "to find so many paths")
 
