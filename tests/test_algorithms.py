@@ -311,7 +311,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (
             USAGE,
             ["bfs"],
-            "bfs needs a source vertex; name it with --source ID (Python: source=)",
+            "bfs needs a source vertex; name it with --source ID",
         ),
         (USAGE, ["sssp"], "sssp needs a source vertex"),
         (USAGE, ["count_paths"], "count_paths needs a source vertex"),

@@ -365,7 +365,7 @@ def test_options_that_a_run_on_a_cluster_does_not_take(
 ) -> None:
     with pytest.raises(bf.UsageError, match="needs synchronous supersteps"):
         bf.pagerank(graph, cluster="auto", mode="async")
-    with pytest.raises(bf.UsageError, match="leave --store or --cluster out"):
+    with pytest.raises(bf.UsageError, match="leave store= or cluster= out"):
         bf.pagerank(graph, cluster="auto", store="memory")
     with pytest.raises(bf.UsageError, match="by the superstep"):
         bf.pagerank(graph, cluster="auto", checkpoint_every="1s", checkpoint_dir=tmp_path / "c")
@@ -526,7 +526,7 @@ def test_an_import_on_a_cluster_has_a_budget_and_reads_files(
     assert (tmp_path / "g.brimful").is_dir()
     with pytest.raises(bf.UsageError, match="a cluster reads files; leave cluster= out"):
         bf.read(pa.table({"source": [1], "target": [2]}), cluster="auto")
-    with pytest.raises(bf.UsageError, match="--workers counts the workers of a cluster"):
+    with pytest.raises(bf.UsageError, match="workers= counts the workers of a cluster"):
         bf.read(paths, workers=2)
     (tmp_path / "pairs.u32").write_bytes(b"")
     for words, sentence in (

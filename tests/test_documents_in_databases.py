@@ -266,7 +266,7 @@ def test_a_document_that_is_no_edge_is_named(
 
 def test_fields_are_not_guessed(place: Any) -> None:
     place.insert([{"source": 1, "target": 2}])
-    with pytest.raises(bf.UsageError, match="name them with --source and"):
+    with pytest.raises(bf.UsageError, match="name them with source= and"):
         bf.read(place.url)
     with pytest.raises(bf.UsageError, match="must name different fields"):
         bf.read(place.url, source="target", target="target")

@@ -126,7 +126,7 @@ def test_python_says_what_was_left_out(tmp_path: Path, caplog: pytest.LogCapture
     ):
         assert graph.edges == 2
     assert "left out: not an integer id, 1 time, first at" in caplog.text
-    with pytest.raises(bf.InputError, match="--on-error skip"):
+    with pytest.raises(bf.InputError, match='on_error="skip"'):
         bf.read([tmp_path / "a.txt"])
     with pytest.raises(bf.UsageError, match="on_error must be fail or skip, not ignore"):
         bf.read([tmp_path / "a.txt"], on_error="ignore")

@@ -415,7 +415,7 @@ def test_python_says_what_the_command_line_says(rmat: Path) -> None:
                 bf.plan(graph, "bfs", source=of, **machine)
             with pytest.raises(bf.NotFoundError, match=re.escape(str(refused.value))):
                 bf.bfs(graph, of)
-        with pytest.raises(bf.UsageError, match="--source does not apply to kcore"):
+        with pytest.raises(bf.UsageError, match="source= does not apply to kcore"):
             bf.plan(graph, "kcore", source=1)
         with pytest.raises(TypeError, match=r"plan\(\) got .* 'sorce'; did you mean 'source'"):
             bf.plan(graph, "bfs", sorce=1)  # type: ignore[call-arg]

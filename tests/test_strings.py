@@ -179,7 +179,7 @@ def test_ids_says_how_columns_are_read() -> None:
     with bf.Graph.from_arrow(numbers, ids="string") as graph:
         assert graph.vertex_ids().to_pylist() == ["-10", "1", "2"]
     mixed = pa.table({"source": ["a"], "target": [1]})
-    with pytest.raises(InputError, match="--ids string or --ids int"):
+    with pytest.raises(InputError, match='ids="string" or ids="int"'):
         bf.Graph.from_arrow(mixed)
     with bf.Graph.from_arrow(mixed, ids="string") as graph:
         assert graph.neighbors("a") == ["1"]

@@ -53,9 +53,7 @@ def asked(
     cluster = cluster_of(options)
     is_divided = cluster is not None or crew is not None
     if is_divided and "cluster" not in algorithms()[algorithm]["takes"]:
-        raise UsageError(
-            f"{algorithm} does not run on a cluster; leave --cluster out (Python: cluster=)"
-        )
+        raise UsageError(f"{algorithm} does not run on a cluster; leave --cluster out")
     return {
         "algorithm": algorithm,
         "params": params,
@@ -78,8 +76,7 @@ def cluster_of(options: Mapping[str, object]) -> dict[str, Any] | None:
         return cluster
     if cluster.get("workers") is not None:
         raise UsageError(
-            "--workers counts the workers of a cluster; add --cluster, or leave it out (Python: "
-            "workers=, cluster=)"
+            "--workers counts the workers of a cluster; add --cluster, or leave it out"
         )
     return None
 

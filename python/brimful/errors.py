@@ -6,6 +6,7 @@ tree. A message is one sentence: subject, place, expectation, remedy.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, ClassVar
 
 from brimful.io.redaction import redacted
@@ -24,6 +25,8 @@ class BrimfulError(Exception):
 
     #: Exit code of the command line.
     exit_code: ClassVar[int] = 1
+    #: True on the command line, where sentences name options by their flags.
+    names_flags: ClassVar[bool] = False
 
     def __init__(self, message: str = "", *rest: object) -> None:
         """Keep the sentence, with the secrets of URLs masked."""
@@ -33,7 +36,16 @@ class BrimfulError(Exception):
 
     def __str__(self) -> str:
         """Return the sentence, whatever built-in class is mixed in (`KeyError` would quote it)."""
-        return str(self.args[0]) if self.args else ""
+        return worded(str(self.args[0])) if self.args else ""
+
+
+def worded(sentence: str) -> str:
+    """Return a sentence with flags for options on the command line, and keywords in Python."""
+    if BrimfulError.names_flags or "--" not in sentence:
+        return sentence
+    # By name, as in `brimful/__init__.py`: the tables of options raise errors themselves.
+    shown: str = import_module("brimful.options.keywords").keywords(sentence)
+    return shown
 
 
 class UsageError(BrimfulError, ValueError):

@@ -212,13 +212,13 @@ def sizes_of(has_graph: bool, unbuilt: Mapping[str, Any]) -> Sizes | None:
         if unbuilt != checked(UnbuiltOptions, {}):
             raise UsageError(
                 "--vertices, --edges, --undirected, --index and --bytes-per-edge do not apply to a "
-                "graph that exists; leave them out (Python: vertices=, ...)"
+                "graph that exists; leave them out"
             )
         return None
     if unbuilt["vertices"] is None or unbuilt["edges"] is None:
         raise UsageError(
             "a plan needs a graph, or its numbers of vertices and edges; name GRAPH, or give "
-            "--vertices and --edges (Python: vertices=, edges=)"
+            "--vertices and --edges"
         )
     sizes = dict(unbuilt)
     return Sizes(reverse="reverse" in sizes.pop("index"), **sizes)

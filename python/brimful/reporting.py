@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
-from brimful.errors import UsageError
+from brimful.errors import UsageError, worded
 from brimful.wording import shortened
 
 #: Called about ten times a second, on the calling thread, with the phase, the units done, the
@@ -28,7 +28,7 @@ def warn(*sentences: str) -> None:
     import logging
 
     for sentence in sentences:
-        logging.getLogger("brimful").warning(sentence)
+        logging.getLogger("brimful").warning(worded(sentence))
 
 
 def reportable(progress: Any, name: str = "progress") -> Any:

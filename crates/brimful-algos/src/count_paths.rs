@@ -123,8 +123,8 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
         return Finished::new(graph, "paths", values, output.stats, "shortest");
     };
     if request.max_supersteps.is_some() {
-        let what = "a length is a number of supersteps: give --param length=K or --max-supersteps \
-                    (Python: length= or max_supersteps=), not both";
+        let what = "a length is a number of supersteps: give --param length=K or --max-supersteps, \
+                    not both";
         return Err(Error::Usage(what.into()));
     }
     let output = checked(request.run(

@@ -95,7 +95,7 @@ pub(crate) fn scale(
     }
     exponent(least, greatest, exponents).map(|exponent| 2_f64.powi(exponent)).ok_or_else(|| {
         let advice = match request.narrow {
-            true => "use --precision f64 (Python: precision=)",
+            true => "use --precision f64",
             false => "bring them closer together",
         };
         let what = format!(

@@ -359,9 +359,7 @@ fn settings<S: Precision>(request: &Request) -> Result<(Settings, bool)> {
     PageRank::<S>::new(variant, damping, tolerance).map_err(Error::Usage)?;
     if !request.sources.is_empty() && variant == Variant::Unnormalized {
         return Err(Error::Usage(
-            "personalized PageRank is normalized: leave out --source or --param variant (Python: \
-             source=, variant=)"
-                .into(),
+            "personalized PageRank is normalized: leave out --source or --param variant".into(),
         ));
     }
     let mut by_increments = request.choice("method", &["power", "delta"])? == "delta";

@@ -230,12 +230,12 @@ fn identity(request: &Request, info: &Info) -> Vec<(String, String)> {
 fn check_store(request: &Request) -> Result<()> {
     if request.store.is_some() && request.is_divided() {
         let what = "workers of a cluster keep vertices in memory, not in a store; leave --store or \
-                    --cluster out (Python: store=, cluster=)";
+                    --cluster out";
         return Err(Error::Usage(what.into()));
     }
     if request.store.is_some() && request.asynchronous && request.max_supersteps.is_some() {
         let what = "in a store the asynchronous mode has no supersteps to limit; leave \
-                    --max-supersteps out (Python: max_supersteps=)";
+                    --max-supersteps out";
         return Err(Error::Usage(what.into()));
     }
     Ok(())

@@ -149,8 +149,8 @@ impl StoreChoice {
             (false, None) => Ok(RunMode::Synchronous),
             (false, Some(_)) => Err(execution::Error::Usage(
                 "a scheduler is for the asynchronous mode; add --mode async, or leave --scheduler \
-                 out (Python: mode=, scheduler=)"
-                    .into(),
+                 out"
+                .into(),
             )),
         }
     }
@@ -230,8 +230,7 @@ impl Request {
             return Ok(());
         }
         let name = &self.algorithm;
-        let what =
-            format!("{name} needs a source vertex; name it with --source ID (Python: source=)");
+        let what = format!("{name} needs a source vertex; name it with --source ID");
         Err(Error::Usage(what))
     }
 
@@ -321,7 +320,7 @@ impl Request {
             };
         let what = format!(
             "{} needs weights of at least 0; {example}the smallest is {}; run it without \
-             --weighted (Python: weighted=) or import the graph with other weights",
+             --weighted or import the graph with other weights",
             self.algorithm, range.min
         );
         Err(brimful_graph::Error::input(graph.path(), what).into())
@@ -330,8 +329,7 @@ impl Request {
 
 /// The error for an option that does not apply to an algorithm or a method.
 pub(crate) fn inapplicable(option: &str, name: &str) -> Error {
-    let keyword = option.replace('-', "_");
-    Error::Usage(format!("--{option} does not apply to {name}; leave it out (Python: {keyword}=)"))
+    Error::Usage(format!("--{option} does not apply to {name}; leave it out"))
 }
 
 impl Finished {

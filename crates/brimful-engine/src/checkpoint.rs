@@ -211,12 +211,12 @@ impl<'a> Checkpointer<'a> {
         };
         if name == GRAPH {
             let what = "it holds checkpoints of a run on another graph; resume on that graph, or \
-                        name another folder with --checkpoint-dir (Python: checkpoint_dir=)";
+                        name another folder with --checkpoint-dir";
             return Err(brimful_graph::Error::input(folder, what).into());
         }
         Err(Error::Usage(format!(
             "{} holds checkpoints of another run: {name} was {was} there and is {is} here; resume \
-             with the same, or name another folder with --checkpoint-dir (Python: checkpoint_dir=)",
+             with the same, or name another folder with --checkpoint-dir",
             folder.display()
         )))
     }

@@ -263,7 +263,7 @@ pub(crate) fn plan<'py>(
         (None, Some(given)) => Subject::Sizes(given.sizes(request.weighted)?),
         (None, None) => {
             let what = "a plan needs a graph, or its numbers of vertices and edges: give \
-                        --vertices and --edges (Python: vertices=, edges=)";
+                        --vertices and --edges";
             return Err(Failure::from(EngineError::Usage(what.into())).into());
         }
     };

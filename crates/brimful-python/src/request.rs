@@ -83,8 +83,7 @@ pub(crate) fn checkpoint_options(
         return Ok(Some(CheckpointOptions { every, resume, ..CheckpointOptions::new(folder) }));
     }
     if folder.is_some() {
-        let what = "--checkpoint-dir does nothing alone: give --checkpoint-every, --resume or both \
-                    (Python: checkpoint_every=, resume=)";
+        let what = "--checkpoint-dir does nothing alone: give --checkpoint-every, --resume or both";
         return Err(EngineError::Usage(what.into()).into());
     }
     Ok(None)
@@ -142,8 +141,7 @@ impl Store {
             return match around.iter().find(|(given, _)| given.is_some()) {
                 None => Ok(None),
                 Some((_, name)) => Err(EngineError::Usage(format!(
-                    "--{name} is for vertices in a store; add --store, or leave it out (Python: \
-                     {name}=, store=)"
+                    "--{name} is for vertices in a store; add --store, or leave it out"
                 ))
                 .into()),
             };

@@ -158,6 +158,14 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Nam
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit code."""
+    BrimfulError.names_flags = True
+    try:
+        return _main(arguments)
+    finally:
+        BrimfulError.names_flags = False
+
+
+def _main(arguments: Sequence[str] | None) -> int:
     # Arrow's own allocators keep freed memory; the system's returns it, so the budget holds.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     streams.prepare()

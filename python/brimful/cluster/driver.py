@@ -146,7 +146,7 @@ class Crew:
         return UsageError(
             f"the cluster has no room for {counted(self.count, 'worker')} of "
             f"{counted(self.threads, 'CPU')} each{otherwise}; ask for less with --workers or "
-            "--threads (Python: workers=, threads=)"
+            "--threads"
         )
 
     def end(self) -> None:

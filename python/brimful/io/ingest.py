@@ -204,7 +204,7 @@ def _check_divided(paths: Sequence[str], format_name: str) -> None:
     if format_name in UNDIVIDED_FORMATS:
         raise UsageError(
             f"a cluster reads text and Parquet, and the input is {_listed({format_name})}; leave "
-            "--cluster out (Python: cluster=)"
+            "--cluster out"
         )
 
 

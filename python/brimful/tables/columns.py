@@ -349,6 +349,6 @@ def _refuse_names(table: str, added: Sequence[str], taken: Sequence[str], path: 
     for name in added:
         if name in taken:
             raise UsageError(
-                f"{path} has a column {name} of vertices; pass replace=True (--replace), or "
-                "rename the column of the table"
+                f"{path} has a column {name} of vertices; give --replace, or rename the "
+                "column of the table"
             )

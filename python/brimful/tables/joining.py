@@ -215,7 +215,7 @@ class Join:
         )
         raise InputError(
             f"the graph has no vertex for {counted(count, 'row')} of {self.name}{such}; leave them "
-            "out of the table, or pass unmatched='skip' (--unmatched skip)"
+            "out of the table, or give --unmatched skip"
         )
 
     def _refuse_twice(self, id_: pyarrow.Scalar) -> NoReturn:
@@ -292,7 +292,7 @@ class Join:
         if self._on not in kinds:
             raise UsageError(
                 f"{self.name} has no column {self._on} (found: {', '.join(kinds)}); name the "
-                "column of vertex ids with --on (Python: on=)"
+                "column of vertex ids with --on"
             )
         kind = kinds[self._on]
         if (kind == "VARCHAR") != texts or not (texts or "INT" in kind):

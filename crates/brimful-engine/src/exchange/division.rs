@@ -181,7 +181,7 @@ pub(crate) fn out_of_step(own: u64, theirs: u64) -> Error {
     Error::Exchange(
         format!(
             "a worker is after superstep {theirs} and another one after {own}; --checkpoint-dir \
-             (Python: checkpoint_dir=) must be a folder that all nodes share"
+             must be a folder that all nodes share"
         )
         .into(),
     )

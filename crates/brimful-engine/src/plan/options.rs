@@ -134,8 +134,7 @@ impl RunOptions {
     pub fn check_weights(&self, graph: &Graph) -> Result<()> {
         if self.weighted && !graph.description().weighted {
             let what = format!(
-                "{} has no edge weights; import it with a weight column or run without --weighted \
-                 (Python: weighted=)",
+                "{} has no edge weights; import it with a weight column or run without --weighted",
                 graph.path().display()
             );
             return Err(Error::Usage(what));
@@ -192,14 +191,13 @@ impl RunOptions {
             ));
         }
         if self.asynchronous {
-            let what =
-                "a run on a cluster needs synchronous supersteps; use --mode sync (Python: mode=)";
+            let what = "a run on a cluster needs synchronous supersteps; use --mode sync";
             return Err(Error::Usage(what.into()));
         }
         let every = self.checkpoints.as_ref().and_then(|options| options.every.as_ref());
         if matches!(every, Some(Every::Time(_))) {
             let what = "a run on a cluster makes checkpoints by the superstep, not by the second; \
-                        use --checkpoint-every K (Python: checkpoint_every=)";
+                        use --checkpoint-every K";
             return Err(Error::Usage(what.into()));
         }
         Ok(())
