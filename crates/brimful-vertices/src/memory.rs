@@ -1,7 +1,8 @@
 //! The store of live objects: the fastest one, and the one with the most memory.
 //!
 //! Vertices lie in one array, with an index of positions. Removing one moves the last to its
-//! position.
+//! position. Where ids follow one another, as those of a graph do, they tell the position without
+//! the index.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use hashbrown::DefaultHashBuilder;
 
 use crate::error::Result;
 use crate::growth::Growth;
+use crate::id::Id;
 use crate::index::PositionIndex;
 use crate::store::{Borrower, Loan, StoreStats, VertexStore, keeps_id};
 use crate::vertex::Stored;
@@ -39,6 +41,19 @@ impl<V: Stored> MemoryStore<V> {
 
     #[inline]
     fn find(&self, id: &V::Id) -> Option<usize> {
+        self.find_by_number(id).or_else(|| self.find_by_hash(id))
+    }
+
+    /// The position of a vertex whose distance from the first one is that of their numbers. Ids
+    /// that follow one another and are loaded in ascending order are all found so.
+    #[inline]
+    fn find_by_number(&self, id: &V::Id) -> Option<usize> {
+        let first = self.vertices.first()?.id().number()?;
+        let at = usize::try_from(id.number()?.checked_sub(first)?).ok()?;
+        (self.vertices.get(at)?.id() == id).then_some(at)
+    }
+
+    fn find_by_hash(&self, id: &V::Id) -> Option<usize> {
         let is_it = |at: u64| self.vertices[at as usize].id() == id;
         self.index.find(self.hasher.hash_one(id), is_it).map(|at| at as usize)
     }
@@ -163,5 +178,40 @@ impl<V: Stored> VertexStore<V> for MemoryStore<V> {
     fn stats(&self) -> Result<StoreStats> {
         let memory_bytes = self.growth.used() + self.index.bytes();
         Ok(StoreStats { vertices: self.len(), memory_bytes, ..StoreStats::default() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vertex::{Edges, Vertex};
+
+    #[test]
+    fn ids_that_follow_one_another_tell_their_positions() {
+        let mut store = MemoryStore::new(&Budget::new(1 << 20, 0)).unwrap();
+        for id in 10..20_u64 {
+            assert!(store.insert(Vertex::<u64, u64>::new(id, id, Edges::default())).unwrap());
+        }
+        let by_number = |store: &MemoryStore<Vertex<u64, u64>>| -> Vec<u64> {
+            (0..30).filter(|id| store.find_by_number(id).is_some()).collect()
+        };
+        assert_eq!(by_number(&store), Vec::from_iter(10..20));
+        assert!(!store.insert(Vertex::new(15, 0, Edges::default())).unwrap());
+        // The last vertex takes the place of a removed one, and is found by its hash.
+        assert!(store.remove(&12).unwrap());
+        assert_eq!(by_number(&store), [10, 11, 13, 14, 15, 16, 17, 18]);
+        // With another first vertex, no position follows from an id.
+        assert!(store.remove(&10).unwrap());
+        assert!(store.insert(Vertex::new(7, 7, Edges::default())).unwrap());
+        for id in 0..30 {
+            let mut state = None;
+            let mut read = |vertex: &mut Loan<'_, Vertex<u64, u64>>| {
+                state = Some(vertex.state);
+                Ok(())
+            };
+            let is_there = store.lend(&id, &mut read).unwrap();
+            let expected = (id == 7 || (10..20).contains(&id)) && id != 10 && id != 12;
+            assert_eq!((is_there, state), (expected, expected.then_some(id)), "{id}");
+        }
     }
 }
