@@ -26,7 +26,7 @@ pub(crate) fn work<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
     }
     loop {
         worker.context.take_in(phase)?;
-        let has_work = worker.context.has_any_messages()? || worker.context.is_any_due()?;
+        let has_work = worker.context.has_any_messages(phase)? || worker.context.is_any_due()?;
         let mut is_turn = false;
         if !has_work || worker.context.is_under_loaded() {
             match worker.context.wait(phase, has_work)? {
@@ -60,7 +60,9 @@ pub(crate) fn settle<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
             return Ok(());
         }
         // Sending receives packets as well.
-        if !worker.context.has_any_messages()? && worker.context.wait(phase, false)? == Next::End {
+        if !worker.context.has_any_messages(phase)?
+            && worker.context.wait(phase, false)? == Next::End
+        {
             return Ok(());
         }
     }

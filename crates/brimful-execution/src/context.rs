@@ -1,9 +1,9 @@
 //! The worker context: the lists of a worker's partitions, and the signals that it sends and
 //! receives.
 //!
-//! Signals gather in one packet per partition. A full packet to another worker is sent. Signals to
-//! the worker's own partitions go into their mailbox when the packet is full, and after every
-//! source.
+//! Signals gather in one outbox per partition: as values if they combine, else serialized. A full
+//! outbox is sent to the other worker as a packet, or goes into the mailbox if the partition is the
+//! worker's own. Invariant: whoever asks a mailbox for signals gets those of the outbox, too.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -15,7 +15,8 @@ use brimful_vertices::{Id, Loan};
 
 use crate::error::{Error, Result, element};
 use crate::exchange::{Event, Packet, PacketQueues};
-use crate::lists::{IdSet, Mailbox, SignalTo, write_message};
+use crate::lists::{IdSet, Mailbox};
+use crate::outbox::{MessageBuffers, Outbox};
 use crate::partitioner::{Owners, Partitioner};
 use crate::program::{Delivery, VertexOf, VertexProgram};
 
@@ -24,7 +25,7 @@ pub(crate) struct Phase<'e, P: VertexProgram> {
     pub(crate) program: &'e P,
     pub(crate) partitioner: &'e Partitioner<P::Id>,
     pub(crate) owners: &'e Owners,
-    pub(crate) exchange: &'e PacketQueues,
+    pub(crate) exchange: &'e PacketQueues<Outbox<P>>,
     pub(crate) packet_bytes: usize,
     pub(crate) thresholds: Thresholds,
     pub(crate) job: &'e Job,
@@ -44,8 +45,6 @@ pub(crate) struct WorkerCounts {
     pub(crate) undelivered: u64,
 }
 
-/// Signals that are combined in one batch.
-const COMBINED_TOGETHER: usize = 64;
 /// Vertices between two checks of the queue and the clock.
 const POLL_EVERY: u32 = 64;
 /// The idle back-off of an under-loaded worker lasts at most this multiple of its longest
@@ -59,11 +58,8 @@ pub(crate) struct WorkerContext<P: VertexProgram> {
     /// Those of its partitions, then its relays.
     pub(crate) mailboxes: Vec<Mailbox<P>>,
     pub(crate) counts: WorkerCounts,
-    /// A packet for each partition.
-    outboxes: Vec<Vec<u8>>,
-    /// Combined signals to each partition of this worker; they reach the mailbox without
-    /// serialization.
-    own_signals: Vec<Vec<SignalTo<P>>>,
+    /// By partition.
+    outboxes: Vec<Outbox<P>>,
     until_poll: u32,
     /// Start of the last generation.
     began: Instant,
@@ -75,8 +71,9 @@ pub(crate) struct WorkerContext<P: VertexProgram> {
     received: u64,
     /// A worker with fewer signals than this in a generation is under-loaded.
     usual: u64,
-    target: Vec<u8>,
-    scratch: Vec<u8>,
+    /// A buffer of the partitioner.
+    id: Vec<u8>,
+    buffers: MessageBuffers,
 }
 
 /// Numbers the parallel edges of a vertex while it signals.
@@ -139,18 +136,17 @@ impl<P: VertexProgram> WorkerContext<P> {
         Self {
             me,
             to_signal,
-            own_signals: mailboxes.iter().map(|_| Vec::new()).collect(),
             mailboxes,
             counts: WorkerCounts::default(),
-            outboxes: vec![Vec::new(); partitions],
+            outboxes: (0..partitions).map(|_| Outbox::default()).collect(),
             until_poll: POLL_EVERY,
             began: Instant::now(),
             longest: Duration::ZERO,
             idle_until: Instant::now(),
             received: 0,
             usual: 0,
-            target: Vec::new(),
-            scratch: Vec::new(),
+            id: Vec::new(),
+            buffers: MessageBuffers::default(),
         }
     }
 
@@ -165,7 +161,6 @@ impl<P: VertexProgram> WorkerContext<P> {
             true => self.send_all(phase, vertex)?,
             false => self.signal_along_edges(phase, vertex)?,
         }
-        self.deliver_own(phase)?;
         self.counts.signalled += 1;
         self.counts.edges += vertex.edges().len() as u64;
         let mut state = vertex.state.clone();
@@ -192,7 +187,7 @@ impl<P: VertexProgram> WorkerContext<P> {
         sent?;
         if collects.map_err(|failure| Error::program(vertex.id(), "signal", failure))? {
             let partitions = phase.owners.count();
-            let partition = phase.partitioner.partition(vertex.id(), &mut self.target, partitions);
+            let partition = phase.partitioner.partition(vertex.id(), &mut self.id, partitions);
             let (_, place) = phase.owners.home(partition)?;
             element(&mut self.mailboxes, place, "mailbox")?.request(program, vertex.id())?;
         }
@@ -251,7 +246,8 @@ impl<P: VertexProgram> WorkerContext<P> {
     }
 
     /// True if signals wait in the mailbox of the partition at `place`.
-    pub(crate) fn has_messages(&mut self, place: usize) -> Result<bool> {
+    pub(crate) fn has_messages(&mut self, phase: &Phase<'_, P>, place: usize) -> Result<bool> {
+        self.deliver_own(phase)?;
         Ok(!element(&mut self.mailboxes, place, "mailbox")?.is_empty()?)
     }
 
@@ -261,7 +257,8 @@ impl<P: VertexProgram> WorkerContext<P> {
     }
 
     /// True if signals wait in any mailbox.
-    pub(crate) fn has_any_messages(&mut self) -> Result<bool> {
+    pub(crate) fn has_any_messages(&mut self, phase: &Phase<'_, P>) -> Result<bool> {
+        self.deliver_own(phase)?;
         for mailbox in &mut self.mailboxes {
             if !mailbox.is_empty()? {
                 return Ok(true);
@@ -288,42 +285,22 @@ impl<P: VertexProgram> WorkerContext<P> {
         target: &P::Id,
         signal: P::Signal,
     ) -> Result<()> {
-        let partition = phase.partitioner.partition(target, &mut self.target, phase.owners.count());
-        let (owner, place) = phase.owners.mailbox(partition)?;
+        let partition = phase.partitioner.partition(target, &mut self.id, phase.owners.count());
         self.counts.sent += 1;
-        if delivery == Delivery::Combined && owner == self.me {
-            let own_signals = element(&mut self.own_signals, place, "list of own signals")?;
-            own_signals.push((target.clone(), signal));
-            return if own_signals.len() < COMBINED_TOGETHER {
-                Ok(())
-            } else {
-                self.combine_own_signals(phase, place)
-            };
+        let outbox = element(&mut self.outboxes, partition, "outbox")?;
+        outbox.push(delivery, source, (target, signal), &mut self.buffers);
+        if outbox.bytes() < phase.packet_bytes {
+            return Ok(());
         }
-        let packet = element(&mut self.outboxes, partition, "outbox")?;
-        self.target.clear();
-        target.write_key(&mut self.target);
-        write_message::<P>(&self.target, source, &signal, &mut self.scratch, packet);
-        match packet.len() < phase.packet_bytes {
-            true => Ok(()),
-            false if owner == self.me => self.deliver(phase, partition),
+        let (owner, _) = phase.owners.mailbox(partition)?;
+        match owner == self.me {
+            true => self.deliver(phase, partition),
             false => self.send_packet(phase, partition),
         }
     }
 
-    /// Combines the signals that gathered for this worker's partition at `place`.
-    fn combine_own_signals(&mut self, phase: &Phase<'_, P>, place: usize) -> Result<()> {
-        let mailbox = element(&mut self.mailboxes, place, "mailbox")?;
-        let own_signals = element(&mut self.own_signals, place, "list of own signals")?;
-        if own_signals.is_empty() { Ok(()) } else { mailbox.receive(phase.program, own_signals) }
-    }
-
     /// Puts the signals that gathered for this worker's partitions into their mailboxes.
-    fn deliver_own(&mut self, phase: &Phase<'_, P>) -> Result<()> {
-        if phase.program.delivery() == Delivery::Combined {
-            return (0..self.own_signals.len())
-                .try_for_each(|place| self.combine_own_signals(phase, place));
-        }
+    pub(crate) fn deliver_own(&mut self, phase: &Phase<'_, P>) -> Result<()> {
         for (partition, (owner, _)) in phase.owners.mailboxes().iter().enumerate() {
             if *owner == self.me {
                 self.deliver(phase, partition)?;
@@ -335,17 +312,16 @@ impl<P: VertexProgram> WorkerContext<P> {
     fn deliver(&mut self, phase: &Phase<'_, P>, partition: usize) -> Result<()> {
         let (_, place) = phase.owners.mailbox(partition)?;
         let mailbox = element(&mut self.mailboxes, place, "mailbox")?;
-        let packet = element(&mut self.outboxes, partition, "outbox")?;
-        mailbox.deliver(phase.program, packet)?;
-        packet.clear();
-        Ok(())
+        let outbox = element(&mut self.outboxes, partition, "outbox")?;
+        outbox.deliver(phase.program, mailbox)
     }
 
     /// Sends the packet for a partition.
     fn send_packet(&mut self, phase: &Phase<'_, P>, partition: usize) -> Result<()> {
         let messages = std::mem::take(element(&mut self.outboxes, partition, "outbox")?);
         let (owner, _) = phase.owners.mailbox(partition)?;
-        let mut packet = Packet { partition, messages };
+        let bytes = messages.bytes();
+        let mut packet = Packet { partition, messages, bytes };
         while let Err(back) = phase.exchange.post(owner, packet) {
             packet = back;
             if phase.exchange.is_stopped() {
@@ -360,30 +336,31 @@ impl<P: VertexProgram> WorkerContext<P> {
         Ok(())
     }
 
-    /// Sends all packets; false if a stop held some back.
+    /// Delivers or sends all signals; false if a stop held some back.
     pub(crate) fn flush(&mut self, phase: &Phase<'_, P>) -> Result<bool> {
+        self.deliver_own(phase)?;
         for partition in 0..self.outboxes.len() {
-            if self.outboxes.get(partition).is_some_and(|packet| !packet.is_empty()) {
+            if self.outboxes.get(partition).is_some_and(|outbox| !outbox.is_empty()) {
                 self.send_packet(phase, partition)?;
             }
         }
-        Ok(self.outboxes.iter().all(Vec::is_empty))
+        Ok(self.outboxes.iter().all(Outbox::is_empty))
     }
 
     /// Receives all waiting packets; true if there was one.
     pub(crate) fn take_in(&mut self, phase: &Phase<'_, P>) -> Result<bool> {
         let mut is_any = false;
         while let Some(packet) = phase.exchange.take(self.me) {
-            self.open(phase, &packet)?;
+            self.open(phase, packet)?;
             is_any = true;
         }
         Ok(is_any)
     }
 
-    fn open(&mut self, phase: &Phase<'_, P>, packet: &Packet) -> Result<()> {
+    fn open(&mut self, phase: &Phase<'_, P>, mut packet: Packet<Outbox<P>>) -> Result<()> {
         let (_, place) = phase.owners.mailbox(packet.partition)?;
-        element(&mut self.mailboxes, place, "mailbox")?.deliver(phase.program, &packet.messages)?;
-        Ok(())
+        let mailbox = element(&mut self.mailboxes, place, "mailbox")?;
+        packet.messages.deliver(phase.program, mailbox)
     }
 
     /// Waits for a packet. A worker that still has work waits until no other worker is busy, at
@@ -393,7 +370,7 @@ impl<P: VertexProgram> WorkerContext<P> {
             return Ok(Next::End);
         }
         match phase.exchange.wait(self.me, with_work.then_some(self.idle_until)) {
-            Event::Packet(packet) => self.open(phase, &packet).map(|()| Next::Arrived),
+            Event::Packet(packet) => self.open(phase, packet).map(|()| Next::Arrived),
             Event::AllIdle => Ok(Next::AllIdle),
             Event::BackOffEnded => Ok(Next::BackOffEnded),
             Event::Settled | Event::Stopped => Ok(Next::End),

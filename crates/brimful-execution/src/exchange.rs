@@ -26,16 +26,18 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 
 /// Signals for one partition.
 #[derive(Debug)]
-pub(crate) struct Packet {
+pub(crate) struct Packet<M> {
     pub(crate) partition: usize,
-    pub(crate) messages: Vec<u8>,
+    pub(crate) messages: M,
+    /// Bytes of the messages.
+    pub(crate) bytes: usize,
 }
 
 /// The event that ends a wait.
 #[derive(Debug)]
-pub(crate) enum Event {
+pub(crate) enum Event<M> {
     /// A packet arrived.
-    Packet(Packet),
+    Packet(Packet<M>),
     /// No worker is busy: those in idle back-off continue.
     AllIdle,
     /// The idle back-off is over.
@@ -48,8 +50,8 @@ pub(crate) enum Event {
 
 /// Queues of packets, one for each worker.
 #[derive(Debug)]
-pub(crate) struct PacketQueues {
-    state: Mutex<ExchangeState>,
+pub(crate) struct PacketQueues<M> {
+    state: Mutex<ExchangeState<M>>,
     wake: Vec<Condvar>,
     /// Packets in each queue, readable without the lock.
     queued: Vec<AtomicUsize>,
@@ -76,12 +78,12 @@ enum WorkerStatus {
 }
 
 #[derive(Debug)]
-struct ExchangeState {
-    queues: Vec<VecDeque<Packet>>,
+struct ExchangeState<M> {
+    queues: Vec<VecDeque<Packet<M>>>,
     inboxes: Vec<Inbox>,
 }
 
-impl ExchangeState {
+impl<M> ExchangeState<M> {
     /// True if no worker is busy and no packet is in flight.
     fn is_quiet(&self) -> bool {
         self.inboxes
@@ -102,7 +104,7 @@ impl ExchangeState {
     }
 }
 
-impl PacketQueues {
+impl<M> PacketQueues<M> {
     /// Queues of at most `max_bytes` bytes each; an empty queue accepts one packet of any size.
     pub(crate) fn new(workers: usize, max_bytes: usize) -> Self {
         let queues = (0..workers).map(|_| VecDeque::new()).collect();
@@ -115,7 +117,7 @@ impl PacketQueues {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, ExchangeState> {
+    fn lock(&self) -> MutexGuard<'_, ExchangeState<M>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -126,13 +128,13 @@ impl PacketQueues {
     }
 
     /// Puts a packet into the queue of worker `to`; returns the packet if the queue is full.
-    pub(crate) fn post(&self, to: usize, packet: Packet) -> Result<(), Packet> {
+    pub(crate) fn post(&self, to: usize, packet: Packet<M>) -> Result<(), Packet<M>> {
         let mut state = self.lock();
         let inbox = &mut state.inboxes[to];
-        if inbox.bytes > 0 && inbox.bytes + packet.messages.len() > self.max_bytes {
+        if inbox.bytes > 0 && inbox.bytes + packet.bytes > self.max_bytes {
             return Err(packet);
         }
-        inbox.bytes += packet.messages.len();
+        inbox.bytes += packet.bytes;
         inbox.sent += 1;
         state.queues[to].push_back(packet);
         self.queued[to].fetch_add(1, Ordering::Relaxed);
@@ -141,17 +143,17 @@ impl PacketQueues {
     }
 
     /// Takes the next packet for worker `me`. Cheap if there is none.
-    pub(crate) fn take(&self, me: usize) -> Option<Packet> {
+    pub(crate) fn take(&self, me: usize) -> Option<Packet<M>> {
         if self.queued[me].load(Ordering::Relaxed) == 0 {
             return None;
         }
         self.pop(&mut self.lock(), me)
     }
 
-    fn pop(&self, state: &mut ExchangeState, me: usize) -> Option<Packet> {
+    fn pop(&self, state: &mut ExchangeState<M>, me: usize) -> Option<Packet<M>> {
         let packet = state.queues[me].pop_front()?;
         let inbox = &mut state.inboxes[me];
-        inbox.bytes -= packet.messages.len();
+        inbox.bytes -= packet.bytes;
         inbox.received += 1;
         inbox.status = WorkerStatus::Busy;
         self.queued[me].fetch_sub(1, Ordering::Relaxed);
@@ -175,7 +177,7 @@ impl PacketQueues {
 
     /// Waits for a packet for `me`, whose own packets are sent. An idle worker waits without limit,
     /// an under-loaded one `until` its back-off ends.
-    pub(crate) fn wait(&self, me: usize, until: Option<Instant>) -> Event {
+    pub(crate) fn wait(&self, me: usize, until: Option<Instant>) -> Event<M> {
         let status = if until.is_some() { WorkerStatus::BackingOff } else { WorkerStatus::Idle };
         let mut state = self.lock();
         state.inboxes[me].status = status;
@@ -225,15 +227,15 @@ impl PacketQueues {
     }
 
     /// A guard that stops all workers if its thread panics, so that no worker waits for a dead one.
-    pub(crate) fn stop_on_panic(&self) -> StopOnPanic<'_> {
+    pub(crate) fn stop_on_panic(&self) -> StopOnPanic<'_, M> {
         StopOnPanic(self)
     }
 }
 
 /// See [`PacketQueues::stop_on_panic`].
-pub(crate) struct StopOnPanic<'e>(&'e PacketQueues);
+pub(crate) struct StopOnPanic<'e, M>(&'e PacketQueues<M>);
 
-impl Drop for StopOnPanic<'_> {
+impl<M> Drop for StopOnPanic<'_, M> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.stop();
@@ -248,12 +250,12 @@ mod models {
 
     use super::*;
 
-    fn packet() -> Packet {
-        Packet { partition: 0, messages: vec![0; 10] }
+    fn packet() -> Packet<()> {
+        Packet { partition: 0, messages: (), bytes: 10 }
     }
 
     /// Sends, receiving packets while the queue is full; returns how many it received.
-    fn send(exchange: &PacketQueues, me: usize, to: usize) -> u64 {
+    fn send(exchange: &PacketQueues<()>, me: usize, to: usize) -> u64 {
         let (mut next, mut taken) = (packet(), 0);
         while let Err(back) = exchange.post(to, next) {
             next = back;
@@ -267,7 +269,7 @@ mod models {
 
     /// Receives packets until no worker has anything left to do; returns how many. Answers the
     /// first `answers` of them.
-    fn settle(exchange: &PacketQueues, me: usize, mut answers: u64) -> u64 {
+    fn settle(exchange: &PacketQueues<()>, me: usize, mut answers: u64) -> u64 {
         let mut taken = 0;
         loop {
             match exchange.wait(me, None) {
@@ -290,8 +292,8 @@ mod models {
     /// Runs `one` and `other` as the two workers.
     fn workers(
         max_bytes: usize,
-        one: impl Fn(&PacketQueues) -> u64 + Sync + Send + Copy + 'static,
-        other: impl Fn(&PacketQueues) -> u64 + Sync + Send + Copy + 'static,
+        one: impl Fn(&PacketQueues<()>) -> u64 + Sync + Send + Copy + 'static,
+        other: impl Fn(&PacketQueues<()>) -> u64 + Sync + Send + Copy + 'static,
         check: impl Fn(u64, u64) + Sync + Send + 'static,
     ) {
         loom::model(move || {
@@ -306,7 +308,7 @@ mod models {
 
     #[test]
     fn nobody_settles_before_the_answer_to_a_packet_was_taken_in() {
-        let one = |exchange: &PacketQueues| send(exchange, 0, 1) + settle(exchange, 0, 0);
+        let one = |exchange: &PacketQueues<()>| send(exchange, 0, 1) + settle(exchange, 0, 0);
         workers(
             1 << 20,
             one,
@@ -318,7 +320,7 @@ mod models {
     #[test]
     fn full_queues_on_both_sides_neither_lose_packets_nor_block() {
         let work = |me: usize| {
-            move |exchange: &PacketQueues| {
+            move |exchange: &PacketQueues<()>| {
                 let taken = send(exchange, me, 1 - me) + send(exchange, me, 1 - me);
                 taken + settle(exchange, me, 0)
             }
@@ -330,7 +332,7 @@ mod models {
     fn back_off_ends_when_nobody_works_and_not_before_the_answer() {
         // A worker that has the work of one packet left, and waits for more packets before it does
         // the work.
-        let backed_off = |exchange: &PacketQueues| {
+        let backed_off = |exchange: &PacketQueues<()>| {
             let mut taken = 0;
             loop {
                 match exchange.wait(0, late()) {
@@ -342,14 +344,14 @@ mod models {
             assert_eq!(taken, 1);
             taken + send(exchange, 0, 1) + settle(exchange, 0, 0)
         };
-        let other = |exchange: &PacketQueues| send(exchange, 1, 0) + settle(exchange, 1, 0);
+        let other = |exchange: &PacketQueues<()>| send(exchange, 1, 0) + settle(exchange, 1, 0);
         workers(1 << 20, backed_off, other, |one, other| assert_eq!((one, other), (1, 1)));
     }
 
     #[test]
     fn two_workers_in_back_off_both_go_on() {
         let backed_off = |me: usize| {
-            move |exchange: &PacketQueues| {
+            move |exchange: &PacketQueues<()>| {
                 assert!(matches!(exchange.wait(me, late()), Event::AllIdle));
                 settle(exchange, me, 0)
             }
@@ -363,7 +365,7 @@ mod models {
     fn a_worker_after_its_back_off_works_and_nobody_settles_before_it_has() {
         // A worker that continues at once with its remaining work, whether or not a packet arrives
         // first.
-        let hasty = |exchange: &PacketQueues| {
+        let hasty = |exchange: &PacketQueues<()>| {
             let mut taken = 0;
             loop {
                 match exchange.wait(0, Some(Instant::now())) {
@@ -374,14 +376,14 @@ mod models {
             }
             taken + send(exchange, 0, 1) + settle(exchange, 0, 0)
         };
-        let other = |exchange: &PacketQueues| send(exchange, 1, 0) + settle(exchange, 1, 0);
+        let other = |exchange: &PacketQueues<()>| send(exchange, 1, 0) + settle(exchange, 1, 0);
         workers(1 << 20, hasty, other, |one, other| assert_eq!((one, other), (1, 1)));
     }
 
     #[test]
     fn one_ends_its_back_off_while_the_other_is_still_in_it() {
         let work = |me: usize, until: fn() -> Option<Instant>| {
-            move |exchange: &PacketQueues| {
+            move |exchange: &PacketQueues<()>| {
                 let mut taken = 0;
                 while let Event::Packet(_) = exchange.wait(me, until()) {
                     taken += 1;
@@ -396,11 +398,11 @@ mod models {
 
     #[test]
     fn a_stop_ends_both_waits() {
-        let one = |exchange: &PacketQueues| {
+        let one = |exchange: &PacketQueues<()>| {
             exchange.stop();
             0
         };
-        let other = |exchange: &PacketQueues| {
+        let other = |exchange: &PacketQueues<()>| {
             let first = exchange.post(0, packet());
             assert!(first.is_ok());
             exchange.wait_for_space(1, 0);
@@ -433,11 +435,11 @@ mod tests {
                     for _ in 0..if number == 0 { 0 } else { 2 } {
                         random = (random * 5 + 3) % 1009;
                         let to = random % workers;
-                        let mut packet = Packet { partition: 0, messages: vec![number - 1; 10] };
+                        let mut packet = Packet { partition: 0, messages: number - 1, bytes: 10 };
                         while let Err(back) = exchange.post(to, packet) {
                             packet = back;
                             match exchange.take(me) {
-                                Some(packet) => todo.push(packet.messages[0]),
+                                Some(packet) => todo.push(packet.messages),
                                 None => exchange.wait_for_space(me, to),
                             }
                         }
@@ -446,8 +448,8 @@ mod tests {
                 // Some back-offs end before others.
                 let back_off = Duration::from_micros(random as u64 % 100);
                 match exchange.wait(me, (!later.is_empty()).then(|| Instant::now() + back_off)) {
-                    Event::Packet(packet) if me % 2 == 1 => later.push(packet.messages[0]),
-                    Event::Packet(packet) => todo.push(packet.messages[0]),
+                    Event::Packet(packet) if me % 2 == 1 => later.push(packet.messages),
+                    Event::Packet(packet) => todo.push(packet.messages),
                     Event::Settled => return,
                     Event::AllIdle | Event::BackOffEnded => todo.append(&mut later),
                     Event::Stopped => unreachable!(),
@@ -477,7 +479,7 @@ mod tests {
     fn a_stop_ends_all_waiting_and_loses_nothing() {
         let exchange = PacketQueues::new(2, 1);
         exchange.begin();
-        let packet = || Packet { partition: 3, messages: vec![1, 2] };
+        let packet = || Packet { partition: 3, messages: (), bytes: 2 };
         exchange.post(1, packet()).unwrap();
         assert!(exchange.post(1, packet()).is_err());
         std::thread::scope(|scope| {

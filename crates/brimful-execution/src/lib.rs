@@ -5,8 +5,9 @@
 //! - [`run`]: an execution, step by step or until it ends; `synchronous` and `asynchronous`: the
 //!   modes; [`options`]: the user's options; [`stats`]: figures.
 //! - [`partitioner`]: the partition of a vertex; [`loading`]: fills the stores with vertices.
-//! - `worker`: the partitions that a thread owns; `context`: its lists and packets; `exchange`:
-//!   queues between workers, and the detection of termination.
+//! - `worker`: the partitions that a thread owns; `context`: its lists and packets; `outbox`: the
+//!   signals that gather for a partition; `exchange`: queues between workers, and the detection of
+//!   termination.
 //! - [`lists`]: vertices that are due to signal, and signals that wait to be collected.
 //! - `division`: the partitions of several processes that make a run together; `share`: what they
 //!   exchange.
@@ -77,6 +78,7 @@ pub mod lists;
 pub mod loading;
 pub mod numeric;
 pub mod options;
+mod outbox;
 pub mod partitioner;
 pub mod program;
 pub mod run;

@@ -20,6 +20,7 @@ use crate::lists::{IdSet, IncomingSignals, MINIMUM_BYTES, Mailbox, SpillFile};
 use crate::loading::PriorRun;
 use crate::loading::{Loaded, Loading};
 use crate::options::{ExecutionOptions, ListLocation, RunLimits, RunMode, Scheduler};
+use crate::outbox::Outbox;
 use crate::partitioner::{Owners, Partitioner, assign};
 use crate::program::{VertexOf, VertexProgram};
 use crate::stats::{ExecutionStats, SuperstepFigures, add};
@@ -53,7 +54,7 @@ pub struct Execution<'r, P: VertexProgram, S> {
     partitioner: Partitioner<P::Id>,
     pub(crate) owners: Owners,
     pub(crate) workers: Vec<Mutex<Worker<P, S>>>,
-    exchange: PacketQueues,
+    exchange: PacketQueues<Outbox<P>>,
     thresholds: Thresholds,
     pub(crate) resources: &'r Resources,
     /// The connection to the other processes, if several make the run.

@@ -39,7 +39,7 @@ pub(crate) fn collect<P: VertexProgram, S: VertexStore<VertexOf<P>>>(
 ) -> Result<()> {
     for place in 0..worker.stores.len() {
         // There is more than one generation only after an asynchronous run was stopped.
-        while worker.context.has_messages(place)? {
+        while worker.context.has_messages(phase, place)? {
             worker.context.begin_in_order(phase, place)?;
             if phase.program.batch() > 1 {
                 while worker.collect_together(phase, place)? {

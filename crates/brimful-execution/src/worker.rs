@@ -140,6 +140,10 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Worker<P, S> {
         at_once: bool,
     ) -> Result<Option<(P::Id, After)>> {
         let Self { stores, context, incoming, announced, .. } = self;
+        if at_once {
+            // Signals of the vertex before.
+            context.deliver_own(phase)?;
+        }
         let mailbox = element(&mut context.mailboxes, place, "mailbox")?;
         let Some(id) = mailbox.take(phase.program, incoming)? else { return Ok(None) };
         let store = element(stores, place, "store")?;

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use brimful_engine::Reason;
-use brimful_execution::{Delivery, ExecutionOptions, ListLocation, RunLimits};
+use brimful_execution::{
+    Delivery, ExecutionOptions, Failure, ListLocation, RunLimits, VertexOf, VertexProgram,
+};
+use brimful_vertices::{Edge, Edges, Field, Loan};
 
 use crate::programs::{
     Distances, MODES, Ranks, STORES, assert_near, distances, random_graph, resources, start, states,
@@ -196,4 +199,71 @@ fn figures_say_how_often_caches_helped() {
     let [cache] = stats.caches[..] else { panic!("{stats:?}") };
     assert!(cache.hits > 0 && cache.misses > 0 && cache.hit_ratio() < 1.0, "{cache:?}");
     assert!(stats.store_memory_bytes > 0);
+}
+
+/// A signal that must not be serialized.
+#[derive(Clone)]
+struct Unwritten(u64);
+
+impl Field for Unwritten {
+    fn write(&self, _: &mut Vec<u8>) {
+        panic!("a signal was serialized");
+    }
+    fn read(_: &mut &[u8]) -> Option<Self> {
+        None
+    }
+}
+
+/// Every vertex counts its edges once, and signals to each target once.
+struct Counts;
+
+impl VertexProgram for Counts {
+    type Id = u64;
+    type State = u64;
+    type Edge = f64;
+    type Signal = Unwritten;
+
+    fn delivery(&self) -> Delivery {
+        Delivery::Combined
+    }
+    fn combine(&self, held: &mut Unwritten, signal: Unwritten) -> Result<(), Failure> {
+        held.0 += signal.0;
+        Ok(())
+    }
+    fn initial(&self, _: &u64, _: &Edges<u64, f64>) -> Result<u64, Failure> {
+        Ok(0)
+    }
+    fn signal(
+        &self,
+        source: &VertexOf<Self>,
+        _: Edge<'_, u64, f64>,
+    ) -> Result<Option<Unwritten>, Failure> {
+        Ok((source.state == 0).then_some(Unwritten(1)))
+    }
+    fn collect(
+        &self,
+        vertex: &mut Loan<'_, VertexOf<Self>>,
+        signals: &[Unwritten],
+    ) -> Result<(), Failure> {
+        vertex.state += signals.iter().map(|signal| signal.0).sum::<u64>();
+        Ok(())
+    }
+}
+
+#[test]
+fn signals_that_combine_in_memory_are_never_serialized() {
+    let graph = random_graph(3000, 6, 5);
+    let mut expected: BTreeMap<u64, u64> = graph.iter().map(|(id, _)| (*id, 0)).collect();
+    for (target, _) in graph.iter().flat_map(|(_, edges)| edges) {
+        *expected.get_mut(target).unwrap() += 1;
+    }
+    for workers in [1, 2, 3] {
+        let resources = resources(workers);
+        let options = ExecutionOptions::default();
+        let mut execution = start(Counts, &graph, ("memory", 4), &resources, &options);
+        execution.superstep().unwrap();
+        let stats = execution.stats().unwrap();
+        assert_eq!(stats.signals_sent, stats.signals_received, "{stats:?}");
+        assert!(states(&mut execution) == expected, "{workers} workers");
+    }
 }
