@@ -196,23 +196,20 @@ impl<P: VertexProgram> WorkerContext<P> {
 
     fn signal_along_edges(&mut self, phase: &Phase<'_, P>, vertex: &VertexOf<P>) -> Result<()> {
         let (program, delivery) = (phase.program, phase.program.delivery());
-        let mut parallels = Parallels::default();
-        for (place, edge) in vertex.edges().iter().enumerate() {
-            let target = edge.target;
+        let (mut parallels, mut sent) = (Parallels::default(), Ok(()));
+        let targets = vertex.edges().targets();
+        let signalled = program.signal_all(vertex, |place, target, signal| {
             let source = match delivery {
                 Delivery::LatestPerEdge => {
-                    Some((vertex.id(), parallels.next(vertex.edges().targets(), place, target)))
+                    Some((vertex.id(), parallels.next(targets, place, target)))
                 }
                 Delivery::Each | Delivery::Combined => None,
             };
-            let signal = program.signal(vertex, edge);
-            if let Some(signal) =
-                signal.map_err(|failure| Error::program(vertex.id(), "signal", failure))?
-            {
-                self.send(phase, delivery, source, target, signal)?;
-            }
-        }
-        Ok(())
+            sent = self.send(phase, delivery, source, target, signal);
+            sent.is_ok()
+        });
+        sent?;
+        signalled.map_err(|failure| Error::program(vertex.id(), "signal", failure))
     }
 
     /// Signals sent and edges visited so far.

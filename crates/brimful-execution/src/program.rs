@@ -129,6 +129,26 @@ pub trait VertexProgram: Sync {
         edge: Edge<'_, Self::Id, Self::Edge>,
     ) -> Result<Option<Self::Signal>, Failure>;
 
+    /// Passes the signals along all edges of `source` to `send`, each with the place and the target
+    /// of its edge, until `send` returns false. Programs whose signal is the same along many edges
+    /// may compute it once here.
+    #[inline]
+    fn signal_all<'v>(
+        &self,
+        source: &'v VertexOf<Self>,
+        mut send: impl FnMut(usize, &'v Self::Id, Self::Signal) -> bool,
+    ) -> Result<(), Failure> {
+        for (place, edge) in source.edges().iter().enumerate() {
+            let target = edge.target;
+            if let Some(signal) = self.signal(source, edge)?
+                && !send(place, target, signal)
+            {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// True if vertices choose the targets of their signals (Pregel), by [`VertexProgram::send`];
     /// false if they signal along their edges.
     fn addresses(&self) -> bool {

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use brimful_algos::sssp::ShortestPaths;
 use brimful_engine::{Globals, Min, Program, RunOptions, Vertex as Seen};
@@ -99,6 +100,42 @@ fn a_store_on_disk_has_fewer_partitions_than_there_are_workers() {
     let options = synchronous(&store, &schemes);
     let output = run(&program, &graph, &options, &resources(9, LARGE)).unwrap();
     assert!(states(&output) == states(&expected.unwrap()));
+}
+
+/// Counts the signals that it computes.
+struct Counting(AtomicU64);
+
+impl Program for Counting {
+    type State = u64;
+    type Combiner = Min<u64>;
+    type Aggregate = ();
+    const MODE: brimful_engine::Mode = brimful_engine::Mode::Full;
+
+    fn initial(&self, vertex: Seen, _: &Globals<()>) -> u64 {
+        vertex.id
+    }
+    fn signal(&self, _: Seen, state: u64) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        state
+    }
+    fn collect(&self, _: Seen, state: u64, least: u64, _: &Globals<()>) -> u64 {
+        state.min(least)
+    }
+}
+
+#[test]
+fn a_vertex_computes_its_signal_once_for_all_edges_of_one_weight() {
+    let folder = tempfile::tempdir().unwrap();
+    let graph = graph(folder.path(), true);
+    let schemes = Schemes::default();
+    for weighted in [false, true] {
+        let program = Counting(AtomicU64::new(0));
+        let limits = RunOptions { max_supersteps: 1, weighted, ..RunOptions::default() };
+        let options = NumericOptions { run: limits, ..synchronous("memory", &schemes) };
+        let stats = run(&program, &graph, &options, &resources(2, LARGE)).unwrap().stats;
+        let expected = if weighted { stats.signals } else { graph.connected() };
+        assert_eq!(program.0.into_inner(), expected, "{weighted}");
+    }
 }
 
 /// Fails at the vertex with this rank.

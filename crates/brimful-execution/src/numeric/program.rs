@@ -59,6 +59,22 @@ impl<'p, const S: usize, const M: usize, E: EdgeData> Numeric<'p, S, M, E> {
         engine::Vertex { id, degree, strength, external: 0 }
     }
 
+    /// True if the coming superstep walks an edge.
+    #[inline]
+    fn is_walked(&self, source: &VertexOf<Self>, edge: Edge<'_, u64, E>) -> bool {
+        let is_loop = !self.facts.self_loops && edge.target == source.id();
+        edge.data.direction().unwrap_or(self.usual_direction) & self.walked != 0 && !is_loop
+    }
+
+    /// The signal along an edge of this weight; `None` for silence.
+    #[inline]
+    fn signal_along(&self, source: &VertexOf<Self>, weight: f64) -> Option<SignalWords<M>> {
+        let own = self.vertex(*source.id(), source.state.strength());
+        let mut sum = [0; M];
+        let speaks = self.program.signal(own, source.state.state(), weight, &mut sum);
+        speaks.then_some(SignalWords(sum))
+    }
+
     /// Sets the directions that the coming superstep walks.
     pub(super) fn begin_superstep(&mut self) {
         let walks = |index: &&_| self.program.walks(**index);
@@ -132,14 +148,33 @@ impl<const S: usize, const M: usize, E: EdgeData> VertexProgram for Numeric<'_, 
         source: &VertexOf<Self>,
         edge: Edge<'_, u64, E>,
     ) -> Result<Option<SignalWords<M>>, Failure> {
-        let is_loop = !self.facts.self_loops && edge.target == source.id();
-        if edge.data.direction().unwrap_or(self.usual_direction) & self.walked == 0 || is_loop {
-            return Ok(None);
+        let is_walked = self.is_walked(source, edge);
+        Ok(if is_walked { self.signal_along(source, edge.data.weight()) } else { None })
+    }
+
+    #[inline]
+    fn signal_all<'v>(
+        &self,
+        source: &'v VertexOf<Self>,
+        mut send: impl FnMut(usize, &'v u64, SignalWords<M>) -> bool,
+    ) -> Result<(), Failure> {
+        // Without weights, the signal along all edges.
+        let mut same = None;
+        for (place, edge) in source.edges().iter().enumerate() {
+            if !self.is_walked(source, edge) {
+                continue;
+            }
+            let signal = same.unwrap_or_else(|| self.signal_along(source, edge.data.weight()));
+            if !self.is_weighted {
+                same = Some(signal);
+            }
+            if let Some(signal) = signal
+                && !send(place, edge.target, signal)
+            {
+                break;
+            }
         }
-        let own = self.vertex(*source.id(), source.state.strength());
-        let mut sum = [0; M];
-        let speaks = self.program.signal(own, source.state.state(), edge.data.weight(), &mut sum);
-        Ok(speaks.then_some(SignalWords(sum)))
+        Ok(())
     }
 
     fn collects_edges(&self) -> bool {
