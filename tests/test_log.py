@@ -129,8 +129,9 @@ def test_the_frontier_of_the_other_traversals(rmat: Path, tmp_path: Path) -> Non
             assert stats["superstep_frontier"] == 3 * [every]
         gathered = bf.label_propagation(graph, max_supersteps=2).stats
         assert gathered["superstep_frontier"] == 2 * [connected]
-        # Vertices that have a color do not gather again.
-        colored = bf.color(graph, budget="96M").stats["superstep_frontier"]
+        # With checkpoints coloring has supersteps. Vertices that have a color do not gather again.
+        saved = {"checkpoint_every": 100, "checkpoint_dir": tmp_path / "saved"}
+        colored = bf.color(graph, budget="96M", **saved).stats["superstep_frontier"]
         assert colored[0] == connected and colored == sorted(colored, reverse=True)
         scanned = bf.connected_components(graph).stats
         assert (scanned["superstep_frontier"], scanned["largest_frontier"]) == ([None], None)

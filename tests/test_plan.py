@@ -89,6 +89,7 @@ def test_bytes_moved_in_a_superstep(rmat20: Path) -> None:
         # No superstep at all.
         ["degrees"],
         ["bfs", "--source", 1, "--max-supersteps", 0],
+        ["color"],
     ],
     ids=lambda arguments: "-".join(str(word) for word in arguments),
 )
@@ -184,6 +185,17 @@ def test_a_uniform_graph_that_is_not_built(tmp_path: Path) -> None:
     assert near(forecast["imported"]["graph_bytes"], figures["bytes_on_disk"])
     measured = run("bfs", graph, "--source", 1, *limits)
     assert near(forecast["peak_memory_bytes"], measured["peak_rss_bytes"]), (forecast, measured)
+
+
+def test_the_time_of_coloring_is_foreseen_where_states_do_not_fit(rmat20: Path) -> None:
+    least = plan(rmat20, "color", "--budget", "1M")["minimum_budget_bytes"]
+    forecast = plan(rmat20, "color", "--budget", least)
+    measured = run("color", rmat20, "--budget", least)
+    assert near(forecast["peak_memory_bytes"], measured["peak_rss_bytes"]), (forecast, measured)
+    assert near(forecast["disk_bytes"], measured["scratch_bytes"])
+    assert forecast["seconds"] > 0 and forecast["supersteps"] == measured["supersteps"] == 1
+    # Sixteen bytes an edge at most, in any budget: edges are sorted once.
+    assert measured["bytes_written"] < 16 * 16_777_216
 
 
 def test_union_find_where_it_fits(rmat20: Path) -> None:

@@ -17,28 +17,33 @@
 //! would have color 0. It is the greedy set of the same order (Blelloch, Fineman, Shun 2012,
 //! "Greedy sequential maximal independent set and matching are parallel on average").
 //!
-//! In parallel (Jones and Plassmann 1993): a vertex takes its color when its earlier neighbors
-//! have theirs. State: a mark and the offset of the external id. The mark is the color, or the bit
-//! length of the degree while there is no color. The first superstep counts degrees. Each later
-//! superstep makes the lists of vertices without a color, as many as memory holds, and colors
-//! those in order. A path along which the order descends therefore costs a superstep only where it
-//! leaves these lists, not at every vertex. The number of supersteps depends on the memory, so it
-//! cannot be limited.
+//! One process sorts the edges (`sorted`), in any budget. On a cluster, with checkpoints, and in
+//! graphs of 2^31 vertices or more, vertices take their colors in parallel (Jones and Plassmann
+//! 1993): a vertex takes its color when its earlier neighbors have theirs. State: a mark and the
+//! offset of the external id. The mark is the color, or the bit length of the degree while there is
+//! no color. The first superstep counts degrees. Each later superstep makes the lists of vertices
+//! without a color, as many as memory holds, and colors those in order. A path along which the
+//! order descends therefore costs a superstep only where it leaves these lists, not at every
+//! vertex. The number of supersteps depends on the memory, so it cannot be limited.
+
+mod sorted;
 
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use brimful_engine::plan::forecast::{Forecast, Steps};
-use brimful_engine::{Gather, Globals, Neighbors, RunOptions, Values, Vertex, gather};
+use brimful_engine::{Gather, Globals, Neighbors, RunOptions, Stats, Values, Vertex, gather};
 use brimful_graph::random::splitmix64;
 use brimful_graph::{Graph, Index};
 use brimful_store::Resources;
+use brimful_store::scratch::ScratchArray;
+use bytemuck::Pod;
 
+use crate::Result;
 use crate::connected_components::propagation::Label;
 use crate::info::{Info, Run, Takes};
 use crate::planning::{Planner, fits_narrow};
 use crate::request::{Finished, Request};
-use crate::{Error, Result};
 
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
@@ -73,8 +78,35 @@ enum Wanted {
     FirstColor,
 }
 
-/// Forecasts the supersteps of a run with all lists in memory together; smaller budgets need more.
+impl Wanted {
+    /// The result from states that have a color.
+    fn values<S: Pod + Send + Sync>(
+        self,
+        states: ScratchArray<S>,
+        color: impl Fn(S) -> Option<u64> + Send + Sync + 'static,
+    ) -> (&'static str, Values) {
+        let (name, values) = match self {
+            Self::Colors => ("color", Values::unsigned(states, color, |_| Some(0))),
+            Self::FirstColor => {
+                let member = move |state| color(state).map(|color| i64::from(color == 0));
+                ("member", Values::integers(states, member, |_| Some(1)))
+            }
+        };
+        (name, values.without_nulls())
+    }
+}
+
+/// True if the run sorts the edges.
+fn sorts(request: &Request, vertices: u64) -> bool {
+    request.checkpoints.is_none() && !request.is_divided() && vertices < sorted::TOO_MANY
+}
+
 fn plan(planner: &Planner<'_>) -> Result<Forecast> {
+    planner.request.refuse_max_supersteps()?;
+    if sorts(planner.request, planner.connected()) {
+        return Ok(sorted::forecast(planner));
+    }
+    // The supersteps with all lists in memory together; smaller budgets need more.
     match planner.has_narrow_places()? {
         true => planner.gather(&Coloring::<u32>(PhantomData), Steps::about(2, 2.0)),
         false => planner.gather(&Coloring::<u64>(PhantomData), Steps::about(2, 2.0)),
@@ -87,10 +119,16 @@ fn any(
     graph: &Arc<Graph>,
     resources: &Resources,
 ) -> Result<Finished> {
-    match fits_narrow(graph.largest_id_offset()?) {
-        true => run::<u32>(wanted, request, graph, resources),
-        false => run::<u64>(wanted, request, graph, resources),
-    }
+    request.refuse_max_supersteps()?;
+    let ((name, values), stats) = if sorts(request, graph.connected()) {
+        let (colors, stats) = sorted::colors(graph, resources)?;
+        (wanted.values(colors, |color: u32| Some(color.into())), stats)
+    } else if fits_narrow(graph.largest_id_offset()?) {
+        in_supersteps::<u32>(wanted, request, graph, resources)?
+    } else {
+        in_supersteps::<u64>(wanted, request, graph, resources)?
+    };
+    Finished::new(graph, name, values, stats, "largest-log-degree-first")
 }
 
 /// The bit of a vertex without a color. A mark of only this bit: the degree is not counted yet.
@@ -167,33 +205,17 @@ impl<L: Label + 'static> Gather for Coloring<L> {
     }
 }
 
-fn run<L: Label + 'static>(
+fn in_supersteps<L: Label + 'static>(
     wanted: Wanted,
     request: &Request,
     graph: &Arc<Graph>,
     resources: &Resources,
-) -> Result<Finished> {
-    if request.max_supersteps.is_some() {
-        let what = format!(
-            "--max-supersteps does not apply to {}: the number of supersteps depends on the \
-             budget; leave it out",
-            request.algorithm
-        );
-        return Err(Error::Usage(what));
-    }
+) -> Result<((&'static str, Values), Stats)> {
     let options = RunOptions {
         checkpoints: request.checkpoints.clone(),
         share: request.share.clone(),
         ..RunOptions::default()
     };
     let output = gather(&Coloring::<L>(PhantomData), graph, &options, resources)?;
-    let (column, values) = match wanted {
-        Wanted::Colors => ("color", Values::unsigned(output.states, color::<L>, |_| Some(0))),
-        Wanted::FirstColor => {
-            let member = |state: [L; 2]| color(state).map(|color| i64::from(color == 0));
-            ("member", Values::integers(output.states, member, |_| Some(1)))
-        }
-    };
-    let values = values.without_nulls();
-    Finished::new(graph, column, values, output.stats, "largest-log-degree-first")
+    Ok((wanted.values(output.states, color::<L>), output.stats))
 }

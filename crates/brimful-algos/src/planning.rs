@@ -260,6 +260,14 @@ impl<'p> Planner<'p> {
         }
     }
 
+    /// The number of vertices with edges.
+    pub(crate) fn connected(&self) -> u64 {
+        match self.subject {
+            Subject::Graph(graph) => graph.connected(),
+            Subject::Sizes(sizes) => sizes.vertices,
+        }
+    }
+
     /// The number of stored arcs.
     pub(crate) fn arcs(&self) -> u64 {
         match self.subject {

@@ -210,7 +210,8 @@ class CheckpointOptions(TypedDict, total=False):
     from the beginning and reports this (logger `brimful`; `stats["resumed_from"]`). A run that
     converges removes its checkpoints; a run that a limit ends keeps them (`label_propagation`: 10
     supersteps by default). With checkpoints, `connected_components` propagates labels in place of
-    union-find. On a `store` in `mode` "async" there are no supersteps; intervals are in seconds.
+    union-find, and `color` has supersteps. On a `store` in `mode` "async" there are no supersteps;
+    intervals are in seconds.
     """
 
     checkpoint_every: Annotated[
@@ -220,8 +221,8 @@ class CheckpointOptions(TypedDict, total=False):
             "superstep that ends 30 seconds after the last checkpoint; None: no checkpoints.",
             help="make a checkpoint after every K supersteps, or every K seconds (30s). A run that "
             "converges removes its checkpoints after it has written its output; a run that a limit "
-            "ends keeps them. connected_components then propagates labels in place of union-find. "
-            "--store with --mode async needs seconds",
+            "ends keeps them. connected_components then propagates labels in place of union-find, "
+            "and color has supersteps. --store with --mode async needs seconds",
             metavar="K",
             check=lambda every, name: checkpoint_interval(every),
         ),

@@ -208,6 +208,11 @@ impl Extent {
         self.indexes.iter().flat_map(|index| &index.columns)
     }
 
+    /// Bytes of a [`SegmentReader`](brimful_graph::read::segment_reader::SegmentReader).
+    pub fn reader_bytes(&self) -> u64 {
+        self.columns().map(|column| column.largest).sum::<u64>() + self.unpacked()
+    }
+
     /// Unpacked bytes of the largest compressed segment.
     pub(crate) fn unpacked(&self) -> u64 {
         self.indexes.iter().map(|index| index.unpacked).max().unwrap_or(0)

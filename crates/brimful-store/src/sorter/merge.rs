@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::huge::advise_spare;
 use crate::in_order::InOrder;
 use crate::job::Job;
+use crate::memory::release_free_memory;
 use crate::radix::{self, Record};
 
 impl<R: Record> Sorter<'_, R> {
@@ -52,7 +53,11 @@ impl<R: Record> Sorter<'_, R> {
             self.merge_some_runs(piece_len, pool)?;
         }
         let runs = std::mem::take(&mut *self.runs());
-        self.merge_runs(&runs, piece_len, pool, first, middle, last)
+        let merged = self.merge_runs(&runs, piece_len, pool, first, middle, last);
+        drop(runs);
+        // Runs and pieces of a small sorter are too small for blocks of their own.
+        release_free_memory();
+        merged
     }
 
     /// Records per piece: as many as memory allows, once the buffers are free.

@@ -1,6 +1,7 @@
 //! Programs over neighbor lists compared with their definitions.
 
 use brimful_algos::registry::{Request, run_request};
+use brimful_engine::checkpoint::CheckpointOptions;
 use brimful_engine::result::table::Column;
 use brimful_graph::build::import::build_reverse;
 
@@ -44,7 +45,9 @@ fn label_propagation_agrees_with_its_definition_at_any_budget() {
 fn settled_vertices_are_not_gathered_again() {
     let folder = tempfile::tempdir().unwrap();
     let case = cases(folder.path(), 4);
-    let request = Request { algorithm: "color".into(), ..Default::default() };
+    // With checkpoints a run has supersteps.
+    let checkpoints = Some(CheckpointOptions::new(folder.path().join("checkpoints")));
+    let request = Request { algorithm: "color".into(), checkpoints, ..Default::default() };
     let run = |budget| run_request(&request, &case.graph, &resources(2, budget));
     let stats = run(1 << 28).unwrap().stats;
     // A star: a superstep for degrees, then one for all, the center first, as all lists are made
