@@ -549,7 +549,7 @@ def test_what_makes_no_sense_is_refused() -> None:
             ({"mode": "later"}, "mode must be sync or async"),
             ({"mode": "async", "max_supersteps": 3}, "no supersteps to limit"),
             ({"cache": "mru:3"}, "write lru:N or score:N"),
-            ({"scheduler": "latency"}, "add --mode async"),
+            ({"scheduler": "latency"}, 'add mode="async"'),
             ({"mode": "async", "scheduler": "fifo"}, "scheduler must be latency or throughput"),
         ):
             with pytest.raises(bf.UsageError, match=says):

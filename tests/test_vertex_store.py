@@ -10,6 +10,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -267,6 +268,32 @@ def test_states_of_a_run_on_disk_are_read_from_its_files(scheme: str, tmp_path: 
     assert not (tmp_path / "vertices").exists()
     assert dict(states) == {0: 0, 1: 1, 2: 2, 3: 3, 4: 1}
     assert len(states) == 5 and states[3] == 3 and states.top(1) == [(3, 3)]
+
+
+def test_scattered_ids_of_many_vertices_are_read_in_blocks(tmp_path: Path) -> None:
+    class Sends(bf.Program):
+        """The sum of the ids of sources."""
+
+        delivery, combiner = "combined", "sum"
+
+        def initial_state(self, vertex: Any) -> Any:
+            return vertex.id % 1000
+
+        def signal(self, source: Any, target: Any, weight: float) -> Any:
+            return source.id % 1000 + target % 1000
+
+        def collect(self, vertex: Any, signals: Any) -> Any:
+            return signals[0] + vertex.id % 7
+
+    # In this budget there are 80 blocks of 512 ids in memory.
+    count, budget = 60_000, "40M"
+    ids = np.random.default_rng(5).permutation(np.arange(count) * 1_000_003)
+    table = pa.table({"source": ids, "target": np.roll(ids, 12_345)})
+    with bf.Graph.from_arrow(table, path=str(tmp_path / "g.brimful")) as graph:
+        states = bf.run(
+            graph, Sends(), store=f"file:{tmp_path}/vertices", max_supersteps=1, budget=budget
+        )
+        assert dict(states) == dict(bf.run(graph, Sends(), max_supersteps=1))
 
 
 def test_mistakes_are_named(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@
 
 mod calls;
 mod extra_state;
+mod graph_ids;
 mod ids;
 pub(crate) mod kept;
 mod purity;
@@ -149,11 +150,12 @@ pub(crate) fn run_program(
     // One thread makes all calls: only one at a time can have the interpreter.
     let limits = call::Limits { threads: Some(1), budget, process_budget, reserve_bytes: 0 };
     let run = |resources: &Resources| {
-        let is_live = choice.schemes.place(&choice.url).map_err(Error::from)? == Place::Live;
+        let place = choice.schemes.place(&choice.url).map_err(Error::from)?;
+        let is_live = place == Place::Live;
         let memory = MemoryWatch::new(&resources.budget, process_budget);
         let values = Values::new((dumps, loads), (is_live, keeps_numbers), memory);
         let location = Location::new(&choice, &inner, (settings.keeping.as_ref(), weighted))?;
-        let ids = Arc::new(Ids::new(&inner, location.created(), resources)?);
+        let ids = Arc::new(Ids::new(&inner, location.created(), place.has_share(), resources)?);
         let program =
             Python::attach(|py| Program::new(program.bind(py), &settings, ids, Arc::new(values)));
         let program = program.map_err(|error| Error::Usage(error.to_string()))?;

@@ -322,6 +322,11 @@ impl Graph {
         self.description.ids.id_type
     }
 
+    /// True if external ids follow one another, so that they are computed and not read.
+    pub fn has_consecutive_ids(&self) -> bool {
+        self.ids.is_none()
+    }
+
     /// Fills `out` with the bits of the external ids of the vertices from `start` on.
     pub fn external_ids(&self, start: u64, out: &mut [u64]) -> Result<()> {
         match (&self.ids, self.description.ids.first) {

@@ -12,13 +12,14 @@ use brimful::graph::ids::external::{ExternalId, IdType};
 use brimful::graph::read::lookup::Lookup;
 use brimful::graph::read::name_cursor::NameCursor;
 use brimful::graph::{Error as GraphError, Graph};
-use brimful::store::{Reservation, Resources};
+use brimful::store::Resources;
 use brimful::vertices::Growth;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use super::graph_ids::GraphIds;
 use crate::errors::Failure;
 use crate::vertex::integer;
 
@@ -29,10 +30,9 @@ const ENTRY_BYTES: u64 = 128;
 pub(super) struct Ids {
     pub(super) graph: Arc<Graph>,
     lookup: Lookup,
-    bits: Vec<u64>,
+    of_graph: GraphIds,
     names: Mutex<NameCursor>,
     created: Mutex<Created>,
-    _memory: Reservation,
 }
 
 /// The vertices that messages created.
@@ -75,15 +75,15 @@ impl Created {
 }
 
 impl Ids {
-    /// The ids of `graph`, and of vertices that an earlier run or caller created.
+    /// The ids of `graph`, and of vertices that an earlier run or caller created; `on_disk`: the
+    /// vertices are.
     pub(super) fn new(
         graph: &Arc<Graph>,
         known: Vec<Key>,
+        on_disk: bool,
         resources: &Resources,
     ) -> Result<Self, Error> {
-        let memory = resources.budget.reserve(8 * graph.vertices(), "for the ids of vertices")?;
-        let mut bits = vec![0; graph.vertices() as usize];
-        graph.external_ids(0, &mut bits)?;
+        let of_graph = GraphIds::new(graph, on_disk, resources)?;
         let mut created = Created {
             ids: Vec::new(),
             ranks: HashMap::new(),
@@ -97,10 +97,9 @@ impl Ids {
         Ok(Self {
             graph: Arc::clone(graph),
             lookup: Lookup::new(Arc::clone(graph)),
-            bits,
+            of_graph,
             names: Mutex::default(),
             created: Mutex::new(created),
-            _memory: memory,
         })
     }
 
@@ -110,7 +109,7 @@ impl Ids {
 
     /// The number of ranks.
     pub(super) fn count(&self) -> u64 {
-        (self.bits.len() + self.created().ids.len()) as u64
+        self.of_graph.len() + self.created().ids.len() as u64
     }
 
     /// True if the vertex of a rank of the graph has this id, for integers; false is no answer.
@@ -118,8 +117,8 @@ impl Ids {
         let (ExternalId::Number(number), None) = (id, self.graph.longest_name()) else {
             return false;
         };
-        let bits = self.bits.get(rank as usize);
-        bits.is_some_and(|bits| self.graph.id_type().number(*bits) == *number)
+        let bits = self.of_graph.get(rank);
+        bits.is_ok_and(|bits| bits.is_some_and(|bits| self.graph.id_type().number(bits) == *number))
     }
 
     /// The rank of a vertex; with `creates`, an id that is in use nowhere gets the next one.
@@ -144,13 +143,13 @@ impl Ids {
         if !creates {
             return Err(Failure::from(missing).into());
         }
-        Ok(created.add(key, self.bits.len() as u64).map_err(Failure::from)?)
+        Ok(created.add(key, self.of_graph.len()).map_err(Failure::from)?)
     }
 
     /// Adds the ids of vertices that an earlier run created, by rank.
     pub(super) fn restore(&self, known: Vec<Key>) -> Result<(), Error> {
         let mut created = self.created();
-        known.into_iter().try_for_each(|key| created.add(key, self.bits.len() as u64).map(drop))
+        known.into_iter().try_for_each(|key| created.add(key, self.of_graph.len()).map(drop))
     }
 
     /// The ids of created vertices, by rank.
@@ -174,7 +173,7 @@ impl Ids {
             created.ranks.remove(key);
             created.memory.give(key.bytes());
         }
-        let graph = self.bits.len() as u64;
+        let graph = self.of_graph.len();
         for named in of_all {
             let keys: Vec<Key> = serde_json::from_slice(named)
                 .map_err(|error| Error::Internal(error.to_string()))?;
@@ -193,7 +192,7 @@ impl Ids {
     /// The rank in all processes of a vertex that this process named before the last exchange of
     /// ids.
     pub(super) fn final_rank(&self, rank: u64) -> u64 {
-        if rank < self.bits.len() as u64 {
+        if rank < self.of_graph.len() {
             return rank;
         }
         let created = self.created();
@@ -242,16 +241,15 @@ impl Ids {
     }
 
     fn key_of(&self, rank: u64) -> PyResult<Key> {
-        let rank = rank as usize;
-        let Some(bits) = self.bits.get(rank) else {
+        let Some(bits) = self.of_graph.get(rank).map_err(Failure::from)? else {
             let created = self.created();
-            return Ok(created.ids[rank - self.bits.len()].clone());
+            return Ok(created.ids[(rank - self.of_graph.len()) as usize].clone());
         };
         match self.graph.longest_name() {
-            None => Ok(Key::Number(self.graph.id_type().order_key(*bits))),
+            None => Ok(Key::Number(self.graph.id_type().order_key(bits))),
             Some(_) => {
                 let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-                let name = names.label(&self.graph, *bits).map_err(Failure::from)?;
+                let name = names.label(&self.graph, bits).map_err(Failure::from)?;
                 Ok(Key::Name(name.to_owned()))
             }
         }
@@ -260,11 +258,12 @@ impl Ids {
     /// All ranks in the order of external ids.
     pub(super) fn order(&self) -> PyResult<Vec<u64>> {
         let mut order: Vec<u64> = (0..self.graph.vertices()).collect();
-        order
-            .sort_unstable_by_key(|rank| self.graph.id_type().order_key(self.bits[*rank as usize]));
+        let bits = self.of_graph.all().map_err(Failure::from)?;
+        order.sort_unstable_by_key(|rank| self.graph.id_type().order_key(bits[*rank as usize]));
+        drop(bits);
         let mut created: Vec<(Key, u64)> = {
             let created = self.created();
-            created.ids.iter().cloned().zip(self.bits.len() as u64..).collect()
+            created.ids.iter().cloned().zip(self.of_graph.len()..).collect()
         };
         if created.is_empty() {
             return Ok(order);

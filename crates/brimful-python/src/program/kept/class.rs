@@ -93,7 +93,7 @@ impl KeptVertexStore {
                 let location = Location::new(&choice, &inner, (Some(&keeping), weighted))?;
                 let memory = MemoryWatch::new(&resources.budget, process_budget);
                 let values = Values::new((dumps, loads), (false, keeps_numbers), memory);
-                let ids = Arc::new(Ids::new(&inner, location.created(), resources)?);
+                let ids = Arc::new(Ids::new(&inner, location.created(), true, resources)?);
                 let count = location.vertices().map_or(1, |kept| kept.edges.len());
                 Ok(location.leave((&inner, &choice, count), (ids, Arc::new(values)), resources)?)
             })?,
