@@ -200,7 +200,7 @@ class VertexStore(States):
         from brimful.graph import Graph
         from brimful.io.ingest import Resources
 
-        found, _ = described_store(url)
+        found = described_store(url)
         if found is None:
             raise NotFoundError(f"there is no store of vertices at {url}")
         if serializer is None and found["serializer"] not in _SAFE:

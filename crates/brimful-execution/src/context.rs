@@ -78,7 +78,14 @@ pub(crate) struct WorkerContext<P: VertexProgram> {
 
 /// Numbers the parallel edges of a vertex while it signals.
 #[derive(Default)]
-enum Parallels<'v, I> {
+struct Parallels<'v, I> {
+    /// The number of edges that were counted: an edge without a signal counts, too.
+    places: usize,
+    counts: Counts<'v, I>,
+}
+
+#[derive(Default)]
+enum Counts<'v, I> {
     #[default]
     Unknown,
     /// Targets ascend: parallel edges lie side by side.
@@ -88,26 +95,30 @@ enum Parallels<'v, I> {
 }
 
 impl<'v, I: Id> Parallels<'v, I> {
-    /// The number of the edge at `place` among the parallel edges to its `target`.
-    fn next(&mut self, targets: &'v [I], place: usize, target: &'v I) -> u32 {
-        if matches!(self, Self::Unknown) {
-            *self =
-                if targets.is_sorted() { Self::Ascending(0) } else { Self::Any(HashMap::new()) };
+    /// The number of the edge at `place` among the parallel edges to its target. Places ascend.
+    fn number(&mut self, targets: &'v [I], place: usize) -> u32 {
+        if matches!(self.counts, Counts::Unknown) {
+            let ascends = targets.is_sorted();
+            self.counts = if ascends { Counts::Ascending(0) } else { Counts::Any(HashMap::new()) };
         }
-        match self {
-            Self::Any(counts) => {
-                let count = counts.entry(target).or_insert(0);
-                *count += 1;
-                *count - 1
-            }
-            Self::Ascending(count) => {
-                let is_parallel =
-                    place.checked_sub(1).and_then(|before| targets.get(before)) == Some(target);
-                *count = if is_parallel { *count + 1 } else { 0 };
-                *count
-            }
-            Self::Unknown => 0,
+        let mut number = 0;
+        for (at, target) in targets.iter().enumerate().take(place + 1).skip(self.places) {
+            number = match &mut self.counts {
+                Counts::Any(counts) => {
+                    let count = counts.entry(target).or_insert(0);
+                    *count += 1;
+                    *count - 1
+                }
+                Counts::Ascending(count) => {
+                    let before = at.checked_sub(1).and_then(|before| targets.get(before));
+                    *count = if before == Some(target) { *count + 1 } else { 0 };
+                    *count
+                }
+                Counts::Unknown => 0,
+            };
         }
+        self.places = place + 1;
+        number
     }
 }
 
@@ -201,7 +212,7 @@ impl<P: VertexProgram> WorkerContext<P> {
         let signalled = program.signal_all(vertex, |place, target, signal| {
             let source = match delivery {
                 Delivery::LatestPerEdge => {
-                    Some((vertex.id(), parallels.next(targets, place, target)))
+                    Some((vertex.id(), parallels.number(targets, place)))
                 }
                 Delivery::Each | Delivery::Combined => None,
             };

@@ -13,22 +13,28 @@ from brimful.io.formats import refuse_folder_in_graph, refuse_in_graph
 from brimful.options.runs import store_url
 
 
-def described(url: str) -> tuple[dict[str, Any] | None, list[str]]:
-    """Return the description of a store in a folder, None if there is none, and its folders.
+def described(url: str) -> dict[str, Any] | None:
+    """Return the description of a store in a folder; None if there is none.
 
     Raises:
         UsageError: The URL names no store, or none that can be kept.
     """
     from brimful import _native
 
-    own = store_url(url, "url") or ""
-    where: dict[str, Any] = {"url": own, "opener": None}
-    if own.partition(":")[0] not in {form.partition(":")[0] for form in _native.stores()}:
-        from brimful.catalog import place
+    where = _place(url)
+    return _native.KeptVertexStore.describe(where["url"], where["opener"])
 
-        where = place(own)
-    found = _native.KeptVertexStore.describe(where["url"], where["opener"])
-    return found, where["url"].partition(":")[2].split(",")
+
+def _place(url: str) -> dict[str, Any]:
+    """Return a store as the native module takes it; only a plug-in needs the registry."""
+    from brimful import _native
+
+    own = store_url(url, "url") or ""
+    if own.partition(":")[0] in {form.partition(":")[0] for form in _native.stores()}:
+        return {"url": own, "opener": None}
+    from brimful.catalog import place
+
+    return place(own)
 
 
 def check_new(url: str) -> None:
@@ -37,12 +43,12 @@ def check_new(url: str) -> None:
     Raises:
         UsageError: There is a store or a graph, there are other files, or it is inside a graph.
     """
-    found, folders = described(url)
+    folders = _place(url)["url"].partition(":")[2].split(",")
     for folder in folders:
         refuse_in_graph(folder)
         if _is_graph(folder):
             refuse_folder_in_graph(folder)
-    if found is not None:
+    if described(url) is not None:
         raise UsageError(f"there is a store at {url} already; open it, or remove its folder")
     for folder in folders:
         # A killed run leaves a folder of this name; the next run removes it.
