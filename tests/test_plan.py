@@ -198,6 +198,19 @@ def test_the_time_of_coloring_is_foreseen_where_states_do_not_fit(rmat20: Path) 
     assert measured["bytes_written"] < 16 * 16_777_216
 
 
+def test_unpacked_edges_of_roads_are_foreseen(data: Path, tmp_path: Path) -> None:
+    roads = tmp_path / "ny.brimful"
+    succeed("import", data / "NY.gr.xz", roads, "--quiet")
+    options = ["closeness", "--budget", "1G", "--max-supersteps", 40]
+    # One thread goes along these edges, and memory of 30 GB/s is that of all threads.
+    two, eight = (plan(roads, *options, "--threads", threads) for threads in (2, 8))
+    assert eight["seconds_per_superstep"] > 2 * two["seconds_per_superstep"]
+    forecast = plan(roads, *options)
+    measured = run("closeness", roads, *options[1:])
+    assert measured["traversals"]["unpacked"] > 20
+    assert near(forecast["peak_memory_bytes"], measured["peak_rss_bytes"]), (forecast, measured)
+
+
 def test_union_find_where_it_fits(rmat20: Path) -> None:
     forecast = plan(rmat20, "connected_components", "--budget", "200M")
     measured = run("connected_components", rmat20, "--budget", "200M")

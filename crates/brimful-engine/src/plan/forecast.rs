@@ -211,9 +211,10 @@ impl<'e> Setting<'e> {
         let in_memory = Plan::in_memory_bytes(needs, extent, asynchronous, workers);
         // The many supersteps of a wide graph take a tenth of the time along unpacked edges.
         let unpacked = Plan::unpacked_bytes(needs, extent).filter(|_| steps.wide).unwrap_or(0);
+        let likely = plan.likely_bytes(needs, extent, workers, own.vertices, read);
         Ok(Forecast {
             in_memory_bytes: in_memory.max(minimum).max(unpacked),
-            memory_bytes: plan.likely_bytes(needs, extent, workers, own.vertices, read),
+            memory_bytes: if plan.unpacked { likely.max(unpacked) } else { likely },
             // The caller receives the states of all vertices.
             result_bytes: if plan.states_resident { own.vertices * needs.state } else { 0 },
             scratch_bytes: states + next + if steps.supersteps == 0 { 0 } else { sums },
