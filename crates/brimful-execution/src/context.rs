@@ -77,16 +77,13 @@ pub(crate) struct WorkerContext<P: VertexProgram> {
 }
 
 /// Numbers the parallel edges of a vertex while it signals.
-#[derive(Default)]
 struct Parallels<'v, I> {
     /// The number of edges that were counted: an edge without a signal counts, too.
     places: usize,
     counts: Counts<'v, I>,
 }
 
-#[derive(Default)]
 enum Counts<'v, I> {
-    #[default]
     Unknown,
     /// Targets ascend: parallel edges lie side by side.
     Ascending(u32),
@@ -95,6 +92,10 @@ enum Counts<'v, I> {
 }
 
 impl<'v, I: Id> Parallels<'v, I> {
+    fn new() -> Self {
+        Self { places: 0, counts: Counts::Unknown }
+    }
+
     /// The number of the edge at `place` among the parallel edges to its target. Places ascend.
     fn number(&mut self, targets: &'v [I], place: usize) -> u32 {
         if matches!(self.counts, Counts::Unknown) {
@@ -207,13 +208,11 @@ impl<P: VertexProgram> WorkerContext<P> {
 
     fn signal_along_edges(&mut self, phase: &Phase<'_, P>, vertex: &VertexOf<P>) -> Result<()> {
         let (program, delivery) = (phase.program, phase.program.delivery());
-        let (mut parallels, mut sent) = (Parallels::default(), Ok(()));
+        let (mut parallels, mut sent) = (Parallels::new(), Ok(()));
         let targets = vertex.edges().targets();
         let signalled = program.signal_all(vertex, |place, target, signal| {
             let source = match delivery {
-                Delivery::LatestPerEdge => {
-                    Some((vertex.id(), parallels.number(targets, place)))
-                }
+                Delivery::LatestPerEdge => Some((vertex.id(), parallels.number(targets, place))),
                 Delivery::Each | Delivery::Combined => None,
             };
             sent = self.send(phase, delivery, source, target, signal);
