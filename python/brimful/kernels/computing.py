@@ -15,7 +15,16 @@ from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType
 from typing import NamedTuple, NoReturn
 
-from brimful.kernels.methods import Unfit, method_of, overrides, place, remade, stripped, tree_of
+from brimful.kernels.methods import (
+    Unfit,
+    builtins_of,
+    method_of,
+    overrides,
+    place,
+    remade,
+    stripped,
+    tree_of,
+)
 from brimful.pregel.program import Pregel
 
 #: Variables of the functions; a program hardly has others of these names.
@@ -120,9 +129,10 @@ def _combiner(program: Pregel) -> str:
         case ast.Return(value=ast.BinOp(left=left, op=op, right=right)):
             found, pair = _OPERATORS.get(type(op)), [left, right]
         case ast.Return(value=ast.Call(func=ast.Name(id=name), args=[left, right], keywords=[])):
-            found, pair = name if name in _FUNCTIONS else None, [left, right]
+            is_known = name in _FUNCTIONS and name in builtins_of(method)
+            found, pair = name if is_known else None, [left, right]
     given = sorted(one.id for one in pair if isinstance(one, ast.Name))
-    if found is None or not has_one or given != names:
+    if found is None or not has_one or given != names or method.__code__.co_freevars:
         raise Unfit(f"{place('combine', method)} is no known combiner", f"Let it return {ways}")
     return found
 
@@ -149,6 +159,9 @@ class _Translation(ast.NodeTransformer):
             Unfit: It cannot be translated.
         """
         self._method, self._slots, self._is_first = method, slots, is_first
+        self._functions = builtins_of(method)
+        #: The variables of loops over the edges.
+        self._of_edges: set[str] = set()
         self.along: set[str] = set()
         self.read: set[str] = set()
         self.contributes = False
@@ -156,7 +169,8 @@ class _Translation(ast.NodeTransformer):
         self._self, self._vertex, self._messages = (one.arg for one in tree.args.args)
         body = self._folded(tree.body)
         self._returned: set[_Path] = set()
-        self._left: set[_Path] = set()
+        self._broken: set[_Path] = set()
+        self._continued: set[_Path] = set()
         ends = self._behind(body, {_Path()}) | self._returned
         if any(path.is_repeated for path in ends):
             self._refuse(
@@ -170,6 +184,10 @@ class _Translation(ast.NodeTransformer):
             zeros |= {_has(slot): False, _given(slot): False if kind == "bool" else 0}
         begun = [_assign(name, ast.Constant(value)) for name, value in zeros.items()]
         tree.body = [*begun, *self._statements(body), self._result()]
+        if used := sorted(self._of_edges & _names(tree)):
+            self._refuse(
+                tree, f"uses {used[0]} besides its loop over the edges", "Choose another name"
+            )
         tree.name = f"compute_{'first' if is_first else 'later'}"
         arguments = (self._self, self._vertex, VALUE, HAS_MESSAGE, RECEIVED)
         tree.args = ast.arguments([], [ast.arg(name) for name in arguments], None, [], [], None, [])
@@ -247,8 +265,11 @@ class _Translation(ast.NodeTransformer):
                 case ast.Return():
                     self._returned |= paths
                     paths = set()
-                case ast.Break() | ast.Continue():
-                    self._left |= paths
+                case ast.Break():
+                    self._broken |= paths
+                    paths = set()
+                case ast.Continue():
+                    self._continued |= paths
                     paths = set()
                 case ast.Raise():
                     paths = set()
@@ -257,15 +278,17 @@ class _Translation(ast.NodeTransformer):
                         statement.orelse, paths
                     )
                 case ast.For(iter=ast.Name(id=name)) if name == self._messages:
-                    paths = paths | self._in_loop(statement, paths)
+                    paths = paths.union(*self._in_loop(statement, paths))
                 case ast.For() if self._field(statement.iter) == "edges":
                     paths = {path.also("message") for path in paths}
                 case ast.For() | ast.While():
                     before: set[_Path] = set()
+                    broken: set[_Path] = set()
                     while before != paths:
                         before = paths
-                        paths = paths | self._in_loop(statement, paths)
-                    paths = self._behind(statement.orelse, paths)
+                        passed, broken = self._in_loop(statement, paths)
+                        paths = paths | passed
+                    paths = self._behind(statement.orelse, paths) | broken
                 case ast.Expr(value=ast.Call(func=ast.Attribute() as called, args=arguments)):
                     match self._field(called), arguments:
                         case "vote_to_halt", _:
@@ -278,12 +301,15 @@ class _Translation(ast.NodeTransformer):
                     self._refuse(statement, "has try, with or match", "Write it with if")
         return paths
 
-    def _in_loop(self, loop: ast.For | ast.While, paths: set[_Path]) -> set[_Path]:
-        """Return the paths behind one pass of a loop."""
-        outer, self._left = self._left, set()
-        paths = self._behind(loop.body, paths) | self._left
-        self._left = outer
-        return paths
+    def _in_loop(
+        self, loop: ast.For | ast.While, paths: set[_Path]
+    ) -> tuple[set[_Path], set[_Path]]:
+        """Return the paths behind one pass of a loop, and those that break out of it."""
+        outer = self._broken, self._continued
+        self._broken, self._continued = set(), set()
+        passed, broken = self._behind(loop.body, paths) | self._continued, self._broken
+        self._broken, self._continued = outer
+        return passed, broken
 
     # Translation.
 
@@ -371,7 +397,10 @@ class _Translation(ast.NodeTransformer):
                 )
         operations: set[str] = set()
         if weight in _names(message):
-            message = stripped(message, weight, operations)
+            message = stripped(message, weight, operations, self._functions)
+        self._of_edges |= {target, weight}
+        if any(isinstance(one, ast.NamedExpr) for one in ast.walk(message)):
+            self._refuse(node, "assigns in a message", "Assign before the loop")
         if {target, weight} & _names(message) or len(operations) > 1 or "other" in operations:
             self._refuse(
                 node,
@@ -429,6 +458,11 @@ class _Translation(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """Translate functions of the messages, and the values of aggregators."""
         match node:
+            case ast.Call(func=ast.Name(id="min" | "max" | "sum" | "len" as name)) if (
+                name not in self._functions
+            ):
+                self.generic_visit(node)
+                return node
             case ast.Call(
                 func=ast.Attribute() as called, args=[ast.Constant(value=slot)], keywords=[]
             ) if self._field(called) == "aggregated" and slot in self._slots:
@@ -469,7 +503,11 @@ class _Translation(ast.NodeTransformer):
             ) if others and (each := self._each(of)) is not None:
                 others = [self.visit(one) for one in others]
                 some = ast.Call(node.func, [*others, each], [])
-                none = ast.Call(node.func, others, []) if len(others) > 1 else others[0]
+                if len(others) > 1:
+                    none = ast.Call(node.func, others, [])
+                else:
+                    # Without messages, min(value) is an error.
+                    none = others[0] if isinstance(node.args[0], ast.List) else _missing()
                 return ast.copy_location(ast.IfExp(_name(HAS_MESSAGE), some, none), node)
         self.generic_visit(node)
         return node

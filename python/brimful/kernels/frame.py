@@ -165,13 +165,11 @@ def _seen(function: Any, values: Any, rules: Any, word: Any, overflow: Any, init
 
 
 def source_of(
-    parameters: Mapping[str, bool], slots: tuple[Slot, ...], combiner: str, body: Body
+    parameters: Mapping[str, str], slots: tuple[Slot, ...], combiner: str, body: Body
 ) -> str:
-    """Return the source code of a kernel; `parameters` tells which of them are floats."""
-    values = [
-        f"{'floats' if is_float else 'integers'}[{at}]"
-        for at, is_float in enumerate(parameters.values(), 1)
-    ]
+    """Return the source code of a kernel; `parameters` are their types by name."""
+    forms = {"float64": "floats[{}]", "int64": "integers[{}]", "bool": "integers[{}] != 0"}
+    values = [forms[kind].format(at) for at, kind in enumerate(parameters.values(), 1)]
     if slots:
         values.append("aggregated(before_floats, before_integers)")
     return FRAME.format(

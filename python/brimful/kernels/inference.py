@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from brimful.kernels.computing import Computing
 from brimful.kernels.methods import Unfit, place
-from brimful.kernels.numbers import Numbers, record, shown
+from brimful.kernels.numbers import KINDS, Numbers, kind_of, record, shown
 from brimful.kernels.slots import Slot, aggregates_type
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Typed:
         self.parameters = record("Parameters", (*parameters, *(["aggregated"] if slots else [])))
         self.aggregates = aggregates_type(slots)
         self.functions = {name: numba.njit(method) for name, method in methods.items()}
-        numbers = (float(v) if isinstance(v, float) else int(v) for v in parameters.values())
+        numbers = (KINDS[kind_of(value)](value) for value in parameters.values())
         seen = [bool(one.initial) if one.kind == "bool" else one.initial for one in slots]
         values = [*numbers, *([self.aggregates(*seen)] if slots else [])]
         self._self = numba.typeof(self.parameters(*values))
@@ -81,6 +81,8 @@ class Typed:
             Unfit: Numba cannot type the method, or it returns something else.
         """
         found = self._returned(name, *arguments)
+        if name == "signal" and isinstance(found, self._numba.types.Optional):
+            found = found.type
         is_state = name in ("initial_state", "collect")
         remedy = ", or give the program the fields of its state" * is_state
         return self._kind(found, f"{self._where(name)} returns", f"Return a number{remedy}")
@@ -92,7 +94,6 @@ class Typed:
             Unfit: It is another type.
         """
         nb, found = self._numba, self._numba.types.unliteral(found)
-        found = getattr(found, "type", found) if isinstance(found, nb.types.Optional) else found
         if isinstance(found, nb.types.Float):
             return nb.float64
         if isinstance(found, nb.types.Integer | nb.types.Boolean):

@@ -92,7 +92,10 @@ def _texts(function: FunctionType, known: dict[FunctionType, None]) -> Iterator[
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
     names = sorted(set(_names(function)) & function.__globals__.keys())
     for value in [*cells, *(function.__globals__[name] for name in names)]:
-        value = getattr(value, "py_func", value)
+        if hasattr(value, "py_func"):
+            # Options of compiled functions, such as `error_model`.
+            yield repr(sorted(value.targetoptions.items()))
+            value = value.py_func
         if isinstance(value, FunctionType):
             yield from _texts(value, known)
         elif isinstance(value, type | ModuleType):

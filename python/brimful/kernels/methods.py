@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import copy
+import dis
 import inspect
-import textwrap
 from collections.abc import Iterable
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 from brimful.pregel.program import Pregel
@@ -80,6 +81,11 @@ def method_of(program: Program | Pregel, name: str) -> FunctionType:
         Unfit: It is something else, such as a static method, or has other parameters.
     """
     base = Program if isinstance(program, Program) else Pregel
+    if name in getattr(program, "__dict__", {}):
+        raise Unfit(
+            f"{type(program).__name__}.{name} is an attribute of the instance",
+            "Define the method in the class",
+        )
     method = getattr(type(program), name)
     kinds = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
     if (
@@ -126,9 +132,10 @@ def without_weight(method: FunctionType) -> tuple[FunctionType, str]:
     if weight not in read:
         return method, "unchanged"
     operations: set[str] = set()
+    functions = builtins_of(method)
     for node in ast.walk(function):
         if isinstance(node, ast.Return) and node.value is not None:
-            node.value = stripped(node.value, weight, operations)
+            node.value = stripped(node.value, weight, operations, functions)
     left = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
     if weight in left or len(operations) != 1 or "other" in operations:
         raise Unfit(
@@ -145,17 +152,72 @@ def tree_of(method: FunctionType) -> ast.FunctionDef:
     Raises:
         Unfit: Its source code is not available.
     """
+    where = place(method.__name__, method)
+    if hasattr(method, "__wrapped__"):
+        raise Unfit(f"{where} has a decorator", "Remove it")
     try:
-        source = textwrap.dedent(inspect.getsource(method))
+        source = inspect.getsource(method)
     except (OSError, TypeError) as error:
         raise Unfit(
-            f"the source code of {place(method.__name__, method)} is not available",
+            f"the source code of {where} is not available",
             "Define the class in a file or a notebook",
         ) from error
-    tree = ast.increment_lineno(ast.parse(source), method.__code__.co_firstlineno - 1)
-    function = tree.body[0]
-    assert isinstance(function, ast.FunctionDef), "method_of refuses everything else"
+    # A comment or a text may begin left of the method, so its lines are not moved.
+    is_indented = source[:1].isspace()
+    try:
+        tree = ast.parse("if 1:\n" * is_indented + source)
+    except SyntaxError:
+        tree = ast.Module([ast.Pass()], [])
+    function = tree.body[0].body[0] if isinstance(tree.body[0], ast.If) else tree.body[0]
+    if not isinstance(function, ast.FunctionDef) or not _is_source(function, method):
+        raise Unfit(
+            f"the code of {where} is not that of its file, which may have changed since",
+            "Import the class again",
+        )
+    ast.increment_lineno(function, method.__code__.co_firstlineno - 1 - is_indented)
     return function
+
+
+def _is_source(function: ast.FunctionDef, method: FunctionType) -> bool:
+    """Return whether a method was compiled from a syntax tree.
+
+    Code with variables of an enclosing function cannot be compared, and cannot be made anew;
+    frameworks of tests rewrite assertions.
+    """
+    if method.__code__.co_freevars or any(isinstance(n, ast.Assert) for n in ast.walk(function)):
+        return True
+    plain = copy.deepcopy(function)
+    plain.decorator_list = []
+    module = ast.Module([plain], [])
+    code = compile(module, method.__code__.co_filename, "exec", dont_inherit=True)
+    [own] = [one for one in code.co_consts if isinstance(one, CodeType)][:1]
+    return _code(own) == _code(method.__code__)
+
+
+#: Instructions that depend on imports of the module: calls of functions of an imported module, and
+#: of methods, are compiled in different ways.
+_OF_CALLS = ("PUSH_NULL", "PRECALL", "CALL")
+
+
+def _code(code: CodeType) -> list[Any]:
+    """Return the instructions of a code, as far as they do not depend on its module."""
+    found: list[Any] = []
+    for one in dis.get_instructions(code):
+        name = one.opname.replace("LOAD_METHOD", "LOAD_ATTR")
+        if isinstance(one.argval, CodeType):
+            found.append((name, _code(one.argval)))
+        elif one.opcode in dis.hasjrel or one.opcode in dis.hasjabs:
+            # The distance of a jump depends on the instructions between.
+            found.append(name)
+        elif name not in _OF_CALLS:
+            found.append((name, repr(one.argval)))
+    return found
+
+
+def builtins_of(method: FunctionType) -> set[str]:
+    """Return the names of functions of Python that mean these in a method."""
+    own = {*method.__code__.co_varnames, *method.__code__.co_freevars, *method.__globals__}
+    return {name for name in ("min", "max", "sum", "len") if name not in own}
 
 
 def remade(function: ast.FunctionDef, method: FunctionType) -> FunctionType:
@@ -178,21 +240,24 @@ def remade(function: ast.FunctionDef, method: FunctionType) -> FunctionType:
     return found
 
 
-def stripped(value: ast.expr, weight: str, operations: set[str]) -> ast.expr:
-    """Return an expression without its operation on the weight, and add that to `operations`."""
+def stripped(value: ast.expr, weight: str, operations: set[str], functions: set[str]) -> ast.expr:
+    """Return an expression without its operation on the weight, and add that to `operations`.
+
+    `functions` are names that mean those of Python.
+    """
 
     def is_weight(node: ast.expr) -> bool:
         return isinstance(node, ast.Name) and node.id == weight
 
     match value:
         case ast.IfExp():
-            value.body = stripped(value.body, weight, operations)
-            value.orelse = stripped(value.orelse, weight, operations)
+            value.body = stripped(value.body, weight, operations, functions)
+            value.orelse = stripped(value.orelse, weight, operations, functions)
             return value
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
             name, pair = _OPERATORS[type(op)], [left, right]
         case ast.Call(func=ast.Name(id=function), args=[left, right], keywords=[]) if (
-            function in _FUNCTIONS
+            function in _FUNCTIONS and function in functions
         ):
             name, pair = _FUNCTIONS[function], [left, right]
         case _:

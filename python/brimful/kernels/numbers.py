@@ -7,6 +7,14 @@ import struct
 from collections import namedtuple
 from typing import Any, NamedTuple
 
+#: The types of parameters, by their names.
+KINDS: dict[str, Any] = {"float64": float, "int64": int, "bool": bool}
+
+
+def kind_of(value: float | int) -> str:
+    """Return the type of a parameter."""
+    return next(name for name, kind in reversed(KINDS.items()) if isinstance(value, kind))
+
 
 class Numbers(NamedTuple):
     """The types of states and signals: "float64" or "int64", or "record" for states of fields."""

@@ -32,7 +32,7 @@ from brimful.kernels.methods import (
     overrides,
     without_weight,
 )
-from brimful.kernels.numbers import Numbers, bits, engine_combiner
+from brimful.kernels.numbers import Numbers, bits, engine_combiner, kind_of
 from brimful.kernels.slots import Slot, slots_of
 from brimful.options.runs import CheckpointOptions, StepOptions
 from brimful.options.table import WorkOptions, picked
@@ -369,11 +369,28 @@ def _parameters(
         raise Unfit(
             "a program on shards cannot read vertex.degree in a weighted run", "Leave weighted out"
         )
-    return {
+    if "getattr" in names:
+        raise Unfit(
+            f"{type(program).__name__} calls getattr, and compiled code knows attributes by name",
+            "Name the attribute",
+        )
+    found = {
         name: value
         for name in sorted(names)
         if isinstance(value := getattr(program, name, None), int | float)
     }
+    for name, value in found.items():
+        if name.startswith("_"):
+            raise Unfit(
+                f"{type(program).__name__} reads self.{name}, which compiled code cannot name",
+                "Choose a name without an underscore before it",
+            )
+        if isinstance(value, int) and value >> 63 not in (0, -1):
+            raise Unfit(
+                f"{type(program).__name__}.{name} exceeds the integers of 64 bits",
+                "Make it a float",
+            )
+    return found
 
 
 def _least_id(graph: Graph) -> int:
@@ -442,7 +459,7 @@ def _compiled(program: Program | Pregel, parts: _Parts) -> tuple[Numbers, Any, i
 
     combiner, along, is_weighted = parts.combiner, parts.along, parts.is_weighted
     # The types of parameters are compiled into the code; their values are passed to it.
-    types = {name: isinstance(value, float) for name, value in parts.parameters.items()}
+    types = {name: kind_of(value) for name, value in parts.parameters.items()}
     threshold = float(program.signal_threshold) if isinstance(program, Program) else 0.0
     typed: Typed
     if parts.computing is None:

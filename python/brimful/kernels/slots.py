@@ -5,6 +5,7 @@ Invariant: slot 0 belongs to the package, and counts vertices that signal.
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -58,6 +59,11 @@ def slots_of(found: Mapping[str, Aggregator]) -> tuple[Slot, ...]:
         )
     slots = []
     for place, (name, one) in enumerate(found.items(), 1):
+        if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
+            raise Unfit(
+                f"the aggregator {name!r} has no name that compiled code can have",
+                "Name it as a variable, without an underscore before it",
+            )
         if callable(one.function):
             raise Unfit(
                 f"the aggregator {name} has a function of its own, which a program on shards "
