@@ -239,6 +239,21 @@ def test_the_asynchronous_mode_finds_the_same_values(graph: bf.Graph) -> None:
         assert dict(found) == interpreted(graph, program)
 
 
+def test_a_sum_of_aggregates_beyond_64_bits_ends_the_run(graph: bf.Graph) -> None:
+    class Large(Ranks):
+        aggregators: ClassVar = {"large": bf.Aggregator("sum", 0)}
+
+        def compute(self, vertex: Any, messages: Any) -> None:
+            if vertex.superstep == 0:
+                vertex.aggregate("large", 1 << 62)
+            else:
+                vertex.value = float(vertex.aggregated("large"))
+                vertex.vote_to_halt()
+
+    with pytest.raises(bf.ProgramError, match="the sum large of aggregates exceeds"):
+        bf.run(graph, Large(), compile="numba")
+
+
 def test_an_exception_of_compiled_code_ends_the_run(graph: bf.Graph) -> None:
     class Divides(Distances):
         def compute(self, vertex: Any, messages: Any) -> None:

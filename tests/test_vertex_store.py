@@ -285,7 +285,7 @@ def test_scattered_ids_of_many_vertices_are_read_in_blocks(tmp_path: Path) -> No
         def collect(self, vertex: Any, signals: Any) -> Any:
             return signals[0] + vertex.id % 7
 
-    # In this budget there are 80 blocks of 512 ids in memory.
+    # All ids take 118 blocks of 512, and this budget has places for fewer than 80.
     count, budget = 60_000, "40M"
     ids = np.random.default_rng(5).permutation(np.arange(count) * 1_000_003)
     table = pa.table({"source": ids, "target": np.roll(ids, 12_345)})

@@ -204,6 +204,9 @@ class ProgramError(BrimfulError):
     state: Any = None
     superstep: int | None = None
 
+    #: What a failed call of compiled code received, until `brimful.kernels.replay` has read it.
+    received: tuple[Any, ...] | None = None
+
     def __init__(self, message: str, vertex: int | str | None = None) -> None:
         """Keep the sentence and the vertex."""
         super().__init__(message)

@@ -40,7 +40,7 @@ def ended(states, signals, floats, integers, at, done, degree):
 """
 
 
-def state_type(numbers: Numbers, computing: Computing) -> np.dtype:
+def _state_type(numbers: Numbers, computing: Computing) -> np.dtype:
     """Return the type of a state: the value, and whether the vertex has halted if that varies."""
     value = "f8" if numbers.state == "float64" else "i8"
     if computing.always_halts:
@@ -52,7 +52,7 @@ def body_of(typed: ComputeTypes, numbers: Numbers, *, is_weighted: bool) -> Body
     """Return the parts of the kernel of a program."""
     nb = import_module("numba")
     computing = typed.computing
-    kind = state_type(numbers, computing)
+    kind = _state_type(numbers, computing)
     begin = _BEGIN.format(
         shown="degree" if typed.is_sum else "integers[0] + int64(vertex.external)"
     )

@@ -10,11 +10,11 @@ that uses its vertex in another way is refused with the line and the reason.
 from __future__ import annotations
 
 import ast
-import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from types import FunctionType
 from typing import NamedTuple, NoReturn
 
+from brimful.kernels.compute_paths import ComputeSource
 from brimful.kernels.methods import (
     Unfit,
     builtins_of,
@@ -34,15 +34,6 @@ _SENDS, _MESSAGE, _HALTED = "brimful_sends", "brimful_message", "brimful_halted"
 #: The combiners, by the operator or the function of two messages.
 _OPERATORS: dict[type[ast.operator], str] = {ast.Add: "sum", ast.BitOr: "or", ast.BitAnd: "and"}
 _FUNCTIONS = ("min", "max")
-
-_COMPARISONS: dict[type[ast.cmpop], Callable[[int, int], bool]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-}
 
 
 class Computing(NamedTuple):
@@ -70,7 +61,8 @@ def computing_of(program: Pregel, slots: Mapping[str, str]) -> Computing:
     _check_class(program)
     method = method_of(program, "compute")
     combiner = _combiner(program)
-    first, later = (_Translation(method, slots, is_first=is_first) for is_first in (True, False))
+    sources = [ComputeSource(method, is_first=is_first) for is_first in (True, False)]
+    first, later = (_Translation(source, slots) for source in sources)
     along = first.along | later.along
     if len(along) > 1:
         raise Unfit(
@@ -86,7 +78,7 @@ def computing_of(program: Pregel, slots: Mapping[str, str]) -> Computing:
         functions,
         combiner,
         along.pop() if along else "unchanged",
-        first.always_halts and later.always_halts,
+        all(source.always_halts for source in sources),
         first.contributes,
         frozenset(later.read),
     )
@@ -137,188 +129,42 @@ def _combiner(program: Pregel) -> str:
     return found
 
 
-class _Path(NamedTuple):
-    """What a call has done on a path through the method."""
-
-    #: Messages and contributions so far: "message", and the names of aggregators.
-    done: frozenset[str] = frozenset()
-    is_repeated: bool = False
-    is_halted: bool = False
-
-    def also(self, act: str) -> _Path:
-        return _Path(self.done | {act}, self.is_repeated or act in self.done, self.is_halted)
-
-
 class _Translation(ast.NodeTransformer):
     """The function of `compute` for superstep 0, or for the others."""
 
-    def __init__(self, method: FunctionType, slots: Mapping[str, str], *, is_first: bool) -> None:
-        """Translate the method.
+    def __init__(self, source: ComputeSource, slots: Mapping[str, str]) -> None:
+        """Translate the method; `slots` are the aggregators and their kinds.
 
         Raises:
             Unfit: It cannot be translated.
         """
-        self._method, self._slots, self._is_first = method, slots, is_first
-        self._functions = builtins_of(method)
+        self._source, self._slots = source, slots
+        self._functions = builtins_of(source.method)
         #: The variables of loops over the edges.
         self._of_edges: set[str] = set()
         self.along: set[str] = set()
         self.read: set[str] = set()
         self.contributes = False
-        tree = tree_of(method)
-        self._self, self._vertex, self._messages = (one.arg for one in tree.args.args)
-        body = self._folded(tree.body)
-        self._returned: set[_Path] = set()
-        self._broken: set[_Path] = set()
-        self._continued: set[_Path] = set()
-        ends = self._behind(body, {_Path()}) | self._returned
-        if any(path.is_repeated for path in ends):
-            self._refuse(
-                tree,
-                "may send, or contribute to an aggregator, several times in one call",
-                "Do it once",
-            )
-        self.always_halts = all(path.is_halted for path in ends)
+        self._vertex, self._messages, tree = source.vertex, source.messages, source.tree
         zeros: dict[str, bool | int] = {_SENDS: False, _MESSAGE: 0, _HALTED: False}
         for slot, kind in slots.items():
             zeros |= {_has(slot): False, _given(slot): False if kind == "bool" else 0}
         begun = [_assign(name, ast.Constant(value)) for name, value in zeros.items()]
-        tree.body = [*begun, *self._statements(body), self._result()]
+        tree.body = [*begun, *self._statements(source.body), self._result()]
         if used := sorted(self._of_edges & _names(tree)):
-            self._refuse(
+            self._source.refuse(
                 tree, f"uses {used[0]} besides its loop over the edges", "Choose another name"
             )
-        tree.name = f"compute_{'first' if is_first else 'later'}"
-        arguments = (self._self, self._vertex, VALUE, HAS_MESSAGE, RECEIVED)
+        tree.name = f"compute_{'first' if source.is_first else 'later'}"
+        arguments = (source.own, self._vertex, VALUE, HAS_MESSAGE, RECEIVED)
         tree.args = ast.arguments([], [ast.arg(name) for name in arguments], None, [], [], None, [])
         tree.returns = None
-        self.function = remade(tree, method)
-
-    def _refuse(self, node: ast.AST, reason: str, remedy: str) -> NoReturn:
-        code = self._method.__code__
-        line = getattr(node, "lineno", code.co_firstlineno)
-        raise Unfit(f"compute ({code.co_filename}, line {line}) {reason}", remedy)
+        self.function = remade(tree, source.method)
 
     def _result(self) -> ast.Return:
         names = [VALUE, _SENDS, _MESSAGE, _HALTED]
         names += [name for slot in self._slots for name in (_has(slot), _given(slot))]
         return ast.Return(ast.Tuple([_name(name) for name in names], ast.Load()))
-
-    # Superstep 0, whose code the functions for others do not have, and the reverse.
-
-    def _folded(self, statements: Iterable[ast.stmt]) -> list[ast.stmt]:
-        """Return statements without those that never run."""
-        found: list[ast.stmt] = []
-        for statement in statements:
-            match statement:
-                case ast.If():
-                    known = self._known(statement.test)
-                    if known is None:
-                        statement.body = self._folded(statement.body) or [ast.Pass()]
-                        statement.orelse = self._folded(statement.orelse)
-                        found.append(statement)
-                    else:
-                        found += self._folded(statement.body if known else statement.orelse)
-                case ast.For() | ast.While():
-                    statement.body = self._folded(statement.body) or [ast.Pass()]
-                    statement.orelse = self._folded(statement.orelse)
-                    found.append(statement)
-                case _:
-                    found.append(statement)
-        return found
-
-    def _known(self, test: ast.expr) -> bool | None:
-        """Return the truth of a test that follows from the superstep; None if it does not."""
-        match test:
-            case ast.UnaryOp(op=ast.Not(), operand=operand):
-                known = self._known(operand)
-                return None if known is None else not known
-            case ast.BoolOp(op=op, values=values):
-                parts, decisive = [self._known(value) for value in values], isinstance(op, ast.Or)
-                if decisive in parts:
-                    return decisive
-                return None if None in parts else not decisive
-            case ast.Compare(left=left, ops=[op], comparators=[ast.Constant(value=int(bound))]):
-                if self._field(left) == "superstep":
-                    return self._compared(op, bound)
-            case ast.Attribute() if self._field(test) == "superstep":
-                return not self._is_first
-        return None
-
-    def _compared(self, op: ast.cmpop, bound: int) -> bool | None:
-        """Return the truth of a comparison of the superstep; None if it depends on its number."""
-        holds = _COMPARISONS.get(type(op))
-        if holds is None:
-            return None
-        # A comparison changes its truth at the bound, or next to it.
-        last = max(bound, 1) + 1
-        numbers = (0,) if self._is_first else (1, max(bound, 1), last)
-        truths = {holds(number, bound) for number in numbers}
-        return truths.pop() if len(truths) == 1 else None
-
-    # Paths: how often the method sends and contributes, and whether it halts.
-
-    def _behind(self, statements: Iterable[ast.stmt], paths: set[_Path]) -> set[_Path]:
-        """Return the paths behind statements; those that return are added to `_returned`."""
-        for statement in statements:
-            match statement:
-                case ast.Return():
-                    self._returned |= paths
-                    paths = set()
-                case ast.Break():
-                    self._broken |= paths
-                    paths = set()
-                case ast.Continue():
-                    self._continued |= paths
-                    paths = set()
-                case ast.Raise():
-                    paths = set()
-                case ast.If():
-                    paths = self._behind(statement.body, paths) | self._behind(
-                        statement.orelse, paths
-                    )
-                case ast.For(iter=ast.Name(id=name)) if name == self._messages:
-                    paths = paths.union(*self._in_loop(statement, paths))
-                case ast.For() if self._field(statement.iter) == "edges":
-                    paths = {path.also("message") for path in paths}
-                case ast.For() | ast.While():
-                    before: set[_Path] = set()
-                    broken: set[_Path] = set()
-                    while before != paths:
-                        before = paths
-                        passed, broken = self._in_loop(statement, paths)
-                        paths = paths | passed
-                    paths = self._behind(statement.orelse, paths) | broken
-                case ast.Expr(value=ast.Call(func=ast.Attribute() as called, args=arguments)):
-                    match self._field(called), arguments:
-                        case "vote_to_halt", _:
-                            paths = {path._replace(is_halted=True) for path in paths}
-                        case "send_to_all", _:
-                            paths = {path.also("message") for path in paths}
-                        case "aggregate", [ast.Constant(value=slot), *_]:
-                            paths = {path.also(f"aggregate {slot!s}") for path in paths}
-                case ast.Try() | ast.With() | ast.Match():
-                    self._refuse(statement, "has try, with or match", "Write it with if")
-        return paths
-
-    def _in_loop(
-        self, loop: ast.For | ast.While, paths: set[_Path]
-    ) -> tuple[set[_Path], set[_Path]]:
-        """Return the paths behind one pass of a loop, and those that break out of it."""
-        outer = self._broken, self._continued
-        self._broken, self._continued = set(), set()
-        passed, broken = self._behind(loop.body, paths) | self._continued, self._broken
-        self._broken, self._continued = outer
-        return passed, broken
-
-    # Translation.
-
-    def _field(self, node: ast.AST) -> str | None:
-        """Return the name of a field or method of the vertex; None for something else."""
-        match node:
-            case ast.Attribute(value=ast.Name(id=name), attr=attr) if name == self._vertex:
-                return attr
-        return None
 
     def _statements(self, statements: Iterable[ast.stmt]) -> list[ast.stmt]:
         found: list[ast.stmt] = []
@@ -332,14 +178,16 @@ class _Translation(ast.NodeTransformer):
         if node.value is not None and not (
             isinstance(node.value, ast.Constant) and node.value.value is None
         ):
-            self._refuse(node, "returns a value, and compute returns none", "Leave the value out")
+            self._source.refuse(
+                node, "returns a value, and compute returns none", "Leave the value out"
+            )
         return ast.copy_location(self._result(), node)
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST | list[ast.stmt]:
         """Note what a call of a method of the vertex does."""
         match node.value:
             case ast.Call(func=ast.Attribute() as called, args=arguments, keywords=[]):
-                name = self._field(called)
+                name = self._source.field(called)
             case _:
                 return self.generic_visit(node)
         match name, arguments:
@@ -361,11 +209,11 @@ class _Translation(ast.NodeTransformer):
 
     def visit_For(self, node: ast.For) -> ast.AST | list[ast.stmt]:
         """Translate a loop over the edges, over the messages, or another one."""
-        if self._field(node.iter) == "edges":
+        if self._source.field(node.iter) == "edges":
             return self._along_edges(node)
         if isinstance(node.iter, ast.Name) and node.iter.id == self._messages:
             if node.orelse:
-                self._refuse(node, "has an else of a loop over messages", "Leave it out")
+                self._source.refuse(node, "has an else of a loop over messages", "Leave it out")
             node.iter = ast.Tuple([_name(RECEIVED)], ast.Load())
             node.body = self._statements(node.body)
             return [ast.copy_location(ast.If(_name(HAS_MESSAGE), [node], []), node)]
@@ -386,10 +234,10 @@ class _Translation(ast.NodeTransformer):
                     )
                 ],
                 orelse=[],
-            ) if self._field(called) == "send" and receiver == target:
+            ) if self._source.field(called) == "send" and receiver == target:
                 pass
             case _:
-                self._refuse(
+                self._source.refuse(
                     node,
                     "does more with its edges than to send a message along each",
                     f"Write: for target, value in {self._vertex}.edges: "
@@ -400,16 +248,16 @@ class _Translation(ast.NodeTransformer):
             message = stripped(message, weight, operations, self._functions)
         self._of_edges |= {target, weight}
         if any(isinstance(one, ast.NamedExpr) for one in ast.walk(message)):
-            self._refuse(node, "assigns in a message", "Assign before the loop")
+            self._source.refuse(node, "assigns in a message", "Assign before the loop")
         if {target, weight} & _names(message) or len(operations) > 1 or "other" in operations:
-            self._refuse(
+            self._source.refuse(
                 node,
                 f"may use {weight} only as message + {weight}, message * {weight}, "
                 f"min(message, {weight}) or max(message, {weight}), and not {target}",
                 "Change it",
             )
         self.along.add(operations.pop() if operations else "unchanged")
-        reads_degree = any(self._field(one) == "degree" for one in ast.walk(message))
+        reads_degree = any(self._source.field(one) == "degree" for one in ast.walk(message))
         sent = self._sent(self.visit(message), node)
         if not reads_degree:
             return sent
@@ -419,25 +267,25 @@ class _Translation(ast.NodeTransformer):
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         """Translate a field of the vertex."""
-        match self._field(node):
+        match self._source.field(node):
             case None:
                 self.generic_visit(node)
                 return node
             case "value":
                 return ast.copy_location(ast.Name(VALUE, node.ctx), node)
-            case "superstep" if self._is_first:
+            case "superstep" if self._source.is_first:
                 return ast.copy_location(ast.Constant(0), node)
             case "superstep" | "degree" | "id" as field:
                 self.read.add(field)
                 return node
             case "send":
-                self._refuse(
+                self._source.refuse(
                     node,
                     f"calls {self._vertex}.send outside a loop over the edges",
                     f"Use {self._vertex}.send_to_all, or send along each edge",
                 )
             case other:
-                self._refuse(
+                self._source.refuse(
                     node,
                     f"uses {self._vertex}.{other} in a way that has no place in compiled code",
                     "Change it",
@@ -446,9 +294,9 @@ class _Translation(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> ast.expr:
         """Refuse the vertex and the messages where they are more than read."""
         if node.id == self._vertex:
-            self._refuse(node, f"passes {self._vertex} on", "Pass its fields on")
+            self._source.refuse(node, f"passes {self._vertex} on", "Pass its fields on")
         if node.id == self._messages:
-            self._refuse(
+            self._source.refuse(
                 node,
                 f"uses {self._messages} in a way that has no place in compiled code",
                 f"Use sum, min, max or len of {self._messages}, or a loop over it",
@@ -465,8 +313,8 @@ class _Translation(ast.NodeTransformer):
                 return node
             case ast.Call(
                 func=ast.Attribute() as called, args=[ast.Constant(value=slot)], keywords=[]
-            ) if self._field(called) == "aggregated" and slot in self._slots:
-                values = ast.Attribute(_name(self._self), "aggregated", ast.Load())
+            ) if self._source.field(called) == "aggregated" and slot in self._slots:
+                values = ast.Attribute(_name(self._source.own), "aggregated", ast.Load())
                 return ast.copy_location(ast.Attribute(values, str(slot), ast.Load()), node)
             case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)], keywords=[]) if (
                 name == self._messages
@@ -487,7 +335,7 @@ class _Translation(ast.NodeTransformer):
                     case [ast.keyword(arg="default", value=default)]:
                         none = self.visit(default)
                     case _:
-                        self._refuse(node, "gives min or max a key", "Leave it out")
+                        self._source.refuse(node, "gives min or max a key", "Leave it out")
                 return ast.copy_location(ast.IfExp(_name(HAS_MESSAGE), each, none), node)
             case (
                 ast.Call(
@@ -546,7 +394,7 @@ class _Translation(ast.NodeTransformer):
                 return ast.copy_location(_name(HAS_MESSAGE), test)
             case ast.BoolOp():
                 # Parts that are known decide nothing, as the whole would be known.
-                open_parts = [value for value in test.values if self._known(value) is None]
+                open_parts = [value for value in test.values if self._source.known(value) is None]
                 if len(open_parts) == 1:
                     return self._truth(open_parts[0])
                 test.values = [self._truth(value) for value in open_parts]
@@ -569,14 +417,14 @@ class _Translation(ast.NodeTransformer):
 
     def visit_While(self, node: ast.While) -> ast.stmt:
         """Translate the test and the loop."""
-        known = self._known(node.test)
+        known = self._source.known(node.test)
         node.test = self._truth(node.test) if known is None else ast.Constant(known)
         node.body, node.orelse = self._statements(node.body), self._statements(node.orelse)
         return node
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         """Translate a choice, which the superstep may decide."""
-        known = self._known(node.test)
+        known = self._source.known(node.test)
         if known is not None:
             found: ast.expr = self.visit(node.body if known else node.orelse)
             return found
@@ -586,11 +434,11 @@ class _Translation(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> NoReturn:
         """Refuse a function within the method."""
-        self._refuse(node, "defines a function", "Define it outside the class")
+        self._source.refuse(node, "defines a function", "Define it outside the class")
 
     def visit_Lambda(self, node: ast.Lambda) -> NoReturn:
         """Refuse a function within the method."""
-        self._refuse(node, "has a lambda", "Define a function outside the class")
+        self._source.refuse(node, "has a lambda", "Define a function outside the class")
 
 
 class _Renaming(ast.NodeTransformer):

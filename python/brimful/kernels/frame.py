@@ -93,15 +93,18 @@ class Body(NamedTuple):
     has_padding: bool
 
 
+def _where(slot: Slot) -> tuple[str, str, str]:
+    """Return the merge of a slot, its place, and the type of its value."""
+    words, number = ("floats", "float64") if slot.kind == "float64" else ("integers", "int64")
+    return f"{slot.function}_of_{number}", f"{words}, integers, {slot.word}", number
+
+
 def contributions(slots: tuple[Slot, ...]) -> list[str]:
     """Return the call that merges a value in braces, for each aggregator."""
     calls = []
     for slot in slots:
-        words, number = ("floats", "float64") if slot.kind == "float64" else ("integers", "int64")
-        calls.append(
-            f"merge({slot.function}_of_{number}, {words}, integers, {slot.word}, {slot.rule}, "
-            f"{slot.overflow}, {number}({{}}))"
-        )
+        function, where, number = _where(slot)
+        calls.append(f"merge({function}, {where}, {slot.rule}, {slot.overflow}, {number}({{}}))")
     return calls
 
 
@@ -109,9 +112,7 @@ def _aggregated(slots: tuple[Slot, ...]) -> str:
     """Return the expression of the values of aggregators."""
     seen = []
     for at, slot in enumerate(slots):
-        words, number = ("floats", "float64") if slot.kind == "float64" else ("integers", "int64")
-        function = f"{slot.function}_of_{number}"
-        where = f"{words}, integers, {slot.word}"
+        function, where, _ = _where(slot)
         value = f"seen({function}, {where}, {slot.overflow}, initial_{at})"
         seen.append(f"{value} == 1" if slot.kind == "bool" else value)
     return f"Aggregates({', '.join(seen)})"

@@ -156,10 +156,15 @@ class KernelRun:
             name, raised = type(program).__name__, getattr(kernel.code, "raised", None)
             if isinstance(error.vertex, str) and graph.id_type != "string":
                 error.vertex = int(error.vertex)
-            if raised is None:
+            if raised is None and error.received is not None:
                 from brimful.kernels.replay import replayed
 
-                raise replayed(program, kernel.reading, error)  # noqa: B904 - it has its cause.
+                # It has a cause of its own.
+                raise replayed(  # noqa: B904
+                    program, kernel.reading, error.vertex, error.received
+                )
+            if raised is None:
+                raise
             if not isinstance(raised, Exception):
                 raise raised from error
             raise ProgramError(

@@ -70,19 +70,25 @@ class _Vertex(SimpleNamespace):
         return getattr(self.values, name)
 
 
-def replayed(program: Program | Pregel, reading: Reading, error: ProgramError) -> ProgramError:
-    """Return the error of a compiled call as that of the method; `error` names the vertex.
+def replayed(
+    program: Program | Pregel, reading: Reading, id: int | str | None, words: tuple[Any, ...]
+) -> ProgramError:
+    """Return the error of a compiled call as that of the method.
 
-    The error says so if the method raises nothing.
+    `id` is that of the vertex, and `words` are what the call received. The error says so if the
+    method raises nothing.
     """
-    received = _Received(*error.received)  # type: ignore[attr-defined]
+    received = _Received(*words)
     superstep = received.superstep
     if isinstance(program, Pregel) and received.state is not None:
         superstep += 1
     state = None if received.state is None else _state(reading, received.state)
-    vertex = _Vertex(id=error.vertex, degree=received.degree, superstep=superstep, state=state)
-    vertex.values = _aggregated(reading.slots, received.aggregate)
-    name, where = type(program).__name__, f"at vertex {error.vertex}"
+    vertex = _Vertex(id=id, degree=received.degree, superstep=superstep, state=state)
+    try:
+        vertex.values = _aggregated(reading.slots, received.aggregate)
+    except OverflowError as overflow:
+        return ProgramError(str(overflow))
+    name, where = type(program).__name__, f"at vertex {id}"
     message = (
         f"a method of {name} raised an exception in compiled code {where}, which its call without "
         'compilation does not raise; pass compile="never"'
@@ -101,7 +107,7 @@ def replayed(program: Program | Pregel, reading: Reading, error: ProgramError) -
         cause = raised
         text = f"{type(raised).__name__}: {raised}".removesuffix(": ")
         message = f"the program failed to {doing} {where}: {text}"
-    found = ProgramError(message, error.vertex)
+    found = ProgramError(message, id)
     found.__cause__ = cause
     if doing != "initialize":
         found.superstep, found.state = superstep, vertex.state
@@ -180,7 +186,11 @@ def _number(kind: str, word: int) -> float | int:
 
 
 def _aggregated(slots: tuple[Slot, ...], words: list[int]) -> Any:
-    """Return the aggregates as methods read them."""
+    """Return the aggregates as methods read them.
+
+    Raises:
+        OverflowError: A sum exceeds 64 bits.
+    """
     memory = np.array(words, np.uint64)
     values = [read(slot, memory.ctypes.data) for slot in slots]
     kinds = [bool if slot.kind == "bool" else type(slot.initial) for slot in slots]

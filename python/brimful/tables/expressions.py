@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from brimful.comparisons import COMPARISONS
 from brimful.errors import InputError, UsageError
 from brimful.wording import did_you_mean, shortened
 
@@ -20,14 +21,6 @@ if TYPE_CHECKING:
 
 #: The longest condition; nobody writes a longer one by hand.
 _MOST_CHARACTERS = 10_000
-_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-}
 _OPERATIONS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -166,10 +159,10 @@ class _Reader:
             # A null meets neither `in` nor `not in`.
             found = pc.if_else(value.is_valid(), value.isin(values), pa.scalar(None, pa.bool_()))
             return found if isinstance(op, ast.In) else ~found
-        if type(op) not in _COMPARISONS:
+        if type(op) not in COMPARISONS:
             raise self._unknown(left)
         kinds = self._type(right), self._type(left)
-        return _COMPARISONS[type(op)](self.read(left, kinds[0]), self.read(right, kinds[1]))
+        return COMPARISONS[type(op)](self.read(left, kinds[0]), self.read(right, kinds[1]))
 
     def _listed(self, node: ast.expr, kind: Any) -> Any:
         match node:

@@ -1,0 +1,179 @@
+"""The paths through `compute` of a Pregel program: what a call may do, and when.
+
+A method is looked at twice: for superstep 0, and for the others. Invariant: statements and tests
+that the superstep decides are gone, and a method that may act twice in one call is refused.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from types import FunctionType
+from typing import NamedTuple, NoReturn
+
+from brimful.comparisons import COMPARISONS
+from brimful.kernels.methods import Unfit, tree_of
+
+
+class _Path(NamedTuple):
+    """What a call has done on a path through the method."""
+
+    #: Messages and contributions so far: "message", and the names of aggregators.
+    done: frozenset[str] = frozenset()
+    is_repeated: bool = False
+    is_halted: bool = False
+
+    def also(self, act: str) -> _Path:
+        return _Path(self.done | {act}, self.is_repeated or act in self.done, self.is_halted)
+
+
+class ComputeSource:
+    """The syntax tree of `compute`, for superstep 0 or for the others."""
+
+    def __init__(self, method: FunctionType, *, is_first: bool) -> None:
+        """Take the method; `is_first`: for superstep 0.
+
+        Raises:
+            Unfit: It has no source code, or may send or contribute twice in one call.
+        """
+        self.method, self.is_first = method, is_first
+        self.tree = tree_of(method)
+        self.own, self.vertex, self.messages = (one.arg for one in self.tree.args.args)
+        #: The statements that run.
+        self.body = self._folded(self.tree.body)
+        self._returned: set[_Path] = set()
+        self._broken: set[_Path] = set()
+        self._continued: set[_Path] = set()
+        ends = self._behind(self.body, {_Path()}) | self._returned
+        if any(path.is_repeated for path in ends):
+            self.refuse(
+                self.tree,
+                "may send, or contribute to an aggregator, several times in one call",
+                "Do it once",
+            )
+        #: True if each call votes to halt.
+        self.always_halts = all(path.is_halted for path in ends)
+
+    def refuse(self, node: ast.AST, reason: str, remedy: str) -> NoReturn:
+        """Refuse the method for a node of its tree.
+
+        Raises:
+            Unfit: In any case.
+        """
+        code = self.method.__code__
+        line = getattr(node, "lineno", code.co_firstlineno)
+        raise Unfit(f"compute ({code.co_filename}, line {line}) {reason}", remedy)
+
+    def field(self, node: ast.AST) -> str | None:
+        """Return the name of a field or method of the vertex; None for something else."""
+        match node:
+            case ast.Attribute(value=ast.Name(id=name), attr=attr) if name == self.vertex:
+                return attr
+        return None
+
+    # Superstep 0, whose code the functions for others do not have, and the reverse.
+
+    def _folded(self, statements: Iterable[ast.stmt]) -> list[ast.stmt]:
+        """Return statements without those that never run."""
+        found: list[ast.stmt] = []
+        for statement in statements:
+            match statement:
+                case ast.If():
+                    known = self.known(statement.test)
+                    if known is None:
+                        statement.body = self._folded(statement.body) or [ast.Pass()]
+                        statement.orelse = self._folded(statement.orelse)
+                        found.append(statement)
+                    else:
+                        found += self._folded(statement.body if known else statement.orelse)
+                case ast.For() | ast.While():
+                    statement.body = self._folded(statement.body) or [ast.Pass()]
+                    statement.orelse = self._folded(statement.orelse)
+                    found.append(statement)
+                case _:
+                    found.append(statement)
+        return found
+
+    def known(self, test: ast.expr) -> bool | None:
+        """Return the truth of a test that follows from the superstep; None if it does not."""
+        match test:
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                known = self.known(operand)
+                return None if known is None else not known
+            case ast.BoolOp(op=op, values=values):
+                parts, decisive = [self.known(value) for value in values], isinstance(op, ast.Or)
+                if decisive in parts:
+                    return decisive
+                return None if None in parts else not decisive
+            case ast.Compare(left=left, ops=[op], comparators=[ast.Constant(value=int(bound))]):
+                if self.field(left) == "superstep":
+                    return self._compared(op, bound)
+            case ast.Attribute() if self.field(test) == "superstep":
+                return not self.is_first
+        return None
+
+    def _compared(self, op: ast.cmpop, bound: int) -> bool | None:
+        """Return the truth of a comparison of the superstep; None if it depends on its number."""
+        holds = COMPARISONS.get(type(op))
+        if holds is None:
+            return None
+        # A comparison changes its truth at the bound, or next to it.
+        last = max(bound, 1) + 1
+        numbers = (0,) if self.is_first else (1, max(bound, 1), last)
+        truths = {holds(number, bound) for number in numbers}
+        return truths.pop() if len(truths) == 1 else None
+
+    # Paths: how often the method sends and contributes, and whether it halts.
+
+    def _behind(self, statements: Iterable[ast.stmt], paths: set[_Path]) -> set[_Path]:
+        """Return the paths behind statements; those that return are added to `_returned`."""
+        for statement in statements:
+            match statement:
+                case ast.Return():
+                    self._returned |= paths
+                    paths = set()
+                case ast.Break():
+                    self._broken |= paths
+                    paths = set()
+                case ast.Continue():
+                    self._continued |= paths
+                    paths = set()
+                case ast.Raise():
+                    paths = set()
+                case ast.If():
+                    paths = self._behind(statement.body, paths) | self._behind(
+                        statement.orelse, paths
+                    )
+                case ast.For(iter=ast.Name(id=name)) if name == self.messages:
+                    paths = paths.union(*self._in_loop(statement, paths))
+                case ast.For() if self.field(statement.iter) == "edges":
+                    paths = {path.also("message") for path in paths}
+                case ast.For() | ast.While():
+                    before: set[_Path] = set()
+                    broken: set[_Path] = set()
+                    while before != paths:
+                        before = paths
+                        passed, broken = self._in_loop(statement, paths)
+                        paths = paths | passed
+                    paths = self._behind(statement.orelse, paths) | broken
+                case ast.Expr(value=ast.Call(func=ast.Attribute() as called, args=arguments)):
+                    match self.field(called), arguments:
+                        case "vote_to_halt", _:
+                            paths = {path._replace(is_halted=True) for path in paths}
+                        case "send_to_all", _:
+                            paths = {path.also("message") for path in paths}
+                        case "aggregate", [ast.Constant(value=slot), *_]:
+                            paths = {path.also(f"aggregate {slot!s}") for path in paths}
+                case ast.Try() | ast.With() | ast.Match():
+                    self.refuse(statement, "has try, with or match", "Write it with if")
+        return paths
+
+    def _in_loop(
+        self, loop: ast.For | ast.While, paths: set[_Path]
+    ) -> tuple[set[_Path], set[_Path]]:
+        """Return the paths behind one pass of a loop, and those that break out of it."""
+        outer = self._broken, self._continued
+        self._broken, self._continued = set(), set()
+        passed, broken = self._behind(loop.body, paths) | self._continued, self._broken
+        self._broken, self._continued = outer
+        return passed, broken
