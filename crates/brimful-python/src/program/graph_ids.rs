@@ -1,6 +1,7 @@
 //! The bits of the external ids of a graph, by rank.
 //!
-//! Invariant: for vertices on disk, memory does not grow with the number of vertices.
+//! Invariant: for vertices on disk, memory does not grow with the number of vertices, except in
+//! [`GraphIds::all`].
 
 use std::sync::{Arc, Mutex, PoisonError};
 
