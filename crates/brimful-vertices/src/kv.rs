@@ -41,10 +41,10 @@ const PAGE_BYTES: u64 = 8192;
 const CHANGED: u64 = 4;
 /// Minimum number of records of a transaction.
 const MIN_RECORDS: u64 = 16;
-/// Memory of the pages that the system maps with the one that is read.
-const MAPPED_BYTES: u64 = 64 << 10;
-/// Maximum number of records that are read between two checks of the memory of the process.
-const MAX_READ: u64 = 256;
+/// Memory of the window of pages that the system maps with the one that is read.
+const MAPPED_BYTES: usize = 64 << 10;
+/// Maximum bytes that are mapped between two checks of the memory of the process.
+const MAX_UNCHECKED: u64 = 16 << 20;
 
 /// The records of one partition.
 pub struct KvStore {
@@ -54,8 +54,31 @@ pub struct KvStore {
     memory: Reservation,
     /// Resident memory of the process at which the pages of the file are given back.
     ceiling_bytes: u64,
+    /// What was mapped since the last check of the memory of the process.
+    mapped: Mapped,
     /// The last key of a scan.
     scanned: Option<Vec<u8>>,
+}
+
+/// A bound of the pages that are mapped because records are read.
+#[derive(Debug, Default)]
+struct Mapped {
+    /// The window of the last record.
+    window: Option<usize>,
+    bytes: usize,
+}
+
+impl Mapped {
+    /// Adds the pages of a record: a window for the page above it in the tree, and each of its own
+    /// windows but the last one known.
+    fn add(&mut self, record: &[u8]) {
+        let start = record.as_ptr().addr();
+        let (first, last) = (start / MAPPED_BYTES, (start + record.len()) / MAPPED_BYTES);
+        if self.window != Some(first) || first != last {
+            self.bytes += (last - first + 2) * MAPPED_BYTES;
+            self.window = Some(last);
+        }
+    }
 }
 
 impl fmt::Debug for KvStore {
@@ -93,7 +116,8 @@ impl KvStore {
         let all = budget.total().max(budget.limit().saturating_add(others));
         let ceiling_bytes = all.saturating_sub(memory.bytes() / 2);
         let (env, tree) = environment(&path).map_err(|error| failed(&path, "open", error))?;
-        Ok(Self { env, tree, path, memory, ceiling_bytes, scanned: None })
+        let mapped = Mapped::default();
+        Ok(Self { env, tree, path, memory, ceiling_bytes, mapped, scanned: None })
     }
 
     fn read<T>(
@@ -139,10 +163,9 @@ impl KvStore {
         }
     }
 
-    /// The number of records that may be read between two calls of [`KvStore::give_back`]: the
-    /// pages that they map take at most half of the memory.
-    fn unobserved(&self) -> usize {
-        (self.memory.bytes() / 2 / MAPPED_BYTES).clamp(1, MAX_READ) as usize
+    /// The bytes that may be mapped between two calls of [`KvStore::give_back`]: half of the memory.
+    fn max_unchecked(&self) -> usize {
+        (self.memory.bytes() / 2).min(MAX_UNCHECKED) as usize
     }
 }
 
@@ -277,24 +300,29 @@ impl BulkStore for KvStore {
 
     fn get_many(&mut self, keys: &[&[u8]], found: &mut Found<'_>) -> Result<()> {
         let own = Keys::new(keys.iter().copied());
-        let mut outcome = Ok(());
+        let (mut outcome, mut mapped) = (Ok(()), std::mem::take(&mut self.mapped));
         self.read(|tree, txn| {
-            for part in own.order.chunks(self.unobserved()) {
-                for &place in part {
-                    let (Some(value), Some(key)) =
-                        (tree.get(txn, own.get(place))?, keys.get(place))
-                    else {
-                        continue;
-                    };
+            for &place in &own.order {
+                let value = tree.get(txn, own.get(place))?;
+                // Without a record the window of its page is unknown.
+                match value {
+                    Some(value) => mapped.add(value),
+                    None => mapped.bytes += MAPPED_BYTES,
+                }
+                if let (Some(value), Some(key)) = (value, keys.get(place)) {
                     outcome = record_of(key, value).and_then(|record| found(place, record));
                     if outcome.is_err() {
-                        return Ok(());
+                        break;
                     }
                 }
-                self.give_back();
+                if mapped.bytes >= self.max_unchecked() {
+                    self.give_back();
+                    mapped = Mapped::default();
+                }
             }
             Ok(())
         })?;
+        self.mapped = mapped;
         outcome
     }
 
@@ -436,6 +464,23 @@ mod tests {
         ] {
             assert_eq!(refused.kind(), ErrorKind::Usage);
         }
+    }
+
+    #[test]
+    fn neighboring_records_map_their_windows_once() {
+        let bytes = vec![0; 4 * MAPPED_BYTES];
+        let mut mapped = Mapped::default();
+        let windows = |mapped: &Mapped| mapped.bytes / MAPPED_BYTES;
+        bytes.chunks(100).for_each(|record| mapped.add(record));
+        // Five windows at most, each with the page above it, and records across their bounds.
+        assert!(windows(&mapped) <= 4 * 5, "{mapped:?}");
+        let before = windows(&mapped);
+        mapped.add(&bytes[..100]);
+        mapped.add(&bytes[200..300]);
+        assert!((2..=3).contains(&(windows(&mapped) - before)), "{mapped:?}");
+        let before = windows(&mapped);
+        mapped.add(&bytes);
+        assert!(windows(&mapped) >= before + 4, "{mapped:?}");
     }
 
     #[test]
