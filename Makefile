@@ -9,9 +9,9 @@ DEMO_BUDGET ?= 200M
 INPUT ?=
 
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
-# Two files of tests at a time: much of a test is the start of a process. In the order of names: files
-# of few tests would come last, and the longest tests are among them.
-PARALLEL := --numprocesses=2 --dist=loadfile --no-loadscope-reorder
+# Three files of tests at a time: much of a test is the start of a process. In the order of names:
+# files of few tests would come last, and the longest tests are among them.
+PARALLEL := --numprocesses=3 --dist=loadfile --no-loadscope-reorder
 # An eighth of the time that pip takes.
 INSTALL := $(BIN)/uv pip install --quiet
 # A test starts many processes, and each would compile all its modules again.
@@ -64,8 +64,9 @@ $(VENV)/.dev: requirements/build.txt requirements/dev.txt requirements/berkeleyd
 	    || echo "berkeleydb cannot be built; its tests are skipped (apt install libdb-dev)"
 	@touch $@
 
+# Without MAKEFLAGS, from which cargo would take the number of its jobs.
 build: $(VENV)/.build
-	$(BIN)/maturin develop --release --locked
+	env -u MAKEFLAGS $(BIN)/maturin develop --release --locked
 
 demo: build
 	@rm -rf demo && mkdir demo
@@ -89,7 +90,6 @@ style: $(VENV)/.dev
 lint: style lint-rust
 	$(BIN)/mypy
 
-# Without MAKEFLAGS, from which cargo would take the number of its jobs.
 lint-rust: $(VENV)/.dev
 	env -u MAKEFLAGS cargo clippy --release --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" env -u MAKEFLAGS cargo doc --release --workspace --no-deps --locked --quiet
@@ -125,7 +125,8 @@ test-servers: $(VENV)/.dev build
 
 # Both languages side by side, once the package is built: tests in Python wait for processes, and
 # leave much of two cores idle. The wheel is for tests that would wait for cargo.
-test: style layers build
+test:
+	@$(MAKE) --jobs=2 --no-print-directory style layers build
 	rm -rf dist/test
 	$(BIN)/maturin build --release --locked --quiet --interpreter $(BIN)/python --out dist/test
 	@BRIMFUL_WHEEL=$(CURDIR)/dist/test \
