@@ -268,19 +268,32 @@ impl HashPages {
         &self,
         pages: &PageFile,
         job: &Job,
-        mut f: impl FnMut(u64, u64) -> Result<()>,
+        f: impl FnMut(u64, u64) -> Result<()>,
     ) -> Result<()> {
         let buckets = self.whole(pages, None)?;
+        self.scan(pages, job, buckets.bits, |_, _| Ok(()), f)
+    }
+
+    /// Passes every page to `page`, then its entries to `f`, these in ascending order.
+    fn scan(
+        &self,
+        pages: &PageFile,
+        job: &Job,
+        bits: u32,
+        mut page: impl FnMut(PageId, &[u8]) -> StoreResult<()>,
+        mut f: impl FnMut(u64, u64) -> Result<()>,
+    ) -> Result<()> {
         let mut entries = Vec::new();
         let mut scanner = pages.scanner();
         // Buckets after the last page are empty.
-        let count = (1 << buckets.bits).min(pages.pages(self.stream));
+        let count = (1 << bits).min(pages.pages(self.stream));
         let step = WINDOW_PAGES as u64;
         for start in (0..count).step_by(WINDOW_PAGES) {
             let window = start..(start + step).min(count);
             job.check()?;
             entries.clear();
-            scanner.visit(window.map(|b| self.page(b)), |_, bytes| {
+            scanner.visit(window.map(|b| self.page(b)), |id, bytes| {
+                page(id, bytes)?;
                 entries.extend(self.entries.iter(bytes));
                 Ok(())
             })?;
@@ -290,33 +303,37 @@ impl HashPages {
         Ok(())
     }
 
-    /// Passes every entry to `f`. Fails if a key occurs twice, if entries of different windows of
-    /// `WINDOW_PAGES` buckets are out of order, or if the number of entries is wrong. Does not
-    /// check the order within a window.
+    /// Passes every entry to `f`. Fails if an entry is in the wrong bucket, if entries of a bucket
+    /// do not ascend, or if the number of entries is wrong.
     pub(crate) fn verify(
         &self,
         pages: &PageFile,
         job: &Job,
         mut f: impl FnMut(u64, u64) -> Result<()>,
     ) -> Result<()> {
-        let bits = self.whole(pages, None)?.bits;
-        let (mut count, mut last) = (0, None);
-        let broken = |what: String| Error::from(StoreError::corrupt_pages(pages.path(), 0, what));
-        self.for_each(pages, job, |mixed, value| {
-            if last.is_some_and(|last| last >= mixed) {
-                return Err(broken(format!(
-                    "an entry of bucket {} is not in its place",
-                    bucket(mixed, bits)
-                )));
+        let buckets = self.whole(pages, None)?;
+        let bits = buckets.bits;
+        let broken = |what: String| StoreError::corrupt_pages(pages.path(), 0, what);
+        let in_place = |page: PageId, bytes: &[u8]| {
+            let mut last = None;
+            for (mixed, _) in self.entries.iter(bytes) {
+                if bucket(mixed, bits) != page.number() || last.is_some_and(|last| last >= mixed) {
+                    let what = format!("an entry of bucket {} is not in its place", page.number());
+                    return Err(broken(what));
+                }
+                last = Some(mixed);
             }
-            last = Some(mixed);
+            Ok(())
+        };
+        let mut count = 0;
+        self.scan(pages, job, bits, in_place, |mixed, value| {
             count += 1;
             f(mixed, value)
         })?;
         if count == self.len() {
             return Ok(());
         }
-        Err(broken(format!("expected {} entries, found {count}", self.len())))
+        Err(broken(format!("expected {} entries, found {count}", self.len())).into())
     }
 
     fn is_crowded(&self, pages: &PageFile, bits: u32) -> bool {

@@ -163,3 +163,49 @@ impl Keyed {
         })?)
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests end at the first surprise")]
+mod tests {
+    use std::sync::Arc;
+
+    use brimful_store::durable::PageId;
+    use brimful_store::{Budget, Job, Resources};
+
+    use super::*;
+    use crate::bucket::HEADER_BYTES;
+    use crate::fields::u32_at;
+
+    const KEY_BYTES: usize = size_of::<u64>();
+
+    /// A set of 100,000 keys in many buckets, after `damage` has changed its first bucket.
+    fn verified(damage: impl FnOnce(&mut [u8])) -> Result<u64> {
+        let folder = tempfile::tempdir().unwrap();
+        let job = Arc::new(Job::new());
+        let resources = Resources::new(Budget::new(64 << 20, 0), job, Some(2)).unwrap();
+        let mut options = Options::new(&Arc::new(resources));
+        options.page_bytes = 4096;
+        let set = Keyed::open(folder.path(), 1, 1, options)?;
+        set.add_many(&(0..100_000).collect::<Vec<u64>>())?;
+        set.sync()?;
+        set.pages.update(&set.pages.write(), PageId::new(0, 0), |page| damage(page.bytes_mut()))?;
+        set.sync()?;
+        set.verify()
+    }
+
+    #[test]
+    fn verification_finds_keys_out_of_order_and_in_the_wrong_bucket() {
+        assert!(verified(|_| ()).is_ok());
+        let swapped = verified(|bytes| {
+            let (first, second) = bytes[HEADER_BYTES..].split_at_mut(KEY_BYTES);
+            first.swap_with_slice(&mut second[..KEY_BYTES]);
+        });
+        assert!(swapped.unwrap_err().to_string().contains("bucket 0 is not in its place"));
+        let moved = verified(|bytes| {
+            let last = HEADER_BYTES + (u32_at(bytes, 0) as usize - 1) * KEY_BYTES;
+            // The least key of bucket 4 of 64 or more, in a window with bucket 0.
+            bytes[last..][..KEY_BYTES].copy_from_slice(&(1u64 << 60).to_le_bytes());
+        });
+        assert!(moved.unwrap_err().to_string().contains("bucket 0 is not in its place"));
+    }
+}
