@@ -24,8 +24,9 @@ import brimful as bf
 from brimful.cluster import driver
 from brimful.cluster.exchange import Board, Mapped, PeerFailedError, Slots, Views
 from brimful.cluster.worker import _opened
-from brimful.io.ingest import Resources, import_paths
+from brimful.io.ingest import import_paths
 from brimful.options.imports import import_options
+from brimful.resources import Resources
 from command import BRIMFUL, BUDGET, DONE, INTERRUPTED, USAGE, assert_one_sentence, brimful
 from edge_files import IMPORTS, broken_files, edges, lines, text_files
 from plans import with_nightly

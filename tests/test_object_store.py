@@ -180,8 +180,9 @@ def test_a_store_that_breaks_off_is_no_end(tmp_path: Path) -> None:
     """A stream that fails half way ends the import, whatever was read before."""
     from brimful.errors import StoreIoError
     from brimful.io import remote
-    from brimful.io.ingest import Resources, import_paths
+    from brimful.io.ingest import import_paths
     from brimful.options.imports import import_options
+    from brimful.resources import Resources
 
     class Broken(io.BytesIO):
         def read(self, size: int | None = -1, /) -> bytes:
@@ -192,7 +193,7 @@ def test_a_store_that_breaks_off_is_no_end(tmp_path: Path) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(remote, "check", lambda url: None)
-        patch.setattr("brimful.io.ingest.check", lambda url: None)
+        patch.setattr("brimful.io.inputs.check", lambda url: None)
         patch.setattr(remote, "open_stream", lambda url, stopped: Broken(lines(EDGES)))
         with pytest.raises(StoreIoError, match="connection reset"):
             import_paths(

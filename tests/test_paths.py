@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import brimful as bf
 from brimful import _native, guided_paths, looks
-from brimful.io.ingest import Resources
+from brimful.resources import Resources
 from command import INPUT, USAGE, refuse, succeed, write_edges
 from strategies import Case, cases
 

@@ -161,8 +161,9 @@ def test_a_file_that_cannot_be_imported_leaves_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("origin", ["[]", "no JSON", '"text"', "3", "{}", "[" * 100_000, "null"])
 def test_a_kept_graph_whose_origin_is_not_ours_is_left_alone(tmp_path: Path, origin: str) -> None:
-    from brimful.io.ingest import Resources, import_paths
+    from brimful.io.ingest import import_paths
     from brimful.options.imports import import_options
+    from brimful.resources import Resources
 
     edges = write_edges(tmp_path / "e.txt", [(1, 2)])
     kept = f"{edges}.brimful"

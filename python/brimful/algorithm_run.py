@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Unpack
 
 from brimful.catalog import algorithms, asked
-from brimful.io.ingest import Resources
 from brimful.opening import GraphLike, as_graph
 from brimful.options.runs import AlgorithmOptions, CheckpointOptions
 from brimful.options.table import WorkOptions, checked, picked
 from brimful.reporting import shows_progress
+from brimful.resources import Resources
 from brimful.result import Result, computed
 from brimful.rows import Rows, computed_rows
 

@@ -16,7 +16,7 @@ from brimful.options.imports import VertexColumnOptions
 from brimful.options.table import picked
 
 if TYPE_CHECKING:
-    from brimful.io.ingest import Resources
+    from brimful.resources import Resources
 
 
 def build(

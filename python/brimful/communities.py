@@ -6,13 +6,13 @@ from typing import Any, Unpack
 
 from brimful.algorithm_run import run_algorithm, run_rows
 from brimful.errors import UsageError
-from brimful.io.ingest import Resources
 from brimful.opening import GraphLike
 from brimful.options import checks
 from brimful.options.described import RUN_ERRORS, described
 from brimful.options.runs import RUN
 from brimful.options.table import WorkOptions, checked, picked
 from brimful.reporting import shows_progress
+from brimful.resources import Resources
 from brimful.result import Result
 from brimful.rows import Rows
 from brimful.wording import shortened

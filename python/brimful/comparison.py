@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from brimful.errors import UsageError
-from brimful.io.ingest import Resources
 from brimful.memory import too_small
 from brimful.options.checks import whole
 from brimful.options.described import described
+from brimful.resources import Resources
 from brimful.sizes import MOST, Budget, parse_budget
 from brimful.tables.edge_table import ARROW_RESERVE_BYTES
 from brimful.tables.joining import join_memory

@@ -8,13 +8,13 @@ from typing import Any, Unpack, cast
 import brimful
 from brimful.errors import UsageError
 from brimful.importing import made
-from brimful.io.ingest import Resources
 from brimful.neighbors import id_array
 from brimful.options.derivations import DERIVED, DerivedOptions, MergedOptions, conditions
 from brimful.options.described import LOOK_UP, described
 from brimful.options.imports import PolicyOptions, SelfLoops
 from brimful.options.table import WorkOptions, checked, picked
 from brimful.reporting import shows_progress
+from brimful.resources import Resources
 from brimful.sizes import parse_count
 
 #: Errors that every derivation may raise, by their names in `ERRORS`.

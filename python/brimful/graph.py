@@ -11,7 +11,6 @@ from brimful.derivations import Derivations
 from brimful.errors import NotFoundError, UsageError
 from brimful.importing import Imports
 from brimful.io.formats import export_format
-from brimful.io.ingest import Resources
 from brimful.io.output import native_batches, write_graph
 from brimful.kept_columns import KeptColumns
 from brimful.looks import Looks, small_figure
@@ -24,6 +23,7 @@ from brimful.options.table import checked
 from brimful.packages import _native, reporting
 from brimful.per_vertex import vertex_id
 from brimful.reporting import shows_progress, warn
+from brimful.resources import Resources
 from brimful.sizes import Budget, format_bytes, parse_budget
 from brimful.tables.convert_out import Conversions
 from brimful.wording import counted, html_text

@@ -10,7 +10,8 @@ from typing import Any, Unpack, cast
 import brimful
 from brimful.building import build, column_sentences
 from brimful.io.formats import GRAPH_SUFFIX, require_graph_suffix
-from brimful.io.ingest import Resources, import_arrow, import_table, left_out_sentences
+from brimful.io.ingest import import_arrow, import_table
+from brimful.io.summary import left_out_sentences
 from brimful.options.described import described
 from brimful.options.imports import (
     IMPORT,
@@ -22,6 +23,7 @@ from brimful.options.imports import (
 from brimful.options.table import WorkOptions, checked, picked
 from brimful.packages import _native
 from brimful.reporting import shows_progress, warn
+from brimful.resources import Resources
 from brimful.tables import convert_in
 
 

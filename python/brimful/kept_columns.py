@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from brimful.io.ingest import Resources
 from brimful.options.checks import column_names
 from brimful.options.described import described
 from brimful.options.imports import AddedColumnsOptions
 from brimful.options.table import WorkOptions, checked, picked, texts
 from brimful.packages import _native, pyarrow
 from brimful.reporting import shows_progress, warn
+from brimful.resources import Resources
 
 if TYPE_CHECKING:
     from brimful.graph import Graph

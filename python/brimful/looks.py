@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import brimful
 from brimful.catalog import asked
 from brimful.errors import BudgetError, UsageError
-from brimful.io.ingest import Resources
 from brimful.memory import require_runs
 from brimful.options.described import described
 from brimful.options.runs import AskedOptions
@@ -16,6 +15,7 @@ from brimful.options.table import WorkOptions, checked, picked, texts
 from brimful.packages import matplotlib, per_vertex
 from brimful.per_vertex import vertex_id
 from brimful.reporting import shows_progress
+from brimful.resources import Resources
 from brimful.result import computed
 from brimful.sizes import MOST, parse_count
 

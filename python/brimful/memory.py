@@ -12,7 +12,7 @@ from brimful.sizes import format_bytes
 
 if TYPE_CHECKING:
     from brimful import _native
-    from brimful.io.ingest import Resources
+    from brimful.resources import Resources
 
 #: Bytes of address space that pyarrow takes besides the budget: its libraries and threads.
 ARROW_ADDRESS_BYTES = 352 << 20

@@ -9,7 +9,8 @@ from brimful.catalog import cluster_of
 from brimful.errors import UsageError
 from brimful.graph import Graph
 from brimful.importing import from_object, imported
-from brimful.io.ingest import Resources, expand_globs, import_arrow, import_paths, is_pattern
+from brimful.io.ingest import import_arrow, import_paths
+from brimful.io.inputs import expand_globs, is_pattern
 from brimful.io.remote import is_remote
 from brimful.io.remote_graph import is_remote_graph
 from brimful.io.source import open_graph
@@ -17,6 +18,7 @@ from brimful.options.described import described
 from brimful.options.imports import IMPORT, ImportOptions, ReadOptions, import_options
 from brimful.options.table import WorkOptions, checked, picked
 from brimful.reporting import shows_progress, warn
+from brimful.resources import Resources
 from brimful.tables import convert_in
 
 #: The graph of an algorithm: a `Graph`, or the path of a graph directory or an input file.

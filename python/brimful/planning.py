@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from brimful.catalog import asked
 from brimful.errors import UsageError
-from brimful.io.ingest import Resources
 from brimful.memory import budget_beside_ray, budget_bytes
 from brimful.options.described import described
 from brimful.options.runs import RUN, CrewOptions, MachineOptions, PlanOptions, UnbuiltOptions
 from brimful.options.table import ResourceOptions, checked, picked, texts
 from brimful.packages import _native, opening
+from brimful.resources import Resources
 
 if TYPE_CHECKING:
     from brimful.io.sampling import Found

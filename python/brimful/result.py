@@ -21,7 +21,7 @@ from brimful.wording import counted
 
 if TYPE_CHECKING:
     from brimful.cluster.worker import Outcome, Work
-    from brimful.io.ingest import Resources
+    from brimful.resources import Resources
 
 
 class Result(PerVertex["float | int | str | None"]):

@@ -19,7 +19,7 @@ from brimful.tables.convert_out import require
 from brimful.wording import counted, escape_controls, html_text, shortened, unknown
 
 if TYPE_CHECKING:
-    from brimful.io.ingest import Resources
+    from brimful.resources import Resources
     from brimful.tables.edge_table import EdgeTable
 
 #: Rows that `repr` shows, and a notebook.

@@ -179,8 +179,8 @@ def run(
     >>> states[3], states.trace["call"].to_pylist()
     ([1, 2, 3], ['initial_state', 'signal'])
     """
-    from brimful.io.ingest import Resources
     from brimful.opening import as_graph
+    from brimful.resources import Resources
 
     if not isinstance(program, Program | Pregel):
         raise UsageError(
@@ -241,7 +241,7 @@ def interpreted(
     Raises:
         UsageError, ProgramError, BudgetError: As `run`.
     """
-    from brimful.io.ingest import Resources
+    from brimful.resources import Resources
 
     serializer, store, start = where
     serializing = serializer_of(serializer)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import brimful
 from brimful.errors import UsageError
-from brimful.io.ingest import Resources
 from brimful.kept_columns import KeptColumns
 from brimful.options.checks import column_names, given_path
 from brimful.options.described import EXPORT, described
 from brimful.packages import duckdb, matplotlib, per_vertex, pyarrow
 from brimful.reporting import warn
+from brimful.resources import Resources
 from brimful.sizes import Budget, parse_budget
 from brimful.tables.convert_out import require
 from brimful.wording import html_text

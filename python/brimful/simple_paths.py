@@ -19,7 +19,7 @@ from brimful.tables.edge_table import ARROW_RESERVE_BYTES
 
 if TYPE_CHECKING:
     from brimful.graph import Graph
-    from brimful.io.ingest import Resources
+    from brimful.resources import Resources
     from brimful.result import Result
 
 #: A length and its path.

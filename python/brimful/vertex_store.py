@@ -154,8 +154,8 @@ class VertexStore(States):
         ...     dict(store), store.edges(1)
         ({1: None, 2: None}, [(2, 1.0)])
         """
-        from brimful.io.ingest import Resources
         from brimful.opening import as_graph
+        from brimful.resources import Resources
 
         check_new(url)
         given = {"weighted": weighted, **options}
@@ -198,7 +198,7 @@ class VertexStore(States):
         """
         from brimful import _native
         from brimful.graph import Graph
-        from brimful.io.ingest import Resources
+        from brimful.resources import Resources
 
         found = described_store(url)
         if found is None:

@@ -165,8 +165,9 @@ impl Keyed {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests end at the first surprise")]
 mod tests {
+    #![allow(clippy::indexing_slicing, reason = "a test ends at the first surprise")]
+
     use std::sync::Arc;
 
     use brimful_store::durable::PageId;

@@ -15,18 +15,10 @@ from brimful.cli.forecasts import announced, held, is_small_import
 from brimful.cli.progress import ProgressLine, format_seconds
 from brimful.errors import UsageError
 from brimful.io.formats import TABLE_FORMATS, require_graph_suffix
-from brimful.io.ingest import (
-    Resources,
-    check_input_file,
-    columns_sentence,
-    expand_globs,
-    fate,
-    import_paths,
-    left_out_sentences,
-    require_budget,
-    shared_format,
-)
+from brimful.io.ingest import import_paths, require_budget
+from brimful.io.inputs import check_input_file, expand_globs, shared_format
 from brimful.io.source import fingerprint
+from brimful.io.summary import columns_sentence, fate, left_out_sentences
 from brimful.options.clusters import ImportClusterOptions
 from brimful.options.imports import (
     EdgeColumnOptions,
@@ -35,6 +27,7 @@ from brimful.options.imports import (
     import_options,
 )
 from brimful.options.table import ResourceOptions
+from brimful.resources import Resources
 from brimful.sizes import format_bytes
 from brimful.wording import counted
 

@@ -18,7 +18,7 @@ from brimful.tables.edge_table import ARROW_RESERVE_BYTES, shrink_arrow_pools
 if TYPE_CHECKING:
     from brimful import _native
     from brimful.graph import Graph
-    from brimful.io.ingest import Resources
+    from brimful.resources import Resources
 
 #: Bytes of a neighbor and its weight as objects, besides those of the look-up.
 _ENTRY_BYTES = 160

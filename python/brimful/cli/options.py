@@ -14,11 +14,11 @@ from brimful.cli.arguments import count, integer, real
 from brimful.cli.log import add_log
 from brimful.cli.progress import ProgressLine, readable
 from brimful.errors import BudgetError, UsageError
-from brimful.io.ingest import Resources
 from brimful.io.source import open_graph
 from brimful.memory import ARROW_ADDRESS_BYTES, address_space
 from brimful.options.imports import import_options
 from brimful.options.table import Option, ResourceOptions, checked, flag, options_of, picked
+from brimful.resources import Resources
 from brimful.sizes import format_bytes
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from brimful.wording import counted
 if TYPE_CHECKING:
     from brimful import _native
     from brimful.cli.recorder import Recorder
-    from brimful.io.ingest import Resources
+    from brimful.resources import Resources
     from brimful.tables.joining import Columns, Join
 
 

@@ -13,7 +13,7 @@ from brimful.wording import counted
 
 if TYPE_CHECKING:
     from brimful import _native
-    from brimful.io.ingest import Resources
+    from brimful.resources import Resources
 
 
 class Where:

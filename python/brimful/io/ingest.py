@@ -8,28 +8,23 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import glob
-import os
 import re
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from brimful.documents import is_database
-from brimful.errors import InputError, StoreIoError, UsageError
+from brimful.errors import InputError, UsageError
 from brimful.io.formats import (
     COLUMN_FORMATS,
-    GRAPH_SUFFIX,
     TABLE_FORMATS,
     UNDIVIDED_FORMATS,
-    input_format,
 )
 from brimful.io.hidden import whole_graph
+from brimful.io.inputs import check_input_file, known_bytes, listed_formats, shared_format
 from brimful.io.redaction import redacted
-from brimful.io.remote import Feed, check, expand, is_remote
-from brimful.memory import budget_bytes, require_all, resident_bytes, too_small
+from brimful.io.remote import Feed, is_remote
+from brimful.io.summary import all_left_out
+from brimful.memory import require_all
 from brimful.options.imports import (
     EdgeOptions,
     ImportOptions,
@@ -38,83 +33,24 @@ from brimful.options.imports import (
     import_options,
 )
 from brimful.options.table import picked
-from brimful.tables.arrow import batch_bytes, open_arrow
-from brimful.tables.directions import is_direction
+from brimful.resources import Resources
+from brimful.tables.arrow import open_arrow
 from brimful.tables.edge_table import (
     ARROW_RESERVE_BYTES,
     EdgeTable,
     chain_tables,
     open_stream,
-    shrink_arrow_pools,
 )
-from brimful.tables.parquet import known_page_bytes, open_parquet
-from brimful.wording import counted, printable
+from brimful.tables.parquet import open_parquet
+from brimful.wording import printable
 
 if TYPE_CHECKING:
     from brimful.cluster.importing import Decoding, Parsing
-    from brimful.graph import Graph
-    from brimful.reporting import Progress
 
 #: Bytes that a process takes to load pyarrow and open a table.
 _LOADING_BYTES = 64 << 20
 #: The place of an error in a table, as the native module names it.
 _ROW = re.compile(r": row (\d+), column ")
-#: The most ignored columns that a summary names.
-_SHOWN_COLUMNS = 8
-
-
-@dataclass(frozen=True)
-class Resources:
-    """The resources of a call: threads (None: all), budget in bytes (None: auto), progress.
-
-    With `process_budget` the budget covers the whole process, as on the command line.
-    """
-
-    threads: int | None = None
-    budget: int | None = None
-    process_budget: bool = False
-    progress: Progress | None = None
-
-    def on(self, graph: Graph) -> Resources:
-        """Return the resources for work on a graph, whose own budget is the default."""
-        return self if self.budget is not None else dataclasses.replace(self, budget=graph.budget)
-
-    def budget_bytes(self) -> int:
-        """Return the budget in bytes."""
-        return budget_bytes(self.budget)
-
-    def taken_bytes(self, loaded_bytes: int) -> int:
-        """Return the bytes of the budget that are taken once a package of `loaded_bytes` is loaded.
-
-        They are none if the budget is for brimful's own use.
-        """
-        return resident_bytes() + loaded_bytes if self.process_budget else 0
-
-    def require(self, more: int, purpose: str) -> None:
-        """Refuse a budget without room for `more` bytes beside the process as it is.
-
-        Raises:
-            BudgetError: The message names the smallest budget that works.
-        """
-        if not self.has_room(more):
-            raise too_small(self.budget_bytes(), self.taken_bytes(more), purpose)
-
-    def has_room(self, more: int) -> bool:
-        """Return whether the budget has room for `more` bytes beside the process as it is."""
-        return self.taken_bytes(more) <= self.budget_bytes()
-
-    def shrink_arrow_pools(self) -> None:
-        """Shrink the pools of pyarrow, unless the budget is for brimful's own use.
-
-        Raises:
-            StoreIoError, BudgetError: A limit of the address space leaves too little.
-        """
-        if self.process_budget:
-            shrink_arrow_pools(self.budget)
-
-    def limits(self) -> dict[str, Any]:
-        """Return all resources but the progress, as the native module takes them."""
-        return {name: value for name, value in vars(self).items() if name != "progress"}
 
 
 def import_paths(
@@ -163,8 +99,8 @@ def import_paths(
     if columns != columns_of(import_options()) and format_name not in COLUMN_FORMATS:
         raise UsageError(
             "--source, --target, --weight, --header, --delimiter and --ignore-extra apply to text "
-            f"and tables, and the input is {_listed({format_name})}; leave them out, or name the "
-            "format with --format"
+            f"and tables, and the input is {listed_formats({format_name})}; leave them out, or "
+            "name the format with --format"
         )
     from brimful import _native
 
@@ -188,7 +124,7 @@ def import_paths(
     resources.shrink_arrow_pools()
     with Feed(paths, resources.progress) as feed:
         figures = read(feed.paths, dataclasses.replace(resources, progress=feed.progress))
-    for kind in _left_out(figures):
+    for kind in all_left_out(figures):
         kind["input"] = feed.renamed(kind["input"])
     return figures
 
@@ -203,8 +139,8 @@ def _check_divided(paths: Sequence[str], format_name: str) -> None:
         raise UsageError("a cluster reads files, not standard input; leave --cluster out")
     if format_name in UNDIVIDED_FORMATS:
         raise UsageError(
-            f"a cluster reads text and Parquet, and the input is {_listed({format_name})}; leave "
-            "--cluster out"
+            f"a cluster reads text and Parquet, and the input is {listed_formats({format_name})}; "
+            "leave --cluster out"
         )
 
 
@@ -297,62 +233,6 @@ def _require_import(
         **resources.limits(),
         reserve_bytes=ARROW_RESERVE_BYTES + known if is_table else 0,
     )
-
-
-def known_bytes(path: str, format_name: str, options: ImportOptions) -> int:
-    """Return the part of `EdgeTable.reserve_bytes` that the file itself decides, without pyarrow.
-
-    0 for text.
-    """
-    from brimful import _native
-
-    if format_name == "arrow":
-        return batch_bytes(path)
-    if format_name != "parquet":
-        return 0
-    wanted = columns_of(options)
-
-    def chosen(names: Sequence[str]) -> list[str]:
-        places = _native.pick_columns(path, list(names), wanted)
-        taken = [names[at] for at in places if at is not None]
-        if options["undirected"] is not False:
-            taken += [name for name in names if is_direction(name)][:1]
-        return taken
-
-    return known_page_bytes(path, chosen)
-
-
-def shared_format(paths: Sequence[str], options: ImportOptions) -> str:
-    """Return the one format of the inputs of a graph.
-
-    Raises:
-        UsageError: They have several formats.
-        InputError: A table is no regular file.
-    """
-    formats = {input_format(path, options["format"]) for path in paths}
-    if options["delimiter"] is not None and formats == {"auto"}:
-        # A delimiter makes the input CSV: blanks do not separate its columns.
-        formats = {"csv"}
-    if len(formats) != 1:
-        raise UsageError(
-            f"the inputs have several formats ({_listed(formats)}), and a graph needs one; import "
-            "them separately, or name the format with --format"
-        )
-    format_name = formats.pop()
-    if format_name in TABLE_FORMATS:
-        for path in paths:
-            # To open a pipe waits for its writer, and a table is not read from its start.
-            if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
-                raise InputError(
-                    f"{path} is no regular file, and {format_name} is read at several places; "
-                    "write it to a file first"
-                )
-    return format_name
-
-
-def _listed(formats: set[str]) -> str:
-    shown = {"auto": "edgelist", "gr": "dimacs or pace"}
-    return ", ".join(sorted(shown.get(name, name) for name in formats))
 
 
 def import_arrow(
@@ -464,7 +344,7 @@ def import_table(
             origin=origin,
             replace=replace and place == out,
         )
-    for kind in _left_out(figures):
+    for kind in all_left_out(figures):
         kind["input"] = redacted(kind["input"])
         if table.line_of is not None:
             kind["first_line"] = table.line_of(kind["first_line"])
@@ -495,107 +375,3 @@ def _rows_as_lines(table: EdgeTable) -> Iterator[None]:
             raise
         line = table.line_of(int(found[1]))
         raise InputError(_ROW.sub(f": line {line}, column ", str(error), count=1)) from None
-
-
-def fate(reason: str, figures: Mapping[str, Any]) -> str:
-    """Return the fate of edges in an import: `merged` into parallel ones, or `left out`."""
-    merges = figures.get("duplicates_policy") in ("sum", "min")
-    return "merged" if merges and reason.startswith("duplicate") else "left out"
-
-
-def left_out_sentences(figures: dict[str, Any]) -> list[str]:
-    """Return a sentence for every reason why an import left something out, or merged it.
-
-    The reasons are lines that are no edges, and policies that left out or merged edges.
-    """
-    return [
-        f"{fate(kind['reason'], figures)}: {kind['reason']}, {counted(kind['count'], 'time')}, "
-        f"first{_place(kind)}: {kind['found']}"
-        for kind in _left_out(figures)
-    ]
-
-
-def _place(kind: dict[str, Any]) -> str:
-    # The edges of a graph have no lines.
-    is_graph = kind["input"].endswith(GRAPH_SUFFIX)
-    return "" if is_graph else f" at {kind['input']}:{kind['first_line']}"
-
-
-def columns_sentence(columns: dict[str, Any] | None) -> str | None:
-    """Return the line of a summary about the columns read; None if the format defines them."""
-    if columns is None:
-        return None
-    parts = [f"source {columns['source']}", f"target {columns['target']}"]
-    if columns["weight"] is not None:
-        parts.append(f"weight {columns['weight']}")
-    if "edge_columns" in columns:
-        parts.append("kept with edges " + ", ".join(columns["edge_columns"]))
-    ignored = columns["ignored"]
-    if ignored:
-        more = (
-            f" and {len(ignored) - _SHOWN_COLUMNS:,} more" if len(ignored) > _SHOWN_COLUMNS else ""
-        )
-        parts.append("ignored " + ", ".join(ignored[:_SHOWN_COLUMNS]) + more)
-    if columns["header"] is not None:
-        parts.append("a header" if columns["header"] else "no header")
-    if columns["delimiter"] is not None:
-        parts.append(
-            f"delimiter {'tab' if columns['delimiter'] == chr(9) else columns['delimiter']}"
-        )
-    return "columns: " + "; ".join(parts)
-
-
-def _left_out(figures: dict[str, Any]) -> list[dict[str, Any]]:
-    return [*figures["rejections"], *figures["left_out"]]
-
-
-def is_pattern(path: str | os.PathLike[str]) -> bool:
-    """Return whether `path` is a pattern (`*`, `?`, `[...]`) rather than something that exists."""
-    name = os.fspath(path)
-    return not is_remote(name) and glob.has_magic(name) and not os.path.lexists(name)
-
-
-def expand_globs(paths: Sequence[str]) -> list[str]:
-    """Return `paths` with patterns (`*`, `?`, `[...]`) replaced by the files they match, sorted.
-
-    A path that exists is not a pattern, whatever characters it has. Beside files a pattern
-    leaves out graph directories, such as those of earlier imports of these files.
-
-    Raises:
-        InputError: A pattern matches nothing.
-    """
-    found: list[str] = []
-    for path in paths:
-        if is_remote(path) and not is_database(path):
-            found.extend(expand(path))
-            continue
-        if not is_pattern(path):
-            found.append(path)
-            continue
-        matches = sorted(glob.glob(path, recursive=True))
-        if not matches:
-            raise InputError(f"no file matches {path}; check the pattern")
-        files = [one for one in matches if not (one.endswith(GRAPH_SUFFIX) and os.path.isdir(one))]
-        found.extend(files or matches)
-    return found
-
-
-def check_input_file(path: str) -> None:
-    """Refuse an input that is missing or a directory, before anything is created.
-
-    Raises:
-        InputError: It is missing or a directory.
-    """
-    if path == "-":
-        if sys.stdin is None:
-            raise StoreIoError("standard input (-) is closed; pipe edges into it, or name a file")
-        return
-    if is_database(path):
-        return
-    if is_remote(path):
-        check(path)
-        return
-    if os.path.isdir(path):
-        raise InputError(f"{path} is a directory; name a file in it")
-    if not os.path.exists(path):
-        raise InputError(f"{path} does not exist; check the path")

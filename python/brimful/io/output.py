@@ -27,7 +27,7 @@ from brimful.tables.edge_table import ARROW_RESERVE_BYTES, shrink_arrow_pools
 if TYPE_CHECKING:
     from brimful import _native
     from brimful.documents.results import Written
-    from brimful.io.ingest import Resources
+    from brimful.resources import Resources
 
 #: A function that adds columns of edges, given by name, to the rows of an export of a graph.
 WithColumns = Callable[["_native.Graph", Sequence[str], object], object]

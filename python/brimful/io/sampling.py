@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from brimful.errors import BrimfulError
 from brimful.io.formats import input_format
-from brimful.io.ingest import shared_format
+from brimful.io.inputs import shared_format
 from brimful.io.remote import is_remote
 from brimful.options.imports import EdgeColumns, ImportOptions, PolicyOptions, columns_of
 from brimful.options.runs import MAX_COUNTED

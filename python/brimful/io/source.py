@@ -17,15 +17,13 @@ from typing import TYPE_CHECKING
 from brimful.errors import InputError, NotFoundError, StoreIoError, UsageError
 from brimful.io.cache import Notify, cache_directory, locked
 from brimful.io.formats import GRAPH_SUFFIX, companions, input_format
-from brimful.io.ingest import (
-    Resources,
-    check_input_file,
-    import_paths,
-    left_out_sentences,
-)
+from brimful.io.ingest import import_paths
+from brimful.io.inputs import check_input_file
 from brimful.io.remote import is_remote
 from brimful.io.remote_graph import is_remote_graph, local_copy
+from brimful.io.summary import left_out_sentences
 from brimful.options.imports import ImportOptions
+from brimful.resources import Resources
 from brimful.wording import did_you_mean
 
 if TYPE_CHECKING:

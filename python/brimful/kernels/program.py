@@ -205,7 +205,7 @@ def run(
     Raises:
         ProgramError: A method raised an exception.
     """
-    from brimful.io.ingest import Resources
+    from brimful.resources import Resources
 
     saving = chosen["checkpoint_every"] is not None or chosen["resume"]
     identity = identity_of(program, "a kernel", whole=saving)

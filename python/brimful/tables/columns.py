@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from brimful import _native
-    from brimful.io.ingest import Resources
+    from brimful.resources import Resources
 
 #: The table of columns of vertices, as the native module names it.
 VERTICES = "vertices"

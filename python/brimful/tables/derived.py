@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from brimful.errors import BrimfulError, InputError, UsageError
 from brimful.io.hidden import whole_graph
-from brimful.io.ingest import Resources, import_table
+from brimful.io.ingest import import_table
 from brimful.io.output import native_batches
 from brimful.io.reader_errors import stream_reader
 from brimful.memory import too_small
 from brimful.options.imports import ImportOptions, PolicyOptions, import_options
 from brimful.options.table import picked
+from brimful.resources import Resources
 from brimful.tables.columns import (
     VERTICES,
     footer_bytes,

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from brimful.errors import InputError, UsageError
 from brimful.io.formats import input_format
-from brimful.io.ingest import Resources
 from brimful.io.output import native_batches, write_parquet, writing_to
 from brimful.io.remote import is_remote
+from brimful.resources import Resources
 from brimful.tables.columns import (
     VERTICES,
     WRITTEN,

@@ -27,7 +27,7 @@ from brimful.wording import counted, did_you_mean, rows_shown, shortened
 if TYPE_CHECKING:
     import pyarrow
 
-    from brimful.io.ingest import Resources
+    from brimful.resources import Resources
 
 #: Bytes that DuckDB takes once loaded, besides the memory that it manages.
 LOADED_BYTES = 96 << 20

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from brimful.errors import NotFoundError, UsageError
-from brimful.io.ingest import known_bytes
+from brimful.io.inputs import known_bytes
 from brimful.io.reader_errors import reader_errors
 from brimful.options.imports import columns_of, import_options
 from brimful.tables.arrow import open_arrow

@@ -1,0 +1,65 @@
+"""Sentences about an import: the columns that it read, and the lines and edges left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from brimful.io.formats import GRAPH_SUFFIX
+from brimful.wording import counted
+
+#: The most ignored columns that a summary names.
+_SHOWN_COLUMNS = 8
+
+
+def fate(reason: str, figures: Mapping[str, Any]) -> str:
+    """Return the fate of edges in an import: `merged` into parallel ones, or `left out`."""
+    merges = figures.get("duplicates_policy") in ("sum", "min")
+    return "merged" if merges and reason.startswith("duplicate") else "left out"
+
+
+def left_out_sentences(figures: dict[str, Any]) -> list[str]:
+    """Return a sentence for every reason why an import left something out, or merged it.
+
+    The reasons are lines that are no edges, and policies that left out or merged edges.
+    """
+    return [
+        f"{fate(kind['reason'], figures)}: {kind['reason']}, {counted(kind['count'], 'time')}, "
+        f"first{_place(kind)}: {kind['found']}"
+        for kind in all_left_out(figures)
+    ]
+
+
+def _place(kind: dict[str, Any]) -> str:
+    # The edges of a graph have no lines.
+    is_graph = kind["input"].endswith(GRAPH_SUFFIX)
+    return "" if is_graph else f" at {kind['input']}:{kind['first_line']}"
+
+
+def columns_sentence(columns: dict[str, Any] | None) -> str | None:
+    """Return the line of a summary about the columns read; None if the format defines them."""
+    if columns is None:
+        return None
+    parts = [f"source {columns['source']}", f"target {columns['target']}"]
+    if columns["weight"] is not None:
+        parts.append(f"weight {columns['weight']}")
+    if "edge_columns" in columns:
+        parts.append("kept with edges " + ", ".join(columns["edge_columns"]))
+    ignored = columns["ignored"]
+    if ignored:
+        more = (
+            f" and {len(ignored) - _SHOWN_COLUMNS:,} more" if len(ignored) > _SHOWN_COLUMNS else ""
+        )
+        parts.append("ignored " + ", ".join(ignored[:_SHOWN_COLUMNS]) + more)
+    if columns["header"] is not None:
+        parts.append("a header" if columns["header"] else "no header")
+    if columns["delimiter"] is not None:
+        parts.append(
+            f"delimiter {'tab' if columns['delimiter'] == chr(9) else columns['delimiter']}"
+        )
+    return "columns: " + "; ".join(parts)
+
+
+def all_left_out(figures: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the kinds of lines that are no edges, then the kinds of edges left out or merged."""
+    return [*figures["rejections"], *figures["left_out"]]

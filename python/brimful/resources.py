@@ -1,0 +1,68 @@
+"""The resources of a call: threads, memory budget and progress."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from brimful.memory import budget_bytes, resident_bytes, too_small
+from brimful.tables.edge_table import shrink_arrow_pools
+
+if TYPE_CHECKING:
+    from brimful.graph import Graph
+    from brimful.reporting import Progress
+
+
+@dataclass(frozen=True)
+class Resources:
+    """The resources of a call: threads (None: all), budget in bytes (None: auto), progress.
+
+    With `process_budget` the budget covers the whole process, as on the command line.
+    """
+
+    threads: int | None = None
+    budget: int | None = None
+    process_budget: bool = False
+    progress: Progress | None = None
+
+    def on(self, graph: Graph) -> Resources:
+        """Return the resources for work on a graph, whose own budget is the default."""
+        return self if self.budget is not None else dataclasses.replace(self, budget=graph.budget)
+
+    def budget_bytes(self) -> int:
+        """Return the budget in bytes."""
+        return budget_bytes(self.budget)
+
+    def taken_bytes(self, loaded_bytes: int) -> int:
+        """Return the bytes of the budget that are taken once a package of `loaded_bytes` is loaded.
+
+        They are none if the budget is for brimful's own use.
+        """
+        return resident_bytes() + loaded_bytes if self.process_budget else 0
+
+    def require(self, more: int, purpose: str) -> None:
+        """Refuse a budget without room for `more` bytes beside the process as it is.
+
+        Raises:
+            BudgetError: The message names the smallest budget that works.
+        """
+        if not self.has_room(more):
+            raise too_small(self.budget_bytes(), self.taken_bytes(more), purpose)
+
+    def has_room(self, more: int) -> bool:
+        """Return whether the budget has room for `more` bytes beside the process as it is."""
+        return self.taken_bytes(more) <= self.budget_bytes()
+
+    def shrink_arrow_pools(self) -> None:
+        """Shrink the pools of pyarrow, unless the budget is for brimful's own use.
+
+        Raises:
+            StoreIoError, BudgetError: A limit of the address space leaves too little.
+        """
+        if self.process_budget:
+            shrink_arrow_pools(self.budget)
+
+    def limits(self) -> dict[str, Any]:
+        """Return all resources but the progress, as the native module takes them."""
+        return {name: value for name, value in vars(self).items() if name != "progress"}
