@@ -379,8 +379,11 @@ def _orientdb(url: str, folder: Path) -> Load:
 
     def load(keys: Sequence[bytes]) -> None:
         if keys:
-            server.execute(
-                [f"INSERT INTO BenchRaw SET k = '{k.hex()}', r = '{record}'" for k in keys]
+            server.change(
+                [
+                    {"type": "c", "record": {"@class": "BenchRaw", "k": k.hex(), "r": record}}
+                    for k in keys
+                ]
             )
         else:
             server.query("DROP CLASS BenchRaw UNSAFE")

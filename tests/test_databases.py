@@ -157,6 +157,93 @@ def test_a_server_that_comes_back_is_waited_for(graph: bf.Graph, tmp_path: Path)
         assert dict(found["result"]) == dict(bf.bfs(graph, source=0))
 
 
+def loses_first_answer(call: Callable[..., Any], error: Exception) -> Callable[..., Any]:
+    """Return a call that takes effect, and whose first answer is lost."""
+    lost = [error]
+
+    def calls(*arguments: Any, **options: Any) -> Any:
+        found = call(*arguments, **options)
+        if lost:
+            raise lost.pop()
+        return found
+
+    return calls
+
+
+def changes_of_repeated_calls(
+    store: Store, lose: Callable[[], None]
+) -> tuple[list[int], dict[bytes, bytes]]:
+    """Return skipped records of loads, and all records, where each call is repeated."""
+    skipped = []
+    for batch in ([(b"a", b"1"), (b"b", b"2"), (b"a", b"3")], [(b"b", b"4"), (b"c", b"5")]):
+        lose()
+        skipped.append(store.load(batch))
+    lose()
+    store.put_many([b"a", b"d"], [b"6", b"7"])
+    skipped.append(store.load([(b"d", b"8"), (b"e", b"9")]))
+    return skipped, dict(store.scan())
+
+
+_REPEATED = ([1, 1, 1], {b"a": b"6", b"b": b"2", b"c": b"5", b"d": b"7", b"e": b"9"})
+
+
+def test_a_repeated_change_of_mongodb_counts_once(
+    mongo: servers.Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pymongo.errors import AutoReconnect
+
+    from brimful.stores.mongodb import MongoStore
+
+    store = MongoStore(Opening(mongo_url(mongo), 0, 1 << 20))
+
+    class Loses:
+        """A collection whose next change loses its answer."""
+
+        def __init__(self, collection: Any) -> None:
+            self._collection = collection
+            for name in ("insert_many", "bulk_write"):
+                call = getattr(collection, name)
+                setattr(self, name, loses_first_answer(call, AutoReconnect("lost")))
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._collection, name)
+
+    collection = store._collection
+    try:
+        found = changes_of_repeated_calls(
+            store, lambda: monkeypatch.setattr(store, "_collection", Loses(collection))
+        )
+    finally:
+        store.clear()
+        store.close()
+    assert found == _REPEATED
+
+
+def test_a_repeated_change_of_orientdb_counts_once(
+    orient: servers.Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from brimful.stores import orient as client
+    from brimful.stores.orientdb import OrientStore
+
+    store = OrientStore(Opening(orient_url(orient), 0, 1 << 20))
+    once = store._server._once
+
+    def lose() -> None:
+        loses = loses_first_answer(once, client._Away("lost"))
+
+        def calls(method: str, path: str, data: str | None) -> Any:
+            return (loses if path.startswith("/batch") else once)(method, path, data)
+
+        monkeypatch.setattr(store._server, "_once", calls)
+
+    try:
+        found = changes_of_repeated_calls(store, lose)
+    finally:
+        store.clear()
+        store.close()
+    assert found == _REPEATED
+
+
 class Fails(bf.Program):
     """Calls a function in the middle of a run."""
 

@@ -61,10 +61,9 @@ class BerkeleyStore(Store):
         opening.folder.mkdir(parents=True, exist_ok=True)
         self._tree: Any = db.DB()
         self._tree.set_cachesize(*divmod(max(cache, _LEAST_CACHE), 1 << 30))
+        # One thread at a time calls a store: DB_THREAD would add a lock and a copy to each call.
         self._guard(
-            lambda: self._tree.open(
-                str(self._path), dbtype=db.DB_BTREE, flags=db.DB_CREATE | db.DB_THREAD
-            )
+            lambda: self._tree.open(str(self._path), dbtype=db.DB_BTREE, flags=db.DB_CREATE)
         )
 
     def _guard(self, work: Any) -> Any:
@@ -84,7 +83,7 @@ class BerkeleyStore(Store):
         put, only_new, skipped = self._tree.put, self._only_new, 0
         for key, record in batch:
             try:
-                put(key, record, flags=only_new)
+                put(key, record, None, only_new)
             except self._key_exists:
                 skipped += 1
         return skipped

@@ -117,6 +117,8 @@ class MongoStore(Store):
         self._pymongo = driver()
         self._prefix = f"p{opening.partition:04d}-"
         self._all = {"_id": {"$gte": self._prefix, "$lt": self._prefix[:-1] + "."}}
+        #: Number of records, if only loads changed it since it was read.
+        self._count: int | None = None
 
     def _id(self, key: bytes) -> str:
         return self._prefix + key.hex()
@@ -126,30 +128,38 @@ class MongoStore(Store):
 
     def load(self, batch: Sequence[tuple[bytes, bytes]]) -> int:
         """Add records whose keys are new; see `Store.load`."""
+        before, self._count = self.count() if self._count is None else self._count, None
         first: dict[str, bytes] = {}
         for key, record in batch:
             first.setdefault(self._id(key), record)
-        there = self._call(
-            lambda: [
-                found["_id"]
-                for found in self._collection.find({"_id": {"$in": list(first)}}, {"_id": 1})
-            ]
-        )
-        new = [{"_id": id, "r": first[id]} for id in first.keys() - set(there)]
-        if new:
-            self._call(lambda: self._insert(new))
-        return len(batch) - len(new)
+        documents = [{"_id": id, "r": record} for id, record in first.items()]
+        attempts = 0
 
-    def _insert(self, documents: list[dict[str, Any]]) -> None:
+        def insert() -> int:
+            nonlocal attempts
+            attempts += 1
+            return self._insert(documents)
+
+        new = int(self._call(insert))
+        if attempts > 1:
+            # An attempt whose answer was lost may have inserted documents.
+            new = self.count() - before
+        self._count = before + new
+        return len(batch) - new
+
+    def _insert(self, documents: list[dict[str, Any]]) -> int:
+        """Insert the documents whose id is new; return their number."""
         try:
             self._collection.insert_many(documents, ordered=False)
+            return len(documents)
         except self._pymongo.errors.BulkWriteError as error:
-            # Code 11000: an earlier attempt, whose answer was lost, has inserted the document.
-            others = [one for one in error.details["writeErrors"] if one["code"] != 11000]
+            failed = error.details["writeErrors"]
+            others = [one for one in failed if one["code"] != _EXISTS]
             if others:
                 raise StoreIoError(
                     f"the server {self._connection.server} failed: {others[0]['errmsg']}"
                 ) from error
+            return len(documents) - len(failed)
 
     def get_many(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
         """Return the record of each key; see `Store.get_many`."""
@@ -160,6 +170,7 @@ class MongoStore(Store):
 
     def put_many(self, keys: Sequence[bytes], records: Sequence[bytes]) -> None:
         """Add or replace records; see `Store.put_many`."""
+        self._count = None
         writes = [
             self._pymongo.ReplaceOne({"_id": self._id(key)}, {"r": record}, upsert=True)
             for key, record in zip(keys, records, strict=True)
@@ -168,6 +179,7 @@ class MongoStore(Store):
 
     def remove_many(self, keys: Sequence[bytes]) -> None:
         """Remove records; see `Store.remove_many`."""
+        self._count = None
         self._call(lambda: self._collection.delete_many(self._in(keys)))
 
     def scan(self) -> Iterator[tuple[bytes, bytes]]:
@@ -190,6 +202,7 @@ class MongoStore(Store):
 
     def clear(self) -> None:
         """Remove all records of the partition."""
+        self._count = None
         self._call(lambda: self._collection.delete_many(self._all))
 
     def close(self) -> None:
@@ -199,6 +212,8 @@ class MongoStore(Store):
 
 #: Documents that a scan reads at once.
 _PAGE = 512
+#: The code of an error: there is a document of that id.
+_EXISTS = 11000
 
 
 def _text(error: Any) -> str:

@@ -1,7 +1,7 @@
 """A client of OrientDB's REST interface, on the standard library.
 
 Requests are repeated while the server is away, or while two of them change the same page of an
-index. Invariant: statements that change the database are idempotent.
+index. Invariant: a repeated change does nothing more, or raises `DuplicateError`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ _TIMEOUT = 30.0
 
 class _Away(Exception):
     """The server closed a connection, or two requests conflicted."""
+
+
+class DuplicateError(StoreIoError):
+    """A new document has a key that a unique index has already."""
 
 
 class Orient:
@@ -84,8 +88,15 @@ class Orient:
 
     def execute(self, statements: Sequence[str]) -> None:
         """Execute statements in one transaction."""
-        script = {"type": "script", "language": "sql", "script": list(statements)}
-        self._request("POST", "batch", {"transaction": True, "operations": [script]})
+        self.change([{"type": "script", "language": "sql", "script": list(statements)}])
+
+    def change(self, operations: Sequence[dict[str, Any]]) -> None:
+        """Execute operations of the batch interface in one transaction.
+
+        Raises:
+            DuplicateError: A unique index has the key of a new document; nothing has changed.
+        """
+        self._request("POST", "batch", {"transaction": True, "operations": list(operations)})
 
     def close(self) -> None:
         """Close the connection."""
@@ -115,6 +126,8 @@ class Orient:
             )
         if response.status == 409 or "ConcurrentModification" in reason:
             raise _Away(reason)
+        if "ORecordDuplicatedException" in reason:
+            raise DuplicateError(f"the server {self.server} failed: {reason}")
         raise StoreIoError(f"the server {self.server} failed: {reason}")
 
 

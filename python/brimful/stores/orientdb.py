@@ -8,19 +8,18 @@ such a key, and `x` the key itself.
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from brimful.stores.base import Opening, Store, load_missing
-from brimful.stores.orient import FORM, Orient
+from brimful.stores.base import Opening, Store
+from brimful.stores.orient import FORM, DuplicateError, Orient
 
 #: Documents that a scan reads at once.
 _PAGE = 512
 #: Bytes of the longest key that is indexed itself; longer ones are indexed by checksum.
 _LONGEST = 1000
-#: Characters of the longest record that is part of a script; longer ones are parameters.
-_SCRIPTED = 20_000
 
 
 class OrientStore(Store):
@@ -50,7 +49,36 @@ class OrientStore(Store):
 
     def load(self, batch: Sequence[tuple[bytes, bytes]]) -> int:
         """Add records whose keys are new; see `Store.load`."""
-        return load_missing(self, batch)
+        first: dict[bytes, bytes] = {}
+        for key, record in batch:
+            first.setdefault(key, record)
+        there = self._record_ids(list(first))
+        new = [
+            {"type": "c", "record": self._document(key, record)}
+            for key, record in first.items()
+            if self._key(key) not in there
+        ]
+        if new:
+            # Duplicates are those of an attempt that took effect, but whose answer was lost.
+            with contextlib.suppress(DuplicateError):
+                self._server.change(new)
+        return len(batch) - len(new)
+
+    def _record_ids(self, keys: Sequence[bytes]) -> dict[str, str]:
+        """Return the record ids of the documents that exist, by `k`."""
+        rows = self._server.query(
+            f"SELECT k, @rid AS id FROM {self._class} WHERE k IN :keys",
+            keys=[self._key(key) for key in keys],
+        )
+        return {row["k"]: row["id"] for row in rows}
+
+    def _document(self, key: bytes, record: bytes) -> dict[str, Any]:
+        return {
+            "@class": self._class,
+            "k": self._key(key),
+            "x": _long(key),
+            "r": base64.b64encode(record).decode(),
+        }
 
     def get_many(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
         """Return the record of each key; see `Store.get_many`."""
@@ -63,23 +91,23 @@ class OrientStore(Store):
 
     def put_many(self, keys: Sequence[bytes], records: Sequence[bytes]) -> None:
         """Add or replace records; see `Store.put_many`."""
-        statements = []
+        try:
+            self._put(keys, records)
+        except DuplicateError:
+            # An attempt whose answer was lost has created the documents.
+            self._put(keys, records)
+
+    def _put(self, keys: Sequence[bytes], records: Sequence[bytes]) -> None:
+        there = self._record_ids(keys)
+        operations = []
         for key, record in zip(keys, records, strict=True):
-            k, x, r = self._key(key), _long(key), base64.b64encode(record).decode()
-            if len(r) > _SCRIPTED:
-                # The server is slow to parse a statement with a long text.
-                self._server.query(
-                    f"UPDATE {self._class} SET k = :k, x = :x, r = :r UPSERT WHERE k = :k",
-                    **{"k": k, "x": x, "r": r},
-                )
-            else:
-                # Hexadecimal digits and base 64 contain no quotes.
-                statements.append(
-                    f"UPDATE {self._class} SET k = '{k}', x = '{x}', r = '{r}' "
-                    f"UPSERT WHERE k = '{k}'"
-                )
-        if statements:
-            self._server.execute(statements)
+            document = self._document(key, record)
+            if id := there.get(document["k"]):
+                # The version -1 replaces any version.
+                document |= {"@rid": id, "@version": -1}
+            operations.append({"type": "u" if id else "c", "record": document})
+        if operations:
+            self._server.change(operations)
 
     def remove_many(self, keys: Sequence[bytes]) -> None:
         """Remove records; see `Store.remove_many`."""
