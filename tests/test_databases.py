@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import namedtuple
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -326,6 +327,41 @@ def test_the_command_line_shows_no_password(
     done = brimful("run", "bfs", edges, "--source", "1", "--store", url)
     assert done.code == IO
     assert "hidden" not in done.out + done.err
+
+
+@pytest.mark.parametrize("scheme", ["rocksdb", "berkeleydb"])
+def test_a_full_disk_is_named_once(
+    scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("rocksdict" if scheme == "rocksdb" else "berkeleydb")
+    from brimful.stores.registry import opener
+
+    found = opener(f"{scheme}:{tmp_path}")
+    assert found is not None
+    store: Any = found.open(0, 1 << 20, str(tmp_path / "vertices"))
+    name = "_database" if scheme == "rocksdb" else "_tree"
+    error = Exception if scheme == "rocksdb" else store._errors
+    database = getattr(store, name)
+
+    class Full:
+        """A database that nobody can write."""
+
+        def fails(self, *arguments: Any) -> None:
+            raise error(5, "unable to allocate space from the buffer cache")
+
+        write = put = sync = flush = close = fails
+
+    monkeypatch.setattr(store, name, Full())
+    with pytest.raises(bf.StoreIoError, match="unable to allocate"):
+        store.close()
+    usage = namedtuple("usage", "total used free")(1 << 30, 1 << 30, 4096)
+    monkeypatch.setattr("shutil.disk_usage", lambda path: usage)
+    with pytest.raises(bf.StoreIoError, match="the disk is full; free some space"):
+        store.put_many([b"a"], [b"1"])
+    with pytest.raises(bf.StoreIoError, match="the disk is full; free some space"):
+        store.sync()
+    store.close()
+    database.close()
 
 
 class ListStore(Store):

@@ -6,6 +6,7 @@ Invariant: one thread at a time calls an object, and no two objects share a part
 from __future__ import annotations
 
 import abc
+import shutil
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -13,8 +14,11 @@ from pathlib import Path
 from typing import ClassVar
 from urllib.parse import parse_qsl
 
-from brimful.errors import UsageError
+from brimful.errors import StoreIoError, UsageError
 from brimful.wording import shortened
+
+#: A failure counts as a full disk if less than this is free: databases report it in many ways.
+_NO_ROOM_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -174,3 +178,10 @@ def load_missing(store: Store, batch: Sequence[tuple[bytes, bytes]]) -> int:
     new = [key for key, old in zip(keys, store.get_many(keys), strict=True) if old is None]
     store.put_many(new, [first[key] for key in new])
     return len(batch) - len(new)
+
+
+def folder_error(path: Path, error: Exception) -> StoreIoError:
+    """Return the error for a failure of the database at `path`, a file or folder."""
+    is_full = shutil.disk_usage(path.parent).free < _NO_ROOM_BYTES
+    reason = "the disk is full; free some space and start again" if is_full else error
+    return StoreIoError(f"the database {path} failed: {reason}")

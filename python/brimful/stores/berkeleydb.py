@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
-from brimful.errors import BudgetError, MissingPackageError, StoreIoError, UsageError
+from brimful.errors import BudgetError, MissingPackageError, UsageError
 from brimful.sizes import parse_budget
-from brimful.stores.base import Opening, Store
+from brimful.stores.base import Opening, Store, folder_error
 
 #: The smallest cache that the library takes.
 _LEAST_CACHE = 64 << 10
@@ -56,6 +56,7 @@ class BerkeleyStore(Store):
                     cache,
                 )
         self._errors, self._is_deferred = db.DBError, deferred == "1"
+        self._has_failed = False
         self._only_new, self._key_exists = db.DB_NOOVERWRITE, db.DBKeyExistError
         self._path = opening.folder / f"{opening.partition:04d}.bdb"
         opening.folder.mkdir(parents=True, exist_ok=True)
@@ -70,7 +71,8 @@ class BerkeleyStore(Store):
         try:
             return work()
         except self._errors as error:
-            raise StoreIoError(f"{self._path}: {error}") from error
+            self._has_failed = True
+            raise folder_error(self._path, error) from error
 
     def load(self, batch: Sequence[tuple[bytes, bytes]]) -> int:
         """Add records whose keys are new; see `Store.load`."""
@@ -155,4 +157,9 @@ class BerkeleyStore(Store):
 
     def close(self) -> None:
         """Close the B-tree."""
-        self._guard(self._tree.close)
+        try:
+            self._tree.close()
+        except self._errors as error:
+            # The pages of a write that failed, whose error was raised, fail again.
+            if not self._has_failed:
+                raise folder_error(self._path, error) from error

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
-from brimful.errors import MissingPackageError, StoreIoError
-from brimful.stores.base import Opening, Store, load_missing
+from brimful.errors import MissingPackageError
+from brimful.stores.base import Opening, Store, folder_error, load_missing
 
 
 class RocksStore(Store):
@@ -37,11 +37,12 @@ class RocksStore(Store):
         blocks.set_bloom_filter(10, False)
         options.set_block_based_table_factory(blocks)
         self._library, self._path = rocksdict, opening.folder / f"{opening.partition:04d}"
+        self._has_failed = False
         opening.folder.mkdir(parents=True, exist_ok=True)
         try:
             self._database = rocksdict.Rdict(str(self._path), options)
         except Exception as error:
-            raise StoreIoError(f"{self._path} cannot be opened: {error}") from error
+            raise folder_error(self._path, error) from error
 
     def load(self, batch: Sequence[tuple[bytes, bytes]]) -> int:
         """Add records whose keys are new; see `Store.load`."""
@@ -57,20 +58,21 @@ class RocksStore(Store):
         writes = self._library.WriteBatch(raw_mode=True)
         for key, record in zip(keys, records, strict=True):
             writes.put(key, record)
-        self._write(writes)
+        self._guard(lambda: self._database.write(writes))
 
     def remove_many(self, keys: Sequence[bytes]) -> None:
         """Remove records; see `Store.remove_many`."""
         writes = self._library.WriteBatch(raw_mode=True)
         for key in keys:
             writes.delete(key)
-        self._write(writes)
+        self._guard(lambda: self._database.write(writes))
 
-    def _write(self, writes: Any) -> None:
+    def _guard(self, work: Callable[[], object]) -> None:
         try:
-            self._database.write(writes)
+            work()
         except Exception as error:
-            raise StoreIoError(f"{self._path} cannot be written: {error}") from error
+            self._has_failed = True
+            raise folder_error(self._path, error) from error
 
     def scan(self) -> Iterator[tuple[bytes, bytes]]:
         """Yield every record of the moment; see `Store.scan`."""
@@ -87,7 +89,7 @@ class RocksStore(Store):
 
     def sync(self) -> None:
         """Write what is in memory to disk."""
-        self._database.flush()
+        self._guard(self._database.flush)
 
     def disk_bytes(self) -> int:
         """Return the bytes of its files."""
@@ -95,4 +97,9 @@ class RocksStore(Store):
 
     def close(self) -> None:
         """Close the database."""
-        self._database.close()
+        try:
+            self._database.close()
+        except Exception as error:
+            # A database whose write failed, and raised the error, fails again.
+            if not self._has_failed:
+                raise folder_error(self._path, error) from error
