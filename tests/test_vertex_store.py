@@ -466,3 +466,15 @@ def test_given_states_are_those_of_all_vertices(url: str, tmp_path: Path) -> Non
         assert dict(store) == states
     with pytest.raises(bf.ProgramError, match="vertex 4"):
         bf.VertexStore.create(f"{url}2", graph, states={0: 1, 1: 1, 2: 1, 3: 1})
+
+
+def test_a_graph_is_no_place_for_vertices(tmp_path: Path) -> None:
+    graph = graph_at(tmp_path)
+    before = sorted(os.listdir(graph))
+    with pytest.raises(bf.UsageError, match="is a graph directory"):
+        bf.run(graph, Hops(), store=f"file:{graph}", keep=True)
+    with pytest.raises(bf.UsageError, match="inside the graph directory"):
+        bf.run(graph, Hops(), store=f"file:{graph}/vertices", keep=True)
+    with pytest.raises(bf.UsageError, match="is a graph directory"):
+        bf.VertexStore.open(f"file:{graph}")
+    assert sorted(os.listdir(graph)) == before

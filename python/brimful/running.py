@@ -251,7 +251,7 @@ def interpreted(
             'Pregel vertex has more than its value; use "json" or "pickle"'
         )
     if start is not None:
-        _check_kept(known, program, chosen)
+        _check_kept(known, program, store, chosen)
     location = stored(store, chosen)
     cluster = cluster_of(chosen)
     if cluster is not None:
@@ -381,13 +381,17 @@ def _check_cluster(
         )
 
 
-def _check_kept(graph: brimful.Graph, program: Program | Pregel, chosen: Mapping[str, Any]) -> None:
+def _check_kept(
+    graph: brimful.Graph, program: Program | Pregel, store: str, chosen: Mapping[str, Any]
+) -> None:
     """Refuse a run whose vertices cannot be kept.
 
     Raises:
-        UsageError: The program is one of Pregel, the run makes checkpoints, or the graph is
-            temporary.
+        UsageError: The program is one of Pregel, the run makes checkpoints, the graph is temporary,
+            or the store is in a graph.
     """
+    from brimful.stores.kept import check_outside
+
     if isinstance(program, Pregel):
         raise UsageError(
             "vertices of Pregel have messages and votes besides their values, and cannot be kept; "
@@ -407,3 +411,4 @@ def _check_kept(graph: brimful.Graph, program: Program | Pregel, chosen: Mapping
             "the directory of the graph is removed with it, and kept vertices need its ids; make "
             "the graph with path= to keep the directory"
         )
+    check_outside(store)

@@ -22,7 +22,7 @@ from brimful.program import Program, Vertex
 from brimful.reporting import shows_progress
 from brimful.running import Start, Where, interpreted
 from brimful.states import States
-from brimful.stores.kept import check_new
+from brimful.stores.kept import check_new, check_outside
 from brimful.stores.kept import described as described_store
 from brimful.wording import counted, shortened
 
@@ -200,6 +200,7 @@ class VertexStore(States):
         from brimful.graph import Graph
         from brimful.resources import Resources
 
+        check_outside(url)
         found = described_store(url)
         if found is None:
             raise NotFoundError(f"there is no store of vertices at {url}")

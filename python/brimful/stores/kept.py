@@ -37,17 +37,27 @@ def _place(url: str) -> dict[str, Any]:
     return place(own)
 
 
+def check_outside(url: str) -> list[str]:
+    """Return the folders of a store, none of which is a graph or inside one.
+
+    Raises:
+        UsageError: One of them is.
+    """
+    folders: list[str] = _place(url)["url"].partition(":")[2].split(",")
+    for folder in folders:
+        refuse_in_graph(folder)
+        if _is_graph(folder):
+            refuse_folder_in_graph(folder)
+    return folders
+
+
 def check_new(url: str) -> None:
     """Refuse a new store whose folder is in use.
 
     Raises:
         UsageError: There is a store or a graph, there are other files, or it is inside a graph.
     """
-    folders = _place(url)["url"].partition(":")[2].split(",")
-    for folder in folders:
-        refuse_in_graph(folder)
-        if _is_graph(folder):
-            refuse_folder_in_graph(folder)
+    folders = check_outside(url)
     if described(url) is not None:
         raise UsageError(f"there is a store at {url} already; open it, or remove its folder")
     for folder in folders:
