@@ -448,16 +448,27 @@ impl RecordBag {
         self.extend(&[record])
     }
 
-    /// Appends a record and sets the key that refers to it; both become durable together.
-    pub(crate) fn append_linked(&self, mixed: u64, record: &[u8]) -> Result<()> {
-        self.check_bytes(record.len() as u64)?;
+    /// Appends records in their order, and sets the keys that refer to them in the page order of
+    /// the table; all become durable together.
+    pub(crate) fn append_linked(
+        &self,
+        records: impl IntoIterator<Item = (u64, Vec<u8>)>,
+    ) -> Result<()> {
         let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
         let writing = self.pages.write();
-        let id = self.len();
-        let position = self.put(&writing, id, record, record.len())?;
-        self.set_place(&writing, id, Some(position))?;
-        self.len.store(id + 1, Ordering::Release);
-        self.keys.set(&self.pages, &writing, mixed, Some(id))?;
+        let mut keys = Vec::new();
+        for (mixed, record) in records {
+            self.check_bytes(record.len() as u64)?;
+            let id = self.len();
+            let position = self.put(&writing, id, &record, record.len())?;
+            self.set_place(&writing, id, Some(position))?;
+            self.len.store(id + 1, Ordering::Release);
+            keys.push((mixed, id));
+        }
+        keys.sort_unstable();
+        for (mixed, id) in keys {
+            self.keys.set(&self.pages, &writing, mixed, Some(id))?;
+        }
         Ok(())
     }
 

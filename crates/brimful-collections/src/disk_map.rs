@@ -214,7 +214,7 @@ impl DiskMap {
         let mixed = hash(key);
         let _changing = self.lock(mixed);
         match self.chain_of(mixed)? {
-            None => self.bag.append_linked(mixed, &link(key, value)),
+            None => self.bag.append_linked([(mixed, link(key, value))]),
             Some((id, chain)) => {
                 let mut others = self.without(id, &chain, key)?;
                 // Freed before the new chain is stored, because both may be long.
@@ -234,7 +234,7 @@ impl DiskMap {
         let mixed = hash(key);
         let _changing = self.lock(mixed);
         match self.bag.keys().get(self.bag.pages(), mixed)? {
-            None => self.bag.append_linked(mixed, &link(key, value)),
+            None => self.bag.append_linked([(mixed, link(key, value))]),
             Some(id) => self.bag.append_to(id, &link(key, value)),
         }
     }
@@ -291,6 +291,41 @@ impl DiskMap {
     /// map.
     pub fn insert_many<B: AsRef<[u8]>>(&self, pairs: &[(B, B)]) -> Result<()> {
         self.in_order(pairs, |key, value| self.insert(key, value))
+    }
+
+    /// Like [`DiskMap::insert_many`]; [`DiskMap::for_each`] has new keys in the order of `pairs`,
+    /// except those with the hash of another key.
+    pub fn insert_in_order<B: AsRef<[u8]>>(&self, pairs: &[(B, B)]) -> Result<()> {
+        let (bag, job) = (&self.bag, &self.bag.options().resources.job);
+        for some in pairs.chunks(BATCH) {
+            job.check()?;
+            bag.keys().grow(bag.pages())?;
+            some.iter().try_for_each(|(key, value)| self.check(key.as_ref(), value.as_ref()))?;
+            let mut sorted: Vec<(u64, usize)> =
+                some.iter().zip(0..).map(|((key, _), at)| (hash(key.as_ref()), at)).collect();
+            sorted.sort_unstable();
+            let mut new = Vec::with_capacity(some.len());
+            let mut others = Vec::new();
+            let changing: Vec<_> = (0..LOCKS as u64).map(|mixed| self.lock(mixed)).collect();
+            for equal in sorted.chunk_by(|(one, _), (other, _)| one == other) {
+                match equal {
+                    [(mixed, at)] if bag.keys().get(bag.pages(), *mixed)?.is_none() => {
+                        new.push((*at, *mixed));
+                    }
+                    _ => others.extend(equal.iter().map(|(_, at)| *at)),
+                }
+            }
+            new.sort_unstable();
+            let pair = |at: usize| some.get(at).map(|(key, value)| (key.as_ref(), value.as_ref()));
+            bag.append_linked(new.iter().filter_map(|(at, mixed)| {
+                pair(*at).map(|(key, value)| (*mixed, link(key, value)))
+            }))?;
+            drop(changing);
+            for (key, value) in others.into_iter().filter_map(pair) {
+                self.insert(key, value)?;
+            }
+        }
+        Ok(())
     }
 
     /// Like [`DiskMap::chain`] for each key and value, in the page order of the table.

@@ -95,7 +95,7 @@ impl RecordStore for FileStore {
         let known = self.known(pairs)?;
         let new: Vec<_> =
             pairs.iter().zip(&known).filter(|(_, known)| !**known).map(|(pair, _)| *pair).collect();
-        self.map.insert_many(&new)?;
+        self.map.insert_in_order(&new)?;
         Ok((pairs.len() - new.len()) as u64)
     }
 }
@@ -148,6 +148,26 @@ mod tests {
             error.to_string().ends_with("open the store with the serializer that wrote it"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn records_are_visited_in_the_order_in_which_they_were_loaded() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = FileStore::open(&folder.path().join("v"), options(16 << 20)).unwrap();
+        let keys: Vec<[u8; 8]> = (0..3000_u64).map(u64::to_be_bytes).collect();
+        let pairs: Vec<(&[u8], &[u8])> = keys.iter().map(|key| (&key[..], &key[..])).collect();
+        // A key that is loaded again keeps its place.
+        let again = [&pairs[..2000], &pairs[1000..]].concat();
+        assert_eq!(store.insert_many(&again).unwrap(), 1000);
+        let mut visited: Vec<Vec<u8>> = Vec::new();
+        store
+            .for_each(&mut |key, record, _| {
+                assert_eq!(key, record);
+                visited.push(key.to_vec());
+                Ok(false)
+            })
+            .unwrap();
+        assert_eq!(visited, keys);
     }
 
     #[test]

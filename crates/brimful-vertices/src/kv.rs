@@ -1,11 +1,10 @@
 //! Records in LMDB, an embedded B-tree, by way of `heed`.
 //!
-//! Keys are in the tree with their bytes reversed: ids are written low bytes first, so that
-//! neighbors in the tree are consecutive ids. A key that the tree cannot hold is represented by its
-//! checksum, and its record begins with the key. LMDB maps its file, so that pages of the file
-//! count as memory of the process. When the process comes near its budget, the store gives the
-//! pages back; they stay in the page cache of the system. Invariant: no transaction outlives a
-//! call, and one that writes holds few pages.
+//! Ids are written high bytes first, so that neighbors in the tree are consecutive ids. A key that
+//! the tree cannot hold is represented by its checksum, and its record begins with the key. LMDB
+//! maps its file, so that pages of the file count as memory of the process. When the process comes
+//! near its budget, the store gives the pages back; they stay in the page cache of the system.
+//! Invariant: no transaction outlives a call, and one that writes holds few pages.
 //!
 //! Nothing is synced before [`BulkStore::sync`]: a crash may leave an unreadable file. So a folder
 //! that a run left without a sync is not opened.
@@ -32,9 +31,11 @@ const MAX_FILE_BYTES: usize = 1 << 40;
 const NO_ROOM_BYTES: u64 = 1 << 20;
 /// Bytes of the longest key in the tree; one of them is its encoding.
 const LONGEST_KEY: usize = 511;
-/// The first byte of a key that is written in full, and of one that is a checksum.
-const WHOLE: u8 = 0;
+/// The first byte of a key that is a checksum, and of one that is written in full. Older versions
+/// wrote keys with their bytes reversed.
+const REVERSED: u8 = 0;
 const CHECKSUM: u8 = 1;
+const WHOLE: u8 = 2;
 /// Memory of a page that a transaction changes, and of those above it in the tree.
 const PAGE_BYTES: u64 = 8192;
 /// Pages of a transaction take at most one part in this many of the memory.
@@ -105,7 +106,7 @@ impl KvStore {
     /// Opens the store in the folder `path`, or creates it.
     ///
     /// # Errors
-    /// Budget errors; I/O.
+    /// [`Error::Usage`] for the records of an older version; budget errors; I/O.
     pub fn open(path: &Path, memory_bytes: u64, budget: &Arc<Budget>) -> Result<Self> {
         let memory = budget.reserve(memory_bytes, "to keep pages of a store in memory")?;
         make_folder(path)?;
@@ -117,7 +118,18 @@ impl KvStore {
         let ceiling_bytes = all.saturating_sub(memory.bytes() / 2);
         let (env, tree) = environment(&path).map_err(|error| failed(&path, "open", error))?;
         let mapped = Mapped::default();
-        Ok(Self { env, tree, path, memory, ceiling_bytes, mapped, scanned: None })
+        let store = Self { env, tree, path, memory, ceiling_bytes, mapped, scanned: None };
+        let is_older = store.read(|tree, txn| {
+            Ok(tree.first(txn)?.is_some_and(|(own, _)| own.first() == Some(&REVERSED)))
+        })?;
+        if is_older {
+            let place = store.path.display();
+            return Err(Error::Usage(format!(
+                "{place} holds records of an older version of brimful; remove it, and load the \
+                 vertices again"
+            )));
+        }
+        Ok(store)
     }
 
     fn read<T>(
@@ -224,7 +236,7 @@ fn is_short(key: &[u8]) -> bool {
 fn write_key(key: &[u8], out: &mut Vec<u8>) {
     if is_short(key) {
         out.push(WHOLE);
-        out.extend(key.iter().rev());
+        out.extend_from_slice(key);
     } else {
         out.push(CHECKSUM);
         out.extend_from_slice(&xxh3_128(key).to_le_bytes());
@@ -347,17 +359,12 @@ impl BulkStore for KvStore {
     fn next_batch(&mut self, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<bool> {
         let after = self.scanned.take();
         let start = after.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        let mut key = Vec::new();
         let last = self.read(|tree, txn| {
             let (mut bytes, mut last) = (0, None);
             for next in tree.range(txn, &(start, Bound::Unbounded))?.take(BATCH_RECORDS) {
                 let (own, value) = next?;
                 match own.split_first() {
-                    Some((&WHOLE, reversed)) => {
-                        key.clear();
-                        key.extend(reversed.iter().rev());
-                        each(&key, value);
-                    }
+                    Some((&WHOLE, key)) => each(key, value),
                     // Only `stored` writes the others.
                     _ => split(value).into_iter().for_each(|(key, record)| each(key, record)),
                 }
@@ -392,6 +399,7 @@ mod tests {
     use brimful_store::ErrorKind;
 
     use super::*;
+    use crate::Field;
     use crate::conformance::{check_id_types, check_records, check_vertices};
     use crate::serializer::Compact;
     use crate::{Buffered, Serialized};
@@ -443,6 +451,37 @@ mod tests {
         assert_eq!(scanned, keys.iter().cloned().zip(keys.clone()).collect::<Vec<_>>());
         store.remove_many(&wanted[3..]).unwrap();
         assert_eq!(store.count().unwrap(), 3);
+    }
+
+    #[test]
+    fn ids_are_scanned_in_their_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = made(folder.path(), 1 << 20).unwrap();
+        let ids: Vec<u64> = (0..3000).chain([1 << 20, 1 << 40, u64::MAX]).collect();
+        let key = |id: &u64| {
+            let mut key = Vec::new();
+            id.write(&mut key);
+            key
+        };
+        let keys: Vec<Vec<u8>> = ids.iter().rev().map(key).collect();
+        let pairs: Vec<Pair<'_>> = keys.iter().map(|key| (key.as_slice(), &[][..])).collect();
+        store.load(&pairs).unwrap();
+        let mut scanned = Vec::new();
+        store.begin_scan().unwrap();
+        while store.next_batch(&mut |mut key, _| scanned.extend(u64::read(&mut key))).unwrap() {}
+        assert_eq!(scanned, ids);
+    }
+
+    #[test]
+    fn records_of_an_older_version_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = made(folder.path(), 1 << 20).unwrap();
+        let mut txn = store.env.write_txn().unwrap();
+        store.tree.put(&mut txn, &[REVERSED, 7], b"record").unwrap();
+        txn.commit().unwrap();
+        drop(store);
+        let refused = KvStore::open(folder.path(), 1 << 20, &Budget::new(1 << 30, 0)).unwrap_err();
+        assert!(refused.to_string().contains("records of an older version"), "{refused}");
     }
 
     #[test]
