@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
+import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import ray
 
 import brimful as bf
 from brimful.pregel.aggregators import Aggregated
+from brimful.stores import Opening, Store, register
+from brimful.stores.base import load_missing
 from plans import with_nightly
-from test_cluster import Hops
+from test_cluster import Hops, Means, kill, no_worker_stays, workers
 
 NAMES = ["amber", "birch", "cedar", "dune", "ember", "fern", "grove", "heath", "iris", "jade"]
 
@@ -116,9 +119,19 @@ class Trails(bf.Program):
         return (vertex.state[0], kept)
 
 
-def test_signals_arrive_in_the_order_of_one_process(graph: bf.Graph) -> None:
+@pytest.mark.parametrize(
+    "store", with_nightly(["memory", "file:{}"], ["bytes", "kv:{}", "rocksdb:{}", "berkeleydb:{}"])
+)
+def test_signals_arrive_in_the_order_of_one_process(
+    graph: bf.Graph, store: str, tmp_path: Path
+) -> None:
     # JSON has no tuples: only the states of other stores pass the serializer.
-    both(graph, Trails(), 3, weighted=True, lists="disk", max_supersteps=5)
+    options: dict[str, Any] = {"weighted": True, "serializer": "pickle", "max_supersteps": 5}
+    place = store.format(tmp_path)
+    if store.startswith("berkeleydb"):
+        pytest.importorskip("berkeleydb", reason="SKIPPED: berkeleydb is not installed")
+    states = both(graph, Trails(), 3, lists="disk", store=place, **options)
+    assert dict(states) == dict(bf.run(graph, Trails(), **options))
 
 
 class Paths(bf.Pregel):
@@ -168,6 +181,130 @@ def test_shortest_paths_in_pregel(graph: bf.Graph, store: str, tmp_path: Path) -
     expected = bf.sssp(graph, 5, weighted=True)
     assert {vertex: states[vertex] for vertex in states} == dict(expected)
     assert not list(tmp_path.iterdir()), "workers remove their vertices"
+
+
+class Components(bf.Program):
+    """The least vertex from which each one is reached; an aggregate counts the changes."""
+
+    combiner = "min"
+    delivery = "combined"
+    aggregators: ClassVar = {"changes": bf.Aggregator("sum", 0)}
+
+    def initial_state(self, vertex):  # type: ignore[no-untyped-def]
+        return vertex.id
+
+    def signal(self, source, target, weight):  # type: ignore[no-untyped-def]
+        return source.state
+
+    def collect(self, vertex, signals):  # type: ignore[no-untyped-def]
+        return np.minimum(vertex.state, signals[0])
+
+    def aggregate(self, vertex, new):  # type: ignore[no-untyped-def]
+        return 1
+
+
+@pytest.mark.parametrize(
+    ("program", "compiled", "store"),
+    [
+        (Components(), "numba", "bytes"),
+        (Means(), "numba", "file:{}"),
+        (Components(), "numpy", "rocksdb:{}"),
+        pytest.param(Means(), "numba", "memory", marks=pytest.mark.nightly),
+        pytest.param(Components(), "numba", "kv:{}", marks=pytest.mark.nightly),
+    ],
+)
+def test_compiled_programs_on_stores(
+    graph: bf.Graph, program: Any, compiled: Any, store: str, tmp_path: Path
+) -> None:
+    options: dict[str, Any] = {"compile": compiled, "store": store.format(tmp_path)}
+    here = bf.run(graph, program, **options)
+    for count, threads in ((1, 1), (3, 2)):
+        there = bf.run(graph, program, cluster="auto", workers=count, threads=threads, **options)
+        assert there.to_arrow() == here.to_arrow()
+        told = ("variant", "supersteps", "reason", "signals", "edge_visits", "aggregates")
+        for name in (*told, "superstep_frontier", "superstep_signals"):
+            assert there.stats[name] == here.stats[name], name
+        assert there.stats["store"] == here.stats["store"]
+        assert len(there.stats["cluster"]["workers"]) == count
+    assert not list(tmp_path.iterdir()), "workers remove their vertices"
+
+
+class Rows(Store):
+    """Vertices in a table of SQLite, which all processes of this machine see."""
+
+    form = "rows:FILE"
+
+    def __init__(self, opening: Opening) -> None:
+        self._rows = sqlite3.connect(
+            opening.address, timeout=60, isolation_level=None, check_same_thread=False
+        )
+        self._own = opening.partition
+        self._rows.execute("CREATE TABLE IF NOT EXISTS t (p, k, r, PRIMARY KEY (p, k))")
+
+    def load(self, batch: Sequence[tuple[bytes, bytes]]) -> int:
+        return load_missing(self, batch)
+
+    def get_many(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
+        select = "SELECT r FROM t WHERE p = ? AND k = ?"
+        rows = [self._rows.execute(select, (self._own, key)).fetchone() for key in keys]
+        return [row and row[0] for row in rows]
+
+    def put_many(self, keys: Sequence[bytes], records: Sequence[bytes]) -> None:
+        rows = [(self._own, key, record) for key, record in zip(keys, records, strict=True)]
+        self._rows.execute("BEGIN IMMEDIATE")
+        self._rows.executemany("INSERT OR REPLACE INTO t VALUES (?, ?, ?)", rows)
+        self._rows.execute("COMMIT")
+
+    def remove_many(self, keys: Sequence[bytes]) -> None:
+        rows = [(self._own, key) for key in keys]
+        self._rows.executemany("DELETE FROM t WHERE p = ? AND k = ?", rows)
+
+    def scan(self) -> Iterator[tuple[bytes, bytes]]:
+        yield from self._rows.execute(
+            "SELECT k, r FROM t WHERE p = ? ORDER BY k", (self._own,)
+        ).fetchall()
+
+    def count(self) -> int:
+        found = self._rows.execute("SELECT count(*) FROM t WHERE p = ?", (self._own,))
+        return int(found.fetchone()[0])
+
+    def clear(self) -> None:
+        self._rows.execute("DELETE FROM t WHERE p = ?", (self._own,))
+
+    def close(self) -> None:
+        self._rows.close()
+
+
+def rows_left(path: Path) -> int:
+    with contextlib.closing(sqlite3.connect(path)) as rows:
+        return int(rows.execute("SELECT count(*) FROM t").fetchone()[0])
+
+
+def test_vertices_in_a_database(graph: bf.Graph, tmp_path: Path) -> None:
+    register("rows", Rows)
+    table = tmp_path / "t.sqlite"
+    place = f"rows:{table}"
+    both(graph, Trails(), 3, store=place, serializer="pickle", max_supersteps=3)
+    there = bf.run(graph, Components(), compile="numba", store=place, cluster="auto", workers=2)
+    assert there.to_arrow() == bf.run(graph, Components(), compile="numba").to_arrow()
+    assert rows_left(table) == 0
+
+
+def test_a_lost_worker_leaves_nothing_in_a_database(graph: bf.Graph, tmp_path: Path) -> None:
+    register("rows", Rows)
+    table = tmp_path / "t.sqlite"
+    states, killed = run_with_a_kill(graph, store=f"rows:{table}")
+    assert len(killed) == 1 and rows_left(table) == 0
+    assert dict(states) == dict(bf.run(graph, Slow(5), weighted=True))
+
+
+def test_vertices_that_another_run_left_in_a_database_stay(graph: bf.Graph, tmp_path: Path) -> None:
+    register("rows", Rows)
+    table = tmp_path / "t.sqlite"
+    Rows(Opening(f"rows:{table}", 1, 1 << 20)).put_many([b"key"], [b"record"])
+    with pytest.raises(bf.UsageError, match="has 1 vertex of another run; remove it"):
+        bf.run(graph, Ranks(), cluster="auto", workers=2, store=f"rows:{table}")
+    assert rows_left(table) == 1
 
 
 class Phases(bf.Pregel):
@@ -436,44 +573,37 @@ class Slow(Paths):
         super().compute(vertex, messages)
 
 
-def workers() -> list[int]:
-    """The ids of the processes of workers."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if (process / "cmdline").read_bytes().startswith(b"ray::Worker"):
-                found.append(int(process.name))
-    return found
+def run_with_a_kill(graph: bf.Graph, **options: Any) -> tuple[bf.States, list[int]]:
+    """Run a program on two workers, one of which is killed."""
+    killed: list[int] = []
+
+    def kill_one(phase: str, *_: object) -> None:
+        if phase == "superstep 4" and not killed:
+            killed.append(workers()[0])
+            kill(killed[0])
+
+    no_worker_stays(20)
+    place = {"cluster": "auto", "workers": 2, "progress": kill_one}
+    states = bf.run(graph, Slow(5), weighted=True, **place, **options)  # type: ignore[call-overload]
+    assert len(states.stats["cluster"]["restarts"]) == 1
+    return states, killed
 
 
 def test_a_run_that_loses_a_worker_begins_again(graph: bf.Graph) -> None:
-    here = bf.run(graph, Slow(5), weighted=True)
-    deadline = time.monotonic() + 20
-    while workers():
-        assert time.monotonic() < deadline, "a worker of another test stays"
-        time.sleep(0.05)
-    killed: list[int] = []
-
-    def kill(phase: str, *_: object) -> None:
-        if phase == "superstep 4" and not killed:
-            killed.append(workers()[0])
-            os.kill(killed[0], signal.SIGKILL)
-
-    there = bf.run(graph, Slow(5), weighted=True, cluster="auto", workers=2, progress=kill)
-    assert killed and len(there.stats["cluster"]["restarts"]) == 1
-    assert dict(there) == dict(here)
+    states, killed = run_with_a_kill(graph)
+    assert killed and dict(states) == dict(bf.run(graph, Slow(5), weighted=True))
 
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"mode": "async"}, "leave mode='async' or cluster= out"),
+        ({"mode": "async"}, 'leave mode="async" or cluster= out'),
         ({"store": "file:{}", "keep": True}, "keep no vertices; leave keep= or cluster= out"),
         ({"trace": [1]}, "has no trace; leave trace= or cluster= out"),
         ({"checkpoint_every": 2, "checkpoint_dir": "{}"}, "leave checkpoint_every= and resume="),
         ({"partitioner": "hash"}, "leave partitioner= or cluster= out"),
-        ({"store": "rocksdb:{}"}, "leave store= or cluster= out"),
-        ({"compile": "numba", "store": "bytes"}, "a compiled program on a cluster runs on shards"),
+        ({"compile": "numba", "store": "bytes", "mode": "async"}, "needs supersteps on a cluster"),
+        ({"compile": "numba", "store": "bytes", "partitioner": "hash"}, "leave partitioner="),
     ],
 )
 def test_options_that_programs_do_not_take_on_a_cluster(

@@ -72,13 +72,13 @@ class InterpretedRun:
         """
         from brimful.cluster.pickled import pickled_program
 
-        self._pickled = pickled_program(self._program, self._serializing)
+        self._pickled = pickled_program(self._program, self._serializing, self._store)
         # Refuses the program before workers start.
         self._adapters(0, OBSERVER)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the parts that a worker needs."""
-        return _unpickled, (self._pickled, self._steps, self._store, self._identity)
+        return _unpickled, (self._pickled, self._steps, self._identity)
 
     def _adapters(self, vertices: int, part: Part) -> _Adapters:
         """Wrap the program for a part of a run on so many vertices.
@@ -161,10 +161,9 @@ def _shared(steps: PregelAdapter | Totals | None) -> object:
 def _unpickled(
     pickled: bytes,
     steps: Mapping[str, Any],
-    store: Mapping[str, Any],
     identity: list[tuple[str, str]],
 ) -> InterpretedRun:
-    program, serializing = pickle.loads(pickled)
+    program, serializing, store = pickle.loads(pickled)
     return InterpretedRun(program, serializing, steps, store, identity)
 
 

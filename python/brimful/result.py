@@ -22,6 +22,7 @@ from brimful.wording import counted
 if TYPE_CHECKING:
     from brimful.cluster.worker import Outcome, Work
     from brimful.resources import Resources
+    from brimful.stores.registry import Opener
 
 
 class Result(PerVertex["float | int | str | None"]):
@@ -341,13 +342,17 @@ def run_divided(
     cluster: Mapping[str, Any] | None,
     checkpoints: Mapping[str, Any],
     limits: Mapping[str, Any],
+    opener: Opener | None = None,
 ) -> Outcome:
-    """Run work on a graph in this process, or divided among the workers of a cluster."""
+    """Run work on a graph in this process, or divided among the workers of a cluster.
+
+    `opener` is that of the store of the work, if it is a plug-in.
+    """
     if cluster is None:
         return work(graph, None, checkpoints, limits)
     from brimful.cluster.driver import run
 
-    return run(graph, work, cluster, checkpoints, limits)
+    return run(graph, work, cluster, checkpoints, limits, opener)
 
 
 def _run_share(

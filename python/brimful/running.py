@@ -111,12 +111,10 @@ def run(
     it creates them. A `BudgetError` in the middle of a run names the stores that need less.
 
     On a `cluster` each worker makes the calls for its part of the vertices; a program on shards is
-    compiled there. Interpreted programs need objects that can be pickled, and a store "memory",
-    "bytes", "file:PATH" or "kv:PATH" of each worker; the states of all vertices are then in this
-    process, within `budget`. `mode="async"`, `keep`, `trace`, `partitioner="hash"` and checkpoints
-    do not apply to them. Sums of floats that `combine` or an aggregator makes may differ from those
-    of one process in their last digits, and on "file:" and "kv:" the first signals to a vertex may
-    come in another order; all else is equal.
+    compiled there. On stores `mode="async"`, `keep`, `trace`, `partitioner="hash"` and checkpoints
+    do not apply, and the states of all vertices are then in this process, within `budget`.
+    Interpreted programs need objects that can be pickled. Sums of floats that `combine` or an
+    aggregator makes may differ from those of one process in their last digits; all else is equal.
 
     Checkpoints hold whole vertices. A resumed run must have the same graph, class, `serializer`,
     `weighted` and `mode`, the same code of the methods of the class, and the same values of all
@@ -209,10 +207,7 @@ def run(
             why = kernel
         else:
             if for_stores and cluster_of(chosen) is not None:
-                raise UsageError(
-                    "a compiled program on a cluster runs on shards; leave "
-                    f"{for_stores[0]}, compile= or cluster= out"
-                )
+                _check_cluster(None, (), chosen)
             location = stored(store or ("memory" if for_stores else None), chosen)
             is_compiled = compile not in ("numpy", "never")
             if for_stores and not is_compiled and chosen["mode"] == "async":
@@ -255,7 +250,7 @@ def interpreted(
     location = stored(store, chosen)
     cluster = cluster_of(chosen)
     if cluster is not None:
-        _check_cluster(location, start, followed, chosen)
+        _check_cluster(start, followed, chosen)
     process_budget = chosen.get("process_budget", False)
     resources = Resources(**picked(WorkOptions, chosen), process_budget=process_budget)
     saving = chosen["checkpoint_every"] is not None or chosen["resume"]
@@ -272,7 +267,9 @@ def interpreted(
         work.pickle()
         # One thread of a worker makes all calls.
         limits["threads"] = 1
-    states = run_divided(known.native, work, cluster, picked(CheckpointOptions, chosen), limits)
+    checkpoints = picked(CheckpointOptions, chosen)
+    opener = location["opener"]
+    states = run_divided(known.native, work, cluster, checkpoints, limits, opener)
     return States(
         states,
         why,
@@ -345,20 +342,18 @@ def _kernel(
 
 
 def _check_cluster(
-    location: Mapping[str, Any],
     start: str | None,
     followed: Collection[int | str],
     chosen: Mapping[str, Any],
 ) -> None:
-    """Refuse options that an interpreted program does not take on a cluster.
+    """Refuse options that a program on stores does not take on a cluster.
 
     Raises:
         UsageError: One of them was given.
     """
     if chosen["mode"] == "async":
         raise UsageError(
-            "an interpreted program needs supersteps on a cluster; leave mode='async' or cluster= "
-            "out"
+            'a program on stores needs supersteps on a cluster; leave mode="async" or cluster= out'
         )
     if start is not None:
         raise UsageError("the workers of a cluster keep no vertices; leave keep= or cluster= out")
@@ -366,18 +361,13 @@ def _check_cluster(
         raise UsageError("a run on a cluster has no trace; leave trace= or cluster= out")
     if chosen["checkpoint_every"] is not None or chosen["resume"]:
         raise UsageError(
-            "an interpreted program has no checkpoints on a cluster, and begins again after a "
-            "loss; leave checkpoint_every= and resume=, or cluster=, out"
+            "a program on stores has no checkpoints on a cluster, and begins again after a loss; "
+            "leave checkpoint_every= and resume=, or cluster=, out"
         )
     if chosen["partitioner"] == "hash":
         raise UsageError(
             "the workers of a cluster have ranges of the vertices; leave partitioner= or cluster= "
             "out"
-        )
-    if location["opener"] is not None:
-        raise UsageError(
-            'the vertices of a program on a cluster are in store="memory", "bytes", "file:PATH" or '
-            f'"kv:PATH", not in {location["url"]}; leave store= or cluster= out'
         )
 
 

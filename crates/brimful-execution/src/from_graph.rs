@@ -9,6 +9,7 @@ mod edges;
 mod memory;
 mod shards;
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -147,7 +148,7 @@ where
         })
     });
     let make = (serializer, score);
-    let stores = open(options, own.len(), memory_bytes, make, resources)?;
+    let stores = open(options, own.clone(), memory_bytes, make, resources)?;
     // Kept vertices stay in their partitions.
     let more = if options.kept.is_some() { 0 } else { COLLECT_SIGNALS };
     let partitioner = partitioner(options, part.graph, (part.vertices, more), all)?;
@@ -211,7 +212,7 @@ impl<V: Stored<Id = u64>> Partitions<V> {
     ) -> Result<Self> {
         let memory_bytes = resources.budget.free() / 2 / partitions as u64;
         Ok(Self {
-            stores: open(options, partitions, memory_bytes, (serializer, None), resources)?,
+            stores: open(options, 0..partitions, memory_bytes, (serializer, None), resources)?,
             partitioner: partitioner(options, graph, (graph.vertices(), 0), partitions)?,
         })
     }
@@ -266,14 +267,15 @@ pub(crate) fn partitions_of(stores: &StoreOptions<'_>, workers: usize) -> Result
 /// Opens the stores of all partitions; refuses vertices of another run in them.
 fn open<V: Stored>(
     options: &StoreOptions<'_>,
-    partitions: usize,
+    partitions: Range<usize>,
     memory_bytes: u64,
     (serializer, score): (&MakeSerializer<'_, V>, Option<ScoreFunction<V>>),
     resources: &Resources,
 ) -> Result<Vec<StoreOf<V>>> {
     let shared = Arc::new(resources.clone());
     let is_of_store = !options.schemes.place(options.store)?.has_share();
-    let memory = CacheMemory { budget: &resources.budget, partitions, is_of_store };
+    let memory =
+        CacheMemory { budget: &resources.budget, partitions: partitions.len(), is_of_store };
     let is_kept = options.kept.is_some();
     let open = |partition| {
         let of_partition =
@@ -284,7 +286,7 @@ fn open<V: Stored>(
             None => Ok(store),
         }
     };
-    let stores = (0..partitions).map(open).collect::<brimful_vertices::Result<Vec<_>>>()?;
+    let stores = partitions.map(open).collect::<brimful_vertices::Result<Vec<_>>>()?;
     let left: u64 = stores.iter().map(|store| store.len()).sum();
     if left > 0 && options.kept.is_none_or(|kept| kept.edges.is_empty()) {
         return Err(Error::Usage(format!(

@@ -21,6 +21,7 @@ mod program;
 use std::time::{Duration, Instant};
 
 use brimful_engine::checkpoint::Every;
+use brimful_engine::exchange::Share;
 use brimful_engine::plan::extent::Extent;
 use brimful_engine::plan::needs::Needs;
 use brimful_engine::result::stats::{Durations, Swept, Traversal};
@@ -35,6 +36,7 @@ use brimful_vertices::serializer::named;
 use brimful_vertices::{Place, Vertex};
 use bytemuck::Pod;
 
+use crate::division::malformed;
 use crate::error::{Error, Result, element, of_batch};
 use crate::from_graph::{
     EdgeData, GraphPart, StoreOf, StoreOptions, Tagged, by_external_id, load, of_one_run,
@@ -46,7 +48,7 @@ use crate::numeric::erased::{Erased, ProgramTraits, Typed};
 use crate::numeric::forecast::Planned;
 use crate::numeric::parts::StateWords;
 use crate::numeric::program::Numeric;
-use crate::program::{SIGNAL_THRESHOLD, VertexOf};
+use crate::program::{SIGNAL_THRESHOLD, VertexOf, VertexProgram};
 use crate::{
     Execution, ExecutionOptions, ExecutionStats, ListLocation, Loading, RunLimits, RunMode,
 };
@@ -72,7 +74,8 @@ pub struct NumericOptions<'s> {
 /// # Errors
 /// [`Error::Usage`] for options that the program, the graph or the store does not support, such as
 /// weights on a graph without them, or no supersteps for a program that needs them; budget errors;
-/// errors of the store; [`Error::Program`] with the external id of the vertex.
+/// errors of the store; [`Error::Program`] with the external id of the vertex. In one of several
+/// processes [`brimful_engine::Error::ShareDone`] at the end, unless it is the observer.
 pub fn run<P: Program>(
     program: &P,
     graph: &Graph,
@@ -109,7 +112,9 @@ fn run_in<P: Program>(
                 .into(),
         ));
     }
-    if options.stores.schemes.place(options.stores.store)?.has_share() {
+    if let Some(share) = &options.run.share {
+        check_divided(options, share)?;
+    } else if options.stores.schemes.place(options.stores.store)?.has_share() {
         // A store on disk reserves its share of the budget from the start, so later stages cannot
         // use it.
         let bytes = minimum_bytes(program, graph, options, resources)?;
@@ -124,7 +129,11 @@ fn run_in<P: Program>(
     let checkpoints = options.run.checkpoints.as_ref().map(open).transpose()?;
     let index_seconds = build_missing(graph, program.indexes(), resources)?;
     let moved_before = moved(graph, resources);
-    let (states, _memory) = room_for_result(graph, options, resources)?;
+    let has_result = options.run.share.as_ref().is_none_or(Share::observes);
+    let (states, _memory) = match has_result {
+        true => room_for_result(graph, options, resources)?,
+        false => (ScratchArray::resident(0, 1), None),
+    };
     let (signals, _more_memory) = match (program.batched(), &checkpoints) {
         (Some(_), Some(_)) => {
             let (signals, memory) = room_for_result(graph, options, resources)?;
@@ -152,8 +161,28 @@ fn run_in<P: Program>(
         resumed_from: done.prior.resumed_from,
         store: Some(done.stats),
     };
+    if !has_result {
+        return Err(Error::Engine(brimful_engine::Error::ShareDone(Box::new(stats))));
+    }
     let Typed { states, isolated, globals, .. } = typed;
     Ok(Output { states, isolated, aggregate: globals.aggregate, stats })
+}
+
+/// Refuses options that do not apply to one of several processes.
+fn check_divided(options: &NumericOptions<'_>, share: &Share) -> Result<()> {
+    if options.mode != RunMode::Synchronous {
+        return Err(Error::Usage(
+            "a run on a cluster needs synchronous supersteps; leave the mode \"async\" out".into(),
+        ));
+    }
+    if options.run.checkpoints.is_some() {
+        return Err(Error::Usage(format!(
+            "the {} workers of a cluster make no checkpoints of vertices in stores; leave \
+             checkpoints out",
+            share.count
+        )));
+    }
+    Ok(())
 }
 
 /// An array for the states of all vertices with edges, and its memory. It is on disk if the
@@ -214,6 +243,10 @@ fn in_terms_of_the_run<P: Program>(
     let Error::Store(StoreError::Budget { budget, needed, purpose, .. }) = &error else {
         return error;
     };
+    if options.run.share.is_some() {
+        // The needs of a process with a part of the vertices are not foreseen.
+        return error;
+    }
     let own = &resources.budget;
     let mut bytes = minimum_bytes(program, graph, options, resources).unwrap_or(0);
     if *budget != own.total() {
@@ -385,7 +418,7 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
             collect_threshold: options.run.collect_threshold,
             lists: options.lists,
             scratch: options.run.scratch.clone(),
-            share: None,
+            share: options.run.share.clone(),
             has_fixed_stores: options.stores.are_fixed()?,
         };
         let serializer = || named(options.serializer.unwrap_or("native"));
@@ -405,6 +438,7 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
         let mut execution =
             load(numeric, part, (&options.stores, &lists), &serializer, None, resources, &mut add)?;
         if prior.resumed_from.is_none() {
+            execution.agree_on(true)?;
             execution.program_mut().program.end_turn();
         }
         let (loaded, durations) = (Instant::now(), std::mem::take(&mut prior.durations));
@@ -484,6 +518,7 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
                 Ok(())
             })?;
             self.execution.restart();
+            let is_due = self.execution.agree_on(is_due)?;
             self.program().end_turn();
             if is_due {
                 return Ok(true);
@@ -496,9 +531,14 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
     fn finish(mut self, reason: Reason) -> Result<Done> {
         let checkpoints = self.checkpoints.take().map(NumericCheckpoints::finish).transpose()?;
         let seconds = self.begin.elapsed().as_secs_f64();
-        self.execution.for_each_by(|numeric, vertex| {
-            Ok(numeric.program.keep(*vertex.id(), vertex.state.state())?)
-        })?;
+        if self.options.run.share.is_some() {
+            self.execution
+                .gather(&mut write_record::<Numeric<'r, S, M, E>, S>, &mut keep_records)?;
+        } else {
+            self.execution.for_each_by(|numeric, vertex| {
+                Ok(numeric.program.keep(*vertex.id(), vertex.state.state())?)
+            })?;
+        }
         let load_seconds = (self.loaded - self.begin).as_secs_f64();
         let supersteps = seconds - load_seconds - checkpoints.unwrap_or(0.0);
         let mut phases = vec![("load", load_seconds), ("supersteps", supersteps)];
@@ -512,6 +552,30 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
             stats: self.execution.stats()?,
         })
     }
+}
+
+/// Appends the record of a vertex for the observer: its id, and its cell.
+fn write_record<P, const S: usize>(vertex: &VertexOf<P>, out: &mut Vec<u8>) -> Result<()>
+where
+    P: VertexProgram<Id = u64, State = StateWords<S>>,
+{
+    out.extend_from_slice(bytemuck::bytes_of(vertex.id()));
+    out.extend_from_slice(bytemuck::bytes_of(&vertex.state));
+    Ok(())
+}
+
+/// Copies the states in records into the program of the observer.
+fn keep_records<const S: usize, const M: usize, E: EdgeData>(
+    numeric: &mut Numeric<'_, S, M, E>,
+    records: &[u8],
+) -> Result<()> {
+    for record in records.chunks(size_of::<u64>() + size_of::<StateWords<S>>()) {
+        let (id, cell) = record.split_first_chunk().ok_or_else(malformed)?;
+        let cell: StateWords<S> =
+            bytemuck::try_pod_read_unaligned(cell).map_err(|_| malformed())?;
+        numeric.program.keep(u64::from_ne_bytes(*id), cell.state())?;
+    }
+    Ok(())
 }
 
 impl<const S: usize, const M: usize, E: EdgeData> Supersteps for NumericRun<'_, S, M, E> {
@@ -532,11 +596,10 @@ impl<const S: usize, const M: usize, E: EdgeData> Supersteps for NumericRun<'_, 
     }
 
     fn superstep(&mut self) -> Result<(Traversal, u64)> {
-        let before = self.execution.signalled();
         self.execution.program_mut().begin_superstep();
         self.is_due = self.execution.superstep()?;
         self.program().end_superstep();
-        Ok((Traversal::Store, self.execution.signalled() - before))
+        Ok((Traversal::Store, self.execution.latest().frontier))
     }
 
     fn converged(&mut self) -> bool {

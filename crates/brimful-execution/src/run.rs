@@ -74,6 +74,10 @@ pub struct Execution<'r, P: VertexProgram, S> {
     reason: Option<Reason>,
     seconds: f64,
     by_superstep: Vec<SuperstepFigures>,
+    /// Those of the last superstep.
+    latest: SuperstepFigures,
+    /// Signals sent and edges visited by all processes, if several make the run.
+    of_all: Swept,
 }
 
 impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
@@ -163,6 +167,8 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             reason: None,
             seconds: 0.0,
             by_superstep: Vec::new(),
+            latest: SuperstepFigures::default(),
+            of_all: Swept::default(),
         })
     }
 
@@ -288,6 +294,9 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         }
         let (is_due, figures) = self.together(|run| run.agree(is_due, figures))?;
         figures.log();
+        self.latest = figures;
+        // Every signal passes a relay.
+        self.of_all += Swept { signals: figures.messages, edges: figures.edges };
         if self.by_superstep.len() < SuperstepFigures::MOST {
             self.by_superstep.push(figures);
         }
@@ -446,15 +455,18 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
 
     /// Signals sent and edges visited so far by this execution.
     pub(crate) fn swept(&mut self) -> Swept {
+        if self.connected.is_some() {
+            return self.of_all;
+        }
         self.workers().fold(Swept::default(), |mut swept, worker| {
             swept += worker.context.swept();
             swept
         })
     }
 
-    /// Vertices that signalled so far in this execution.
-    pub(crate) fn signalled(&mut self) -> u64 {
-        self.workers().map(|worker| worker.context.counts.signalled).sum()
+    /// The figures of the last superstep, of all processes.
+    pub(crate) fn latest(&self) -> SuperstepFigures {
+        self.latest
     }
 
     /// Vertices that were skipped in loading, because their id existed already.

@@ -35,6 +35,11 @@ struct Report {
 }
 
 impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
+    /// True if a vertex of any process is due; merges the aggregates of all processes.
+    pub(crate) fn agree_on(&mut self, is_due: bool) -> Result<bool> {
+        Ok(self.agree(is_due, SuperstepFigures::default())?.0)
+    }
+
     /// Merges the reports of all processes on a superstep and the aggregates: true if a vertex of
     /// any process is due, and the figures of all.
     pub(crate) fn agree(

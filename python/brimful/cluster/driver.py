@@ -7,7 +7,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from brimful.cluster import imported_ray
@@ -21,6 +21,7 @@ from brimful.wording import counted
 if TYPE_CHECKING:
     from brimful import _native
     from brimful.cluster.worker import Outcome, Work
+    from brimful.stores.registry import Opener
 
 #: The most times that a run starts its workers again after a loss.
 MAX_RESTARTS = 3
@@ -43,8 +44,11 @@ def run(
     cluster: Mapping[str, Any],
     checkpoints: Mapping[str, Any],
     limits: Mapping[str, Any],
+    opener: Opener | None = None,
 ) -> Outcome:
     """Divide work on a graph, which all nodes see, among the workers of a cluster.
+
+    `opener` is that of the store of the work, if it is a plug-in.
 
     Raises:
         MissingPackageError: Ray is not installed.
@@ -60,17 +64,18 @@ def run(
             threads = limits["threads"] or max(1, place.cores // -(-workers // place.nodes))
             again = bool(restarts) and checkpoints["checkpoint_every"] is not None
             saving = {**checkpoints, "resume": checkpoints["resume"] or again}
-            crew = Crew(workers, threads)
+            held = nullcontext() if opener is None else opener.claimed(workers * threads)
             try:
-                crew.start()
-                budget = crew.even_budget() if limits["budget"] is None else limits["budget"]
-                own = {**limits, "threads": threads, **budget_beside_ray(budget)}
-                observer = Observer(crew, graph, work, saving, own)
-                result = work(graph, observer.share, saving, own)
-                started = observer.began - begin
-                figures = observer.figures() | {"start_seconds": started, "restarts": restarts}
-                result.add_stats({"cluster": figures})
-                return result
+                with held, Crew(workers, threads) as crew:
+                    crew.start()
+                    budget = crew.even_budget() if limits["budget"] is None else limits["budget"]
+                    own = {**limits, "threads": threads, **budget_beside_ray(budget)}
+                    observer = Observer(crew, graph, work, saving, own)
+                    result = work(graph, observer.share, saving, own)
+                    started = observer.began - begin
+                    figures = observer.figures() | {"start_seconds": started, "restarts": restarts}
+                    result.add_stats({"cluster": figures})
+                    return result
             except WorkerLostError as error:
                 restarts.append(str(error))
                 if len(restarts) > MAX_RESTARTS:
@@ -78,10 +83,8 @@ def run(
                         f"{error}; the run was started again {counted(MAX_RESTARTS, 'time')}"
                     ) from None
                 _log.warning("%s; the run starts again", error)
-                # Ray takes some seconds to notice that a node is lost.
-                time.sleep(_PAUSE_SECONDS)
-            finally:
-                crew.end()
+            # Ray takes some seconds to notice that a node is lost.
+            time.sleep(_PAUSE_SECONDS)
 
 
 class Crew:
@@ -149,7 +152,11 @@ class Crew:
             "--threads"
         )
 
-    def end(self) -> None:
+    def __enter__(self) -> Crew:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """End all workers at once."""
         import ray
 

@@ -114,12 +114,12 @@ class KernelRun:
         """Pickle the code of the program, which nodes need not have installed, not the kernel."""
         from brimful.cluster.pickled import pickled_program
 
-        program, *others = self._parts
-        pickled = pickled_program(program)
+        program, steps, identity, store = self._parts
+        pickled = pickled_program(program, store)
         method = type(program).signal if isinstance(program, Program) else type(program).compute
         file = method.__code__.co_filename
         source = file, linecache.getlines(file)
-        return _unpickled, (pickled, *others, self._is_compiled, source)
+        return _unpickled, (pickled, steps, identity, self._is_compiled, source)
 
     def __call__(
         self,
@@ -176,15 +176,13 @@ def _unpickled(
     pickled: bytes,
     steps: Mapping[str, Any],
     identity: list[tuple[str, str]],
-    store: Mapping[str, Any],
     is_compiled: bool,
     source: tuple[str, list[str]],
 ) -> KernelRun:
     file, lines = source
     if not os.path.exists(file):
         linecache.cache[file] = sum(map(len, lines)), None, lines, file
-    program: Program | Pregel
-    (program,) = pickle.loads(pickled)
+    program, store = pickle.loads(pickled)
     # Numba looks up the module of a method by its name.
     module = type(program).__module__
     sys.modules.setdefault(module, ModuleType(module))
@@ -218,6 +216,7 @@ def run(
         cluster_of(chosen),
         picked(CheckpointOptions, chosen),
         {**vars(resources), "reserve_bytes": 0},
+        store["opener"],
     )
     for name, value in native.stats.get("aggregates", {}).items():
         if value is None:

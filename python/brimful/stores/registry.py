@@ -7,17 +7,22 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from brimful.errors import UsageError
 from brimful.io.redaction import redacted_word
 from brimful.stores.base import Opening, Store
-from brimful.wording import did_you_mean, either, shortened
+from brimful.wording import counted, did_you_mean, either, shortened
 
 #: The entry-point group of stores.
 GROUP = "brimful.stores"
+
+#: Bytes of memory for a partition whose records are only counted or removed.
+_CLAIM_BYTES = 1 << 20
 
 _registered: dict[str, type[Store]] = {}
 
@@ -91,6 +96,44 @@ class Opener:
         """The URL to show."""
         return redacted_word(self._url).partition("?")[0]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what a worker of a cluster needs to open partitions of its own."""
+        return Opener, (self.name, self._store, self._url)
+
+    @contextlib.contextmanager
+    def claimed(self, partitions: int) -> Iterator[None]:
+        """Claim partitions of a database for workers of a cluster, which open them.
+
+        After an error their records are removed, because workers that are killed leave theirs.
+
+        Raises:
+            UsageError: A partition has vertices of another run.
+        """
+        claimed = [] if self.in_folder else range(partitions)
+        for partition in claimed:
+            with self._alone(partition) as store:
+                if left := store.count():
+                    raise UsageError(
+                        f'the store "{self.url}" has {counted(left, "vertex")} of '
+                        "another run; remove it or name another"
+                    )
+        try:
+            yield
+        except BaseException:
+            for partition in claimed:
+                with self._reported(quiet=True), self._alone(partition) as store:
+                    store.clear()
+            raise
+
+    @contextlib.contextmanager
+    def _alone(self, partition: int) -> Iterator[Store]:
+        """Open a partition while no worker has it."""
+        store = self._store(Opening(self._url, partition, _CLAIM_BYTES))
+        try:
+            yield store
+        finally:
+            store.close()
+
     def open(self, partition: int, memory_bytes: int, folder: str | None) -> Store:
         """Open a partition; the native module calls this on its threads."""
         path = None if folder is None else Path(folder)
@@ -129,11 +172,17 @@ class Opener:
         self._opened.clear()
 
     def _end(self, store: Store, *, quiet: bool) -> None:
-        try:
+        with self._reported(quiet=quiet):
             try:
                 store.clear()
             finally:
                 store.close()
+
+    @contextlib.contextmanager
+    def _reported(self, *, quiet: bool) -> Iterator[None]:
+        """Raise an error of the clean-up, or log it if it would hide another error."""
+        try:
+            yield
         except Exception as error:
             if not quiet:
                 raise

@@ -98,6 +98,10 @@ pub(super) trait Erased: Send + Sync {
     fn end_superstep(&mut self);
     /// Replaces the aggregate by the sum of the contributions since the last call.
     fn end_turn(&mut self);
+    /// Takes the contributions since the last call, for all processes of the run.
+    fn contribution(&self) -> Vec<u64>;
+    /// Adds the contributions of all processes, in order; false if they are of another program.
+    fn merge(&self, of_all: &[Vec<u64>]) -> bool;
     /// True if the coming superstep walks an index.
     fn walks(&self, index: Index) -> bool;
     fn converged(&self) -> bool;
@@ -252,6 +256,15 @@ impl<'p, P: Program> Typed<'p, P> {
         }
     }
 
+    /// The sum of all contributions since the last call.
+    fn take_partials(&self) -> P::Aggregate {
+        let take = |partial: &Mutex<P::Aggregate>| {
+            let mut partial = partial.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *partial, P::Aggregate::NOTHING)
+        };
+        self.partials.iter().map(take).fold(P::Aggregate::NOTHING, P::Aggregate::merge)
+    }
+
     fn sum(words: Option<&[u64]>) -> SumOf<P> {
         words.map_or(P::Combiner::IDENTITY, get)
     }
@@ -287,15 +300,23 @@ impl<P: Program> Erased for Typed<'_, P> {
     }
 
     fn end_turn(&mut self) {
-        let take = |partial: &mut Mutex<P::Aggregate>| {
-            std::mem::replace(
-                partial.get_mut().unwrap_or_else(PoisonError::into_inner),
-                P::Aggregate::NOTHING,
-            )
-        };
-        let partials = self.partials.iter_mut().map(take);
-        let whole = partials.fold(P::Aggregate::NOTHING, P::Aggregate::merge);
-        self.globals.aggregate = whole.after(self.globals.aggregate);
+        self.globals.aggregate = self.take_partials().after(self.globals.aggregate);
+    }
+
+    fn contribution(&self) -> Vec<u64> {
+        let mut words = Vec::new();
+        self.take_partials().save(&mut words);
+        words
+    }
+
+    fn merge(&self, of_all: &[Vec<u64>]) -> bool {
+        for words in of_all {
+            let Some(part) = P::Aggregate::restore(&mut words.iter().copied()) else {
+                return false;
+            };
+            self.add(part);
+        }
+        true
     }
 
     fn walks(&self, index: Index) -> bool {

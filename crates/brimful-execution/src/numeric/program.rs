@@ -227,6 +227,20 @@ impl<const S: usize, const M: usize, E: EdgeData> VertexProgram for Numeric<'_, 
         Ok(())
     }
 
+    fn contribution(&self) -> Result<Vec<u8>, Failure> {
+        Ok(bytemuck::cast_slice(&self.program.contribution()).to_vec())
+    }
+
+    fn merge(&self, of_all: &[&[u8]]) -> Result<(), Failure> {
+        let words =
+            |part: &&[u8]| part.as_chunks().0.iter().copied().map(u64::from_ne_bytes).collect();
+        let of_all: Vec<Vec<u64>> = of_all.iter().map(words).collect();
+        match self.program.merge(&of_all) {
+            true => Ok(()),
+            false => Err("a worker sent aggregates of another program; please report it".into()),
+        }
+    }
+
     #[inline]
     fn signal_score(&self, vertex: &VertexOf<Self>) -> Result<f64, Failure> {
         if vertex.signalled.is_some() {

@@ -14,6 +14,8 @@ use crate::stats::ExecutionStats;
 
 /// Appends the record of a vertex to a buffer.
 type WriteRecord<'f, P> = dyn FnMut(&VertexOf<P>, &mut Vec<u8>) -> Result<()> + 'f;
+/// Takes in records, for the program of the observer.
+type ReadRecords<'f, P> = dyn FnMut(&mut P, &[u8]) -> Result<()> + 'f;
 
 /// The figures of a process at the end.
 #[derive(Serialize, Deserialize)]
@@ -73,7 +75,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
     pub fn gather(
         &mut self,
         write: &mut WriteRecord<'_, P>,
-        read: &mut dyn FnMut(&[u8]) -> Result<()>,
+        read: &mut ReadRecords<'_, P>,
     ) -> Result<()> {
         let own = packed(&Totals::of(self.stats()?))?;
         let Some(mut connected) = self.connected.take() else {
@@ -89,7 +91,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
         connected: &mut Connected,
         own: &[u8],
         write: &mut WriteRecord<'_, P>,
-        read: &mut dyn FnMut(&[u8]) -> Result<()>,
+        read: &mut ReadRecords<'_, P>,
     ) -> Result<()> {
         let job = &self.resources.job;
         let mut totals = ExecutionStats::default();
@@ -116,7 +118,7 @@ impl<P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'_, P, S> {
         loop {
             let (parts, has_more) = connected.send_records(&records, false, job)?;
             records.clear();
-            parts.iter().try_for_each(|part| read((*part.signals).as_ref()))?;
+            parts.iter().try_for_each(|part| read(&mut self.program, (*part.signals).as_ref()))?;
             if !has_more {
                 return Ok(());
             }

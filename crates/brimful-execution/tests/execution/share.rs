@@ -156,7 +156,7 @@ impl<'g> Setting<'g> {
                     vertex.state.write(out);
                     Ok(())
                 },
-                &mut |mut records| {
+                &mut |_, mut records| {
                     while !records.is_empty() {
                         let id = u64::read(&mut records).unwrap();
                         let state = Field::read(&mut records).unwrap();

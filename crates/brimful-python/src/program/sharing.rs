@@ -73,7 +73,7 @@ impl Sharing {
                 state.map_err(raised)?.write(out);
                 Ok(())
             },
-            &mut |mut records| {
+            &mut |_, mut records| {
                 let Some(filling) = &mut filling else { return Ok(()) };
                 while !records.is_empty() {
                     let rank = u64::read(&mut records);
