@@ -7,7 +7,9 @@ import logging
 import os
 import random
 import signal
+import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -30,6 +32,7 @@ from brimful.resources import Resources
 from command import BRIMFUL, BUDGET, DONE, INTERRUPTED, USAGE, assert_one_sentence, brimful
 from edge_files import IMPORTS, broken_files, edges, lines, text_files
 from plans import with_nightly
+from servers import free_port
 
 #: Kills at random moments, and in a nightly run.
 KILLS = 50 if os.environ.get("BRIMFUL_KILLS") == "all" else 1
@@ -377,6 +380,58 @@ def test_options_that_a_run_on_a_cluster_does_not_take(
         bf.pagerank(graph, cluster="auto", checkpoint_every="1s", checkpoint_dir=tmp_path / "c")
     with pytest.raises(bf.UsageError, match="the cluster has no room for 3 workers of 64 CPUs"):
         bf.pagerank(graph, cluster="auto", threads=64)
+
+
+def test_an_address_where_no_cluster_is_is_refused_at_once(
+    rmat: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{closed.getsockname()[1]}"
+    begin = time.monotonic()
+    outcome = brimful("run", "pagerank", rmat, "--cluster", address)
+    assert outcome.code == USAGE and time.monotonic() - begin < 30
+    assert_one_sentence(outcome.err)
+    assert f"no connection to a Ray cluster at {address}" in outcome.err
+    assert "Connection refused" in outcome.err
+    # The client of Ray is a package more.
+    monkeypatch.setattr(driver.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(bf.MissingPackageError, match=r"pip install 'ray\[client\]'"):
+        driver._require_client(f"ray://{address}")
+
+
+@pytest.mark.nightly
+def test_a_driver_outside_a_cluster(
+    rmat: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("grpc", reason="SKIPPED: the client of Ray needs grpcio")
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    # In a process of its own, because this one may be connected to another cluster.
+    script = tmp_path / "serve.py"
+    script.write_text(
+        "import ray, sys\n"
+        "from ray.util.client.server.server import serve\n"
+        "ray.init('local', num_cpus=4, include_dashboard=False)\n"
+        "server = serve('127.0.0.1', int(sys.argv[1]))\n"
+        "print('ready', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    port = free_port()
+    server = subprocess.Popen(
+        [sys.executable, script, str(port)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert server.stdout is not None and server.stdout.readline() == "ready\n"
+        one = brimful("run", "pagerank", rmat, "-o", tmp_path / "one.csv")
+        words = ("--cluster", f"ray://127.0.0.1:{port}", "--workers", 2, "--threads", 1)
+        two = brimful("run", "pagerank", rmat, "-o", tmp_path / "two.csv", *words)
+        assert (one.code, two.code) == (DONE, DONE), two.err
+        assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
+    finally:
+        server.communicate()
 
 
 def test_an_algorithm_that_a_cluster_does_not_run(rmat: Path) -> None:

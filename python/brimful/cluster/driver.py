@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import os
+import socket
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from brimful.cluster import imported_ray
 from brimful.cluster.exchange import Answers, PeerFailedError, Tally, first_line
 from brimful.cluster.worker import Worker
-from brimful.errors import BrimfulError, UsageError, WorkerLostError
+from brimful.errors import BrimfulError, MissingPackageError, UsageError, WorkerLostError
 from brimful.io.remote_graph import place_of
 from brimful.memory import budget_beside_ray
 from brimful.wording import counted
@@ -30,6 +32,10 @@ _START_SECONDS = 120.0
 _LAST_SECONDS = 10.0
 #: Seconds to wait before workers are started again.
 _PAUSE_SECONDS = 3.0
+#: Seconds to wait for a cluster to accept a connection.
+_REACH_SECONDS = 5.0
+#: The scheme of addresses of the client of Ray, which runs the driver outside a cluster.
+_CLIENT = "ray://"
 #: CPUs that Ray is told of on one machine, so that any number of local workers may share its cores.
 _MOST_LOCAL_CPUS = 4096
 #: Threads of an actor besides one for each worker: for `run`, for the observer, for `place`.
@@ -319,6 +325,33 @@ def _cpus_of_nodes() -> list[int]:
     return [int(node["Resources"].get("CPU", 0)) for node in nodes if node["Alive"]]
 
 
+def _require_client(address: str) -> None:
+    """Refuse an address that needs the client of Ray where that is not installed.
+
+    Raises:
+        MissingPackageError: It is not.
+    """
+    if address.startswith(_CLIENT) and importlib.util.find_spec("grpc") is None:
+        raise MissingPackageError(
+            f"an address {_CLIENT}HOST:PORT needs the client of Ray, here and in the cluster; "
+            "install it with: pip install 'ray[client]', or start the run on the head node with "
+            "the address auto, such as by 'ray job submit'"
+        )
+
+
+def _check_reachable(address: str) -> None:
+    """Refuse an address where nothing listens: Ray would try again for minutes.
+
+    Raises:
+        OSError: Nothing listens there.
+    """
+    if address == "auto":
+        return
+    host, _, port = address.removeprefix(_CLIENT).rpartition(":")
+    with socket.create_connection((host.strip("[]"), int(port)), _REACH_SECONDS):
+        pass
+
+
 @contextmanager
 def connected(address: str) -> Iterator[None]:
     """Connect to a cluster for the duration of the context.
@@ -340,12 +373,14 @@ def connected(address: str) -> Iterator[None]:
             logging_level=logging.ERROR,
         )
     elif is_own:
+        _require_client(address)
         try:
+            _check_reachable(address)
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-        except (ConnectionError, ValueError, RuntimeError) as error:
+        except (OSError, ValueError, RuntimeError) as error:
             raise UsageError(
-                f"there is no Ray cluster at {address}: {first_line(error)}; start one with 'ray "
-                "start --head', or use local:N for N workers on this machine"
+                f"no connection to a Ray cluster at {address}: {first_line(error)}; start one with "
+                "'ray start --head', or use local:N for N workers on this machine"
             ) from None
     try:
         yield
