@@ -363,7 +363,7 @@ def test_a_program_cannot_read_the_store_that_it_runs_on(tmp_path: Path) -> None
         assert store.run(Hops())[3] == 3
 
 
-@pytest.mark.parametrize("moment", ["load", "run", "change"])
+@pytest.mark.parametrize("moment", ["load", "first run", "run", "change"])
 def test_a_kill_is_noticed(moment: str, url: str, tmp_path: Path) -> None:
     graph = graph_at(tmp_path)
     script = """
@@ -378,7 +378,7 @@ def test_a_kill_is_noticed(moment: str, url: str, tmp_path: Path) -> None:
                 return super().initial_state(vertex)
             def collect(self, vertex, signals):
                 os.kill(os.getpid(), signal.SIGKILL)
-        if moment == "load":
+        if moment in ("load", "first run"):
             bf.run(graph, Dies(), store=url, keep=True)
         store = bf.VertexStore.create(url, graph)
         if moment == "run":
@@ -386,10 +386,11 @@ def test_a_kill_is_noticed(moment: str, url: str, tmp_path: Path) -> None:
         store[1] = 5
         os.kill(os.getpid(), signal.SIGKILL)
     """
+    paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     killed = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script), graph, url, moment],
         cwd=Path(__file__).parent,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         text=True,
         timeout=60,

@@ -332,7 +332,11 @@ fn started<'r>(
         let _ = location.stopped();
     }
     let mut execution = started.map_err(|error| in_own_words(error, &ids, settings.addresses))?;
-    location.loaded(execution.partition_edges())?;
+    if location.is_loading() {
+        // A file store whose process is killed in the run has what was synced.
+        execution.sync()?;
+        location.loaded(execution.partition_edges())?;
+    }
     location.touched().try_for_each(|rank| execution.request_collect(&rank))?;
     Ok(execution)
 }

@@ -103,16 +103,20 @@ impl Location {
         }
     }
 
-    /// Records that all vertices are loaded.
+    /// True if the vertices of a kept store are not all loaded yet.
+    pub(in super::super) fn is_loading(&self) -> bool {
+        let condition = self.kept.as_ref().map(|kept| kept.description().condition);
+        condition == Some(Condition::Loading)
+    }
+
+    /// Records that all vertices are loaded, and durable.
     pub(in super::super) fn loaded(&mut self, edges: &[u64]) -> Result<(), Error> {
         match &mut self.kept {
-            Some(kept) if kept.description().condition == Condition::Loading => {
-                kept.update(|now| {
-                    now.condition = Condition::Running;
-                    now.edges = edges.to_vec();
-                })
-            }
-            _ => Ok(()),
+            Some(kept) => kept.update(|now| {
+                now.condition = Condition::Running;
+                now.edges = edges.to_vec();
+            }),
+            None => Ok(()),
         }
     }
 
