@@ -1,5 +1,6 @@
 """Vertices that stay in a store between runs."""
 
+import contextlib
 import math
 import os
 import shutil
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import brimful as bf
+from cgroup import hard_limit
 from command import USAGE, refuse, succeed
 
 
@@ -467,6 +469,64 @@ def test_given_states_are_those_of_all_vertices(url: str, tmp_path: Path) -> Non
         assert dict(store) == states
     with pytest.raises(bf.ProgramError, match="vertex 4"):
         bf.VertexStore.create(f"{url}2", graph, states={0: 1, 1: 1, 2: 1, 3: 1})
+
+
+_READER = r"""
+    import re, sys
+    from pathlib import Path
+    import brimful as bf
+
+    url, budget = sys.argv[1:]
+    with bf.VertexStore.open(url, budget=int(budget)) as store:
+        ids = [vertex for vertex, _ in zip(store, range(3))]
+        peak = re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text())
+        print(*ids, int(peak[1]) << 10)
+"""
+
+
+@pytest.mark.slow
+def test_vertices_in_order_are_read_within_the_budget(tmp_path: Path) -> None:
+    def read(count: int, limit: int | None) -> int:
+        """Return the peak of a process that reads the first vertices of a store."""
+        folder = tmp_path / str(count)
+        path, url = str(folder / "ring.brimful"), f"file:{folder}/vertices"
+        folder.mkdir()
+        # The ids are not consecutive, and their order is not that of ranks.
+        ids = np.random.default_rng(5).permutation(np.arange(count) * 1_000_003)
+        table = pa.table({"source": ids, "target": np.roll(ids, 1)})
+        bf.Graph.from_arrow(table, path=path).close()
+        bf.VertexStore.create(url, path).close()
+        command = [sys.executable, "-c", textwrap.dedent(_READER), url, str(budget)]
+        with contextlib.ExitStack() as stack:
+            enter = stack.enter_context(hard_limit(limit)) if limit else None
+            done = subprocess.run(command, capture_output=True, text=True, preexec_fn=enter)
+        assert done.returncode == 0, done.stderr
+        *first, peak = map(int, done.stdout.split())
+        assert first == [0, 1_000_003, 2_000_006]
+        return peak
+
+    budget = 24 << 20
+    base = read(10, None)
+    # Rank and id of a vertex alone take 16 bytes.
+    assert read(1_500_000, base + budget) <= base + budget
+
+
+@pytest.mark.parametrize("scheme", ["file", "kv"])
+def test_created_vertices_are_in_the_order_of_ids(tmp_path: Path, scheme: str) -> None:
+    table = {"source": [10, 30, 50, 20], "target": [30, 50, 10, 40]}
+    with bf.VertexStore.create(f"{scheme}:{tmp_path}/vertices", graph_at(tmp_path, table)) as store:
+        for new in (45, -7, 99, 44, 5):
+            store.add_vertex(new, new)
+        store.remove_vertex(30)
+        store.remove_vertex(44)
+        expected = [-7, 5, 10, 20, 40, 45, 50, 99]
+        assert list(store) == expected
+        assert [vertex for vertex, _ in store.items()] == expected
+        assert list(store._kept.rows(2, 4)) == [(10, None), (20, None), (40, None), (45, 45)]
+        assert list(store._kept.rows(7, 9)) == [(99, 99)]
+        assert not store._kept.rows(8, 1)
+        # The files of the order have no names.
+        assert not [name for name in os.listdir(tmp_path / "vertices") if name[0] == "."]
 
 
 def test_a_graph_is_no_place_for_vertices(tmp_path: Path) -> None:

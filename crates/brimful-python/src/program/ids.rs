@@ -255,6 +255,25 @@ impl Ids {
         }
     }
 
+    /// The order key of the id of a rank of the graph; `None` for a created vertex.
+    pub(super) fn order_key(&self, rank: u64) -> Result<Option<u64>, Error> {
+        let bits = self.of_graph.get(rank)?;
+        Ok(bits.map(|bits| self.graph.id_type().order_key(bits)))
+    }
+
+    /// Sorts created vertices, whose ranks are the second of each pair, by their ids.
+    pub(super) fn sort_created(&self, vertices: &mut [(usize, u64)]) {
+        let created = self.created();
+        let key = |rank: u64| created.ids.get((rank - self.of_graph.len()) as usize);
+        vertices.sort_unstable_by(|(_, a), (_, b)| key(*a).cmp(&key(*b)));
+    }
+
+    /// True if the id of a rank is before that of another.
+    pub(super) fn is_before(&self, rank: u64, other: u64) -> Result<bool, Error> {
+        let key = |rank| self.key_of(rank).map_err(|error| Error::Internal(error.to_string()));
+        Ok(key(rank)? < key(other)?)
+    }
+
     /// All ranks in the order of external ids.
     pub(super) fn order(&self) -> PyResult<Vec<u64>> {
         let mut order: Vec<u64> = (0..self.graph.vertices()).collect();

@@ -1,8 +1,9 @@
 //! Vertices between runs: those of kept stores (`brimful.VertexStore`), and those that a run on
 //! disk leaves for its result.
 //!
-//! - `location`: where the vertices of a run lie; `opened`: vertices between two runs; `class`: the
-//!   class for Python. Here: the stores that are open, and what the parts share.
+//! - `location`: where the vertices of a run lie; `opened`: vertices between two runs; `order`:
+//!   these in the order of their ids; `class`: the class for Python. Here: the open stores, and what
+//!   the parts share.
 //!
 //! Invariants: a store in a folder is open once in a process, and all its users share it; its
 //! `generation` grows with each change, so that the result of an earlier run is never mixed with
@@ -11,6 +12,7 @@
 mod class;
 mod location;
 mod opened;
+mod order;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

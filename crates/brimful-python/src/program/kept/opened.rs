@@ -7,9 +7,10 @@ use brimful::execution::from_graph::{Partitions, StoreOptions};
 use brimful::execution::kept::{Condition, KeptStore};
 use brimful::execution::{Error, KeptVertices, Partitioning, Start};
 use brimful::graph::Graph as Inner;
-use brimful::store::{Budget, Resources};
+use brimful::store::{Budget, Reservation, Resources};
 use brimful::vertices::{Edges, Field as _, Loan, Vertex as Stored, VertexStore as _};
 
+use super::order::Order;
 use super::{Notes, ProgramVertex, not_whole, written};
 use crate::program::ids::Ids;
 use crate::program::record::Records;
@@ -17,8 +18,8 @@ use crate::program::value::{Value, Values};
 
 /// Vertices between runs.
 pub(in super::super) struct Opened {
-    /// Closed during a run.
-    pub(super) partitions: Option<Partitions<ProgramVertex>>,
+    /// Closed during a run; with their memory.
+    pub(super) partitions: Option<(Partitions<ProgramVertex>, Reservation)>,
     /// `None` for the vertices of one run, and during a run.
     pub(super) kept: Option<KeptStore>,
     pub(super) notes: Notes,
@@ -28,8 +29,8 @@ pub(in super::super) struct Opened {
     pub(super) graph: Arc<Inner>,
     pub(super) ids: Arc<Ids>,
     pub(super) values: Arc<Values>,
-    /// The ranks of all vertices in the order of external ids, if they were requested.
-    pub(super) order: Option<Vec<u64>>,
+    /// All vertices in the order of external ids, if it was requested.
+    pub(super) order: Option<Order>,
     pub(in super::super) generation: u64,
     pub(super) budget: Arc<Budget>,
     pub(super) usage: Usage,
@@ -46,7 +47,7 @@ pub(super) enum Usage {
     Closed,
 }
 
-/// Memory of a store between runs.
+/// Memory of a store between runs, at most half of the budget.
 const MEMORY_BYTES: u64 = 32 << 20;
 
 impl Opened {
@@ -58,7 +59,8 @@ impl Opened {
             {
                 return Err(Error::Usage(not_whole()));
             }
-            let bytes = MEMORY_BYTES.min(self.budget.limit());
+            let bytes = MEMORY_BYTES.min(self.budget.limit() / 2);
+            let memory = self.budget.reserve(bytes, "to read a store of vertices")?;
             let job = Arc::new(brimful::store::Job::new());
             let resources = Resources::new(Budget::new(bytes, 0), job, Some(1))?;
             let edges = vec![1; self.count];
@@ -72,9 +74,10 @@ impl Opened {
             let records = || Ok(Box::new(Records(Arc::clone(&self.values))) as _);
             let opened =
                 Partitions::open((&stores, self.count), &self.graph, &records, &resources)?;
-            self.partitions = Some(opened);
+            self.partitions = Some((opened, memory));
         }
-        self.partitions.as_mut().ok_or_else(|| Error::Internal("no partitions are open".into()))
+        let opened = self.partitions.as_mut().map(|(partitions, _)| partitions);
+        opened.ok_or_else(|| Error::Internal("no partitions are open".into()))
     }
 
     fn check_usage(&self) -> Result<(), Error> {
@@ -94,7 +97,8 @@ impl Opened {
         }
         self.check_usage()?;
         self.sync()?;
-        (self.partitions, self.kept, self.usage) = (None, None, Usage::Closed);
+        (self.partitions, self.order, self.kept) = (None, None, None);
+        self.usage = Usage::Closed;
         Ok(())
     }
 
@@ -102,7 +106,7 @@ impl Opened {
     pub(in super::super) fn lend(&mut self) -> Result<Option<KeptStore>, Error> {
         self.check_usage()?;
         self.sync()?;
-        self.partitions = None;
+        (self.partitions, self.order) = (None, None);
         self.usage = Usage::Lent;
         Ok(self.kept.take())
     }
@@ -124,7 +128,7 @@ impl Opened {
 
     /// Makes all changes durable.
     pub(super) fn sync(&mut self) -> Result<(), Error> {
-        let Some(partitions) = &mut self.partitions else { return Ok(()) };
+        let Some((partitions, _)) = &mut self.partitions else { return Ok(()) };
         for store in partitions.stores() {
             store.sync()?;
         }
@@ -186,23 +190,19 @@ impl Opened {
         self.with(rank, |vertex| vertex.state.clone())
     }
 
-    /// The ranks of all vertices, in the order of external ids.
-    fn order(&mut self) -> Result<&[u64], Error> {
-        if self.order.is_none() {
-            let mut exists = vec![false; self.ids.count() as usize];
-            for store in self.partitions()?.stores() {
-                store.for_each(&mut |vertex| {
-                    if let Some(exists) = exists.get_mut(*vertex.id() as usize) {
-                        *exists = true;
-                    }
-                    Ok(())
-                })?;
-            }
-            let mut order = self.ids.order().map_err(|error| Error::Internal(error.to_string()))?;
-            order.retain(|rank| exists[*rank as usize]);
-            self.order = Some(order);
-        }
-        Ok(self.order.as_deref().unwrap_or_default())
+    /// All vertices in the order of external ids.
+    fn order(&mut self) -> Result<&Order, Error> {
+        self.partitions()?;
+        let (Some((partitions, _)), None) = (&mut self.partitions, &self.order) else {
+            return self.ordered();
+        };
+        let made = Order::new(partitions, &self.ids, &self.choice, &self.budget)?;
+        self.order = Some(made);
+        self.ordered()
+    }
+
+    fn ordered(&self) -> Result<&Order, Error> {
+        self.order.as_ref().ok_or_else(|| Error::Internal("no order was made".into()))
     }
 
     pub(super) fn insert(
@@ -267,7 +267,7 @@ pub(in super::super) fn rows_of(
     start: usize,
     count: usize,
 ) -> Result<Vec<(u64, Value)>, Error> {
-    let ranks: Vec<u64> = opened.order()?.iter().skip(start).take(count).copied().collect();
+    let ranks = opened.order()?.ranks(start, count)?;
     let mut rows = Vec::with_capacity(ranks.len());
     for part in ranks.chunks(opened.lookahead()?) {
         opened.announce(part)?;
