@@ -529,6 +529,22 @@ def test_created_vertices_are_in_the_order_of_ids(tmp_path: Path, scheme: str) -
         assert not [name for name in os.listdir(tmp_path / "vertices") if name[0] == "."]
 
 
+def test_a_store_is_opened_by_its_own_scheme(tmp_path: Path) -> None:
+    graph, place = graph_at(tmp_path), f"{tmp_path}/vertices"
+    expected = dict(bf.run(graph, Hops(), store=f"file:{place}", keep=True))
+    for again in (
+        lambda: bf.VertexStore.open(f"kv:{place}"),
+        lambda: bf.run(graph, Hops(), store=f"kv:{place}", keep=True),
+    ):
+        with pytest.raises(bf.UsageError, match="have store file, and the run has kv"):
+            again()
+    with bf.VertexStore.open(f"file:{place}") as store:
+        assert dict(store) == expected
+        with pytest.raises(bf.UsageError, match="have store file, and the run has kv"):
+            bf.run(graph, Hops(), store=f"kv:{place}", keep=True)
+        assert dict(store) == expected
+
+
 def test_a_graph_is_no_place_for_vertices(tmp_path: Path) -> None:
     graph = graph_at(tmp_path)
     before = sorted(os.listdir(graph))

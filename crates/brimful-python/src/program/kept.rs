@@ -46,9 +46,11 @@ struct Notes {
     touched: BTreeSet<u64>,
 }
 
-/// The properties of the records of a program.
-fn properties(serializer: &str, weighted: bool) -> Vec<(&'static str, String)> {
+/// The properties of the records of a program in the store of `url`.
+fn properties(url: &str, serializer: &str, weighted: bool) -> Vec<(&'static str, String)> {
+    let store = url.split(':').next().unwrap_or_default();
     vec![
+        ("store", store.into()),
         ("records", "of programs in Python".into()),
         ("serializer", serializer.into()),
         ("weights", weighted.to_string()),

@@ -48,7 +48,7 @@ impl Location {
             Some(shared) => locked(shared).lend()?,
             None => None,
         };
-        let properties = properties(&keeping.serializer, weighted);
+        let properties = properties(&choice.url, &keeping.serializer, weighted);
         let kept = match kept {
             Some(kept) => kept,
             None => KeptStore::open(&choice.url, &choice.schemes, graph, &properties)?,
