@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pytest
 import ray
+from bench import actors
 from ray.cluster_utils import Cluster
 
 import brimful as bf
@@ -251,9 +252,11 @@ def test_a_worker_that_is_killed_is_replaced(
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize("turn", range(max(1, KILLS // 5)))
 def test_a_node_that_is_removed_is_replaced_by_the_others(
-    cluster: Cluster, graph: bf.Graph, caplog: pytest.LogCaptureFixture
+    cluster: Cluster, graph: bf.Graph, caplog: pytest.LogCaptureFixture, turn: int
 ) -> None:
+    moment = random.Random(turn).uniform(0.0, 3.0)
     one = bf.pagerank(graph, **LONG)
     node = cluster.add_node(num_cpus=3, object_store_memory=100 << 20)
     cluster.wait_for_nodes()
@@ -262,7 +265,7 @@ def test_a_node_that_is_removed_is_replaced_by_the_others(
         while not workers():
             if over.wait(0.05):
                 return
-        over.wait(1.5)
+        over.wait(moment)
         cluster.remove_node(node, allow_graceful=False)
 
     with caplog.at_level(logging.WARNING, "brimful"), meanwhile(remove):
@@ -273,6 +276,11 @@ def test_a_node_that_is_removed_is_replaced_by_the_others(
     assert len(restarts) <= driver.MAX_RESTARTS
     said = [record.message for record in caplog.records if "starts again" in record.message]
     assert len(said) == len(restarts)
+
+
+def test_the_exchange_of_two_workers_can_be_measured(cluster: Cluster) -> None:
+    figures = actors.main(1 << 20, 2)
+    assert figures["bytes"] == 2 << 20 and figures["seconds"] > 0
 
 
 def test_a_run_gives_up_after_some_losses(
