@@ -559,7 +559,7 @@ fn write_record<P, const S: usize>(vertex: &VertexOf<P>, out: &mut Vec<u8>) -> R
 where
     P: VertexProgram<Id = u64, State = StateWords<S>>,
 {
-    out.extend_from_slice(bytemuck::bytes_of(vertex.id()));
+    out.extend_from_slice(&vertex.id().to_le_bytes());
     out.extend_from_slice(bytemuck::bytes_of(&vertex.state));
     Ok(())
 }
@@ -573,7 +573,7 @@ fn keep_records<const S: usize, const M: usize, E: EdgeData>(
         let (id, cell) = record.split_first_chunk().ok_or_else(malformed)?;
         let cell: StateWords<S> =
             bytemuck::try_pod_read_unaligned(cell).map_err(|_| malformed())?;
-        numeric.program.keep(u64::from_ne_bytes(*id), cell.state())?;
+        numeric.program.keep(u64::from_le_bytes(*id), cell.state())?;
     }
     Ok(())
 }

@@ -228,12 +228,12 @@ impl<const S: usize, const M: usize, E: EdgeData> VertexProgram for Numeric<'_, 
     }
 
     fn contribution(&self) -> Result<Vec<u8>, Failure> {
-        Ok(bytemuck::cast_slice(&self.program.contribution()).to_vec())
+        Ok(self.program.contribution().into_iter().flat_map(u64::to_le_bytes).collect())
     }
 
     fn merge(&self, of_all: &[&[u8]]) -> Result<(), Failure> {
         let words =
-            |part: &&[u8]| part.as_chunks().0.iter().copied().map(u64::from_ne_bytes).collect();
+            |part: &&[u8]| part.as_chunks().0.iter().copied().map(u64::from_le_bytes).collect();
         let of_all: Vec<Vec<u64>> = of_all.iter().map(words).collect();
         match self.program.merge(&of_all) {
             true => Ok(()),
