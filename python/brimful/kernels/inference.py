@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from importlib import import_module
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from brimful.kernels.computing import Computing
 from brimful.kernels.methods import Unfit, place
+from brimful.kernels.numba_errors import explained
 from brimful.kernels.numbers import KINDS, Numbers, kind_of, record, shown
 from brimful.kernels.slots import Slot, aggregates_type
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from brimful.record import Record
 
 
-#: Colors in messages of Numba.
-_COLORS = re.compile(r"\x1b\[[0-9;]*m")
 #: Numba's names of the types of fields.
 _NUMBA = {"int64": "int64", "float64": "float64", "bool": "boolean"}
 
@@ -110,13 +108,13 @@ class Typed:
         Raises:
             Unfit: Numba cannot type the method.
         """
-        nb, function = self._numba, self.functions[name]
+        function = self.functions[name]
         try:
             function.compile((self._self, *arguments))
-        except nb.core.errors.NumbaError as error:
-            raise Unfit(
-                f"Numba cannot compile {self._where(name)}{_explained(error)}", "Change the method"
-            ) from error
+        except Exception as error:
+            # Code that Numba does not know raises errors of many kinds, KeyError among them.
+            reason, remedy = explained(error, self._methods[name].__code__)
+            raise Unfit(f"Numba cannot compile {self._where(name)}{reason}", remedy) from error
         return function.overloads[(self._self, *arguments)].signature.return_type
 
 
@@ -246,10 +244,12 @@ class ComputeTypes(Typed):
         Raises:
             Unfit: They, or contributions to aggregators, are no numbers.
         """
-        value, _, message, _, *given = self._returned(name, *arguments)
+        found, where = self._returned(name, *arguments), self._where(name)
+        if not isinstance(found, self._numba.types.BaseTuple):
+            raise Unfit(f"{where} raises an exception in each call", "Change the method")
+        value, _, message, _, *given = found
         kinds = [(slot.name, slot.kind) for slot in self.slots]
         self._check_values(name, self._numba.types.Tuple(given[1::2]), kinds)
-        where = self._where(name)
         return (
             self._kind(value, f"{where} sets the value to", "Set a number"),
             self._kind(message, f"{where} sends", "Send a number"),
@@ -258,16 +258,3 @@ class ComputeTypes(Typed):
     def _where(self, name: str) -> str:
         shown = name if name == "initial_value" else "compute"
         return place(shown, self._methods[name])
-
-
-def _explained(error: Exception) -> str:
-    """Return the line and the reason that an error of Numba states."""
-    text = _COLORS.sub("", str(error))
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    lines = [line for line in lines if not line.startswith(("Failed in", "During:", "---"))]
-    # A signature is on a line of its own.
-    has_signature = len(lines) > 1 and lines[1].startswith(">>>")
-    reason = " ".join(lines[: 2 if has_signature else 1]).replace(": >>> ", " ")
-    where = getattr(error, "loc", None)
-    line = f" at line {where.line}" if where is not None and where.line else ""
-    return f"{line}: {reason.rstrip('.')}"

@@ -93,7 +93,8 @@ def method_of(program: Program | Pregel, name: str) -> FunctionType:
         or method.__name__ == "<lambda>"
         or method.__code__.co_flags & kinds
     ):
-        raise Unfit(f"{type(program).__name__}.{name} is not a plain method", "Write it as one")
+        shown = place(name, method) if isinstance(method, FunctionType) else name
+        raise Unfit(f"{shown} of {type(program).__name__} is not a plain method", "Write it as one")
     found, wanted = (
         [(one.kind, one.default is one.empty) for one in inspect.signature(of).parameters.values()]
         for of in (method, getattr(base, name))

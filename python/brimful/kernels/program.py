@@ -30,6 +30,7 @@ from brimful.kernels.methods import (
     method_of,
     names_of,
     overrides,
+    place,
     without_weight,
 )
 from brimful.kernels.numbers import Numbers, bits, engine_combiner, kind_of
@@ -373,11 +374,13 @@ def _parameters(
         raise Unfit(
             "a program on shards cannot read vertex.degree in a weighted run", "Leave weighted out"
         )
-    if "getattr" in names:
-        raise Unfit(
-            f"{type(program).__name__} calls getattr, and compiled code knows attributes by name",
-            "Name the attribute",
-        )
+    for name, method in methods.items():
+        if "getattr" in names_of([method]):
+            where = place("compute" if name in ("first", "later") else name, method)
+            raise Unfit(
+                f"{where} calls getattr, and compiled code knows attributes by name",
+                "Name the attribute",
+            )
     found = {
         name: value
         for name in sorted(names)
