@@ -112,7 +112,7 @@ class Totals:
 
     def values(self) -> dict[str, Any]:
         """Return the values of the last superstep."""
-        return {name: self._aggregated.last(name) for name in self._names}
+        return self._aggregated.values()
 
     def saved(self) -> list[dict[str, Any]]:
         """Return what a checkpoint holds, before a superstep ends."""

@@ -148,8 +148,7 @@ class InterpretedRun:
     def _end(self, steps: PregelAdapter | Totals | None) -> None:
         if steps is not None:
             steps.end()
-        if isinstance(steps, Totals):
-            self.aggregates = steps.values()
+            self.aggregates = steps.values() or None
 
 
 def _shared(steps: PregelAdapter | Totals | None) -> object:

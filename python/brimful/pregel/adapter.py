@@ -197,6 +197,10 @@ class PregelAdapter(Program):
             self._between("post_application", context)
         self.check_failure()
 
+    def values(self) -> dict[str, Any]:
+        """Return the values of aggregators after the last superstep."""
+        return self._shared.aggregated.values()
+
     def check_failure(self) -> None:
         """Check that no method between supersteps has failed.
 

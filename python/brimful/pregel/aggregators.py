@@ -114,6 +114,10 @@ class Aggregated:
         """Return the value of the last superstep, or as it was set."""
         return self._last[self._known(name)]
 
+    def values(self) -> dict[str, Any]:
+        """Return all values of the last superstep, or as they were set."""
+        return dict(self._last)
+
     def set(self, name: str, value: Any) -> None:
         """Set the value that this superstep sees."""
         self._last[self._known(name)] = value
