@@ -124,6 +124,11 @@ class Totals:
         self._is_first = False
 
 
+def _differ(old: Any, new: Any) -> bool:
+    """Return whether two states differ; NaN, which differs from itself, equals NaN."""
+    return bool(new != old and (new == new or old == old))
+
+
 def totals_of(program: Program, mode: str, part: Part = ALONE) -> tuple[Program, Totals | None]:
     """Return a program for one run or a part of it, and its aggregates if it has some.
 
@@ -176,7 +181,7 @@ class Adapted(Program):
         old = vertex.state
         if self._record is not None and new is not old:
             new = self._record.of(new, "collect")
-        if self._totals is not None and new != old:
+        if self._totals is not None and _differ(old, new):
             self._totals.add(self._program.aggregate(vertex, new))
         return new
 

@@ -38,6 +38,13 @@ def _array(address: int, count: int, kind: Any) -> Any:
     return np.frombuffer((ctypes.c_byte * size).from_address(address), kind)
 
 
+def _differ(old: Any, new: Any) -> Any:
+    """Return which states differ, of numbers or of fields; NaN equals NaN."""
+    if old.dtype.names is None:
+        return (old != new) & ((old == old) | (new == new))
+    return np.any([_differ(old[name], new[name]) for name in old.dtype.names], axis=0)
+
+
 #: The functions of NumPy that merge values one after another.
 _MERGES: dict[str, Any] = {
     "sum": np.add,
@@ -274,7 +281,7 @@ class ArrayKernel:
             vertex = self._shown.scored(self._loaded(states), degrees, self._loaded(before))
             scores = self._methods["signal_score"](self._program, vertex)
         else:
-            scores = (states != before).astype(np.float64)
+            scores = _differ(before, states).astype(np.float64)
         scores = np.broadcast_to(scores, count)
         due = np.flatnonzero(scores > self._threshold)
         context.score += scores.sum()
@@ -287,7 +294,7 @@ class ArrayKernel:
 
     def _contribute(self, context: Any, old: Any, new: Any, degrees: Any) -> None:
         """Add the contributions of vertices whose state changed, one after another."""
-        at = np.flatnonzero(old != new)
+        at = np.flatnonzero(_differ(old, new))
         if not len(at):
             return
         vertex = self._later(self._loaded(old[at]), None if degrees is None else degrees[at])

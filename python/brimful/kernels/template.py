@@ -70,6 +70,9 @@ def is_new(new, old):
     return {is_new}
 """
 
+#: Whether two numbers differ; NaN equals NaN.
+_IS_NEW = "({1} != {0} and ({1} == {1} or {0} == {0}))"
+
 
 def _of_record(record: Record | None) -> dict[str, str]:
     """Return the expressions of the template that concern states."""
@@ -78,7 +81,7 @@ def _of_record(record: Record | None) -> dict[str, str]:
             "made": "state_type(value)",
             "load": "state",
             "store": "states[at] = new",
-            "is_new": "new != old",
+            "is_new": _IS_NEW.format("old", "new"),
         }
     made, load, store = [], [], ["record = states[at]"]
     for at, field in enumerate(record.fields):
@@ -95,7 +98,9 @@ def _of_record(record: Record | None) -> dict[str, str]:
         "made": f"State({', '.join(made)})",
         "load": f"State({', '.join(load)})",
         "store": "\n    ".join(store),
-        "is_new": " or ".join(f"new[{at}] != old[{at}]" for at in range(len(made))),
+        "is_new": " or ".join(
+            _IS_NEW.format(f"old[{at}]", f"new[{at}]") for at in range(len(made))
+        ),
     }
 
 

@@ -49,14 +49,19 @@ impl Clone for Value {
 }
 
 impl PartialEq for Value {
-    /// True if the values have one type and are equal; two NaN are.
+    /// True if the values are equal: numbers as in Python, whatever their types, and two NaN;
+    /// other objects if they have one type.
     fn eq(&self, other: &Self) -> bool {
+        if let (Some(left), Some(right)) = (self.integer(), other.integer()) {
+            return left == right;
+        }
         match (self, other) {
             (Self::None, Self::None) => true,
-            (Self::Bool(left), Self::Bool(right)) => left == right,
-            (Self::Int(left), Self::Int(right)) => left == right,
             (Self::Float(left), Self::Float(right)) => {
-                left.to_bits() == right.to_bits() || (left.is_nan() && right.is_nan())
+                left == right || (left.is_nan() && right.is_nan())
+            }
+            (Self::Float(float), number) | (number, Self::Float(float)) => {
+                number.integer().is_some_and(|integer| is_float_of(*float, integer))
             }
             (Self::Bytes(left), Self::Bytes(right)) => left == right,
             (Self::Live(left), Self::Live(right)) => {
@@ -66,6 +71,22 @@ impl PartialEq for Value {
             _ => false,
         }
     }
+}
+
+impl Value {
+    /// The integer that a value is; a truth value is one.
+    fn integer(&self) -> Option<i64> {
+        match self {
+            Self::Bool(value) => Some(i64::from(*value)),
+            Self::Int(value) => Some(*value),
+            _ => None,
+        }
+    }
+}
+
+/// True if a float equals an integer exactly: the conversion of a large integer may round.
+fn is_float_of(float: f64, integer: i64) -> bool {
+    float == integer as f64 && float as i128 == i128::from(integer)
 }
 
 /// True if two objects have one type and are equal; arrays, if all their elements are. Objects that
