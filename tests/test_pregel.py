@@ -184,7 +184,7 @@ def test_mistakes_are_named() -> None:
 
     class Masterless(Ring):
         def master_compute(self, master: bf.Master) -> None:
-            if master.superstep == 2:
+            if master.superstep == 1:
                 raise ValueError("no more")
 
     class Unknown(Ring):
@@ -199,7 +199,7 @@ def test_mistakes_are_named() -> None:
             bf.run(graph, Lost(1))
         assert raised.value.superstep == 0
         assert raised.value.vertex in (1, 2) and raised.value.state == 0
-        with pytest.raises(bf.ProgramError, match="at superstep 2: ValueError: no more"):
+        with pytest.raises(bf.ProgramError, match="at superstep 1: ValueError: no more"):
             bf.run(graph, Masterless(5))
         misspelled = r"failed to compute at vertex .*no aggregator 'totl'.*did you mean 'total'"
         with pytest.raises(bf.ProgramError, match=misspelled):

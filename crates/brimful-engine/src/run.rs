@@ -217,6 +217,7 @@ impl<P: Program> Supersteps for ShardRun<'_, P> {
         let due = self.frontier.as_ref().map_or(self.globals.vertices, Frontier::count);
         let edges: u64 = self.context.files.iter().map(|file| file.shards().edges()).sum();
         let visits_before = self.swept.edges;
+        let aggregate = self.globals.aggregate;
         let traversal = if self.worklist_superstep(edges)? {
             Traversal::Worklist
         } else if self.ordered_superstep(edges)? {
@@ -237,12 +238,21 @@ impl<P: Program> Supersteps for ShardRun<'_, P> {
             Traversal::Dense
         };
         self.last_visits = self.swept.edges - visits_before;
+        // A sweep of the asynchronous mode is no superstep.
+        if self.asynchronous.is_none() && self.context.program.was_idle(&self.globals) {
+            self.globals.superstep -= 1;
+            self.globals.aggregate = aggregate;
+        }
         let is_divided = self.context.division.is_some();
         Ok((if is_divided { Traversal::Cluster } else { traversal }, due))
     }
 
     fn converged(&mut self) -> bool {
         self.context.program.converged(&self.globals)
+    }
+
+    fn begins_with_superstep(&mut self) -> bool {
+        self.context.program.begins_with_superstep()
     }
 
     /// Begins rounds until a vertex signals. False if none does and there is no other round.

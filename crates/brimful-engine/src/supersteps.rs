@@ -29,11 +29,17 @@ pub trait Supersteps {
     /// Durations and traversals of supersteps.
     fn durations(&mut self) -> &mut Durations;
 
-    /// Runs one superstep; returns its traversal and the number of vertices in its frontier.
+    /// Runs one superstep; returns its traversal and the number of vertices in its frontier. One
+    /// in which no vertex acts may not count as done: it is the last.
     fn superstep(&mut self) -> Result<(Traversal, u64), Self::Error>;
 
     /// True if the program has converged.
     fn converged(&mut self) -> bool;
+
+    /// True if the run may have ended before its first superstep.
+    fn begins_with_superstep(&mut self) -> bool {
+        false
+    }
 
     /// Begins further rounds until a vertex is due; false if none is due and no round is left.
     fn advance_rounds(&mut self) -> Result<bool, Self::Error>;
@@ -53,12 +59,24 @@ pub fn run_supersteps<R: Supersteps>(
 ) -> Result<Reason, R::Error> {
     let (first, mut begin) = (run.done(), Instant::now());
     let mut before = (run.swept(), moved());
+    if run.begins_with_superstep() {
+        if run.converged() {
+            return Ok(Reason::Converged);
+        }
+        if !run.advance_rounds()? {
+            return Ok(Reason::NoChange);
+        }
+    }
     while run.done() < options.max_supersteps {
+        let done = run.done();
         let spent = (begin - start).as_secs_f64();
-        if run.done() > first && options.max_seconds.is_some_and(|most| spent >= most) {
+        if done > first && options.max_seconds.is_some_and(|most| spent >= most) {
             return Ok(Reason::MaxSeconds);
         }
         let (traversal, frontier) = run.superstep()?;
+        if run.done() == done {
+            return Ok(Reason::NoChange);
+        }
         let end = Instant::now();
         let seconds = (end - begin).as_secs_f64();
         let now = (run.swept(), moved());

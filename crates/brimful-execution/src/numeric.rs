@@ -423,6 +423,7 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
         };
         let serializer = || named(options.serializer.unwrap_or("native"));
         let mut starts = Starts { graph, attributes, vertices: count, first: 0, cells: Vec::new() };
+        let mut some_due = false;
         let mut add = |loading: &mut Loading<'r, Numeric<'r, S, M, E>, _>, id, edges| {
             let (cell, is_due) = match checkpoints.as_ref().and_then(|saved| saved.is_due(id)) {
                 None => starts.of(loading.program(), id)?,
@@ -433,6 +434,7 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
             };
             let mut vertex = Vertex::new(id, cell, edges);
             vertex.signalled = (!is_due).then_some(cell);
+            some_due |= is_due;
             loading.add_vertex(vertex)
         };
         let mut execution =
@@ -442,7 +444,6 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
             execution.program_mut().program.end_turn();
         }
         let (loaded, durations) = (Instant::now(), std::mem::take(&mut prior.durations));
-        let is_due = true;
         Ok(Self {
             graph,
             resources,
@@ -451,7 +452,7 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
             checkpoints,
             prior,
             durations,
-            is_due,
+            is_due: some_due,
             begin,
             loaded,
         })
@@ -604,6 +605,10 @@ impl<const S: usize, const M: usize, E: EdgeData> Supersteps for NumericRun<'_, 
 
     fn converged(&mut self) -> bool {
         self.program().converged()
+    }
+
+    fn begins_with_superstep(&mut self) -> bool {
+        self.program().begins_with_superstep()
     }
 
     fn advance_rounds(&mut self) -> Result<bool> {

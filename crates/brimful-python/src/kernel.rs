@@ -385,7 +385,7 @@ fn run_shape<S: Shape<State = State<WORDS>>, const WORDS: usize>(
 ) -> Ran {
     let mut parameters = vec![f64::from_bits(description.least_id.cast_unsigned())];
     parameters.extend(description.parameters.iter().map(|bits| f64::from_bits(*bits)));
-    let (kernel, program) = program_of::<S>(description, parameters.clone())?;
+    let (kernel, program) = program_of::<S>(description, graph, parameters.clone())?;
     let first = u64::from(description.begins_with_superstep);
     let Output { states, isolated, mut stats, aggregate } = request
         .run(&program, DEFAULT_MAX_SUPERSTEPS - first, graph, resources)
@@ -444,6 +444,7 @@ fn field_of<const WORDS: usize>(
 #[expect(unsafe_code, reason = "a kernel is known by its address alone")]
 fn program_of<S: Shape>(
     description: &Described,
+    graph: &Arc<Inner>,
     parameters: Vec<f64>,
 ) -> std::result::Result<(Kernel, KernelProgram<S>), Failure> {
     // SAFETY: the address is that of a function which Numba compiled from the template of
@@ -457,6 +458,10 @@ fn program_of<S: Shape>(
     let program = match description.along() {
         Some(along) => program.with_along(along),
         None => program,
+    };
+    let program = match description.begins_with_superstep {
+        true => program.beginning_with_superstep().with_graph(Arc::clone(graph)),
+        false => program,
     };
     // The first sum counts the vertices whose signal score exceeds the threshold.
     let program = if S::MODE == Mode::Full { program.until(0, 0.0)? } else { program };
@@ -480,7 +485,8 @@ fn initial_state<const WORDS: usize>(
         call: 0,
         state_words: WORDS as u32,
         count: 1,
-        failed: u64::MAX,
+        // A signal that cannot be computed has no edge to pass.
+        failed: 0,
         parameters: parameters.as_ptr(),
         parameter_count: parameters.len() as u64,
         silence: 0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from textwrap import indent
 
 import numpy as np
 
@@ -15,6 +16,8 @@ _BEGIN = """
 shown = First({shown})
 value = value_type(initial_value(self, shown))
 done = first(self, shown, value, False, signal_type(0))
+acted = True
+{check}
 due += ended(states, signals, now_floats, now_integers, at, done, degree)
 """
 
@@ -24,9 +27,17 @@ signals[at] = silence
 if has_message or {is_awake}:
     shown = Later({shown})
     done = later(self, shown, {value}, has_message, turned(sums[at]))
+    acted = True
+    {check}
     goes_on = ended(states, signals, now_floats, now_integers, at, done, degree)
     due += goes_on
     total += goes_on
+"""
+
+#: A message that cannot be computed fails the call, unless the vertex has no edges.
+_CHECK = """if done[1] < 0 and silent != at:
+    status = 2
+    raise ValueError
 """
 
 #: Behind a call; returns 1 if the vertex sends a message or has not halted, else 0.
@@ -34,7 +45,7 @@ _HELPERS = """
 def ended(states, signals, floats, integers, at, done, degree):
     {store}
     contribute(floats, integers, done)
-    sends = done[1] and {has_edges}
+    sends = done[1] > 0 and {has_edges}
     signals[at] = turned(signal_type(done[2])) if sends else silence
     return 1.0 if sends or not done[3] else 0.0
 """
@@ -53,14 +64,16 @@ def body_of(typed: ComputeTypes, numbers: Numbers, *, is_weighted: bool) -> Body
     nb = import_module("numba")
     computing = typed.computing
     kind = _state_type(numbers, computing)
+    check = _CHECK if computing.message_may_fail else ""
     begin = _BEGIN.format(
-        shown="degree" if typed.is_sum else "integers[0] + int64(vertex.external)"
+        shown="degree" if typed.is_sum else "integers[0] + int64(vertex.external)", check=check
     )
     later = _LATER.format(
         nothing=bits(silence_of(computing.combiner, numbers.signal)),
         is_awake="False" if computing.always_halts else 'not states[at]["halted"]',
         shown="int64(c.superstep) + 1" + ", degree" * typed.is_sum,
         value='states[at]["state"]',
+        check=indent(check, "    ").strip(),
     )
     store = ["record = states[at]", 'record["state"] = done[0]']
     if not computing.always_halts:
@@ -82,4 +95,4 @@ def body_of(typed: ComputeTypes, numbers: Numbers, *, is_weighted: bool) -> Body
         "value_type": getattr(nb, numbers.state),
     }
     words = kind.itemsize // 8
-    return Body(begin, later, contribute, helpers, names, words, words > 1)
+    return Body(begin, later, contribute, helpers, names, words, words > 1, all_act=False)

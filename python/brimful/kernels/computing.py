@@ -34,6 +34,8 @@ _SENDS, _MESSAGE, _HALTED = "brimful_sends", "brimful_message", "brimful_halted"
 #: The combiners, by the operator or the function of two messages.
 _OPERATORS: dict[type[ast.operator], str] = {ast.Add: "sum", ast.BitOr: "or", ast.BitAnd: "and"}
 _FUNCTIONS = ("min", "max")
+#: The operators that raise an exception for some numbers.
+_FAILS = (ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
 
 
 class Computing(NamedTuple):
@@ -50,9 +52,11 @@ class Computing(NamedTuple):
     contributes_first: bool
     #: The fields of the vertex that calls after superstep 0 read.
     read_later: frozenset[str]
+    #: True if a message may raise an exception, and only the engine knows whether it has an edge.
+    message_may_fail: bool
 
 
-def computing_of(program: Pregel, slots: Mapping[str, str]) -> Computing:
+def computing_of(program: Pregel, slots: Mapping[str, str], *, is_weighted: bool) -> Computing:
     """Return the functions of a program; `slots` are its aggregators and their kinds.
 
     Raises:
@@ -62,7 +66,8 @@ def computing_of(program: Pregel, slots: Mapping[str, str]) -> Computing:
     method = method_of(program, "compute")
     combiner = _combiner(program)
     sources = [ComputeSource(method, is_first=is_first) for is_first in (True, False)]
-    first, later = (_Translation(source, slots) for source in sources)
+    has_degrees = combiner == "sum" and not is_weighted
+    first, later = (_Translation(source, slots, has_degrees=has_degrees) for source in sources)
     along = first.along | later.along
     if len(along) > 1:
         raise Unfit(
@@ -81,6 +86,7 @@ def computing_of(program: Pregel, slots: Mapping[str, str]) -> Computing:
         all(source.always_halts for source in sources),
         first.contributes,
         frozenset(later.read),
+        first.message_may_fail or later.message_may_fail,
     )
 
 
@@ -132,21 +138,25 @@ def _combiner(program: Pregel) -> str:
 class _Translation(ast.NodeTransformer):
     """The function of `compute` for superstep 0, or for the others."""
 
-    def __init__(self, source: ComputeSource, slots: Mapping[str, str]) -> None:
+    def __init__(
+        self, source: ComputeSource, slots: Mapping[str, str], *, has_degrees: bool
+    ) -> None:
         """Translate the method; `slots` are the aggregators and their kinds.
+
+        `has_degrees`: compiled code knows the degree of its vertex.
 
         Raises:
             Unfit: It cannot be translated.
         """
-        self._source, self._slots = source, slots
+        self._source, self._slots, self._has_degrees = source, slots, has_degrees
         self._functions = builtins_of(source.method)
         #: The variables of loops over the edges.
         self._of_edges: set[str] = set()
         self.along: set[str] = set()
         self.read: set[str] = set()
-        self.contributes = False
+        self.contributes = self.message_may_fail = False
         self._vertex, self._messages, tree = source.vertex, source.messages, source.tree
-        zeros: dict[str, bool | int] = {_SENDS: False, _MESSAGE: 0, _HALTED: False}
+        zeros: dict[str, bool | int] = {_SENDS: 0, _MESSAGE: 0, _HALTED: False}
         for slot, kind in slots.items():
             zeros |= {_has(slot): False, _given(slot): False if kind == "bool" else 0}
         begun = [_assign(name, ast.Constant(value)) for name, value in zeros.items()]
@@ -202,7 +212,7 @@ class _Translation(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def _sent(self, message: ast.expr, node: ast.AST) -> list[ast.stmt]:
-        return [_assign(_MESSAGE, message, node), _assign(_SENDS, ast.Constant(True), node)]
+        return [_assign(_MESSAGE, message, node), _assign(_SENDS, ast.Constant(1), node)]
 
     def _contributed(self, slot: str, given: ast.expr, node: ast.AST) -> list[ast.stmt]:
         return [_assign(_given(slot), given, node), _assign(_has(slot), ast.Constant(True), node)]
@@ -257,13 +267,19 @@ class _Translation(ast.NodeTransformer):
                 "Change it",
             )
         self.along.add(operations.pop() if operations else "unchanged")
-        reads_degree = any(self._source.field(one) == "degree" for one in ast.walk(message))
+        may_fail = _may_fail(message)
         sent = self._sent(self.visit(message), node)
-        if not reads_degree:
+        if not may_fail:
             return sent
         # Without edges nothing is evaluated, such as a division by their number.
-        degree = ast.Attribute(_name(self._vertex), "degree", ast.Load())
-        return [ast.copy_location(ast.If(degree, sent, []), node)]
+        if self._has_degrees:
+            self.read.add("degree")
+            degree = ast.Attribute(_name(self._vertex), "degree", ast.Load())
+            return [ast.copy_location(ast.If(degree, sent, []), node)]
+        self.message_may_fail = True
+        failed = [_assign(_SENDS, ast.Constant(-1), node)]
+        handler = ast.ExceptHandler(_name("Exception"), None, failed)
+        return [ast.copy_location(ast.Try(sent, [handler], [], []), node)]
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         """Translate a field of the vertex."""
@@ -450,6 +466,14 @@ class _Renaming(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> ast.expr:
         """Replace the variable."""
         return ast.copy_location(_name(RECEIVED), node) if node.id == self._variable else node
+
+
+def _may_fail(message: ast.expr) -> bool:
+    """Return whether the evaluation of a message may raise an exception."""
+    parts = list(ast.walk(message))
+    divisions = [one for one in parts if isinstance(one, ast.BinOp) and isinstance(one.op, _FAILS)]
+    is_safe = all(isinstance(one.right, ast.Constant) and one.right.value for one in divisions)
+    return not is_safe or any(isinstance(one, ast.Call | ast.Subscript) for one in parts)
 
 
 def _has(slot: str) -> str:

@@ -33,7 +33,9 @@ def kernel(pointer):
     before_integers = carray(address(c.aggregate), ({slots},), int64)
     now_floats = carray(address(c.partial), ({slots},), float64)
     now_integers = carray(address(c.partial), ({slots},), int64)
-    status, failed, due, total = 1, 0, 0.0, 0.0
+    status, failed, acted, due, total = 1, 0, {acted}, 0.0, 0.0
+    # The engine may have asked before for the signal of the first vertex, which has no edges.
+    silent = int64(c.failed)
     try:
         self = Parameters({values})
         if c.call == {initial}:
@@ -55,8 +57,9 @@ def kernel(pointer):
         c.failed = failed
     # Written once: a sum in memory would be loaded and stored for every vertex.
     c.score += total
-    now_integers[0] = {due_rule}
-    now_floats[1] += due
+    if acted:
+        now_integers[0] = {due_rule}
+        now_floats[1] += due
     return status
 
 
@@ -91,6 +94,8 @@ class Body(NamedTuple):
     words: int
     #: True if a state has bytes that no field covers.
     has_padding: bool
+    #: True if all vertices of a batch act; else `later` sets `acted`.
+    all_act: bool
 
 
 def _where(slot: Slot) -> tuple[str, str, str]:
@@ -179,6 +184,7 @@ def source_of(
         words=body.words,
         slots=2 * SLOTS,
         due_rule=SUM_FLOAT,
+        acted=body.all_act,
         values="".join(f"{value}, " for value in values),
         # Equal states have equal bytes in checkpoints.
         clear="words[:] = 0" if body.has_padding else "pass",

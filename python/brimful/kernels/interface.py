@@ -1,7 +1,7 @@
 """The interface of kernels, as `docs/kernel-abi.md` describes it."""
 
 #: The version of the interface that this package is written for.
-ABI_VERSION = 2
+ABI_VERSION = 3
 
 #: Fields of the context of a kernel, and of a vertex; their offsets follow the rules of C.
 CONTEXT = """abi_version:u4 size:u4 call:u4 state_words:u4 count:u8 failed:u8 parameters:u8

@@ -312,7 +312,8 @@ def _parts_of_pregel(graph: Graph, program: Pregel, chosen: Mapping[str, Any]) -
         Unfit: The program cannot run on shards.
     """
     slots = slots_of(checked_aggregators(program.aggregators))
-    computing = computing_of(program, {slot.name: slot.kind for slot in slots})
+    kinds = {slot.name: slot.kind for slot in slots}
+    computing = computing_of(program, kinds, is_weighted=chosen["weighted"])
     name, is_sum = type(program).__name__, computing.combiner == "sum"
     if chosen["max_supersteps"] == 0:
         raise Unfit("compiled code computes superstep 0", "Leave max_supersteps out")

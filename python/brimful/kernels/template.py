@@ -142,4 +142,5 @@ def body_of(methods: Methods, numbers: Numbers, *, threshold: float, is_weighted
         "threshold": threshold,
     }
     words = 1 if record is None else record.padded().itemsize // 8
-    return Body(begin, collect, "\n".join(calls), helpers, names, words, record is not None)
+    has_padding = record is not None
+    return Body(begin, collect, "\n".join(calls), helpers, names, words, has_padding, all_act=True)

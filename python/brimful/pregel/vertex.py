@@ -148,8 +148,12 @@ class PregelVertex:
         """
         # If requests travel too, each signal names its kind.
         signal = [MESSAGE, message] if self._mutates else message
-        # None stands for all edges of the graph, whose targets the native side knows.
-        targets = [None] if self._edges is None else [target for target, _ in self._edges]
+        # None stands for all edges of the graph, whose targets the native side knows. A vertex
+        # without edges has nothing to send.
+        if self._edges is None:
+            targets = [None] if self._seen.degree else []
+        else:
+            targets = [target for target, _ in self._edges]
         for target in targets:
             self._outbox += (target, signal)
 

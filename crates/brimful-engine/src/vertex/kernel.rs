@@ -6,19 +6,25 @@
 //! for the call. This is the only module of the crate with `unsafe`.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
-use brimful_graph::Index;
+use brimful_graph::{Graph, Index};
 use bytemuck::{Pod, Zeroable};
 
 use crate::error::{Error, Received, Result};
 use crate::vertex::combiner::Combiner;
 use crate::vertex::program::{Batched, Edges, Vertices};
 use crate::vertex::program::{Globals, Mode, Program, SignalOf, SumOf, Vertex};
-use crate::vertex::slot::Slot;
+use crate::vertex::slot::{Slot, rule};
 use crate::vertex::turn::Turn;
 
-/// The version of [`Context`], [`Vertex`] and [`Call`]. Any change to them raises it.
-pub const ABI_VERSION: u32 = 2;
+/// The version of [`Context`], [`Vertex`] and [`Call`]. Any change to them or their meaning raises
+/// it.
+pub const ABI_VERSION: u32 = 3;
+
+/// The status of a kernel that cannot compute the signal of a vertex. It acts again, without a
+/// signal, if the vertex has no edges for it.
+const NO_SIGNAL: i32 = 2;
 
 /// Number of values over all vertices in the aggregate of a kernel.
 pub const AGGREGATES: usize = 8;
@@ -143,6 +149,8 @@ pub struct KernelProgram<S> {
     until: Option<(usize, f64)>,
     more_rounds: u64,
     along: Option<Along>,
+    begins_with_superstep: bool,
+    graph: Option<Arc<Graph>>,
     shape: PhantomData<S>,
 }
 
@@ -184,6 +192,8 @@ impl<S: Shape> KernelProgram<S> {
             until: None,
             more_rounds: 0,
             along: None,
+            begins_with_superstep: false,
+            graph: None,
             shape: PhantomData,
         })
     }
@@ -219,6 +229,27 @@ impl<S: Shape> KernelProgram<S> {
     #[must_use]
     pub fn with_along(self, along: Along) -> Self {
         Self { along: Some(along), ..self }
+    }
+
+    /// The call *initial* is a superstep. Then the first value of the aggregate tells whether any
+    /// vertex acted: without a contribution to it, a superstep does not count.
+    #[must_use]
+    pub fn beginning_with_superstep(self) -> Self {
+        Self { begins_with_superstep: true, ..self }
+    }
+
+    /// Looks up in `graph` whether a vertex whose signal cannot be computed has edges for it.
+    #[must_use]
+    pub fn with_graph(self, graph: Arc<Graph>) -> Self {
+        Self { graph: Some(graph), ..self }
+    }
+
+    /// True if a vertex is known to have no out-edges.
+    fn has_no_edges(&self, vertex: u64) -> Result<bool> {
+        let Some(graph) = &self.graph else { return Ok(false) };
+        let mut degree = [0];
+        graph.degrees(vertex, &mut degree)?;
+        Ok(degree == [0])
     }
 
     /// The fields that every call has.
@@ -279,42 +310,54 @@ impl<S: Shape> Batched<Self> for KernelProgram<S> {
     }
 
     fn vertices(&self, vertices: Vertices<'_, Self>) -> Result<()> {
-        let (call, sums) = match vertices.turn {
-            Turn::First => (Call::Initial, std::ptr::null()),
-            Turn::Round => (Call::Round, std::ptr::null()),
-            Turn::Collect(sums) => (Call::Collect, sums.as_ptr()),
-        };
-        let mut context = Context {
-            // The kernel only reads the sums.
-            sums: sums.cast_mut().cast(),
-            vertices: vertices.vertices.as_ptr(),
-            states: vertices.states.as_mut_ptr().cast(),
-            signals: vertices.signals.as_mut_ptr().cast(),
-            vertex_count: vertices.globals.vertices,
-            superstep: vertices.globals.superstep,
-            round: vertices.globals.round,
-            aggregate: vertices.globals.aggregate.as_ptr(),
-            partial: vertices.aggregate.as_mut_ptr(),
-            signal_threshold: vertices.thresholds.signal,
-            collect_threshold: vertices.thresholds.collect,
-            score: *vertices.score,
-            ..self.context(call, vertices.vertices.len())
-        };
-        let done =
-            self.call(call, &mut context, |at| vertices.vertices.get(at).map(|vertex| vertex.id));
-        *vertices.score = context.score;
-        done.map_err(|error| with_received(error, context.failed, &vertices))
+        // The position from which the kernel acts, and whether it acts there without a signal.
+        let (mut from, mut is_silent) = (0, false);
+        loop {
+            let (call, sums) = match vertices.turn {
+                Turn::First => (Call::Initial, std::ptr::null()),
+                Turn::Round => (Call::Round, std::ptr::null()),
+                Turn::Collect(sums) => (Call::Collect, sums[from..].as_ptr()),
+            };
+            let those = &vertices.vertices[from..];
+            let mut context = Context {
+                failed: if is_silent { 0 } else { u64::MAX },
+                // The kernel only reads the sums.
+                sums: sums.cast_mut().cast(),
+                vertices: those.as_ptr(),
+                states: vertices.states[from..].as_mut_ptr().cast(),
+                signals: vertices.signals[from..].as_mut_ptr().cast(),
+                vertex_count: vertices.globals.vertices,
+                superstep: vertices.globals.superstep,
+                round: vertices.globals.round,
+                aggregate: vertices.globals.aggregate.as_ptr(),
+                partial: vertices.aggregate.as_mut_ptr(),
+                signal_threshold: vertices.thresholds.signal,
+                collect_threshold: vertices.thresholds.collect,
+                score: *vertices.score,
+                ..self.context(call, those.len())
+            };
+            let done = self.call(call, &mut context, |at| those.get(at).map(|vertex| vertex.id));
+            *vertices.score = context.score;
+            let failed = (context.failed as usize).saturating_add(from);
+            match done {
+                Err(Error::Kernel { status: NO_SIGNAL, vertex: Some(vertex), .. })
+                    if !(is_silent && failed == from) && self.has_no_edges(vertex)? =>
+                {
+                    (from, is_silent) = (failed, true);
+                }
+                done => return done.map_err(|error| with_received(error, failed, &vertices)),
+            }
+        }
     }
 }
 
 /// The error of a kernel, with what the kernel received for the vertex at a position of its batch.
 fn with_received<S: Shape>(
     mut error: Error,
-    position: u64,
+    at: usize,
     vertices: &Vertices<'_, KernelProgram<S>>,
 ) -> Error {
     if let Error::Kernel { received, .. } = &mut error
-        && let Ok(at) = usize::try_from(position)
         && let Some((vertex, state)) = vertices.vertices.get(at).zip(vertices.states.get(at))
     {
         let sum = match vertices.turn {
@@ -384,6 +427,14 @@ impl<S: Shape> Program for KernelProgram<S> {
 
     fn converged(&self, globals: &Globals<Self::Aggregate>) -> bool {
         self.until.is_some_and(|(place, limit)| globals.aggregate[place].float() <= limit)
+    }
+
+    fn begins_with_superstep(&self) -> bool {
+        self.begins_with_superstep
+    }
+
+    fn was_idle(&self, globals: &Globals<Self::Aggregate>) -> bool {
+        self.begins_with_superstep && globals.aggregate[0].rule == rule::NOTHING
     }
 }
 
@@ -495,7 +546,7 @@ mod tests {
             (200, 32, 16),
             "a size has changed: raise ABI_VERSION"
         );
-        assert_eq!(ABI_VERSION, 2, "write version {ABI_VERSION} into docs/kernel-abi.md");
+        assert_eq!(ABI_VERSION, 3, "write version {ABI_VERSION} into docs/kernel-abi.md");
         assert_eq!(
             [Call::Initial, Call::Round, Call::Edges, Call::Collect].map(|call| call as u32),
             [0, 1, 2, 3]

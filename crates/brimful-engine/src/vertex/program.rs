@@ -264,6 +264,19 @@ pub trait Program: Sync {
         let _ = globals;
         false
     }
+
+    /// True if the first states are those behind a superstep, as in Pregel. A run in which no
+    /// vertex has anything to do then ends without another one.
+    fn begins_with_superstep(&self) -> bool {
+        false
+    }
+
+    /// True if no vertex acted in the last superstep. The run then ends as it was before this
+    /// superstep, which does not count.
+    fn was_idle(&self, globals: &Globals<Self::Aggregate>) -> bool {
+        let _ = globals;
+        false
+    }
 }
 
 /// Whether a program omits the signal along an edge: the signal is silence, or the program skips

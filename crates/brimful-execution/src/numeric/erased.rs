@@ -94,7 +94,7 @@ pub(super) trait Erased: Send + Sync {
 
     /// Supersteps completed.
     fn superstep(&self) -> u64;
-    /// Ends a superstep, and counts it.
+    /// Ends a superstep, and counts it unless the program was idle.
     fn end_superstep(&mut self);
     /// Replaces the aggregate by the sum of the contributions since the last call.
     fn end_turn(&mut self);
@@ -105,6 +105,7 @@ pub(super) trait Erased: Send + Sync {
     /// True if the coming superstep walks an index.
     fn walks(&self, index: Index) -> bool;
     fn converged(&self) -> bool;
+    fn begins_with_superstep(&self) -> bool;
     /// True if another round began; [`Erased::begin_round`] then computes its states.
     fn another_round(&mut self) -> bool;
 
@@ -295,8 +296,12 @@ impl<P: Program> Erased for Typed<'_, P> {
     }
 
     fn end_superstep(&mut self) {
+        let aggregate = self.globals.aggregate;
         self.end_turn();
-        self.globals.superstep += 1;
+        match self.program.was_idle(&self.globals) {
+            true => self.globals.aggregate = aggregate,
+            false => self.globals.superstep += 1,
+        }
     }
 
     fn end_turn(&mut self) {
@@ -325,6 +330,10 @@ impl<P: Program> Erased for Typed<'_, P> {
 
     fn converged(&self) -> bool {
         self.program.converged(&self.globals)
+    }
+
+    fn begins_with_superstep(&self) -> bool {
+        self.program.begins_with_superstep()
     }
 
     fn another_round(&mut self) -> bool {
