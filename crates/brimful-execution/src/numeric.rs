@@ -440,7 +440,7 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
         let mut execution =
             load(numeric, part, (&options.stores, &lists), &serializer, None, resources, &mut add)?;
         if prior.resumed_from.is_none() {
-            execution.agree_on(true)?;
+            some_due = execution.agree_on(some_due)?;
             execution.program_mut().program.end_turn();
         }
         let (loaded, durations) = (Instant::now(), std::mem::take(&mut prior.durations));
