@@ -80,7 +80,7 @@ class Command:
         try:
             record: Record = json.loads(done.stdout.strip().splitlines()[-1])
         except (IndexError, ValueError):
-            raise CommandFailed("its last line of output is no JSON object") from None
+            raise CommandFailed("its last line of output is not a JSON object") from None
         if "not_measured" in record:
             raise NotMeasured(record["not_measured"])
         return {**record, "wall_seconds": wall_seconds}

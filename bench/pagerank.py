@@ -111,7 +111,7 @@ def tables(session: Session) -> Iterator[Table]:
     table.notes += [
         "a run's figure is the median of its supersteps; the table has the median and the best of "
         "the runs",
-        "graphs imported from `u32pairs`: ids without an edge are no vertices",
+        "graphs imported from `u32pairs`: ids without an edge are not vertices",
         "reference: `A.T @ x` by scipy.sparse.csr_array, 1 thread, duplicates kept, building left "
         "out; it reads edges already in memory and does no vertex phase",
     ]

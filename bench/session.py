@@ -127,7 +127,7 @@ class Session:
         return path
 
     def imported(self, scale: int) -> Path:
-        """Return the graph of `pairs`, imported: ids without an edge are no vertices."""
+        """Return the graph of `pairs`, imported: ids without an edge are not vertices."""
         path = self.folder / f"rmat-{scale}-pairs.brimful"
         if path not in self._made:
             pairs = self.pairs(scale)

@@ -90,7 +90,7 @@ def test_only_a_header(tmp_path: Path) -> None:
     assert "a.parquet" in refused_import(tmp_path, tmp_path / "a.parquet")
 
 
-# ---- text that is no edge list ----
+# ---- text that is not an edge list ----
 
 
 @pytest.mark.parametrize(

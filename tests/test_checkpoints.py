@@ -61,7 +61,7 @@ def stop(
     )
     enough, until = _random.randint(1, 2), time.monotonic() + 120
     # Older checkpoints are removed: the one of that number may come and go between two looks.
-    # A manifest is there before `current` names it: until then it is no checkpoint.
+    # A manifest is there before `current` names it: until then it is not a checkpoint.
     while newest(folder) < enough or not (folder / "current").exists():
         assert process.poll() is None, f"finished before the signal: {process.communicate()}"
         assert time.monotonic() < until, "no checkpoint was made"

@@ -1,4 +1,4 @@
-"""Numbers that are no keys, ids, counts or records are refused with a sentence; none is changed."""
+"""Numbers that are not keys, ids, counts or records are refused with a sentence, not changed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import brimful as bf
 
 BUDGET = "24M"
 
-#: What is no integer from 0 to 2**64 - 1, as many keys at once.
+#: What is not an integer from 0 to 2**64 - 1, as many keys at once.
 NO_KEYS: dict[str, Any] = {
     "negative": [-1],
     "negative among others": np.array([5, -(2**63), 7]),
@@ -40,7 +40,7 @@ NO_KEYS: dict[str, Any] = {
     "records": np.zeros(1, [("a", "u8")]),
     "ragged": [[1], [2, 3]],
 }
-#: One of each that is no single key.
+#: One of each that is not a single key.
 NO_KEY: list[Any] = [-1, 2**64, 10**5000, 1.0, True, np.True_, "one", b"1", None, 1j, [1]]
 
 

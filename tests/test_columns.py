@@ -587,6 +587,6 @@ def test_a_header_alone_has_no_edge(tmp_path: Path, name: str, end: str) -> None
     delimiter = "\t" if name.endswith(".tsv") else ","
     path.write_bytes(f"source{delimiter}target{end}".encode())
     sentence = refuse(INPUT, "import", path, graph, "--quiet")
-    assert "there is no edge in it; `--vertices N` makes a graph without edges" in sentence
+    assert "it contains no edges; `--vertices N` makes a graph without edges" in sentence
     figures = succeed("import", path, graph, "--vertices", 3, "--json", "--quiet").figures
     assert (figures["edges"], figures["vertices"]) == (0, 3)

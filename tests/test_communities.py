@@ -170,7 +170,7 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
             (USAGE, ["--store", "bytes"], "--store does not apply"),
             (INPUT, ["--weighted"], "the smallest is -1"),
             (BUDGET, ["--budget", "20M"], "the smallest that works is"),
-            (USAGE, ["--levels", 1, "--iterations", 2], "levels are those of one iteration"),
+            (USAGE, ["--levels", 1, "--iterations", 2], "levels applies to a single iteration"),
         ]:
             assert says in refuse(code, "run", method, graph, *options, "--quiet")
 
@@ -179,7 +179,7 @@ def test_a_partition_has_a_value_for_every_vertex() -> None:
     with graph_of([(0, 1), (2, 3)]) as graph:
         distances = bf.bfs(graph, 0)
         for measure in (bf.modularity, bf.conductance):
-            with pytest.raises(bf.UsageError, match="but distance has none for some"):
+            with pytest.raises(bf.UsageError, match="but distance lacks some"):
                 measure(distances)
             with pytest.raises(bf.UsageError, match="partition must be the result of a run"):
                 measure({0: 1})  # type: ignore[arg-type]

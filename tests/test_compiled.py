@@ -381,7 +381,7 @@ def test_options_that_need_calls_exclude_compiled_code(graph: bf.Graph) -> None:
         refused(graph, Distances(7), f"{given}= is for interpreted programs", **options)
         found: Any = bf.run(graph, Distances(7), compile="auto", **options)
         assert found.stats["why"] == f"the run has {given}="
-    with pytest.raises(bf.UsageError, match="shards are no store; leave cache= out"):
+    with pytest.raises(bf.UsageError, match="shards are not a store; leave cache= out"):
         bf.run(graph, Distances(7), on="shards", cache="lru:9")  # type: ignore[call-overload]
 
 

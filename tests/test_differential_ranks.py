@@ -162,7 +162,7 @@ def test_katz(case: Case, data: st.DataObject) -> None:
 def test_katz_beyond_the_greatest_eigenvalue() -> None:
     with graph_of([(0, 1), (1, 0), (1, 2)], undirected=True) as graph:
         assert bf.katz(graph, alpha=0.6, max_supersteps=100).stats["converged"] is False
-        with pytest.raises(bf.UsageError, match="below 1 / the greatest eigenvalue"):
+        with pytest.raises(bf.UsageError, match="below 1 / the largest eigenvalue"):
             bf.katz(graph, alpha=50.0)
 
 

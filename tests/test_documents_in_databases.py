@@ -272,7 +272,7 @@ def test_fields_are_not_guessed(place: Any) -> None:
         bf.read(place.url, source="target", target="target")
     with pytest.raises(bf.UsageError, match="apply to text and tables"):
         bf.read(place.url, source="source", target="target", delimiter=";")
-    with pytest.raises(bf.UsageError, match="names the format of a file"):
+    with pytest.raises(bf.UsageError, match="applies to files"):
         bf.read(place.url, source="source", target="target", format="csv")
     with pytest.raises(bf.UsageError, match="must be imported first"):
         bf.bfs(place.url, 1)

@@ -1,4 +1,4 @@
-"""Truth values are no integers: every public function refuses one where it takes an integer."""
+"""Truth values are not integers: every public function refuses one where it takes an integer."""
 
 from __future__ import annotations
 

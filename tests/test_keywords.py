@@ -15,7 +15,7 @@ import brimful as bf
 from brimful.options.keywords import keywords
 from command import USAGE, refuse
 
-#: A flag, which is no rule of a table and no option of another program.
+#: A flag, which is not a rule of a table and no option of another program.
 FLAG = re.compile(r"(?<![\w'-])--[a-z]")
 
 

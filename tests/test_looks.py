@@ -341,7 +341,7 @@ def test_rows_are_looked_at(saved_rows: Path, algorithm: str, suffix: str) -> No
     assert [tuple(row) for row in found["rows"]] == best and found["column"] == found["columns"][-1]
     same = bf.compare(path, saved_rows / f"{algorithm}.parquet")
     assert same.equal and same.vertices == len(rows) and same.differences == []
-    with pytest.raises(bf.InputError, match="is no result: expected the column vertex"):
+    with pytest.raises(bf.InputError, match="is not a result: expected the column vertex"):
         bf.SavedResult(path)
 
 

@@ -1,4 +1,4 @@
-"""`--on-error skip`: what is no edge is left out, counted by reason, and said."""
+"""`--on-error skip`: what is not an edge is left out, counted by reason, and said."""
 
 from __future__ import annotations
 

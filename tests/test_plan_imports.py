@@ -165,7 +165,7 @@ def test_several_inputs_are_foreseen_together(tmp_path: Path) -> None:
     paths = [str(tmp_path / name) for name in ("a.csv", "b.csv", "c.csv")]
     found = sizes_of_inputs(paths[:2], import_options())
     assert found is not None and (found.sizes.vertices, found.sizes.edges) == (1, 3)
-    # A line that is no edge tells nothing, unless such lines are left out.
+    # A line that is not an edge tells nothing, unless such lines are left out.
     assert sizes_of_inputs(paths, import_options()) is None
     found = sizes_of_inputs(paths, import_options(on_error="skip", vertices=20))
     assert found is not None and (found.sizes.vertices, found.sizes.edges) == (20, 4)

@@ -245,7 +245,7 @@ def test_objects_give_the_same_answer_in_every_store(
 
 
 class Latest(bf.Program):
-    """The latest signals of all edges, which are no JSON."""
+    """The latest signals of all edges, which are not JSON."""
 
     delivery = "latest"
 

@@ -117,7 +117,7 @@ def test_anything_arrow(table: pa.Table, tmp_path: Path) -> None:
     ],
 )
 def test_frames_that_are_no_tables_of_arrow(frame: object) -> None:
-    remedy = "give each column a name of its own and one type that Arrow has"
+    remedy = "give each column a name of its own and one type that Arrow supports"
     with pytest.raises(bf.InputError, match=rf"the table cannot become .*; {remedy}"):
         bf.Graph.from_arrow(frame)
     with pytest.raises(bf.InputError, match=rf"the first result cannot become .*; {remedy}"):

@@ -197,7 +197,7 @@ def test_the_first_refusal_of_paths_names_a_budget_for_the_whole_graph(tmp_path:
     command = ["path", graph, 0, 1, "--k", 3, "--quiet"]
     first = refuse(BUDGET, *command, "--budget", 1)
     few = named_in(first.partition(",")[0])
-    whole = int(first.partition("knows the whole graph needs ")[2].removesuffix("M"))
+    whole = int(first.partition("visits the whole graph needs ")[2].removesuffix("M"))
     second = refuse(BUDGET, *command, "--budget", f"{few}M")
     assert few < named_in(second) <= whole
     with hard_limit(whole * MIB) as enter:

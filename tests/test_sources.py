@@ -165,4 +165,4 @@ def test_a_run_goes_on_from_the_same_set_of_sources(votes: bf.Graph, tmp_path: P
 
 def test_weights_of_no_sources_are_refused(rmat: Path) -> None:
     sentence = refuse(USAGE, "run", "pagerank", rmat, "--source-weight", 5, "--quiet")
-    assert "--source-weight gives weights to the vertices of --source" in sentence
+    assert "--source-weight needs the vertices of --source" in sentence

@@ -252,7 +252,7 @@ def test_results_take_columns_along(path: Path, tmp_path: Path) -> None:
         ]
         with (
             bf.Graph.from_arrow(pa.table({"source": [1, 2], "target": [3, 4]})) as other,
-            pytest.raises(bf.UsageError, match="the result is not of the graph"),
+            pytest.raises(bf.UsageError, match="the result does not belong to the graph"),
         ):
             bf.degrees(other).join(graph)
         graph.add_vertex_columns(pa.table({"vertex": [2], "degree": [1]}))
@@ -367,7 +367,7 @@ def test_a_new_table_needs_an_open_one(path: Path) -> None:
     graph = _native.Graph.open(str(path))
     with _native.NewTable(graph, "vertices") as new:
         new.close()
-        with pytest.raises(bf.UsageError, match="begin it again"):
+        with pytest.raises(bf.UsageError, match="start a new one"):
             new.publish(8)
     with pytest.raises(bf.UsageError, match="there is no table"):
         _native.NewTable(graph, "faces")

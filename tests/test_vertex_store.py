@@ -358,7 +358,7 @@ def test_a_program_cannot_read_the_store_that_it_runs_on(tmp_path: Path) -> None
     with bf.VertexStore.create(f"file:{tmp_path}/vertices", graph) as store:
         with pytest.raises(bf.ProgramError) as raised:
             store.run(Reads())
-        assert "a run has the vertices" in str(raised.value.__cause__)
+        assert "a run uses the vertices" in str(raised.value.__cause__)
         with pytest.raises(bf.UsageError, match="did not end"):
             store[1]
         # A run that begins anew mends it.

@@ -25,8 +25,8 @@ def aggregators_of(program: Program, mode: str) -> Mapping[str, Aggregator]:
     """Return the aggregators of a program, checked for a run.
 
     Raises:
-        UsageError: They are something else, the run has no supersteps, or a method reads them that
-            cannot.
+        UsageError: `aggregators` is not such a mapping, the run has no supersteps, or a method
+            reads aggregates that cannot.
     """
     found = checked_aggregators(program.aggregators)
     if not found:
@@ -66,7 +66,7 @@ class Totals:
         self._program.aggregated = self._type(*map(self._aggregated.last, self._names))
 
     def add(self, given: Any) -> None:
-        """Add what a vertex contributes.
+        """Add the contribution of a vertex.
 
         Raises:
             ValueError: There is not one value for each aggregator.
@@ -74,7 +74,7 @@ class Totals:
         values = (given,) if len(self._names) == 1 else given
         if not isinstance(values, tuple) or len(values) != len(self._names):
             raise ValueError(
-                f"aggregate returned {shortened(given)}, and not a tuple of one value for each of "
+                f"aggregate returned {shortened(given)}, not a tuple of one value for each of "
                 f"{', '.join(self._names)}"
             )
         for name, value in zip(self._names, values, strict=True):
@@ -88,7 +88,7 @@ class Totals:
         return True
 
     def contribution(self) -> dict[str, Any]:
-        """End a superstep of one of several processes; return what it adds to aggregators."""
+        """End a superstep of one of several processes; return its contribution to aggregators."""
         return self._aggregated.contribution()
 
     def merge(self, contributions: Sequence[Mapping[str, Any]]) -> None:
@@ -98,7 +98,7 @@ class Totals:
         self._show()
 
     def decide(self, number: int) -> None:
-        """Nothing is to be decided."""
+        """Decide nothing: programs with aggregators have no master."""
 
     def follow(self, number: int, decision: None) -> bool:
         """Begin a superstep; the run goes on."""
@@ -115,7 +115,7 @@ class Totals:
         return self._aggregated.values()
 
     def saved(self) -> list[dict[str, Any]]:
-        """Return what a checkpoint holds, before a superstep ends."""
+        """Return the values of the aggregators for a checkpoint, before a superstep ends."""
         return self._aggregated.saved()
 
     def restore(self, saved: list[dict[str, Any]]) -> None:

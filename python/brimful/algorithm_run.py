@@ -25,7 +25,7 @@ def run_algorithm(
     """Run an algorithm with its own parameters and shared options.
 
     Raises:
-        UsageError: It does not take one of them.
+        UsageError: The algorithm does not take one of the options.
     """
     options = _checked(algorithm, given)
     wanted = asked(algorithm, params, options)
@@ -41,10 +41,10 @@ def run_rows(
     params: Mapping[str, object],
     **given: Unpack[AlgorithmOptions],
 ) -> Rows:
-    """Run an algorithm whose result is a table of rows, likewise.
+    """Run an algorithm whose result is a table of rows, with its parameters and shared options.
 
     Raises:
-        UsageError: It does not take one of the options.
+        UsageError: The algorithm does not take one of the options.
     """
     options = _checked(algorithm, given)
     wanted = asked(algorithm, params, options)

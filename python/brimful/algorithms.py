@@ -113,7 +113,7 @@ def hits(
         tolerance: Stop when the scores that a superstep reads differ by at most this in L1 from
             those of the previous superstep; 0 never stops early.
         max_supersteps: Stop after this many supersteps.
-        weighted: Arcs count by their weights, which must not be negative, in place of once each.
+        weighted: Arcs count by their weights, which must not be negative, instead of once each.
 
     Returns:
         A `Result` with the column `authority` or `hub`: float64[n_vertices], of sum 1.
@@ -341,11 +341,11 @@ def count_paths(
 ) -> Result:
     """Count shortest paths from `source`, or walks of `length` edges.
 
-    Parallel edges make paths of their own. With several sources, shortest paths start at the
+    Parallel edges make separate paths. With several sources, shortest paths start at the
     nearest source, walks at any source.
 
     Args:
-        length: Count walks of this many edges in place of shortest paths; None: shortest paths.
+        length: Count walks of this many edges instead of shortest paths; None: shortest paths.
 
     Returns:
         A `Result` with the column `paths`: uint64[n_vertices], 0 where no path leads.
@@ -448,7 +448,7 @@ def clustering(
     Neighbors are those in either direction, each once. The coefficient is the number of arcs
     among them divided by the number of ordered pairs, 0 with fewer than two neighbors (LDBC
     Graphalytics' LCC). Self-loops and parallel arcs do not count. The neighbors must fit `budget`:
-    4 bytes an arc, and for each vertex 36 bytes and one for each thread.
+    4 bytes an arc, 36 bytes a vertex, and one more byte a vertex for each thread.
 
     Returns:
         A `Result` with the column `coefficient`: float64[n_vertices].
@@ -469,8 +469,8 @@ def triangles(
 ) -> Result:
     """Count the triangles that contain each vertex, whatever the direction of the edges.
 
-    Self-loops and parallel arcs do not count. The neighbors must fit `budget`: 4 bytes an arc,
-    and for each vertex 36 bytes and one for each thread.
+    Self-loops and parallel arcs do not count. The neighbors must fit `budget`: 4 bytes an arc, 36
+    bytes a vertex, and one more byte a vertex for each thread.
 
     Returns:
         A `Result` with the column `triangles`: int64[n_vertices].

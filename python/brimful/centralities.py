@@ -25,12 +25,12 @@ def eigenvector(
     """Compute eigenvector centrality (Bonacich 1987): central vertices lead to central ones.
 
     With A the matrix of arcs: the eigenvector of the largest eigenvalue of A.T, by power iteration
-    on A.T + I from equal entries, as NetworkX. `stats["converged"]` says whether it converged.
+    on A.T + I from equal entries, as in NetworkX. `stats["converged"]` says whether it converged.
 
     Args:
         tolerance: Stop at an L1 change per vertex of at most this; 0 never stops early.
         max_supersteps: Stop after this many supersteps.
-        weighted: Arcs count by their weights, which must not be negative, in place of once each.
+        weighted: Arcs count by their weights, which must not be negative, instead of once each.
 
     Returns:
         A `Result` with the column `eigenvector`: float64[n_vertices], at least 0; the sum of the
@@ -71,7 +71,7 @@ def katz(
     """Compute Katz centrality (Katz 1953): the sum over walks to a vertex of alpha^k for k edges.
 
     With A the matrix of arcs: the solution of x = alpha * A.T @ x + beta, by iteration from 0, as
-    NetworkX. It exists for `alpha` below 1 / the largest eigenvalue of A; `stats["converged"]`
+    in NetworkX. It exists for `alpha` below 1 / the largest eigenvalue of A; `stats["converged"]`
     says whether the run converged.
 
     Args:
@@ -80,7 +80,7 @@ def katz(
         variant: "normalized" divides, so that the sum of the squares is 1; "unnormalized" does not.
         tolerance: Stop at an L1 change per vertex of at most this; 0 never stops early.
         max_supersteps: Stop after this many supersteps.
-        weighted: Arcs count by their weights in place of once each.
+        weighted: Arcs count by their weights instead of once each.
 
     Returns:
         A `Result` with the column `katz`: float64[n_vertices].
@@ -115,10 +115,10 @@ def closeness(
     """Estimate closeness centrality: how near a vertex is to those with a path to it.
 
     With r the number of other vertices that reach a vertex along edges, and s the sum of their
-    distances: r / s * r / (n_vertices - 1), and 0 where none does (Wasserman and Faust 1994, as
+    distances: r / s * r / (n_vertices - 1), and 0 where none does (Wasserman and Faust 1994, as in
     NetworkX). The numbers within each distance are estimated for all vertices at once (HyperBall:
-    Boldi and Vigna 2013), in one superstep for each distance. Exact distances from a few vertices
-    are those of `bfs`.
+    Boldi and Vigna 2013), in one superstep for each distance. `bfs` gives exact distances from a
+    few vertices.
 
     Args:
         register_bits: Logarithm of the bytes of a vertex's counter. The standard error of a number
@@ -152,8 +152,8 @@ def harmonic(
 ) -> Result:
     """Estimate harmonic centrality: the sum of 1 / distance over the vertices that reach a vertex.
 
-    Distances are those along edges to the vertex (as NetworkX). The numbers of vertices within each
-    distance are estimated for all vertices at once (HyperBall: Boldi and Vigna 2013), in one
+    Distances are those along edges to the vertex (as in NetworkX). The numbers of vertices within
+    each distance are estimated for all vertices at once (HyperBall: Boldi and Vigna 2013), in one
     superstep for each distance.
 
     Args:
@@ -190,7 +190,7 @@ def betweenness(
     """Compute betweenness centrality (Brandes 2001): the share of shortest paths through a vertex.
 
     The sum over pairs of other vertices of the share of their shortest paths along edges that pass
-    through the vertex. Every edge has the length 1, and parallel edges make paths of their own.
+    through the vertex. Every edge has the length 1, and parallel edges make separate paths.
     Eight sources share a forward and a backward pass.
 
     Args:
@@ -228,7 +228,7 @@ def edge_betweenness(
     """Compute betweenness centrality of edges: the share of shortest paths along an edge.
 
     The sum over pairs of vertices of the share of their shortest paths that pass through the edge
-    (Girvan and Newman 2002; Brandes 2008). Parallel edges make paths of their own, and add up; a
+    (Girvan and Newman 2002; Brandes 2008). Parallel edges make separate paths, and add up; a
     self-loop is on no shortest path. `budget` must hold 8 bytes an arc.
 
     Args:

@@ -43,7 +43,7 @@ def louvain(
             communities of the one before, and improves them. None: 2, or 1 with `levels`.
         levels: The communities of the hierarchy after this many levels; None: all.
         tolerance: A level ends when a sweep over its vertices adds at most this to the modularity.
-        weighted: Edges count by their weights, which must not be negative, in place of once each.
+        weighted: Edges count by their weights, which must not be negative, instead of once each.
 
     Returns:
         A `Result` with the column `label`, the smallest vertex of the community, of the type of
@@ -90,7 +90,7 @@ def leiden(
             communities of the one before, and improves them. None: 2, or 1 with `levels`.
         levels: The communities of the hierarchy after this many levels; None: all.
         tolerance: A level ends when a sweep over its vertices adds at most this to the modularity.
-        weighted: Edges count by their weights, which must not be negative, in place of once each.
+        weighted: Edges count by their weights, which must not be negative, instead of once each.
 
     Returns:
         A `Result` with the column `label`, the smallest vertex of the community, of the type of
@@ -131,7 +131,7 @@ def louvain_hierarchy(
     Args:
         resolution: Above 1 there are more and smaller communities, below 1 fewer and larger ones.
         tolerance: A level ends when a sweep over its vertices adds at most this to the modularity.
-        weighted: Edges count by their weights, which must not be negative, in place of once each.
+        weighted: Edges count by their weights, which must not be negative, instead of once each.
 
     Returns:
         `Rows` with the columns `vertex`, ascending, and `level_1`, `level_2`, ... of its type: the
@@ -169,7 +169,7 @@ def leiden_hierarchy(
     Args:
         resolution: Above 1 there are more and smaller communities, below 1 fewer and larger ones.
         tolerance: A level ends when a sweep over its vertices adds at most this to the modularity.
-        weighted: Edges count by their weights, which must not be negative, in place of once each.
+        weighted: Edges count by their weights, which must not be negative, instead of once each.
 
     Returns:
         `Rows` as of `louvain_hierarchy`; the communities of each level are connected.
@@ -204,20 +204,21 @@ def modularity(
 ) -> float:
     """Return the modularity of a partition: the weight within communities beyond that of chance.
 
-    The sum over communities of inside / 2m - `resolution` * (strength / 2m) ** 2, with 2m the
-    weight of the arcs of all edges in both directions, inside that of those within the community,
-    and strength that of all of its vertices (Newman and Girvan 2004). Direction is ignored.
+    The sum over communities of inside / 2m - `resolution` * (strength / 2m) ** 2 (Newman and Girvan
+    2004). Each edge has an arc in both directions. 2m is the weight of all arcs, inside the weight
+    of the arcs within the community, and strength the weight of all arcs of its vertices. Direction
+    is ignored.
 
     Args:
         partition: The result of a run; vertices of one value are a community.
         resolution: Factor of the weight by chance.
-        weighted: Edges count by their weights, which must not be negative, in place of once each.
+        weighted: Edges count by their weights, which must not be negative, instead of once each.
 
     Returns:
         The modularity, below 1; 0 without edges.
 
     Raises:
-        UsageError: The partition is no `Result`, or has vertices without a value.
+        UsageError: The partition is not a `Result`, or has vertices without a value.
         InputError: `weighted`, and a weight is negative.
 
     >>> import brimful as bf, pyarrow as pa
@@ -249,14 +250,14 @@ def conductance(
 
     Args:
         partition: The result of a run; vertices of one value are a community.
-        weighted: Edges count by their weights, which must not be negative, in place of once each.
+        weighted: Edges count by their weights, which must not be negative, instead of once each.
 
     Returns:
         A `Result` with the column `conductance`: float64[n_vertices], from 0 to 1; null for a
         community with no edges, or with all of them.
 
     Raises:
-        UsageError: The partition is no `Result`, or has vertices without a value.
+        UsageError: The partition is not a `Result`, or has vertices without a value.
         InputError: `weighted`, and a weight is negative.
 
     >>> import brimful as bf, pyarrow as pa
@@ -274,7 +275,7 @@ def partition_of(partition: Result) -> Any:
     """Return a partition as the native module takes it.
 
     Raises:
-        UsageError: It is no result of a run.
+        UsageError: `partition` is not the result of a run.
     """
     if not isinstance(partition, Result):
         raise UsageError(f"partition must be the result of a run, not {shortened(partition)}")

@@ -54,7 +54,7 @@ class Comparison:
         largest_difference: Largest absolute difference of two numbers; None: no row has both.
         largest_relative: Largest difference relative to the larger value; None: no row has both.
         rank_correlation: Spearman's, of the values that both have, from -1 to 1; None: the values
-            are no numbers, all equal, or more than the budget holds.
+            are not numbers, all equal, or more than the budget holds.
         differences: The vertices, or the keys of the rows, with the largest differences, each with
             both values. A value that one of the two lacks comes first.
 

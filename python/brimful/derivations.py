@@ -57,13 +57,13 @@ class Derivations:
         """Make a graph of the vertices and the edges that meet conditions.
 
         A condition has the syntax of Python: `== != < <= > >=`, `in (1, 2)`, `is None`, `+ - * /`,
-        `and`, `or`, `not`, and `column('a name')` for a name that is no identifier. A text that is
-        compared with a date is read as a date. A null meets only `is None`.
+        `and`, `or`, `not`, and `column('a name')` for a name that is not an identifier. A string
+        that is compared with a date is read as a date. A null meets only `is None`.
 
         Args:
             table: A result, or a table of the column `vertex` and others: any object with
                 `__arrow_c_stream__`. Only its vertices are kept, and `vertices` is a condition on
-                its columns in place of those of the graph. The ids that are kept are in memory.
+                its columns instead of those of the graph. The ids that are kept are in memory.
 
         Returns:
             The graph.
@@ -195,7 +195,7 @@ class Derivations:
         self_loops: SelfLoops = "keep",
         **options: Unpack[DerivedOptions],
     ) -> brimful.Graph:
-        """Make a graph of labels, such as communities: vertices with one label become one.
+        """Make a graph of labels, such as communities: vertices with the same label become one.
 
         Parallel edges become one edge, whose weight is the sum of their weights; without weights,
         their number. Edges within a label are self-loops. Vertices without a label are left out.

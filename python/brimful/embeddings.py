@@ -24,10 +24,10 @@ def fastrp(
     weighted: bool = False,
     **options: Unpack[WorkOptions],
 ) -> Rows:
-    """Embed each vertex: vertices with near neighborhoods have near lists of numbers (FastRP).
+    """Embed each vertex: similar neighborhoods get similar vectors (FastRP).
 
-    A random list of each vertex is averaged over its neighbors, as often as `iteration_weights` has
-    entries; the embedding is the sum of these averages by their weights (Chen et al. 2019).
+    A random vector of each vertex is averaged over its neighbors, as often as `iteration_weights`
+    has entries; the embedding is the sum of these averages by their weights (Chen et al. 2019).
     Direction is ignored. An embedding depends on the graph, the parameters and `seed` alone: it is
     the same at any `budget` and number of threads.
 

@@ -169,7 +169,7 @@ class Graph(Imports, Neighbors, KeptColumns, Derivations, Conversions, Looks):
 
     @described({}, "closed graph")
     def info(self) -> dict[str, Any]:
-        """Return what `brimful info` shows.
+        """Return the properties that `brimful info` shows.
 
         Returns:
             Format version, counts, order, columns, indexes and sizes, by name. `columns` are those

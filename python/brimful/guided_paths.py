@@ -73,8 +73,8 @@ def guided_path(
             if weight < line * (1 - _ROUNDING):
                 raise InputError(
                     f"the edge from {shortened(vertex)} to {shortened(other)} has the weight "
-                    f"{weight:g}, and the straight line between them {line:g}; leave coordinates "
-                    "out, or give them in the unit of the weights"
+                    f"{weight:g}, less than the straight line of length {line:g}; leave "
+                    "coordinates out, or give them in the unit of the weights"
                 )
             further, known = length + weight, lengths.get(other, math.inf)
             if further < known:
@@ -105,8 +105,8 @@ class _Places:
             distance = math.nan
         if not math.isfinite(distance):
             raise InputError(
-                f"the coordinates of {shortened(one)} and {shortened(other)} are no points of one "
-                "space; give each vertex the same number of finite numbers"
+                f"the coordinates of {shortened(one)} and {shortened(other)} have no distance; "
+                "give each vertex the same number of finite numbers"
             )
         return distance
 

@@ -22,8 +22,8 @@ _DIGITS = 12
 def dependencies(program: object, base: type) -> Iterator[tuple[str, str]]:
     """Yield names and values: the code of the methods of its class, and its public attributes.
 
-    What `base` and its own bases have does not count. Attributes whose names begin with an
-    underscore are assumed to change nothing, and functions outside the class are not compared.
+    Code and attributes of `base` and its own bases do not count. Attributes whose names begin with
+    an underscore are assumed to change nothing, and functions outside the class are not compared.
 
     Raises:
         UsageError: An attribute that cannot be compared, as it cannot be pickled.
@@ -79,7 +79,7 @@ def _of_code(code: CodeType) -> str:
 
 
 def text_of(value: Any, name: str, within: tuple[FunctionType, ...] = ()) -> str:
-    """Return a text that is the same in every process for equal values."""
+    """Return a string that is the same in every process for equal values."""
 
     def text(one: Any) -> str:
         return text_of(one, name, within)

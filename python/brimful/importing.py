@@ -51,8 +51,8 @@ class Imports:
             The graph.
 
         Raises:
-            InputError: A column is missing, contains nulls or is no column of ids, or there are no
-                edges.
+            InputError: A column is missing, contains nulls or is not a column of ids, or there are
+                no edges.
             UsageError: `table` has no `__arrow_c_stream__`, its columns are in doubt, or `path`
                 exists.
 
@@ -86,9 +86,9 @@ class Imports:
     ) -> brimful.Graph:
         """Import a NetworkX graph of any of its four kinds.
 
-        Nodes become vertices, also those without edges; direction, self-loops and multi-edges stay,
-        other attributes are left out. Memory: within `budget`, brimful's own; edges are handed over
-        in batches.
+        Nodes become vertices, including those without edges; direction, self-loops and multi-edges
+        stay, other attributes are left out. Memory: within `budget`, brimful's own; edges are
+        handed over in batches.
 
         Args:
             graph: Graph whose nodes are integers of 64 bits, or all strings.
@@ -99,9 +99,9 @@ class Imports:
             The graph.
 
         Raises:
-            InputError: A node is neither integer nor string, a weight is no finite number, or there
-                are no nodes.
-            UsageError: `graph` is no NetworkX graph, or `path` exists.
+            InputError: A node is neither integer nor string, a weight is not a finite number, or
+                there are no nodes.
+            UsageError: `graph` is not a NetworkX graph, or `path` exists.
 
         >>> import brimful as bf, networkx as nx
         >>> with bf.Graph.from_networkx(nx.path_graph(3)) as graph:
@@ -166,7 +166,7 @@ class Imports:
         vertex: str | None = "vertex",
         **options: Unpack[ObjectOptions],
     ) -> brimful.Graph:
-        """Import an `igraph.Graph`, also its vertices without edges.
+        """Import an `igraph.Graph`, including its vertices without edges.
 
         Direction, self-loops and multi-edges stay. Memory: within `budget`, brimful's own, besides
         a list of the edges (about 120 bytes each).
@@ -184,7 +184,7 @@ class Imports:
         Raises:
             InputError: An id is neither integer nor string or occurs twice, or a weight is no
                 finite number.
-            UsageError: `graph` is no igraph graph, or `path` exists.
+            UsageError: `graph` is not an igraph graph, or `path` exists.
 
         >>> import brimful as bf, igraph
         >>> with bf.Graph.from_igraph(igraph.Graph.Ring(4)) as graph:
@@ -260,7 +260,7 @@ def made(
 def _new_place(
     path: str | os.PathLike[str] | None,
 ) -> tuple[str, _native.TemporaryFolder | None]:
-    """Return where to make a graph, and the temporary directory around it if there is one."""
+    """Return the path of a new graph, and the temporary directory around it if there is one."""
     from brimful import _native
 
     if path is not None:

@@ -81,10 +81,10 @@ class InterpretedRun:
         return _unpickled, (self._pickled, self._steps, self._identity)
 
     def _adapters(self, vertices: int, part: Part) -> _Adapters:
-        """Wrap the program for a part of a run on so many vertices.
+        """Wrap the program for a part of a run on `vertices` vertices.
 
         Raises:
-            UsageError: The program cannot run so.
+            UsageError: The program cannot run in this mode.
         """
         mode = self._steps["mode"]
         if isinstance(self._program, Pregel):
@@ -225,14 +225,14 @@ def _is_written(dumps: Callable[[Any], bytes], value: Any) -> bool:
 
 
 def _is_kept(read: Any, value: Any) -> bool:
-    """Return whether a value is what was read; texts are compared for NaN, unequal to itself."""
+    """Return whether a value equals the value read; NaN, unequal to itself, is compared as text."""
     return bool(read == value) or repr(read) == repr(value)
 
 
 def _part(value: Any, is_wrong: Callable[[Any], bool]) -> Any:
     """Return the innermost part of a wrong value that is wrong by itself.
 
-    The value of a Pregel vertex is in a list, of which its author knows nothing.
+    The value of a Pregel vertex is in a list that the author of the program does not see.
     """
     parts = value.values() if isinstance(value, dict) else value
     if isinstance(value, (dict, list, tuple)):

@@ -67,7 +67,7 @@ class Looks:
         see `in_neighbors`.
 
         Args:
-            weighted: The length of a path is the sum of its weights in place of its edges.
+            weighted: The length of a path is the sum of its weights instead of its edges.
             coordinates: The place of each vertex, by its id, in the unit of the weights: no edge
                 may be shorter than the straight line between its ends. Needs `weighted`.
 
@@ -110,14 +110,14 @@ class Looks:
 
         Args:
             k: Number of paths, at most.
-            weighted: The length of a path is the sum of its weights in place of its edges.
+            weighted: The length of a path is the sum of its weights instead of its edges.
 
         Returns:
             Pairs of a length and the vertices from `source` to `target`, shortest first; fewer than
             `k` if there are no more.
 
         Raises:
-            UsageError: `weighted`, and the graph has no weights; or `k` is no whole number.
+            UsageError: `weighted`, and the graph has no weights; or `k` is not a whole number.
             InputError: `weighted`, and a weight is negative.
 
         >>> import brimful as bf, pyarrow as pa
@@ -199,7 +199,7 @@ def _resources(options: WorkOptions, caller: str, *others: str) -> Resources:
 
 
 def census_of(graph: brimful.Graph, resources: Resources, reserve_bytes: int = 0) -> Census:
-    """Count the degrees and components of a graph; a part of the budget is for what follows."""
+    """Count the degrees and components of a graph; part of the budget is for later work."""
     from brimful.report import facts
 
     _require_census(graph, resources, reserve_bytes)
@@ -329,8 +329,8 @@ def shortest_paths(
         # The number of vertices that searches know turns out only as they go.
         most = error.needed_bytes + most_bytes(graph)
         raise BudgetError(
-            f"{error}, for searches that know few vertices; one that knows the whole graph needs "
-            f"{-(-most >> 20)}M",
+            f"{error} for searches that visit few vertices; a search that visits the whole graph "
+            f"needs {-(-most >> 20)}M",
             error.needed_bytes,
         ) from None
     ends, given = (begin, end), resources.on(graph)

@@ -1,4 +1,4 @@
-"""The memory of this process: what is resident, and budgets in bytes."""
+"""The memory of this process: its resident bytes, its limits, and budgets in bytes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def resident_bytes() -> int:
 
 
 def address_space() -> tuple[int, int] | None:
-    """Return the limit of the address space (`ulimit -v`) and what is left; None: no limit."""
+    """Return the limit of the address space (`ulimit -v`) and the rest of it; None: no limit."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
         return None
@@ -56,8 +56,8 @@ def budget_bytes(budget: int | None, parts: int = 1) -> int:
 def too_small(limit: int, needed: int, purpose: str) -> BudgetError:
     """Return the error of a budget that is less than `needed`.
 
-    The memory of a process differs a little from start to start, so the budget that the error names
-    is up to two steps of 8 MiB larger.
+    Two starts of a process take slightly different memory, so the budget that the error names is up
+    to two steps of 8 MiB larger.
     """
     return smallest_error(limit, (needed // _STEP_BYTES + 2) * _STEP_BYTES, purpose)
 

@@ -149,7 +149,7 @@ class Neighbors:
             target: Id of a vertex.
 
         Returns:
-            True if there is such an edge; False also if one of the two is no vertex.
+            True if there is such an edge; False also if one of the two is not a vertex.
 
         >>> import brimful as bf, pyarrow as pa
         >>> with bf.Graph.from_arrow(pa.table({"source": [5], "target": [9]})) as graph:
@@ -178,7 +178,7 @@ class Neighbors:
             ascending neighbor.
 
         Raises:
-            NotFoundError: One of `vertices` is no vertex.
+            NotFoundError: One of `vertices` is not a vertex.
             UsageError: `vertices` are neither integers nor strings, or `weights`, and the edges
                 have none.
             InputError: The index is missing, and the graph cannot be written to.
@@ -207,7 +207,7 @@ class Neighbors:
             A `pyarrow.Int64Array`: int64[len(vertices)].
 
         Raises:
-            NotFoundError: One of `vertices` is no vertex.
+            NotFoundError: One of `vertices` is not a vertex.
             UsageError: `vertices` are neither integers nor strings.
             InputError: The index is missing, and the graph cannot be written to.
             BudgetError: The index does not fit the budget; the message names one that works.
@@ -262,7 +262,7 @@ def id_array(vertices: Any) -> Any:
     """Return vertices as an Arrow array.
 
     Raises:
-        UsageError: They are neither all 64-bit integers nor all strings.
+        UsageError: The vertices are neither all 64-bit integers nor all strings.
     """
     import pyarrow as pa
 
@@ -284,7 +284,7 @@ def _many(vertices: object) -> memoryview | list[str]:
     """Return vertices as the native module takes them: 64-bit integers, or strings.
 
     Raises:
-        UsageError: They are neither.
+        UsageError: The vertices are neither.
     """
     import pyarrow as pa
 

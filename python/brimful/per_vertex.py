@@ -78,7 +78,7 @@ def vertex_ids(vertices: object) -> list[int | str]:
     if not ids:
         raise UsageError("source must have at least one vertex id; it is empty")
     if len(ids) > MAX_SOURCES:
-        raise UsageError(f"a run begins at {MAX_SOURCES} vertices at most; name fewer sources")
+        raise UsageError(f"a run takes at most {MAX_SOURCES} sources; name fewer")
     return ids
 
 

@@ -135,7 +135,7 @@ class Sizes:
     duplicates: str = "keep"
 
     def native(self) -> dict[str, Any]:
-        """Return it as the native module takes it."""
+        """Return the sizes as the native module takes them."""
         return dict(vars(self))
 
 
@@ -206,7 +206,7 @@ def sizes_of(has_graph: bool, unbuilt: Mapping[str, Any]) -> Sizes | None:
     """Return the sizes of a graph that is not built, of `UnbuiltOptions`; None if there is a graph.
 
     Raises:
-        UsageError: Both or neither are given.
+        UsageError: Both a graph and sizes are given, or neither.
     """
     if has_graph:
         if unbuilt != checked(UnbuiltOptions, {}):
@@ -225,7 +225,7 @@ def sizes_of(has_graph: bool, unbuilt: Mapping[str, Any]) -> Sizes | None:
 
 
 def require_sources(graph: _native.Graph | None, wanted: Mapping[str, Any]) -> None:
-    """Refuse a request whose sources are no vertices of the graph, if there is one.
+    """Refuse a request whose sources are not vertices of the graph, if there is one.
 
     Raises:
         NotFoundError: The graph lacks one of them.

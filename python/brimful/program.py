@@ -234,7 +234,7 @@ class Program(ABC):
         raise NotImplementedError(f"{type(self).__name__} has aggregators, but no aggregate()")
 
     def signal_score(self, vertex: Vertex) -> float:
-        """Return how urgently a vertex should signal; it does if this exceeds `signal_threshold`.
+        """Return the signal score of a vertex; it signals if this exceeds `signal_threshold`.
 
         Args:
             vertex: The vertex; `vertex.signalled` is its state when it last signalled.
@@ -264,7 +264,7 @@ class Program(ABC):
         return float(vertex.state != vertex.signalled)
 
     def collect_score(self, vertex: Vertex, signals: list[Any]) -> float:
-        """Return how urgently a vertex should collect; it does if this exceeds `collect_threshold`.
+        """Return the collect score of a vertex; it collects if this exceeds `collect_threshold`.
 
         Args:
             vertex: The vertex.
@@ -362,7 +362,7 @@ class Program(ABC):
         return None
 
     def combine(self, left: Any, right: Any) -> Any:
-        """Return one signal for two to the same vertex, in any order; for `delivery` "combined".
+        """Combine two signals to one vertex, in any order, into one; for `delivery` "combined".
 
         Args:
             left: A signal.
@@ -424,7 +424,7 @@ def thresholds_of(program: Program) -> tuple[float, float]:
     """Return the signal and the collect threshold of a program.
 
     Raises:
-        UsageError: One is not a number.
+        UsageError: A threshold is not a number.
     """
     found = (program.signal_threshold, program.collect_threshold)
     for name, value in zip(("signal_threshold", "collect_threshold"), found, strict=True):

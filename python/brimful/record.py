@@ -55,7 +55,7 @@ class Record:
         """Take a structured type of NumPy.
 
         Raises:
-            UsageError: It is something else, or a field has a type that is not supported.
+            UsageError: `dtype` is something else, or a field has a type that is not supported.
         """
         import numpy as np
 
@@ -79,7 +79,7 @@ class Record:
         self._bytes = struct.Struct("<" + "".join(_KINDS[field.code][1] for field in self.fields))
 
     def of(self, values: Any, method: str) -> Any:
-        """Return the state of what a method returned.
+        """Return the state made of the fields that a method returned.
 
         Raises:
             TypeError, ValueError, OverflowError: A value does not fit its field.
@@ -87,7 +87,7 @@ class Record:
         if not isinstance(values, tuple) or len(values) != len(self.fields):
             names = ", ".join(field.name for field in self.fields)
             raise ValueError(
-                f"{method} returned {shortened(values)}, and not a tuple of all fields: {names}"
+                f"{method} returned {shortened(values)}, not a tuple of all fields: {names}"
             )
         return self.type(*[fit(value) for fit, value in zip(self._fits, values, strict=True)])
 
@@ -100,13 +100,13 @@ class Record:
         """Set records of NumPy to the arrays that a method returned for the fields.
 
         Raises:
-            TypeError, ValueError, OverflowError: They do not fit the fields.
+            TypeError, ValueError, OverflowError: The arrays do not fit the fields.
         """
         import numpy as np
 
         if not isinstance(values, tuple) or len(values) != len(self.fields):
             names = ", ".join(field.name for field in self.fields)
-            raise ValueError(f"it returned {shortened(values)}, and not a tuple of {names}")
+            raise ValueError(f"it returned {shortened(values)}, not a tuple of {names}")
         for field, value in zip(self.fields, values, strict=True):
             given = np.asarray(value)
             if not np.can_cast(given.dtype, field.kind, "same_kind"):

@@ -35,7 +35,7 @@ def reportable(progress: Any, name: str = "progress") -> Any:
     """Return `progress` if it is a function, a truth value or None.
 
     Raises:
-        UsageError: It is neither.
+        UsageError: `progress` is something else.
     """
     if progress is None or isinstance(progress, bool) or callable(progress):
         return progress

@@ -92,7 +92,7 @@ class Result(PerVertex["float | int | str | None"]):
             Pairs `(vertex, value)`, largest first, ties by vertex id.
 
         Raises:
-            UsageError: `n` is no whole number, or negative.
+            UsageError: `n` is negative or not a whole number.
 
         >>> import brimful as bf, pyarrow as pa
         >>> with bf.Graph.from_arrow(pa.table({"source": [0, 0], "target": [1, 2]})) as graph:
@@ -234,7 +234,7 @@ class Records(Result):
             Pairs `(vertex, state)`, largest first, ties by vertex id.
 
         Raises:
-            UsageError: There is no such field, or `n` is no whole number, or negative.
+            UsageError: There is no such field, or `n` is negative or not a whole number.
 
         >>> import brimful as bf, numpy as np, pyarrow as pa
         >>> class Named(bf.Program):

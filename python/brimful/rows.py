@@ -68,7 +68,7 @@ class Rows:
             Tuples, largest value first, ties in the order of rows.
 
         Raises:
-            UsageError: `n` is no whole number, or negative.
+            UsageError: `n` is negative or not a whole number.
 
         >>> import brimful as bf, pyarrow as pa
         >>> table = pa.table({"source": [0, 1, 2], "target": [1, 2, 3]})

@@ -31,7 +31,7 @@ from brimful.states import States
 from brimful.tracing import Trace
 from brimful.wording import shortened
 
-#: Initial states of a run on a kept store: computed anew, or those of the last run.
+#: Initial states of a run on a kept store: computed again, or those of the last run.
 Start = Literal["initial", "kept"]
 #: Serializers that write no lists.
 _TEXT_ONLY = ("str", "bytes")
@@ -284,7 +284,7 @@ def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     """Refuse a value that is neither None nor one of some words.
 
     Raises:
-        UsageError: It is something else.
+        UsageError: The value is something else.
     """
     if value is not None and value not in choices:
         known = " or ".join(f'"{choice}"' for choice in choices)
@@ -302,7 +302,7 @@ def _interpreted(
         UsageError: Two options contradict each other.
     """
     if on == "shards" and for_stores:
-        raise UsageError(f"shards are no store; leave {for_stores[0]} out")
+        raise UsageError(f"shards are not a store; leave {for_stores[0]} out")
     if compile in ("numba", "numpy") or on == "shards":
         if for_calls:
             raise UsageError(
@@ -349,7 +349,7 @@ def _check_cluster(
     """Refuse options that a program on stores does not take on a cluster.
 
     Raises:
-        UsageError: One of them was given.
+        UsageError: Such an option is given.
     """
     if chosen["mode"] == "async":
         raise UsageError(

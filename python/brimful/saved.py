@@ -71,7 +71,7 @@ class SavedResult(PerVertex[Any]):
             Pairs `(vertex, value)`, largest first, ties by vertex id.
 
         Raises:
-            UsageError: `n` is no whole number, or negative.
+            UsageError: `n` is negative or not a whole number.
             InputError: The file cannot be read.
 
         >>> import brimful as bf, os, pyarrow as pa, tempfile

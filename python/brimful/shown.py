@@ -108,7 +108,7 @@ class Shown:
 
         Raises:
             MissingPackageError: Matplotlib is not installed: `brimful[report]`.
-            UsageError: The values are no numbers, or no vertex has one.
+            UsageError: The values are not numbers, or no vertex has one.
 
         >>> import brimful as bf, pyarrow as pa
         >>> from matplotlib.figure import Figure
@@ -175,7 +175,7 @@ class Shown:
         overwrite: bool = False,
         budget: Budget = None,
     ) -> None:
-        """Write what `join` returns to a file, streamed, whole or not at all.
+        """Write the table of `join` to a file, streamed, whole or not at all.
 
         Args:
             path: File to write: .parquet, .csv or .arrow.

@@ -24,7 +24,7 @@ def similarity(
     k: int | None = None,
     **options: Unpack[WorkOptions],
 ) -> Rows:
-    """Compute the similarity of pairs of vertices by their common neighbors, as NetworkX.
+    """Compute the similarity of pairs of vertices by their common neighbors, as in NetworkX.
 
     Scores the given `pairs`, or for each vertex the `k` others with the greatest scores above 0.
     Direction and parallel edges are ignored. Lists of neighbors are in memory where they fit

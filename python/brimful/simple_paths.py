@@ -52,7 +52,7 @@ def least_bytes(graph: Graph) -> int:
 
 
 def most_bytes(graph: Graph) -> int:
-    """Return the bytes of a search that comes to know the whole graph."""
+    """Return the bytes of a search that visits the whole graph."""
     # Two tables; hardly any vertex waits twice, as its path is hardly ever shortened.
     return _KNOWN_BYTES * (5 * graph.vertices // 2)
 
@@ -80,7 +80,7 @@ def shortest_simple_paths(
     *,
     weighted: bool,
 ) -> Iterator[Found]:
-    """Yield lengths and paths, the shortest first; of paths of one length in no certain order.
+    """Yield lengths and paths, the shortest first; paths of equal length in any order.
 
     `distances` are those from the first of the ends: of `bfs`, or of `sssp` with weights.
 
@@ -132,7 +132,7 @@ class _Search:
     def extended(
         self, prefix: list[Any], lengths: list[float], banned: set[Any], most: float | None
     ) -> tuple[list[Any], list[float]] | None:
-        """Return the shortest path that begins with `prefix` and goes on to none of `banned`.
+        """Return the shortest path that begins with `prefix` and continues to none of `banned`.
 
         `lengths` are those up to the vertices of the prefix; they are returned with the path. None
         if there is no path, or none of a length up to `most`.
@@ -184,7 +184,7 @@ class _Search:
         """Check that the known vertices fit the budget; forget kept edges if they do not.
 
         Raises:
-            BudgetError: They do not fit without the edges.
+            BudgetError: The vertices do not fit even without the edges.
         """
         if known + self.held + self._kept <= self._most:
             return
@@ -193,7 +193,7 @@ class _Search:
         if known + self.held > self._most:
             most = most_bytes(self._graph) + _KNOWN_BYTES * 2 * self.held
             limit = self._resources.budget_bytes()
-            raise too_small(limit, self._taken + most, "to find so many paths")
+            raise too_small(limit, self._taken + most, "to find this many paths")
 
     def _edges(self, vertex: Any, taken: int) -> list[_Edge]:
         """Return the best in-edges of a vertex after the best `taken`: 64, or as many again."""

@@ -86,7 +86,7 @@ def checkpoint_interval(every: int | str | None) -> str | None:
     """Return the interval of checkpoints, supersteps or "30s", as text, or None.
 
     Raises:
-        UsageError: `every` is neither a whole number nor a text.
+        UsageError: `every` is neither a whole number nor a string.
     """
     if every is None or isinstance(every, str):
         return None if every is None else shortened(every)

@@ -64,7 +64,8 @@ class States(PerVertex[Any]):
         """The calls for the vertices of `trace=`, a table; None without.
 
         Columns are `superstep`, `vertex`, `call` (the method), `received` (signals or messages),
-        `before` and `after` (states), `sent` (target and signal) and `score`; objects are texts.
+        `before` and `after` (states), `sent` (target and signal) and `score`; objects are shown as
+        strings.
         """
         return None if self._trace is None else self._trace()
 
@@ -77,7 +78,7 @@ class States(PerVertex[Any]):
     def stats(self) -> dict[str, Any]:
         """Mode, supersteps, seconds, signals, and the figures of store and cache.
 
-        `variant` is "interpreted", and `why` tells why the program was not compiled.
+        `variant` is "interpreted", and `why` gives the reason for interpretation.
         """
         more = {} if self._aggregates is None else {"aggregates": dict(self._aggregates)}
         return {**self._native.stats, "variant": "interpreted", "why": self._why, **more}
@@ -95,7 +96,7 @@ class States(PerVertex[Any]):
             Pairs `(vertex, state)`, largest first, ties by vertex id.
 
         Raises:
-            UsageError: Two states cannot be compared, or `n` is no whole number, or negative.
+            UsageError: Two states cannot be compared, or `n` is negative or not a whole number.
 
         >>> import brimful as bf, pyarrow as pa
         >>> class Degree(bf.Program):

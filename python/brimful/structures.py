@@ -25,7 +25,7 @@ def bipartite(
     """Divide vertices into two sides such that every edge joins both.
 
     The smallest vertex of each component is on side 0. Direction is ignored. A component with an
-    odd cycle, which a self-loop is too, has no such sides.
+    odd cycle, such as a self-loop, has no such sides.
 
     Args:
         method: "union_find" reads the edges once, with arrays of the vertices in memory.
@@ -109,7 +109,7 @@ def spanning_forest(
     ignored. `budget` must hold 28 bytes a vertex; edges are sorted on disk where they do not fit.
 
     Args:
-        weighted: Edges count by their weights, which may be negative, in place of 1 each.
+        weighted: Edges count by their weights, which may be negative, instead of 1 each.
 
     Returns:
         A `Result` with the column `parent`, of the type of `vertex`; a root is its own parent.
@@ -128,8 +128,8 @@ def spanning_forest(
 def bridges(graph: GraphLike, **options: Unpack[WorkOptions]) -> Rows:
     """Find the bridges: the edges whose removal splits a component (Tarjan, Vishkin 1985).
 
-    Direction and self-loops are ignored. Parallel edges are no bridges, and neither are two arcs in
-    opposite directions. `budget` must hold 29 bytes a vertex; edges are streamed.
+    Direction and self-loops are ignored. Parallel edges are not bridges, and neither are two
+    opposite arcs. `budget` must hold 29 bytes a vertex; edges are streamed.
 
     Returns:
         `Rows` with the columns `source` and `target`, the smaller id first, ascending.

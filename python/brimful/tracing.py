@@ -26,8 +26,8 @@ class Trace:
     def follow(self, program: Program) -> Program:
         """Return the program with methods that note their calls; it shares its attributes.
 
-        Without vertices it is the program itself. A Pregel program has no calls of `signal`: what
-        it computes tells what it sends.
+        Without vertices it is the program itself. A Pregel program has no calls of `signal`; its
+        calls of `compute` show the messages that it sends.
         """
         if not self._vertices:
             return program

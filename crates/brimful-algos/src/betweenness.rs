@@ -58,7 +58,7 @@ const PARAMETERS: &[ParameterInfo] = &[
     ParameterInfo {
         name: "samples",
         default: "none: all vertices",
-        meaning: "estimate from so many sources",
+        meaning: "estimate from this many sampled sources",
         values: Accepts::Count,
     },
     ParameterInfo {
@@ -233,7 +233,7 @@ fn for_all_sources(
     let samples = request.count("samples")?;
     if samples == Some(0) {
         return Err(Error::Usage(
-            "samples must be at least 1; leave it out for all vertices".into(),
+            "samples must be at least 1; leave it out to search from all vertices".into(),
         ));
     }
     let needs = Needs::of(&Dependencies::new(&[]));
@@ -266,7 +266,7 @@ fn check_finite(totals: &[f64]) -> Result<()> {
     if totals.iter().all(|total| total.is_finite()) {
         return Ok(());
     }
-    let what = "there are more shortest paths between two vertices than numbers hold, 1.8e308";
+    let what = "two vertices have more than 1.8e308 shortest paths, too many for a 64-bit float";
     Err(brimful_engine::Error::Program(what.into()).into())
 }
 

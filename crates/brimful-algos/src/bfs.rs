@@ -141,7 +141,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
         if graph.key_bounds()?.is_some_and(|(smallest, largest)| largest - smallest == u64::MAX) {
             // The greatest offset would equal the mark for no parent.
             return Err(Error::Usage(
-                "parents need ids within less than 64 bits of each other; these take all 2^64"
+                "parents need an unused 64-bit number, and the ids of this graph span all of them"
                     .into(),
             ));
         }

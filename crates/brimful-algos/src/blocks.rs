@@ -256,7 +256,7 @@ fn with_forest<T>(
     const PURPOSE: &str = "to find blocks";
     request.refuse_max_supersteps()?;
     if graph.connected() >= 1 << 31 {
-        let what = format!("{} is for less than 2^31 vertices with edges", request.algorithm);
+        let what = format!("{} supports fewer than 2^31 vertices with edges", request.algorithm);
         return Err(Error::Usage(what));
     }
     let (begin, workers) = (Instant::now(), resources.workers());

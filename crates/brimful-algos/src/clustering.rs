@@ -125,7 +125,9 @@ fn count(
     request.refuse_max_supersteps()?;
     let (begin, workers, vertices) = (Instant::now(), resources.workers(), graph.connected());
     if vertices >= 1 << (u32::BITS - DIRECTION_BITS) {
-        return Err(Error::Usage("triangles are for less than 2^30 vertices with edges".into()));
+        return Err(Error::Usage(
+            "triangle counts support fewer than 2^30 vertices with edges".into(),
+        ));
     }
     let shards = graph.forward();
     let extent = Extent::of(graph, &[Index::In], false);

@@ -74,14 +74,14 @@ const PARAMETERS: &[ParameterInfo] = &[
     ParameterInfo {
         name: "iterations",
         default: "2",
-        meaning: "passes up the hierarchy from single vertices; each improves the result of the \
-                  one before",
+        meaning: "passes up the hierarchy; each starts from single vertices and improves the \
+                  previous result",
         values: Accepts::Count,
     },
     ParameterInfo {
         name: "levels",
         default: "none: all",
-        meaning: "the communities of the hierarchy after so many levels, of one iteration",
+        meaning: "stop after this many levels of the hierarchy, in a single iteration",
         values: Accepts::Count,
     },
 ];
@@ -163,7 +163,7 @@ fn settings(method: Method, request: &Request) -> Result<Settings> {
     request.refuse_max_supersteps()?;
     let (levels, iterations) = (request.count("levels")?, request.count("iterations")?);
     if levels.is_some() && iterations.is_some_and(|iterations| iterations != 1) {
-        let what = "levels are those of one iteration; leave out levels or iterations";
+        let what = "levels applies to a single iteration; leave out levels or iterations";
         return Err(Error::Usage(what.into()));
     }
     let iterations = if levels.is_some() { 1 } else { iterations.unwrap_or(ITERATIONS) };
@@ -255,7 +255,7 @@ fn prepared<'r>(
     request.options(0).check_weights(graph)?;
     request.refuse_negative_weights(graph, &resources.job)?;
     if graph.connected() >= u64::from(u32::MAX) {
-        let what = format!("{} is for less than 2^32 vertices with edges", method.name());
+        let what = format!("{} supports fewer than 2^32 vertices with edges", method.name());
         return Err(Error::Usage(what));
     }
     let extent = Extent::of(graph, &[Index::In], settings.weighted);

@@ -28,7 +28,7 @@ pub(crate) const INFO: Info = Info {
     parameters: &[ParameterInfo {
         name: "length",
         default: "none: shortest paths",
-        meaning: "count walks of so many edges",
+        meaning: "count walks of this many edges",
         values: Accepts::Count,
     }],
     run: Run::Vertices(run),
@@ -144,6 +144,6 @@ fn checked<P: Program<Aggregate = Count>>(output: Output<P>) -> Result<Output<P>
         return Ok(output);
     }
     let superstep = output.stats.supersteps;
-    let what = format!("after {superstep} edges there are more than 2^64 - 2 paths to some vertex");
+    let what = format!("more than 2^64 - 2 paths of {superstep} edges lead to one vertex");
     Err(brimful_engine::Error::Program(what).into())
 }

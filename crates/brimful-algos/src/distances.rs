@@ -174,7 +174,7 @@ impl<'s> Searching<'s> {
         let output = run_program(&program, self.graph, &options, &self.within)?;
         self.edges += output.stats.edges_visited;
         if output.stats.supersteps >= most {
-            let what = format!("distances are counted up to {most} edges, and a path is longer");
+            let what = format!("a shortest path has more than {most} edges, the supported maximum");
             return Err(brimful_engine::Error::Program(what).into());
         }
         Ok(output.states)
@@ -328,7 +328,7 @@ impl<'r> Began<'r> {
         Self::of(request, graph, resources)
     }
 
-    /// The figures of the run, which has visited so many edges.
+    /// The figures of the run, which has visited `edges` edges.
     fn stats(&self, edges: u64) -> Stats {
         let phases = vec![("search", self.at.elapsed().as_secs_f64())];
         let moved = moved(self.graph, self.resources) - self.moved;

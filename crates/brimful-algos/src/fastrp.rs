@@ -66,14 +66,14 @@ const BOTH_WAYS: &[Index] = &[Index::In, Index::Reverse];
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "fastrp",
-    computes: "embeddings: near vertices have near lists of numbers (FastRP); direction ignored",
+    computes: "embeddings: nearby vertices have similar vectors (FastRP); direction ignored",
     column: "embedding",
     takes: Takes { weights: true, ..Takes::NOTHING },
     parameters: &[
         ParameterInfo {
             name: "dimensions",
             default: "128",
-            meaning: "numbers of an embedding, up to 4096",
+            meaning: "length of an embedding, at most 4096",
             values: Accepts::Count,
         },
         ParameterInfo {
@@ -91,7 +91,7 @@ pub(crate) const INFO: Info = Info {
         ParameterInfo {
             name: "seed",
             default: "0",
-            meaning: "another seed gives another projection",
+            meaning: "a different seed gives a different projection",
             values: Accepts::Count,
         },
     ],

@@ -7,7 +7,7 @@
 //!
 //! Method, as NetworkX: starting from x = 0, the equation is applied until the L1 change of x,
 //! divided by the number of vertices, is at most the tolerance. It converges if alpha is below 1 /
-//! the greatest eigenvalue of A, linearly in the product of alpha and this eigenvalue. State and
+//! the largest eigenvalue of A, linearly in the product of alpha and this eigenvalue. State and
 //! signal: x, f64. One pass over the edges a superstep, O(|V| + |E|); 8 bytes a vertex and two
 //! signals.
 
@@ -42,7 +42,7 @@ pub(crate) const INFO: Info = Info {
         ParameterInfo {
             name: "alpha",
             default: "0.1",
-            meaning: "factor of an edge, below 1 / the greatest eigenvalue",
+            meaning: "factor of an edge, below 1 / the largest eigenvalue",
             values: Accepts::Number,
         },
         ParameterInfo {
@@ -143,8 +143,8 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let norm = (squares + alone * isolated * isolated).sqrt();
     if !norm.is_finite() {
         let what = format!(
-            "the sums over walks do not converge: alpha must be below 1 / the greatest eigenvalue \
-             of the graph, and {} is not; use a smaller one",
+            "the sums over walks do not converge: alpha must be below 1 / the largest eigenvalue \
+             of the graph, and {} is not; use a smaller alpha",
             program.alpha
         );
         return Err(Error::Usage(what));

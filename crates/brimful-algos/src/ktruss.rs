@@ -81,7 +81,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     let (arcs, directed) = (graph.description().arcs, graph.description().directed);
     let entries = Listed::Symmetric.max_entries(arcs, directed);
     if entries / 2 >= u64::from(u32::MAX) {
-        return Err(Error::Usage("truss numbers are for less than 2^32 edges".into()));
+        return Err(Error::Usage("ktruss supports fewer than 2^32 edges".into()));
     }
     let extent = Extent::of(graph, &[Index::In], false);
     let reading = Scan::minimum_bytes(&extent, workers);

@@ -45,12 +45,12 @@ impl Listed {
         [ENTRY_BYTES + weight, SORTED_BYTES + weight]
     }
 
-    /// The maximum number of entries in the lists of a graph with so many arcs.
+    /// The maximum number of entries in the lists of a graph with `arcs` arcs.
     pub(crate) fn max_entries(self, arcs: u64, directed: bool) -> u64 {
         if directed && self == Self::Symmetric { 2 * arcs } else { arcs }
     }
 
-    /// Bytes of memory and of scratch for lists of so many entries, in a budget with `left` bytes
+    /// Bytes of memory and of scratch for lists of `entries` entries, in a budget with `left` bytes
     /// beyond the minimum.
     pub(crate) fn forecast_bytes(self, entries: u64, left: u64) -> (u64, u64) {
         let all = entries * self.bytes().iter().sum::<u64>();
@@ -152,7 +152,7 @@ impl NeighborLists {
         resources: &Resources,
     ) -> Result<Self> {
         if graph.connected() >= u64::from(u32::MAX) {
-            let what = "lists of neighbors are for less than 2^32 vertices with edges";
+            let what = "lists of neighbors support fewer than 2^32 vertices with edges";
             return Err(Error::Usage(what.into()));
         }
         let both_ways = graph.description().directed && listed == Listed::Symmetric;

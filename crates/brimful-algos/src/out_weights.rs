@@ -78,7 +78,7 @@ pub(crate) fn scale(
         if let Some(at) = sums.iter().position(|sum| !sum.is_finite()) {
             let what = format!(
                 "the weights of the edges that leave vertex {} add up to more than {:e}, the \
-                 largest number there is; divide all weights by the same number, which changes no \
+                 largest 64-bit float; divide all weights by the same number, which changes no \
                  score",
                 shown(graph, start + at as u64)?,
                 f64::MAX

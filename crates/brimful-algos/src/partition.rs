@@ -45,7 +45,7 @@ impl Communities {
         request.options(0).check_weights(graph)?;
         request.refuse_negative_weights(graph, &resources.job)?;
         if graph.connected() >= u64::from(u32::MAX) {
-            let what = "communities are measured for less than 2^32 vertices with edges";
+            let what = "measures of communities support fewer than 2^32 vertices with edges";
             return Err(Error::Usage(what.into()));
         }
         let extent = Extent::of(graph, &[Index::In], request.weighted);
@@ -95,7 +95,7 @@ fn numbered(partition: &ResultTable, resources: &Resources) -> Result<(Vec<u32>,
             for value in &part {
                 each(value.ok_or_else(|| {
                     Error::Usage(format!(
-                        "communities need a value for every vertex, but {} has none for some",
+                        "a partition needs a value for every vertex, but {} lacks some",
                         partition.name()
                     ))
                 })?);

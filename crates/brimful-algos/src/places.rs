@@ -8,7 +8,7 @@ use brimful_store::Job;
 use crate::Result;
 use crate::out_weights::AT_ONCE;
 
-/// Bytes of the offsets of so many vertices.
+/// Bytes of the offsets of `vertices` vertices.
 pub(crate) fn place_bytes(vertices: u64) -> u64 {
     vertices * size_of::<u64>() as u64
 }

@@ -72,7 +72,7 @@ pub(crate) const INFO: Info = Info {
         ParameterInfo {
             name: "length",
             default: "80",
-            meaning: "vertices of a walk, at most",
+            meaning: "the most vertices of a walk",
             values: Accepts::Count,
         },
         ParameterInfo {
@@ -90,7 +90,7 @@ pub(crate) const INFO: Info = Info {
         ParameterInfo {
             name: "seed",
             default: "0",
-            meaning: "another seed gives other walks",
+            meaning: "a different seed gives different walks",
             values: Accepts::Count,
         },
     ],

@@ -78,7 +78,7 @@ pub(crate) const INFO: Info = Info {
         ParameterInfo {
             name: "k",
             default: "10",
-            meaning: "partners of each vertex, without pairs",
+            meaning: "most similar partners of each vertex; does not apply to given pairs",
             values: Accepts::Count,
         },
     ],
@@ -239,7 +239,7 @@ fn settings(request: &Request) -> Result<(Measure, u64)> {
     }
     if request.pairs.is_some() && k.is_some() {
         let what =
-            "k counts the partners of each vertex, and pairs name them; leave out k or pairs";
+            "k limits the partners of each vertex, and pairs names them; leave out k or pairs";
         return Err(Error::Usage(what.into()));
     }
     Ok((Measure::of(request)?, k.unwrap_or(PARTNERS)))

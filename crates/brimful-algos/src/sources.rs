@@ -42,7 +42,7 @@ impl Part {
         named.dedup_by_key(|(id, _)| *id);
         if weighted && named.len() < all {
             let what =
-                "a source with a weight is named twice; name it once, with the sum of its weights";
+                "a source with a weight is named twice; name it once with the sum of its weights";
             return Err(Error::Usage(what.into()));
         }
         let weights =
@@ -76,7 +76,7 @@ impl Sources {
     ) -> Result<Self> {
         if named.len() > MAX_SOURCES {
             return Err(Error::Usage(format!(
-                "a run begins at {MAX_SOURCES} vertices at most; name fewer sources"
+                "a run takes at most {MAX_SOURCES} sources; name fewer"
             )));
         }
         let factor = factor(named.len(), weights)?;
@@ -158,13 +158,13 @@ fn factor(sources: usize, weights: &[f64]) -> Result<f64> {
         let what = format!("the weight of a source must be a number of at least 0, not {wrong}");
         return Err(Error::Usage(what));
     }
-    let factor = sources as f64 / weights.iter().sum::<f64>();
-    match factor.is_normal() {
-        true => Ok(factor),
-        false => Err(Error::Usage(
-            "the weights of the sources must add up to a number above 0; at least one must be greater".into(),
-        )),
+    let sum = weights.iter().sum::<f64>();
+    let factor = sources as f64 / sum;
+    if !factor.is_normal() {
+        let what = format!("the weights of the sources must have a finite sum above 0, not {sum}");
+        return Err(Error::Usage(what));
     }
+    Ok(factor)
 }
 
 /// `1 weight`, `2 weights`.

@@ -26,8 +26,8 @@ use crate::sources::Sources;
 /// The registry entry.
 pub(crate) const INFO: Info = Info {
     name: "sssp",
-    computes: "shortest paths along edges from the nearest source: the least sum of weights, or of \
-               edges without weights",
+    computes: "shortest paths along edges from the nearest source: the least sum of weights, or \
+               the fewest edges",
     column: "distance",
     takes: Takes { source: true, weights: true, asynchronous: true, ..Takes::PROGRAM },
     parameters: &[],
@@ -141,7 +141,7 @@ fn refuse_overflow(
     let Some((source, target, weight)) = found else { return Ok(()) };
     let (source, target) = (shown(graph, source)?, shown(graph, target)?);
     let what = format!(
-        "the distance of vertex {target} is more than {:e}, the largest number there is: the edge \
+        "the distance of vertex {target} is more than {:e}, the largest 64-bit float: the edge \
          from {source} adds {weight:e}; divide all weights by the same number and import them again",
         f64::MAX
     );

@@ -61,7 +61,7 @@ impl BloomFilter {
     ) -> Result<Self> {
         if keys == 0 || !(false_positives > 0.0 && false_positives < 1.0) {
             return Err(Error::Usage(format!(
-                "a Bloom filter is for 1 key or more and a false-positive rate between 0 and 1, \
+                "a Bloom filter needs at least 1 key and a false-positive rate between 0 and 1, \
                  not {keys} and {false_positives}"
             )));
         }

@@ -47,7 +47,7 @@ pub enum Error {
         found: String,
     },
     /// The number of bytes given does not fit the records.
-    #[error("a record of {} has {expected} bytes, {found} were given", path.display())]
+    #[error("a record of {} must have {expected} bytes, not {found}", path.display())]
     RecordBytes {
         /// The collection.
         path: PathBuf,
@@ -57,7 +57,7 @@ pub enum Error {
         found: u64,
     },
     /// The codec cannot decode a record, or a chain of a map is damaged.
-    #[error("record {id} of {} is not in the form of its serializer: {what}", path.display())]
+    #[error("the serializer of {} cannot read record {id}: {what}", path.display())]
     Codec {
         /// The collection.
         path: PathBuf,

@@ -68,8 +68,8 @@ impl RecordBox {
     ) -> Result<Self> {
         if !(1..=MAX_RECORD_BYTES).contains(&record_bytes) {
             return Err(Error::Usage(format!(
-                "a record has 1 to {MAX_RECORD_BYTES} bytes, not {record_bytes}; put larger ones \
-                 into a Bag"
+                "a record must have 1 to {MAX_RECORD_BYTES} bytes, not {record_bytes}; put larger \
+                 ones into a Bag"
             )));
         }
         options.page_bytes = options.page_bytes.max(record_bytes.next_power_of_two());
@@ -91,7 +91,7 @@ impl RecordBox {
         let per_page = pages.page_bytes() / record_bytes;
         if per_page == 0 {
             let what =
-                format!("no record of {record_bytes} bytes is in a page of {}", pages.page_bytes());
+                format!("a page of {} bytes holds no record of {record_bytes}", pages.page_bytes());
             return Err(StoreError::corrupt_pages(pages.path(), 0, what).into());
         }
         let schema = schema.to_vec();

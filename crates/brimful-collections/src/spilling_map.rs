@@ -70,7 +70,7 @@ impl<K: Hash + Eq + Clone, V, C: Codec<V>> SpillingMap<K, V, C> {
         let bag = RecordBag::open(path, C::NAME.as_bytes(), options)?;
         if !bag.is_empty() {
             return Err(Error::Usage(format!(
-                "{} holds a collection; a cache begins empty",
+                "{} already holds a collection; name a new folder for the cache",
                 path.display()
             )));
         }

@@ -98,7 +98,7 @@ pub fn run_supersteps<R: Supersteps>(
     Ok(Reason::MaxSupersteps)
 }
 
-/// A run of the engine: it begins anew or from a checkpoint.
+/// A run of the engine, from the beginning or from a checkpoint.
 pub(crate) trait Resumable: Supersteps<Error = Error> {
     /// The fields of a checkpoint, apart from its arrays.
     type Fields: DeserializeOwned;

@@ -135,7 +135,7 @@ fn main() {
             let store = Serialized::new(BytesStore::new(budget).unwrap(), Compact);
             measure(program, store, degree, supersteps, &resources)
         }
-        other => panic!("{other:?} is no layout: boxed, objects, native or compact"),
+        other => panic!("{other:?} is not a layout: boxed, objects, native or compact"),
     };
     let peak = memory::peak_resident_bytes().unwrap();
     println!(

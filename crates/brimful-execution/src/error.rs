@@ -66,7 +66,7 @@ pub(crate) fn element<'l, T>(list: &'l mut [T], index: usize, what: &str) -> Res
 /// The error of an index that should exist.
 #[cold]
 pub(crate) fn no_element(index: usize, len: usize, what: &str) -> Error {
-    Error::Internal(format!("there is no {what} {index}, but {len} of them"))
+    Error::Internal(format!("there is no {what} {index}; their number is {len}"))
 }
 
 /// The failure of a program that was called for a batch of vertices. The error names the vertex
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(*element(&mut list, 1, "mailbox").unwrap(), 8);
         let error = element(&mut list, 5, "mailbox").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Internal);
-        let expected = "internal error: there is no mailbox 5, but 2 of them; \
+        let expected = "internal error: there is no mailbox 5; their number is 2; \
                         this is a fault of brimful, please report it with this message";
         assert_eq!(error.to_string(), expected);
     }

@@ -155,7 +155,7 @@ where
     let ranks = match &division {
         None => 0..part.vertices,
         Some(_) => partitioner.vertices(own, part.vertices).ok_or_else(|| {
-            Error::Usage("several processes divide vertices by ranges, not by a hash".into())
+            Error::Usage("several processes need the partitioner range, not hash".into())
         })?,
     };
     let mut loading = Loading::divided(program, partitioner, (stores, division), resources)?;
@@ -311,7 +311,7 @@ pub(crate) fn scratch_folder(graph: &Graph, chosen: Option<&Path>) -> DiskFolder
     if has_no_place { DiskFolder::new(std::env::temp_dir()) } else { folder }
 }
 
-/// The collect of a vertex takes about as long as so many more signals.
+/// The number of signals that take about as long as the fixed part of collecting a vertex.
 const COLLECT_SIGNALS: u64 = 7;
 
 /// The assignment of the first `count` vertices to partitions. A vertex counts as its edges, one,

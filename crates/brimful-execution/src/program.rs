@@ -106,7 +106,7 @@ pub trait VertexProgram: Sync {
     /// [`Delivery::Combined`] only.
     fn combine(&self, held: &mut Self::Signal, signal: Self::Signal) -> Result<(), Failure> {
         let _ = (held, signal);
-        Err("the delivery combines signals, and the program has no combiner; implement `combine`"
+        Err("the delivery combines signals, but the program has no combiner; implement `combine`"
             .into())
     }
 
@@ -157,7 +157,7 @@ pub trait VertexProgram: Sync {
 
     /// Passes the signals of `source` to `send` with their targets, until `send` returns false.
     /// Returns true if the vertex collects in this superstep even without signals. Called if
-    /// [`VertexProgram::addresses`], in place of [`VertexProgram::signal`].
+    /// [`VertexProgram::addresses`], instead of [`VertexProgram::signal`].
     fn send(
         &self,
         source: &VertexOf<Self>,

@@ -81,7 +81,7 @@ pub struct Execution<'r, P: VertexProgram, S> {
 }
 
 impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
-    /// Starts the execution of a loaded program; every vertex decides anew whether it signals.
+    /// Starts the execution of a loaded program; every vertex decides again whether it signals.
     /// Partitions are assigned to workers so that all have about equally many edges.
     ///
     /// # Errors
@@ -189,7 +189,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
             && (mode != RunMode::Synchronous || limits.max_seconds.is_some())
         {
             return Err(Error::Usage(
-                "several processes make supersteps together, without a limit of time".into(),
+                "a run of several processes ends by supersteps; leave out the time limit".into(),
             ));
         }
         let begin = Instant::now();
@@ -448,7 +448,7 @@ impl<'r, P: VertexProgram, S: VertexStore<VertexOf<P>>> Execution<'r, P, S> {
         Ok(())
     }
 
-    /// Lets all vertices decide anew whether they signal.
+    /// Lets all vertices decide again whether they signal.
     pub fn restart(&mut self) {
         self.workers().for_each(|worker| worker.is_fresh = true);
     }

@@ -155,7 +155,7 @@ impl EdgeReader {
         }
     }
 
-    /// A reader that yields the ranks of vertices by external id in place of the ids. Memory: 8
+    /// A reader that yields the ranks of vertices by external id instead of the ids. Memory: 8
     /// bytes a vertex.
     pub fn ranked(graph: Arc<Graph>) -> Result<Self> {
         let ranks = Some(ranks(&graph)?);

@@ -179,7 +179,7 @@ impl Generator {
                 let pairs = Pairs { vertices, undirected }.count();
                 match amount {
                     Amount::Edges(edges) if u128::from(edges) > pairs => usage(&format!(
-                        "{vertices} vertices have {pairs} pairs and at most as many edges"
+                        "{vertices} vertices have {pairs} pairs, and each has at most one edge"
                     )),
                     Amount::Edges(edges) if edges >> 48 != 0 => usage(MAX_EDGES),
                     Amount::Probability(p) if pairs as f64 * p > (1_u64 << 48) as f64 => {

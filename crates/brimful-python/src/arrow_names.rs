@@ -102,7 +102,7 @@ pub(crate) fn take(
                 judge.reject(
                     wanted,
                     at,
-                    "id that is no UTF-8",
+                    "id that is not UTF-8",
                     "a vertex id in UTF-8",
                     &shown_word(name),
                 )?;

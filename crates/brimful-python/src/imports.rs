@@ -303,7 +303,7 @@ fn id_bits(ids: &[i128]) -> Result<Vec<u64>, Failure> {
         let signed = i64::try_from(*id).map(i64::cast_unsigned);
         signed.or_else(|_| u64::try_from(*id)).map_err(|_| {
             let what =
-                format!("{id} is no vertex id; ids must be integers between -2^63 and 2^64-1");
+                format!("{id} is not a vertex id; ids must be integers between -2^63 and 2^64-1");
             GraphError::Usage(what).into()
         })
     };

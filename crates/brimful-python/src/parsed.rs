@@ -3,7 +3,7 @@
 //!
 //! The object has a method `next(seconds)`. It returns a list of the number of a file and a
 //! constant buffer, an empty list at the end, or None after that time, so that a canceled import
-//! ends. It keeps its errors, and the caller raises them in place of those here.
+//! ends. It keeps its errors, and the caller raises them instead of those here.
 
 use std::path::PathBuf;
 
@@ -49,11 +49,11 @@ impl Messages for PythonMessages {
 
 /// The text format `name` of files that stand alone.
 pub(crate) fn text_format(name: &str) -> Result<TextFormat, Failure> {
-    let missing = || GraphError::Usage(format!("{name:?} is no format of text"));
+    let missing = || GraphError::Usage(format!("{name:?} is not a format of text"));
     Ok(TextFormat::from_name(name).ok_or_else(missing)?)
 }
 
-/// The treatment of lines that are no edges.
+/// The treatment of lines that are not edges.
 pub(crate) fn on_error_of(name: &str) -> Result<OnError, Failure> {
     match name {
         "fail" => Ok(OnError::Fail),

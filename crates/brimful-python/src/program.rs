@@ -123,7 +123,7 @@ pub(crate) fn run_program(
     }
     let folder = checkpoints.as_ref().map(|chosen| chosen.folder.clone());
     let choice = store.choice()?.ok_or_else(|| {
-        Failure::from(Error::Usage("a program in Python needs a store; give one (store=)".into()))
+        Failure::from(Error::Usage("an interpreted program needs a store; pass store=".into()))
     })?;
     let settings = Settings {
         delivery: delivery_of(delivery).map_err(Failure::from)?,

@@ -354,7 +354,7 @@ pub(crate) fn to_python<'py>(
     }
 }
 
-/// Finds the next rows, at most so many; `None` at the end.
+/// Takes a count, and finds at most this many of the next rows; `None` at the end.
 type NextRows = dyn FnMut(usize) -> std::result::Result<Option<Vec<Vec<Value>>>, Failure> + Send;
 
 /// Rows with the largest values, found on demand: an iterator of lists of tuples.

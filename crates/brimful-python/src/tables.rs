@@ -42,7 +42,7 @@ impl NewTable {
     /// its end.
     fn publish(&mut self, py: Python<'_>, footer_bytes: u64) -> PyResult<()> {
         let Some(table) = self.table.take() else {
-            let what = "the table is closed; begin it again".to_owned();
+            let what = "the table is closed; start a new one".to_owned();
             return Err(Failure::from(GraphError::Usage(what)).into());
         };
         with_job(py, None, |job| Ok(table.publish(footer_bytes, job)?))

@@ -425,8 +425,8 @@ fn refuse_others(folder: &dyn Folder) -> Result<()> {
     };
     let Some(other) = list(folder)?.into_iter().find(|name| !is_ours(name)) else { return Ok(()) };
     let what = format!(
-        "{other} is in it, which is no checkpoint; name a folder for the checkpoints of this run \
-         alone"
+        "it contains {other}, which is not a checkpoint; name a folder for the checkpoints of this \
+         run alone"
     );
     Err(Error::io(folder.path(), "keep checkpoints in", std::io::Error::new(InvalidInput, what)))
 }

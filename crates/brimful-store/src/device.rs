@@ -217,14 +217,13 @@ impl FileDevice {
         if OPEN_FILES.fetch_add(1, Ordering::Relaxed) >= limit {
             OPEN_FILES.fetch_sub(1, Ordering::Relaxed);
             let what = format!(
-                "more than {limit} files open at once; close what is not needed, or raise `ulimit \
-                 -n`"
+                "more than {limit} files are open at once; close some, or raise `ulimit -n`"
             );
             return Err(io::Error::other(what));
         }
         let opened = options.open(path).and_then(|file| match file.metadata()?.is_file() {
             true => Ok(file),
-            false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")),
+            false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
         });
         let device = opened.inspect_err(|_| {
             OPEN_FILES.fetch_sub(1, Ordering::Relaxed);

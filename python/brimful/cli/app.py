@@ -211,7 +211,7 @@ def _main(arguments: Sequence[str] | None) -> int:
     except UnicodeEncodeError as error:
         code = UsageError.exit_code
         sentence = f"'{error.object}' is not UTF-8; give it another name"
-    except BaseException as error:  # noqa: BLE001 (a panic of the native side is no Exception)
+    except BaseException as error:  # noqa: BLE001 (a panic of the native side is not an Exception)
         code, sentence = 1, _internal_error(error)
     _ignore_signals()
     code, sentence = _flushed(code, sentence)

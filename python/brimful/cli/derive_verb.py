@@ -57,10 +57,10 @@ def act(options: argparse.Namespace) -> None:
         )
     around, hops, contract = (chosen.pop(name) for name in ("around", "hops", "contract"))
     if hops is not None and around is None:
-        raise UsageError("--hops counts edges from the vertices of --around; name one")
+        raise UsageError("--hops counts edges from the vertices of --around; give --around too")
     if contract is not None:
         if policies["duplicates"] != "keep":
-            raise UsageError("--contract adds parallel edges up; leave --duplicates out")
+            raise UsageError("--contract adds up parallel edges; leave --duplicates out")
         policies["duplicates"] = "sum"
     wanted: dict[str, Any] = {**chosen}
     imported = derive_options(**policies, **shared.chosen(options, IndexOptions))

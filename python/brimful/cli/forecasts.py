@@ -24,7 +24,7 @@ _SLOW_IMPORT = 20e6
 
 
 def is_small_run(figures: dict[str, Any], records: int) -> bool:
-    """Return whether a run on so many vertices and edges is short and needs little memory."""
+    """Return whether a run on `records` vertices and edges is short and needs little memory."""
     seconds = figures["seconds"]
     short = records < _FEW_RECORDS if seconds is None else seconds < _SHORT_SECONDS
     return short and _is_small(figures, figures["budget_bytes"])

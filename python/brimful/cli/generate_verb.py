@@ -79,7 +79,9 @@ def add_to(verbs: shared.Verbs) -> None:
     parser.add_argument("--sigma", metavar="X", type=real(0), help="lognormal: default 1.3")
     parser.add_argument("--rows", metavar="N", type=count, help="grid: rows")
     parser.add_argument("--columns", metavar="N", type=count, help="grid: columns")
-    parser.add_argument("--torus", action="store_const", const=1, help="grid: join the borders")
+    parser.add_argument(
+        "--torus", action="store_const", const=1, help="grid: join opposite borders"
+    )
     parser.add_argument(
         "--seed", metavar="N", type=integer(0, 2**64 - 1), default=0, help="default 0"
     )

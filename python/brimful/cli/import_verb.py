@@ -50,8 +50,8 @@ def add_to(verbs: shared.Verbs) -> None:
         "inputs",
         metavar="INPUT",
         nargs="+",
-        help="files, patterns or URLs, also .gz .xz .zst .bz2; documents of a database "
-        "(mongodb://..., orientdb://...); - is standard input",
+        help="files, patterns or URLs, possibly compressed (.gz, .xz, .zst, .bz2); documents of a "
+        "database (mongodb://..., orientdb://...); - is standard input",
     )
     parser.add_argument("out", metavar="OUT.brimful", help="the graph directory to make")
     shared.add_options(parser, ImportOptions)
@@ -144,7 +144,7 @@ def refuse_existing(out: str) -> None:
     """Refuse to overwrite a file or folder.
 
     Raises:
-        UsageError: It exists.
+        UsageError: The file or folder exists.
     """
     if os.path.lexists(out):
         raise UsageError(f"{out} already exists; remove it or choose another name")

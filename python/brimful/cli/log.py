@@ -42,7 +42,7 @@ class EventLog:
 
         Raises:
             UsageError: The log lies inside a graph directory, is the `output` of the command, or a
-                file that is no log.
+                file that is not a log.
             StoreIoError: The log cannot be written.
         """
         if path is None:
@@ -71,7 +71,7 @@ class EventLog:
 
 
 def _refuse_other_files(path: str, output: str | None) -> None:
-    """Refuse a file that is no log."""
+    """Refuse a file that is not a log."""
     from brimful.io.formats import refuse_in_graph
 
     refuse_in_graph(path)
@@ -81,4 +81,4 @@ def _refuse_other_files(path: str, output: str | None) -> None:
     if os.path.isfile(path):
         with contextlib.suppress(OSError), open(path, "rb") as file:
             if file.read(1) not in (b"", b"{"):
-                raise UsageError(f"{path} is no log, whose lines are JSON; name another file")
+                raise UsageError(f"{path} is not a log, whose lines are JSON; name another file")

@@ -49,8 +49,8 @@ def add_to(verbs: shared.Verbs) -> None:
         action="store_const",
         const="in",
         default="out",
-        help="edges that reach the vertex in place of those that leave it; a directed graph needs "
-        "its reverse index, which is built if it is missing, and stays",
+        help="show the edges that reach the vertex instead of those that leave it; a directed "
+        "graph needs its reverse index, which is built if missing, and kept",
     )
     parser.add_argument("--weights", action="store_true", help="show the weights of the edges")
     shared.add_options(parser, ResourceOptions, "budget")

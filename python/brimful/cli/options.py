@@ -97,7 +97,7 @@ def add_options(parser: Parser, table: type, *names: str) -> None:
 
 
 def _reader(option: Option) -> tuple[str | None, Callable[[str], Any] | None]:
-    """Return metavar and argparse type of an option; both None for a text."""
+    """Return metavar and argparse type of an option; both None for a string."""
     if option.kind is int:
         return "N", integer(option.least, option.most)
     if option.kind is float:
@@ -121,7 +121,9 @@ def add_reporting(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object as the last line"
     )
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress and no summary")
+    parser.add_argument(
+        "-q", "--quiet", action="store_true", help="show neither progress nor summary"
+    )
     add_log(parser)
 
 

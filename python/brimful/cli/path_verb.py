@@ -31,15 +31,15 @@ def add_to(verbs: shared.Verbs) -> None:
     parser.add_argument(
         "--weighted",
         action="store_true",
-        help="the length of a path is the sum of its weights; a directed graph needs its reverse "
-        "index, which is built if it is missing, and stays",
+        help="measure a path by the sum of its weights; a directed graph needs its reverse index, "
+        "which is built if missing, and kept",
     )
     parser.add_argument(
         "--k",
         metavar="N",
         type=integer(1),
-        help="the N shortest paths that visit no vertex twice, a path with its length on each "
-        "line; a directed graph needs its reverse index, likewise",
+        help="show the N shortest paths that visit no vertex twice, each with its length on a "
+        "line; a directed graph needs its reverse index, which is built if missing, and kept",
     )
     shared.add_options(parser, ResourceOptions)
     shared.add_reporting(parser)

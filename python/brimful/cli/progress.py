@@ -84,7 +84,7 @@ class _Run:
         self._before = 0
 
     def stage(self, phase: str, done: int, total: int, now: float) -> Stage | None:
-        """Return the stage of the whole run; None for a phase that is no superstep."""
+        """Return the stage of the whole run; None for a phase that is not a superstep."""
         matched = re.fullmatch(r"superstep ([\d,]+)", phase)
         if matched is None:
             return None

@@ -37,7 +37,7 @@ def add_request(parser: argparse.ArgumentParser) -> None:
     )
     add_options(parser, RequestOptions)
     stores = parser.add_argument_group(
-        "stores", "Keep vertices as records in a store in place of edges that stream from shards."
+        "stores", "Keep vertices as records in a store instead of edges that stream from shards."
     )
     add_options(stores, PlaceOptions)
     add_options(stores, StoreOptions)
@@ -72,7 +72,7 @@ def sources_of(options: argparse.Namespace, graph: _native.Graph) -> Vertices | 
     """Return the source vertices, of the type of the graph's ids.
 
     Raises:
-        UsageError: one is no integer, and the graph has no other ids.
+        UsageError: one is not an integer, and the graph has no other ids.
     """
     texts: list[str] | None = options.source
     return None if texts is None else [vertex_of(text, graph, "--source") for text in texts]
@@ -82,7 +82,7 @@ def vertex_of(text: str, graph: _native.Graph, name: str) -> int | str:
     """Return a vertex of the type of the graph's ids; `name` is the argument that has it.
 
     Raises:
-        UsageError: it is no integer, and the graph has no other ids.
+        UsageError: it is not an integer, and the graph has no other ids.
     """
     if graph.id_type == "string":
         return text
@@ -102,8 +102,8 @@ def add_around(parser: argparse.ArgumentParser) -> None:
         metavar="ID",
         action="append",
         default=[],
-        help="a vertex whose neighborhood the report draws, also several times (default: the two "
-        "with the largest values)",
+        help="a vertex whose neighborhood the report draws; may be given several times (default: "
+        "the two vertices with the largest values)",
     )
 
 
@@ -111,7 +111,7 @@ def around_of(options: argparse.Namespace, graph: _native.Graph) -> list[int | s
     """Return the vertices whose neighborhoods are drawn.
 
     Raises:
-        UsageError: One is no integer, and the graph has no other ids.
+        UsageError: A vertex id is not an integer, and the graph has no other ids.
         NotFoundError: The graph has no such vertex.
     """
     from brimful import _native
@@ -128,7 +128,7 @@ def refuse_around(options: argparse.Namespace, flag: str) -> None:
     """Refuse --around without a report.
 
     Raises:
-        UsageError: It is given.
+        UsageError: --around is given.
     """
     if options.around:
         raise UsageError(f"--around draws in a report; give {flag} FILE.html")
@@ -142,7 +142,7 @@ def parameter_names() -> set[str]:
 def parameters_as_options(words: Sequence[str], known: Sequence[str]) -> list[str]:
     """Return the words of a command line with `--damping 0.9` written as `--param damping=0.9`.
 
-    `known` are the options of the verb; these and words that are no parameters stay unchanged.
+    `known` are the options of the verb; these and words that are not parameters stay unchanged.
 
     Raises:
         UsageError: A value is missing.

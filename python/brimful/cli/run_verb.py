@@ -77,8 +77,8 @@ def add_to(verbs: shared.Verbs) -> None:
         "--with",
         dest="columns",
         metavar="COLUMNS",
-        help="write these columns with the result, as age,name: those of the table of --join, or "
-        "of the vertices of the graph (see brimful columns)",
+        help="write these columns with the result, such as age,name: columns of the --join table, "
+        "or of the vertices of the graph (see brimful columns)",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
     parser.add_argument(
@@ -91,8 +91,8 @@ def add_to(verbs: shared.Verbs) -> None:
     parser.add_argument(
         "--keep",
         action="store_true",
-        help="leave the vertices with their edges and values in the folder of --store, file:PATH "
-        "or kv:PATH, which brimful.VertexStore opens in Python; the graph directory must stay",
+        help="keep the vertices with their edges and values in the folder of --store (file:PATH or "
+        "kv:PATH), which brimful.VertexStore opens in Python; they need the graph directory",
     )
     parser.add_argument("--top", metavar="N", type=integer(1), help="print the N largest values")
     shared.add_options(parser, ResourceOptions)
@@ -108,7 +108,8 @@ def act(options: argparse.Namespace) -> None:
         _refuse_for_rows(options)
     if options.source_weight and options.source is None:
         raise UsageError(
-            "--source-weight gives weights to the vertices of --source; name them, or leave it out"
+            "--source-weight needs the vertices of --source; give them, or leave --source-weight "
+            "out"
         )
     if options.keep:
         _check_keep(options)
@@ -238,7 +239,7 @@ def _refuse_for_rows(options: argparse.Namespace) -> None:
     """Refuse options that apply to a value for each vertex.
 
     Raises:
-        UsageError: One is given.
+        UsageError: Such an option is given.
     """
     given = {
         "--join": options.join,

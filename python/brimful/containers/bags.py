@@ -469,7 +469,7 @@ def _number(value: Any) -> Any:
     """Return a number or truth value of NumPy as one of Python, for JSON.
 
     Raises:
-        TypeError: It is something else.
+        TypeError: The value is something else.
     """
     import numpy as np
 

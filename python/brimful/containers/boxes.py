@@ -397,7 +397,7 @@ def _scalar(record: Any, dtype: np.dtype[Any]) -> numpy.typing.NDArray[Any]:
     """Return one record.
 
     Raises:
-        UsageError: It is not one record, or longer than a text or bytes record may be.
+        UsageError: `record` is not one record, or is a string too long for `dtype`.
     """
     try:
         array = _cast(record, dtype)

@@ -39,7 +39,7 @@ def folder_of(path: str | os.PathLike[str]) -> str:
     """Return the folder of a collection to open or to make.
 
     Raises:
-        UsageError: It is a graph directory, or inside one.
+        UsageError: The folder is a graph directory, or inside one.
     """
     folder = given_path(path)
     refuse_folder_in_graph(folder)
@@ -155,7 +155,7 @@ def integers(numbers: ArrayLike, what: str) -> NDArray[Any]:
     """Return integers as an array of one dimension and of their own dtype.
 
     Raises:
-        UsageError: One of them is not an integer.
+        UsageError: One of `numbers` is not an integer.
     """
     import numpy as np
 
@@ -196,7 +196,7 @@ def unsigned(numbers: ArrayLike, what: str) -> NDArray[Any]:
     """Return `integers`, none of which is negative.
 
     Raises:
-        UsageError: One of them is not an integer from 0 to 2**64 - 1.
+        UsageError: One of `numbers` is not an integer from 0 to 2**64 - 1.
     """
     array = integers(numbers, what)
     if array.dtype.kind == "i" and int(array.min()) < 0:
@@ -303,5 +303,5 @@ def whole_chunks(native: _Taking, count: int, what: str = "keys") -> Iterator[No
     try:
         yield
     except BaseException as error:
-        error.add_note(f"{native.taken - before} of {count} {what} were added, the others were not")
+        error.add_note(f"{native.taken - before} of {count} {what} were added, the rest were not")
         raise

@@ -73,7 +73,7 @@ class Lists(Collection[_native.DiskLists]):
         targets, values = (self._of_32_bits(numbers) for numbers in (lists, items))
         if len(targets) != len(values):
             raise UsageError(
-                f"lists and items must have one length, not {len(targets)} and {len(values)}"
+                f"lists and items must have the same length, not {len(targets)} and {len(values)}"
             )
         with whole_chunks(self.native, len(targets), "items"):
             for start in range(0, len(targets), CHUNK):

@@ -270,7 +270,7 @@ class Map(Collection[_native.DiskMap], MutableMapping[bytes, bytes]):
                 raise RuntimeError("the map changed size during iteration")
 
     def _changing(self) -> Iterator[tuple[bytes, bytes]]:
-        """Yield keys with first values, of a map whose keys may be removed meanwhile."""
+        """Yield keys with first values, also if keys are removed between two pairs."""
         start: int | None = 0
         while start is not None:
             pairs, start = self.native.items_from(start)

@@ -45,7 +45,7 @@ def open_documents(
 ) -> EdgeTable:
     """Open the documents at `url` as an edge table; the first document decides the type of ids.
 
-    With `on_error` "skip" the first sentence about a document that is no edge goes to `skipped`.
+    With `on_error` "skip" the first error of a document that is not an edge goes to `skipped`.
 
     Raises:
         UsageError: Source or target are not named, or an option is for text.
@@ -197,7 +197,7 @@ class _Rows:
         """Return the row that stands for a rejected document.
 
         Raises:
-            InputError: Documents that are no edges end the import.
+            InputError: Documents that are not edges end the import.
         """
         where = f"the document with {self._documents.key} {_shown(key)}"
         what = (

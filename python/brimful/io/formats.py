@@ -132,7 +132,9 @@ def input_format(path: str, named: str | None = None) -> str:
     """
     if is_database(path):
         if named is not None:
-            raise UsageError(f"--format names the format of a file, and {path} holds documents")
+            raise UsageError(
+                f"--format applies to files, and {path} holds documents; leave --format out"
+            )
         return "documents"
     if named is not None:
         if named in get_args(InputFormat):
@@ -275,7 +277,7 @@ def refuse_folder_in_graph(path: str) -> None:
     """Refuse a folder of a collection or of vertices that is a graph directory, or inside one.
 
     Raises:
-        UsageError: It is.
+        UsageError: The folder is one of these.
     """
     if _is_graph(os.path.realpath(path)):
         raise UsageError(f"{path} is a graph directory; name a place elsewhere")

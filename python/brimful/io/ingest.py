@@ -133,7 +133,7 @@ def _check_divided(paths: Sequence[str], format_name: str) -> None:
     """Refuse an input that tasks of a cluster do not read.
 
     Raises:
-        UsageError: It is standard input, or its format is not divided.
+        UsageError: An input is standard input, or tasks do not read its format.
     """
     if "-" in paths:
         raise UsageError("a cluster reads files, not standard input; leave --cluster out")

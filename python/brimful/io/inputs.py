@@ -52,7 +52,7 @@ def check_input_file(path: str) -> None:
     """Refuse an input that is missing or a directory, before anything is created.
 
     Raises:
-        InputError: It is missing or a directory.
+        InputError: The input is missing or a directory.
     """
     if path == "-":
         if sys.stdin is None:
@@ -73,8 +73,8 @@ def shared_format(paths: Sequence[str], options: ImportOptions) -> str:
     """Return the one format of the inputs of a graph.
 
     Raises:
-        UsageError: They have several formats.
-        InputError: A table is no regular file.
+        UsageError: The inputs have several formats.
+        InputError: A table is not a regular file.
     """
     formats = {input_format(path, options["format"]) for path in paths}
     if options["delimiter"] is not None and formats == {"auto"}:
@@ -91,8 +91,8 @@ def shared_format(paths: Sequence[str], options: ImportOptions) -> str:
             # To open a pipe waits for its writer, and a table is not read from its start.
             if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
                 raise InputError(
-                    f"{path} is no regular file, and {format_name} is read at several places; "
-                    "write it to a file first"
+                    f"{path} is not a regular file, and {format_name} needs random access; write "
+                    "it to a file first"
                 )
     return format_name
 

@@ -249,7 +249,7 @@ class RemoteFile(io.RawIOBase):
     def __init__(
         self, url: str, work: Callable[[], Any], stopped: threading.Event | None = None
     ) -> None:
-        """Open what `work` opens; raises as `_Caller.call`."""
+        """Open the file that `work` returns; raises the errors of `_Caller.call`."""
         super().__init__()
         self._caller = _Caller(url, stopped)
         try:

@@ -48,7 +48,7 @@ def is_remote_graph(path: str | os.PathLike[str]) -> bool:
 
 
 def place_of(path: str) -> str:
-    """Return the URL of a copy, and any other path unchanged: what other machines can open."""
+    """Return a place that other machines can open: the URL of a copy, any other path unchanged."""
     return _urls.get(path, path)
 
 

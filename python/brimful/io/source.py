@@ -135,7 +135,7 @@ def _import_kept(
     resources: Resources,
     notify: Notify,
 ) -> None:
-    """Import `path` as `kept`, unless another process has done so meanwhile."""
+    """Import `path` as `kept`, unless another process has just done so."""
     difference = _difference(kept, wanted)
     if difference is None:
         return

@@ -21,7 +21,7 @@ def fate(reason: str, figures: Mapping[str, Any]) -> str:
 def left_out_sentences(figures: dict[str, Any]) -> list[str]:
     """Return a sentence for every reason why an import left something out, or merged it.
 
-    The reasons are lines that are no edges, and policies that left out or merged edges.
+    The reasons are lines that are not edges, and policies that left out or merged edges.
     """
     return [
         f"{fate(kind['reason'], figures)}: {kind['reason']}, {counted(kind['count'], 'time')}, "
@@ -61,5 +61,5 @@ def columns_sentence(columns: dict[str, Any] | None) -> str | None:
 
 
 def all_left_out(figures: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the kinds of lines that are no edges, then the kinds of edges left out or merged."""
+    """Return the kinds of lines that are not edges, then the kinds of edges left out or merged."""
     return [*figures["rejections"], *figures["left_out"]]

@@ -33,7 +33,7 @@ class Values(Mapping[Any, Any]):
     """
 
     def __init__(self, result: Result, read: Reader = unchanged) -> None:
-        """Take a result, and what makes an answer of a vertex and its value."""
+        """Take a result, and a function that turns a vertex and its value into an answer."""
         self.result = result
         self._read = read
         self._length: int | None = None

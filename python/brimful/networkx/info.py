@@ -112,7 +112,7 @@ _NOTES = {
 
 
 def get_info() -> dict[str, Any]:
-    """Return what NetworkX shows of the backend: the entry point of `networkx.backend_info`."""
+    """Return NetworkX's description of the backend: the entry point of `networkx.backend_info`."""
     return {
         "backend_name": "brimful",
         "project": "brimful",

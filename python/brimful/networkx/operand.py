@@ -71,11 +71,11 @@ class Operand:
         return vertex
 
     def values(self, result: Result, read: Reader = unchanged) -> Mapping[Any, Any]:
-        """Return what `read` makes of the values of a result, by node; it leaves out None."""
+        """Return the values that `read` makes of a result, by node; None is left out."""
         return Values(result, read)
 
     def nodes_with(self, result: Result, read: Reader) -> Set[Any]:
-        """Return the nodes of which `read` makes a value, not None."""
+        """Return the nodes for which `read` returns a value other than None."""
         return self.values(result, read).keys()
 
     def groups(self, result: Result) -> Iterator[Set[Any]]:
@@ -206,7 +206,7 @@ class Converted(Operand):
         return type(None), ()
 
     def values(self, result: Result, read: Reader = unchanged) -> dict[Any, Any]:
-        """Return what `read` makes of the values of a result, by node; it leaves out None."""
+        """Return the values that `read` makes of a result, by node; None is left out."""
         answers = ((vertex, read(vertex, value)) for vertex, value in result.items())
         return {self.names[vertex]: value for vertex, value in answers if value is not None}
 

@@ -57,7 +57,7 @@ def real(value: Any, name: str) -> float | None:
 
 
 def numbers(value: object, name: str) -> list[float]:
-    """Return finite numbers: those of a sequence, or of a text such as `0,1,1`.
+    """Return finite numbers: those of a sequence, or of a string such as `0,1,1`.
 
     Raises:
         UsageError: `value` is neither.
@@ -101,7 +101,7 @@ def word(value: object, name: str, known: Sequence[str]) -> str:
 
 
 def text(value: object, name: str) -> str | None:
-    """Return a text, or None.
+    """Return a string, or None.
 
     Raises:
         UsageError: `value` is neither, or not UTF-8.
@@ -109,10 +109,10 @@ def text(value: object, name: str) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise UsageError(f"{name} must be a text, not {shortened(value)}")
+        raise UsageError(f"{name} must be a string, not {shortened(value)}")
     if len(value) > _LONGEST_TEXT:
         raise UsageError(
-            f"{name} must be a text of at most {_LONGEST_TEXT:,} characters, not {shortened(value)}"
+            f"{name} must have at most {_LONGEST_TEXT:,} characters: {shortened(value)}"
         )
     try:
         value.encode()
@@ -122,7 +122,7 @@ def text(value: object, name: str) -> str | None:
 
 
 def path(value: object, name: str) -> str | None:
-    """Return a path as a text, or None.
+    """Return a path as a string, or None.
 
     Raises:
         UsageError: `value` is neither.
@@ -131,10 +131,10 @@ def path(value: object, name: str) -> str | None:
 
 
 def given_path(value: object, name: str = "path") -> str:
-    """Return a path as a text.
+    """Return a path as a string.
 
     Raises:
-        UsageError: `value` is no path.
+        UsageError: `value` is not a path.
     """
     if isinstance(value, (str, os.PathLike)):
         found = os.fspath(value)
@@ -147,7 +147,7 @@ def column_names(names: Any, name: str = "columns") -> list[str] | None:
     """Return names of columns from "age,year" or a sequence; None: none.
 
     Raises:
-        UsageError: They are no names, or one is there twice.
+        UsageError: An element is not a name, or occurs twice.
     """
     if names is None:
         return None

@@ -13,7 +13,7 @@ def cluster_address(address: Any, name: str = "cluster") -> str | None:
     """Return the address of a cluster, or None.
 
     Raises:
-        UsageError: It has none of the forms of an address.
+        UsageError: `address` has none of the forms of an address.
     """
     given = checks.text(address, name)
     if given is None or _CLUSTER.fullmatch(given):

@@ -69,7 +69,7 @@ class DeriveVerbOptions(ConditionOptions, total=False):
     ]
     hops: Annotated[
         int | None,
-        Option("The most edges from the vertices of `around`; None: 1.", metavar="N"),
+        Option("The maximum distance from `around`, in edges; None: 1.", metavar="N"),
     ]
     reverse: Annotated[bool, Option("Reverse the edges.", default=False)]
     undirected: Annotated[bool, Option("Remove the directions of edges.", default=False)]
@@ -77,14 +77,15 @@ class DeriveVerbOptions(ConditionOptions, total=False):
         str | None,
         Option(
             "Merge the vertices that have the same value in a result, or in a table of the column "
-            "`vertex` and another; weights of parallel edges are added up, or edges counted.",
+            "`vertex` and another. The weight of a merged edge is the sum of the weights, or the "
+            "number of edges if they have none.",
             metavar="RESULT",
         ),
     ]
 
 
 class WhereOptions(TypedDict, total=False):
-    """The part of a graph that a run is on."""
+    """The part of a graph that a run visits."""
 
     where: Annotated[
         str | None,
@@ -92,7 +93,7 @@ class WhereOptions(TypedDict, total=False):
             "Run on the vertices that meet a condition, and the edges between them: see `vertices` "
             "of derive.",
             help="run on the vertices that meet a condition on their columns, and the edges "
-            "between them, as 'brimful derive --vertices': a temporary graph",
+            "between them, as a temporary graph (see 'brimful derive --vertices')",
             metavar="CONDITION",
         ),
     ]
@@ -100,7 +101,7 @@ class WhereOptions(TypedDict, total=False):
         str | None,
         Option(
             "Run on the edges that meet a condition: see `edges` of derive.",
-            help="run on the edges that meet a condition, as 'brimful derive --edges'",
+            help="run on the edges that meet a condition (see 'brimful derive --edges')",
             metavar="CONDITION",
         ),
     ]
@@ -110,7 +111,7 @@ def conditions(**given: object) -> dict[str, Any]:
     """Check conditions, and return them.
 
     Raises:
-        UsageError: One is neither a text nor an expression of pyarrow.
+        UsageError: A condition is neither a string nor an expression of pyarrow.
     """
     return dict(checked(ConditionOptions, given, "conditions"))
 

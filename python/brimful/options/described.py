@@ -2,7 +2,7 @@
 
 A docstring has its own `Args`, `Returns` and `Raises`; `described` adds missing entries, in the
 order of the signature, and keeps existing ones. Options are described in their tables, and the
-signature lists them in place of `**options: Unpack[Table]`. This module describes the other
+signature lists them instead of `**options: Unpack[Table]`. This module describes the other
 parameters and errors.
 """
 

@@ -14,8 +14,9 @@ class ExportOptions(TypedDict, total=False):
     format: Annotated[
         ExportFormat | None,
         Option(
-            "`parquet` and `arrow` hold every graph, `edgelist` every one whose ids are words; "
-            "`graphalytics`, `mtx`, `metis`, `csv` and `u32pairs` hold some. None: by the name.",
+            "`parquet` and `arrow` hold every graph, `edgelist` every graph whose ids are words; "
+            "`graphalytics`, `mtx`, `metis`, `csv` and `u32pairs` hold some. None: by the name of "
+            "the file.",
             help="default: by the name of OUT",
         ),
     ]
@@ -41,8 +42,8 @@ class ExportOptions(TypedDict, total=False):
     columns: Annotated[
         str | Sequence[str] | None,
         Option(
-            'Names of columns of edges to write too, a sequence or "amount,year": `parquet` and '
-            "`arrow`. None: none.",
+            'Names of edge columns to write too, as a sequence or as "amount,year" (`parquet` and '
+            "`arrow` only). None: none.",
             help="parquet, arrow: write these columns of the edges too, such as amount,year",
             metavar="NAMES",
             check=column_names,

@@ -12,7 +12,7 @@ from brimful.options.clusters import ImportClusterOptions
 from brimful.options.table import Option, WorkOptions, checked, picked, texts
 from brimful.wording import shortened, unknown
 
-#: Treatment of lines or rows that are no edges.
+#: Treatment of lines or rows that are not edges.
 OnError = Literal["fail", "skip"]
 #: Weights of the input, or computed from the two ids.
 Weights = Literal["input", "hash"]
@@ -77,8 +77,8 @@ class ReadingOptions(TypedDict, total=False):
     ids: Annotated[
         Ids,
         Option(
-            '"int", "string", or "auto": by the type of the columns, in text by the majority of '
-            "the first 65,536 lines.",
+            '"int", "string", or "auto" (default): by the type of the columns or, in text, by the '
+            "majority of the first 65,536 lines.",
             help="string: take all ids as strings (edgelist, adjacency-ids, csv, tsv, parquet, "
             "arrow); auto (default): by the first 65,536 lines, or by the type of the columns",
             default="auto",
@@ -87,23 +87,23 @@ class ReadingOptions(TypedDict, total=False):
     vertices: Annotated[
         int | None,
         Option(
-            "Declare the ids 0 to `vertices` - 1, with edges or without.",
-            help="declare the ids 0..N-1",
+            "Declare the ids 0 to `vertices` - 1, including vertices without edges.",
+            help="declare the ids 0 to N-1, including vertices without edges",
         ),
     ]
     on_error: Annotated[
         OnError,
         Option(
-            '"fail" (default) ends the import at the first line or row that is no edge; "skip" '
-            "leaves such lines out, counts and reports them.",
+            '"fail" (default) ends the import at the first line or row that is not an edge; "skip" '
+            "leaves out, counts and reports such lines.",
             default="fail",
         ),
     ]
     weights: Annotated[
         Weights,
         Option(
-            'Weights of the "input" (default), or "hash": whole numbers from 1 to 100 that depend '
-            "on the two ids only, the same in both directions.",
+            'Weights of the "input" (default), or "hash": whole numbers from 1 to 100, computed '
+            "from the two ids and equal in both directions.",
             default="input",
         ),
     ]

@@ -38,7 +38,7 @@ def _options() -> dict[str, tuple[str, str | None, tuple[str, ...]]]:
 
 
 def keywords(sentence: str) -> str:
-    """Return a sentence with keywords in place of flags: `leave max_supersteps= out`."""
+    """Return a sentence with keywords instead of flags: `leave max_supersteps= out`."""
     return _FLAG.sub(_keyword, sentence) if "--" in sentence else sentence
 
 

@@ -46,7 +46,7 @@ def source_weights(weights: Any, name: str = "source_weight") -> list[float]:
     """Return the weights of sources, or an empty list.
 
     Raises:
-        UsageError: They are no sequence of numbers.
+        UsageError: `weights` is not a sequence of numbers.
     """
     plain = weights.tolist() if hasattr(weights, "tolist") else weights
     if plain is None:
@@ -60,7 +60,7 @@ def check_pairs(pairs: Any, name: str = "pairs") -> Any:
     """Return a table of pairs as it is, or None.
 
     Raises:
-        UsageError: It is no path, and has no Arrow stream.
+        UsageError: `pairs` is not a path, and has no Arrow stream.
     """
     if pairs is None or isinstance(pairs, (str, os.PathLike)):
         return pairs
@@ -94,15 +94,15 @@ class RequestOptions(StepOptions, total=False):
     """Options that only some algorithms take, besides their own parameters."""
 
     tolerance: Annotated[
-        float | None, Option("Stop at a change of at most this; 0 never stops early.")
+        float | None, Option("Stop when the change is at most this; 0: never stop early.")
     ]
     source: Annotated[
         Vertices | None,
         Option(
-            "Id of the source vertex, or several in a sequence: distances are those from the "
+            "Id of the source vertex, or a sequence of ids: distances are measured from the "
             "nearest. Without weights, order and repeats do not matter.",
-            help="a source vertex; may be given several times: distances are those from the "
-            "nearest source, and a personalized rank begins at all of them",
+            help="a source vertex; may be given several times. Distances are measured from the "
+            "nearest source; a personalized rank starts from all sources",
             metavar="ID",
             repeated=True,
             check=lambda source, name: [] if source is None else vertex_ids(source),
@@ -140,7 +140,7 @@ class PlaceOptions(TypedDict, total=False):
     store: Annotated[
         str | None,
         Option(
-            "Keep vertices as records in a store in place of edges that stream from shards: "
+            "Keep vertices as records in a store instead of edges that stream from shards: "
             '"memory" (live objects), "bytes" (records in memory), "file:PATH" or '
             '"kv:PATH" (records in a folder within PATH, which is removed after the run), or the '
             "URL of a database (`brimful.stores`); None: shards.",
@@ -168,8 +168,8 @@ class StoreOptions(TypedDict, total=False):
     cache: Annotated[
         str | None,
         Option(
-            'Keep N vertices of a store live: those used last ("lru:N"), or those used most '
-            '("score:N"; a program may define `cache_score`).',
+            'Keep N vertices of a store live: the most recently used ("lru:N"), or the most often '
+            'used ("score:N"; a program may define `cache_score`).',
             metavar="lru:N|score:N",
         ),
     ]
@@ -209,7 +209,7 @@ class CheckpointOptions(TypedDict, total=False):
     that would divide the edges into other blocks is refused. A run that finds no checkpoint starts
     from the beginning and reports this (logger `brimful`; `stats["resumed_from"]`). A run that
     converges removes its checkpoints; a run that a limit ends keeps them (`label_propagation`: 10
-    supersteps by default). With checkpoints, `connected_components` propagates labels in place of
+    supersteps by default). With checkpoints, `connected_components` propagates labels instead of
     union-find, and `color` has supersteps. On a `store` in `mode` "async" there are no supersteps;
     intervals are in seconds.
     """
@@ -217,11 +217,11 @@ class CheckpointOptions(TypedDict, total=False):
     checkpoint_every: Annotated[
         int | str | None,
         Option(
-            'Make a checkpoint after every so many supersteps, or with "30s" after the first '
-            "superstep that ends 30 seconds after the last checkpoint; None: no checkpoints.",
+            'Make a checkpoint after every this many supersteps, or, as in "30s", once that much '
+            "time has passed since the last checkpoint; None: no checkpoints.",
             help="make a checkpoint after every K supersteps, or every K seconds (30s). A run that "
             "converges removes its checkpoints after it has written its output; a run that a limit "
-            "ends keeps them. connected_components then propagates labels in place of union-find, "
+            "ends keeps them. connected_components then propagates labels instead of union-find, "
             "and color has supersteps. --store with --mode async needs seconds",
             metavar="K",
             check=lambda every, name: checkpoint_interval(every),
@@ -238,12 +238,12 @@ class CheckpointOptions(TypedDict, total=False):
     resume: Annotated[
         bool,
         Option(
-            "Continue from the last complete checkpoint; without one, start from the beginning. It "
-            "must be of the same graph, algorithm and parameters; limits, `budget` and `threads` "
-            "may differ.",
-            help="continue from the last complete checkpoint; without one, start from the "
-            "beginning. It must be of the same graph, algorithm and parameters; limits, --budget "
-            "and --threads may differ",
+            "Continue from the last complete checkpoint, or start from the beginning if there is "
+            "none. Graph, algorithm and parameters must be the same; limits, `budget` and "
+            "`threads` may differ.",
+            help="continue from the last complete checkpoint, or start from the beginning if there "
+            "is none. Graph, algorithm and parameters must be the same; limits, --budget and "
+            "--threads may differ",
             default=False,
         ),
     ]
@@ -265,7 +265,7 @@ class DividedOptions(ResumableOptions, ClusterOptions, total=False):
 class RunOptions(DividedOptions, PlaceOptions, StoreOptions, total=False):
     """Options of every algorithm that also runs on a cluster or a store.
 
-    A store keeps vertices as records in place of edges that stream from shards; the results are
+    A store keeps vertices as records instead of edges that stream from shards; the results are
     the same. In `mode` "async" there are no supersteps. `stats["store_figures"]` and
     `stats["cache"]` describe the work of store and cache.
     """
@@ -296,7 +296,7 @@ class SizeOptions(TypedDict, total=False):
     ]
     bytes_per_edge: Annotated[
         float | None,
-        Option("Bytes of an edge on disk; None: the figure of most graphs of this size."),
+        Option("Bytes of an edge on disk; None: a typical figure for this size."),
     ]
 
 
@@ -312,7 +312,7 @@ def planned_cluster(cluster: Any, name: str = "cluster") -> dict[str, Any] | Non
     """Return the workers of a cluster to plan for, and whether they share this machine, or None.
 
     Raises:
-        UsageError: It is neither a number of workers nor local:N.
+        UsageError: `cluster` is neither a number of workers nor local:N.
     """
     if cluster is None:
         return None
@@ -369,10 +369,10 @@ class OutputOptions(TypedDict, total=False):
     output: Annotated[
         str | None,
         Option(
-            "The .parquet, .csv or .arrow file for the result of the run, because its writer takes "
-            "memory. Nothing is written. None: no output, or CSV.",
-            help="the .parquet, .csv or .arrow file for the result of the run, because its writer "
-            "takes memory; nothing is written",
+            "The .parquet, .csv or .arrow file that the run would write: the forecast includes the "
+            "memory of its writer. Nothing is written. None: no output, or CSV.",
+            help="the .parquet, .csv or .arrow file that the run would write: the forecast "
+            "includes the memory of its writer; nothing is written",
             metavar="OUT",
             short="-o",
         ),

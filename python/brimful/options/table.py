@@ -76,7 +76,7 @@ class Option:
         """Return a value as the native module takes it.
 
         Raises:
-            UsageError: It is of another type, or out of range.
+            UsageError: The value is of another type, or out of range.
         """
         if self.check is not None:
             return self.check(value, self.name)

@@ -116,7 +116,7 @@ def component_sizes(result: PerVertex[Any], max_bytes: int) -> dict[int, int] | 
 
 
 def distribution(result: PerVertex[Any]) -> Distribution | None:
-    """Return the distribution of the values; None if they are no numbers, or there are none.
+    """Return the distribution of the values; None if they are not numbers, or there are none.
 
     Reads the rows twice.
     """

@@ -210,7 +210,7 @@ def vertex_rows(
 
 
 class GraphColumns:
-    """Columns of a graph's vertices in place of a `Join`: read in step, without a table."""
+    """Columns of a graph's vertices instead of a `Join`: read in step, without a table."""
 
     def __init__(self, graph: _native.Graph, names: Sequence[str] | None) -> None:
         """Take columns by their names; None: all.
@@ -252,7 +252,9 @@ class GraphColumns:
                 streams.append(column_batches(self._graph, names))
             for row, vertex, *columns in in_step(*streams):
                 if not row.column(0).equals(vertex.column(0)):
-                    raise UsageError(f"the result is not of the graph {self.name}; name its graph")
+                    raise UsageError(
+                        f"the result does not belong to the graph {self.name}; pass its own graph"
+                    )
                 arrays = [*row.columns, *(array for batch in columns for array in batch.columns)]
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -288,8 +290,8 @@ def add_vertex_columns(
 
     if (place := place_of(graph.path)) != graph.path:
         raise UsageError(
-            f"{place} is used through a copy, which columns would not leave; add them to a graph "
-            "on this machine, then copy it to the store"
+            f"{place} is read through a local copy, which alone would get the columns; add them "
+            "to a graph on this machine, then copy that graph to the store"
         )
     join, tally = Join(table, on), JoinTally()
     with _native.NewTable(graph, VERTICES) as new:
@@ -322,7 +324,7 @@ def write_columns(
     """Write the file of a table, and check that it has as many rows as it should.
 
     Raises:
-        InputError: It has another number of rows.
+        InputError: The table has another number of rows.
         StoreIoError: The file cannot be written.
     """
     with writing_to(new.path):
@@ -334,7 +336,7 @@ def write_columns(
 
 
 def footer_bytes(path: str) -> int:
-    """Return the length of the footer of a Parquet file, with what follows it."""
+    """Return the length of the footer of a Parquet file, with the bytes after it."""
     import pyarrow as pa
 
     with pa.OSFile(os.fsencode(path), "rb") as file:

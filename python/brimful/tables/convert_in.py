@@ -64,8 +64,8 @@ def from_networkx(graph: Any, weight: str | None) -> ObjectEdges:
     """Return the edges of a NetworkX graph; `weight` names the edge attribute; None: no weights.
 
     Raises:
-        UsageError: `graph` is no NetworkX graph.
-        InputError: A node is no integer of 64 bits, or a weight no number.
+        UsageError: `graph` is not a NetworkX graph.
+        InputError: A node is not an integer of 64 bits, or a weight is not a number.
     """
     if not all(hasattr(graph, name) for name in _NETWORKX):
         raise UsageError(
@@ -111,8 +111,8 @@ def from_igraph(graph: Any, weight: str | None, vertex: str | None) -> ObjectEdg
     whose absence ids are igraph's own indexes, 0..n-1.
 
     Raises:
-        UsageError: `graph` is no igraph graph.
-        InputError: An id is no integer of 64 bits, or there twice; or a weight is no number.
+        UsageError: `graph` is not an igraph graph.
+        InputError: An id is not an integer of 64 bits or occurs twice, or a weight is not a number.
     """
     if not all(hasattr(graph, name) for name in _IGRAPH):
         raise UsageError(f"expected an igraph.Graph, found {type(graph).__name__}")
@@ -151,7 +151,7 @@ def from_scipy(matrix: Any, undirected: bool, weighted: bool | None) -> ObjectEd
 
     Raises:
         UsageError: `matrix` is not sparse.
-        InputError: It is not square, has no real numbers, or should be symmetric and is not.
+        InputError: The matrix is not square, not of real numbers, or not symmetric as it should be.
     """
     if not all(hasattr(matrix, name) for name in _SCIPY):
         raise UsageError(
@@ -161,7 +161,7 @@ def from_scipy(matrix: Any, undirected: bool, weighted: bool | None) -> ObjectEd
     if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
         shape = " x ".join(map(str, matrix.shape))
         raise InputError(
-            f"the matrix is {shape}, and a graph needs a square one, a row for each vertex"
+            f"the matrix is {shape}; a graph needs a square matrix with a row for each vertex"
         )
     if matrix.dtype.kind not in "biuf":
         raise InputError(f"the matrix has type {matrix.dtype}, and weights must be real numbers")
@@ -280,7 +280,7 @@ def _check_exact(name: str, edge: Sequence[Any]) -> None:
     """Refuse an edge whose weight is an integer between two floats.
 
     Raises:
-        InputError: It is.
+        InputError: The weight is such an integer.
     """
     nearest = checks.rounded(edge[2]) if isinstance(edge[2], SupportsIndex) else None
     if nearest is not None:

@@ -74,7 +74,7 @@ _CONDITION_BYTES = 64 << 20
 #: Memory of an edge by which a neighborhood is found.
 _REACHED_BYTES = 80
 
-#: A function that yields all vertices with the named columns, anew in each call.
+#: A function that yields all vertices with the named columns, from the first in each call.
 Vertices = Callable[[Sequence[str]], Iterator[Any]]
 
 
@@ -289,7 +289,7 @@ def _sorted_ids(ids: pyarrow.Array, kind: pyarrow.DataType) -> pyarrow.Array:
     """Return distinct ids, ascending, in the type of the vertices.
 
     Raises:
-        UsageError: They are of another type.
+        UsageError: The ids are of another type.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -301,7 +301,7 @@ def _sorted_ids(ids: pyarrow.Array, kind: pyarrow.DataType) -> pyarrow.Array:
             raise pa.ArrowInvalid(f"they are {ids.type}")
         found = pc.unique(ids.cast(kind).drop_null())
     except pa.ArrowException as error:
-        raise UsageError(f"the ids are no vertices of type {kind}: {error}") from None
+        raise UsageError(f"the ids are not vertices of type {kind}: {error}") from None
     return found.take(pc.sort_indices(found))
 
 
@@ -402,8 +402,8 @@ def _contracted(
     names = labeled.schema.names
     if len(names) < 2 or names[0] != "vertex":
         raise UsageError(
-            "labels are a result, or a table of the column vertex and one of labels; found the "
-            f"columns {', '.join(names) or 'none'}"
+            "labels must be a result, or a table with the column vertex and a column of labels; "
+            f"found the columns {', '.join(names) or 'none'}"
         )
     label = labeled.schema.field(1)
     if not (pa.types.is_integer(label.type) or pa.types.is_string(plain_type(label.type))):
@@ -459,7 +459,7 @@ def _joined(
 
 @contextlib.contextmanager
 def _source_errors(name: str, failures: list[BrimfulError]) -> Iterator[None]:
-    """Raise the recorded error of a source in place of DuckDB's version."""
+    """Raise the recorded error of a source instead of DuckDB's version."""
     try:
         with join_errors(name):
             yield

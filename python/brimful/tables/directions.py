@@ -70,7 +70,7 @@ def decided(name: str, column: str, values: list[Any]) -> bool | None:
     """Return whether the values of the first rows say that edges are undirected; None: nothing.
 
     Raises:
-        UsageError: They have edges of both kinds.
+        UsageError: The rows have edges of both kinds.
     """
     words = {_word(value) for value in values}
     if not words or not words <= {_DIRECTED.lower(), _UNDIRECTED.lower()}:

@@ -124,8 +124,8 @@ def check_edge_columns(inputs: object, names: Sequence[str], options: Mapping[st
     """Refuse inputs whose columns cannot be kept with edges, before any work.
 
     Raises:
-        UsageError: They cannot be read again, are of another format, or edges would be merged or
-            get other weights.
+        UsageError: An input cannot be read again or is of another format, or edges would be merged
+            or get other weights.
     """
     if options["duplicates"] != "keep":
         raise UsageError(
@@ -142,7 +142,7 @@ def check_edge_columns(inputs: object, names: Sequence[str], options: Mapping[st
             if not known or input_format(path, options.get("format")) not in _FORMATS:
                 raise UsageError(
                     f"columns of edges are read from .parquet, .arrow, .csv, .tsv, .graphml and "
-                    f".gexf files, and {path} is none; convert it, or leave --edge-columns out"
+                    f".gexf files, but {path} is another; convert it, or leave --edge-columns out"
                 )
     elif not hasattr(inputs, "__arrow_c_stream__") or hasattr(inputs, "read_next_batch"):
         raise UsageError(
@@ -168,7 +168,7 @@ def add_edge_columns(
 
     Raises:
         UsageError: The input has no such column.
-        InputError: It cannot be read again, or has other edges than the graph.
+        InputError: The input cannot be read again, or has other edges than the graph.
         BudgetError, StoreIoError: The table cannot be sorted or written.
     """
     from brimful import _native
@@ -203,7 +203,7 @@ def add_edge_columns(
         if rows != graph.edges:
             raise InputError(
                 f"{name} gives {counted(rows, 'edge')} with columns, and the graph has "
-                f"{graph.edges:,}; leave out what is no edge, or leave --edge-columns out"
+                f"{graph.edges:,}; remove rows that are not edges, or leave --edge-columns out"
             )
         new.publish(footer_bytes(new.path))
 

@@ -40,7 +40,7 @@ class EdgeTable:
     """A stream of edge batches, read once, with the names of its columns.
 
     Errors that end the stream are kept in `failure`. A context manager: leaving it closes the
-    file, and raises the kept failure in place of the consumer's version.
+    file, and raises the kept failure instead of the consumer's version.
     """
 
     name: str
@@ -62,7 +62,7 @@ class EdgeTable:
     undirected: bool | None = None
     #: Returns the line of the file for a row, if rows are not known by their numbers.
     line_of: Callable[[int], int] | None = None
-    #: Refuses a graph of the table that is not what the file says, before the graph appears.
+    #: Refuses a graph that contradicts the declaration of the file, before the graph appears.
     check: Callable[[_native.Graph], None] | None = None
     resources: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     #: When set, ends a read from a store.
@@ -214,7 +214,7 @@ def open_stream(
 
     Raises:
         UsageError: `stream` is no such thing, or has edges of both kinds.
-        InputError: Missing columns, or columns that are no ids or cannot be columns of Arrow.
+        InputError: Missing columns, or columns that are not ids or cannot be columns of Arrow.
     """
     if not hasattr(stream, "__arrow_c_stream__"):
         raise UsageError(
@@ -266,7 +266,7 @@ def column_ids(name: str, schema: Any, ids: str) -> str:
     """Return `int` or `string`: from `ids`, by default from the types of the first two columns.
 
     Raises:
-        InputError: One is text and the other is not, and `ids` does not say how both are read.
+        InputError: One column is text and the other is not, and `ids` does not decide.
     """
     import pyarrow.types as kinds
 
@@ -290,7 +290,7 @@ def shrink_arrow_pools(budget: int | None = None) -> None:
     Raises:
         StoreIoError: A limit of the address space leaves too little to load pyarrow, which would
             end the process.
-        BudgetError: It leaves too little for the budget besides.
+        BudgetError: The limit leaves too little for the budget besides pyarrow.
     """
     found = None if "pyarrow" in sys.modules else address_space()
     if found is not None:
@@ -358,7 +358,7 @@ def _joined(path: str, schema: Any, first: str, other: Any) -> Any:
     """Return the schema of two tables that are parts of one graph, with both declarations.
 
     Raises:
-        InputError: They declare graphs of different kinds, or only one declares anything.
+        InputError: The tables declare graphs of different kinds, or only one declares a graph.
     """
     from brimful import _native
 

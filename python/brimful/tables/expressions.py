@@ -37,10 +37,11 @@ class Condition:
     """A condition on rows with some columns."""
 
     def __init__(self, text: str | Any, schema: pyarrow.Schema) -> None:
-        """Take a text, or an expression of `pyarrow.compute`, about columns of `schema`.
+        """Take a string, or an expression of `pyarrow.compute`, about columns of `schema`.
 
         Raises:
-            UsageError: It is no condition, names an unknown column, or compares incompatible types.
+            UsageError: The string is not a condition, names an unknown column, or compares
+                incompatible types.
         """
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -55,7 +56,7 @@ class Condition:
             self.expression = text
         else:
             raise UsageError(
-                "a condition is a text or an expression of pyarrow.compute, not "
+                "a condition must be a string or an expression of pyarrow.compute, not "
                 f"{type(text).__name__}"
             )
         try:
@@ -94,7 +95,7 @@ def _parsed(text: str, reader: _Reader) -> Any:
         if isinstance(error, UsageError):
             raise
         raise UsageError(
-            f"{shortened(text)!r} is no condition such as \"year >= 2020 and kind == 'a'\": "
+            f"{shortened(text)!r} is not a condition such as \"year >= 2020 and kind == 'a'\": "
             f"{_GRAMMAR}"
         ) from None
 
@@ -108,7 +109,7 @@ class _Reader:
         self.columns: set[str] = set()
 
     def read(self, node: ast.expr, kind: Any = None) -> Any:
-        """Return the expression of a node; a text that is compared with `kind` becomes one."""
+        """Return the expression of a node; a string compared with `kind` is converted to it."""
         import pyarrow.compute as pc
 
         match node:
@@ -185,7 +186,7 @@ class _Reader:
             return pa.scalar(value).cast(kind)
         except pa.ArrowException:
             raise UsageError(
-                f"{value!r} in the condition {shortened(self._text)} is no {kind}"
+                f"{value!r} in the condition {shortened(self._text)} is not of type {kind}"
             ) from None
 
     def _type(self, node: ast.expr) -> Any:

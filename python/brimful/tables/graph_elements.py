@@ -93,7 +93,7 @@ def _integer(text: str, bits: int) -> int:
     return number
 
 
-#: What the texts of each type are, and how they are read.
+#: The expected text of each type, and the function that reads it.
 _READ: dict[str, tuple[str, Callable[[str], Any]]] = {
     "bool": ("true or false", _boolean),
     "int32": ("an integer of 32 bits", partial(_integer, bits=32)),
@@ -162,7 +162,7 @@ class _Parser:
         self._expat.EntityDeclHandler = self._entity
         self._bytes_since_tag = self._depth = 0
         self._has_graph = False
-        #: Tags without the namespace, and what their beginnings mean, by their whole names.
+        #: Tags without the namespace, and the meaning of their starts, by their whole names.
         self._tags: dict[str, tuple[str, Callable[..., None] | None]] = {}
         #: Nodes and edges that ended, and the one that has not.
         self._ended: list[Element] = []
@@ -344,7 +344,7 @@ class _Parser:
         self._element.values[key] = text
 
 
-#: What the beginnings of elements mean, by their tags.
+#: The meaning of the start of an element, by its tag.
 _STARTS: dict[str, Callable[..., None]] = {
     "graph": _Parser._graph,
     "hyperedge": _Parser._hyperedge,

@@ -43,8 +43,8 @@ class GraphXml:
 
         Raises:
             InputError: The file is neither GraphML nor GEXF, or is broken.
-            UsageError: It is standard input or remote.
-            StoreIoError: It cannot be read.
+            UsageError: The file is standard input or remote.
+            StoreIoError: The file cannot be read.
         """
         if path == "-" or is_remote(path):
             raise UsageError(

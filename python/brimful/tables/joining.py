@@ -95,7 +95,7 @@ class Join:
 
         Raises:
             MissingPackageError: DuckDB is not installed.
-            UsageError: `table` is no table, its format is unknown, or its name is not UTF-8.
+            UsageError: `table` is not a table, its format is unknown, or its name is not UTF-8.
             NotFoundError: There is no such file.
         """
         require_installed("duckdb", "a join")
@@ -461,7 +461,7 @@ def join_memory(resources: Resources, share: float = 1.0) -> int:
     """Return the memory limit of DuckDB, which has a `share` of the free part of the budget.
 
     Raises:
-        BudgetError: It is too little.
+        BudgetError: The free part is too small.
     """
     limit, taken = resources.budget_bytes(), resources.taken_bytes(LOADED_BYTES)
     memory = int((limit - taken) * share * _MANAGED)

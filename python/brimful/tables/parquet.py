@@ -40,7 +40,7 @@ _BATCH_NAMES = 128
 #: Bytes of long string ids of one column that a batch may have.
 _BATCH_BYTES = 8 << 20
 _BUFFER_BYTES = 1 << 20
-#: After so many pages, only the first pages of each further column chunk are read.
+#: Pages that are read in full; of each further column chunk, only the first pages are read.
 _MOST_PAGES = 1 << 17
 #: Bytes that are read to name the format of a file that is not Parquet.
 _LOOKED_AT_BYTES = 4096
@@ -66,7 +66,7 @@ def open_parquet(
 
     Raises:
         UsageError: The file has edges of both kinds.
-        InputError: Not Parquet, missing columns, columns that are no integers.
+        InputError: Not Parquet, missing columns, columns that are not integers.
         StoreIoError: The file cannot be read.
     """
     import pyarrow as pa

@@ -85,7 +85,7 @@ def _chunk(fields: dict[int, Any]) -> FooterChunk:
     """Return a column chunk from the fields of its `ColumnMetaData`.
 
     Raises:
-        KeyError, TypeError, AttributeError, UnicodeDecodeError: They are damaged.
+        KeyError, TypeError, AttributeError, UnicodeDecodeError: The fields are damaged.
     """
     return FooterChunk(
         path_in_schema=".".join(part.decode() for part in fields[3]),
@@ -100,7 +100,7 @@ def _size(value: Any) -> int:
     """Return a size or an offset.
 
     Raises:
-        TypeError: It is none.
+        TypeError: `value` is not an integer, or out of range.
     """
     if type(value) is not int or not 0 <= value < _MOST:
         raise TypeError(value)

@@ -56,7 +56,7 @@ def roles(names: Sequence[str]) -> tuple[list[str], str | None] | None:
 
 
 def result_columns(names: Sequence[str]) -> list[str]:
-    """Return the columns of a result without joined ones; none if it is no result."""
+    """Return the columns of a result without joined ones; none if it is not a result."""
     keys, value = roles(names) or ([], None)
     return keys if value is None else [*keys, value]
 
@@ -116,7 +116,7 @@ def known_bytes(path: str) -> int:
 
 def _no_result(path: str, names: Sequence[str]) -> InputError:
     return InputError(
-        f"{path} is no result: expected the column vertex and a column of values, found "
+        f"{path} is not a result: expected the column vertex and a column of values, found "
         f"{', '.join(names) or 'no column'}"
     )
 
@@ -174,7 +174,7 @@ def _largest_after(
             count, whole = max(kept.num_rows * room // kept.nbytes, 1), False
             kept = both.take(order[:count])
         del both, order
-        # Else the allocator keeps what the copies leave, in pieces that no later copy fits.
+        # Else the allocator keeps the freed copies, in pieces too small for later copies.
         pa.default_memory_pool().release_unused()
 
     for batch in table.batches(columns):
@@ -242,7 +242,7 @@ def _files(path: str) -> list[str]:
     kinds = {os.path.splitext(name.lower())[1] for name in names}
     if len(kinds) != 1 or not kinds <= set(RESULT_SUFFIXES):
         raise InputError(
-            f"{path} is no result: expected files that all end in one of "
+            f"{path} is not a result: expected files that all end in one of "
             f"{', '.join(RESULT_SUFFIXES)}, found {', '.join(names[:3]) or 'no file'}"
         )
     return [os.path.join(path, name) for name in names]

@@ -66,9 +66,9 @@ class Side:
         """Take a result, the path of one, or a table.
 
         Raises:
-            UsageError: `given` is nothing of these.
+            UsageError: `given` is none of these.
             NotFoundError: There is nothing at the path.
-            InputError: It has not the columns of a result.
+            InputError: `given` lacks the columns of a result.
         """
         import pyarrow as pa
         import pyarrow.types as kinds

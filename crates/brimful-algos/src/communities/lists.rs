@@ -38,7 +38,7 @@ pub(super) fn reading_bytes(extent: &Extent, workers: usize) -> u64 {
     Scan::minimum_bytes(extent, workers)
 }
 
-/// Bytes of lists with so many entries, of the lists of the next level, and of sorting these.
+/// Bytes of lists with `entries` entries, of the lists of the next level, and of sorting these.
 pub(super) fn bytes_of_levels(entries: u64) -> u64 {
     entries * (2 * ENTRY_BYTES + size_of::<Link>() as u64)
 }

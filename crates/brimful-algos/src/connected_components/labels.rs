@@ -23,8 +23,8 @@ pub(crate) fn labels<L: Label>(
     least_of_sets(graph, sets, component, label, resources)
 }
 
-/// For each vertex with edges, `state` of the vertex and of the least offsets of the external ids
-/// in sets. `set` returns the set of a vertex, of so many.
+/// Returns `state` for each vertex with edges. `set` assigns each vertex to one of `sets` sets;
+/// `state` gets the vertex, and the least offset of an external id in each set.
 pub(crate) fn least_of_sets<L: Label, S: Pod + Send + Sync>(
     graph: &Graph,
     sets: usize,

@@ -32,7 +32,7 @@ fn array_bytes<L>(nodes: u64) -> u64 {
     nodes * (4 + 2 * size_of::<L>() as u64)
 }
 
-/// The smallest budget of a run with so many nodes for each vertex; `None` if the nodes do not fit
+/// The smallest budget of a run with `each` nodes for each vertex; `None` if the nodes do not fit
 /// 32 bits.
 pub(crate) fn min_bytes<L>(extent: &Extent, workers: usize, each: u64) -> Option<u64> {
     let windows = workers * WINDOW * size_of::<u64>();
@@ -44,7 +44,7 @@ pub(crate) fn min_bytes<L>(extent: &Extent, workers: usize, each: u64) -> Option
 /// The error if `min_bytes` returns `None`.
 fn too_large(each: u64) -> Error {
     Error::Usage(format!(
-        "the method union_find is for less than 2^{} vertices; use the method propagation",
+        "the method union_find supports fewer than 2^{} vertices; use the method propagation",
         32 - each.ilog2()
     ))
 }

@@ -134,7 +134,7 @@ fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<F
     spare_bytes(graph, indexes, extra, resources)?;
     let sources = sources_of(request, graph)?;
     if sources.len() > 1 {
-        let what = "a diameter is that of one component; name one source";
+        let what = "diameter measures the component of one source; name one source";
         return Err(Error::Usage(what.into()));
     }
     let _memory = resources.budget.reserve(resources.budget.limit(), PURPOSE)?;

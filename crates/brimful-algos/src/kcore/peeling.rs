@@ -1,7 +1,7 @@
 //! Core numbers by peeling one vertex after another, if the unpacked edges fit in memory.
 //!
 //! Batagelj and Zaversnik 2003, "An O(m) algorithm for cores decomposition of networks", with a
-//! stack in place of buckets: for each k that occurs, in ascending order, vertices with k remaining
+//! stack instead of buckets: for each k that occurs, in ascending order, vertices with k remaining
 //! neighbors are removed, and with them the neighbors that fall to k. O(|E| + the sum of core
 //! numbers), on one thread.
 
@@ -42,7 +42,8 @@ pub(super) fn forecast(setting: &Setting<'_>) -> Option<Forecast> {
 
 /// The error if `forecast` returns `None`.
 pub(super) fn too_large() -> Error {
-    let what = "the method peeling is for less than 2^32 vertices and edges; use the method rounds";
+    let what =
+        "the method peeling supports fewer than 2^32 vertices and edges; use the method rounds";
     Error::Usage(what.into())
 }
 

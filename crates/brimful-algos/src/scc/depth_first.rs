@@ -46,7 +46,7 @@ pub(super) fn bytes<L>(extent: &Extent, workers: usize) -> Option<(u64, u64)> {
 /// The error if `bytes` returns `None`.
 pub(super) fn too_large() -> Error {
     let what =
-        "the method search is for less than 2^32 vertices and edges; use the method coloring";
+        "the method search supports fewer than 2^32 vertices and edges; use the method coloring";
     Error::Usage(what.into())
 }
 

@@ -7,7 +7,7 @@ use bytemuck::Pod;
 
 use super::step::differ;
 
-/// Changes are followed if the changed vertices have at most one in so many edges. With more, most
+/// Changes are followed if changed vertices have at most one in `FEW_EDGES` edges. With more, most
 /// large lists have a neighbor that changed.
 const FEW_EDGES: u64 = 256;
 const WORD_BITS: usize = u64::BITS as usize;

@@ -92,7 +92,7 @@ pub(super) struct GatherRun<'a, G: Gather> {
     /// The new states of a superstep. Programs that settle have none: their new states are visible
     /// at once.
     pub(super) next: Option<ScratchArray<G::State>>,
-    /// The items of a superstep; cut anew in each superstep of programs that settle.
+    /// The items of a superstep; programs that settle cut them again in each superstep.
     items: Vec<Range<usize>>,
     /// The last superstep.
     last: GatherFigures,

@@ -49,7 +49,7 @@ impl Plan {
 pub(crate) fn log_unshared(values: &str, memory_bytes: u64) {
     tracing::info!(
         memory_bytes,
-        "the budget has no room to share {values} in memory; they go through Ray's object store"
+        "the budget is too small to share {values} in memory; Ray's object store carries them"
     );
 }
 

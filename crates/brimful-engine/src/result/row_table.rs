@@ -308,7 +308,7 @@ impl TopOfRows {
     pub fn new(table: Arc<RowTable>, count: u64) -> Result<Self> {
         if let Some((name, _)) = table.lists() {
             let what = format!(
-                "the lists of the column {name} have no order, so that none is the largest; write \
+                "the lists in the column {name} have no order, so the rows cannot be ranked; write \
                  the rows to a file"
             );
             return Err(Error::Usage(what));

@@ -241,8 +241,8 @@ impl<R: Copy> BestRows<R> {
         Self { left: count, found: Vec::new(), after: None }
     }
 
-    /// The next rows, at most `most`; `None` at the end. `find` finds so many of the best rows
-    /// after one, the worst first.
+    /// Returns the next rows, at most `most`; `None` at the end. `find` takes a row and a count,
+    /// and returns this many of the best rows after that row, the worst first.
     pub(super) fn next(
         &mut self,
         most: usize,

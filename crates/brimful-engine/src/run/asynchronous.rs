@@ -129,8 +129,8 @@ impl Asynchronous {
         if saved.ends != self.ends
             || lengths != [self.unreceived.len(), self.signalled.len(), self.received.len()]
         {
-            let what = "the blocks of this run are not those of the checkpoint; resume with the \
-                        memory budget and threads that it was made with";
+            let what = "this run divides the graph into other blocks than the checkpoint; resume \
+                        with the memory budget and threads of the run that wrote it";
             return Err(Error::Usage(what.into()));
         }
         self.unreceived = saved.unreceived.into_iter().map(f64::from_bits).collect();

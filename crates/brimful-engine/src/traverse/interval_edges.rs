@@ -36,7 +36,7 @@ pub(crate) enum Ends<'b> {
 
 impl IntervalEdges<'_> {
     /// Calls `edge(source, target)`, the target counted within its interval. False if `edge`
-    /// returns false, or an end is no vertex.
+    /// returns false, or an end is not a vertex.
     #[inline]
     pub(crate) fn all(&self, mut edge: impl FnMut(u64, usize) -> bool) -> bool {
         match &self.ends {

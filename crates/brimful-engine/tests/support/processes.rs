@@ -1,4 +1,4 @@
-//! Threads in place of processes: the exchange of a divided run, in memory.
+//! Threads instead of processes: the exchange of a divided run, in memory.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -131,7 +131,7 @@ pub(super) fn read_id<I: Id>(mut key: &[u8]) -> Result<I> {
     match I::read_key(&mut key) {
         Some(id) if key.is_empty() => Ok(id),
         _ => Err(crate::Error::Usage(format!(
-            "an id wrote the {} bytes {bytes:02x?} and cannot read them; correct its `read_key`",
+            "an id wrote {} bytes, {bytes:02x?}, and cannot read them; correct its `read_key`",
             bytes.len()
         ))),
     }

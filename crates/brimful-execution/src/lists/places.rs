@@ -13,7 +13,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 const ARRAY_PART: usize = 4;
 const PLACE_BYTES: usize = size_of::<u32>();
 
-/// An id, as it is looked up.
+/// The form of an id in a look-up.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Key {
     Number(usize),

@@ -43,7 +43,7 @@ pub fn hash(one: u64, other: u64) -> f64 {
     (1 + splitmix64(min.wrapping_mul(GOLDEN) ^ max) % 100) as f64
 }
 
-/// A source whose edges have hashed weights in place of their own.
+/// A source whose edges have hashed weights instead of their own.
 pub(crate) struct Hashed<'s>(pub(crate) &'s dyn EdgeSource);
 
 impl EdgeSource for Hashed<'_> {

@@ -158,13 +158,13 @@ fn one_line(name: &str) -> Result<&str> {
         return Ok(name);
     }
     let what = format!(
-        "the vertex {name:?} has a line end in its id, which csv could not be read back with"
+        "the id {name:?} contains a line end, which an import from csv would not read back"
     );
     Err(Error::Usage(format!("{what}; {OTHERS}")))
 }
 
-/// The name, or an error if it is not one word of an edge list, or, as the `first` word of a line,
-/// would begin a comment.
+/// Returns the name, or an error if it is more than one word of an edge list or, as the `first`
+/// word of a line, would begin a comment.
 fn one_word(name: &str, first: bool) -> Result<&str> {
     let separates = |byte: u8| crate::input::text::is_separator(byte) || byte == b'\n';
     let comment = first && name.starts_with(['#', '%']);
@@ -172,8 +172,8 @@ fn one_word(name: &str, first: bool) -> Result<&str> {
         return Ok(name);
     }
     Err(Error::Usage(format!(
-        "the vertex {name:?} is no word of an edge list, where blanks and commas separate ids and \
-         lines that begin with # or % are comments; {OTHERS}"
+        "the id {name:?} cannot be written to an edge list, where blanks and commas separate ids \
+         and lines that begin with # or % are comments; {OTHERS}"
     )))
 }
 

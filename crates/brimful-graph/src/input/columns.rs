@@ -43,7 +43,7 @@ pub const WEIGHTS: [&str; 6] = ["weight", "weights", "w", "wt", "wgt", "edgeweig
 const SHOWN: usize = 12;
 /// The maximum number of characters of a column's name or of a value in a message.
 const SHOWN_CHARS: usize = 24;
-/// The maximum bytes of a column name that is suggested in place of a misspelled one.
+/// The maximum bytes of a column name that is suggested instead of a misspelled one.
 const NAME_BYTES: usize = 64;
 
 /// The user's choice of columns.
@@ -182,7 +182,7 @@ impl ColumnChoice {
         let named = given.into_iter().flatten().any(|column| number(column).is_none());
         if named && first.iter().all(|field| is_number(field)) {
             let what =
-                "its first line has numbers and no names of columns; number the columns from 1";
+                "its first line has numbers instead of column names; number the columns from 1";
             return Err(Doubt::Unsaid(what.into()));
         }
         if named || !pairs(first).is_empty() {

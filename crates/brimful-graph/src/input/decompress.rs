@@ -93,7 +93,7 @@ fn bytes_of_xz(start: &[u8]) -> u64 {
 /// Bytes of the window of a zstd frame, rounded up to a power of two; 0 if the decoder refuses the
 /// window on any budget, or if there is none.
 fn window_of_zstd(start: &[u8]) -> u64 {
-    // RFC 8878, 3.1.1.1.2. A frame of a single segment has its content in place of a window.
+    // RFC 8878, 3.1.1.1.2. A frame of a single segment has its content instead of a window.
     let (Some(descriptor), Some(byte)) = (start.get(4), start.get(5)) else { return 0 };
     if descriptor & 0x20 != 0 {
         return 0;

@@ -284,7 +284,7 @@ pub(crate) struct Draft {
     mtx: Option<mtx::Banner>,
     /// The user's choice of columns.
     pub(crate) choice: ColumnChoice,
-    /// The second line that is no comment, if both are near the beginning of the file.
+    /// The second line that is not a comment, if both are near the beginning of the file.
     pub(crate) second_line: Option<Vec<u8>>,
     /// The chosen columns.
     pub(crate) columns: Option<Columns>,

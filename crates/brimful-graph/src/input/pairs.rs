@@ -70,7 +70,7 @@ pub fn check_length(path: &Path, length: u64) -> Result<()> {
         return Ok(());
     }
     let what = format!(
-        "{length} bytes are no whole number of 8-byte pairs; the file was cut or is of another \
+        "{length} bytes are not a whole number of 8-byte pairs; the file was cut or is of another \
          format"
     );
     Err(Error::input(path, what))

@@ -110,7 +110,7 @@ impl Reason {
             Self::Rounded => ROUNDED_WEIGHT,
             Self::Letter => "unknown kind of line",
             Self::Row => "list after the last vertex",
-            Self::NotText => "id that is no UTF-8",
+            Self::NotText => "id that is not UTF-8",
             Self::TooLong => "id that is too long",
             Self::Columns => "wrong number of columns",
             Self::Undeclared => "vertex that is not declared",

@@ -61,7 +61,7 @@ impl Graph {
         let names = folder.list().map_err(|e| Error::NotAGraph {
             path: path.into(),
             what: match e.kind() {
-                std::io::ErrorKind::NotFound => "there is nothing of that name".into(),
+                std::io::ErrorKind::NotFound => "there is no file or folder of that name".into(),
                 std::io::ErrorKind::NotADirectory => "it is a file; import it first".into(),
                 _ => e.to_string(),
             },

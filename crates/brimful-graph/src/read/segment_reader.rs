@@ -116,7 +116,7 @@ impl SegmentReader {
         if beyond {
             return Err(shards
                 .file()
-                .corrupt(shards.unit(index), "a target is no vertex with edges"));
+                .corrupt(shards.unit(index), "a target is not a vertex with edges"));
         }
         decoded?;
         if last.0 == segment.last_source {

@@ -201,7 +201,7 @@ fn what_never_ends_is_refused() {
         let format = TextFormat::from_name(name).unwrap();
         let error = parse_text(format, words.as_bytes(), 64, OnError::Fail).unwrap_err();
         let message = format!(
-            "NAME:1:1: expected {expected}, found 64 bytes without an end; is this a text file?; check the file"
+            "NAME:1:1: expected {expected}, found 64 bytes without a line end; is this a text file?; check the file"
         );
         assert_eq!(error.to_string(), message);
     }

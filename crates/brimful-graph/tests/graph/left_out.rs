@@ -219,7 +219,7 @@ fn directed_imports_of_mirrored_lists_and_undirected_ones_of_lists() {
 #[test]
 fn rejected_lines_and_one_line_of_many_chunks_do_not_disturb_the_count() {
     let folder = tempfile::tempdir().unwrap();
-    // A list longer than a chunk, followed by lines that are no edges.
+    // A list longer than a chunk, followed by lines that are not edges.
     let mut text = String::from("# c\n0");
     (1..300_000).for_each(|target| write!(text, " {target}").unwrap());
     text.push_str(" 77\nx 1\n1 1\n");

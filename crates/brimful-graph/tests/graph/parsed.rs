@@ -50,7 +50,7 @@ fn import_parsed(
     import(Input::Parsed(parsed), out, options, &resources)
 }
 
-/// Lines with hubs, self-loops, duplicates, and one line that is no edge in each file.
+/// Lines with hubs, self-loops, duplicates, and one line that is not an edge in each file.
 fn texts(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     (0..3_u64)
         .map(|file| {

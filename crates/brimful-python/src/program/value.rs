@@ -240,7 +240,7 @@ impl Values {
     /// Combines the objects of two signals into a value that replaces `held` in the message table.
     /// Unless `held` is bytes, the value has the same length as `held`, so the table has room for
     /// it. If `held` is bytes, the table may lack room and combine again later, so a waiting signal
-    /// goes on waiting.
+    /// stays there.
     pub(super) fn combined<'py>(
         &self,
         py: Python<'py>,
@@ -271,7 +271,7 @@ impl Values {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The object of a state or a signal. A signal that waits goes on waiting.
+    /// Returns the object of a state or a signal. A waiting signal stays in the table.
     pub(super) fn object<'py>(
         &self,
         py: Python<'py>,

@@ -64,9 +64,9 @@ impl PageFile {
                 Error::Corrupt { path, offset, what, .. } => Error::Corrupt {
                     path,
                     offset,
-                    what: format!("of the two copies of the root, one is broken: {what}"),
-                    remedy: "nothing is lost while the other is whole; the next sync writes it \
-                             again",
+                    what: format!("one of the two copies of the root is damaged: {what}"),
+                    remedy: "nothing is lost while the other copy is intact; the next sync writes \
+                             this one again",
                 },
                 error => error,
             })?;

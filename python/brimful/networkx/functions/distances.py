@@ -1,4 +1,4 @@
-"""Lengths of shortest paths, in edges or in weights, and what is within reach."""
+"""Lengths of shortest paths, in edges or in weights, and the nodes within reach."""
 
 from __future__ import annotations
 

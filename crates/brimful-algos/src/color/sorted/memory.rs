@@ -60,13 +60,13 @@ impl Memory {
         extent.edges() * if directed { 2 } else { 1 }
     }
 
-    /// Bytes of so many bits of marks, and of the word after them.
+    /// Bytes of `bits` bits of marks, and of the word after them.
     pub(super) fn bytes_of(bits: u64) -> u64 {
         (bits.div_ceil(WORD) + 1) * size_of::<u64>() as u64
     }
 
-    /// The least bytes of marks: those of the vertex with the most bits, and so many that there are
-    /// few enough parts. If a vertex has n bits, n vertices have degrees of n / 2 or more.
+    /// The least bytes of marks: enough for the vertex with the most bits, and enough that there are
+    /// few parts. If a vertex has n bits, n vertices have degrees of n / 2 or more.
     fn least_marks(extent: &Extent, directed: bool) -> u64 {
         let degrees = Self::degrees(extent, directed);
         // Two parts in succession have more bits than one may have.

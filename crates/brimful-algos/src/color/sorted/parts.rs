@@ -49,8 +49,8 @@ impl Part {
         Self { ranks: rank..rank, bands: Vec::new(), bits: 0 }
     }
 
-    /// Cuts bands into parts of at most so many bits and so many vertices. A part of one vertex may
-    /// have more bits.
+    /// Cuts bands into parts of at most `max_bits` bits and `max_len` vertices. A part of one
+    /// vertex may have more bits.
     pub(super) fn cut(bands: impl Iterator<Item = Band>, max_bits: u64, max_len: u64) -> Vec<Self> {
         let (mut parts, mut part) = (Vec::new(), Self::from(0));
         for Band { mut ranks, bits, .. } in bands {

@@ -52,7 +52,7 @@ impl<'b, P: Program> Batcher<'b, P> {
     }
 
     /// Takes more edges: keys, from the source `base` on, and their weights; `sums` are those of
-    /// the 2^`bits` targets from the first on. False if an end of an edge is no vertex, or the
+    /// the 2^`bits` targets from the first on. False if an end of an edge is not a vertex, or the
     /// program failed.
     #[inline]
     pub(crate) fn add(
@@ -111,7 +111,7 @@ impl<'b, P: Program> Batcher<'b, P> {
     }
 
     /// Appends the edges with known, signalling sources; returns their number. `None` if an end of
-    /// an edge is no vertex.
+    /// an edge is not a vertex.
     fn add_known(
         &mut self,
         base: u64,

@@ -136,7 +136,7 @@ impl<P: Program> Sweep<'_, P> {
 
 /// [`scatter`] edge by edge: sources that are not in memory are skipped, and `fold` receives
 /// whether the source is the target. Returns the number of edges left out, including those that
-/// `fold` leaves out; `None` if an end of an edge is no vertex.
+/// `fold` leaves out; `None` if an end of an edge is not a vertex.
 #[inline(never)]
 fn scatter_checked<A: Copy, B>(
     (base, keys, weights): (u64, Keys<'_>, &[f64; BATCH]),

@@ -277,7 +277,7 @@ impl NameFile {
         self.file.read_block(block, &mut buffer)?;
         let count = (self.starts[block + 1] - self.starts[block]) as usize;
         decode(buffer.bytes(), self.starts[block], count).ok_or_else(|| {
-            self.file.corrupt(block, "its names do not fill it or are no UTF-8").into()
+            self.file.corrupt(block, "its names do not fill it or are not UTF-8").into()
         })
     }
 
@@ -322,7 +322,7 @@ impl NameFile {
             let block = self.read_block(number)?;
             for (at, name) in block.names().enumerate() {
                 let broken = |what: &str| self.file.corrupt(number, what);
-                let name = name.ok_or_else(|| broken("a name is no UTF-8"))?;
+                let name = name.ok_or_else(|| broken("a name is not UTF-8"))?;
                 if last.as_deref().is_some_and(|last| last >= name) {
                     return Err(broken("the names are not in ascending order").into());
                 }

@@ -28,8 +28,8 @@ pub(super) fn header(line: &[u8], draft: &mut Draft) -> Result<Step, HeaderFlaw>
 /// The body of a file with a declaration.
 fn declared(said: &Declaration, words: IdWords, draft: &mut Draft) -> Result<Body, HeaderFlaw> {
     if words == IdWords::Names && said.first.is_some() {
-        let expected = "vertices that are listed one by one, as ids are taken for strings; leave \
-                        --ids string out";
+        let expected = "a declaration that lists each vertex, because --ids string was given; \
+                        leave --ids string out";
         return Err(HeaderFlaw::new(0, expected));
     }
     draft.columns = Some(Columns {

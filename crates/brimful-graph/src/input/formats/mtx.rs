@@ -71,10 +71,10 @@ fn read_banner(line: &[u8]) -> Result<Banner, HeaderFlaw> {
     };
     is(&["%%MatrixMarket"], "`%%MatrixMarket`, with which every MatrixMarket file begins")?;
     is(&["matrix"], "`matrix`")?;
-    is(&["coordinate"], "`coordinate`; a dense matrix (`array`) is no graph, write it sparse")?;
+    is(&["coordinate"], "`coordinate`; a dense matrix (`array`) is not a graph, write it sparse")?;
     let field = is(
         &["pattern", "integer", "real", "double"],
-        "`pattern`, `integer` or `real`; complex values are no weights",
+        "`pattern`, `integer` or `real`; complex values are not weights",
     )?;
     let symmetry = is(
         &["general", "symmetric"],

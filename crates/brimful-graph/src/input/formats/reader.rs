@@ -346,7 +346,7 @@ impl<'a> Current<'a> {
         if end == 0 {
             let expected = match self.body.map(|body| body.shape) {
                 Some(Shape::Lists(_)) => "a vertex id",
-                Some(Shape::Records(_)) => "a record of at most 1 MiB, its quotes closed",
+                Some(Shape::Records(_)) => "a record of at most 1 MiB with closed quotes",
                 Some(_) => "one edge on a line",
                 None => "a header or an edge",
             };
@@ -355,7 +355,7 @@ impl<'a> Current<'a> {
                 line: self.at.line,
                 column: self.at.column + 1,
                 expected: expected.into(),
-                found: format!("{} bytes without an end; is this a text file?", bytes.len()),
+                found: format!("{} bytes without a line end; is this a text file?", bytes.len()),
                 advice: "check the file".into(),
             });
         }

@@ -96,7 +96,7 @@ pub(crate) fn begin(
     let Some(first) = rows.next() else {
         return Err(HeaderFlaw::new(
             from,
-            "a record of at most 1 MiB and 65,536 columns, its quotes closed",
+            "a record of at most 1 MiB and 65,536 columns with closed quotes",
         ));
     };
     let (names_end, second) = (rows.fields.at, rows.next());

@@ -60,10 +60,10 @@ impl Segment {
         let long =
             |at: usize| raw[at..at + 8].iter().rev().fold(0, |sum, &b| sum << 8 | u64::from(b));
         let packing = Packing::from_byte(raw[44]).ok_or_else(|| {
-            format!("a segment uses codec {}, which this brimful does not know", raw[44])
+            format!("a segment uses codec {}, unknown to this version of brimful", raw[44])
         })?;
         let weight_type = WeightType::from_byte(raw[45]).ok_or_else(|| {
-            format!("a segment has weights of type {}, which this brimful does not know", raw[45])
+            format!("a segment has weights of type {}, unknown to this version of brimful", raw[45])
         })?;
         Ok(Self {
             interval: long(0),

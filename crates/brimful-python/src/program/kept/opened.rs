@@ -83,9 +83,7 @@ impl Opened {
     fn check_usage(&self) -> Result<(), Error> {
         Err(Error::Usage(match self.usage {
             Usage::Shared => return Ok(()),
-            Usage::Lent => {
-                "a run has the vertices of this store; they can be used again when it ends".into()
-            }
+            Usage::Lent => "a run uses the vertices of this store; wait until the run ends".into(),
             Usage::Closed => "the store is closed; open it again".into(),
         }))
     }
@@ -120,9 +118,9 @@ impl Opened {
                 kept.update(|now| now.condition = Condition::Running)
             }
             Some(_) => Ok(()),
-            None => Err(Error::Usage(
-                "the vertices are those of one run; they cannot be changed".into(),
-            )),
+            None => {
+                Err(Error::Usage("these vertices belong to one run; they cannot be changed".into()))
+            }
         }
     }
 
