@@ -6,6 +6,8 @@
 //! [`Program`], and only those that would reach [`Combiner::combine`]. So a program that processes
 //! each batch in order computes the same bits.
 
+use std::ops::Range;
+
 use crate::error::Result;
 use crate::vertex::combiner::Combiner;
 use crate::vertex::program::{
@@ -13,12 +15,12 @@ use crate::vertex::program::{
 };
 use crate::vertex::turn::{Partial, Thresholds, Turn};
 
-/// Lets vertices take a turn; `vertex` returns the vertex of each of `states`.
+/// Lets vertices take a turn; `list` appends the vertices of a range of `states`.
 pub(crate) fn take_turns<P: Program>(
     batched: &dyn Batched<P>,
     turn: Turn<'_, SumOf<P>>,
     (states, signals): (&mut [P::State], &mut [SignalOf<P>]),
-    vertex: &impl Fn(usize) -> Vertex,
+    list: &impl Fn(Range<usize>, &mut Vec<Vertex>),
     (globals, thresholds): (&Globals<P::Aggregate>, Thresholds),
     partial: &mut Partial<P::Aggregate>,
 ) -> Result<()> {
@@ -37,7 +39,7 @@ pub(crate) fn take_turns<P: Program>(
             continue;
         }
         vertices.clear();
-        vertices.extend(range.clone().map(vertex));
+        list(range.clone(), &mut vertices);
         batched.vertices(Vertices {
             turn: match turn {
                 Turn::Collect(sums) => Turn::Collect(&sums[range]),
@@ -70,8 +72,10 @@ pub(crate) fn collect_target_sums<P: Program>(
         let sums: Vec<SumOf<P>> = target_sums.iter().map(|(_, sum)| *sum).collect();
         let mut new_signals = vec![P::Combiner::SILENCE; target_sums.len()];
         let arrays = (&mut of_targets[..], &mut new_signals[..]);
-        let vertex = |at: usize| vertex(target_sums[at].0);
-        take_turns(batched, Turn::Collect(&sums), arrays, &vertex, known, partial)?;
+        let list = |range: Range<usize>, vertices: &mut Vec<Vertex>| {
+            vertices.extend(target_sums[range].iter().map(|(at, _)| vertex(*at)));
+        };
+        take_turns(batched, Turn::Collect(&sums), arrays, &list, known, partial)?;
         for ((at, _), (state, signal)) in
             target_sums.iter().zip(of_targets.into_iter().zip(new_signals))
         {
@@ -94,6 +98,7 @@ pub fn take_turn<P: Program>(
     known: (&Globals<P::Aggregate>, Thresholds),
 ) -> Result<P::Aggregate> {
     let mut partial = Partial::default();
-    take_turns(batched, turn, arrays, &|at| vertices[at], known, &mut partial)?;
+    let list = |range: Range<usize>, out: &mut Vec<Vertex>| out.extend(&vertices[range]);
+    take_turns(batched, turn, arrays, &list, known, &mut partial)?;
     Ok(partial.aggregate)
 }
