@@ -206,7 +206,7 @@ fn a_killed_collection_is_what_it_was_at_a_sync() {
                 // The kill came during the write of the second copy, the only write after the last
                 // sync.
                 assert!(
-                    error.to_string().contains("the next sync writes it again"),
+                    error.to_string().contains("the next sync writes this one again"),
                     "{}: {error}",
                     kind.name
                 );
