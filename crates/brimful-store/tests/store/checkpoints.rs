@@ -388,7 +388,7 @@ fn a_folder_is_one_process_s_and_goes_with_its_checkpoints() {
     let left: Vec<_> = std::fs::read_dir(&path).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left, ["notes.txt"]);
     let error = Checkpoints::open(&path, 2, &traffic()).unwrap_err();
-    assert!(error.to_string().contains("notes.txt is in it"), "{error}");
+    assert!(error.to_string().contains("it contains notes.txt"), "{error}");
     assert_eq!(std::fs::read_dir(&path).unwrap().count(), 1);
     std::fs::remove_file(path.join("notes.txt")).unwrap();
     discard(&path).unwrap();
