@@ -33,11 +33,11 @@ fn check_columns(format: TextFormat, choice: &ColumnChoice, bytes: &[u8]) -> boo
         }
         (Err(error), Err(again)) => {
             assert!(has_position(error), "{error}");
-            let too_long = again.to_string().contains("without an end");
+            let too_long = again.to_string().contains("without a line end");
             assert!(too_long || error.to_string() == again.to_string(), "{error} / {again}");
         }
         // A header longer than a small chunk.
-        (_, Err(error)) => assert!(error.to_string().contains("without an end"), "{error}"),
+        (_, Err(error)) => assert!(error.to_string().contains("without a line end"), "{error}"),
         (Err(error), Ok(_)) => panic!("{error} only in one piece"),
     }
     if let Ok(skipped) = &skipped {
