@@ -280,7 +280,7 @@ def test_a_pipe_in_place_of_a_file(tmp_path: Path, rmat: Path, name: str) -> Non
     commands = [["info", graph], ["verify", graph], ["run", "degrees", graph]]
     for words in [["index", graph, "reverse"]] if name == "lock" else commands:
         sentence = refuse(IO, *words, "--quiet", timeout=30)
-        assert "no regular file" in sentence or "No such device" in sentence, sentence
+        assert "not a regular file" in sentence or "No such device" in sentence, sentence
     # An output next to such a pipe does not wait for it either.
     place = graph / "log"
     outcome = brimful("info", rmat, "--log", place, timeout=30)

@@ -303,7 +303,7 @@ def test_no_edge() -> None:
 
 
 def test_no_vertex() -> None:
-    with pytest.raises(bf.InputError, match="there is no edge"):
+    with pytest.raises(bf.InputError, match="contains no edges"):
         graph_of([])
 
 
@@ -311,7 +311,7 @@ def test_ids_at_both_ends_of_64_bits() -> None:
     low, high = -(2**63), 2**63 - 1
     with graph_of([(high, low), (low, 7), (7, high), (9, high)]) as graph:
         assert values(bf.bfs(graph, high)) == {low: 1, 7: 2, 9: None, high: 0}
-        with pytest.raises(bf.UsageError, match="take all 2\\^64"):
+        with pytest.raises(bf.UsageError, match="span all of them"):
             bf.bfs(graph, high, values="parent")
         assert values(bf.scc(graph)) == {low: low, 7: low, 9: 9, high: low}
         assert values(bf.connected_components(graph)) == dict.fromkeys([low, 7, 9, high], low)

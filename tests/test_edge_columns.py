@@ -165,7 +165,7 @@ def test_inputs_that_cannot_be_read_again_are_refused(tmp_path: Path) -> None:
         bf.Graph.from_arrow(TRADES.to_reader(), edge_columns="year")
     (tmp_path / "e.txt").write_text("1 2\n")
     refused = ("import", tmp_path / "e.txt", tmp_path / "g.brimful", "--edge-columns", "x")
-    assert "and " + str(tmp_path / "e.txt") + " is none" in refuse(USAGE, *refused)
+    assert str(tmp_path / "e.txt") + " is not such a file" in refuse(USAGE, *refused)
     (tmp_path / "e.csv").write_text("source,target,x\n1,2,1\n3,four,2\n")
     refused = ("import", tmp_path / "e.csv", tmp_path / "g.brimful", "--edge-columns", "x")
     said = refuse(INPUT, *refused, "--on-error", "skip", "--quiet")

@@ -299,8 +299,8 @@ def test_a_log_that_cannot_be_written_is_refused(rmat: Path, tmp_path: Path) -> 
 def test_a_log_does_not_change_other_files(rmat: Path, tmp_path: Path) -> None:
     edges = write_edges(tmp_path / "e.txt", [(1, 2)])
     graph, result = tmp_path / "g.brimful", tmp_path / "r.csv"
-    assert "no log" in refuse(USAGE, "import", edges, graph, "--log", edges)
-    assert "no log" in refuse(USAGE, "run", "degrees", rmat, "--log", edges)
+    assert "not a log" in refuse(USAGE, "import", edges, graph, "--log", edges)
+    assert "not a log" in refuse(USAGE, "run", "degrees", rmat, "--log", edges)
     assert edges.read_text() == "1 2\n" and not graph.exists()
     both = ["run", "degrees", rmat, "-o", result, "--log", result, "--overwrite"]
     assert "two files" in refuse(USAGE, *both)

@@ -148,7 +148,7 @@ def test_what_is_no_graph_is_refused(tmp_path: Path, graph: Path, url: str, cach
     assert "name that ends in .brimful" in refuse(USAGE, "info", f"file://{tmp_path}/x.txt")
     assert "http is not a store" in refuse(USAGE, "info", "http://127.0.0.1/web.brimful")
     table = pa.table({"id": [0], "age": [3]})
-    with bf.Graph.open(url) as opened, pytest.raises(bf.UsageError, match="through a copy"):
+    with bf.Graph.open(url) as opened, pytest.raises(bf.UsageError, match="through a local copy"):
         opened.add_vertex_columns(table, on="id")
     assert not any("vertices" in file.name for file in graph.iterdir())
     assert not cache.joinpath("none").exists()

@@ -220,7 +220,7 @@ def test_diameters_of_real_graphs(
 def test_paths_that_are_too_long_are_refused(tmp_path: Path) -> None:
     graph = tmp_path / "chain.brimful"
     succeed("generate", "chain", graph, "--vertices", 66_000, "--quiet")
-    with pytest.raises(bf.BrimfulError, match="up to 65534 edges"):
+    with pytest.raises(bf.BrimfulError, match="more than 65534 edges"):
         bf.eccentricity(graph, 0)
     assert list(bf.eccentricity(graph, 1000)) == [(1000, 64_999, 64_999)]
     assert "source" in refuse(USAGE, "run", "distances", graph)

@@ -142,7 +142,8 @@ def check_edge_columns(inputs: object, names: Sequence[str], options: Mapping[st
             if not known or input_format(path, options.get("format")) not in _FORMATS:
                 raise UsageError(
                     f"columns of edges are read from .parquet, .arrow, .csv, .tsv, .graphml and "
-                    f".gexf files, but {path} is another; convert it, or leave --edge-columns out"
+                    f".gexf files, but {path} is not such a file; convert it, or leave "
+                    "--edge-columns out"
                 )
     elif not hasattr(inputs, "__arrow_c_stream__") or hasattr(inputs, "read_next_batch"):
         raise UsageError(
