@@ -125,8 +125,7 @@ test-servers: $(VENV)/.dev build
 
 # Both languages side by side, once the package is built: tests in Python wait for processes, and
 # leave much of two cores idle. The wheel is for tests that would wait for cargo.
-test:
-	@$(MAKE) --jobs=2 --no-print-directory style layers build
+test: style layers build
 	rm -rf dist/test
 	$(BIN)/maturin build --release --locked --quiet --interpreter $(BIN)/python --out dist/test
 	@BRIMFUL_WHEEL=$(CURDIR)/dist/test \

@@ -225,4 +225,6 @@ def test_paths_that_are_too_long_are_refused(tmp_path: Path) -> None:
     assert list(bf.eccentricity(graph, 1000)) == [(1000, 64_999, 64_999)]
     assert "source" in refuse(USAGE, "run", "distances", graph)
     assert "99999" in refuse(INPUT, "run", "diameter", graph, "--source", 99_999)
-    assert "component of one source" in refuse(USAGE, "run", "diameter", graph, "--source", 1, "--source", 2)
+    assert "component of one source" in refuse(
+        USAGE, "run", "diameter", graph, "--source", 1, "--source", 2
+    )
