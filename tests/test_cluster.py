@@ -30,6 +30,7 @@ from brimful.cluster.worker import _opened
 from brimful.io.ingest import import_paths
 from brimful.options.imports import import_options
 from brimful.resources import Resources
+from clusters import kill, meanwhile, no_worker_stays, processes, workers
 from command import BRIMFUL, BUDGET, DONE, INTERRUPTED, USAGE, assert_one_sentence, brimful
 from edge_files import IMPORTS, broken_files, edges, lines, text_files
 from plans import with_nightly
@@ -66,54 +67,6 @@ def cluster() -> Iterator[Cluster]:
 def graph(rmat: Path) -> bf.Graph:
     """A graph of 18 intervals or fewer, with hubs."""
     return bf.Graph.open(rmat)
-
-
-#: A mark in the environment of all processes that these tests start.
-MARK = f"BRIMFUL_TESTS={os.getpid()}"
-os.environ.update([MARK.split("=")])
-
-
-def processes(title: bytes) -> list[int]:
-    """The ids of processes that these tests started, by the titles that Ray gives them."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if not (process / "cmdline").read_bytes().startswith(title):
-                continue
-            if MARK.encode() in (process / "environ").read_bytes().split(b"\0"):
-                found.append(int(process.name))
-    return found
-
-
-def workers() -> list[int]:
-    """The ids of the processes of actors."""
-    return processes(b"ray::Worker")
-
-
-def kill(process: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(process, signal.SIGKILL)
-
-
-@contextlib.contextmanager
-def meanwhile(work: Callable[[threading.Event], None]) -> Iterator[None]:
-    """Work on another thread, until the block has ended and sets the event."""
-    over = threading.Event()
-    thread = threading.Thread(target=work, args=(over,), daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join(10)
-    assert not thread.is_alive()
-
-
-def no_worker_stays(seconds: float = 10.0) -> None:
-    begin = time.monotonic()
-    while workers():
-        assert time.monotonic() - begin < seconds, "a worker stays"
-        time.sleep(0.05)
 
 
 @pytest.fixture(autouse=True)

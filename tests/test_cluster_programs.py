@@ -18,11 +18,11 @@ import pytest
 import ray
 
 import brimful as bf
-from brimful.pregel.aggregators import Aggregated
 from brimful.stores import Opening, Store, register
 from brimful.stores.base import load_missing
+from clusters import arcs, both, kill, no_worker_stays, workers
 from plans import with_nightly
-from test_cluster import Hops, Means, kill, no_worker_stays, workers
+from test_cluster import Hops, Means
 
 NAMES = ["amber", "birch", "cedar", "dune", "ember", "fern", "grove", "heath", "iris", "jade"]
 
@@ -34,19 +34,6 @@ def cluster() -> Iterator[None]:
     ray.init("local", num_cpus=8, include_dashboard=False, log_to_driver=False)
     yield
     ray.shutdown()
-
-
-def arcs(vertices: int, count: int, seed: int) -> pa.Table:
-    """Random arcs with whole weights, a hub and a chain."""
-    state = seed
-    pairs = []
-    for _ in range(count):
-        state = (state * 6_364_136_223_846_793_005 + 1_442_695_040_888_963_407) % 2**64
-        source, target = (state >> 33) % vertices, (state >> 13) % vertices
-        pairs.append((source, 0 if target % 4 == 0 else target, 1.0 + state % 7))
-    pairs += [(vertex, vertex + 1, 9.0) for vertex in range(vertices - 1)]
-    sources, targets, weights = zip(*pairs, strict=True)
-    return pa.table({"source": sources, "target": targets, "weight": weights})
 
 
 @pytest.fixture(scope="module")
@@ -62,20 +49,6 @@ def named(tmp_path_factory: pytest.TempPathFactory) -> bf.Graph:
     columns = {name: [NAMES[one] for one in found[name]] for name in ("source", "target")}
     path = tmp_path_factory.mktemp("graphs") / "named.brimful"
     return bf.Graph.from_arrow(pa.table(columns), path=path)
-
-
-def both(graph: bf.Graph, program: Any, workers: int = 2, **options: Any) -> bf.States:
-    """Run a program in this process and on workers; return the second result if both are equal."""
-    here = bf.run(graph, program, **options)
-    there = bf.run(graph, program, cluster="auto", workers=workers, **options)
-    assert isinstance(here, bf.States) and isinstance(there, bf.States)
-    assert list(there.items()) == list(here.items())
-    for name in ("supersteps", "reason", "signals", "superstep_frontier", "superstep_signals"):
-        assert there.stats[name] == here.stats[name], name
-    assert there.stats.get("aggregates") == here.stats.get("aggregates")
-    figures = there.stats["cluster"]
-    assert len(figures["workers"]) == workers and figures["restarts"] == []
-    return there
 
 
 class Ranks(bf.Program):
@@ -472,21 +445,6 @@ class Totals(bf.Program):
 def test_aggregates_of_a_program(graph: bf.Graph) -> None:
     states = both(graph, Totals(), 3, max_supersteps=6)
     assert set(states.stats["aggregates"]) == {"sum", "top"}
-
-
-def test_contributions_are_merged_in_the_order_of_processes() -> None:
-    names = {"list": bf.Aggregator("sum", ["initial"]), "kept": bf.Aggregator("sum", 0, True)}
-    parts = [Aggregated(names, is_divided=True) for _ in range(2)]
-    for number, part in enumerate(parts):
-        part.add("list", [number])
-        part.add("list", [number + 10])
-        part.add("kept", 1)
-    contributions = [part.contribution() for part in parts]
-    for part in parts:
-        part.merge(contributions)
-        part.end_superstep()
-        assert part.last("list") == ["initial", 0, 10, 1, 11] and part.last("kept") == 2
-        assert part.contribution() == {}
 
 
 @pytest.mark.nightly

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import brimful as bf
+from brimful.pregel.aggregators import Aggregated
 
 #: Giraph's example of shortest paths, and of PageRank with a vertex that nobody declares.
 PATHS = ([1, 1, 2, 2, 3], [2, 3, 3, 4, 4], [1.0, 3.0, 1.0, 10.0, 2.0])
@@ -418,3 +419,18 @@ def test_without_supersteps_a_program_without_end_ends(caplog: pytest.LogCapture
     with graph_of([1], [2]) as graph:
         bf.run(graph, Awake(), mode="async")
     assert "the program did not end when its vertices had collected 10000 times" in caplog.text
+
+
+def test_contributions_are_merged_in_the_order_of_processes() -> None:
+    names = {"list": bf.Aggregator("sum", ["initial"]), "kept": bf.Aggregator("sum", 0, True)}
+    parts = [Aggregated(names, is_divided=True) for _ in range(2)]
+    for number, part in enumerate(parts):
+        part.add("list", [number])
+        part.add("list", [number + 10])
+        part.add("kept", 1)
+    contributions = [part.contribution() for part in parts]
+    for part in parts:
+        part.merge(contributions)
+        part.end_superstep()
+        assert part.last("list") == ["initial", 0, 10, 1, 11] and part.last("kept") == 2
+        assert part.contribution() == {}

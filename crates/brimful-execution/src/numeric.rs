@@ -5,7 +5,8 @@
 //! sums of integers; sums of floats agree within 1e-9. Vertices are ranks in the graph's internal
 //! order.
 //!
-//! - `attributes`: degrees, weights and external ids of vertices.
+//! - `attributes`: degrees, weights and external ids of vertices; `divided`: runs in several
+//!   processes.
 //! - `checkpoint`: checkpoints of a run; `erased`: a program whose states are words; [`forecast`]:
 //!   the forecast of a run; `parts`: the parts of vertices; `program`: a numeric program as a
 //!   [`crate::VertexProgram`].
@@ -13,6 +14,7 @@
 
 mod attributes;
 mod checkpoint;
+mod divided;
 mod erased;
 pub mod forecast;
 mod parts;
@@ -36,7 +38,6 @@ use brimful_vertices::serializer::named;
 use brimful_vertices::{Place, Vertex};
 use bytemuck::Pod;
 
-use crate::division::malformed;
 use crate::error::{Error, Result, element, of_batch};
 use crate::from_graph::{
     EdgeData, GraphPart, StoreOf, StoreOptions, Tagged, by_external_id, load, of_one_run,
@@ -44,11 +45,12 @@ use crate::from_graph::{
 };
 use crate::numeric::attributes::Attributes;
 use crate::numeric::checkpoint::{NumericCheckpoints, PriorNumericRun};
+use crate::numeric::divided::{check_divided, keep_records, write_record};
 use crate::numeric::erased::{Erased, ProgramTraits, Typed};
 use crate::numeric::forecast::Planned;
 use crate::numeric::parts::StateWords;
 use crate::numeric::program::Numeric;
-use crate::program::{SIGNAL_THRESHOLD, VertexOf, VertexProgram};
+use crate::program::{SIGNAL_THRESHOLD, VertexOf};
 use crate::{
     Execution, ExecutionOptions, ExecutionStats, ListLocation, Loading, RunLimits, RunMode,
 };
@@ -166,23 +168,6 @@ fn run_in<P: Program>(
     }
     let Typed { states, isolated, globals, .. } = typed;
     Ok(Output { states, isolated, aggregate: globals.aggregate, stats })
-}
-
-/// Refuses options that do not apply to one of several processes.
-fn check_divided(options: &NumericOptions<'_>, share: &Share) -> Result<()> {
-    if options.mode != RunMode::Synchronous {
-        return Err(Error::Usage(
-            "a run on a cluster needs synchronous supersteps; leave the mode \"async\" out".into(),
-        ));
-    }
-    if options.run.checkpoints.is_some() {
-        return Err(Error::Usage(format!(
-            "the {} workers of a cluster make no checkpoints of vertices in stores; leave \
-             checkpoints out",
-            share.count
-        )));
-    }
-    Ok(())
 }
 
 /// An array for the states of all vertices with edges, and its memory. It is on disk if the
@@ -553,30 +538,6 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
             stats: self.execution.stats()?,
         })
     }
-}
-
-/// Appends the record of a vertex for the observer: its id, and its cell.
-fn write_record<P, const S: usize>(vertex: &VertexOf<P>, out: &mut Vec<u8>) -> Result<()>
-where
-    P: VertexProgram<Id = u64, State = StateWords<S>>,
-{
-    out.extend_from_slice(&vertex.id().to_le_bytes());
-    out.extend_from_slice(bytemuck::bytes_of(&vertex.state));
-    Ok(())
-}
-
-/// Copies the states in records into the program of the observer.
-fn keep_records<const S: usize, const M: usize, E: EdgeData>(
-    numeric: &mut Numeric<'_, S, M, E>,
-    records: &[u8],
-) -> Result<()> {
-    for record in records.chunks(size_of::<u64>() + size_of::<StateWords<S>>()) {
-        let (id, cell) = record.split_first_chunk().ok_or_else(malformed)?;
-        let cell: StateWords<S> =
-            bytemuck::try_pod_read_unaligned(cell).map_err(|_| malformed())?;
-        numeric.program.keep(u64::from_le_bytes(*id), cell.state())?;
-    }
-    Ok(())
 }
 
 impl<const S: usize, const M: usize, E: EdgeData> Supersteps for NumericRun<'_, S, M, E> {

@@ -329,13 +329,13 @@ def _require_client(address: str) -> None:
     """Refuse an address that needs the client of Ray where that is not installed.
 
     Raises:
-        MissingPackageError: It is not.
+        MissingPackageError: The client is not installed.
     """
     if address.startswith(_CLIENT) and importlib.util.find_spec("grpc") is None:
         raise MissingPackageError(
             f"an address {_CLIENT}HOST:PORT needs the client of Ray, here and in the cluster; "
             "install it with: pip install 'ray[client]', or start the run on the head node with "
-            "the address auto, such as by 'ray job submit'"
+            "the address auto, for example with 'ray job submit'"
         )
 
 

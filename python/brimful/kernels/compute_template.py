@@ -40,7 +40,7 @@ _CHECK = """if done[1] < 0 and silent != at:
     raise ValueError
 """
 
-#: Behind a call; returns 1 if the vertex sends a message or has not halted, else 0.
+#: After a call; returns 1 if the vertex sends a message or has not halted, else 0.
 _HELPERS = """
 def ended(states, signals, floats, integers, at, done, degree):
     {store}
