@@ -485,7 +485,7 @@ def test_an_exception_in_compiled_code_is_that_of_the_method(
     known = dict(bf.run(graph, Distances(7)))
     for program, kind, text in (
         (Divides(7), ZeroDivisionError, "failed to collect at vertex"),
-        (First(7), ZeroDivisionError, "failed to initialize at vertex 7: "),
+        (First(7), ZeroDivisionError, "failed to make the first state at vertex 7: "),
         (Fits(7), OverflowError, "the field calls holds -128 to 127, not 128"),
         (Signals(7), ZeroDivisionError, "failed to signal at vertex"),
     ):

@@ -219,6 +219,79 @@ def test_a_message_that_has_an_edge_fails_alike(program: Any, weighted: bool) ->
         assert errors[0] == errors[1]
 
 
+def test_a_signal_that_fails_names_its_superstep() -> None:
+    class Falls(bf.Program):
+        delivery, combiner = "combined", "max"
+
+        def initial_state(self, vertex: Any) -> Any:
+            return 2
+
+        def signal(self, source: Any, target: Any, weight: float) -> Any:
+            return 6 // source.state
+
+        def collect(self, vertex: Any, signals: Any) -> Any:
+            return vertex.state - 1
+
+    with graph_of("circle") as graph:
+        for way in ("never", "numba"):
+            with pytest.raises(bf.ProgramError, match=r"failed to signal .*ZeroDivision") as raised:
+                bf.run(graph, Falls(), compile=way)  # type: ignore[call-overload]
+            assert (raised.value.superstep, raised.value.state) == (2, 0)
+
+
+class Quotients(bf.Program):
+    """Signals that vertices without edges cannot compute, and none from 2 on."""
+
+    delivery, combiner = "combined", "min"
+    aggregators: ClassVar = {
+        "changes": bf.Aggregator("sum", 0),
+        "all": bf.Aggregator("sum", 0, persistent=True),
+    }
+
+    def initial_state(self, vertex: Any) -> Any:
+        return 5.0 if vertex.id < 4 else 0.0
+
+    def signal(self, source: Any, target: Any, weight: float) -> Any:
+        return None if 10 / source.state > 2 else source.state - 1
+
+    def collect(self, vertex: Any, signals: Any) -> Any:
+        return min(vertex.state, signals[0])
+
+    def aggregate(self, vertex: Any, new: Any) -> Any:
+        return 1, 1
+
+
+@pytest.mark.parametrize("shape", GRAPHS)
+def test_vertices_without_edges_compute_no_signal(shape: str) -> None:
+    with graph_of(shape, 7) as graph:
+        check(graph, Quotients())
+
+
+def test_a_superstep_of_vertices_without_a_signal_counts() -> None:
+    with graph_of("circle") as graph:
+        found = check(graph, Quotients())
+    assert found.stats["supersteps"] == 2
+    assert found.stats["aggregates"] == {"changes": 0, "all": 3}
+
+
+def test_vertices_without_edges_have_a_first_state() -> None:
+    class First(Quotients):
+        def initial_state(self, vertex: Any) -> Any:
+            return 1 / vertex.id
+
+    class Value(Least):
+        def initial_value(self, vertex: Any) -> Any:
+            return 1 // vertex.id
+
+    with graph_of("path", 7) as graph:
+        for program in (First(), Value()):
+            for way in ("never", "numba"):
+                text = "failed to make the first state at vertex 0: ZeroDivisionError"
+                with pytest.raises(bf.ProgramError, match=text) as raised:
+                    bf.run(graph, program, compile=way)  # type: ignore[call-overload]
+                assert raised.value.vertex == 0
+
+
 class Becomes(bf.Program):
     """Collects a number that may equal the present state."""
 

@@ -10,11 +10,13 @@ use std::sync::Arc;
 
 use brimful::algos::registry::{Finished, Request};
 use brimful::engine::checkpoint;
-use brimful::engine::vertex::kernel::{ABI_VERSION, AGGREGATES, Context};
+use brimful::engine::vertex::attributes::VertexAttributes;
+use brimful::engine::vertex::kernel::{ABI_VERSION, AGGREGATES, Context, NO_SIGNAL};
+use brimful::engine::vertex::program::BATCH;
 use brimful::engine::vertex::slot::{Slot, rule};
 use brimful::engine::{
     Aggregate, Along, Combiner, Error, Isolated, Kernel, KernelProgram, Max, Min, Mode, Or, Output,
-    ResultTable, Shape, Values,
+    Reason, Received, ResultTable, Shape, Values, Vertex,
 };
 use brimful::execution::from_graph::of_kernel;
 use brimful::graph::Graph as Inner;
@@ -386,11 +388,23 @@ fn run_shape<S: Shape<State = State<WORDS>>, const WORDS: usize>(
     let mut parameters = vec![f64::from_bits(description.least_id.cast_unsigned())];
     parameters.extend(description.parameters.iter().map(|bits| f64::from_bits(*bits)));
     let (kernel, program) = program_of::<S>(description, graph, parameters.clone())?;
+    if S::MODE != Mode::Full {
+        let checked = check_isolated::<WORDS>(kernel, &parameters, graph);
+        checked.map_err(|error| of_kernel(error.into(), graph))?;
+    }
     let first = u64::from(description.begins_with_superstep);
-    let Output { states, isolated, mut stats, aggregate } = request
+    let Output { states, isolated, mut stats, mut aggregate } = request
         .run(&program, DEFAULT_MAX_SUPERSTEPS - first, graph, resources)
         .map_err(|error| of_kernel(error, graph))?;
     stats.supersteps += first;
+    // Vertices that changed, and return no signal, have another superstep, in which none collects.
+    // For the engine they are silent.
+    let is_open = stats.reason == Reason::NoChange && aggregate[0].float() > 0.0;
+    let is_left = stats.supersteps < request.max_supersteps.unwrap_or(DEFAULT_MAX_SUPERSTEPS);
+    if S::MODE != Mode::Full && first == 0 && !request.asynchronous && is_open && is_left {
+        stats.supersteps += 1;
+        aggregate = <[Slot; AGGREGATES]>::NOTHING.after(aggregate);
+    }
     let (states, parameters) = (Arc::new(states), Arc::new(parameters));
     let of_isolated = move |place: u64| match isolated {
         Isolated::Same(state) => state,
@@ -455,12 +469,13 @@ fn program_of<S: Shape>(
         let kernel = std::mem::transmute::<usize, Kernel>(description.address);
         (kernel, KernelProgram::<S>::new(kernel, description.abi_version, parameters)?)
     };
+    let program = program.with_graph(Arc::clone(graph));
     let program = match description.along() {
         Some(along) => program.with_along(along),
         None => program,
     };
     let program = match description.begins_with_superstep {
-        true => program.beginning_with_superstep().with_graph(Arc::clone(graph)),
+        true => program.beginning_with_superstep(),
         false => program,
     };
     // The first sum counts the vertices whose signal score exceeds the threshold.
@@ -468,48 +483,92 @@ fn program_of<S: Shape>(
     Ok((kernel, program))
 }
 
-/// The first state of a vertex without edges, by the place of its external id. The kernel set the
-/// first states of other vertices without an error, and is a pure function.
-#[expect(unsafe_code, reason = "a call to a function that is known by its address alone")]
+/// Checks that vertices without edges have first states: the run never asks for them.
+fn check_isolated<const WORDS: usize>(
+    kernel: Kernel,
+    parameters: &[f64],
+    graph: &Inner,
+) -> std::result::Result<(), Error> {
+    let offsets = graph.id_offsets()?;
+    let (mut attributes, mut states) = (VertexAttributes::default(), vec![[0; WORDS]; BATCH]);
+    for first in (graph.connected()..graph.vertices()).step_by(BATCH) {
+        let range = first as usize..graph.vertices().min(first + BATCH as u64) as usize;
+        attributes.read_external(graph, Some(offsets), &range)?;
+        let vertices: Vec<Vertex> =
+            (0..range.len()).map(|at| attributes.vertex(range.start, at)).collect();
+        if let Err((status, failed)) = set_first_states(kernel, parameters, &vertices, &mut states)
+        {
+            let received = Received {
+                degree: 0,
+                superstep: 0,
+                state: None,
+                sum: None,
+                aggregate: vec![0; 2 * AGGREGATES],
+            };
+            let vertex = (failed < BATCH as u64).then_some(first + failed);
+            let received = Some(Box::new(received));
+            return Err(Error::Kernel { status, call: "first states", vertex, received });
+        }
+    }
+    Ok(())
+}
+
+/// The first state of a vertex without edges, by the place of its external id. [`check_isolated`]
+/// has made the same call without an error, and a kernel is a pure function.
 fn initial_state<const WORDS: usize>(
     kernel: Kernel,
     parameters: &[f64],
     place: u64,
 ) -> State<WORDS> {
-    let vertex = brimful::engine::Vertex { id: 0, degree: 0, strength: 0.0, external: place };
-    let (mut state, mut signal) = ([0_u64; WORDS], 0_u64);
-    let (mut partial, aggregate) = ([Slot::NOTHING; AGGREGATES], [Slot::NOTHING; AGGREGATES]);
-    let mut context = Context {
-        abi_version: ABI_VERSION,
-        size: size_of::<Context>() as u32,
-        call: 0,
-        state_words: WORDS as u32,
-        count: 1,
-        // A signal that cannot be computed has no edge to pass.
-        failed: 0,
-        parameters: parameters.as_ptr(),
-        parameter_count: parameters.len() as u64,
-        silence: 0,
-        sources: std::ptr::null(),
-        targets: std::ptr::null(),
-        weights: std::ptr::null(),
-        first_source: 0,
-        first_target: 0,
-        source_signals: std::ptr::null(),
-        sums: std::ptr::null_mut(),
-        vertices: &raw const vertex,
-        states: state.as_mut_ptr(),
-        signals: &raw mut signal,
-        vertex_count: 1,
-        superstep: 0,
-        round: 0,
-        aggregate: aggregate.as_ptr(),
-        partial: partial.as_mut_ptr(),
-        signal_threshold: 0.0,
-        collect_threshold: 0.0,
-        score: 0.0,
-    };
-    // SAFETY: as in `program_of`; every pointer is to an array of the length that the call names.
-    unsafe { kernel(&raw mut context) };
-    state
+    let vertex = Vertex { id: 0, degree: 0, strength: 0.0, external: place };
+    let mut states = [[0; WORDS]];
+    let done = set_first_states(kernel, parameters, &[vertex], &mut states);
+    debug_assert!(done.is_ok(), "the same call succeeded before");
+    states[0]
+}
+
+/// Sets the first states of vertices without edges. The error is the status of the kernel, and the
+/// position of the vertex that failed.
+#[expect(unsafe_code, reason = "a call to a function that is known by its address alone")]
+fn set_first_states<const WORDS: usize>(
+    kernel: Kernel,
+    parameters: &[f64],
+    vertices: &[Vertex],
+    states: &mut [State<WORDS>],
+) -> std::result::Result<(), (i32, u64)> {
+    let (mut from, mut is_silent) = (0, false);
+    loop {
+        let (those, states) = (&vertices[from..], &mut states[from..vertices.len()]);
+        let mut signals = vec![0_u64; those.len()];
+        let (mut partial, aggregate) = ([Slot::NOTHING; AGGREGATES], [Slot::NOTHING; AGGREGATES]);
+        let mut context = Context {
+            abi_version: ABI_VERSION,
+            size: size_of::<Context>() as u32,
+            call: 0,
+            state_words: WORDS as u32,
+            count: those.len() as u64,
+            // A signal that cannot be computed has no edge to pass.
+            failed: if is_silent { 0 } else { u64::MAX },
+            parameters: parameters.as_ptr(),
+            parameter_count: parameters.len() as u64,
+            vertices: those.as_ptr(),
+            states: states.as_mut_ptr().cast(),
+            signals: signals.as_mut_ptr(),
+            vertex_count: vertices.len() as u64,
+            aggregate: aggregate.as_ptr(),
+            partial: partial.as_mut_ptr(),
+            ..bytemuck::Zeroable::zeroed()
+        };
+        // SAFETY: as in `program_of`; every pointer is null or to an array of the length that the
+        // call names.
+        let status = unsafe { kernel(&raw mut context) };
+        let failed = usize::try_from(context.failed).unwrap_or(usize::MAX).saturating_add(from);
+        match status {
+            0 => return Ok(()),
+            NO_SIGNAL if failed < vertices.len() && !(is_silent && failed == from) => {
+                (from, is_silent) = (failed, true);
+            }
+            _ => return Err((status, failed as u64)),
+        }
+    }
 }

@@ -36,7 +36,7 @@ if has_message or {is_awake}:
 
 #: A message that cannot be computed fails the call, unless the vertex has no edges.
 _CHECK = """if done[1] < 0 and silent != at:
-    status = 2
+    error = NO_SIGNAL
     raise ValueError
 """
 

@@ -13,7 +13,7 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 from brimful.kernels.inference import Typed
-from brimful.kernels.interface import CONTEXT, INITIAL, VERTEX
+from brimful.kernels.interface import CONTEXT, FAILED, INITIAL, NO_SIGNAL, VERTEX
 from brimful.kernels.kept import Kept
 from brimful.kernels.numbers import Numbers, silence_of
 from brimful.kernels.slots import SLOTS, SUM_FLOAT, Slot
@@ -33,7 +33,9 @@ def kernel(pointer):
     before_integers = carray(address(c.aggregate), ({slots},), int64)
     now_floats = carray(address(c.partial), ({slots},), float64)
     now_integers = carray(address(c.partial), ({slots},), int64)
-    status, failed, acted, due, total = 1, 0, {acted}, 0.0, 0.0
+    # The status of a call that raises an exception, and of one that does not.
+    error, status = FAILED, FAILED
+    failed, acted, due, total = 0, {acted}, 0.0, 0.0
     # The engine may have asked before for the signal of the first vertex, which has no edges.
     silent = int64(c.failed)
     try:
@@ -54,6 +56,7 @@ def kernel(pointer):
                 {later}
         status = 0
     except Exception:
+        status = error
         c.failed = failed
     # Written once: a sum in memory would be loaded and stored for every vertex.
     c.score += total
@@ -228,6 +231,8 @@ def compile_kernel(
     names = {
         "__name__": __name__,
         **typed.functions,
+        "FAILED": FAILED,
+        "NO_SIGNAL": NO_SIGNAL,
         "Parameters": typed.parameters,
         "address": address,
         "plain": plain,

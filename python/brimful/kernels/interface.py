@@ -12,3 +12,6 @@ VERTEX = "id:u8 degree:u8 strength:f8 external:u8"
 
 #: Kinds of calls: to set states, and to collect. The engine itself combines signals along edges.
 INITIAL, COLLECT = 0, 3
+
+#: Statuses: the vertex cannot act, and it cannot act unless it is silent.
+FAILED, NO_SIGNAL = 1, 2

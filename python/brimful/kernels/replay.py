@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from brimful.kernels.program import Reading
 
 
+#: The verb of an interpreted run for the first state.
+_BEGINS = "make the first state"
+
+
 class _Received(NamedTuple):
     """What the failed call received: words, as the engine keeps them."""
 
@@ -107,9 +111,12 @@ def replayed(
         cause = raised
         text = f"{type(raised).__name__}: {raised}".removesuffix(": ")
         message = f"the program failed to {doing} {where}: {text}"
+    if isinstance(program, Program) and doing == "signal" and received.state is not None:
+        # Compiled code makes the signals of a superstep at the end of the one before.
+        superstep += 1
     found = ProgramError(message, id)
     found.__cause__ = cause
-    if doing != "initialize":
+    if doing != _BEGINS:
         found.superstep, found.state = superstep, vertex.state
         found.args = (f"{message}; superstep {superstep}, state {shortened(vertex.state)}",)
     return found
@@ -137,15 +144,15 @@ def _calls(program: Program, reading: Reading, received: _Received, vertex: _Ver
 
     if received.state is None:
         vertex.superstep = None
-        yield "initialize", lambda: become(program.initial_state(vertex), "initial_state")
+        yield _BEGINS, lambda: become(program.initial_state(vertex), "initial_state")
         vertex.superstep = received.superstep
-    # The engine may have stored the state already whose signal then failed.
-    yield "signal", lambda: program.signal(vertex, None, 1.0)
     message = None if received.sum is None else _signal(reading, received.sum)
     if message is not None:
         yield "collect", collect
+    if received.state is not None:
         yield "score", lambda: program.signal_score(vertex)
-        yield "signal", lambda: program.signal(vertex, None, 1.0)
+    # Before a signal fails, compiled code has stored no state.
+    yield "signal", lambda: program.signal(vertex, None, 1.0)
 
 
 def _pregel_calls(
@@ -153,7 +160,7 @@ def _pregel_calls(
 ) -> _Calls:
     """Yield the calls of a vertex of Pregel."""
     if received.state is None:
-        yield "initialize", lambda: setattr(vertex, "state", program.initial_value(vertex))
+        yield _BEGINS, lambda: setattr(vertex, "state", program.initial_value(vertex))
     message = None if received.sum is None else _signal(reading, received.sum)
     messages = [] if message is None else [message]
     yield "compute", lambda: program.compute(vertex, messages)  # type: ignore[arg-type]

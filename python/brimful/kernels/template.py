@@ -14,8 +14,13 @@ if TYPE_CHECKING:
 
 _BEGIN = """
 new = made(initial_state(self, First({first})))
+sent = silence
+if silent != at:
+    error = NO_SIGNAL
+    sent = signal_of(self, new, degree)
+    error = FAILED
+signals[at] = sent
 store(states, at, new)
-signals[at] = signal_of(self, new, degree)
 due += 1.0
 """
 
@@ -24,18 +29,21 @@ old = load(states[at])
 new = old
 if bits[at] != {nothing}:
     new = made(collect(self, {vertex}, (turned(sums[at]),)))
-    store(states, at, new)
+score = {score}
+sent = silence
+if {signals} and silent != at:
+    error = NO_SIGNAL
+    sent = signal_of(self, new, degree)
+    error = FAILED
+signals[at] = sent
+if bits[at] != {nothing}:
     if {contributes}:
         if is_new(new, old):
             contribute(now_floats, now_integers, aggregate(self, {vertex}, new))
-score = {score}
+    store(states, at, new)
 total += score
 if score > threshold:
     due += 1.0
-if {signals}:
-    signals[at] = signal_of(self, new, degree)
-else:
-    signals[at] = silence
 """
 
 _HELPERS = """

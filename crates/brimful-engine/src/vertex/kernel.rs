@@ -24,7 +24,7 @@ pub const ABI_VERSION: u32 = 3;
 
 /// The status of a kernel that cannot compute the signal of a vertex. It acts again, without a
 /// signal, if the vertex has no edges for it.
-const NO_SIGNAL: i32 = 2;
+pub const NO_SIGNAL: i32 = 2;
 
 /// Number of values over all vertices in the aggregate of a kernel.
 pub const AGGREGATES: usize = 8;
