@@ -1,11 +1,12 @@
 //! Measures how fast this machine reads memory and disk.
 //!
-//! The figures serve forecasts: a tenth of a second distinguishes one disk from another, but does
-//! not show its speed under load.
+//! The figures serve forecasts: a moment distinguishes one disk from another, but does not show its
+//! speed under load.
 
+use std::hint::black_box;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::device::{DiskFolder, Folder};
 use crate::error::Result;
@@ -15,12 +16,16 @@ use crate::resources::Resources;
 
 /// The minimum and the maximum bytes of memory that each thread reads.
 const MEMORY_BYTES: (usize, usize) = (64 << 10, 32 << 20);
+/// Bytes that each thread reads in a pass: enough that waking the threads hardly counts.
+const PASS_BYTES: usize = 256 << 20;
 /// Bytes of the file that is read.
 const FILE_BYTES: usize = 16 << 20;
 /// Bytes per read of the file.
 const PART_BYTES: usize = 4 << 20;
-/// The fastest pass counts, because other processes may slow the others.
+/// The least number of passes, and the time after which no other begins. The fastest pass counts,
+/// because other processes may slow the others.
 const PASSES: usize = 4;
+const PASSING: Duration = Duration::from_millis(200);
 
 /// Bandwidth of memory in bytes a second, read by all threads. Uses at most half of the free
 /// budget, but at least 64 KiB per thread.
@@ -29,23 +34,28 @@ pub fn memory_bandwidth(resources: &Resources) -> f64 {
     let bytes = share.clamp(MEMORY_BYTES.0, MEMORY_BYTES.1);
     let arrays: Vec<Mutex<HugeArray<u64>>> =
         (0..resources.workers()).map(|_| Mutex::new(HugeArray::zeroed(bytes / 8))).collect();
-    let pass = |number: u64| {
+    let array = |worker: usize| arrays[worker].lock().unwrap_or_else(PoisonError::into_inner);
+    // Pages that were never written all map to the same page of zeros.
+    resources.broadcast(|worker| array(worker).fill(1));
+    let repeats = PASS_BYTES / bytes;
+    let pass = || {
         let begin = Instant::now();
-        let sums = resources.broadcast(|worker| {
-            let mut array = arrays[worker].lock().unwrap_or_else(PoisonError::into_inner);
-            if number == 0 {
-                // Pages that were never written all map to the same page of zeros.
-                array.fill(1);
+        resources.broadcast(|worker| {
+            let array = array(worker);
+            for _ in 0..repeats {
+                // Keeps the compiler from removing the additions, or all but the first.
+                let numbers = black_box(&*array).iter();
+                black_box(numbers.fold(0_u64, |sum, number| sum.wrapping_add(*number)));
             }
-            array.iter().fold(0_u64, |sum, number| sum.wrapping_add(*number))
         });
-        // Keeps the compiler from removing the additions.
-        std::hint::black_box(sums);
         begin.elapsed().as_secs_f64()
     };
-    pass(0);
-    let seconds = (1..=PASSES as u64).map(pass).fold(f64::INFINITY, f64::min);
-    (resources.workers() * bytes) as f64 / seconds.max(1e-9)
+    let (begin, mut seconds, mut passes) = (Instant::now(), f64::INFINITY, 0);
+    while passes < PASSES || begin.elapsed() < PASSING {
+        seconds = seconds.min(pass());
+        passes += 1;
+    }
+    (resources.workers() * repeats * bytes) as f64 / seconds.max(1e-9)
 }
 
 /// Bandwidth of the disk of `folder` in bytes a second, in sequential reads of a nameless file
