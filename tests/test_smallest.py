@@ -135,6 +135,14 @@ def test_plan_run_and_its_figures_name_the_same(hub: Path, algorithm: str) -> No
     assert done["forecast"]["minimum_budget_bytes"] == planned["minimum_budget_bytes"]
 
 
+def test_the_budget_that_peeling_names_works(hub: Path) -> None:
+    command = ["run", "kcore", hub, "--param", "method=peeling"]
+    named = smallest(*command)
+    with hard_limit(int(named.removesuffix("M")) * MIB) as enter:
+        done = succeed(*command, "--budget", named, "--json", "--quiet", before=enter)
+    assert done.figures["variant"] == "peeling"
+
+
 def test_the_budget_that_info_names_for_plots_works(hub: Path) -> None:
     command = ["info", hub, "--plots"]
     named = smallest(*command)

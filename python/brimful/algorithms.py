@@ -217,9 +217,10 @@ def kcore(
     self-loops do not count.
 
     Args:
-        method: "peeling" removes one vertex after another, with the edges in memory. "rounds"
-            removes all of least degree at once, in any budget. "auto" peels if the edges fit and no
-            other argument needs supersteps.
+        method: "peeling" removes one vertex after another, with the numbers of all vertices and a
+            32nd of the edges, or more, in memory. "rounds" removes all of least degree at once, in
+            any budget. "auto" peels if that memory suffices and no other argument needs
+            supersteps.
 
     Returns:
         A `Result` with the column `core`: int64[n_vertices]; null for vertices that a run limited

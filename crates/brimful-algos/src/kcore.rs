@@ -5,15 +5,15 @@
 //! count with their stored multiplicity, so that a pair of opposite arcs counts twice in a directed
 //! graph; self-loops do not count.
 //!
-//! If the unpacked edges fit in memory, vertices are peeled one by one (`peeling`). In smaller
-//! budgets they are peeled (Seidman 1983; Matula and Beck 1983) in rounds. The first superstep
-//! counts neighbors. Then rounds come in pairs: the first finds the least remaining degree, k; the
-//! second removes all vertices of that degree, which signal their neighbors; neighbors that fall to
-//! k or below are removed as well. State: the remaining degree, or the core number after removal,
-//! in one u64. Signal: 1, in a byte. An arc carries at most two signals, one of them in the first
-//! superstep. There are two rounds for each core number that occurs. A round passes over the
-//! intervals with remaining vertices, which are few in degree order; edges into other intervals are
-//! not read.
+//! If the numbers of all vertices and a 32nd of the unpacked edges fit in memory, vertices are
+//! peeled one by one (`peeling`). In smaller budgets, and in supersteps, they are peeled in rounds
+//! (Seidman 1983; Matula and Beck 1983). The first superstep counts neighbors. Then rounds come in
+//! pairs: the first finds the least remaining degree, k; the second removes all vertices of that
+//! degree, which signal their neighbors; neighbors that fall to k or below are removed as well.
+//! State: the remaining degree, or the core number after removal, in one u64. Signal: 1, in a byte.
+//! An arc carries at most two signals, one of them in the first superstep. There are two rounds for
+//! each core number that occurs. A round passes over the intervals with remaining vertices, which
+//! are few in degree order; edges into other intervals are not read.
 
 mod peeling;
 
@@ -42,7 +42,8 @@ pub(crate) const INFO: Info = Info {
     parameters: &[ParameterInfo {
         name: "method",
         default: "auto",
-        meaning: "peeling: edges in memory; rounds: any budget; auto: peeling if it fits",
+        meaning: "peeling: numbers of all vertices, and some edges, in memory; rounds: any budget; \
+                  auto: peeling if it fits",
         values: Accepts::Words(&["auto", "peeling", "rounds"]),
     }],
     run: Run::Vertices(run),
@@ -58,8 +59,10 @@ fn peeling_wanted(request: &Request) -> Result<InMemory> {
 }
 
 fn plan(planner: &Planner<'_>) -> Result<Forecast> {
-    let peeling = planner.of_indexes(NEIGHBORS, peeling::forecast);
-    let peeling = peeling.ok_or_else(peeling::too_large);
+    let peeling = planner.of_indexes(NEIGHBORS, |setting| {
+        let needs = peeling::Needs::of(setting.extent).ok_or_else(peeling::too_large)?;
+        Ok(needs.forecast(setting))
+    });
     // R-MAT of 2^20 vertices, edge factor 16: 657 supersteps with 34 passes over both indexes in
     // total.
     peeling_wanted(planner.request)?.forecast(planner.limit(), peeling, || {
@@ -172,11 +175,13 @@ impl Program for CoreNumbers {
 
 fn run(request: &Request, graph: &Arc<Graph>, resources: &Resources) -> Result<Finished> {
     let extent = Extent::of(graph, NEIGHBORS, false);
-    let peeling = peeling::forecast(&Setting::new(&extent, resources));
-    let needed = peeling.map(|forecast| forecast.minimum_bytes);
-    if peeling_wanted(request)?.applies(needed, resources.budget.limit()) {
-        let needed = needed.ok_or_else(peeling::too_large)?;
-        let (cores, stats) = peeling::cores(graph, needed, resources)?;
+    let needs = peeling::Needs::of(&extent);
+    let setting = Setting::new(&extent, resources);
+    let minimum = needs.as_ref().map(|needs| needs.forecast(&setting).minimum_bytes);
+    if peeling_wanted(request)?.applies(minimum, resources.budget.limit()) {
+        let (needs, minimum) = needs.zip(minimum).ok_or_else(peeling::too_large)?;
+        resources.budget.require(minimum, peeling::PURPOSE)?;
+        let (cores, stats) = peeling::cores(graph, &extent, &needs, resources)?;
         let values = Values::integers(cores, |core| Some(i64::from(core)), |_| Some(0));
         return Finished::new(graph, "core", values.without_nulls(), stats, "peeling");
     }

@@ -1,6 +1,7 @@
 //! The edges of a superstep: dense and sparse traversal, and the order of both.
 
 pub mod adjacency;
+pub mod by_source;
 pub(crate) mod frontier;
 pub(crate) mod interval_edges;
 pub mod residency;

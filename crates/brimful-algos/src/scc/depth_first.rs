@@ -13,6 +13,7 @@ use brimful_engine::plan::extent::Extent;
 use brimful_engine::result::stats::Traversal;
 use brimful_engine::supersteps::moved;
 use brimful_engine::traverse::adjacency::Adjacency;
+use brimful_engine::traverse::by_source::EdgesBySource;
 use brimful_engine::{Result, Stats};
 use brimful_graph::Graph;
 use brimful_store::Resources;
@@ -40,7 +41,7 @@ pub(super) fn bytes<L>(extent: &Extent, workers: usize) -> Option<(u64, u64)> {
     let search = adjacency + extent.vertices * of_search.max(4 + 2 * size_of::<L>() as u64);
     let windows = (workers * WINDOW * size_of::<u64>()) as u64;
     let labels = extent.vertices * size_of::<L>() as u64;
-    Some((search + windows + Adjacency::reading_bytes(extent), labels))
+    Some((search + windows + EdgesBySource::reading_bytes(extent), labels))
 }
 
 /// The error if `bytes` returns `None`.

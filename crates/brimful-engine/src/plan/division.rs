@@ -16,6 +16,7 @@ use crate::error::Result;
 use crate::plan::extent::Extent;
 use crate::plan::needs::Needs;
 use crate::traverse::adjacency::Adjacency;
+use crate::traverse::by_source::EdgesBySource;
 use crate::traverse::frontier::ACTIVITY_BITS;
 use crate::traverse::frontier::Frontier;
 use crate::traverse::schedule::Schedule;
@@ -262,7 +263,7 @@ impl Plan {
         Some(
             tables(needs, extent)
                 + extent.vertices * of_vertex
-                + Adjacency::reading_bytes(extent)
+                + EdgesBySource::reading_bytes(extent)
                 + own,
         )
     }

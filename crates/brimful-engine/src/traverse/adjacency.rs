@@ -4,18 +4,16 @@
 //! For traversals that follow edges one by one, which a pass over packed shards cannot do.
 //! Invariant: it contains every edge of the indexes once.
 
-use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use brimful_graph::Graph;
 use brimful_graph::read::shards::ShardFile;
 use brimful_store::huge::HugeArray;
-use brimful_store::{Error as StoreError, Job, Resources};
+use brimful_store::{Error as StoreError, Resources};
 
 use crate::error::Result;
 use crate::plan::extent::{Extent, weight_bytes};
-use crate::traverse::interval_edges::{Reader, Shards};
-use crate::traverse::residency::{ALL_INTERVALS, columns, unit_bytes};
+use crate::traverse::by_source::{EdgeBatch, EdgeOfSource, EdgesBySource, split, split_at_ends};
 
 /// Weights of the edges, in the narrower type that holds all exactly.
 enum EdgeWeights<F32, F64> {
@@ -34,13 +32,35 @@ pub struct Adjacency {
 
 /// The sources that one thread unpacks.
 struct Part<'p> {
-    sources: Range<usize>,
-    /// For each source first its number of edges, then the position of its next edge.
+    /// For each source the position of its next edge.
     places: &'p mut [u32],
     /// The position of the first edge.
     first: u32,
     targets: &'p mut [u32],
     weights: EdgeWeights<&'p mut [f32], &'p mut [f64]>,
+}
+
+impl Part<'_> {
+    /// Adds the edges that are counted; false if there are more than were counted.
+    fn add(&mut self, edges: &EdgeBatch<'_>, is_counted: impl Fn(EdgeOfSource) -> bool) -> bool {
+        let Self { places, first, targets, weights } = self;
+        edges.all(|edge| {
+            if !is_counted(edge) {
+                return true;
+            }
+            let place = &mut places[edge.at];
+            let at = (*place - *first) as usize;
+            *place += 1;
+            let Some(target) = targets.get_mut(at) else { return false };
+            *target = edge.target as u32;
+            match weights {
+                EdgeWeights::None => {}
+                EdgeWeights::F32(weights) => weights[at] = edge.weight as f32,
+                EdgeWeights::F64(weights) => weights[at] = edge.weight,
+            }
+            true
+        })
+    }
 }
 
 impl Adjacency {
@@ -52,14 +72,9 @@ impl Adjacency {
         (vertices.max(edges) < u64::from(u32::MAX)).then(|| 4 * (vertices + 1) + edges * edge_bytes)
     }
 
-    /// Bytes of memory for unpacking by one thread, in addition to the edges.
-    pub fn reading_bytes(extent: &Extent) -> u64 {
-        extent.columns().count() as u64 * extent.largest_unit() + extent.unpacked()
-    }
-
     /// Unpacks the edges of `indexes` of `graph`, from sources to targets in the direction of
-    /// signals. The caller has reserved the memory, including that of one reader. Each further
-    /// thread reserves the memory of its reader from the rest of the budget.
+    /// signals. The caller has reserved the memory, including that of reading them with one thread;
+    /// each further thread reserves its own from the rest of the budget.
     ///
     /// # Errors
     /// Corruption and I/O errors when they occur.
@@ -72,21 +87,19 @@ impl Adjacency {
         let types =
             indexes.iter().flat_map(|shards| shards.segments()).map(|segment| segment.weight_type);
         let width = weighted.then_some(weight_bytes(types));
-        let bytes = reader_bytes(&indexes, weighted);
-        let reader = || resources.budget.reserve(bytes, "to unpack edges with several threads");
-        // Without the memory, fewer threads unpack.
-        let reserved: Vec<_> = (1..resources.workers()).map_while(|_| reader().ok()).collect();
-        let expected: u64 = indexes.iter().map(|shards| shards.edges()).sum();
-        let vertices = graph.connected() as usize;
-        let ranges = even_ranges(&indexes, vertices, reserved.len() + 1);
-        let shards = Shards::new(graph, indexes, (weighted, 0), &ALL_INTERVALS);
+        let all = EdgesBySource::new(graph, indexes, weighted, resources);
+        let is_counted = |edge: EdgeOfSource| self_loops || edge.source != edge.target;
         // The first entry stays zero.
-        let mut starts: HugeArray<u32> = HugeArray::zeroed(vertices + 1);
-        let parts = of_ranges(&ranges, &mut starts[1..]);
-        let counts = each_part(parts, resources, |part, reader| {
-            part.count(&shards, self_loops, &resources.job, reader)
+        let mut starts: HugeArray<u32> = HugeArray::zeroed(graph.connected() as usize + 1);
+        let counts = split(&mut starts[1..], all.ranges()).map(|counts| (counts, 0_u64));
+        let counted = all.for_each(counts, false, |(counts, found), edges| {
+            edges.all(|edge| {
+                counts[edge.at] += u32::from(is_counted(edge));
+                *found += 1;
+                true
+            })
         })?;
-        let found: u64 = counts.iter().sum();
+        let (expected, found) = (all.edges(), counted.iter().map(|(_, found)| *found).sum::<u64>());
         if found != expected {
             let what =
                 format!("expected {expected} edges of the sources of segments, found {found}");
@@ -102,26 +115,26 @@ impl Adjacency {
             Some(4) => EdgeWeights::F32(HugeArray::zeroed(edges as usize)),
             Some(_) => EdgeWeights::F64(HugeArray::zeroed(edges as usize)),
         };
-        let mut parts = of_ranges(&ranges, &mut starts[1..]);
-        let ends: Vec<_> = parts
-            .iter()
-            .skip(1)
-            .map(|part| part.places[0] as usize)
-            .chain([edges as usize])
-            .collect();
-        let targets_of = split(&mut targets, &ends);
-        let weights_of: Vec<_> = match &mut weights {
-            EdgeWeights::None => ends.iter().map(|_| EdgeWeights::None).collect(),
-            EdgeWeights::F32(all) => split(all, &ends).map(EdgeWeights::F32).collect(),
-            EdgeWeights::F64(all) => split(all, &ends).map(EdgeWeights::F64).collect(),
+        let places: Vec<_> = split(&mut starts[1..], all.ranges()).collect();
+        let firsts: Vec<_> = places.iter().map(|places| places[0]).collect();
+        let ends = || {
+            let next = firsts.iter().skip(1).map(|first| *first as usize);
+            next.chain([edges as usize])
         };
-        for ((part, targets), weights) in parts.iter_mut().zip(targets_of).zip(weights_of) {
-            part.first = part.places[0];
-            (part.targets, part.weights) = (targets, weights);
-        }
-        each_part(parts, resources, |part, reader| {
-            part.fill(&shards, self_loops, &resources.job, reader)
-        })?;
+        let weights_of: Vec<_> = match &mut weights {
+            EdgeWeights::None => firsts.iter().map(|_| EdgeWeights::None).collect(),
+            EdgeWeights::F32(all) => split_at_ends(all, ends()).map(EdgeWeights::F32).collect(),
+            EdgeWeights::F64(all) => split_at_ends(all, ends()).map(EdgeWeights::F64).collect(),
+        };
+        let targets_of = split_at_ends(&mut targets, ends());
+        let parts = places.into_iter().zip(&firsts).zip(targets_of).zip(weights_of);
+        let parts = parts.map(|(((places, first), targets), weights)| Part {
+            places,
+            first: *first,
+            targets,
+            weights,
+        });
+        all.for_each(parts, weighted, |part, edges| part.add(&edges, is_counted))?;
         // Each entry has advanced to the first edge of the next source.
         Ok(Self { starts, targets, weights })
     }
@@ -149,137 +162,6 @@ impl Adjacency {
         }
         count
     }
-}
-
-impl Part<'_> {
-    /// Counts the edges of each source; returns their number, including self-loops.
-    fn count(
-        &mut self,
-        shards: &Shards,
-        self_loops: bool,
-        job: &Job,
-        reader: &mut Reader,
-    ) -> Result<u64> {
-        let mut found = 0;
-        for interval in 0..shards.intervals() {
-            let shift = shards.window(interval).start;
-            shards.each_from(&self.sources, interval, false, job, reader, &mut |edges| {
-                edges.all(|source, target| {
-                    let counted = self_loops || source as usize != shift + target;
-                    let place = (source as usize).wrapping_sub(self.sources.start);
-                    if let Some(edges) = self.places.get_mut(place) {
-                        *edges += u32::from(counted);
-                        found += 1;
-                    }
-                    true
-                })
-            })?;
-        }
-        Ok(found)
-    }
-
-    fn fill(
-        &mut self,
-        shards: &Shards,
-        self_loops: bool,
-        job: &Job,
-        reader: &mut Reader,
-    ) -> Result<()> {
-        let weighted = !matches!(self.weights, EdgeWeights::None);
-        for interval in 0..shards.intervals() {
-            let shift = shards.window(interval).start;
-            shards.each_from(&self.sources, interval, weighted, job, reader, &mut |edges| {
-                let mut values = edges.weights.iter();
-                edges.all(|source, target| {
-                    let weight = values.next().copied().unwrap_or(1.0);
-                    let counted = self_loops || source as usize != shift + target;
-                    let place = (source as usize).wrapping_sub(self.sources.start);
-                    let place = self.places.get_mut(place).filter(|_| counted);
-                    let Some(place) = place else { return true };
-                    let at = (*place - self.first) as usize;
-                    *place += 1;
-                    let Some(id) = self.targets.get_mut(at) else { return false };
-                    *id = (shift + target) as u32;
-                    match &mut self.weights {
-                        EdgeWeights::None => {}
-                        EdgeWeights::F32(weights) => weights[at] = weight as f32,
-                        EdgeWeights::F64(weights) => weights[at] = weight,
-                    }
-                    true
-                })
-            })?;
-        }
-        Ok(())
-    }
-}
-
-/// Calls `work` for each part, on all threads; returns the results.
-fn each_part<R: Send>(
-    parts: Vec<Part<'_>>,
-    resources: &Resources,
-    work: impl Fn(&mut Part<'_>, &mut Reader) -> Result<R> + Sync,
-) -> Result<Vec<R>> {
-    let parts: Vec<_> = parts.into_iter().map(Mutex::new).collect();
-    resources.share(parts.len(), |at, reader: &mut Reader| {
-        work(&mut parts[at].lock().unwrap_or_else(PoisonError::into_inner), reader)
-    })
-}
-
-/// The parts of the sources in `ranges`, without places for edges.
-fn of_ranges<'p>(ranges: &[Range<usize>], places: &'p mut [u32]) -> Vec<Part<'p>> {
-    let ends: Vec<_> = ranges.iter().map(|range| range.end).collect();
-    let part = |(sources, places): (&Range<usize>, _)| Part {
-        sources: sources.clone(),
-        places,
-        first: 0,
-        targets: &mut [],
-        weights: EdgeWeights::None,
-    };
-    ranges.iter().zip(split(places, &ends)).map(part).collect()
-}
-
-/// The parts of `all` that end at `ends`, which ascend.
-fn split<'a, T>(all: &'a mut [T], ends: &[usize]) -> impl Iterator<Item = &'a mut [T]> {
-    let (mut rest, mut start) = (all, 0);
-    ends.iter().map(move |&end| {
-        let (part, after) = std::mem::take(&mut rest).split_at_mut(end - start);
-        (rest, start) = (after, end);
-        part
-    })
-}
-
-/// At most `count` ranges of the sources below `vertices`, none empty, with about as many edges
-/// each.
-fn even_ranges(indexes: &[Arc<ShardFile>], vertices: usize, count: usize) -> Vec<Range<usize>> {
-    let segments = indexes.iter().flat_map(|shards| shards.segments());
-    let mut ends: Vec<_> =
-        segments.map(|segment| (segment.last_source, u64::from(segment.edges))).collect();
-    ends.sort_unstable();
-    let edges: u64 = ends.iter().map(|(_, edges)| edges).sum();
-    let (mut ranges, mut start, mut before) = (Vec::new(), 0, 0);
-    for (last, of_segment) in ends {
-        before += of_segment;
-        let end = (last as usize + 1).min(vertices);
-        let is_full = before * count as u64 >= edges * (ranges.len() as u64 + 1);
-        if is_full && end > start && ranges.len() + 1 < count {
-            ranges.push(start..end);
-            start = end;
-        }
-    }
-    if start < vertices {
-        ranges.push(start..vertices);
-    }
-    ranges
-}
-
-/// Bytes of the buffers of a reader of `indexes`.
-fn reader_bytes(indexes: &[Arc<ShardFile>], weighted: bool) -> u64 {
-    let largest = |shards: &Arc<ShardFile>| {
-        let units = columns(shards, weighted).map(|file| unit_bytes(shards, file).max());
-        units.flatten().sum::<u64>()
-    };
-    let unpacked = indexes.iter().map(|shards| shards.largest_unpacked()).max();
-    indexes.iter().map(largest).sum::<u64>() + unpacked.unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -332,12 +214,5 @@ mod tests {
                 assert_eq!(unpacked(budget, threads), one, "{threads} threads");
             }
         }
-    }
-
-    #[test]
-    fn slices_are_split_at_their_ends() {
-        let mut numbers = [1, 2, 3, 4, 5, 6];
-        let parts: Vec<_> = split(&mut numbers, &[2, 2, 5, 6]).map(|part| part.to_vec()).collect();
-        assert_eq!(parts, [vec![1, 2], vec![], vec![3, 4, 5], vec![6]]);
     }
 }
