@@ -72,7 +72,11 @@ pub enum Error {
         path: PathBuf,
     },
     /// The memory budget is too small for the work.
-    #[error("a memory budget of {} is too small {purpose}; {}", human(*budget), smallest(*needed, *is_estimate))]
+    #[error(
+        "a memory budget of {} is too small {purpose}; {}",
+        human(*budget),
+        smallest(*needed, *is_estimate)
+    )]
     Budget {
         /// The budget given, in bytes.
         budget: u64,
@@ -85,7 +89,12 @@ pub enum Error {
         purpose: String,
     },
     /// The disk has less free space than the work takes at least.
-    #[error("{} takes at least {} of disk, {} more than is free; make room or choose another disk", path.display(), rough(*needed), rough(needed.saturating_sub(*free)))]
+    #[error(
+        "{} takes at least {} of disk, {} more than is free; make room or choose another disk",
+        path.display(),
+        rough(*needed),
+        rough(needed.saturating_sub(*free))
+    )]
     NoSpace {
         /// The path to create.
         path: PathBuf,
@@ -95,7 +104,10 @@ pub enum Error {
         free: u64,
     },
     /// A sync failed earlier: the durable content is unknown, so further writes are refused.
-    #[error("{} is refused after a failed write or sync; reopen it to see what survived", path.display())]
+    #[error(
+        "{} is refused after a failed write or sync; reopen it to see what survived",
+        path.display()
+    )]
     Poisoned {
         /// The file.
         path: PathBuf,

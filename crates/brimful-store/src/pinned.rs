@@ -34,7 +34,7 @@ impl PinnedBlock {
     }
 
     /// Returns the block. Reads and verifies it if it is not in memory. If it is in memory, or if
-    /// another thread reads it meanwhile, its bytes count as found.
+    /// another thread is reading it, its bytes count as found.
     ///
     /// # Errors
     /// Errors of the read; the block is then not in memory.

@@ -1,8 +1,8 @@
 //! Reads many pages at once: pages that are not in memory come in large reads.
 //!
 //! A bulk read takes no lock while it reads. It uses a page only if it has the checksum of the page
-//! table; a page that moved meanwhile is read again under its lock. Invariant: every page is seen
-//! in the state of some moment between call and return.
+//! table; a page that moved during the read is read again under its lock. Invariant: every page is
+//! seen in the state of some moment between call and return.
 
 use super::table::Entry;
 use super::{PageFile, PageId, Writing};
@@ -128,8 +128,8 @@ impl Scanner<'_> {
             let (run, others) = rest.split_at(count);
             rest = others;
             self.buffer.resize((last - first + 1) as usize * page_bytes);
-            // Pages may have moved and the file been cut meanwhile: then this read fails, and each
-            // page is read again below.
+            // Since then, pages may have moved and the file may have been cut: then this read
+            // fails, and each page is read again below.
             let whole =
                 pages.file.read_exact_at(self.buffer.bytes_mut(), pages.offset(first)).is_ok();
             for &(slot, page, entry) in run {

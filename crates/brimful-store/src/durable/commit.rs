@@ -116,7 +116,7 @@ impl PageFile {
     }
 
     fn cut(&self) -> Result<()> {
-        // Under the lock, because slots beyond the end must not be allocated meanwhile.
+        // Under the lock, because slots beyond the end must not be allocated at the same time.
         let space = self.space();
         let wanted = self.offset(space.slots.end());
         if self.file.len()? > wanted { self.file.set_len(wanted) } else { Ok(()) }
@@ -386,7 +386,7 @@ pub(super) fn read_table(
             return Err(Error::corrupt_pages(
                 file.path(),
                 offset(root.directory_slot),
-                "a part of the table is nowhere",
+                "the directory lacks a part of the table",
             ));
         };
         claim(slot)?;

@@ -14,7 +14,8 @@ impl PageFile {
     /// Number of pages of address space `stream`, including pages that were never written. All
     /// pages beyond read as zeros.
     pub fn pages(&self, stream: u8) -> u64 {
-        // Looks at dirty pages first: a page that is written meanwhile is in the table afterwards.
+        // Looks at dirty pages first: a page that is written during the look is in the table
+        // afterwards.
         let mut waiting = 0;
         for stripe in &self.stripes {
             let dirty = stripe.lock().unwrap_or_else(PoisonError::into_inner);

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 /// The name of a replaced folder while it is removed.
 const OLD: &str = "old";
 
-/// What stands between the name of an unfinished output and the process that makes it.
+/// The part of the name of an unfinished output between its own name and its process id.
 const MARK: &str = ".partial-";
 
 /// The prefix of the hidden names of the unfinished output `name`.
@@ -60,7 +60,7 @@ impl PartialFile {
     /// Makes the output durable under its final name.
     ///
     /// # Errors
-    /// [`Error::Exists`] if another file got the name meanwhile and is not to be overwritten;
+    /// [`Error::Exists`] if another file has got the name since then and is not to be overwritten;
     /// [`Error::Io`].
     pub fn publish(mut self) -> Result<()> {
         let fail = |e| Error::io(&self.path, "write", e);
@@ -165,7 +165,7 @@ impl PartialFolder {
     /// A crash leaves the old folder, the new one, or neither.
     ///
     /// # Errors
-    /// [`Error::Exists`] if another folder got the name meanwhile and is not to be replaced;
+    /// [`Error::Exists`] if another folder has got the name since then and is not to be replaced;
     /// [`Error::Io`].
     pub fn publish(mut self) -> Result<()> {
         let operation = if self.replaces { "replace" } else { "create" };
