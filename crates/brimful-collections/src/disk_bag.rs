@@ -53,7 +53,8 @@ impl<T: Serialize + DeserializeOwned> Codec<T> for Postcard {
 ///
 /// # let folder = tempfile::tempdir()?;
 /// let resources = Arc::new(Resources::new(Budget::new(16 << 20, 0), Arc::new(Job::new()), None)?);
-/// let words = DiskBag::<Vec<String>>::open(&folder.path().join("words"), Options::new(&resources))?;
+/// let path = folder.path().join("words");
+/// let words = DiskBag::<Vec<String>>::open(&path, Options::new(&resources))?;
 /// let id = words.append(&vec!["more".into(), "than".into()])?;
 /// words.store(id, &vec!["more".into(), "than".into(), "memory".into()])?;
 /// assert_eq!(words.fetch(id)?.len(), 3);

@@ -457,7 +457,7 @@ impl DiskMap {
     }
 
     /// Like [`RecordBag::verify`], and checks that every key refers to its own chain. Returns the
-    /// number of bytes read. The map must not change meanwhile.
+    /// number of bytes read. The map must not change during the call.
     ///
     /// # Errors
     /// Corruption; the error names the offset or the record.

@@ -183,10 +183,10 @@ impl PartitionLog {
     }
 
     /// Passes all keys, converted by `map`, to `apply` on the threads of the pool, one sorted piece
-    /// of a partition at a time; pushes wait meanwhile. A cancellation interrupts the drain between
-    /// two pieces or within one. Within a piece, the error of `apply` has the number of keys
-    /// applied, and the other keys of the piece, restored by `unmap`, stay in the log. After any
-    /// other error within a piece, the log refuses all use.
+    /// of a partition at a time; pushes wait until the drain ends. A cancellation interrupts the
+    /// drain between two pieces or within one. Within a piece, the error of `apply` has the number
+    /// of keys applied, and the other keys of the piece, restored by `unmap`, stay in the log.
+    /// After any other error within a piece, the log refuses all use.
     pub(crate) fn drain(
         &self,
         options: &Options,
@@ -249,7 +249,7 @@ impl PartitionLog {
             }
         }
         part.blocks.drain(..blocks);
-        // The buffer is younger than every block, so it follows the last of them.
+        // The buffer is younger than every block, so it follows the last block.
         if part.blocks.is_empty() {
             keys.append(&mut part.buffer);
         }

@@ -334,7 +334,7 @@ impl RecordBag {
                                     records.truncate((records.len() / 2).max(1));
                                 }
                             }
-                            // The record moved meanwhile.
+                            // The record has moved.
                             None => again.push(*index),
                         }
                     }
@@ -456,7 +456,7 @@ impl RecordBag {
         Ok(())
     }
 
-    /// Passes records to `f` in batches, on all threads; reads ahead meanwhile, and writes back the
+    /// Passes records to `f` in batches, on all threads, while it reads ahead; writes back the
     /// records that changed. `f` receives an id and its record; removed records are skipped. At
     /// most one record with pages of its own is in memory at a time.
     ///

@@ -60,7 +60,7 @@ impl RecordBag {
             let writing = self.pages.write();
             let _changing = self.id_lock(id);
             let position = RecordPosition::slot_of(number, slot);
-            // Otherwise, the record has moved or was removed meanwhile.
+            // Otherwise, the record has moved or was removed.
             if id < self.len() && self.position(id)? == Some(position) {
                 let record = self.read_at(id, position)?;
                 let new = self.put(&writing, id, &record, record.len())?;

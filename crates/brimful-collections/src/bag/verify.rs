@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 
 impl RecordBag {
     /// Reads everything on disk, verifies its checksums, and checks that every id leads to its
-    /// record. Returns the number of bytes read. The bag must not change meanwhile.
+    /// record. Returns the number of bytes read. The bag must not change during the call.
     ///
     /// # Errors
     /// Corruption; the error names the offset or the record.

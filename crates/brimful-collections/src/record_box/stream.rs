@@ -6,9 +6,9 @@ use crate::order::{Ids, Order};
 use crate::pipeline;
 
 impl RecordBox {
-    /// Passes the records of `order` to `f`, in batches, on all threads; reads ahead meanwhile, and
-    /// writes back the records that changed. Other threads may use the box meanwhile; a record that
-    /// they store while `f` changes it may be lost. `f` may fetch from the box.
+    /// Passes the records of `order` to `f`, in batches, on all threads, while it reads ahead;
+    /// writes back the records that changed. Other threads may use the box at the same time; a
+    /// record that they store while `f` changes it may be lost. `f` may fetch from the box.
     ///
     /// # Errors
     /// Errors of `f`; `Error::OutOfRange` for an id of `order`.
@@ -51,7 +51,7 @@ impl RecordBox {
     }
 
     /// Writes the records that changed. Replaces a whole page without reading it, unless another
-    /// thread has changed the page meanwhile.
+    /// thread has changed the page since then.
     fn write_back(&self, start: u64, before: &[u8], after: &[u8]) -> Result<()> {
         let writing = self.pages.write();
         let mut page_bytes = vec![0; self.pages.page_bytes()];
