@@ -71,7 +71,12 @@ pub enum Error {
         path: PathBuf,
     },
     /// An index that was not built and cannot be built here.
-    #[error("{} has no `{index}` index and cannot be written to; build it once with `brimful index {} {index}`", path.display(), path.display())]
+    #[error(
+        "{} has no `{index}` index and cannot be written to; build it once with `brimful index {} \
+         {index}`",
+        path.display(),
+        path.display()
+    )]
     MissingIndex {
         /// The path of the graph.
         path: PathBuf,

@@ -126,7 +126,8 @@ pub type Edge = (u64, u64, Option<f64>);
 /// ```
 /// use brimful_graph::input_position::UNKNOWN;
 /// use brimful_graph::input::policy::{Duplicates, Merger, Policy};
-/// let mut merger = Merger::new(Policy { duplicates: Duplicates::Sum, ..Policy::default() }, false);
+/// let policy = Policy { duplicates: Duplicates::Sum, ..Policy::default() };
+/// let mut merger = Merger::new(policy, false);
 /// let edges = [(0, 1, Some(2.0)), (0, 1, Some(3.0)), (0, 4, Some(1.0))];
 /// let mut out: Vec<_> = edges.into_iter().filter_map(|edge| merger.push(edge, UNKNOWN)).collect();
 /// out.extend(merger.finish());

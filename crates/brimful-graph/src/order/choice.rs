@@ -117,7 +117,7 @@ impl EdgeSample {
     }
 
     fn sample_runs(&self, sources: &[u64], targets: &[u64], found: &mut Vec<[u64; 2]>) {
-        // The level may rise meanwhile; it is checked again under the lock.
+        // The level may have risen since then; it is checked again under the lock.
         let level = || greatest_hash(self.level.load(Ordering::Relaxed));
         let mut greatest = level();
         for (&source, &target) in sources.iter().zip(targets) {

@@ -148,7 +148,7 @@ impl<'d> DeclaredKeys<'d> {
         self.only.map_or(Ok(()), |input| {
             let what = format!(
                 "an edge names the vertex {}, which the .v file does not have; add it there or \
-                 take the edge out (--on-error skip does in a larger budget)",
+                 remove the edge (--on-error skip does so in a larger budget)",
                 self.id_type.number(self.id_type.from_order_key(key))
             );
             Err(Error::input(input, what))

@@ -398,8 +398,10 @@ impl Lookup {
     /// Those of `vertices`, which ascend, that may have edges.
     fn with_edges<'v>(&self, vertices: &'v [u64], weighted: bool) -> Result<&'v [u64]> {
         if weighted && !self.graph.description().weighted {
-            let what =
-                format!("{} has no edge weights; ask without them", self.graph.path().display());
+            let what = format!(
+                "{} has no edge weights; look up neighbors without them",
+                self.graph.path().display()
+            );
             return Err(Error::Usage(what));
         }
         Ok(&vertices[..vertices.partition_point(|vertex| *vertex < self.graph.connected())])
@@ -448,7 +450,7 @@ impl Lookup {
         if wanted == u64::MAX || found == wanted {
             return Ok(());
         }
-        let what = format!("expected {wanted} edges of the vertices asked for, found {found}");
+        let what = format!("expected {wanted} edges of the requested vertices, found {found}");
         Err(self.graph.degree_sums().sealed().corrupt(0, what).into())
     }
 

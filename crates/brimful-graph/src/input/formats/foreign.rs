@@ -35,7 +35,8 @@ const BINARY: [(&[u8], Foreign); 18] = [
         b"\x93NUMPY",
         foreign(
             "a NumPy array",
-            "convert it with python -c \"import numpy; numpy.savetxt('OUT.csv', numpy.load('IN'), fmt='%d', delimiter=',')\"",
+            "convert it with python -c \"import numpy; numpy.savetxt('OUT.csv', \
+             numpy.load('IN'), fmt='%d', delimiter=',')\"",
         ),
     ),
     (b"\x89HDF", foreign("HDF5", "write its edges as Parquet or CSV")),
@@ -50,7 +51,8 @@ const BINARY: [(&[u8], Foreign); 18] = [
         b"MATLAB 5.0",
         foreign(
             "a MATLAB file",
-            "write its matrix as MatrixMarket, for example with scipy.io.loadmat and scipy.io.mmwrite",
+            "write its matrix as MatrixMarket, for example with scipy.io.loadmat and \
+             scipy.io.mmwrite",
         ),
     ),
     (b"\xd0\xcf\x11\xe0", EXCEL),
@@ -58,14 +60,16 @@ const BINARY: [(&[u8], Foreign); 18] = [
         b"ORC",
         foreign(
             "ORC",
-            "convert it with python -c \"import pyarrow.orc, pyarrow.parquet; pyarrow.parquet.write_table(pyarrow.orc.read_table('IN'), 'OUT.parquet')\"",
+            "convert it with python -c \"import pyarrow.orc, pyarrow.parquet; \
+             pyarrow.parquet.write_table(pyarrow.orc.read_table('IN'), 'OUT.parquet')\"",
         ),
     ),
     (
         b"Obj\x01",
         foreign(
             "Avro",
-            "convert it with python -c \"import polars; polars.read_avro('IN').write_parquet('OUT.parquet')\"",
+            "convert it with python -c \"import polars; \
+             polars.read_avro('IN').write_parquet('OUT.parquet')\"",
         ),
     ),
     (
@@ -79,14 +83,16 @@ const BINARY: [(&[u8], Foreign); 18] = [
         b">>graph6<<",
         foreign(
             "graph6",
-            "convert it with python -c \"import brimful, networkx; brimful.Graph.from_networkx(networkx.read_graph6('IN'), path='OUT.brimful')\"",
+            "convert it with python -c \"import brimful, networkx; \
+             brimful.Graph.from_networkx(networkx.read_graph6('IN'), path='OUT.brimful')\"",
         ),
     ),
     (
         b">>sparse6<<",
         foreign(
             "sparse6",
-            "convert it with python -c \"import brimful, networkx; brimful.Graph.from_networkx(networkx.read_sparse6('IN'), path='OUT.brimful')\"",
+            "convert it with python -c \"import brimful, networkx; \
+             brimful.Graph.from_networkx(networkx.read_sparse6('IN'), path='OUT.brimful')\"",
         ),
     ),
     // The mark of UTF-32 begins with that of UTF-16.
@@ -154,8 +160,8 @@ const DOT: Foreign = foreign(
 );
 const DGS: Foreign = foreign(
     "DGS",
-    "write the edges that it adds with awk '$1 == \"ae\" {gsub(/\"/, \"\"); if ($4 == \"<\") print $5, $3; \
-     else if ($4 == \">\") print $3, $5; else print $3, $4}' 'IN' > 'OUT.txt'",
+    "write the edges that it adds with awk '$1 == \"ae\" {gsub(/\"/, \"\"); if ($4 == \"<\") \
+     print $5, $3; else if ($4 == \">\") print $3, $5; else print $3, $4}' 'IN' > 'OUT.txt'",
 );
 const XML: Foreign = foreign("XML", "write its edges as CSV");
 const HTML: Foreign = foreign("a web page", "download the data itself");

@@ -25,7 +25,7 @@ pub enum Between {
     Path(Vec<u64>),
     /// No path leads there.
     Nothing,
-    /// The graph lacks the reverse index or usable weights, or the searches found too many vertices.
+    /// The graph lacks the reverse index or usable weights, or the searches met too many vertices.
     Unknown,
 }
 

@@ -109,9 +109,10 @@ fn properties(p: &Parameters) -> String {
         _ => 3,
     };
     format!(
-        "#BVGraph properties\ngraphclass=it.unimi.dsi.webgraph.BVGraph\nversion=0\nnodes={}\narcs={}\n\
-         windowsize={}\nmaxrefcount=3\nminintervallength={}\nzetak={zeta_k}\ncompressionflags=\
-         OUTDEGREES_{} | REFERENCES_{} | BLOCK_COUNT_{} | BLOCKS_{} | RESIDUALS_{} | OFFSETS_DELTA\n",
+        "#BVGraph properties\ngraphclass=it.unimi.dsi.webgraph.BVGraph\nversion=0\nnodes={}\n\
+         arcs={}\nwindowsize={}\nmaxrefcount=3\nminintervallength={}\nzetak={zeta_k}\n\
+         compressionflags=OUTDEGREES_{} | REFERENCES_{} | BLOCK_COUNT_{} | BLOCKS_{} | \
+         RESIDUALS_{} | OFFSETS_DELTA\n",
         p.nodes,
         p.arcs,
         p.window,
@@ -296,17 +297,19 @@ fn properties_that_make_no_sense() {
         ("nodes=2\n", "NAME.properties:2:1: expected a line `arcs=...`, found the end of the file"),
         (
             "nodes=-2\n",
-            "NAME.properties:1:1: expected a number up to 4611686018427387904 as `nodes`, found \"-2\"",
+            "NAME.properties:1:1: expected a number up to 4611686018427387904 as `nodes`, \
+             found \"-2\"",
         ),
         (
             "arcs=many\n",
-            "NAME.properties:1:1: expected a number up to 4611686018427387904 as `arcs`, found \"many\"",
+            "NAME.properties:1:1: expected a number up to 4611686018427387904 as `arcs`, \
+             found \"many\"",
         ),
         ("version=1\n", "NAME.properties:1:1: expected version 0 of the format, found \"1\""),
         (
             "graphclass=it.unimi.dsi.webgraph.EFGraph\n",
-            "NAME.properties:1:1: expected the class BVGraph; other classes of WebGraph cannot be read, found \
-             \"it.unimi.dsi.webgraph.EFGraph\"",
+            "NAME.properties:1:1: expected the class BVGraph; other classes of WebGraph cannot be \
+             read, found \"it.unimi.dsi.webgraph.EFGraph\"",
         ),
         (
             "compressionflags=RESIDUALS_PI2\n",
@@ -318,7 +321,8 @@ fn properties_that_make_no_sense() {
         ),
         (
             "zetak=0\n",
-            "NAME.properties:4:1: expected a line `zetak=...` with a number from 1 to 31, found the end of the file",
+            "NAME.properties:4:1: expected a line `zetak=...` with a number from 1 to 31, \
+             found the end of the file",
         ),
     ];
     for (line, message) in cases {
