@@ -43,12 +43,12 @@ pub enum Error {
         /// Internal id of the vertex, or of the source of the edge, that the kernel names as the
         /// cause.
         vertex: Option<u64>,
-        /// What the call received for that vertex, unless the call was for edges.
+        /// The arguments of the call for that vertex, unless the call was for edges.
         received: Option<Box<Received>>,
     },
 }
 
-/// What a kernel received for a vertex, so that the failed call can be made again.
+/// The arguments of a kernel for a vertex, so that the failed call can be repeated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Received {
     /// Outgoing arcs, if the shape needs degrees.

@@ -1,4 +1,4 @@
-//! The division of a graph among processes, and what each of them sends and receives.
+//! The division of a graph among processes, and the bytes that each process sends and receives.
 //!
 //! Invariant: all processes divide a graph alike.
 

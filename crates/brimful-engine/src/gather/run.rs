@@ -51,7 +51,8 @@ pub fn gather<G: Gather>(
     const {
         assert!(
             !G::SETTLES || size_of::<G::Aggregate>() == 0,
-            "a program that settles has no aggregate: its progress in a superstep depends on the budget"
+            "a program that settles has no aggregate: its progress in a superstep depends on the \
+             budget"
         );
         assert!(
             !G::SETTLES || G::READS_IDS,
@@ -133,7 +134,8 @@ impl<'a, G: Gather> GatherRun<'a, G> {
         let (lengths, longest) = measure((&shards, &owned), plan, graph, options, resources)?;
         if longest > extent.longest_list {
             let what = format!(
-                "the manifest says that no vertex has more than {} neighbors, but one has {longest}",
+                "the manifest says that no vertex has more than {} neighbors, but one has \
+                 {longest}",
                 extent.longest_list
             );
             return Err(StoreError::corrupt(graph.path(), 0, what).into());

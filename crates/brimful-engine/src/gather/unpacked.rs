@@ -117,7 +117,7 @@ impl<G: Gather> GatherContext<'_, G> {
             let (ids, others) = rest.split_at(*length as usize);
             rest = others;
             if changes.is_some_and(|changes| !changes.reach(first + at, ids)) {
-                // Signals count what a superstep means, so that they are the same at any budget.
+                // Signals count all neighbors, so that the figure is the same at any budget.
                 step.swept.signals += ids.len() as u64;
                 step.open += 1;
                 continue;

@@ -24,9 +24,9 @@ const EDGE_TRAFFIC: u64 = 43;
 const LIST_TRAFFIC: u64 = 430;
 const UNPACKED_LIST_TRAFFIC: u64 = 90;
 const SCAN_TRAFFIC: u64 = 130;
-/// Supersteps of a program that settles, and its passes over all edges: those of a run, and those of
-/// each item. Coloring of RMAT-22 with 3, 16, 43 and 161 items takes 3, 8, 18 and 62 supersteps and
-/// 2.7, 6.0, 13.2 and 43.6 passes.
+/// Supersteps of a settling program, and its passes over all edges, each for a run and for an item.
+/// Coloring of RMAT-22 with 3, 16, 43 and 161 items takes 3, 8, 18 and 62 supersteps and 2.7, 6.0,
+/// 13.2 and 43.6 passes.
 const SETTLING_SUPERSTEPS: (f64, f64) = (1.5, 0.39);
 const SETTLING_PASSES: (f64, f64) = (1.8, 0.265);
 /// The part of the edges on disk that a sparse superstep reads. Core numbers of RMAT-22 read 34 GB

@@ -333,7 +333,7 @@ impl<P: Program> Worker<'_, P> {
     }
 
     /// Adds the sums of an item to those of its interval, when its turn comes, and collects after
-    /// the last item. False if another worker failed meanwhile.
+    /// the last item. False if another worker has failed.
     fn deliver(
         &self,
         item: &Item,

@@ -85,7 +85,7 @@ pub(crate) fn collect_target_sums<P: Program>(
     Ok(())
 }
 
-/// Lets `vertices` take `turn`, which sets their states and their signals ([`Combiner::SILENCE`] for
+/// Calls `vertices` with `turn`, which sets their states and signals ([`Combiner::SILENCE`] for
 /// none). Returns their part of the aggregate.
 ///
 /// # Errors

@@ -351,7 +351,8 @@ impl<S: Shape> Batched<Self> for KernelProgram<S> {
     }
 }
 
-/// The error of a kernel, with what the kernel received for the vertex at a position of its batch.
+/// The error of a kernel, with the arguments that it received for the vertex at a position of its
+/// batch.
 fn with_received<S: Shape>(
     mut error: Error,
     at: usize,
