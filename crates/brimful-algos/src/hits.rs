@@ -42,7 +42,7 @@ pub(crate) const INFO: Info = Info {
     parameters: &[ParameterInfo {
         name: "values",
         default: "authority",
-        meaning: "which of the two scores is the result",
+        meaning: "the score that the result contains",
         values: Accepts::Words(&["authority", "hub"]),
     }],
     run: Run::Vertices(run),

@@ -256,9 +256,9 @@ impl<S: Precision> PageRank<S> {
     }
 
     /// The factor of all scores of the previous superstep that makes their sum 1, and then the mass
-    /// of sinks. In supersteps the sum is 1, so sinks have what other vertices leave, including
-    /// what 32-bit signals lose. A sweep changes the sum, and without the factor the difference
-    /// would be the last to converge.
+    /// of sinks. In supersteps the sum is 1, so sinks have the rest of the other vertices' sum,
+    /// including the loss of 32-bit signals. A sweep changes the sum, and without the factor the
+    /// difference would be the last to converge.
     #[inline]
     fn masses(&self, globals: &Globals<Masses>) -> (f64, f64) {
         let (Sum(others), Sum(all), _) = globals.aggregate;

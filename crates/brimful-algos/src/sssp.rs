@@ -142,7 +142,8 @@ fn refuse_overflow(
     let (source, target) = (shown(graph, source)?, shown(graph, target)?);
     let what = format!(
         "the distance of vertex {target} is more than {:e}, the largest 64-bit float: the edge \
-         from {source} adds {weight:e}; divide all weights by the same number and import them again",
+         from {source} adds {weight:e}; divide all weights by the same number and import them \
+         again",
         f64::MAX
     );
     Err(brimful_graph::Error::input(graph.path(), what).into())

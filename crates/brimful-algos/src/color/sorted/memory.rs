@@ -65,8 +65,8 @@ impl Memory {
         (bits.div_ceil(WORD) + 1) * size_of::<u64>() as u64
     }
 
-    /// The least bytes of marks: enough for the vertex with the most bits, and enough that there are
-    /// few parts. If a vertex has n bits, n vertices have degrees of n / 2 or more.
+    /// The least bytes of marks: enough for the vertex with the most bits, and enough for a small
+    /// number of parts. If a vertex has n bits, n vertices have degrees of n / 2 or more.
     fn least_marks(extent: &Extent, directed: bool) -> u64 {
         let degrees = Self::degrees(extent, directed);
         // Two parts in succession have more bits than one may have.
