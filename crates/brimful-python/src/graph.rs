@@ -255,7 +255,9 @@ impl Graph {
         Ok(Stream { graph: Arc::clone(&self.inner), content })
     }
 
-    #[pyo3(signature = (out, *, format, compression, renumber, lossy, overwrite, budget, process_budget, progress))]
+    #[pyo3(signature = (
+        out, *, format, compression, renumber, lossy, overwrite, budget, process_budget, progress
+    ))]
     #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
     fn export_text(
         &self,

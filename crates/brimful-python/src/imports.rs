@@ -48,8 +48,8 @@ pub(crate) fn input_of<'i>(format: &str, paths: Vec<PathBuf>) -> Result<Input<'i
         "webgraph" => match <[PathBuf; 1]>::try_from(paths) {
             Ok([path]) => Input::WebGraph(path),
             Err(_) => {
-                let what = "a graph in the format webgraph is imported by itself; import the others \
-                            separately";
+                let what = "a graph in the format webgraph is imported by itself; import the \
+                            others separately";
                 return Err(GraphError::Usage(what.into()).into());
             }
         },
@@ -135,7 +135,10 @@ fn kinds<'py>(py: Python<'py>, kinds: &[Rejection]) -> PyResult<Vec<Bound<'py, P
 /// Refuses a budget that is too small for any import of `files` of this format, before more than
 /// their headers is read.
 #[pyfunction]
-#[pyo3(signature = (format, files, *, weights, self_loops, duplicates, threads, budget, process_budget, reserve_bytes))]
+#[pyo3(signature = (
+    format, files, *, weights, self_loops, duplicates, threads, budget, process_budget,
+    reserve_bytes
+))]
 pub(crate) fn require_import_budget(
     format: &str,
     files: Vec<PathBuf>,
@@ -170,7 +173,10 @@ pub(crate) fn require_disk(out: PathBuf, temporary_bytes: u64, graph_bytes: u64)
 /// in the place of the graph there. `parsed`: whether ids are strings, and the edges of the files,
 /// which are parsed elsewhere.
 #[pyfunction]
-#[pyo3(signature = (paths, out, *, format, columns, undirected, vertices, ids, on_error, index, weights, self_loops, duplicates, threads, budget, process_budget, origin, replace, progress, parsed))]
+#[pyo3(signature = (
+    paths, out, *, format, columns, undirected, vertices, ids, on_error, index, weights, self_loops,
+    duplicates, threads, budget, process_budget, origin, replace, progress, parsed
+))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn import_files<'py>(
     py: Python<'py>,
@@ -220,7 +226,11 @@ pub(crate) fn import_files<'py>(
 
 /// Imports anything with `__arrow_c_stream__`, as [`import_files`] does files.
 #[pyfunction]
-#[pyo3(signature = (stream, out, *, name, source, target, weight, ignored, undirected, vertices, ids, isolated, vertex_rows, on_error, index, weights, self_loops, duplicates, threads, budget, process_budget, reserve_bytes, origin, replace, progress))]
+#[pyo3(signature = (
+    stream, out, *, name, source, target, weight, ignored, undirected, vertices, ids, isolated,
+    vertex_rows, on_error, index, weights, self_loops, duplicates, threads, budget, process_budget,
+    reserve_bytes, origin, replace, progress
+))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn import_stream<'py>(
     py: Python<'py>,
@@ -361,7 +371,10 @@ fn kind(name: &str, params: &Bound<'_, PyDict>, undirected: bool) -> PyResult<Ki
 
 /// Generates a graph as the new graph directory `out`.
 #[pyfunction]
-#[pyo3(signature = (kind, out, params, *, seed, undirected, index, weights, self_loops, duplicates, threads, budget, process_budget, progress))]
+#[pyo3(signature = (
+    kind, out, params, *, seed, undirected, index, weights, self_loops, duplicates, threads, budget,
+    process_budget, progress
+))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn generate<'py>(
     py: Python<'py>,

@@ -207,7 +207,10 @@ impl Described {
 
 /// Runs a kernel on a graph.
 #[pyfunction]
-#[pyo3(signature = (graph, description, *, mode, max_supersteps, weighted, store, checkpoint_every, checkpoint_dir, resume, identity, threads, budget, process_budget, reserve_bytes, progress, share))]
+#[pyo3(signature = (
+    graph, description, *, mode, max_supersteps, weighted, store, checkpoint_every, checkpoint_dir,
+    resume, identity, threads, budget, process_budget, reserve_bytes, progress, share
+))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn run_kernel<'py>(
     py: Python<'py>,

@@ -88,7 +88,9 @@ pub(crate) fn has_names(
 
 /// Parses a file, and calls `send` with the bytes of each message.
 #[pyfunction]
-#[pyo3(signature = (path, send, *, format, columns, names, directed, on_error, positions, budget, progress))]
+#[pyo3(signature = (
+    path, send, *, format, columns, names, directed, on_error, positions, budget, progress
+))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn parse_text(
     py: Python<'_>,

@@ -10,7 +10,9 @@ use crate::run::{Figures, Result};
 
 /// The modularity of a partition.
 #[pyfunction]
-#[pyo3(signature = (partition, resolution, *, weighted, threads, budget, process_budget, reserve_bytes, progress))]
+#[pyo3(signature = (
+    partition, resolution, *, weighted, threads, budget, process_budget, reserve_bytes, progress
+))]
 pub(crate) fn modularity(
     py: Python<'_>,
     partition: &Bound<'_, Result>,
@@ -31,7 +33,9 @@ pub(crate) fn modularity(
 
 /// For each vertex the conductance of its community.
 #[pyfunction]
-#[pyo3(signature = (partition, *, weighted, threads, budget, process_budget, reserve_bytes, progress))]
+#[pyo3(signature = (
+    partition, *, weighted, threads, budget, process_budget, reserve_bytes, progress
+))]
 pub(crate) fn conductance(
     py: Python<'_>,
     partition: &Bound<'_, Result>,

@@ -37,8 +37,8 @@ pub(crate) struct Prediction {
 }
 
 impl Prediction {
-    /// The forecast of a request for `subject` within `limits`. A run that fits beside the memory of
-    /// later work takes that memory too, if its result leaves it free.
+    /// The forecast of a request for `subject` within `limits`. A run that fits beside the memory
+    /// of later work also uses that memory, if its result leaves it free.
     pub(crate) fn new(
         request: &Request,
         subject: Subject<'_>,
@@ -239,7 +239,9 @@ impl Given {
 /// The forecast of a run and, for a graph that is not built, of its import; of time only for a
 /// machine.
 #[pyfunction]
-#[pyo3(signature = (graph, sizes, asked, *, machine, threads, budget, process_budget, reserve_bytes, checkpoints))]
+#[pyo3(signature = (
+    graph, sizes, asked, *, machine, threads, budget, process_budget, reserve_bytes, checkpoints
+))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn plan<'py>(
     py: Python<'py>,

@@ -81,7 +81,11 @@ struct Settings {
 
 /// Runs a program of Python methods on a graph.
 #[pyfunction]
-#[pyo3(signature = (graph, program, *, delivery, thresholds, dumps, loads, keeps_numbers, next_superstep, extra_state, addresses, creates, mode, max_supersteps, weighted, store, keeping, checkpoint_every, checkpoint_dir, resume, identity, share, budget, process_budget, progress))]
+#[pyo3(signature = (
+    graph, program, *, delivery, thresholds, dumps, loads, keeps_numbers, next_superstep,
+    extra_state, addresses, creates, mode, max_supersteps, weighted, store, keeping,
+    checkpoint_every, checkpoint_dir, resume, identity, share, budget, process_budget, progress
+))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn run_program(
     py: Python<'_>,
@@ -333,7 +337,7 @@ fn started<'r>(
     }
     let mut execution = started.map_err(|error| in_own_words(error, &ids, settings.addresses))?;
     if location.is_loading() {
-        // A file store whose process is killed in the run has what was synced.
+        // If its process is killed during the run, a file store has the state of the last sync.
         execution.sync()?;
         location.loaded(execution.partition_edges())?;
     }

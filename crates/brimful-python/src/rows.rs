@@ -44,7 +44,9 @@ impl PairTable<'_> {
 
 /// Runs an algorithm whose result is a table of rows.
 #[pyfunction]
-#[pyo3(signature = (graph, asked, *, pairs, threads, budget, process_budget, reserve_bytes, progress))]
+#[pyo3(signature = (
+    graph, asked, *, pairs, threads, budget, process_budget, reserve_bytes, progress
+))]
 pub(crate) fn run_rows<'py>(
     py: Python<'py>,
     graph: &Bound<'py, Graph>,

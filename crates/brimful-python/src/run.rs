@@ -103,7 +103,10 @@ pub(crate) fn check_request(
 
 /// Runs an algorithm on a graph.
 #[pyfunction]
-#[pyo3(signature = (graph, asked, *, checkpoint_every, checkpoint_dir, resume, threads, budget, process_budget, reserve_bytes, progress))]
+#[pyo3(signature = (
+    graph, asked, *, checkpoint_every, checkpoint_dir, resume, threads, budget, process_budget,
+    reserve_bytes, progress
+))]
 #[expect(clippy::too_many_arguments, reason = "keywords of one Python call")]
 pub(crate) fn run<'py>(
     py: Python<'py>,

@@ -49,7 +49,7 @@ pub(crate) struct PartialFile {
 
 #[pymethods]
 impl PartialFile {
-    /// Begins the output `out`, and first removes what killed processes left of it.
+    /// Begins the output `out`, and first removes remains of it from killed processes.
     #[new]
     #[pyo3(signature = (out, *, overwrite))]
     fn new(py: Python<'_>, out: PathBuf, overwrite: bool) -> PyResult<Self> {

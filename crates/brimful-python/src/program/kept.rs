@@ -1,9 +1,9 @@
 //! Vertices between runs: those of kept stores (`brimful.VertexStore`), and those that a run on
 //! disk leaves for its result.
 //!
-//! - `location`: where the vertices of a run lie; `opened`: vertices between two runs; `order`:
-//!   these in the order of their ids; `class`: the class for Python. Here: the open stores, and what
-//!   the parts share.
+//! - `location`: the location of the vertices of a run; `opened`: vertices between two runs;
+//!   `order`: these vertices in the order of their ids; `class`: the class for Python. This module
+//!   has the open stores and the common code of these parts.
 //!
 //! Invariants: a store in a folder is open once in a process, and all its users share it; its
 //! `generation` grows with each change, so that the result of an earlier run is never mixed with
