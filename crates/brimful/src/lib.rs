@@ -24,7 +24,9 @@
 //!     }
 //!     fn signal(&self, _: Vertex, distance: f64) -> f64 { distance }
 //!     fn along(&self, distance: f64, weight: f64) -> f64 { distance + weight }
-//!     fn collect(&self, _: Vertex, distance: f64, least: f64, _: &Globals<()>) -> f64 { distance.min(least) }
+//!     fn collect(&self, _: Vertex, distance: f64, least: f64, _: &Globals<()>) -> f64 {
+//!         distance.min(least)
+//!     }
 //! }
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
