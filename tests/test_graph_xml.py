@@ -140,7 +140,7 @@ def test_the_choice_of_columns_is_that_of_the_file(tmp_path: Path) -> None:
     nx.write_graphml(example(True), path)
     out = tmp_path / "g.brimful"
     assert "has edges of its own" in refuse(USAGE, "import", path, out, "--source", "a")
-    assert "no numbers kind" in refuse(USAGE, "import", path, out, "--weight", "kind")
+    assert "no numeric attribute kind" in refuse(USAGE, "import", path, out, "--weight", "kind")
     with bf.read(path, weight="year", path=out) as made:
         assert made.neighbors("a", weights=True)[1] == [2022.0, 2020.0]
 

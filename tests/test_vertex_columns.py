@@ -145,7 +145,7 @@ def test_columns_are_added_later_beside_others(path: Path, caplog: Any) -> None:
         assert rows[0] == {**ROWS[0], "city": "Rome"}
         assert [{**row, "city": None} for row in ROWS[1:]] == rows[1:]
         assert graph.info()["bytes_on_disk"] > before
-        with pytest.raises(bf.NotFoundError, match="replaced meanwhile; open the graph again"):
+        with pytest.raises(bf.NotFoundError, match="have been replaced; open the graph again"):
             other.vertex_rows("name").read_all()
     assert [name for name in files(path) if "." in name and name[0] == "v"] == [
         "vertices-3.parquet"

@@ -57,7 +57,7 @@ def either(words: Sequence[str]) -> str:
 def shortened(value: object) -> str:
     """Return a value for a message: text unchanged, other values by `repr`, shortened."""
     if isinstance(value, int) and abs(value) >= 10**_SHOWN_CHARACTERS:
-        return f"a number of {int(value.bit_length() * math.log10(2)) + 1:,} digits or so"
+        return f"a number of about {int(value.bit_length() * math.log10(2)) + 1:,} digits"
     text = value if isinstance(value, str) else repr(value)
     if len(text) <= _SHOWN_CHARACTERS:
         return text

@@ -94,7 +94,7 @@ class Collection(Generic[N]):
     def verify(self) -> int:
         """Read the whole collection and compare it with its checksums.
 
-        Unwritten changes are not checked. The collection must not change meanwhile.
+        Unwritten changes are not checked. The collection must not change during the call.
 
         Returns:
             The number of bytes read.

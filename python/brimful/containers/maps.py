@@ -261,7 +261,7 @@ class Map(Collection[_native.DiskMap], MutableMapping[bytes, bytes]):
         """Yield keys with first values.
 
         Raises:
-            RuntimeError: A key was added or removed meanwhile.
+            RuntimeError: A key was added or removed during the iteration.
         """
         size = len(self)
         for pair in self._changing():

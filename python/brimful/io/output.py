@@ -118,7 +118,7 @@ def write_result(
 
 
 def write_table(table: Callable[[], Any], path: str, *, overwrite: bool) -> None:
-    """Write what `table` returns, an Arrow table or a reader of batches, to a file.
+    """Write the Arrow table, or the reader of batches, that `table` returns to a file.
 
     The format is that of the suffix: .parquet, .csv or .arrow.
 
@@ -298,7 +298,7 @@ def new_file(path: str, *, overwrite: bool) -> Iterator[str]:
     """Yield a hidden name next to `path`; on success the file is synced and renamed, else removed.
 
     Raises:
-        UsageError: `path` appeared meanwhile and `overwrite` is false.
+        UsageError: `path` has appeared since then and `overwrite` is false.
         StoreIoError: The system refused; BrimfulErrors of the block pass through.
     """
     from brimful import _native

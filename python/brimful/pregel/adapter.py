@@ -81,7 +81,7 @@ class PregelAdapter(Program):
         return _defines(self.program, "master_compute")
 
     def saved(self) -> dict[str, Any]:
-        """Return what a checkpoint holds besides the vertices, before a superstep ends."""
+        """Return the contents of a checkpoint besides the vertices, before a superstep ends."""
         context = self._shared.context
         return {
             "aggregated": self._shared.aggregated.saved(),
@@ -133,7 +133,7 @@ class PregelAdapter(Program):
         return True
 
     def contribution(self) -> dict[str, Any]:
-        """End a superstep of one of several processes; return what it adds to aggregators.
+        """End a superstep of one of several processes; return its contributions to aggregators.
 
         Raises:
             ProgramError: A method between supersteps raised an exception.

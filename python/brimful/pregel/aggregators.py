@@ -73,7 +73,7 @@ def checked_aggregators(found: Any) -> Mapping[str, Aggregator]:
 class Aggregated:
     """The values of the aggregators, of the last superstep and of this one.
 
-    In one of several processes, what its vertices contribute is apart until all are merged.
+    In one of several processes, the contributions of its vertices are separate until all merge.
     """
 
     def __init__(self, aggregators: Mapping[str, Aggregator], *, is_divided: bool = False) -> None:
@@ -100,7 +100,7 @@ class Aggregated:
             self._own[name] = combine(self._own[name], value) if name in self._own else value
 
     def contribution(self) -> dict[str, Any]:
-        """Return what the vertices of this process contributed in this superstep, which ends."""
+        """End the superstep; return the contributions of the vertices of this process."""
         own, self._own = self._own or {}, {}
         return own
 
@@ -133,7 +133,7 @@ class Aggregated:
         self._last, self._now = ({**values} for values in saved)
 
     def end_superstep(self) -> None:
-        """Show what was contributed."""
+        """Make the contributions of the superstep visible."""
         self._last = dict(self._now)
         for name, one in self._aggregators.items():
             if not one.persistent:

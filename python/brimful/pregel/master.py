@@ -259,7 +259,7 @@ class WorkerContext:
         """
 
     def post_superstep(self) -> None:
-        """Act after the vertices of a superstep; what it aggregates belongs to that superstep.
+        """Act after the vertices of a superstep; its contributions belong to that superstep.
 
         Raises:
             Exception: Any exception ends the run as a `ProgramError`.

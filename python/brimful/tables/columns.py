@@ -142,7 +142,7 @@ def _opened(graph: _native.Graph, table: str) -> Iterator[Any]:
             )
     except FileNotFoundError:
         raise NotFoundError(
-            f"the columns of {graph.path} were replaced meanwhile; open the graph again"
+            f"the columns of {graph.path} have been replaced; open the graph again"
         ) from None
     except (pa.ArrowException, OSError) as error:
         reason = " ".join(str(error).split()).rstrip(".")

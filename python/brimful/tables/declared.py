@@ -89,12 +89,11 @@ class DeclaredIds:
                     if kind == "edge" and id_ not in seen:
                         raise InputError(
                             f'{place}: expected a vertex that a <node> declares, found "{shown}"; '
-                            "add the node or take the edge out"
+                            "add the node or remove the edge"
                         )
                     if kind == "node" and id_ in seen:
                         raise InputError(
-                            f'{place}: expected each <node> once, found "{shown}" again; take one '
-                            "out"
+                            f'{place}: expected each <node> once, found "{shown}" again; remove one'
                         )
                     if kind == "node":
                         seen.add(id_)

@@ -19,7 +19,7 @@ from brimful.wording import did_you_mean, shortened
 if TYPE_CHECKING:
     import pyarrow
 
-#: The longest condition; nobody writes a longer one by hand.
+#: The length of the longest condition, more than anyone writes by hand.
 _MOST_CHARACTERS = 10_000
 _OPERATIONS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,

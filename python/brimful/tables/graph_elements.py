@@ -69,7 +69,7 @@ class Attribute:
         """Return the value that a text has in the type of the attribute; None without a value.
 
         Raises:
-            ValueError: The text is no such value; the message says what is expected.
+            ValueError: The text is not a value of this type; the message names the expected text.
         """
         if text is None:
             text = self.default
@@ -242,7 +242,7 @@ class _Parser:
 
     def _graph(self, tag: str, given: dict[str, str]) -> None:
         if self._has_graph:
-            raise self._wrong("there are graphs within a graph, or several; take one out")
+            raise self._wrong("there are graphs within a graph, or several; remove one")
         self._has_graph = True
         # By default the edges of GEXF have no direction.
         kind = given.get("edgedefault") or given.get("defaultedgetype") or "undirected"
@@ -271,7 +271,7 @@ class _Parser:
                     attributes[id_] = self._attribute
         if len(self._head.nodes) + len(self._head.edges) > _MOST_ATTRIBUTES:
             raise self._wrong(
-                f"the file declares more than {_MOST_ATTRIBUTES:,} attributes; take some out"
+                f"the file declares more than {_MOST_ATTRIBUTES:,} attributes; remove some"
             )
 
     def _default(self, tag: str, given: dict[str, str]) -> None:
@@ -280,7 +280,7 @@ class _Parser:
 
     def _node_or_edge(self, tag: str, given: dict[str, str]) -> None:
         if self._element is not None:
-            raise self._wrong(f"this <{self._element.kind}> contains a <{tag}>; take it out")
+            raise self._wrong(f"this <{self._element.kind}> contains a <{tag}>; remove it")
         if tag not in self._kinds:
             return
         if tag == "node":
@@ -339,7 +339,7 @@ class _Parser:
         if self._values > _MOST_VALUES or self._characters > _MOST_CHARACTERS:
             raise self._wrong(
                 f"this <{self._element.kind}> has more than {_MOST_VALUES:,} values or "
-                f"{_MOST_CHARACTERS >> 20} Mi characters of them; take some out"
+                f"{_MOST_CHARACTERS >> 20} Mi characters of them; remove some"
             )
         self._element.values[key] = text
 

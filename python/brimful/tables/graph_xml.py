@@ -96,7 +96,7 @@ class GraphXml:
         weight = wanted.weight or ("weight" if "weight" in names else None)
         if weight is not None and names.get(weight, "string") in ("string", "bool"):
             raise UsageError(
-                f"{self.path} has no numbers {weight} of edges (found: "
+                f"{self.path} has no numeric attribute {weight} of edges (found: "
                 f"{', '.join(names) or 'none'})"
             )
         fields = [pa.field(end, pa.string()) for end in ("source", "target")]
