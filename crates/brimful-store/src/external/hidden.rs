@@ -171,8 +171,8 @@ fn sweep(parent: &Path, prefix: &str, kind: Kind) -> io::Result<()> {
 /// Removes the unfinished folders of any output, `.NAME` followed by `mark` and so on, that killed
 /// processes left.
 ///
-/// The name alone does not tell whose they are, so the lock must be there, and all files beside it
-/// must be [sealed](crate::sealed) ones, or the beginnings of such.
+/// The name alone does not identify the owner. The folder must therefore contain the lock, and all
+/// other files must be [sealed](crate::sealed), or beginnings of sealed files.
 pub(super) fn sweep_folders(parent: &Path, mark: &str) -> io::Result<()> {
     let is_ours = |name: &str| {
         let prefix = name.rfind(mark).map_or("", |at| &name[..at + mark.len()]);

@@ -78,8 +78,8 @@ impl<R: Record> Parts<R> {
         self.greatest.clear();
     }
 
-    /// Writes the bounds from part `first` on to `offset`, where the columns of all `count` parts
-    /// of a run stand: ends, then least, then greatest records.
+    /// Writes the bounds from part `first` on to `offset`, the place of the columns of all `count`
+    /// parts of a run: ends, then least, then greatest records.
     pub(super) fn write(
         &self,
         file: &StoreFile,
