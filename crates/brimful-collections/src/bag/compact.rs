@@ -22,8 +22,8 @@ impl RecordBag {
         Ok(self.pages.compact(|writing| self.describe(writing))?)
     }
 
-    /// Compacts by one step if the bag is sparse; every change calls it. Also tells the page cache
-    /// the memory that the page states use.
+    /// Compacts by one step if the bag is sparse; every change calls it. Also reports the memory of
+    /// the page states to the page cache.
     pub(super) fn tidy(&self) -> Result<()> {
         let (is_sparse, bytes) = {
             let space = self.space();

@@ -141,7 +141,7 @@ impl Space {
             + self.open.iter().map(|o| o.capacity() * 8).sum::<usize>()) as u64
     }
 
-    /// True if more than a third of the bytes of all slots, without 4 MiB of them, is free.
+    /// True if more than a third of the bytes of all slots, beyond 4 MiB, is free.
     pub(super) fn is_sparse(&self) -> bool {
         self.slot_bytes > self.taken_bytes + self.taken_bytes / 2 + (4 << 20)
     }
