@@ -295,7 +295,7 @@ impl Generator {
 /// The mean of log-normal degrees that are capped at `vertices`.
 fn capped_mean(vertices: u64, mu: f64, sigma: f64) -> f64 {
     let cap = vertices as f64;
-    // The formula divides by the spread; a tiny one stands for 0.
+    // The formula divides by the spread; a tiny spread replaces 0.
     let spread = sigma.abs().max(1e-9);
     let normal = |x: f64| (1.0 + libm::erf(x / std::f64::consts::SQRT_2)) / 2.0;
     let at = (libm::log(cap.max(1.0)) - mu) / spread;

@@ -109,7 +109,7 @@ impl Declaration {
     }
 
     /// The declaration of two files that form one graph; `None` if their kinds differ or their
-    /// declared ids leave a gap. Unless all ids are declared, only the edges tell the joint number
+    /// declared ids leave a gap. Unless all ids are declared, only the edges show the joint number
     /// of vertices.
     pub fn join(&self, other: &Self) -> Option<Self> {
         let kind = |it: &Self| (it.directed, it.weighted, it.names, it.first.is_some());

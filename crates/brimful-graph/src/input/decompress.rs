@@ -19,7 +19,7 @@ const LONGEST_HEADER: u64 = 12 + 1024;
 /// The largest window of zstd without its flag for long distances, as a power of two.
 const MAX_WINDOW_LOG: u32 = 27;
 
-/// The first bytes of a regular file, which tell its compression.
+/// The first bytes of a regular file, which show its compression.
 pub(crate) fn first_bytes(path: &Path, job: &Arc<Job>) -> Result<Vec<u8>> {
     let mut start = Vec::new();
     let read = open_input(path, job)?.take(LONGEST_MAGIC as u64).read_to_end(&mut start);

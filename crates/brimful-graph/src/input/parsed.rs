@@ -1,8 +1,8 @@
-//! Text files that other processes parse: the messages by which edges come from them.
+//! Text files that other processes parse: the messages that carry their edges.
 //!
-//! A process parses a file by itself and passes on batches of its edges, then the facts that it
-//! found, as the import would have found them. Invariant: the messages of a file depend on the file
-//! and the choices alone, so that another process can continue where one is lost.
+//! A process parses a file and sends batches of its edges, then the facts that the import itself
+//! would have found. Invariant: the messages of a file depend on the file and the choices alone, so
+//! that another process can continue where one is lost.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};

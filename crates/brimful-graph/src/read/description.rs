@@ -61,8 +61,8 @@ pub struct Description {
     pub forward: Shards,
     /// Reverse shards: edges by source.
     pub reverse: Option<Shards>,
-    /// The seals of all files except the manifest, by name. A seal tells a file from an intact file
-    /// of another graph.
+    /// The seals of all files except the manifest, by name. A seal distinguishes a file from an
+    /// intact file of another graph.
     #[serde(default)]
     pub seals: BTreeMap<String, u64>,
     /// The tables of the graph. Absent without any.

@@ -1,4 +1,4 @@
-//! The counts of a file, and a checksum that tells whether a list has every edge at both ends.
+//! The counts of a file, and a checksum that shows whether a list has every edge at both ends.
 
 use serde::{Deserialize, Serialize};
 
