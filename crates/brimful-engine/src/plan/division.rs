@@ -1,10 +1,10 @@
 //! The plan of a run: the division of the budget, made before the run begins.
 //!
 //! The plan always includes the tables of the graph and the buffers of every worker. Next are the
-//! signals of all sources or, if they do not fit, of as wide a window of sources as fits. Packed
-//! edges that take no more memory than the buffers for reading them are all in memory. Spare memory
-//! goes, in this order, to sparse supersteps, memory that processes share for their exchange, a
-//! second read in flight, states, next signals, degrees, more reads in flight, and then to as many
+//! signals of all sources or, if they do not fit, of the widest window of sources that fits. If all
+//! packed edges take no more memory than the buffers for reading them, they are in memory. Spare
+//! memory serves, in this order, sparse supersteps, memory that processes share for their exchange,
+//! a second read in flight, states, next signals, degrees, more reads in flight, and then as many
 //! packed units as fit. If the program needs degrees, sparse supersteps come after them. If
 //! everything fits, all further reads in flight come last. Programs and graphs are described by
 //! plain numbers, so that a run and its forecast have the same plan. Invariant: the sum of all

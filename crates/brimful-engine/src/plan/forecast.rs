@@ -203,7 +203,7 @@ impl<'e> Setting<'e> {
         let arrays = windows.saturating_mul(sums).saturating_add(states + next);
         let has_degrees = plan.degrees_resident || !needs.degrees;
         let degrees = if has_degrees { 0 } else { own.vertices * DEGREE_BYTES };
-        // A program that walks one index at a time may end before it has read all of them, or
+        // A program that reads one index at a time may end before it has read all indexes, or
         // without a superstep.
         let first = first_indexes as f64 / extent.indexes.len().max(1) as f64;
         let walked = if steps.supersteps == 0 { 0.0 } else { steps.passes.max(first).min(1.0) };

@@ -195,7 +195,7 @@ impl<P: Program> Collector<'_, P> {
                     .iter()
                     .enumerate()
                     .for_each(|(at, signal)| self.count(start + at, *signal, partial));
-                // A batched program does not tell which vertices are finished.
+                // A batched program does not report which vertices are finished.
                 partial.open += signals.len() as u64;
                 return Ok(());
             }

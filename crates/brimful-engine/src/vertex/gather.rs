@@ -205,7 +205,7 @@ pub trait Gather: Sync {
     /// The state at the start.
     fn initial(&self, vertex: Vertex) -> Self::State;
     /// True if a vertex in this state keeps it whatever its neighbors become. Settled vertices are
-    /// not gathered again, and nothing is read for intervals of them. Only with
+    /// not gathered again, and intervals in which all vertices are settled are not read. Only with
     /// [`Gather::SETTLES`].
     fn settled(&self, state: Self::State) -> bool {
         let _ = state;

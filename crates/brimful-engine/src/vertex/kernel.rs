@@ -231,8 +231,8 @@ impl<S: Shape> KernelProgram<S> {
         Self { along: Some(along), ..self }
     }
 
-    /// The call *initial* is a superstep. Then the first value of the aggregate tells whether any
-    /// vertex acted: without a contribution to it, a superstep does not count.
+    /// The call *initial* is a superstep. Then the first value of the aggregate shows whether any
+    /// vertex acted: a superstep without a contribution to this value does not count.
     #[must_use]
     pub fn beginning_with_superstep(self) -> Self {
         Self { begins_with_superstep: true, ..self }

@@ -190,7 +190,7 @@ pub trait Program: Sync {
 
     /// The urgency of signalling in this state, where no superstep orders vertices: a store without
     /// supersteps processes vertices of at least average urgency first. At least 0; by default the
-    /// signal score, which is equal for all vertices if it only tells a change.
+    /// signal score, which is equal for all vertices if it only indicates a change.
     #[inline]
     fn urgency(&self, state: Self::State) -> f64 {
         self.signal_score(state, state)
