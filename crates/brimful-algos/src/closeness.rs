@@ -255,7 +255,7 @@ impl WithRegisters for &Planner<'_> {
         // On roads, too, the balls of many vertices grow in each superstep.
         let passes = if steps.wide { WIDE_PASSES * steps.supersteps as f64 } else { steps.passes };
         let forecast = self.program(&HyperBall::<M>, Steps { passes, ..steps })?;
-        // On roads one thread goes along unpacked edges, if these fit; the others wait for it.
+        // On roads, one thread follows unpacked edges, if these fit, while the others wait.
         let is_unpacked =
             steps.wide && !self.request.is_divided() && self.limit() >= forecast.in_memory_bytes;
         let work = self.of_scan(|setting| {

@@ -1,7 +1,7 @@
 //! A minimum spanning forest.
 //!
 //! Returns for each vertex its parent in the forest (`parent`, of the type of ids); the root of a
-//! tree is its own parent. Every other vertex stands for the edge to its parent, and these edges
+//! tree is its own parent. Every other vertex represents the edge to its parent, and these edges
 //! span every connected component with the least sum of weights. Without weights each edge has the
 //! weight 1. Direction is ignored; weights may be negative. The order of internal ids, which the
 //! import fixes, decides ties and roots. Exact.
