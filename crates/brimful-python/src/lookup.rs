@@ -120,8 +120,8 @@ impl Lookup {
         if weights { (ids, found.weights).into_bound_py_any(py) } else { Ok(ids.into_any()) }
     }
 
-    /// The vertices of a shortest path by look-ups from both ends, none if no path leads there;
-    /// `None` if look-ups cannot tell.
+    /// The vertices of a shortest path by look-ups from both ends, empty if there is no path;
+    /// `None` if look-ups cannot decide.
     fn between<'py>(
         &self,
         py: Python<'py>,

@@ -12,7 +12,7 @@ use crate::imports::input_of;
 use crate::parsed::on_error_of;
 
 /// Edges, largest id, whether edges have weights and whether they are undirected. None if the input
-/// does not tell; options that the import will refuse are one such case.
+/// does not show this, for example with options that the import will refuse.
 #[pyfunction]
 #[pyo3(signature = (paths, *, format, columns, directed, on_error))]
 pub(crate) fn probe(

@@ -89,7 +89,7 @@ pub(crate) fn checkpoint_options(
     Ok(None)
 }
 
-/// Adds a note to an interrupt that tells how to resume.
+/// Adds a note on resuming to an interrupt.
 pub(crate) fn with_resume_advice(py: Python<'_>, error: PyErr, folder: Option<&Path>) -> PyErr {
     let folder = folder.filter(|_| error.is_instance_of::<PyKeyboardInterrupt>(py));
     let Some(Ok(Some(superstep))) = folder.map(checkpoint::newest_superstep) else { return error };

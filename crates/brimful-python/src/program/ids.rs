@@ -41,7 +41,7 @@ struct Created {
     ids: Vec<Key>,
     ranks: HashMap<Key, u64>,
     memory: Growth,
-    /// In one of several processes: how many of them all processes know, with the same ranks.
+    /// In one of several processes: the number of ids that all processes know, with the same ranks.
     known_to_all: usize,
     /// The rank of the first id that was known to this process alone before the last exchange of
     /// ids, and the ranks that these have now.
@@ -164,7 +164,7 @@ impl Ids {
     }
 
     /// Takes the ids that [`Ids::named`] returned in all processes, in the order of these. New ids
-    /// get the same ranks in all of them, those that they have in a run of one process.
+    /// get the same ranks in all processes, as in a run of one process.
     pub(super) fn accept(&self, of_all: &[&[u8]]) -> Result<(), Error> {
         let mut created = self.created();
         let known = created.known_to_all;

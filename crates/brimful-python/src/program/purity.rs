@@ -1,8 +1,8 @@
 //! Samples of the rule that `collect` changes no object that it receives.
 //!
 //! States and signals are alive, and several vertices may hold one object. A change in place would
-//! reach all of them, and the vertex whose state it is would not be seen to change. The first calls
-//! are watched, and one of each [`SAMPLED`] later ones.
+//! affect all of them, and the change of the vertex itself would go unnoticed. The first calls are
+//! checked, and one in [`SAMPLED`] later calls.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
