@@ -81,7 +81,7 @@ class Totals:
             self._aggregated.add(name, value)
 
     def next_superstep(self, number: int) -> bool:
-        """Show the values of the last superstep; the run goes on."""
+        """Show the values of the last superstep; the run continues."""
         if not self._is_first:
             self.end()
         self._is_first = False
@@ -101,7 +101,7 @@ class Totals:
         """Decide nothing: programs with aggregators have no master."""
 
     def follow(self, number: int, decision: None) -> bool:
-        """Begin a superstep; the run goes on."""
+        """Begin a superstep; the run continues."""
         return True
 
     def end(self) -> None:

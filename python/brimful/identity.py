@@ -26,7 +26,7 @@ def dependencies(program: object, base: type) -> Iterator[tuple[str, str]]:
     an underscore are assumed to change nothing, and functions outside the class are not compared.
 
     Raises:
-        UsageError: An attribute that cannot be compared, as it cannot be pickled.
+        UsageError: An attribute cannot be pickled, and therefore not compared.
     """
     kinds = [kind for kind in reversed(type(program).__mro__) if kind not in base.__mro__]
     found = {name: value for kind in kinds for name, value in vars(kind).items()}

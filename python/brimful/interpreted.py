@@ -230,7 +230,7 @@ def _is_kept(read: Any, value: Any) -> bool:
 
 
 def _part(value: Any, is_wrong: Callable[[Any], bool]) -> Any:
-    """Return the innermost part of a wrong value that is wrong by itself.
+    """Return the innermost part of a wrong value that is itself wrong.
 
     The value of a Pregel vertex is in a list that the author of the program does not see.
     """

@@ -121,6 +121,6 @@ def require_runs(
 def budget_beside_ray(budget: int) -> dict[str, Any]:
     """Return the memory limits of a process that runs Ray.
 
-    The budget does not cover the whole process, as brimful cannot account for the memory of Ray.
+    The budget does not cover the whole process: brimful cannot account for the memory of Ray.
     """
     return {"budget": budget, "process_budget": False}

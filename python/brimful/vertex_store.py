@@ -178,7 +178,7 @@ class VertexStore(States):
         Args:
             url: URL of the store.
             serializer: How states became bytes; None: the one named in the store, if it is "json",
-                "str" or "bytes". Others must be given, as pickle runs code from the bytes it reads.
+                "str" or "bytes". Name any other: pickle, for example, runs code from the bytes.
 
         Returns:
             The store.
@@ -491,7 +491,7 @@ def _pairs(edges: Iterable[tuple[Any, float]]) -> list[tuple[int | str, float]]:
     """Return edges as targets and weights.
 
     Raises:
-        UsageError: One of them is no such pair, or its weight is not finite.
+        UsageError: An edge is not such a pair, or its weight is not finite.
     """
     pairs = []
     for edge in edges:

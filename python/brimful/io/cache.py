@@ -31,9 +31,9 @@ def cache_directory() -> str:
 
 @contextlib.contextmanager
 def locked(path: str, waiting: str, notify: Notify) -> Iterator[None]:
-    """Lock a file, so that one process at a time does the work that it stands for.
+    """Lock a file, so that only one process at a time does the work for it.
 
-    `waiting` is the sentence for the user while another process does it.
+    `waiting` is the sentence for the user while another process works.
 
     Raises:
         StoreIoError: The file cannot be locked.

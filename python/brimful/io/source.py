@@ -77,8 +77,8 @@ def open_graph(
 def fingerprint(path: str, options: ImportOptions) -> dict[str, object]:
     """Return the identity of an input file and its options, as JSON values.
 
-    Reads at most 2 MiB. `automatic` tells a graph that `open_graph` made, and may replace, from
-    one that the user named.
+    Reads at most 2 MiB. `automatic` distinguishes a graph that `open_graph` made, and may replace,
+    from one that the user named.
 
     Raises:
         StoreIoError: The file cannot be read.

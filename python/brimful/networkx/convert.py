@@ -1,6 +1,6 @@
 """A NetworkX graph as a graph of brimful in a temporary directory.
 
-Node number n is vertex n. Of the attributes, one of edges is taken, as weights.
+Node number n is vertex n. One attribute of the edges becomes their weights.
 """
 
 from __future__ import annotations

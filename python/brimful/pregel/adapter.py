@@ -101,7 +101,7 @@ class PregelAdapter(Program):
         self._is_first, self._is_open = False, True
 
     def next_superstep(self, number: int) -> bool:
-        """End the last superstep and begin another; return whether the run goes on."""
+        """End the last superstep and begin another; return whether the run continues."""
         is_ready = self._start() if self._is_first else self._end_superstep()
         return is_ready and self._let_master_compute(number) and self._begin(number)
 
@@ -118,7 +118,7 @@ class PregelAdapter(Program):
         return self._between("master_compute", self.program, self._master)
 
     def _begin(self, number: int) -> bool:
-        """Begin a superstep as the master decided; return whether the run goes on."""
+        """Begin a superstep as the master decided; return whether the run continues."""
         context = self._shared.context
         if self._master.is_halted:
             return False
@@ -168,7 +168,7 @@ class PregelAdapter(Program):
         }
 
     def follow(self, number: int, decision: Mapping[str, Any] | None) -> bool:
-        """Begin a superstep as the master of all processes decided; return whether the run goes on.
+        """Begin a superstep as the master of all processes decided; return whether there is one.
 
         Raises:
             ProgramError: A method between supersteps raised an exception.

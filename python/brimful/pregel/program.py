@@ -30,11 +30,11 @@ class Pregel(ABC):
 
     In each superstep `compute` runs for every vertex that has not voted to halt or that received
     messages; messages arrive in the next superstep. The run ends when all vertices have halted and
-    no message is on its way, or when the master halts it. `bf.run` takes the program.
+    no message is in transit, or when the master halts it. `bf.run` takes the program.
 
-    With `mode="async"` there is no superstep but the first. Then requests for a vertex are
-    resolved, and `compute` runs, as soon as messages are there, and `vertex.superstep` counts the
-    calls for the vertex. Aggregators, master and worker context need supersteps.
+    With `mode="async"` there is only the first superstep. After it, requests for a vertex are
+    resolved and `compute` runs as soon as messages arrive, and `vertex.superstep` counts the calls
+    for the vertex. Aggregators, master and worker context need supersteps.
 
     Rules of `Program` hold: methods change neither the program nor messages and values in place. A
     checkpoint holds the aggregators, the choices of the master, and the attributes of the worker

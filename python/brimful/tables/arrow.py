@@ -1,8 +1,9 @@
 """Arrow IPC files and streams as edge tables, one record batch at a time.
 
-A file is a stream between two magic words, so both are read alike (Arrow columnar format, section
-"IPC File Format"), but for a file of Polars: its messages stand where the footer says. Invariant:
-the largest batch and all dictionaries are in `reserve_bytes`, before a batch is read.
+A file is a stream between two magic words, so that both are read alike (Arrow columnar format,
+section "IPC File Format"). Only a file of Polars has its messages at the places that the footer
+names. Invariant: the largest batch and all dictionaries are in `reserve_bytes`, before a batch is
+read.
 """
 
 from __future__ import annotations

@@ -213,7 +213,7 @@ def open_stream(
     With `directed`, every edge keeps its written direction.
 
     Raises:
-        UsageError: `stream` is no such thing, or has edges of both kinds.
+        UsageError: `stream` has no such interface, or has edges of both kinds.
         InputError: Missing columns, or columns that are not ids or cannot be columns of Arrow.
     """
     if not hasattr(stream, "__arrow_c_stream__"):

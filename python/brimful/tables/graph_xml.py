@@ -1,7 +1,7 @@
 """GraphML and GEXF as tables: their edges, the attributes of their nodes and of their edges.
 
-Invariant: memory does not grow with the file. Ids are texts, as both formats have them; attributes
-have the types they declare. Messages name the line of an element.
+Invariant: memory does not grow with the file. Ids are strings, as in both formats; attributes have
+the types that they declare. Messages name the line of an element.
 """
 
 from __future__ import annotations

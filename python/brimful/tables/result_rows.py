@@ -278,7 +278,7 @@ def _csv_types(table: ResultTable) -> dict[str, Any]:
 
 
 def _cast(column: pyarrow.Array, kind: Any) -> pyarrow.Array | None:
-    """Return a column of texts as numbers; None if one is no such number."""
+    """Return a column of texts as numbers; None if one is not a number."""
     import pyarrow as pa
 
     try:
