@@ -39,7 +39,7 @@ from bench.machine import header
 from bench.session import SIZES, Session
 from bench.table import Table
 
-#: Each yields its tables as it has them; its module says what it measures.
+#: Each yields its tables as it has them; its module describes the measurement.
 BENCHMARKS: dict[str, Callable[[Session], Iterator[Table]]] = {
     "memory": memory.tables,
     "import": importing.tables,

@@ -1,4 +1,4 @@
-"""`checkpoints`: what a checkpoint every five supersteps costs a run, beside the run without."""
+"""`checkpoints`: the cost of a checkpoint every five supersteps, beside a run without."""
 
 from __future__ import annotations
 

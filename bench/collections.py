@@ -69,7 +69,7 @@ def _stores(session: Session) -> Table:
 
 
 def _cache(session: Session) -> Table:
-    """Return a table of a cache, three quarters of it live, beside what it stands in for."""
+    """Return a table of a cache, three quarters of it live, beside the collection it replaces."""
     count = 500_000 if session.size.has_targets else 10_000
     table = Table(
         f"collections: a cache of {count:,} values of 500 bytes, three quarters live",

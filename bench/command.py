@@ -25,7 +25,7 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Command:
-    """What to run and what must hold before.
+    """The command to run, and its preconditions.
 
     `limit_bytes` is a hard limit of the kernel; `cold` is dropped from the page cache before;
     `fresh` is an output that is removed before.

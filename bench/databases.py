@@ -1,4 +1,4 @@
-"""`databases`: what a vertex costs by serializer, and records by store, databases among them.
+"""`databases`: the cost of a vertex by serializer, and of records by store or database.
 
 Run as a module it prints the figures of one: `serializers VERTICES`, `native STORE FOLDER COUNT
 MEBIBYTES` (the example `records` of brimful-vertices), `store SCHEME FOLDER COUNT` (a store of
@@ -428,7 +428,7 @@ def superstep(graph: str, store: str, folder: Path) -> Record:
 
 
 def main() -> None:
-    """Measure what the arguments say, remove what it left, and print it."""
+    """Measure the store that the arguments name, remove its files, and print the figures."""
     what, *rest = sys.argv[1:]
     if what == "serializers":
         found = _example("serializers", rest[0])

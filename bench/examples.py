@@ -1,4 +1,4 @@
-"""The Rust examples that measure what the command line does not show."""
+"""The Rust examples that measure parts which the command line does not show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`forecasts`: what `plan` says of memory and disk, beside what the run then takes."""
+"""`forecasts`: the memory and disk that `plan` names, beside those of the run."""
 
 from __future__ import annotations
 

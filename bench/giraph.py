@@ -31,7 +31,7 @@ _NAMES = {
 _SIZE = "bytes_per_vertex"
 _COMBINERS = ("combined", "each")
 
-#: For each layout what was measured with a combiner, then without.
+#: The figures of each layout with a combiner, then without.
 _ByLayout = dict[str, list[Series]]
 
 

@@ -17,7 +17,7 @@ from bench.session import Series, Session
 from bench.table import MIB, Table, figure, ratio
 
 SOURCES = ROOT / "crates" / "brimful" / "examples" / "infinimem"
-#: The programs, and what `brimful run` takes for the same result over shards.
+#: The programs, and the arguments of `brimful run` for the same result over shards.
 PROGRAMS: dict[str, tuple[str, ...]] = {
     "pagerank": (
         *("pagerank", "--param", "variant=unnormalized"),
@@ -34,7 +34,7 @@ _ON_DISK = ("decoupled", "coupled")
 _SIZES = {True: (16, 2 * MIB), False: (14, MIB // 2)}
 _EDGE_FACTOR = 4
 _SHARDS_BUDGET = "80M"
-#: Operations of the example, and what the paper calls them.
+#: Operations of the example, and their names in the paper.
 _OPERATIONS = {
     "vertex_batch_reads": "vertex batches read",
     "edge_batch_reads": "edge batches read",
@@ -44,7 +44,7 @@ _OPERATIONS = {
 
 
 def tables(session: Session) -> Iterator[Table]:
-    """Yield lines that differ, seconds, operations, and where the time goes."""
+    """Yield lines that differ, seconds, operations, and shares of the time."""
     yield _lines()
     examples.build("brimful", "infinimem")
     scale, budget = _SIZES[session.size.has_targets]

@@ -64,7 +64,7 @@ def tables(session: Session) -> Iterator[Table]:
 
 
 def _per_second(work: Callable[[], int]) -> float:
-    """Return what `work` says it did, a second of the processor."""
+    """Return the units that `work` reports, per second of the processor."""
     started = time.process_time()
     done = work()
     return done / (time.process_time() - started)

@@ -1,4 +1,4 @@
-"""The header of every report: when, on what and with which versions."""
+"""The header of every report: date, machine and versions."""
 
 from __future__ import annotations
 

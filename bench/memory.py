@@ -1,4 +1,4 @@
-"""`memory`: what the machine gives, whatever the program: disk and memory bandwidth."""
+"""`memory`: the bandwidths of disk and memory, independent of brimful."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def native(folder: Path, budget: str, name: str) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure what the arguments say and remove it."""
+    """Measure the store that the arguments name, and remove it."""
     name, folder, *rest = sys.argv[1:]
     place = Path(folder)
     place.mkdir(parents=True)

@@ -65,7 +65,7 @@ class Series:
     failed: bool = False
 
     def values(self, read: str | Callable[[Record], Any]) -> list[float]:
-        """Return a field of every record, or what a function makes of it; empty with a gap."""
+        """Return a field of every record, or the result of a function on it; empty with a gap."""
         if self.gap is not None:
             return []
         if isinstance(read, str):

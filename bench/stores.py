@@ -1,4 +1,4 @@
-"""`stores`: the thesis's graph in each store of vertices, caches, and what asynchrony saves.
+"""`stores`: the thesis's graph in each store of vertices, caches, and the gain of asynchrony.
 
 Run as a module (`GRAPH STORE SERIALIZER SUPERSTEPS`, `GRAPH THREADS`, or `queued SIGNALS MEBIBYTES
 each|combined`) it prints the figures of the example `pagerank_stores`, `signals` or `queued` of
@@ -257,7 +257,7 @@ def _row(
 
 
 def main() -> int:
-    """Measure one store, signals or a mailbox; what a store leaves on disk is removed."""
+    """Measure one store, signals or a mailbox; the files of a store are removed."""
     if len(sys.argv) == 3:
         return examples.run("signals", *sys.argv[1:])
     if sys.argv[1] == "queued":

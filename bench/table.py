@@ -16,7 +16,7 @@ GIB = 1 << 30
 
 @dataclass
 class Table:
-    """A title, rows of cells, what was run and what a reader must know."""
+    """A title, rows of cells, commands and notes."""
 
     title: str
     precision: str

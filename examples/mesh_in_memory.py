@@ -9,7 +9,7 @@ STEP = 50_000
 
 
 def main(path: str, count: str = "7500000", seed: str = "0") -> None:
-    """Make `count` vertices; say how many edges there are and what vertex 0 is joined to."""
+    """Make `count` vertices; print the number of edges and the neighbors of vertex 0."""
     random = np.random.default_rng(int(seed))
     vertices = int(count)
     mesh = Lists(vertices)

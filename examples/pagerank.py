@@ -1,4 +1,4 @@
-"""Rank the vertices of an undirected graph: PageRank, 0.15 + 0.85 * what its neighbors share."""
+"""Rank the vertices of an undirected graph: PageRank, 0.15 + 0.85 * the sum of shares."""
 
 import heapq
 import sys

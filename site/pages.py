@@ -215,7 +215,7 @@ def decisions() -> str:
 
 
 def run(words: list[str], folder: str) -> str:
-    """Run brimful in a folder; return what it prints."""
+    """Run brimful in a folder; return its output."""
     done = subprocess.run(
         [sys.executable, "-m", "brimful", *words],
         cwd=folder,

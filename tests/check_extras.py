@@ -36,7 +36,7 @@ except bf.StoreIoError:
 raise SystemExit("a server that is not there was found")
 """
 STORED = 'assert len(bf.run(graph, Program(), store="{}:states", max_supersteps=2)) == 3'
-#: A program that uses the feature of each extra; it fails without what the extra brings.
+#: A program that uses the feature of each extra; it fails without the packages of the extra.
 PROBES = {
     "duckdb": 'assert len(ranks.join(pa.table({"id": [0], "name": ["a"]}), on="id")) == 3',
     "igraph": "assert graph.to_igraph().vcount() == 3",

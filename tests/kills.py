@@ -127,7 +127,7 @@ def contents(folder: Path, results: tuple[str, ...]) -> dict[str, bytes]:
 
 
 def play(scenario: Scenario, folder: Path) -> None:
-    """Make what is there before."""
+    """Make the files that exist before."""
     for words in scenario.before(folder):
         succeed(*words)
 
@@ -185,7 +185,7 @@ def _kill(process: subprocess.Popen[bytes]) -> bool:
 
 
 def finish(scenario: Scenario, folder: Path) -> bool:
-    """Do what the next user does; return whether that went on from where the command was."""
+    """Repeat the command as the next user does; return whether it continued the killed one."""
     if (folder / GRAPH).exists():
         succeed("verify", folder / GRAPH, "--quiet")
     outcomes = [succeed(*words) for words in scenario.again(folder)]

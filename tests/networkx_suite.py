@@ -23,7 +23,7 @@ from networkx.utils.backends import _registered_algorithms
 
 HERE = Path(__file__).resolve().parent
 ROOT = Path(nx.__file__).resolve().parent
-#: Where functions of the backend have tests, or are used by what is tested.
+#: Files whose tests call functions of the backend, directly or through other functions.
 TESTS = (
     "algorithms/centrality/tests/test_closeness_centrality.py",
     "algorithms/centrality/tests/test_degree_centrality.py",
@@ -73,7 +73,7 @@ TESTS = (
 )
 #: The number of these tests that reach the backend.
 REACH_IT = 296
-#: Functions whose tests in NetworkX all do what the backend refuses.
+#: Functions whose tests in NetworkX are all refused by the backend.
 UNREACHED = {"single_target_shortest_path_length"}
 REACHED = "reached brimful"
 
@@ -87,7 +87,7 @@ def excluded() -> dict[str, str]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what does not apply, and leave NetworkX the functions that brimful lacks."""
+    """Skip tests that do not apply, and leave to NetworkX the functions that brimful lacks."""
     from brimful.networkx.info import FUNCTIONS
 
     reasons = excluded()
@@ -120,7 +120,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[Any]:
-    """Make a failure of what NetworkX reports as expected where a backend refuses a call."""
+    """Make a failure of a refused call, which NetworkX reports as expected."""
     report = yield
     reason = getattr(report, "wasxfail", None)
     if reason is not None and item.get_closest_marker("xfail") is None:
@@ -145,7 +145,7 @@ class Summary:
             self.reached[report.nodeid] = names
 
     def problems(self) -> list[str]:
-        """Return what is wrong although all tests passed."""
+        """Return the faults that remain although all tests passed."""
         from brimful.networkx.info import FUNCTIONS
 
         found = []

@@ -1,4 +1,4 @@
-"""Forecasts of the command line, and how far they may be from what is then measured."""
+"""Forecasts of the command line, and their tolerance against measured figures."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from command import succeed
 
 #: How far memory and disk may be from the forecast.
 SHARE = 0.25
-#: Bandwidths that nobody has to measure.
+#: Given bandwidths, so that none are measured.
 MACHINE = ["--disk-bandwidth", 2, "--memory-bandwidth", 30]
 
 
 def near(forecast: float, measured: float) -> bool:
-    """Return whether a figure is within a quarter of what was measured."""
+    """Return whether a figure is within a quarter of the measured one."""
     return abs(forecast - measured) <= SHARE * measured
 
 

@@ -74,7 +74,7 @@ def same(expected: str, printed: str) -> bool:
 
 
 def run(document: Path, folder: Path, left_out: set[int]) -> None:
-    """Run the blocks of a document; raise what one of them raises, or that it prints otherwise."""
+    """Run the blocks of a document; raise the error of a block, or one for different output."""
     text = document.read_text()
     os.chdir(folder)
     programs = os.path.dirname(sys.executable)
@@ -101,7 +101,7 @@ def _one_ray(text: str) -> contextlib.AbstractContextManager[None]:
 
 
 def _printed(block: Block, names: dict[str, Any], document: Path) -> str:
-    """Run a block of a document; return what it prints."""
+    """Run a block of a document; return its output."""
     if block.language == "python":
         with contextlib.redirect_stdout(io.StringIO()) as stream:
             exec(compile("\n" * block.line + block.text, str(document), "exec"), names)

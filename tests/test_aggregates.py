@@ -17,7 +17,7 @@ from command import succeed
 
 
 class Levels(bf.Program):
-    """Distance from vertex 7; the state also keeps what was seen of the superstep before."""
+    """Distance from vertex 7; the state also keeps the aggregates of the previous superstep."""
 
     delivery, combiner = "combined", "min"
     state_type = np.dtype([("level", "i8"), ("last", "i8"), ("reached", "i8"), ("any", "?")])

@@ -233,7 +233,7 @@ def keywords_of(function: Callable[..., Any]) -> list[str]:
 
 
 def assert_refused_or_done(call: Callable[[], Any]) -> None:
-    """Insist that a call ends, or raises what it promises with a sentence of a few words."""
+    """Insist that a call ends, or raises a documented error with a sentence of a few words."""
     try:
         call()
     except (bf.BrimfulError, TypeError, ValueError) as error:
@@ -322,7 +322,7 @@ def test_wrong_arguments_of_functions_about_graphs(
 
 
 def test_one_table_of_parameters() -> None:
-    """The command line, which takes what the registry has, and Python take the same."""
+    """The command line, which follows the registry, and Python take the same options."""
     shared = {"source", "tolerance", "precision", "weighted", "mode"}
     for name, info in algorithms().items():
         keywords = set(inspect.signature(FUNCTIONS[name]).parameters)

@@ -40,7 +40,7 @@ def refused_import(folder: Path, source: object, *options: object, code: int = I
     return sentence
 
 
-# ---- what is not there, or is nothing ----
+# ---- missing and empty inputs ----
 
 
 @pytest.mark.parametrize("name", ["gone.txt", "gone.csv", "gone.parquet", "gone.u32"])

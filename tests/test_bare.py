@@ -44,7 +44,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def requirements(declared: list[str]) -> set[str]:
-    """Return the distributions that requirements ask for, with what those ask for in turn."""
+    """Return the distributions of requirements, and those that they require in turn."""
     found: set[str] = set()
     waiting = [Requirement(one) for one in declared]
     while waiting:

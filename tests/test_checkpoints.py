@@ -1,4 +1,4 @@
-"""Checkpoints: what was killed goes on, and ends with the same bytes."""
+"""Checkpoints: a killed run continues, and ends with the same bytes."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_a_killed_run_can_be_killed_again(rmat: Path, tmp_path: Path) -> None:
     succeed(*arguments, "-o", tmp_path / "whole.csv", "--quiet")
     folder = tmp_path / "checkpoints"
     stop(arguments, folder, signal.SIGKILL)
-    # As a process leaves what it did not finish.
+    # An unfinished file, as a killed process leaves it.
     (folder / "arrays-99").write_bytes(b"half")
     (folder / "current.tmp").write_bytes(b"half")
     for _ in range(2):

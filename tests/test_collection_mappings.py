@@ -30,7 +30,7 @@ STEPS = st.lists(
 
 
 def outcome(call: Any) -> Any:
-    """Return what a call returned, or the kind of error that it raised."""
+    """Return the result of a call, or the kind of error that it raised."""
     try:
         return call()
     except KeyError:

@@ -140,7 +140,7 @@ def test_a_record_wider_than_declared_and_dtypes_without_size(tmp_path: Path) ->
             bf.Box(tmp_path / "other", dtype)
 
 
-# ---- what goes for all of them ----
+# ---- all collections ----
 
 
 def kinds(folder: Path) -> list[object]:
@@ -509,7 +509,7 @@ def test_sorting_refuses(tmp_path: Path) -> None:
         list(bf.sort([[1]], budget="4K"))
     with pytest.raises(bf.StoreIoError):
         list(bf.sort([np.arange(10)], budget="64M", folder=tmp_path / "missing"))
-    # A sort that nobody finishes ends with its generator.
+    # A sort whose generator is not exhausted ends with the generator.
     begun = bf.sort([np.arange(3_000_000)], budget="24M")
     assert len(next(begun)) > 0
     begun.close()

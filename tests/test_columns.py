@@ -1,4 +1,4 @@
-"""Columns of inputs: what is taken without asking, asked and shown, and what is foreign."""
+"""Columns of inputs: chosen, doubtful and shown columns, and foreign formats."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def asked(tmp_path: Path, name: str, content: str, *options: object, code: int =
 
 
 def columns(source: str, target: str, weight: str | None = None, **others: object) -> object:
-    """Return what is shown of columns."""
+    """Return the lines about columns."""
     return {
         "source": source,
         "target": target,

@@ -1,4 +1,4 @@
-"""Every public name says what it takes, returns and raises, with an example that runs."""
+"""Every public name documents arguments, returns and errors, with an example that runs."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 def lacking(name: str, function: Callable[..., Any]) -> list[str]:
-    """Return what the docstring of a function lacks."""
+    """Return the missing parts of the docstring of a function."""
     text = inspect.getdoc(function) or ""
     _, sections, examples = sections_of(text)
     found = [

@@ -35,7 +35,7 @@ def is_left_out(block: Block) -> bool:
 
 
 def run_document(document: Path, folder: Path, *python: Path | str) -> None:
-    """Run the examples of a document; fail with what the first one that fails says."""
+    """Run the examples of a document; fail with the message of the first failure."""
     left_out = [str(one.line) for one in blocks_of(document.read_text()) if is_left_out(one)]
     done = subprocess.run(
         [*python, TESTS / "run_document.py", document, folder, *left_out],
@@ -47,7 +47,7 @@ def run_document(document: Path, folder: Path, *python: Path | str) -> None:
 
 
 def unexplained(document: str) -> list[str]:
-    """Return the blocks that neither run, nor are what another prints, nor are in `NOT_RUN`."""
+    """Return the blocks that neither run, nor are output of another, nor are in `NOT_RUN`."""
     blocks = blocks_of(document)
     outputs = [expected_after(document, block) for block in blocks if block.language in RUNNABLE]
     return [

@@ -70,7 +70,7 @@ def count(shim: Path, scenario: Scenario, folder: Path) -> dict[str, int]:
 
 
 def failures(counts: dict[str, int], name: str) -> list[str]:
-    """Return what is to fail: single operations, all from one on, and transfers cut in half."""
+    """Return the faults: single operations, all from one on, and transfers cut in half."""
     choose = random.Random(name)
     chosen = [f"{moved} 1 {ALWAYS} {MOVES_HALF}" for moved in ("read", "write")]
     for kind, errors in CLASSES.items():

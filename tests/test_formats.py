@@ -15,7 +15,7 @@ from test_import import compress, edges_of
 
 MTX = "%%MatrixMarket matrix coordinate pattern "
 
-#: The edges 1-2, 1-3, 2-3 of four vertices in every format; a name, the text, and what it means.
+#: The edges 1-2, 1-3, 2-3 of four vertices in every format: a name, the text, and the graph.
 TEXTS = {
     "a.mtx": (MTX + "general\n4 4 3\n1 2\n1 3\n2 3\n", True),
     "s.mtx": (MTX + "symmetric\n4 4 3\n2 1\n3 1\n3 2\n", False),

@@ -223,7 +223,7 @@ try:
     calls[call]()
 except KeyboardInterrupt:
     print("interrupted", time.monotonic() - started - 0.2)
-# What was stopped does no harm to what comes next.
+# Work after a stopped run succeeds.
 assert box[5:7].shape == (2,) and len(bag[5]) == 20
 box.close()
 bag.close()

@@ -1,4 +1,4 @@
-"""SIGKILL at random moments: the next command gives what an undisturbed run gives."""
+"""SIGKILL at random moments: the next command gives the result of an undisturbed run."""
 
 from __future__ import annotations
 

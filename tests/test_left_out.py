@@ -24,7 +24,7 @@ TEXT = "".join(f"{source} {target}\n" for source, target in EDGES)
 
 
 def kinds(figures: dict[str, Any]) -> dict[str, tuple[int, str, int, str]]:
-    """Return what was left out as {reason: (count, name of the input, first line, edge)}."""
+    """Return the edges left out as {reason: (count, name of the input, first line, edge)}."""
     assert sum(kind["count"] for kind in figures["left_out"]) == (
         figures["self_loops_dropped"] + figures["duplicates_dropped"]
     )
@@ -40,7 +40,7 @@ def kinds(figures: dict[str, Any]) -> dict[str, tuple[int, str, int, str]]:
 
 
 def expected(name: str, before: int = 0) -> dict[str, tuple[int, str, int, str]]:
-    """Return what is to be said of `EDGES` in a file after `before` lines of it."""
+    """Return the expected messages for `EDGES` in a file after `before` other lines."""
     return {
         "self-loop": (2, name, before + 4, "7 7"),
         "duplicate edge": (2, name, before + 5, "1 2"),

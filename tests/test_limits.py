@@ -136,7 +136,7 @@ def test_label_propagation_in_python_keeps_a_hard_limit(graph: Path, tmp_path: P
 
 
 def test_calls_in_python_leave_no_memory_behind(tmp_path: Path) -> None:
-    """The heaps of threads that ended must not hold what earlier calls freed."""
+    """The heaps of ended threads must not keep memory that earlier calls freed."""
     path = tmp_path / "rmat17.brimful"
     succeed("generate", "rmat", path, "--scale", 17, "--edge-factor", 16, "--quiet")
     program = (

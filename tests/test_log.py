@@ -1,4 +1,4 @@
-"""`--log`, and bytes by what they are: what a run tells of itself adds up."""
+"""`--log`, and bytes by their content: the figures of a run add up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--on-error skip`: what is not an edge is left out, counted by reason, and said."""
+"""`--on-error skip`: lines that are not edges are left out, counted by reason and reported."""
 
 from __future__ import annotations
 

@@ -19,13 +19,13 @@ SUPERSTEPS = 6
 
 
 def signal(state: int, weight: float) -> int | None:
-    """Return what goes along an edge: now and then nothing, whichever of parallel edges it is."""
+    """Return the signal of an edge: sometimes none, equally for all parallel edges."""
     value = (state * int(weight) + 17) % PRIME
     return value if value % 3 else None
 
 
 class Latest(bf.Program):
-    """A sum of what each edge said last."""
+    """A sum of the last signal of each edge."""
 
     delivery = "latest"
 
@@ -38,7 +38,7 @@ class Latest(bf.Program):
         return signal(vertex.state, weight)
 
     def collect(self, vertex: Any, signals: list[int]) -> int:
-        """Add up what all edges said last."""
+        """Add up the last signals of all edges."""
         return (sum(signals) + int(vertex.id)) % PRIME
 
 

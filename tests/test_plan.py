@@ -1,4 +1,4 @@
-"""Forecasts against what is then measured, each run in a process of its own."""
+"""Forecasts against measured figures, each run in a process of its own."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_a_store_for_a_graph_of_any_size() -> None:
         forecast = plan("pagerank", *sizes, "--store", "bytes")
         assert forecast["fits"] == (edges == 0)
         assert forecast["minimum_budget_bytes"] > 8 * edges
-        # What tells of pages on disk does not fit; so many runs of a sort take a moment.
+        # The table of pages on disk does not fit; so many runs of a sort take a moment.
         assert plan("pagerank", *sizes, "--store", "file:x")["fits"] == (edges == 0)
 
 
@@ -202,7 +202,7 @@ def test_unpacked_edges_of_roads_are_foreseen(data: Path, tmp_path: Path) -> Non
     roads = tmp_path / "ny.brimful"
     succeed("import", data / "NY.gr.xz", roads, "--quiet")
     options = ["closeness", "--budget", "1G", "--max-supersteps", 40]
-    # One thread goes along these edges, and memory of 30 GB/s is that of all threads.
+    # One thread follows these edges, and memory of 30 GB/s is that of all threads.
     two, eight = (plan(roads, *options, "--threads", threads) for threads in (2, 8))
     assert eight["seconds_per_superstep"] > 2 * two["seconds_per_superstep"]
     forecast = plan(roads, *options)
@@ -290,7 +290,7 @@ def test_a_run_tells_what_it_expects_and_how_that_held(
     assert figures["forecast"]["threads"] == figures["threads"]
     quiet = succeed("run", "pagerank", rmat, "--json", "--quiet")
     assert quiet.err == ""
-    # Nothing is said of what takes a moment, and little of the budget.
+    # Short runs that need little of the budget print no forecast.
     assert "forecast" not in succeed("run", "pagerank", rmat, "--json").err
     folder = tmp_path / "checkpoints"
     saving = ["connected_components", rmat, "--checkpoint-every", 1, "--checkpoint-dir", folder]

@@ -1,4 +1,4 @@
-"""Forecasts of imports, and what they read of the inputs."""
+"""Forecasts of imports, and the parts of the inputs that they read."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_an_import_that_leaves_out(
         ("a.gr", "c x\np sp 4 3\na 1 2 5\n", (5, 3, False, True)),
         ("a.gr", "p tw 4 3\n1 2\n", (5, 3, True, False)),
         ("a.jlg", "4,3,d,graph\n1,2\n", (5, 3, False, False)),
-        # A name that tells nothing: the first line does.
+        # The name shows no format, but the first line does.
         (
             "a.txt",
             "%%MatrixMarket matrix coordinate pattern symmetric\n4 4 3\n",
@@ -165,12 +165,12 @@ def test_several_inputs_are_foreseen_together(tmp_path: Path) -> None:
     paths = [str(tmp_path / name) for name in ("a.csv", "b.csv", "c.csv")]
     found = sizes_of_inputs(paths[:2], import_options())
     assert found is not None and (found.sizes.vertices, found.sizes.edges) == (1, 3)
-    # A line that is not an edge tells nothing, unless such lines are left out.
+    # With a line that is not an edge there is no forecast, unless such lines are left out.
     assert sizes_of_inputs(paths, import_options()) is None
     found = sizes_of_inputs(paths, import_options(on_error="skip", vertices=20))
     assert found is not None and (found.sizes.vertices, found.sizes.edges) == (20, 4)
     assert sizes_of_inputs([*paths, "-"], import_options()) is None
-    # A delimiter makes a table of a text whose name tells nothing.
+    # A delimiter makes a table of a text whose name shows no format.
     (tmp_path / "d.txt").write_text("1;2\n1;9\n3;4\n5;6\n7;8\n")
     columns = import_options(delimiter=";")
     found = sizes_of_inputs([str(tmp_path / "d.txt")], columns)
@@ -183,7 +183,7 @@ def test_an_import_that_cannot_be_foreseen_says_so(tmp_path: Path) -> None:
     outcome = succeed("import", "-", out, "--json", "--threads", 1, stdin=lines)
     assert outcome.figures["forecast"] is None
     assert outcome.err.startswith("brimful: no forecast")
-    # Nor is there one of an input that is broken: the import says what is wrong.
+    # A broken input has no forecast either: the import reports the fault.
     (tmp_path / "cut.txt.gz").write_bytes(gzip.compress(lines)[:100_000])
     sentence = refuse(3, "import", tmp_path / "cut.txt.gz", tmp_path / "b.brimful", "--quiet")
     assert "cut.txt.gz" in sentence
@@ -194,7 +194,7 @@ def test_an_import_that_cannot_be_foreseen_says_so(tmp_path: Path) -> None:
 
 def test_an_import_tells_what_it_expects_and_how_that_held(rmat20: Path, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("0 1\n1 2\n")
-    # Nothing is said of what takes a moment.
+    # A short import prints no forecast.
     outcome = succeed("import", tmp_path / "a.txt", tmp_path / "small.brimful", "--json")
     assert "forecast" not in outcome.err
     succeed("export", rmat20, tmp_path / "a.u32", "--lossy", "--quiet")

@@ -1,4 +1,4 @@
-"""Weights, self-loops and duplicates: what an import keeps, makes, merges and counts."""
+"""Weights, self-loops and duplicates: an import keeps, makes, merges and counts them."""
 
 from __future__ import annotations
 

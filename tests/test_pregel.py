@@ -13,7 +13,7 @@ import pytest
 import brimful as bf
 from brimful.pregel.aggregators import Aggregated
 
-#: Giraph's example of shortest paths, and of PageRank with a vertex that nobody declares.
+#: Giraph's example of shortest paths, and of PageRank with an undeclared vertex.
 PATHS = ([1, 1, 2, 2, 3], [2, 3, 3, 4, 4], [1.0, 3.0, 1.0, 10.0, 2.0])
 LINKS = ([1, 1, 1, 2, 4, 4, 5, 5], [4, 2, 3, 1, 3, 2, 2, 4])
 STORES = ["memory", "bytes", "file"]
@@ -243,7 +243,7 @@ class Tallied(bf.WorkerContext):
 
 
 class Tally(bf.Pregel):
-    """Everything that a checkpoint holds besides vertices changes what vertices compute."""
+    """All contents of a checkpoint besides vertices affect the values that vertices compute."""
 
     aggregators: ClassVar = {
         "calls": bf.Aggregator("sum", 0),

@@ -1,4 +1,4 @@
-"""Pregel programs that change the graph, and what computes between supersteps."""
+"""Pregel programs that change the graph, and code between supersteps."""
 
 from __future__ import annotations
 

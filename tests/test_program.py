@@ -471,7 +471,7 @@ def test_few_large_objects_are_a_part_of_the_budget_too() -> None:
 
 
 class Neighbors(bf.Program):
-    """Sets of those who are heard, which only pickle writes."""
+    """Sets of the sources of signals, which only pickle writes."""
 
     def initial_state(self, vertex: bf.Vertex) -> set[Any]:
         return set()

@@ -1,4 +1,4 @@
-"""Checkpoints of programs in plain Python: what a run goes on from, and what is refused."""
+"""Checkpoints of programs in plain Python: resumed runs, and refusals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from test_program import Distances, made
 
 
 class Fragile(Distances):
-    """Fails, as a machine does, after so many collects; not part of what its states depend on."""
+    """Fails, as a machine does, after so many collects; its states do not depend on this."""
 
     def __init__(self, source: int, left: list[float]) -> None:
         super().__init__(source)

@@ -20,7 +20,7 @@ class Terminal(io.StringIO):
         return True
 
     def drawn(self) -> list[str]:
-        """Return what was drawn over each other, without blanks at the end."""
+        """Return the successive drawings, without blanks at the end."""
         return [line.rstrip() for line in self.getvalue().split("\r") if line.strip()]
 
 

@@ -73,7 +73,7 @@ def silent() -> Iterator[str]:
 
 @contextlib.contextmanager
 def stalling(kind: str) -> Iterator[str]:
-    """The address of a store whose object of this kind ends half way, but says nothing of it."""
+    """The address of a store whose object of this kind ends half way, without an error."""
     content = contents(kind)
     # A table is opened from its end, which does not come.
     sent = len(content) // 2 if kind == "txt" else 0
@@ -128,7 +128,7 @@ def test_a_wait_for_a_store_is_interrupted(
 
 
 def interrupt_import(place: str, name: str, tmp_path: Path, number: signal.Signals) -> None:
-    """Import what a store does not send, and insist that a signal ends it at once."""
+    """Import from a store that sends nothing, and insist that a signal ends the import at once."""
     url = f"s3://bucket/{name}?scheme=http&endpoint_override={place}"
     process = subprocess.Popen(
         [*BRIMFUL, "import", url, str(tmp_path / "g.brimful"), "--quiet"],
@@ -184,7 +184,7 @@ def test_a_limit_that_is_none(tmp_path: Path, text: str) -> None:
     env = CREDENTIALS | {"BRIMFUL_REMOTE_TIMEOUT": text}
     said = refuse(USAGE, "import", "s3://bucket/x.txt", tmp_path / "g.brimful", env=env)
     assert "BRIMFUL_REMOTE_TIMEOUT" in said
-    # Without a URL nobody asks.
+    # Without a URL there is no request.
     (tmp_path / "e.txt").write_text("1 2\n")
     assert brimful("import", tmp_path / "e.txt", tmp_path / "e.brimful", env=env).code == 0
 

@@ -79,7 +79,7 @@ QUESTIONS: list[Callable[[bf.Graph], Any]] = [
 def test_an_open_graph_never_answers_for_another(
     tmp_path: Path, others: list[tuple[int, int]] | None, question: int
 ) -> None:
-    """What is open goes on or says why not: the index of another graph was taken as its own."""
+    """Open graphs continue or raise an error: they took the index of another graph as theirs."""
     with bf.Graph.open(_import(tmp_path, RING)) as graph:
         wanted = QUESTIONS[question](graph)
     path = _import(tmp_path, RING)

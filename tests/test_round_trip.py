@@ -56,7 +56,7 @@ def facts(graph: bf.Graph) -> Facts:
 
 
 def written_and_read(graph: bf.Graph, name: str, compression: str = "") -> Facts | str:
-    """Return what comes back, or the sentence of the refusal."""
+    """Return the graph that comes back, or the sentence of the refusal."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / (FORMATS[name] + compression)
         try:

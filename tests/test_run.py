@@ -1,4 +1,4 @@
-"""`brimful run` from the user's side: the JSON line, the outputs, what it prints."""
+"""`brimful run` from the user's side: the JSON line, the outputs, the printed lines."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def test_a_full_standard_error_does_not_end_the_work(rmat: Path, tmp_path: Path)
     done = in_shell(f"brimful run pagerank {rmat} -o {out} --top 1 2>/dev/full")
     assert done.returncode == DONE and out.read_text().startswith("vertex,pagerank\n")
     assert done.stdout.count(b"\n") == 8
-    # Neither where the log goes there too, which is then said by the exit code.
+    # Nor if the log goes there, too: then the exit code reports the failure.
     out.unlink()
     done = in_shell(f"brimful run pagerank {rmat} -o {out} --log - 2>/dev/full")
     assert done.returncode == IO and out.exists()
@@ -262,7 +262,7 @@ def test_pyarrow_and_the_budget_fit_a_limit_of_the_address_space_or_are_refused(
 
 @pytest.mark.parametrize("megabytes", [20, 30, 40, 50, 60, 80, 120, 200])
 def test_little_address_space_is_one_sentence(rmat: Path, megabytes: int) -> None:
-    """Below what the interpreter itself takes it is the interpreter that speaks."""
+    """Below the memory of the interpreter itself, the interpreter reports the failure."""
     for words in (f"run pagerank {rmat} --threads 4 --quiet", "algorithms"):
         done = in_shell(f"ulimit -v {megabytes * 1024}; exec brimful {words}")
         if b"brimful" in done.stderr:

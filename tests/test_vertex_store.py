@@ -118,7 +118,7 @@ def test_a_run_goes_on_where_something_changed(url: str, tmp_path: Path) -> None
         store.add_edge(3, 7)
         states = store.run(Hops(), start="kept")
         assert dict(states) == {0: 0, 1: 1, 2: 2, 3: 2, 4: 1, 7: 3}
-        # Of five vertices only those that changed, or were told of a change, signalled.
+        # Of five vertices only those that changed, or received a change, signalled.
         assert states.stats["signals"] == 3
         assert store.run(Hops(), start="kept").stats["signals"] == 0
     with bf.VertexStore.open(url) as store:
@@ -402,7 +402,7 @@ def test_a_kill_is_noticed(moment: str, url: str, tmp_path: Path) -> None:
         with pytest.raises(bf.UsageError, match=r"did not end|may be damaged"):
             dict(bf.VertexStore.open(url))
     if moment != "load" and not url.startswith("file"):
-        # No database synced its files: nobody knows that they are whole.
+        # No database synced its files, so that they may be incomplete.
         with pytest.raises(bf.UsageError, match="may be damaged; remove the folder"):
             bf.run(graph, Hops(), store=url, keep=True)
         return

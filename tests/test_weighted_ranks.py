@@ -42,7 +42,7 @@ def _exact(edges: list[Weighted]) -> dict[int, float]:
     return {vertex: float(score) for vertex, score in scores.items()}
 
 
-# Of three sizes at most in a graph; what lies too far apart is refused.
+# At most three sizes in a graph; weights too far apart are refused.
 SIZES = [5e-324, 1e-320, 2.2e-308, 1e-300, 1e-40, 0.3, 1.0, 7.0, 1e30, 1e300, 8.9e307, 1.7e308]
 
 
