@@ -31,8 +31,8 @@ fn print(load: f64, bytes: Option<f64>, mut supersteps: Vec<f64>, mean: f64) {
     let median = supersteps.get(supersteps.len() / 2).copied().unwrap_or(f64::NAN);
     let bytes = bytes.map_or("null".into(), |bytes| format!("{bytes:.1}"));
     println!(
-        "{{\"load_seconds\": {load:.4}, \"bytes_per_vertex\": {bytes}, \"superstep_seconds\": {median:.4}, \
-         \"mean_rank\": {mean:.9}}}"
+        "{{\"load_seconds\": {load:.4}, \"bytes_per_vertex\": {bytes}, \
+         \"superstep_seconds\": {median:.4}, \"mean_rank\": {mean:.9}}}"
     );
 }
 

@@ -29,7 +29,8 @@ fn pairs(parsed: &ParsedInput) -> Vec<(u64, u64)> {
 
 #[test]
 fn matrix_market() {
-    let text = "%%MatrixMarket matrix coordinate pattern general\n% made by hand\n\n5 5 3\n1 2\n2 3\n5 5\n";
+    let text = "%%MatrixMarket matrix coordinate pattern general\n% made by hand\n\n5 5 3\n\
+                1 2\n2 3\n5 5\n";
     let general = parse("mtx", text);
     assert_eq!(pairs(&general), [(1, 2), (2, 3), (5, 5)]);
     assert_eq!(
@@ -201,7 +202,8 @@ fn what_never_ends_is_refused() {
         let format = TextFormat::from_name(name).unwrap();
         let error = parse_text(format, words.as_bytes(), 64, OnError::Fail).unwrap_err();
         let message = format!(
-            "NAME:1:1: expected {expected}, found 64 bytes without a line end; is this a text file?; check the file"
+            "NAME:1:1: expected {expected}, found 64 bytes without a line end, as in a binary \
+             file; check the file"
         );
         assert_eq!(error.to_string(), message);
     }

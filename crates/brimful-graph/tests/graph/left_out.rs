@@ -156,7 +156,8 @@ fn every_text_format_says_its_line() {
         ("edgelist", "u v w\n1 2 0.5\n2 1 1\n1 2 0.25\n", None, Some((4, "1 2"))),
         (
             "mtx",
-            "%%MatrixMarket matrix coordinate pattern general\n% c\n4 4 4\n1 2\n2 2\n% c\n2 1\n1 2\n",
+            "%%MatrixMarket matrix coordinate pattern general\n% c\n4 4 4\n1 2\n2 2\n% c\n\
+             2 1\n1 2\n",
             Some((5, "2 2")),
             Some((8, "1 2")),
         ),

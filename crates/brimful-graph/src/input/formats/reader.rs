@@ -355,7 +355,7 @@ impl<'a> Current<'a> {
                 line: self.at.line,
                 column: self.at.column + 1,
                 expected: expected.into(),
-                found: format!("{} bytes without a line end; is this a text file?", bytes.len()),
+                found: format!("{} bytes without a line end, as in a binary file", bytes.len()),
                 advice: "check the file".into(),
             });
         }
