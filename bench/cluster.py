@@ -50,8 +50,8 @@ def _runs(
             "where",
             "s/superstep, median (best)",
             "speed of one process",
-            "forecast, s/superstep (off)",
-            "s, supersteps (forecast)",
+            "s, all supersteps",
+            "forecast, s (off)",
             "MB taken in a superstep and worker (forecast)",
             "s waiting, most",
             "s to the first superstep",
@@ -61,13 +61,13 @@ def _runs(
     base = series[1].median(_superstep)
     for index, place in enumerate(places):
         plan, run = series[2 * index : 2 * index + 2]
-        measured, foreseen = run.median(_superstep), plan.median("seconds_per_superstep")
+        measured = run.median(_superstep)
         table.row(
             " ".join(place),
             figure(run, _superstep, 3),
             ratio(base, measured),
-            _beside(foreseen, measured),
-            f"{figure(run, _all_supersteps)} ({_number(plan.median(_foreseen_supersteps))})",
+            figure(run, _all_supersteps),
+            _beside(plan.median(_foreseen_supersteps), run.median(_all_supersteps)),
             "-"
             if index == 0
             else f"{_number(run.median(_taken))} "
