@@ -124,8 +124,10 @@ test-servers: $(VENV)/.dev build
 	$(BIN)/python -m pytest tests/test_databases.py
 
 # Both languages side by side, once the package is built: tests in Python wait for processes, and
-# leave much of two cores idle. The wheel is for tests that would wait for cargo.
-test: style layers build
+# leave much of two cores idle. So does a build, during which the tools are installed. The wheel is
+# for tests that would wait for cargo.
+test: $(VENV)/.build
+	@$(MAKE) --jobs=2 --no-print-directory style layers build
 	rm -rf dist/test
 	$(BIN)/maturin build --release --locked --quiet --interpreter $(BIN)/python --out dist/test
 	@BRIMFUL_WHEEL=$(CURDIR)/dist/test \
