@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import pickle
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,16 +9,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from brimful.adapted import Totals, adapted, totals_of
 from brimful.catalog import opened
 from brimful.cluster.exchange import ShareDone
-from brimful.errors import UsageError
+from brimful.extra_state import checked_dumps, extra_state
 from brimful.options.runs import StepOptions
 from brimful.options.table import picked
 from brimful.pregel.adapter import PregelAdapter
 from brimful.pregel.part import OBSERVER, Part
 from brimful.pregel.program import Pregel
+from brimful.pregel.steps import PregelSteps
 from brimful.program import Program, thresholds_of
 from brimful.record import record_of
 from brimful.tracing import Trace
-from brimful.wording import shortened
 
 if TYPE_CHECKING:
     from brimful import _native
@@ -35,7 +33,7 @@ class _Adapters(NamedTuple):
 
     called: Program
     record: Record | None
-    steps: PregelAdapter | Totals | None
+    steps: PregelSteps | Totals | None
 
 
 class InterpretedRun:
@@ -89,7 +87,7 @@ class InterpretedRun:
         mode = self._steps["mode"]
         if isinstance(self._program, Pregel):
             adapter = PregelAdapter(self._program, vertices, part, mode=mode)
-            return _Adapters(self._trace.follow(adapter), None, adapter)
+            return _Adapters(self._trace.follow(adapter), None, adapter.steps)
         record = record_of(self._program)
         own, totals = totals_of(self._program, mode, part)
         return _Adapters(adapted(self._trace.follow(own), record, totals), record, totals)
@@ -110,7 +108,7 @@ class InterpretedRun:
 
         called, record, steps = self._adapters(graph.vertices, Part.of(share))
         self.record = record
-        adapter = steps if isinstance(steps, PregelAdapter) else None
+        pregel = self._program if isinstance(self._program, Pregel) else None
         name, dumps, loads = self._serializing
         written = checked_dumps(name, dumps)
         of_states = (written, loads) if record is None else record.serializer(written, loads)
@@ -126,9 +124,10 @@ class InterpretedRun:
                     loads=of_states[1],
                     keeps_numbers=name in ("json", "pickle"),
                     next_superstep=steps.next_superstep if steps else None,
-                    extra_state=_extra_state(steps, written, loads) if saving and steps else None,
-                    addresses=adapter is not None,
-                    creates=adapter is not None and adapter.creates,
+                    extra_state=extra_state(steps, written, loads) if saving and steps else None,
+                    addresses=pregel is not None,
+                    # Messages create the vertices that they do not find.
+                    creates=pregel is not None and bool(pregel.mutates),
                     **self._steps,
                     store=self._store,
                     keeping=None if self._start is None else (name, self._start == "kept"),
@@ -145,13 +144,13 @@ class InterpretedRun:
         self._end(steps)
         return states
 
-    def _end(self, steps: PregelAdapter | Totals | None) -> None:
+    def _end(self, steps: PregelSteps | Totals | None) -> None:
         if steps is not None:
             steps.end()
             self.aggregates = steps.values() or None
 
 
-def _shared(steps: PregelAdapter | Totals | None) -> object:
+def _shared(steps: PregelSteps | Totals | None) -> object:
     from brimful.cluster.programs import SharedSteps
 
     return SharedSteps(steps)
@@ -164,79 +163,3 @@ def _unpickled(
 ) -> InterpretedRun:
     program, serializing, store = pickle.loads(pickled)
     return InterpretedRun(program, serializing, steps, store, identity)
-
-
-def _extra_state(
-    steps: PregelAdapter | Totals, dumps: Callable[[Any], bytes], loads: Callable[[bytes], Any]
-) -> tuple[Callable[[], str], Callable[[str], None]] | None:
-    """Return the calls by which checkpoints save and restore the data apart from the vertices.
-
-    Raises:
-        UsageError: The serializer cannot write it.
-    """
-    if isinstance(steps, PregelAdapter) and not steps.has_extra_state:
-        return None
-
-    def save() -> str:
-        return base64.b64encode(dumps(steps.saved())).decode()
-
-    def restore(text: str) -> None:
-        steps.restore(loads(base64.b64decode(text)))
-
-    try:
-        save()
-    except TypeError as error:
-        raise UsageError(
-            f"aggregators and worker context cannot be in a checkpoint: {error}"
-        ) from error
-    return save, restore
-
-
-def checked_dumps(name: str, dumps: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
-    """Return `dumps` with errors that name the type of the object."""
-
-    def write(value: Any) -> bytes:
-        try:
-            data = dumps(value)
-        except Exception as error:
-            part = _part(value, lambda one: not _is_written(dumps, one))
-            raise TypeError(
-                f"the serializer {name} cannot write {type(part).__name__} ({error}); return "
-                "another type, or choose another serializer"
-            ) from error
-        # JSON turns tuples into lists, so results could differ from those of live objects.
-        if name == "json" and not _is_kept(json.loads(data), value):
-            part = _part(value, lambda one: not _is_kept(json.loads(dumps(one)), one))
-            raise TypeError(
-                f"JSON does not keep {shortened(part)}: tuples become lists, and keys of a dict "
-                'become strings; return another type, or choose serializer="pickle"'
-            )
-        return data
-
-    return write
-
-
-def _is_written(dumps: Callable[[Any], bytes], value: Any) -> bool:
-    try:
-        dumps(value)
-    except Exception:  # noqa: BLE001 - a serializer of the user may raise any.
-        return False
-    return True
-
-
-def _is_kept(read: Any, value: Any) -> bool:
-    """Return whether a value equals the value read; NaN, unequal to itself, is compared as text."""
-    return bool(read == value) or repr(read) == repr(value)
-
-
-def _part(value: Any, is_wrong: Callable[[Any], bool]) -> Any:
-    """Return the innermost part of a wrong value that is itself wrong.
-
-    The value of a Pregel vertex is in a list that the author of the program does not see.
-    """
-    parts = value.values() if isinstance(value, dict) else value
-    if isinstance(value, (dict, list, tuple)):
-        for part in parts:
-            if is_wrong(part):
-                return _part(part, is_wrong)
-    return value

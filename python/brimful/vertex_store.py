@@ -11,7 +11,7 @@ import brimful
 from brimful.catalog import stored
 from brimful.containers.bags import serializer_of
 from brimful.errors import NotFoundError, UsageError
-from brimful.interpreted import checked_dumps
+from brimful.extra_state import checked_dumps
 from brimful.options import checks
 from brimful.options.described import described
 from brimful.options.runs import RUN, ProgramOptions, StoreOptions

@@ -1,0 +1,91 @@
+"""The data that checkpoints of programs hold besides vertices, and the check of serializers."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from brimful.errors import UsageError
+from brimful.pregel.steps import PregelSteps
+from brimful.wording import shortened
+
+if TYPE_CHECKING:
+    from brimful.adapted import Totals
+
+
+def extra_state(
+    steps: PregelSteps | Totals, dumps: Callable[[Any], bytes], loads: Callable[[bytes], Any]
+) -> tuple[Callable[[], str], Callable[[str], None]] | None:
+    """Return the calls by which checkpoints save and restore the data apart from the vertices.
+
+    Raises:
+        UsageError: The serializer cannot write it.
+    """
+    if isinstance(steps, PregelSteps) and not steps.has_extra_state:
+        return None
+
+    def save() -> str:
+        return base64.b64encode(dumps(steps.saved())).decode()
+
+    def restore(text: str) -> None:
+        steps.restore(loads(base64.b64decode(text)))
+
+    try:
+        save()
+    except TypeError as error:
+        raise UsageError(
+            f"aggregators and worker context cannot be in a checkpoint: {error}"
+        ) from error
+    return save, restore
+
+
+def checked_dumps(name: str, dumps: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
+    """Return `dumps` with errors that name the type of the object."""
+
+    def write(value: Any) -> bytes:
+        try:
+            data = dumps(value)
+        except Exception as error:
+            part = _part(value, lambda one: not _is_written(dumps, one))
+            raise TypeError(
+                f"the serializer {name} cannot write {type(part).__name__} ({error}); return "
+                "another type, or choose another serializer"
+            ) from error
+        # JSON turns tuples into lists, so results could differ from those of live objects.
+        if name == "json" and not _is_kept(json.loads(data), value):
+            part = _part(value, lambda one: not _is_kept(json.loads(dumps(one)), one))
+            raise TypeError(
+                f"JSON does not keep {shortened(part)}: tuples become lists, and keys of a dict "
+                'become strings; return another type, or choose serializer="pickle"'
+            )
+        return data
+
+    return write
+
+
+def _is_written(dumps: Callable[[Any], bytes], value: Any) -> bool:
+    try:
+        dumps(value)
+    except Exception:  # noqa: BLE001 - a serializer of the user may raise any.
+        return False
+    return True
+
+
+def _is_kept(read: Any, value: Any) -> bool:
+    """Return whether a value equals the value read; NaN, unequal to itself, is compared as text."""
+    return bool(read == value) or repr(read) == repr(value)
+
+
+def _part(value: Any, is_wrong: Callable[[Any], bool]) -> Any:
+    """Return the innermost part of a wrong value that is wrong by itself.
+
+    The value of a Pregel vertex is in a list that the author of the program does not see.
+    """
+    parts = value.values() if isinstance(value, dict) else value
+    if isinstance(value, (dict, list, tuple)):
+        for part in parts:
+            if is_wrong(part):
+                return _part(part, is_wrong)
+    return value
