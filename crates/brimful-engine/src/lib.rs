@@ -36,6 +36,6 @@ pub use vertex::aggregate::{Aggregate, Count, Greatest, Least, Sum};
 pub use vertex::combiner::{Add, AddEach, Combiner, Max, Min, Or};
 pub use vertex::gather::{Gather, Neighbors};
 pub use vertex::isolated::Isolated;
-pub use vertex::kernel::{Along, Kernel, KernelProgram, Shape};
+pub use vertex::kernel::{Along, Kernel, KernelProgram, Master, Shape};
 pub use vertex::program::{Globals, Mode, Program, SignalOf, SumOf, Vertex};
 pub use vertex::turn::{COLLECT_THRESHOLD, SIGNAL_THRESHOLD, Thresholds, Turn};

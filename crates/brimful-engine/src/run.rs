@@ -212,6 +212,10 @@ impl<P: Program> Supersteps for ShardRun<'_, P> {
         &mut self.durations
     }
 
+    fn next_superstep(&mut self) -> Result<bool> {
+        self.context.program.next_superstep(&mut self.globals)
+    }
+
     fn superstep(&mut self) -> Result<(Traversal, u64)> {
         // Without a frontier every vertex takes part, those without edges too.
         let due = self.frontier.as_ref().map_or(self.globals.vertices, Frontier::count);

@@ -29,6 +29,11 @@ pub trait Supersteps {
     /// Durations and traversals of supersteps.
     fn durations(&mut self) -> &mut Durations;
 
+    /// Lets the program act before the next superstep; false ends the run.
+    fn next_superstep(&mut self) -> Result<bool, Self::Error> {
+        Ok(true)
+    }
+
     /// Runs one superstep; returns its traversal and the number of vertices in its frontier. One
     /// in which no vertex acts may not count as done: it is the last.
     fn superstep(&mut self) -> Result<(Traversal, u64), Self::Error>;
@@ -72,6 +77,9 @@ pub fn run_supersteps<R: Supersteps>(
         let spent = (begin - start).as_secs_f64();
         if done > first && options.max_seconds.is_some_and(|most| spent >= most) {
             return Ok(Reason::MaxSeconds);
+        }
+        if !run.next_superstep()? {
+            return Ok(Reason::Converged);
         }
         let (traversal, frontier) = run.superstep()?;
         if run.done() == done {

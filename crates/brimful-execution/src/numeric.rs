@@ -390,6 +390,9 @@ impl<'r, const S: usize, const M: usize, E: EdgeData> NumericRun<'r, S, M, E> {
             Some(checkpoints) => checkpoints.resume(program)?,
             None => PriorNumericRun::default(),
         };
+        if prior.resumed_from.is_none() {
+            program.begin()?;
+        }
         let threshold = options.run.signal_threshold.unwrap_or(SIGNAL_THRESHOLD);
         let numeric = Numeric::new(program, options.run.weighted, threshold);
         let attributes = Attributes::new(graph, facts, options.run.weighted)?;
@@ -555,6 +558,10 @@ impl<const S: usize, const M: usize, E: EdgeData> Supersteps for NumericRun<'_, 
 
     fn durations(&mut self) -> &mut Durations {
         &mut self.durations
+    }
+
+    fn next_superstep(&mut self) -> Result<bool> {
+        Ok(self.program().next_superstep()?)
     }
 
     fn superstep(&mut self) -> Result<(Traversal, u64)> {

@@ -15,8 +15,8 @@ use brimful::engine::vertex::kernel::{ABI_VERSION, AGGREGATES, Context, NO_SIGNA
 use brimful::engine::vertex::program::BATCH;
 use brimful::engine::vertex::slot::{Slot, rule};
 use brimful::engine::{
-    Aggregate, Along, Combiner, Error, Isolated, Kernel, KernelProgram, Max, Min, Mode, Or, Output,
-    Reason, Received, ResultTable, Shape, Values, Vertex,
+    Aggregate, Along, Combiner, Error, Isolated, Kernel, KernelProgram, Master, Max, Min, Mode, Or,
+    Output, Reason, Received, ResultTable, Shape, Values, Vertex,
 };
 use brimful::execution::from_graph::of_kernel;
 use brimful::graph::Graph as Inner;
@@ -191,6 +191,57 @@ pub(crate) struct Described {
     least_id: i64,
     /// True if the first states are those after superstep 0, as in Pregel.
     begins_with_superstep: bool,
+    /// The object that acts between supersteps, if there is one.
+    steps: Option<Py<PyAny>>,
+}
+
+/// An object of the class `brimful.kernels.steps.KernelSteps`, which acts between supersteps. It
+/// takes and returns the words of the aggregate.
+#[derive(Debug)]
+struct Steps(Py<PyAny>);
+
+impl Steps {
+    /// Calls a method of the object. Its exceptions reach the caller of the run as they are.
+    fn call<T>(
+        &self,
+        work: impl for<'py> FnOnce(&Bound<'py, PyAny>) -> PyResult<T>,
+    ) -> std::result::Result<T, Error> {
+        Python::attach(|py| work(self.0.bind(py))).map_err(|error| Error::Exchange(Box::new(error)))
+    }
+}
+
+/// The words of an aggregate.
+type Words = [u64; 2 * AGGREGATES];
+
+impl Master for Steps {
+    fn begin(&self, aggregate: &mut [Slot; AGGREGATES]) -> std::result::Result<(), Error> {
+        let words: Words = self.call(|steps| steps.call_method0("begin")?.extract())?;
+        *aggregate = bytemuck::cast(words);
+        Ok(())
+    }
+
+    fn next_superstep(
+        &self,
+        done: u64,
+        aggregate: &mut [Slot; AGGREGATES],
+    ) -> std::result::Result<bool, Error> {
+        let words: Words = bytemuck::cast(*aggregate);
+        // The call *initial* was superstep 0.
+        let words: Option<Words> =
+            self.call(|steps| steps.call_method1("next_superstep", (done + 1, words))?.extract())?;
+        if let Some(words) = words {
+            *aggregate = bytemuck::cast(words);
+        }
+        Ok(words.is_some())
+    }
+
+    fn save(&self) -> std::result::Result<String, Error> {
+        self.call(|steps| steps.call_method0("save")?.extract())
+    }
+
+    fn restore(&self, saved: &str) -> std::result::Result<(), Error> {
+        self.call(|steps| steps.call_method1("restore", (saved,)).map(drop))
+    }
 }
 
 impl Described {
@@ -266,8 +317,17 @@ pub(crate) fn run_kernel<'py>(
     let figures = Figures { request: &request, precision: "f64", limits, scratch };
     let result = Result::with_fields(py, ended.finished, ended.more, &figures, folder)?;
     store_figures(result.stats.bind(py), &store, of_store.as_ref())?;
-    if !description.aggregators.is_empty() {
-        result.add_stats(py, &aggregates(py, &description.aggregators, &ended.aggregate)?)?;
+    let aggregates = match &description.steps {
+        Some(steps) => {
+            let words: Words = bytemuck::cast(ended.aggregate);
+            steps.bind(py).call_method1("end", (words,))?.cast_into()?
+        }
+        None => aggregates(py, &description.aggregators, &ended.aggregate)?,
+    };
+    if !aggregates.is_empty() {
+        let out = PyDict::new(py);
+        out.set_item("aggregates", aggregates)?;
+        result.add_stats(py, &out)?;
     }
     Ok(result)
 }
@@ -279,7 +339,7 @@ fn aggregates<'py>(
     aggregators: &[(String, u64, u64, usize)],
     slots: &[Slot],
 ) -> PyResult<Bound<'py, PyDict>> {
-    let (out, values) = (PyDict::new(py), PyDict::new(py));
+    let values = PyDict::new(py);
     for (name, rule, initial, place) in aggregators {
         let initial = Slot { rule: *rule, value: *initial };
         let slot = initial.merge(slots.get(*place).copied().unwrap_or(Slot::NOTHING));
@@ -292,8 +352,7 @@ fn aggregates<'py>(
             _ => values.set_item(name, slot.value.cast_signed())?,
         }
     }
-    out.set_item("aggregates", values)?;
-    Ok(out)
+    Ok(values)
 }
 
 struct Ended {
@@ -481,8 +540,16 @@ fn program_of<S: Shape>(
         true => program.beginning_with_superstep(),
         false => program,
     };
+    let has_master = description.steps.is_some();
+    let program = match &description.steps {
+        Some(steps) => {
+            program.with_master(Arc::new(Steps(Python::attach(|py| steps.clone_ref(py)))))
+        }
+        None => program,
+    };
     // The first sum counts the vertices whose signal score exceeds the threshold.
-    let program = if S::MODE == Mode::Full { program.until(0, 0.0)? } else { program };
+    let program =
+        if S::MODE == Mode::Full || has_master { program.until(0, 0.0)? } else { program };
     Ok((kernel, program))
 }
 

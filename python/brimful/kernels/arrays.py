@@ -70,11 +70,13 @@ def read(slot: Slot, address: int) -> Any:
     """
     rule, value = _word(slot, address)
     if rule[0] == 0:
-        return slot.initial
+        return slot.shown(slot.initial)
+    if slot.is_whole and rule[0] != slot.overflow:
+        return slot.shown(value[0].item())
     merged = None if slot.kind == "float64" else _exact(slot, [int(slot.initial), int(value[0])])
     if rule[0] == slot.overflow or (merged is not None and merged >> 63 not in (0, -1)):
         raise OverflowError(f"the sum {slot.name} of aggregates exceeds the integers of 64 bits")
-    return _merged(slot, slot.initial, value) if merged is None else merged
+    return _merged(slot, slot.initial, value) if merged is None else slot.shown(merged)
 
 
 def add(slot: Slot, address: int, values: Any) -> None:
@@ -152,7 +154,7 @@ class ArrayKernel:
     def _found_numbers(self, along: str) -> Numbers:
         """Return the types of states and signals, from calls with arrays of no vertices."""
         none, degrees = np.empty(0, np.int64), np.empty(0, np.int64)
-        self._show([slot.initial for slot in self._slots])
+        self._show([slot.shown(slot.initial) for slot in self._slots])
         numbers = self._found_values(none, degrees, along)
         if self._slots:
             vertex = self._later(self._loaded(np.empty(0, self._state or numbers.state)), degrees)
@@ -224,11 +226,7 @@ class ArrayKernel:
     def _show(self, values: list[Any]) -> None:
         """Let methods read aggregates."""
         if self._slots:
-            seen = [
-                bool(one) if slot.kind == "bool" else one
-                for slot, one in zip(self._slots, values, strict=True)
-            ]
-            self._program.aggregated = self._aggregates(*seen)
+            self._program.aggregated = self._aggregates(*values)
 
     def _first(self, ids: Any, degrees: Any) -> Any:
         if self._is_sum:

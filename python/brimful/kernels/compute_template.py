@@ -40,14 +40,14 @@ _CHECK = """if done[1] < 0 and silent != at:
     raise ValueError
 """
 
-#: After a call; returns 1 if the vertex sends a message or has not halted, else 0.
+#: After a call; returns 1 if another superstep follows because of the vertex, else 0.
 _HELPERS = """
 def ended(states, signals, floats, integers, at, done, degree):
     {store}
     contribute(floats, integers, done)
     sends = done[1] > 0 and {has_edges}
     signals[at] = turned(signal_type(done[2])) if sends else silence
-    return 1.0 if sends or not done[3] else 0.0
+    return 1.0 if {goes_on} else 0.0
 """
 
 
@@ -82,6 +82,8 @@ def body_of(typed: ComputeTypes, numbers: Numbers, *, is_weighted: bool) -> Body
         store="\n    ".join(store),
         # Degrees are known only to sums without weights.
         has_edges="degree > 0" if typed.is_sum and not is_weighted else "True",
+        # With a master the engine adds senders, as it knows whether they have edges.
+        goes_on="not done[3]" if computing.has_steps else "sends or not done[3]",
     )
     # A contribution follows the flag that tells whether there is one.
     contribute = "\n".join(

@@ -25,6 +25,7 @@ from brimful.kernels.methods import (
     stripped,
     tree_of,
 )
+from brimful.kernels.steps import check_master, has_steps
 from brimful.pregel.program import Pregel
 
 #: Variables of the functions; a program hardly has others of these names.
@@ -54,6 +55,10 @@ class Computing(NamedTuple):
     read_later: frozenset[str]
     #: True if a message may raise an exception, and only the engine knows whether it has an edge.
     message_may_fail: bool
+    #: True if superstep 0 reads aggregators.
+    reads_first: bool
+    #: True if the program has a master, or a context of the worker.
+    has_steps: bool
 
 
 def computing_of(program: Pregel, slots: Mapping[str, str], *, is_weighted: bool) -> Computing:
@@ -87,21 +92,21 @@ def computing_of(program: Pregel, slots: Mapping[str, str], *, is_weighted: bool
         first.contributes,
         frozenset(later.read),
         first.message_may_fail or later.message_may_fail,
+        "aggregated" in first.read,
+        has_steps(program),
     )
 
 
 def _check_class(program: Pregel) -> None:
-    """Refuse a class with parts that run between supersteps, or change the graph.
+    """Refuse a class whose vertices change the graph, or whose master switches methods.
 
     Raises:
-        Unfit: It has some.
+        Unfit: It is one.
     """
     name = type(program).__name__
     if program.mutates:
         raise Unfit(f"{name} changes the graph", "Leave mutates out")
-    for method in ("master_compute", "worker_context"):
-        if overrides(program, method):
-            raise Unfit(f"{name}.{method} has no place in compiled code", "Remove it")
+    check_master(program)
 
 
 def _combiner(program: Pregel) -> str:
@@ -330,6 +335,7 @@ class _Translation(ast.NodeTransformer):
             case ast.Call(
                 func=ast.Attribute() as called, args=[ast.Constant(value=slot)], keywords=[]
             ) if self._source.field(called) == "aggregated" and slot in self._slots:
+                self.read.add("aggregated")
                 values = ast.Attribute(_name(self._source.own), "aggregated", ast.Load())
                 return ast.copy_location(ast.Attribute(values, str(slot), ast.Load()), node)
             case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)], keywords=[]) if (

@@ -122,6 +122,8 @@ def _aggregated(slots: tuple[Slot, ...]) -> str:
     for at, slot in enumerate(slots):
         function, where, _ = _where(slot)
         value = f"seen({function}, {where}, {slot.overflow}, initial_{at})"
+        if slot.is_whole:
+            value = f"whole({where}, initial_{at})"
         seen.append(f"{value} == 1" if slot.kind == "bool" else value)
     return f"Aggregates({', '.join(seen)})"
 
@@ -171,6 +173,11 @@ def _seen(function: Any, values: Any, rules: Any, word: Any, overflow: Any, init
     if rules[word] == overflow or not fits:
         raise OverflowError
     return merged
+
+
+def _whole(values: Any, rules: Any, word: Any, initial: Any) -> Any:
+    """Return the value of the slot at a word, which has the initial value merged already."""
+    return initial if rules[word] == 0 else values[word + 1]
 
 
 def source_of(
@@ -246,6 +253,7 @@ def compile_kernel(
         **{f"initial_{at}": slot.initial for at, slot in enumerate(typed.slots)},
         "merge": nb.njit(_merge),
         "seen": nb.njit(_seen),
+        "whole": nb.njit(_whole),
         **{name: nb.njit(merge) for name, merge in _MERGES.items()},
         "signal_type": getattr(nb, numbers.signal),
         "silence": silence_of(combiner, numbers.signal),

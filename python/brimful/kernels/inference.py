@@ -36,7 +36,7 @@ class Typed:
         self.aggregates = aggregates_type(slots)
         self.functions = {name: numba.njit(method) for name, method in methods.items()}
         numbers = (KINDS[kind_of(value)](value) for value in parameters.values())
-        seen = [bool(one.initial) if one.kind == "bool" else one.initial for one in slots]
+        seen = [one.shown(one.initial) for one in slots]
         values = [*numbers, *([self.aggregates(*seen)] if slots else [])]
         self._self = numba.typeof(self.parameters(*values))
 

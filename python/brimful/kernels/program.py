@@ -35,6 +35,7 @@ from brimful.kernels.methods import (
 )
 from brimful.kernels.numbers import Numbers, bits, engine_combiner, kind_of
 from brimful.kernels.slots import Slot, slots_of
+from brimful.kernels.steps import KernelSteps, has_steps
 from brimful.options.runs import CheckpointOptions, StepOptions
 from brimful.options.table import WorkOptions, picked
 from brimful.pregel.aggregators import checked_aggregators
@@ -66,6 +67,8 @@ class Kernel(NamedTuple):
     description: dict[str, Any]
     code: Any
     reading: Reading
+    #: The names of the numeric attributes that methods read.
+    parameters: tuple[str, ...]
 
     @property
     def record(self) -> Record | None:
@@ -141,11 +144,15 @@ class KernelRun:
         kernel = self._kernel or kernel_of(
             Graph(graph), program, steps, is_compiled=self._is_compiled
         )
+        slots = kernel.reading.slots
+        between = None
+        if isinstance(program, Pregel) and has_steps(program):
+            between = KernelSteps(program, graph.vertices, slots, kernel.parameters)
         try:
             with opened(store):
                 return _native.run_kernel(
                     graph,
-                    kernel.description,
+                    {**kernel.description, "steps": between},
                     **steps,
                     store=store,
                     **checkpoints,
@@ -260,7 +267,8 @@ def kernel_of(
         "least_id": parts.least_id,
         "begins_with_superstep": parts.computing is not None,
     }
-    return Kernel(description, code, Reading(numbers, parts.combiner, parts.record, parts.slots))
+    reading = Reading(numbers, parts.combiner, parts.record, parts.slots)
+    return Kernel(description, code, reading, tuple(parts.parameters))
 
 
 def _fields(numbers: Numbers, record: Record | None) -> list[tuple[str, str, int]]:
@@ -311,15 +319,24 @@ def _parts_of_pregel(graph: Graph, program: Pregel, chosen: Mapping[str, Any]) -
     Raises:
         Unfit: The program cannot run on shards.
     """
-    slots = slots_of(checked_aggregators(program.aggregators))
+    aggregators = checked_aggregators(program.aggregators)
+    slots = slots_of(aggregators, is_whole=has_steps(program))
     kinds = {slot.name: slot.kind for slot in slots}
     computing = computing_of(program, kinds, is_weighted=chosen["weighted"])
     name, is_sum = type(program).__name__, computing.combiner == "sum"
     if chosen["max_supersteps"] == 0:
         raise Unfit("compiled code computes superstep 0", "Leave max_supersteps out")
+    if computing.has_steps and cluster_of(chosen) is not None:
+        raise Unfit(
+            f"{name} has master_compute or worker_context, and compiled code has them in one "
+            "process",
+            "Leave cluster out",
+        )
     if chosen["mode"] == "async":
-        if is_sum or slots:
-            reason = "aggregators" if slots else "messages that are added"
+        if is_sum or slots or computing.has_steps:
+            reason = "messages that are added"
+            if slots or computing.has_steps:
+                reason = "aggregators, master_compute and worker_context"
             raise Unfit(f"{reason} need supersteps", "Leave mode out")
         if "superstep" in computing.read_later:
             raise Unfit(
@@ -344,6 +361,11 @@ def _parts_of_pregel(graph: Graph, program: Pregel, chosen: Mapping[str, Any]) -
             )
         if computing.contributes_first:
             raise Unfit(f"{why}, and contributes to aggregators in superstep 0", "Contribute later")
+        if computing.has_steps and computing.reads_first:
+            raise Unfit(
+                f"{why}, and reads aggregators in superstep 0, which the master may set",
+                "Read them later",
+            )
     return _Parts(
         computing.combiner,
         computing.functions,
@@ -478,7 +500,8 @@ def _compiled(program: Program | Pregel, parts: _Parts) -> tuple[Numbers, Any, i
         text = inspect.getsource(compute_template)
     fields = None if parts.record is None else parts.record.fields
     interface = (ABI_VERSION, CONTEXT, VERTEX, inspect.getsource(frame), text)
-    own = (combiner, along, is_weighted, threshold, types, fields, parts.slots)
+    steps = parts.computing is not None and parts.computing.has_steps
+    own = (combiner, along, is_weighted, threshold, types, fields, parts.slots, steps)
     place = kept(parts.methods.values(), *interface, *own)
     known = None if place is None else place.numbers()
     numbers = typed.numbers() if known is None else known

@@ -199,6 +199,4 @@ def _aggregated(slots: tuple[Slot, ...], words: list[int]) -> Any:
         OverflowError: A sum exceeds 64 bits.
     """
     memory = np.array(words, np.uint64)
-    values = [read(slot, memory.ctypes.data) for slot in slots]
-    kinds = [bool if slot.kind == "bool" else type(slot.initial) for slot in slots]
-    return aggregates_type(slots)(*[kind(value) for kind, value in zip(kinds, values, strict=True)])
+    return aggregates_type(slots)(*[read(slot, memory.ctypes.data) for slot in slots])

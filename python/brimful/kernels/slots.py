@@ -30,6 +30,9 @@ class Slot(NamedTuple):
     kind: str
     initial: float | int
     rule: int
+    #: True if the aggregate that methods read holds whole values: what the steps of a Pregel
+    #: program made of contributions and the initial value.
+    is_whole: bool
 
     @property
     def word(self) -> int:
@@ -41,13 +44,17 @@ class Slot(NamedTuple):
         """The rule of a sum that 64 bits cannot hold."""
         return OVERFLOW | self.rule & PERSISTENT
 
+    def shown(self, number: float | int) -> float | int:
+        """Return a number of this aggregator as methods see it."""
+        return bool(number) if self.kind == "bool" else number
+
     def described(self) -> tuple[str, int, int, int]:
         """Return the slot as the native side takes it."""
         return self.name, self.rule, bits(self.initial) & (1 << 64) - 1, self.place
 
 
-def slots_of(found: Mapping[str, Aggregator]) -> tuple[Slot, ...]:
-    """Return the slots of some aggregators.
+def slots_of(found: Mapping[str, Aggregator], *, is_whole: bool = False) -> tuple[Slot, ...]:
+    """Return the slots of some aggregators; `is_whole`: the program has steps.
 
     Raises:
         Unfit: An aggregator has no place on shards.
@@ -82,9 +89,11 @@ def slots_of(found: Mapping[str, Aggregator]) -> tuple[Slot, ...]:
             )
         is_float = isinstance(initial, float)
         kind = "bool" if is_logical else "float64" if is_float else "int64"
-        rule = _RULES[one.function][not is_float] | (PERSISTENT if one.persistent else 0)
+        # Steps keep the values of persistent aggregators themselves.
+        is_kept = one.persistent and not is_whole
+        rule = _RULES[one.function][not is_float] | (PERSISTENT if is_kept else 0)
         number = initial if is_float else int(initial)
-        slots.append(Slot(name, place, one.function, kind, number, rule))
+        slots.append(Slot(name, place, one.function, kind, number, rule, is_whole))
     return tuple(slots)
 
 

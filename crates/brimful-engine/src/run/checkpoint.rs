@@ -40,6 +40,9 @@ pub(super) struct CheckpointState {
     last_visits: u64,
     durations: Durations,
     asynchronous: Option<SavedSweeps>,
+    /// See [`Program::extra_state`].
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    extra_state: String,
 }
 
 /// The options of a run of `P` that its states depend on, besides the graph and the user's
@@ -69,6 +72,7 @@ impl<P: Program> Resumable for ShardRun<'_, P> {
     /// Sets every state and computes the first signals.
     fn initialize(&mut self) -> Result<()> {
         self.context.resources.job.begin("initialize", self.context.graph.intervals());
+        self.context.program.begin(&mut self.globals)?;
         self.pass(Turn::First)
     }
 
@@ -99,6 +103,7 @@ impl<P: Program> Resumable for ShardRun<'_, P> {
             last_visits: self.last_visits,
             durations: self.durations.clone(),
             asynchronous: self.asynchronous.as_ref().map(|asynchronous| asynchronous.save()),
+            extra_state: self.context.program.extra_state()?,
         };
         checkpointer.make(
             self.globals.superstep,
@@ -164,6 +169,7 @@ impl<P: Program> Resumable for ShardRun<'_, P> {
         self.swept = Swept { signals: saved_state.signals, edges: saved_state.edges };
         self.swept_before = self.swept;
         self.last_visits = saved_state.last_visits;
+        self.context.program.restore_extra_state(&saved_state.extra_state)?;
         self.durations = saved_state.durations;
         match (&mut self.asynchronous, saved_state.asynchronous) {
             (Some(asynchronous), Some(saved)) => asynchronous.restore(saved),

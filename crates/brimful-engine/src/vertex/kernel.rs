@@ -5,6 +5,7 @@
 //! frontier and the order of all calls. Invariant: a kernel receives slices of the engine, borrowed
 //! for the call. This is the only module of the crate with `unsafe`.
 
+use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use brimful_graph::{Graph, Index};
 use bytemuck::{Pod, Zeroable};
 
 use crate::error::{Error, Received, Result};
+use crate::vertex::aggregate::Aggregate;
 use crate::vertex::combiner::Combiner;
 use crate::vertex::program::{Batched, Edges, Vertices};
 use crate::vertex::program::{Globals, Mode, Program, SignalOf, SumOf, Vertex};
@@ -140,6 +142,36 @@ pub enum Along {
     Greatest,
 }
 
+/// Acts between the supersteps of a kernel, as the master of Pregel does.
+///
+/// It sees what vertices contributed to the aggregate in the last superstep, and replaces it by the
+/// values that vertices see in the next one.
+pub trait Master: Debug + Send + Sync {
+    /// Sets the values that vertices see in the call *initial*.
+    ///
+    /// # Errors
+    /// Any error that must end the run.
+    fn begin(&self, aggregate: &mut [Slot; AGGREGATES]) -> Result<()>;
+
+    /// Acts before the next superstep, after `done` of them; false ends the run.
+    ///
+    /// # Errors
+    /// Any error that must end the run.
+    fn next_superstep(&self, done: u64, aggregate: &mut [Slot; AGGREGATES]) -> Result<bool>;
+
+    /// Its own data, for a checkpoint.
+    ///
+    /// # Errors
+    /// Any error that must end the run.
+    fn save(&self) -> Result<String>;
+
+    /// Restores the data that [`Master::save`] returned.
+    ///
+    /// # Errors
+    /// Any error that must end the run.
+    fn restore(&self, saved: &str) -> Result<()>;
+}
+
 /// A program with one kernel for all functions. Its aggregate is [`AGGREGATES`] values.
 #[derive(Debug, Clone)]
 pub struct KernelProgram<S> {
@@ -151,6 +183,7 @@ pub struct KernelProgram<S> {
     along: Option<Along>,
     begins_with_superstep: bool,
     graph: Option<Arc<Graph>>,
+    master: Option<Arc<dyn Master>>,
     shape: PhantomData<S>,
 }
 
@@ -194,6 +227,7 @@ impl<S: Shape> KernelProgram<S> {
             along: None,
             begins_with_superstep: false,
             graph: None,
+            master: None,
             shape: PhantomData,
         })
     }
@@ -242,6 +276,31 @@ impl<S: Shape> KernelProgram<S> {
     #[must_use]
     pub fn with_graph(self, graph: Arc<Graph>) -> Self {
         Self { graph: Some(graph), ..self }
+    }
+
+    /// Lets `master` act between supersteps. Then the engine adds 1 to the first value of the
+    /// aggregate if a vertex sends a signal along an edge. So `until(0, 0.0)` ends the run before
+    /// the master is asked for a superstep without signals, and the kernel adds only vertices that
+    /// act without one.
+    #[must_use]
+    pub fn with_master(self, master: Arc<dyn Master>) -> Self {
+        Self { master: Some(master), ..self }
+    }
+
+    /// Counts one vertex that sends a signal along an edge, if there is one and a master.
+    fn count_sender(&self, vertices: &mut Vertices<'_, Self>) -> Result<()> {
+        if self.master.is_none() || vertices.aggregate[0].float() > 0.0 {
+            return Ok(());
+        }
+        let silence: u64 = bytemuck::cast(S::Combiner::SILENCE);
+        for (vertex, signal) in vertices.vertices.iter().zip(&*vertices.signals) {
+            if bytemuck::cast::<_, u64>(*signal) != silence && !self.has_no_edges(vertex.id)? {
+                let one = Slot { rule: rule::SUM_FLOAT, value: 1.0_f64.to_bits() };
+                vertices.aggregate[0] = vertices.aggregate[0].merge(one);
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// True if a vertex is known to have no out-edges.
@@ -309,7 +368,7 @@ impl<S: Shape> Batched<Self> for KernelProgram<S> {
         })
     }
 
-    fn vertices(&self, vertices: Vertices<'_, Self>) -> Result<()> {
+    fn vertices(&self, mut vertices: Vertices<'_, Self>) -> Result<()> {
         // The position from which the kernel acts, and whether it acts there without a signal.
         let (mut from, mut is_silent) = (0, false);
         loop {
@@ -345,7 +404,8 @@ impl<S: Shape> Batched<Self> for KernelProgram<S> {
                 {
                     (from, is_silent) = (failed, true);
                 }
-                done => return done.map_err(|error| with_received(error, failed, &vertices)),
+                Err(error) => return Err(with_received(error, failed, &vertices)),
+                Ok(()) => return self.count_sender(&mut vertices),
             }
         }
     }
@@ -436,6 +496,23 @@ impl<S: Shape> Program for KernelProgram<S> {
 
     fn was_idle(&self, globals: &Globals<Self::Aggregate>) -> bool {
         self.begins_with_superstep && globals.aggregate[0].rule == rule::NOTHING
+    }
+
+    fn begin(&self, globals: &mut Globals<Self::Aggregate>) -> Result<()> {
+        self.master.as_ref().map_or(Ok(()), |master| master.begin(&mut globals.aggregate))
+    }
+
+    fn next_superstep(&self, globals: &mut Globals<Self::Aggregate>) -> Result<bool> {
+        let (done, aggregate) = (globals.superstep, &mut globals.aggregate);
+        self.master.as_ref().map_or(Ok(true), |master| master.next_superstep(done, aggregate))
+    }
+
+    fn extra_state(&self) -> Result<String> {
+        self.master.as_ref().map_or(Ok(String::new()), |master| master.save())
+    }
+
+    fn restore_extra_state(&self, saved: &str) -> Result<()> {
+        self.master.as_ref().map_or(Ok(()), |master| master.restore(saved))
     }
 }
 

@@ -277,6 +277,43 @@ pub trait Program: Sync {
         let _ = globals;
         false
     }
+
+    /// Acts before the first states, and may set the aggregate that [`Program::initial`] sees. Not
+    /// called by a run that resumes.
+    ///
+    /// # Errors
+    /// Any error that must end the run.
+    fn begin(&self, globals: &mut Globals<Self::Aggregate>) -> Result<()> {
+        let _ = globals;
+        Ok(())
+    }
+
+    /// Acts before each superstep, and may replace the aggregate of the last one, which the
+    /// vertices of this one see. False ends the run.
+    ///
+    /// # Errors
+    /// Any error that must end the run.
+    fn next_superstep(&self, globals: &mut Globals<Self::Aggregate>) -> Result<bool> {
+        let _ = globals;
+        Ok(true)
+    }
+
+    /// The data of a checkpoint in addition to states and globals.
+    ///
+    /// # Errors
+    /// Any error that must end the run.
+    fn extra_state(&self) -> Result<String> {
+        Ok(String::new())
+    }
+
+    /// Restores the data that [`Program::extra_state`] returned.
+    ///
+    /// # Errors
+    /// Any error that must end the run.
+    fn restore_extra_state(&self, saved: &str) -> Result<()> {
+        let _ = saved;
+        Ok(())
+    }
 }
 
 /// Whether a program omits the signal along an edge: the signal is silence, or the program skips

@@ -83,7 +83,7 @@ impl<'c> NumericCheckpoints<'c> {
             let path = saved.path();
             program.restore(&mut saved, resources)?;
             saved.records(due, window, resources)?;
-            if !program.restore_progress(&saved_state.progress) {
+            if !program.restore_progress(&saved_state.progress)? {
                 return Err(StoreError::corrupt_checkpoint(
                     &path,
                     0,
@@ -134,7 +134,7 @@ impl<'c> NumericCheckpoints<'c> {
         swept += execution.swept();
         let program = &*execution.program().program;
         let saved_state =
-            CheckpointState { progress: program.progress(), swept, durations: durations.clone() };
+            CheckpointState { progress: program.progress()?, swept, durations: durations.clone() };
         let window = self.window;
         self.checkpoints.make(number, saved_state, |draft, resources| {
             program.draft(draft, resources)?;

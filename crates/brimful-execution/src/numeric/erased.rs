@@ -85,6 +85,8 @@ pub(super) struct ProgramProgress {
     round: u64,
     aggregate: Vec<u64>,
     isolated: Option<Vec<u8>>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    extra_state: String,
 }
 
 /// A program whose types are erased. `state` and `sum` have at least as many words as
@@ -94,6 +96,10 @@ pub(super) trait Erased: Send + Sync {
 
     /// Supersteps completed.
     fn superstep(&self) -> u64;
+    /// Lets the program act before the first states.
+    fn begin(&mut self) -> brimful_engine::Result<()>;
+    /// Lets the program act before the next superstep; false ends the run.
+    fn next_superstep(&mut self) -> brimful_engine::Result<bool>;
     /// Ends a superstep, and counts it unless the program was idle.
     fn end_superstep(&mut self);
     /// Replaces the aggregate by the sum of the contributions since the last call.
@@ -139,9 +145,9 @@ pub(super) trait Erased: Send + Sync {
     fn draft(&self, draft: &mut Draft, resources: &Resources) -> brimful_store::Result<()>;
     /// Restores the result from a checkpoint.
     fn restore(&mut self, saved: &mut Saved, resources: &Resources) -> brimful_store::Result<()>;
-    fn progress(&self) -> ProgramProgress;
+    fn progress(&self) -> brimful_engine::Result<ProgramProgress>;
     /// Resumes from `progress`; false if it is of another program.
-    fn restore_progress(&mut self, progress: &ProgramProgress) -> bool;
+    fn restore_progress(&mut self, progress: &ProgramProgress) -> brimful_engine::Result<bool>;
 }
 
 /// A program, its global values, and the result.
@@ -293,6 +299,14 @@ impl<P: Program> Erased for Typed<'_, P> {
 
     fn superstep(&self) -> u64 {
         self.globals.superstep
+    }
+
+    fn begin(&mut self) -> brimful_engine::Result<()> {
+        self.program.begin(&mut self.globals)
+    }
+
+    fn next_superstep(&mut self) -> brimful_engine::Result<bool> {
+        self.program.next_superstep(&mut self.globals)
     }
 
     fn end_superstep(&mut self) {
@@ -472,10 +486,10 @@ impl<P: Program> Erased for Typed<'_, P> {
         saved.array(&mut self.states, resources)
     }
 
-    fn progress(&self) -> ProgramProgress {
+    fn progress(&self) -> brimful_engine::Result<ProgramProgress> {
         let mut aggregate = Vec::new();
         self.globals.aggregate.save(&mut aggregate);
-        ProgramProgress {
+        Ok(ProgramProgress {
             superstep: self.globals.superstep,
             round: self.globals.round,
             aggregate,
@@ -483,20 +497,22 @@ impl<P: Program> Erased for Typed<'_, P> {
                 Isolated::Same(state) => Some(bytemuck::bytes_of(state).to_vec()),
                 Isolated::Initial => None,
             },
-        }
+            extra_state: self.program.extra_state()?,
+        })
     }
 
-    fn restore_progress(&mut self, progress: &ProgramProgress) -> bool {
+    fn restore_progress(&mut self, progress: &ProgramProgress) -> brimful_engine::Result<bool> {
         let Some(aggregate) = P::Aggregate::restore(&mut progress.aggregate.iter().copied()) else {
-            return false;
+            return Ok(false);
         };
         let isolated = progress.isolated.as_deref().map(bytemuck::try_pod_read_unaligned);
         self.isolated = match isolated.transpose() {
             Ok(state) => state.map_or(Isolated::Initial, Isolated::Same),
-            Err(_) => return false,
+            Err(_) => return Ok(false),
         };
         self.globals.aggregate = aggregate;
         (self.globals.superstep, self.globals.round) = (progress.superstep, progress.round);
-        true
+        self.program.restore_extra_state(&progress.extra_state)?;
+        Ok(true)
     }
 }
