@@ -255,6 +255,6 @@ def test_aggregators_without_a_place_are_refused(graph: bf.Graph) -> None:
     refused(Own(), "the aggregator gain has a function of its own", on="shards")
     refused(Words(), 'the aggregator gain is "or" and begins with 0', on="shards")
     refused(Many(), "at most 7 aggregators, and this one 8", on="shards")
-    refused(Floats(), "returns float64 for gain, which is int64", on="shards")
-    refused(Floats(), "float64 for gain, which is int64", on="shards", compile="never")
+    refused(Floats(), "returns float64 for gain, which has the type int64", on="shards")
+    refused(Floats(), "float64 for gain, which has the type int64", on="shards", compile="never")
     assert math.isfinite(bf.run(graph, Own(), max_supersteps=2).stats["aggregates"]["gain"])

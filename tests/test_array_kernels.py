@@ -238,7 +238,7 @@ def test_what_takes_no_arrays_is_refused_with_the_method(graph: bf.Graph) -> Non
 
     for program, match in (
         (Branches(), r"collect \(.*test_array_kernels.py, line \d+\) does not take arrays: Value"),
-        (Words(), "returns <U3, and not numbers"),
+        (Words(), "returns values of the type <U3 in place of numbers"),
         (Plain(), "Plain has no combiner"),
     ):
         with pytest.raises(bf.UsageError, match=match) as refused:

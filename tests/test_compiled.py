@@ -228,7 +228,7 @@ def test_what_cannot_be_compiled_is_refused_with_the_reason(graph: bf.Graph) -> 
     refused(graph, Target(1), "reads target")
     refused(graph, Squared(1), "may use weight only in what it returns")
     refused(graph, Dicts(1), r"initial_state \(.*test_compiled.py, line \d+\)")
-    refused(graph, Words(1), "not one number")
+    refused(graph, Words(1), "in place of a number")
     refused(graph, Scores(1), "collect_score has no place on shards")
     refused(graph, Sometimes(), 'may return None, which combiner "sum" cannot have')
     refused(graph, Mask(1), 'has the combiner "and", and its signals are floats')

@@ -211,6 +211,8 @@ def test_results_have_the_same_bits_at_any_budget_and_number_of_threads(
 
 @pytest.mark.parametrize("program", [Ranks(), Greatest()])
 def test_supersteps_are_limited_alike(graph: bf.Graph, program: bf.Pregel) -> None:
+    with pytest.raises(bf.UsageError, match="max_supersteps=0 leaves superstep 0 out"):
+        bf.run(graph, program, max_supersteps=0, compile="numba")
     for limit in (1, 2, 4):
         compiled = bf.run(graph, program, max_supersteps=limit, compile="numba")
         assert compiled.stats["supersteps"] == limit
@@ -300,11 +302,15 @@ def refused(graph: bf.Graph, body: str, match: str, **options: Any) -> None:
         ),
         (
             "    for target, weight in vertex.edges:\n        vertex.send(target, weight)",
-            "does more|may use weight only",
+            "uses weight in another way than message",
         ),
         (
             "    for target, weight in vertex.edges:\n        vertex.send(target, 1 - weight)",
-            "may use weight only as message",
+            "uses weight in another way than message",
+        ),
+        (
+            "    for target, weight in vertex.edges:\n        vertex.send(target, target)",
+            "reads target in a message",
         ),
         (
             "    for target, weight in vertex.edges:\n        vertex.value = weight",
@@ -400,7 +406,7 @@ def test_a_class_that_cannot_be_compiled_is_refused(graph: bf.Graph) -> None:
         (Doubled(1), "is not a plain method|has a decorator|does not take"),
         (Other(), "Other.compute is an attribute of the instance"),
         (Named(1), "the aggregator 'a b' has no name that compiled code can have"),
-        (Identified(), "reads vertex.id, and adds messages"),
+        (Identified(), "reads vertex.id and adds messages"),
         (Counts(1), "contributes to aggregators in superstep 0"),
     ):
         with pytest.raises(bf.UsageError, match=match):

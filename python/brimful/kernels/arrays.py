@@ -17,6 +17,7 @@ from brimful.kernels.interface import CONTEXT, INITIAL, VERTEX
 from brimful.kernels.methods import Unfit, place
 from brimful.kernels.numbers import Numbers, bits, shown, silence_of
 from brimful.kernels.slots import SUM_FLOAT, Slot, aggregates_type
+from brimful.wording import shortened
 
 if TYPE_CHECKING:
     from brimful.program import Program
@@ -205,7 +206,10 @@ class ArrayKernel:
         where = place(name, self._methods[name])
         found = np.asarray(self._returned(name, *arguments)).dtype
         if found.kind not in "biuf":
-            raise Unfit(f"{where} returns {found}, and not numbers", "Return an array of numbers")
+            raise Unfit(
+                f"{where} returns values of the type {found} in place of numbers",
+                "Return an array of numbers",
+            )
         return "float64" if found.kind == "f" else "int64"
 
     def _loaded(self, states: Any) -> Any:
@@ -311,14 +315,16 @@ class ArrayKernel:
         if not isinstance(values, tuple) or len(values) != len(self._slots):
             names = ", ".join(slot.name for slot in self._slots)
             raise Unfit(
-                f"{where} does not return a tuple of {len(self._slots)}: {names}",
-                "Return a tuple in all cases",
+                f"{where} returns {shortened(given)} in place of {len(self._slots)} arrays "
+                f"({names})",
+                "Return a tuple of them in each case",
             )
         arrays = [np.asarray(value) for value in values]
         for slot, value in zip(self._slots, arrays, strict=True):
             if not np.can_cast(value.dtype, slot.kind, "same_kind"):
                 raise Unfit(
-                    f"{where} returns {value.dtype} for {slot.name}, which is {slot.kind}",
+                    f"{where} returns {value.dtype} for {slot.name}, which has the type "
+                    f"{slot.kind}",
                     "Convert the values",
                 )
         return arrays

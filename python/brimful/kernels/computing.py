@@ -38,6 +38,16 @@ _FUNCTIONS = ("min", "max")
 #: The operators that raise an exception for some numbers.
 _FAILS = (ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
 
+#: How compiled code knows fields and methods of a vertex.
+_REMEDIES = {
+    "edges": "Loop over it to send a message along each edge",
+    "aggregate": "Call it as a statement, with the name of an aggregator in quotes",
+    "aggregated": "Call it with the name of an aggregator in quotes",
+    "send_to_all": "Call it as a statement, with a message",
+    "vote_to_halt": "Call it as a statement",
+    "context": "Read an aggregator",
+}
+
 
 class Computing(NamedTuple):
     """The functions that a Pregel program consists of."""
@@ -264,12 +274,14 @@ class _Translation(ast.NodeTransformer):
         self._of_edges |= {target, weight}
         if any(isinstance(one, ast.NamedExpr) for one in ast.walk(message)):
             self._source.refuse(node, "assigns in a message", "Assign before the loop")
-        if {target, weight} & _names(message) or len(operations) > 1 or "other" in operations:
+        if target in _names(message):
+            self._source.refuse(node, f"reads {target} in a message", "Send the same to all")
+        if weight in _names(message) or len(operations) > 1 or "other" in operations:
             self._source.refuse(
                 node,
-                f"may use {weight} only as message + {weight}, message * {weight}, "
-                f"min(message, {weight}) or max(message, {weight}), and not {target}",
-                "Change it",
+                f"uses {weight} in another way than message + {weight}, message * {weight}, "
+                f"min(message, {weight}) or max(message, {weight})",
+                "Choose one of them",
             )
         self.along.add(operations.pop() if operations else "unchanged")
         may_fail = _may_fail(message)
@@ -308,8 +320,8 @@ class _Translation(ast.NodeTransformer):
             case other:
                 self._source.refuse(
                     node,
-                    f"uses {self._vertex}.{other} in a way that has no place in compiled code",
-                    "Change it",
+                    f"uses {self._vertex}.{other} in a way that compiled code does not know",
+                    _REMEDIES.get(other, "Leave it out"),
                 )
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
@@ -319,7 +331,7 @@ class _Translation(ast.NodeTransformer):
         if node.id == self._messages:
             self._source.refuse(
                 node,
-                f"uses {self._messages} in a way that has no place in compiled code",
+                f"uses {self._messages} in a way that compiled code does not know",
                 f"Use sum, min, max or len of {self._messages}, or a loop over it",
             )
         return node

@@ -11,6 +11,7 @@ from brimful.kernels.methods import Unfit, place
 from brimful.kernels.numba_errors import explained
 from brimful.kernels.numbers import KINDS, Numbers, kind_of, record, shown
 from brimful.kernels.slots import Slot, aggregates_type
+from brimful.wording import counted
 
 if TYPE_CHECKING:
     from brimful.record import Record
@@ -54,8 +55,8 @@ class Typed:
         names = ", ".join(one for one, _ in kinds)
         if not isinstance(found, types.BaseTuple) or len(found) != len(kinds):
             raise Unfit(
-                f"{where} returns {found}, and not a tuple of {len(kinds)}: {names}",
-                "Return a tuple in all cases",
+                f"{where} returns {found} in place of {counted(len(kinds), 'value')} ({names})",
+                "Return a tuple of them in each case",
             )
         fits = {
             "float64": types.Float | types.Integer | types.Boolean,
@@ -65,7 +66,8 @@ class Typed:
         for value, (one, kind) in zip(found, kinds, strict=True):
             if not isinstance(value, fits[kind]):
                 raise Unfit(
-                    f"{where} returns {value} for {one}, which is {kind}", "Convert the value"
+                    f"{where} returns {value} for {one}, which has the type {kind}",
+                    "Convert the value",
                 )
 
     def _where(self, name: str) -> str:
@@ -96,7 +98,7 @@ class Typed:
             return nb.float64
         if isinstance(found, nb.types.Integer | nb.types.Boolean):
             return nb.int64
-        raise Unfit(f"{doing} {found}, and not one number", remedy)
+        raise Unfit(f"{doing} {found} in place of a number", remedy)
 
     def numbers(self) -> Numbers:
         """Find the types of states and signals."""

@@ -325,7 +325,10 @@ def _parts_of_pregel(graph: Graph, program: Pregel, chosen: Mapping[str, Any]) -
     computing = computing_of(program, kinds, is_weighted=chosen["weighted"])
     name, is_sum = type(program).__name__, computing.combiner == "sum"
     if chosen["max_supersteps"] == 0:
-        raise Unfit("compiled code computes superstep 0", "Leave max_supersteps out")
+        raise Unfit(
+            "max_supersteps=0 leaves superstep 0 out, which compiled code always computes",
+            "Allow one superstep",
+        )
     if computing.has_steps and cluster_of(chosen) is not None:
         raise Unfit(
             f"{name} has master_compute or worker_context, and compiled code has them in one "
@@ -346,8 +349,9 @@ def _parts_of_pregel(graph: Graph, program: Pregel, chosen: Mapping[str, Any]) -
     reads = {field: _reads(computing, field) for field in ("id", "degree")}
     if is_sum and reads["id"]:
         raise Unfit(
-            f"{name} reads vertex.id, and adds messages: then vertices without edges share a value",
-            "Run it interpreted",
+            f"{name} reads vertex.id and adds messages, and then vertices without edges share one "
+            "value",
+            "Leave vertex.id out",
         )
     if "id" in computing.read_later:
         raise Unfit(f"{name} reads vertex.id after superstep 0", "Keep it in the value")
