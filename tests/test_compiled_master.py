@@ -284,6 +284,34 @@ def test_the_master_is_not_asked_for_a_superstep_without_computing_vertices(
             assert found.stats["supersteps"] == called.stats["supersteps"] == 3
 
 
+class Silent(LastSum):
+    """Sends -1 along edges of weight 0: sums of -0.0 wake no vertex in compiled code."""
+
+    aggregators: ClassVar = {"calls": bf.Aggregator("sum", 0, persistent=True)}
+
+    def master_compute(self, master: bf.Master) -> None:
+        self.note(master)
+        if master.superstep == 1:
+            master.set_aggregated("calls", 7)
+
+    def compute(self, vertex: Any, messages: Any) -> None:
+        vertex.aggregate("calls", 1)
+        for target, weight in vertex.edges:
+            vertex.send(target, -1.0 * weight)
+        vertex.vote_to_halt()
+
+
+def test_a_superstep_in_which_no_vertex_computes_adds_nothing_to_aggregators() -> None:
+    table = pa.table({"source": [0, 1], "target": [1, 2], "weight": [0.0, 0.0]})
+    with bf.Graph.from_arrow(table, weight="weight") as chain:
+        for store in (None, "memory"):
+            program = Silent()
+            found = bf.run(chain, program, weighted=True, compile="numba", store=store)
+            assert program._seen == [(0, 3, 0), (1, 3, 3)]
+            assert found.stats["supersteps"] == 1
+            assert found.stats["aggregates"] == {"calls": 7}
+
+
 def test_an_exception_of_the_master_is_that_of_an_interpreted_run(graph: bf.Graph) -> None:
     class Fails(Ranks):
         def master_compute(self, master: bf.Master) -> None:

@@ -124,11 +124,11 @@ class KernelSteps:
             ProgramError: A sum exceeds 64 bits.
         """
         memory = np.array(words, np.uint64)
+        # In a superstep without acting vertices, the words are those that they would have seen.
+        acted = self._slots if memory[0] else ()
         try:
             found = {
-                slot.name: read(slot, memory.ctypes.data)
-                for slot in self._slots
-                if memory[slot.word]
+                slot.name: read(slot, memory.ctypes.data) for slot in acted if memory[slot.word]
             }
         except OverflowError as error:
             raise ProgramError(str(error)) from error
@@ -137,6 +137,8 @@ class KernelSteps:
     def _begun(self, number: int) -> list[int] | None:
         goes_on = self._steps.next_superstep(number)
         self._steps.check_failure()
+        if not goes_on:
+            return None
         for name, value in self._parameters.items():
             if repr(getattr(self._program, name, None)) != value:
                 raise self._refused(
@@ -144,8 +146,6 @@ class KernelSteps:
                     f"self.{name} changes before superstep {number}, and compiled code has read "
                     "it; let the master set an aggregator",
                 )
-        if not goes_on:
-            return None
         # The rule of the first slot stays 0: no vertex has acted in this superstep.
         words = [0] * (2 * SLOTS)
         for slot, value in zip(self._slots, self._steps.values().values(), strict=True):
@@ -154,8 +154,8 @@ class KernelSteps:
                 raise self._refused(
                     number,
                     f"the aggregator {slot.name} is {shortened(value)} before superstep {number}, "
-                    f"and for compiled code {_NOUNS[slot.kind]}, as at first; choose another first "
-                    'value, or pass compile="never"',
+                    f"and compiled code reads {_NOUNS[slot.kind]}; choose an initial value of "
+                    'another type, or pass compile="never"',
                 )
             words[slot.word : slot.word + 2] = slot.rule, bits(number_of) & (1 << 64) - 1
         return words
