@@ -126,7 +126,8 @@ impl KeptStore {
         store.check(graph, properties)?;
         if store.description.condition == Condition::Running && name != "file" {
             return Err(Error::Usage(format!(
-                "{} was in use when its process was killed, and its file may be damaged; remove the folder",
+                "the last use of {} did not end: its process was killed, or its disk was full; its \
+                 files may be damaged; remove the folder",
                 path.display()
             )));
         }
