@@ -86,7 +86,8 @@ class InterpretedRun:
         """
         mode = self._steps["mode"]
         if isinstance(self._program, Pregel):
-            adapter = PregelAdapter(self._program, vertices, part, mode=mode)
+            keeps = self._start is not None
+            adapter = PregelAdapter(self._program, vertices, part, mode=mode, keeps=keeps)
             return _Adapters(self._trace.follow(adapter), None, adapter.steps)
         record = record_of(self._program)
         own, totals = totals_of(self._program, mode, part)

@@ -137,8 +137,8 @@ def run(
             (records in a folder within PATH, which the run removes; "file:P1,P2" divides them among
             two disks), or the URL of a database.
         keep: The vertices stay in the folder of `store`, "file:PATH" or "kv:PATH", where
-            `VertexStore` opens them. If they are there already, nothing is loaded: `initial_state`
-            sees the state of the last run as `vertex.state`.
+            `VertexStore` opens them. If they are there already, nothing is loaded: `initial_state`,
+            or `initial_value` of `Pregel`, sees the state of the last run as `vertex.state`.
         on: "shards" streams the edges of the graph directory, "store" loads vertices with their
             edges into `store`; None: the other options decide. A program on shards, or compiled,
             has a `combiner`, signals of one number each, states of one number or with the fields of
@@ -273,7 +273,7 @@ def interpreted(
     return States(
         states,
         why,
-        is_pregel=isinstance(program, Pregel),
+        has_items=isinstance(program, Pregel) and start is None,
         trace=trace.to_arrow if followed else None,
         record=work.record,
         aggregates=work.aggregates,
@@ -377,17 +377,12 @@ def _check_kept(
     """Refuse a run whose vertices cannot be kept.
 
     Raises:
-        UsageError: The program is one of Pregel, the run makes checkpoints, the graph is temporary,
-            or the store is in a graph.
+        UsageError: States of the program are records, the run makes checkpoints, the graph is
+            temporary, or the store is in a graph.
     """
     from brimful.stores.kept import check_outside
 
-    if isinstance(program, Pregel):
-        raise UsageError(
-            "vertices of Pregel have messages and votes besides their values, and cannot be kept; "
-            "leave keep= out, or write the program as a brimful.Program"
-        )
-    if program.state_type is not None or program.aggregators:
+    if isinstance(program, Program) and (program.state_type is not None or program.aggregators):
         raise UsageError(
             "vertices whose states are records, or with aggregators, cannot be kept in a store; "
             "leave state_type and aggregators of the program, or keep=, out"

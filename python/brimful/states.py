@@ -46,17 +46,17 @@ class States(PerVertex[Any]):
         native: _native.States,
         why: str,
         *,
-        is_pregel: bool = False,
+        has_items: bool = False,
         trace: Callable[[], pyarrow.Table] | None = None,
         record: record.Record | None = None,
         aggregates: Mapping[str, Any] | None = None,
     ) -> None:
         """Wrap the native states; called by `run`, which gives the reason for interpretation.
 
-        A state of Pregel begins with the value.
+        A state with items is one of Pregel, which begins with the value.
         """
         self._native, self._why = native, why
-        self._is_pregel, self._trace = is_pregel, trace
+        self._has_items, self._trace = has_items, trace
         self._record, self._aggregates = record, aggregates
 
     @property
@@ -202,7 +202,7 @@ class States(PerVertex[Any]):
         return self._value(self._native.state(vertex_id(vertex)))
 
     def _value(self, state: Any) -> Any:
-        return state[0] if self._is_pregel else state
+        return state[0] if self._has_items else state
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the Arrow stream capsule of `to_arrow`."""

@@ -5,19 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Any, Literal, SupportsIndex, Unpack
+from typing import Any, Literal, Unpack
 
 import brimful
 from brimful.catalog import stored
 from brimful.containers.bags import serializer_of
 from brimful.errors import NotFoundError, UsageError
 from brimful.extra_state import checked_dumps
-from brimful.options import checks
 from brimful.options.described import described
 from brimful.options.runs import RUN, ProgramOptions, StoreOptions
 from brimful.options.table import ResourceOptions, WorkOptions, checked, picked
 from brimful.packages import _native, bags, opening
 from brimful.per_vertex import vertex_id
+from brimful.pregel.changes import weighted_pairs
+from brimful.pregel.program import Pregel
 from brimful.program import Program, Vertex
 from brimful.reporting import shows_progress
 from brimful.running import Start, Where, interpreted
@@ -231,7 +232,7 @@ class VertexStore(States):
     @described(_STORE, "budget", "corrupt", "io")
     def run(
         self,
-        program: Program,
+        program: Program | Pregel,
         *,
         start: Start = "initial",
         **options: Unpack[ProgramOptions],
@@ -243,10 +244,17 @@ class VertexStore(States):
         edges were removed. A monotone program (shortest paths, components) cannot undo the effect
         of a removed edge; use "initial" after a removal.
 
+        The state of a vertex of `Pregel` is its value, and the edges that the program changes are
+        those of the store; the value of an edge must be a number. With "kept" a vertex computes in
+        superstep 0 if its value or edges have changed since it voted to halt, or if an edge to it
+        was removed. Aggregators, master and worker context begin anew, and messages that a limit
+        left are dropped.
+
         Args:
-            program: An instance of a class derived from `Program`.
-            start: "initial": every vertex gets its first state, and `initial_state` sees the last
-                one as `vertex.state`; "kept": vertices keep their states.
+            program: An instance of a class derived from `Program` or `Pregel`.
+            start: "initial": every vertex gets its first state, and `initial_state` or
+                `initial_value` sees the last one as `vertex.state`; "kept": vertices keep their
+                states.
 
         Returns:
             The states, until the vertices change again; the store has them too.
@@ -273,10 +281,10 @@ class VertexStore(States):
         """
         if start not in ("initial", "kept"):
             raise UsageError(f'start must be "initial" or "kept", not {start!r}')
-        if not isinstance(program, Program):
+        if not isinstance(program, Program | Pregel):
             raise UsageError(
-                "program must be an instance of a class derived from brimful.Program, not "
-                f"{type(program).__name__}"
+                "program must be an instance of a class derived from brimful.Program or "
+                f"brimful.Pregel, not {shortened(program)}"
             )
         if options.setdefault("weighted", self._weighted) != self._weighted:
             kind = "with" if self._weighted else "without"
@@ -345,7 +353,7 @@ class VertexStore(States):
         ...     store[3], store.edges(3)
         ('new', [(1, 0.5)])
         """
-        if not self._kept.add_vertex(vertex_id(vertex), state, _pairs(edges)):
+        if not self._kept.add_vertex(vertex_id(vertex), state, weighted_pairs(edges)):
             raise UsageError(f"the store has the vertex {vertex} already; assign its state")
 
     @described(_STORE, "vertex", "corrupt", "io")
@@ -395,7 +403,7 @@ class VertexStore(States):
         ...     store.edges(2)
         [(1, 0.5), (2, 0.25)]
         """
-        self._kept.add_edges(vertex_id(source), _pairs(edges))
+        self._kept.add_edges(vertex_id(source), weighted_pairs(edges))
 
     @described(_STORE, "vertex", "corrupt", "io")
     def remove_edges(self, source: int | str, target: int | str) -> int:
@@ -485,30 +493,3 @@ def keep(
     """
     where: Where = (serializer, url, "initial")
     interpreted(graph, _Given(states), where, [], chosen, _WHY)
-
-
-def _pairs(edges: Iterable[tuple[Any, float]]) -> list[tuple[int | str, float]]:
-    """Return edges as targets and weights.
-
-    Raises:
-        UsageError: An edge is not such a pair, or its weight is not finite.
-    """
-    pairs = []
-    for edge in edges:
-        try:
-            target, weight = edge
-            number = float(weight)
-        except (TypeError, ValueError, OverflowError):
-            raise UsageError(
-                f"an edge is a pair of a target and a weight, not {shortened(edge)}"
-            ) from None
-        if not math.isfinite(number):
-            raise UsageError(f"the weight of an edge must be finite, not {weight}")
-        nearest = checks.rounded(weight) if isinstance(weight, SupportsIndex) else None
-        if nearest is not None:
-            raise UsageError(
-                f"the weight of an edge is a float of 64 bits, and the nearest to {weight} is "
-                f"{nearest}; pass that"
-            )
-        pairs.append((vertex_id(target), number))
-    return pairs

@@ -144,6 +144,7 @@ pub(crate) fn run_program(
         keeping: keeping.map(|(serializer, continues)| Keeping {
             serializer,
             start: if continues { Start::Continue } else { Start::Fresh },
+            is_pregel: addresses,
         }),
         sharing: share.map(|(share, steps)| Sharing::new(py, &share, steps)),
     };
@@ -158,10 +159,12 @@ pub(crate) fn run_program(
         let is_live = place == Place::Live;
         let memory = MemoryWatch::new(&resources.budget, process_budget);
         let values = Values::new((dumps, loads), (is_live, keeps_numbers), memory);
-        let location = Location::new(&choice, &inner, (settings.keeping.as_ref(), weighted))?;
+        let mut location = Location::new(&choice, &inner, (settings.keeping.as_ref(), weighted))?;
         let ids = Arc::new(Ids::new(&inner, location.created(), place.has_share(), resources)?);
-        let program =
-            Python::attach(|py| Program::new(program.bind(py), &settings, ids, Arc::new(values)));
+        let values = Arc::new(values);
+        let own = (Arc::clone(&ids), Arc::clone(&values));
+        location.settle((&inner, &choice), own, resources)?;
+        let program = Python::attach(|py| Program::new(program.bind(py), &settings, ids, values));
         let program = program.map_err(|error| Error::Usage(error.to_string()))?;
         // A plug-in removes its records at the end of the run, unless they are kept. Several
         // processes have several stores.
@@ -250,7 +253,7 @@ fn run(
     };
     // The first error is the one to report. Without the record that `stopped` writes, the store
     // counts as damaged.
-    if done.is_err() && execution.sync().is_ok() {
+    if done.is_err() && location.name(&ids).is_ok() && execution.sync().is_ok() {
         let _ = location.stopped();
     }
     let by_author = |error| {
@@ -282,14 +285,16 @@ fn run(
     let source = match in_memory {
         Some(states) => Source::Memory(states),
         None => {
-            if changes {
+            if changes && settings.keeping.is_none() {
                 remove_missing(&mut execution)?;
             }
+            location.name(&ids)?;
             execution.sync()?;
             let partitions = execution.partition_edges().len();
             drop(execution);
-            location.finished(&ids)?;
             let own = (Arc::clone(&ids), Arc::clone(&values));
+            location.settle((graph, store), own.clone(), resources)?;
+            location.finished(&ids)?;
             let shared = location.leave((graph, store, partitions), own, resources)?;
             let generation = locked(&shared).generation;
             Source::Disk { shared, generation }

@@ -7,7 +7,15 @@ from functools import reduce
 from typing import Any
 
 from brimful.errors import UsageError
-from brimful.pregel.changes import MESSAGE, Edges, VertexChanges, VertexData, changes_of, pairs
+from brimful.pregel.changes import (
+    MESSAGE,
+    Edges,
+    VertexChanges,
+    VertexData,
+    changes_of,
+    pairs,
+    weighted_pairs,
+)
 from brimful.pregel.master import Master
 from brimful.pregel.part import ALONE, Part
 from brimful.pregel.program import Pregel
@@ -25,11 +33,17 @@ class PregelAdapter(Program):
 
     A state is `[value, is_halted, outbox, edges]`; edges are None as long as they are those of the
     graph. Without supersteps the number of calls follows. The state of a vertex that does not exist
-    is None.
+    is None. The native side takes the edges of kept vertices out of their states.
     """
 
     def __init__(
-        self, program: Pregel, vertices: int, part: Part = ALONE, *, mode: str = "sync"
+        self,
+        program: Pregel,
+        vertices: int,
+        part: Part = ALONE,
+        *,
+        mode: str = "sync",
+        keeps: bool = False,
     ) -> None:
         """Wrap a program for one run on so many vertices, or for a part of the run.
 
@@ -38,7 +52,7 @@ class PregelAdapter(Program):
                 and `mode` is "async".
         """
         self.program = program
-        self._is_async = mode != "sync"
+        self._is_async, self._keeps = mode != "sync", keeps
         combines = defines(program, "combine")
         # Requests travel with the messages and must not be combined with them.
         self.delivery = "combined" if combines and not program.mutates else "each"  # type: ignore[misc]
@@ -65,7 +79,11 @@ class PregelAdapter(Program):
 
     def initial_state(self, vertex: Vertex) -> list[Any]:
         """Return the state before the first superstep."""
-        state = [self.program.initial_value(vertex), False, [], None]
+        return self.kept_state(self.program.initial_value(vertex), False)
+
+    def kept_state(self, value: Any, is_halted: bool) -> list[Any]:
+        """Return the state before the first superstep of a vertex that keeps its value."""
+        state = [value, is_halted, [], None]
         return [*state, 0] if self._is_async else state
 
     def signal(self, source: Vertex, target: Any, weight: float) -> Any:
@@ -103,8 +121,13 @@ class PregelAdapter(Program):
             # A vertex may compute again before it sends.
             computed._outbox += outbox
         self._compute(computed, messages)
-        # Lists, not tuples: every serializer preserves lists.
-        own = None if computed._edges is None else [list(edge) for edge in computed._edges]
+        new_edges = computed._edges
+        own: list[Any] | None = None
+        if new_edges is not None and self._keeps:
+            own = weighted_pairs(new_edges)
+        elif new_edges is not None:
+            # Lists, not tuples: every serializer preserves lists.
+            own = [list(edge) for edge in new_edges]
         new = [computed.value, computed._halted, computed._outbox, own]
         return [*new, computed.superstep + 1] if self._is_async else new
 

@@ -7,9 +7,15 @@ by a message or an edge; then edges are added.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, SupportsIndex
+
+from brimful.errors import UsageError
+from brimful.options import checks
+from brimful.per_vertex import vertex_id
+from brimful.wording import shortened
 
 #: Pairs of target and value.
 Edges = list[tuple[Any, Any]]
@@ -80,6 +86,35 @@ def changes_of(signals: Iterable[tuple[int, Any]]) -> VertexChanges:
 def pairs(edges: Iterable[Iterable[Any]]) -> Edges:
     """Return edges as pairs: a serializer may have made lists of them."""
     return [(target, value) for target, value in edges]
+
+
+def weighted_pairs(edges: Iterable[tuple[Any, Any]]) -> list[tuple[int | str, float]]:
+    """Return the edges of a kept vertex: pairs of target and weight.
+
+    Raises:
+        UsageError: One of them is no such pair, or its weight is not finite.
+    """
+    found = []
+    for edge in edges:
+        try:
+            target, weight = edge
+            if isinstance(weight, str | bytes):
+                raise TypeError
+            number = float(weight)
+        except (TypeError, ValueError, OverflowError):
+            raise UsageError(
+                f"an edge is a pair of a target and a number, not {shortened(edge)}"
+            ) from None
+        if not math.isfinite(number):
+            raise UsageError(f"the weight of an edge must be finite, not {weight}")
+        nearest = checks.rounded(weight) if isinstance(weight, SupportsIndex) else None
+        if nearest is not None:
+            raise UsageError(
+                f"the weight of an edge is a float of 64 bits, and the nearest to {weight} is "
+                f"{nearest}; pass that"
+            )
+        found.append((vertex_id(target), number))
+    return found
 
 
 def without(edges: Edges, target: Any) -> Edges:

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use brimful::execution::{
-    Delivery, Error, Failure as ProgramFailure, RunMode, VertexOf, VertexProgram,
+    Delivery, Error, Failure as ProgramFailure, RunMode, Start, VertexOf, VertexProgram,
 };
 use brimful::vertices::cache::ScoreFunction;
 use brimful::vertices::{Edge, Edges, Loan};
@@ -59,13 +59,18 @@ impl Seen {
 
 /// The items of a state of Pregel: the value, whether the vertex halted, its messages (each a
 /// target followed by a message: lists of pairs would be many objects for the garbage collector),
-/// and its own edges.
+/// and its own edges. Kept vertices have these in place of the edges of the graph, not in the state.
+const VALUE: usize = 0;
 const IS_HALTED: usize = 1;
 const OUTBOX: usize = 2;
+const EDGES: usize = 3;
 
 /// The bound methods of a program.
 struct Methods {
     initial_state: Py<PyAny>,
+    /// Makes the first state of a kept vertex of Pregel that keeps its value; `None` if it gets a
+    /// new one.
+    kept_state: Option<Py<PyAny>>,
     signal: Py<PyAny>,
     collect: Py<PyAny>,
     combine: Py<PyAny>,
@@ -90,6 +95,8 @@ pub(super) struct Program {
     addresses: bool,
     /// True if messages create the vertices that they do not find.
     creates: bool,
+    /// True for Pregel on kept vertices, whose states of a run are marked as such.
+    is_working: bool,
     methods: Methods,
     /// The vertex that signals along its edges, one after another.
     signalling: Mutex<Option<(u64, Py<Seen>)>>,
@@ -118,8 +125,11 @@ impl Program {
             let is_default = object.get_type().getattr(name)?.is(&base.getattr(name)?);
             if is_default { Ok(None) } else { method(name).map(Some) }
         };
+        let continues = settings.keeping.as_ref().is_some_and(|one| one.start == Start::Continue);
+        let kept_state = (settings.addresses && continues).then(|| method("kept_state"));
         let methods = Methods {
             initial_state: method("initial_state")?,
+            kept_state: kept_state.transpose()?,
             signal: method("signal")?,
             collect: method("collect")?,
             combine: method("combine")?,
@@ -137,6 +147,7 @@ impl Program {
             collect_threshold: settings.collect_threshold,
             addresses: settings.addresses,
             creates: settings.creates,
+            is_working: settings.addresses && settings.keeping.is_some(),
             methods,
             signalling: Mutex::new(None),
             purity: Purity::new(py)?,
@@ -153,12 +164,7 @@ impl Program {
         Python::attach(|py| {
             work(py).map_err(|error| match self.ids.get(py, rank) {
                 Ok(vertex) => {
-                    let state = state.and_then(|state| self.values.object(py, state).ok());
-                    // The first item of a state of Pregel is the value of the user.
-                    let state = match state {
-                        Some(items) if self.addresses => items.get_item(0).ok(),
-                        other => other,
-                    };
+                    let state = state.and_then(|state| self.shown(py, state));
                     Raised {
                         vertex: vertex.unbind(),
                         state: state.map(Bound::unbind),
@@ -170,6 +176,40 @@ impl Program {
                 Err(_) => error.into(),
             })
         })
+    }
+
+    /// A state as the user knows it: of a state of Pregel, the value.
+    fn shown<'py>(&self, py: Python<'py>, state: &Value) -> Option<Bound<'py, PyAny>> {
+        let object = self.values.object(py, state).ok()?;
+        match self.addresses && self.is_working == matches!(state, Value::Working(_)) {
+            true => object.get_item(VALUE).ok(),
+            false => Some(object),
+        }
+    }
+
+    /// The value of a state that a method returned.
+    fn state(&self, object: Bound<'_, PyAny>) -> PyResult<Value> {
+        if self.is_working { self.values.working(&object) } else { self.values.state(object) }
+    }
+
+    /// The state of a vertex of Pregel that does not exist.
+    fn no_state(&self) -> Value {
+        if self.is_working { Value::Working(Box::default()) } else { Value::None }
+    }
+
+    /// Takes its own edges out of the state of a kept vertex of Pregel; `None` if they have not
+    /// changed. A target may be missing.
+    fn take_edges(&self, state: &Bound<'_, PyAny>) -> PyResult<Option<Edges<u64, f64>>> {
+        if !self.is_working || state.is_none() {
+            return Ok(None);
+        }
+        let Some(edges) = state.get_item(EDGES)?.extract::<Option<Vec<(Vertex, f64)>>>()? else {
+            return Ok(None);
+        };
+        state.set_item(EDGES, state.py().None())?;
+        let ranked =
+            |(target, value): (Vertex, f64)| Ok((self.ids.rank(&target.into(), true)?, value));
+        edges.into_iter().map(ranked).collect::<PyResult<_>>().map(Some)
     }
 
     /// The number of the superstep, from 0; `None` before the first, and where there are none.
@@ -204,10 +244,8 @@ impl Program {
 
     /// The state of Pregel; `None` for a vertex that was removed.
     fn items<'py>(&self, py: Python<'py>, state: &Value) -> PyResult<Option<Bound<'py, PyList>>> {
-        match state {
-            Value::None => Ok(None),
-            state => Ok(Some(self.values.object(py, state)?.cast_into()?)),
-        }
+        let items = self.values.object(py, state)?;
+        if items.is_none() { Ok(None) } else { Ok(Some(items.cast_into()?)) }
     }
 
     fn signalling<'py>(
@@ -270,14 +308,21 @@ impl VertexProgram for Program {
                 edges: Vec::new(),
                 ids: None,
             };
-            self.values.state(self.methods.initial_state.bind(py).call1((vertex,))?)
+            self.state(self.methods.initial_state.bind(py).call1((vertex,))?)
         })
     }
 
     fn restart(&self, vertex: &VertexOf<Self>) -> Outcome<Value> {
         self.at((*vertex.id(), Some(&vertex.state)), |py| {
-            let seen = self.seen(py, vertex)?;
-            self.values.state(self.methods.initial_state.bind(py).call1((seen,))?)
+            let state = match &self.methods.kept_state {
+                Some(method) => {
+                    let value = self.values.object(py, &vertex.state)?;
+                    let is_halted = vertex.signalled.as_ref() == Some(&vertex.state);
+                    method.bind(py).call1((value, is_halted))?
+                }
+                None => self.methods.initial_state.bind(py).call1((self.seen(py, vertex)?,))?,
+            };
+            self.state(state)
         })
     }
 
@@ -334,11 +379,11 @@ impl VertexProgram for Program {
 
     fn create(&self, id: &u64) -> Outcome<Option<Value>> {
         let Some(method) = &self.methods.create else {
-            return Ok(self.creates.then_some(Value::None));
+            return Ok(self.creates.then(|| self.no_state()));
         };
         self.at((*id, None), |py| {
             let state = method.bind(py).call1((self.ids.get(py, *id)?,))?;
-            if state.is_none() { Ok(None) } else { self.values.state(state).map(Some) }
+            if state.is_none() { Ok(None) } else { self.state(state).map(Some) }
         })
     }
 
@@ -347,13 +392,13 @@ impl VertexProgram for Program {
         *self.signalling.lock().unwrap_or_else(PoisonError::into_inner) = None;
         if self.addresses {
             *state = Python::attach(|py| {
-                let Some(items) = self.items(py, state)? else { return Ok(Value::None) };
+                let Some(items) = self.items(py, state)? else { return Ok(state.clone()) };
                 if !items.get_item(OUTBOX)?.is_truthy()? {
                     return Ok(state.clone());
                 }
                 let sent = PyList::new(py, items.iter())?;
                 sent.set_item(OUTBOX, PyList::empty(py))?;
-                self.values.state(sent.into_any())
+                self.state(sent.into_any())
             })?;
         }
         Ok(())
@@ -394,7 +439,7 @@ impl VertexProgram for Program {
     }
 
     fn collect(&self, vertex: &mut Loan<'_, VertexOf<Self>>, signals: &[Value]) -> Outcome<()> {
-        let state = self.at((*vertex.id(), Some(&vertex.state)), |py| {
+        let (state, edges) = self.at((*vertex.id(), Some(&vertex.state)), |py| {
             let seen = self.seen(py, vertex)?;
             let received = PyList::empty(py);
             for signal in signals {
@@ -403,10 +448,14 @@ impl VertexProgram for Program {
             let watched = self.purity.watch(seen.state.bind(py), &received);
             let state = self.methods.collect.bind(py).call1((seen, &received))?;
             watched.map_or(Ok(()), |watched| watched.check())?;
-            self.values.state(state)
+            let edges = self.take_edges(&state)?;
+            Ok((self.state(state)?, edges))
         })?;
         if state != vertex.state {
             vertex.state = state;
+        }
+        if let Some(edges) = edges {
+            *vertex.edges_mut() = edges;
         }
         Ok(())
     }
@@ -468,6 +517,20 @@ impl VertexProgram for Program {
             Ok(score)
         })
     }
+}
+
+/// The value of a kept vertex of Pregel after a run, and whether it has halted with no message to
+/// send; `None` for a vertex that does not exist.
+pub(super) fn settled(values: &Values, state: &[u8]) -> PyResult<Option<(Value, bool)>> {
+    if state.is_empty() {
+        return Ok(None);
+    }
+    Python::attach(|py| {
+        let items = values.loaded(py, state)?;
+        let is_halted = items.get_item(IS_HALTED)?.is_truthy()?;
+        let is_idle = is_halted && !items.get_item(OUTBOX)?.is_truthy()?;
+        Ok(Some((values.state(items.get_item(VALUE)?)?, is_idle)))
+    })
 }
 
 /// An error of a program in the words of its author: `combine` does not know the target of its

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use brimful::algos::registry::StoreChoice;
-use brimful::execution::kept::KeptStore;
+use brimful::execution::kept::{Condition, KeptStore};
 use brimful::execution::{Error, Start};
 use brimful::graph::ids::external::ExternalId;
 use brimful::vertices::Vertex as Stored;
@@ -44,6 +44,21 @@ struct Notes {
     created: Vec<Key>,
     /// Vertices whose incoming edges were removed since the last run.
     touched: BTreeSet<u64>,
+    /// True if a run of Pregel left its states in place of the values of the vertices.
+    #[serde(default)]
+    is_unsettled: bool,
+}
+
+impl Notes {
+    /// Records the notes and the condition of a kept store, durably.
+    fn record(&self, kept: &mut KeptStore, condition: Condition) -> Result<(), Error> {
+        let notes =
+            serde_json::to_string(self).map_err(|error| Error::Internal(error.to_string()))?;
+        kept.update(|now| {
+            now.condition = condition;
+            now.notes = notes;
+        })
+    }
 }
 
 /// The properties of the records of a program in the store of `url`.
@@ -61,6 +76,7 @@ fn properties(url: &str, serializer: &str, weighted: bool) -> Vec<(&'static str,
 pub(super) struct Keeping {
     pub(super) serializer: String,
     pub(super) start: Start,
+    pub(super) is_pregel: bool,
 }
 
 /// Stores of this process that are open.
@@ -104,10 +120,6 @@ fn notes_of(kept: &KeptStore) -> Result<Notes, Error> {
         "" => Ok(Notes::default()),
         notes => serde_json::from_str(notes).map_err(|error| Error::Internal(error.to_string())),
     }
-}
-
-fn written(notes: &Notes) -> Result<String, Error> {
-    serde_json::to_string(notes).map_err(|error| Error::Internal(error.to_string()))
 }
 
 fn not_whole() -> String {

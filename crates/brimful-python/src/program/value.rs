@@ -28,6 +28,9 @@ pub(super) enum Value {
     Float(f64),
     /// An object, as the serializer wrote it.
     Bytes(Box<[u8]>),
+    /// The state of a vertex of Pregel during a run on kept vertices, as the serializer wrote it;
+    /// empty if the vertex does not exist. Between two runs the state is the value.
+    Working(Box<[u8]>),
     /// An object of a state, or of a signal that a vertex stores, that is alive.
     Live(Py<PyAny>),
     /// The number of a signal that is alive.
@@ -42,6 +45,7 @@ impl Clone for Value {
             Self::Int(value) => Self::Int(*value),
             Self::Float(value) => Self::Float(*value),
             Self::Bytes(bytes) => Self::Bytes(bytes.clone()),
+            Self::Working(bytes) => Self::Working(bytes.clone()),
             Self::Live(object) => Python::attach(|py| Self::Live(object.clone_ref(py))),
             Self::Waiting(number) => Self::Waiting(*number),
         }
@@ -63,7 +67,8 @@ impl PartialEq for Value {
             (Self::Float(float), number) | (number, Self::Float(float)) => {
                 number.integer().is_some_and(|integer| is_float_of(*float, integer))
             }
-            (Self::Bytes(left), Self::Bytes(right)) => left == right,
+            (Self::Bytes(left), Self::Bytes(right))
+            | (Self::Working(left), Self::Working(right)) => left == right,
             (Self::Live(left), Self::Live(right)) => {
                 left.is(right) || Python::attach(|py| is_equal(left.bind(py), right.bind(py)))
             }
@@ -116,6 +121,7 @@ const INT: u8 = 2;
 const FLOAT: u8 = 3;
 const WAITING: u8 = 4;
 const BYTES: u8 = 5;
+const WORKING: u8 = 6;
 
 /// Numbers and the numbers of waiting signals take equally many bytes, so that a combined signal
 /// fits in the place of one of its parts.
@@ -127,12 +133,8 @@ impl Field for Value {
             Self::Int(value) => (INT, *value as u64),
             Self::Float(value) => (FLOAT, value.to_bits()),
             Self::Waiting(number) => (WAITING, *number),
-            Self::Bytes(bytes) => {
-                out.push(BYTES);
-                write_varint(bytes.len() as u64, out);
-                out.extend_from_slice(bytes);
-                return;
-            }
+            Self::Bytes(bytes) => return write_bytes(BYTES, bytes, out),
+            Self::Working(bytes) => return write_bytes(WORKING, bytes, out),
             // The serializer of records has replaced it.
             Self::Live(_) => unreachable!("a live state has no bytes of its own"),
         };
@@ -142,9 +144,10 @@ impl Field for Value {
 
     fn read(input: &mut &[u8]) -> Option<Self> {
         let kind = u8::read(input)?;
-        if kind == BYTES {
+        if matches!(kind, BYTES | WORKING) {
             let len = usize::try_from(read_varint(input)?).ok()?;
-            return Some(Self::Bytes(take(input, len)?.into()));
+            let bytes = take(input, len)?.into();
+            return Some(if kind == BYTES { Self::Bytes(bytes) } else { Self::Working(bytes) });
         }
         let bits = u64::from_le_bytes(take(input, 8)?.try_into().ok()?);
         Some(match (kind, bits) {
@@ -158,8 +161,14 @@ impl Field for Value {
     }
 
     fn heap_bytes(&self) -> usize {
-        if let Self::Bytes(bytes) = self { bytes.len() } else { 0 }
+        if let Self::Bytes(bytes) | Self::Working(bytes) = self { bytes.len() } else { 0 }
     }
+}
+
+fn write_bytes(kind: u8, bytes: &[u8], out: &mut Vec<u8>) {
+    out.push(kind);
+    write_varint(bytes.len() as u64, out);
+    out.extend_from_slice(bytes);
 }
 
 /// The signals that are alive, by number.
@@ -219,6 +228,14 @@ impl Values {
         }
         self.memory.check(object.py())?;
         Ok(Value::Live(object.unbind()))
+    }
+
+    /// The state of a vertex of Pregel during a run on kept vertices.
+    pub(super) fn working(&self, object: &Bound<'_, PyAny>) -> PyResult<Value> {
+        if object.is_none() {
+            return Ok(Value::Working(Box::default()));
+        }
+        Ok(Value::Working(self.bytes_of(object)?))
     }
 
     /// The value of a signal.
@@ -282,7 +299,8 @@ impl Values {
             Value::Bool(value) => value.into_bound_py_any(py),
             Value::Int(value) => value.into_bound_py_any(py),
             Value::Float(value) => value.into_bound_py_any(py),
-            Value::Bytes(bytes) => self.loads.bind(py).call1((PyBytes::new(py, bytes),)),
+            Value::Working(bytes) if bytes.is_empty() => Ok(py.None().into_bound(py)),
+            Value::Bytes(bytes) | Value::Working(bytes) => self.loaded(py, bytes),
             Value::Live(object) => Ok(object.bind(py).clone()),
             Value::Waiting(number) => {
                 let waiting = self.waiting();
@@ -290,6 +308,11 @@ impl Values {
                 Ok(signal.ok_or_else(|| taken_twice(*number))?.bind(py).clone())
             }
         }
+    }
+
+    /// The object that the serializer wrote.
+    pub(super) fn loaded<'py>(&self, py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+        self.loads.bind(py).call1((PyBytes::new(py, bytes),))
     }
 
     /// The object of a signal, which no longer waits.
@@ -321,8 +344,12 @@ impl Values {
     }
 
     fn dumped(&self, object: &Bound<'_, PyAny>) -> PyResult<Value> {
+        self.bytes_of(object).map(Value::Bytes)
+    }
+
+    fn bytes_of(&self, object: &Bound<'_, PyAny>) -> PyResult<Box<[u8]>> {
         let bytes = self.dumps.bind(object.py()).call1((object,))?;
-        Ok(Value::Bytes(bytes.extract::<&[u8]>()?.into()))
+        Ok(bytes.extract::<&[u8]>()?.into())
     }
 }
 

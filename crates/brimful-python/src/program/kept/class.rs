@@ -85,7 +85,8 @@ impl KeptVertexStore {
             .choice()?
             .ok_or_else(|| Failure::from(Error::Usage("a store needs a URL".into())))?;
         let limits = Limits { threads: Some(1), budget, process_budget, reserve_bytes: 0 };
-        let keeping = Keeping { serializer: serializer.to_owned(), start: Start::Continue };
+        let keeping =
+            Keeping { serializer: serializer.to_owned(), start: Start::Continue, is_pregel: false };
         let path = path_of(&choice.url, &choice).map_err(Failure::from)?;
         let shared = match path.and_then(|path| shared(&path)) {
             Some(shared) => shared,

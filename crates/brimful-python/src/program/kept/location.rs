@@ -1,6 +1,5 @@
 //! The place of the vertices of a run, and the condition of a kept store during the run.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use brimful::algos::registry::StoreChoice;
@@ -14,7 +13,6 @@ use brimful::store::external::TemporaryFolder;
 use super::opened::{Opened, Usage};
 use super::{
     Keeping, Notes, Shared, locked, not_whole, notes_of, path_of, properties, share, shared,
-    written,
 };
 use crate::program::ids::{Ids, Key};
 use crate::program::value::Values;
@@ -26,6 +24,7 @@ pub(in super::super) struct Location {
     folders: Vec<TemporaryFolder>,
     kept: Option<KeptStore>,
     start: Start,
+    is_pregel: bool,
     /// The vertices of the kept store, if they are open.
     shared: Option<Shared>,
     notes: Notes,
@@ -40,8 +39,8 @@ impl Location {
     ) -> Result<Self, Error> {
         let Some(keeping) = keeping else {
             let (url, folders) = of_one_run(&choice.url, &choice.schemes)?;
-            let (start, notes) = (Start::Fresh, Notes::default());
-            return Ok(Self { url, folders, kept: None, start, shared: None, notes });
+            let (start, is_pregel, notes) = (Start::Fresh, false, Notes::default());
+            return Ok(Self { url, folders, kept: None, start, is_pregel, shared: None, notes });
         };
         let shared = path_of(&choice.url, choice)?.and_then(|path| shared(&path));
         let kept = match &shared {
@@ -54,8 +53,15 @@ impl Location {
             None => KeptStore::open(&choice.url, &choice.schemes, graph, &properties)?,
         };
         let notes = notes_of(&kept)?;
-        let (folders, start) = (Vec::new(), keeping.start);
-        let own = Self { url: choice.url.clone(), folders, kept: Some(kept), start, shared, notes };
+        let own = Self {
+            url: choice.url.clone(),
+            folders: Vec::new(),
+            kept: Some(kept),
+            start: keeping.start,
+            is_pregel: keeping.is_pregel,
+            shared,
+            notes,
+        };
         own.check(graph, &properties)
     }
 
@@ -79,7 +85,9 @@ impl Location {
     /// The vertices that the store has.
     pub(in super::super) fn vertices(&self) -> Option<KeptVertices<'_>> {
         let kept = self.kept.as_ref()?;
-        Some(KeptVertices { edges: &kept.description().edges, start: self.start })
+        // Pregel makes a state of its own from each kept one.
+        let start = if self.is_pregel { Start::Fresh } else { self.start };
+        Some(KeptVertices { edges: &kept.description().edges, start })
     }
 
     /// The ids of created vertices.
@@ -95,12 +103,28 @@ impl Location {
 
     /// Records that the states of the kept vertices begin to change.
     pub(in super::super) fn begin(&mut self) -> Result<(), Error> {
-        match &mut self.kept {
+        match &self.kept {
             Some(kept) if !kept.description().edges.is_empty() => {
-                kept.update(|now| now.condition = Condition::Running)
+                self.notes.is_unsettled = self.is_pregel;
+                self.record(Condition::Running)
             }
             _ => Ok(()),
         }
+    }
+
+    /// Records the condition of a kept store, and its notes.
+    fn record(&mut self, condition: Condition) -> Result<(), Error> {
+        self.kept.as_mut().map_or(Ok(()), |kept| self.notes.record(kept, condition))
+    }
+
+    /// Records the ids of created vertices, before the records that have them are durable.
+    pub(in super::super) fn name(&mut self, ids: &Ids) -> Result<(), Error> {
+        let created = ids.known();
+        if self.kept.is_none() || created.len() == self.notes.created.len() {
+            return Ok(());
+        }
+        self.notes.created = created;
+        self.record(Condition::Running)
     }
 
     /// True if the vertices of a kept store are not all loaded yet.
@@ -111,46 +135,61 @@ impl Location {
 
     /// Records that all vertices are loaded, and durable.
     pub(in super::super) fn loaded(&mut self, edges: &[u64]) -> Result<(), Error> {
-        match &mut self.kept {
-            Some(kept) => kept.update(|now| {
-                now.condition = Condition::Running;
-                now.edges = edges.to_vec();
-            }),
-            None => Ok(()),
+        if let Some(kept) = &mut self.kept {
+            kept.update(|now| now.edges = edges.to_vec())?;
         }
+        self.begin()
     }
 
     /// Records that the run stopped before its end, with its changes on disk.
     pub(in super::super) fn stopped(&mut self) -> Result<(), Error> {
-        match &mut self.kept {
+        match &self.kept {
             Some(kept) if kept.description().condition == Condition::Running => {
-                kept.update(|now| now.condition = Condition::Stopped)
+                self.record(Condition::Stopped)
             }
             _ => Ok(()),
         }
     }
 
-    /// Records that the run ended, with its changes on disk.
-    pub(in super::super) fn finished(&mut self, ids: &Ids) -> Result<(), Error> {
-        self.notes = Notes { created: ids.known(), touched: BTreeSet::new() };
-        let notes = written(&self.notes)?;
-        match &mut self.kept {
-            Some(kept) => kept.update(|now| {
-                now.condition = Condition::Whole;
-                now.notes = notes;
-            }),
-            None => Ok(()),
+    /// Replaces the states that a run of Pregel left by the values of the vertices. The store then
+    /// counts as stopped.
+    pub(in super::super) fn settle(
+        &mut self,
+        (graph, choice): (&Arc<Inner>, &StoreChoice),
+        own: (Arc<Ids>, Arc<Values>),
+        resources: &Resources,
+    ) -> Result<(), Error> {
+        if !self.notes.is_unsettled {
+            return Ok(());
         }
+        self.record(Condition::Running)?;
+        let partitions = self.vertices().map_or(0, |kept| kept.edges.len());
+        let mut opened = self.opened((graph, choice, partitions), own, resources);
+        let settled = opened.settle(&resources.job);
+        // Also after an error, so that the files of the store are consistent.
+        let synced = opened.sync_stores();
+        self.kept = opened.kept.take();
+        if synced.is_ok() {
+            self.notes.is_unsettled = settled.is_err();
+            self.stopped()?;
+        }
+        settled.and(synced)
     }
 
-    /// The vertices between runs, which are durable, for results and for later runs.
-    pub(in super::super) fn leave(
-        mut self,
+    /// Records that the run ended, with its changes on disk.
+    pub(in super::super) fn finished(&mut self, ids: &Ids) -> Result<(), Error> {
+        self.notes = Notes { created: ids.known(), ..Notes::default() };
+        self.record(Condition::Whole)
+    }
+
+    /// The vertices outside a run, with the kept store.
+    fn opened(
+        &mut self,
         (graph, choice, partitions): (&Arc<Inner>, &StoreChoice, usize),
         (ids, values): (Arc<Ids>, Arc<Values>),
         resources: &Resources,
-    ) -> Result<Shared, Error> {
-        let mut opened = Opened {
+    ) -> Opened {
+        Opened {
             partitions: None,
             kept: self.kept.take(),
             notes: self.notes.clone(),
@@ -164,7 +203,18 @@ impl Location {
             generation: 0,
             budget: Arc::clone(&resources.budget),
             usage: Usage::Shared,
-        };
+        }
+    }
+
+    /// The vertices between runs, which are durable, for results and for later runs.
+    pub(in super::super) fn leave(
+        mut self,
+        of: (&Arc<Inner>, &StoreChoice, usize),
+        own: (Arc<Ids>, Arc<Values>),
+        resources: &Resources,
+    ) -> Result<Shared, Error> {
+        let choice = of.1;
+        let mut opened = self.opened(of, own, resources);
         if let Some(shared) = self.shared.take() {
             let mut before = locked(&shared);
             let generation = before.generation + 1;

@@ -7,11 +7,13 @@ use brimful::execution::from_graph::{Partitions, StoreOptions};
 use brimful::execution::kept::{Condition, KeptStore};
 use brimful::execution::{Error, KeptVertices, Partitioning, Start};
 use brimful::graph::Graph as Inner;
-use brimful::store::{Budget, Reservation, Resources};
+use brimful::store::{Budget, Job, Reservation, Resources};
 use brimful::vertices::{Edges, Field as _, Loan, Vertex as Stored, VertexStore as _};
+use pyo3::PyErr;
 
 use super::order::Order;
-use super::{Notes, ProgramVertex, not_whole, written};
+use super::{Notes, ProgramVertex, not_whole};
+use crate::program::calls::settled;
 use crate::program::ids::Ids;
 use crate::program::record::Records;
 use crate::program::value::{Value, Values};
@@ -59,25 +61,54 @@ impl Opened {
             {
                 return Err(Error::Usage(not_whole()));
             }
-            let bytes = MEMORY_BYTES.min(self.budget.limit() / 2);
-            let memory = self.budget.reserve(bytes, "to read a store of vertices")?;
-            let job = Arc::new(brimful::store::Job::new());
-            let resources = Resources::new(Budget::new(bytes, 0), job, Some(1))?;
-            let edges = vec![1; self.count];
-            let stores = StoreOptions {
-                store: &self.url,
-                schemes: &self.choice.schemes,
-                cache: None,
-                partitioning: Partitioning::default(),
-                kept: Some(KeptVertices { edges: &edges, start: Start::Continue }),
-            };
-            let records = || Ok(Box::new(Records(Arc::clone(&self.values))) as _);
-            let opened =
-                Partitions::open((&stores, self.count), &self.graph, &records, &resources)?;
-            self.partitions = Some((opened, memory));
+            self.open()?;
         }
         let opened = self.partitions.as_mut().map(|(partitions, _)| partitions);
         opened.ok_or_else(|| Error::Internal("no partitions are open".into()))
+    }
+
+    fn open(&mut self) -> Result<(), Error> {
+        let bytes = MEMORY_BYTES.min(self.budget.limit() / 2);
+        let memory = self.budget.reserve(bytes, "to read a store of vertices")?;
+        let job = Arc::new(Job::new());
+        let resources = Resources::new(Budget::new(bytes, 0), job, Some(1))?;
+        let edges = vec![1; self.count];
+        let stores = StoreOptions {
+            store: &self.url,
+            schemes: &self.choice.schemes,
+            cache: None,
+            partitioning: Partitioning::default(),
+            kept: Some(KeptVertices { edges: &edges, start: Start::Continue }),
+        };
+        let records = || Ok(Box::new(Records(Arc::clone(&self.values))) as _);
+        let opened = Partitions::open((&stores, self.count), &self.graph, &records, &resources)?;
+        self.partitions = Some((opened, memory));
+        Ok(())
+    }
+
+    /// Replaces the states of a run of Pregel by the values of the vertices, and removes
+    /// the vertices that do not exist. A vertex that has halted counts as one that has signalled.
+    pub(super) fn settle(&mut self, job: &Job) -> Result<(), Error> {
+        self.open()?;
+        let values = Arc::clone(&self.values);
+        let Some((partitions, _)) = &mut self.partitions else { return Ok(()) };
+        for store in partitions.stores() {
+            let mut gone = Vec::new();
+            store.for_each(&mut |vertex| {
+                job.check()?;
+                let Value::Working(state) = &vertex.state else { return Ok(()) };
+                match settled(&values, state).map_err(|error| of_serializer(&error))? {
+                    Some((value, is_idle)) => {
+                        vertex.signalled = is_idle.then(|| value.clone());
+                        vertex.state = value;
+                    }
+                    None => gone.push(*vertex.id()),
+                }
+                Ok(())
+            })?;
+            gone.iter().try_for_each(|rank| store.remove(rank).map(drop))?;
+        }
+        Ok(())
     }
 
     fn check_usage(&self) -> Result<(), Error> {
@@ -126,21 +157,27 @@ impl Opened {
 
     /// Makes all changes durable.
     pub(super) fn sync(&mut self) -> Result<(), Error> {
-        let Some((partitions, _)) = &mut self.partitions else { return Ok(()) };
-        for store in partitions.stores() {
-            store.sync()?;
+        if self.partitions.is_none() {
+            return Ok(());
         }
-        self.notes.created = self.ids.known();
-        let notes = written(&self.notes)?;
-        match &mut self.kept {
-            Some(kept) if kept.description().condition == Condition::Running => {
-                kept.update(|now| {
-                    now.condition = Condition::Whole;
-                    now.notes = notes;
-                })
-            }
-            _ => Ok(()),
+        let is_changed =
+            self.kept.as_ref().map(|kept| kept.description().condition) == Some(Condition::Running);
+        if is_changed {
+            // Before the records that have these ids.
+            self.notes.created = self.ids.known();
+            self.record(Condition::Running)?;
         }
+        self.sync_stores()?;
+        if is_changed { self.record(Condition::Whole) } else { Ok(()) }
+    }
+
+    fn record(&mut self, condition: Condition) -> Result<(), Error> {
+        self.kept.as_mut().map_or(Ok(()), |kept| self.notes.record(kept, condition))
+    }
+
+    pub(super) fn sync_stores(&mut self) -> Result<(), Error> {
+        let stores = self.partitions.iter_mut().flat_map(|(partitions, _)| partitions.stores());
+        stores.into_iter().try_for_each(|store| Ok(store.sync()?))
     }
 
     pub(in super::super) fn len(&mut self) -> Result<u64, Error> {
@@ -257,6 +294,10 @@ impl Opened {
         }
         Ok(())
     }
+}
+
+fn of_serializer(error: &PyErr) -> Error {
+    Error::Usage(format!("the serializer cannot read or write the value of a vertex: {error}"))
 }
 
 /// Ranks and states from position `start` on, in the order of ids.
