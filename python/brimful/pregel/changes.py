@@ -92,7 +92,7 @@ def weighted_pairs(edges: Iterable[tuple[Any, Any]]) -> list[tuple[int | str, fl
     """Return the edges of a kept vertex: pairs of target and weight.
 
     Raises:
-        UsageError: One of them is no such pair, or its weight is not finite.
+        UsageError: An edge is not such a pair, or its weight is not finite.
     """
     found = []
     for edge in edges:
