@@ -61,6 +61,7 @@ __all__ = [
     "run_kernel",
     "run_program",
     "run_rows",
+    "sort_part",
     "stores",
 ]
 
@@ -96,6 +97,7 @@ def import_files(
     replace: bool,
     progress: Progress | None,
     parsed: tuple[bool, object] | None,
+    sorters: object | None,
 ) -> dict[str, Any]: ...
 def has_names(
     path: str,
@@ -118,6 +120,14 @@ def parse_text(
     positions: bool,
     budget: int,
     progress: Progress | None,
+) -> None: ...
+def sort_part(
+    task: bytes,
+    records: Callable[[], object | None],
+    send: Callable[[bytes], object],
+    *,
+    folder: str,
+    budget: int,
 ) -> None: ...
 def import_stream(
     stream: object,
@@ -145,6 +155,7 @@ def import_stream(
     origin: str | None,
     replace: bool,
     progress: Progress | None,
+    sorters: object | None,
 ) -> dict[str, Any]: ...
 def join_declarations(first: str, second: str) -> str | None: ...
 def pick_columns(

@@ -1,6 +1,7 @@
 //! From batches of edges to a graph directory: ids, degrees, and edges sorted into shards.
 
 pub(crate) mod degrees;
+pub mod divided;
 pub mod import;
 pub mod probe;
 pub mod records;

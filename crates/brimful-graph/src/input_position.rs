@@ -6,11 +6,13 @@
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 /// The position of an edge if the input has no positions.
 pub const UNKNOWN: u64 = u64::MAX;
 
 /// An edge and its position. The least of several comes first in the input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PositionedEdge {
     /// The position; never [`UNKNOWN`].
     pub position: u64,

@@ -2,7 +2,8 @@
 //!
 //! The modules follow the way of an edge; imports between them go to the ones above.
 //!
-//! - [`edges`] holds edges on their way, [`codec`] packs them, [`random`] gives random numbers.
+//! - [`edges`] holds edges on their way, [`codec`] packs them, [`message`] takes them between
+//!   processes, [`random`] gives random numbers.
 //! - [`ids`]: external ids, integers or names. [`order`]: the internal order of vertices.
 //! - [`input`]: formats, columns, the first pass over an input, self-loops and duplicates.
 //!   [`generate`]: graphs made from a seed.
@@ -16,6 +17,7 @@ pub mod error;
 pub mod export;
 pub mod generate;
 pub mod input_position;
+pub mod message;
 pub mod random;
 
 pub mod build;

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "test helpers: a failure is a failed test")]
 
+#[path = "graph/divided.rs"]
+mod divided;
 #[path = "graph/faults.rs"]
 mod faults;
 #[path = "graph/formats.rs"]

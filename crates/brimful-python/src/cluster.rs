@@ -94,6 +94,25 @@ fn received<const N: usize>(buffers: [PyBuffer<u8>; N]) -> Result<[Received; N]>
     }))
 }
 
+/// Calls `f` with views of bytes, which Python must not keep.
+pub(crate) fn with_views<'py, T>(
+    py: Python<'py>,
+    bytes: &[&[u8]],
+    f: impl FnOnce(&[Bound<'py, PyAny>]) -> PyResult<T>,
+) -> PyResult<T> {
+    #[expect(unsafe_code, reason = "the views are released below, while the bytes are borrowed")]
+    let views = bytes.iter().map(|bytes| unsafe { view(py, bytes) });
+    let views = views.collect::<PyResult<Vec<_>>>()?;
+    let done = f(&views);
+    for view in views {
+        if view.call_method0("release").is_err() {
+            // Python keeps a view of memory that is about to end.
+            std::process::abort();
+        }
+    }
+    done
+}
+
 /// Bytes as a memory view.
 ///
 /// # Safety
@@ -111,20 +130,9 @@ unsafe fn view<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>
 impl Connection {
     /// Calls a method with views of bytes, which it must not keep; returns its answer.
     fn begin(&self, py: Python<'_>, method: &str, bytes: &[&[u8]]) -> PyResult<Py<PyAny>> {
-        #[expect(
-            unsafe_code,
-            reason = "the views are released below, while the bytes are borrowed"
-        )]
-        let views = bytes.iter().map(|bytes| unsafe { view(py, bytes) });
-        let views = views.collect::<PyResult<Vec<_>>>()?;
-        let begun = self.0.bind(py).call_method1(method, PyTuple::new(py, &views)?);
-        for view in views {
-            if view.call_method0("release").is_err() {
-                // The connection keeps a view of memory that is about to end.
-                std::process::abort();
-            }
-        }
-        Ok(begun?.unbind())
+        with_views(py, bytes, |views| {
+            Ok(self.0.bind(py).call_method1(method, PyTuple::new(py, views)?)?.unbind())
+        })
     }
 
     /// Calls a method with byte slices, and waits for `N` buffers from each process.

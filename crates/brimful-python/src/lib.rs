@@ -9,6 +9,7 @@ mod boxes;
 mod call;
 mod cluster;
 mod columns;
+mod divided;
 mod errors;
 mod figures;
 mod fs_path;
@@ -76,6 +77,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(imports::import_files, module)?)?;
     module.add_function(wrap_pyfunction!(parsed::has_names, module)?)?;
     module.add_function(wrap_pyfunction!(parsed::parse_text, module)?)?;
+    module.add_function(wrap_pyfunction!(divided::sort_part, module)?)?;
     module.add_function(wrap_pyfunction!(imports::import_stream, module)?)?;
     module.add_function(wrap_pyfunction!(imports::join_declarations, module)?)?;
     module.add_function(wrap_pyfunction!(imports::generate, module)?)?;

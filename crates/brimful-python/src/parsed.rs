@@ -12,8 +12,8 @@ use brimful::graph::Result as GraphResult;
 use brimful::graph::build::import::{IdChoice, OnError};
 use brimful::graph::input::columns::ColumnChoice;
 use brimful::graph::input::formats::{TextFile, TextFormat};
-use brimful::graph::input::parsed::parse_file;
-use brimful::graph::input::parsed::{Choices, Message, Messages, has_names as ids_are_names};
+use brimful::graph::input::parsed::{Choices, has_names as ids_are_names, parse_file};
+use brimful::graph::message::{Message, Messages};
 use brimful::store::Job;
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
@@ -62,7 +62,8 @@ pub(crate) fn on_error_of(name: &str) -> Result<OnError, Failure> {
     }
 }
 
-fn limits(budget: u64) -> Limits {
+/// The limits of a task, which has one thread.
+pub(crate) fn task_limits(budget: u64) -> Limits {
     Limits { threads: Some(1), budget: Some(budget), process_budget: false, reserve_bytes: 0 }
 }
 
@@ -81,7 +82,7 @@ pub(crate) fn has_names(
     let file = TextFile { path, format: text_format(format)? };
     let ids = IdChoice::from_name(ids).map_err(Failure::from)?;
     let columns = ColumnChoice::try_from(columns)?;
-    with_resources(py, progress, limits(budget), |resources| {
+    with_resources(py, progress, task_limits(budget), |resources| {
         Ok(ids_are_names(&file, ids, &columns, resources)?)
     })
 }
@@ -109,7 +110,7 @@ pub(crate) fn parse_text(
     let columns = ColumnChoice::try_from(columns)?;
     let on_error = on_error_of(on_error)?;
     let choices = Choices { names, directed, columns, on_error, positions };
-    with_resources(py, progress, limits(budget), |resources| {
+    with_resources(py, progress, task_limits(budget), |resources| {
         Ok(parse_file(&file, &choices, resources, |message| {
             let sent =
                 Python::attach(|py| send.bind(py).call1((PyBytes::new(py, &message),)).map(|_| ()));

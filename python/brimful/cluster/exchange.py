@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from brimful.errors import BrimfulError, BudgetError, StoreIoError, UsageError, WorkerLostError
+
 #: A part of a message: its bytes, a list of one reference to them, or a `Mapped`.
 Part = Any
 
@@ -38,6 +40,34 @@ class ShareDone(Exception):
 def first_line(error: BaseException) -> str:
     """Return the first line of the text of an error, or its class."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def last_line(error: BaseException) -> str:
+    """Return the last line of the text of an error, or its class."""
+    return (str(error).strip() or type(error).__name__).splitlines()[-1]
+
+
+def lost(who: str, error: BaseException) -> BrimfulError:
+    """Return the error of a process that Ray reports as failed."""
+    cause = last_line(error)
+    if cause.startswith(("ModuleNotFoundError:", "ImportError:")):
+        return UsageError(
+            f"{who} cannot load its code: {cause}; install the same version of brimful on all nodes"
+        )
+    return WorkerLostError(f"{who} was lost: {first_line(error)}")
+
+
+def placed(error: BaseException, place: str) -> BaseException:
+    """Return an error of another process; the text of one about its machine begins with the place.
+
+    Other errors, which would be the same on any machine, have the place as a note.
+    """
+    if type(error) is StoreIoError:
+        return StoreIoError(f"{place}: {error}", error.errno)
+    if type(error) is BudgetError:
+        return BudgetError(f"{place}: {error}", error.needed_bytes)
+    error.add_note(f"on {place}")
+    return error
 
 
 def _followed(error: Exception) -> Exception:
@@ -186,7 +216,7 @@ class Answers:
         asked: Sequence[Any | None],
         own: tuple[bytes, ...],
         tally: Tally,
-        explain: Callable[[Exception], Exception] = _followed,
+        explain: Callable[[Exception], BaseException] = _followed,
         check: Callable[[], None] = lambda: None,
         views: Views | None = None,
     ) -> None:

@@ -1,28 +1,25 @@
 """Files of edges that the tasks of a Ray cluster read, for an import.
 
 A task reads one file, in a process and a budget of its own: it parses text, or decodes Parquet. The
-importing process takes the edges in and makes the graph. Ray places the tasks, keeps them from
-running too far ahead, and repeats lost ones. Invariant: the items of a task depend on its file and
-the options alone, so that a repeated task continues where the lost one stopped.
+importing process takes the edges in, ranks their ids, and lets other tasks sort them.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
-import queue
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from brimful.cluster.driver import MAX_RESTARTS, Place, connected
-from brimful.cluster.exchange import first_line
-from brimful.errors import BrimfulError, BudgetError, UsageError, WorkerLostError
+from brimful.cluster.exchange import lost
+from brimful.cluster.sorting import Sorting
+from brimful.cluster.tasks import Share, Tasks, sent_by, task_error
+from brimful.errors import BrimfulError, BudgetError
 from brimful.io.redaction import redacted_word
 from brimful.io.remote import Feed, is_remote
-from brimful.memory import budget_beside_ray, budget_bytes
+from brimful.memory import budget_beside_ray
 from brimful.sizes import format_bytes
 from brimful.tables.edge_table import EdgeTable, guarded
 from brimful.tables.parquet import open_parquet
@@ -35,32 +32,6 @@ if TYPE_CHECKING:
 #: The most items that a task may be ahead of the import: messages of text, which are taken in any
 #: order of files, and batches of tables, which are taken file by file.
 _MESSAGES_AHEAD, _BATCHES_AHEAD = 8, 256
-#: The most messages that wait between the parser of a task and Ray.
-_QUEUED = 2
-
-
-@dataclass(frozen=True)
-class Share:
-    """The budget of a task: bytes, or one of `parts` equal parts of its machine's usual budget."""
-
-    budget: int | None
-    parts: int
-    version: str
-
-    def budget_bytes(self) -> int:
-        """Return the budget on this machine, in bytes.
-
-        Raises:
-            UsageError: Another version of brimful is installed here.
-        """
-        from brimful import __version__
-
-        if self.version != __version__:
-            raise UsageError(
-                f"brimful {__version__} is installed on {os.uname().nodename}, and {self.version} "
-                "where the import runs; install the same version on all nodes"
-            )
-        return budget_bytes(self.budget, self.parts)
 
 
 @dataclass(frozen=True)
@@ -76,9 +47,9 @@ class TextChoices:
 
 
 class Reading:
-    """The tasks that read the files of an import, each in its turn.
+    """The tasks that read the files of an import, and those that sort its edges.
 
-    A context manager: leaving it ends the tasks, and raises the error of a file in place of the
+    A context manager: leaving it ends the tasks, and raises the error of a task in place of the
     consumer's version.
     """
 
@@ -89,13 +60,6 @@ class Reading:
         self._paths, self._cluster, self._budget = list(paths), cluster, budget
         self._connection = contextlib.ExitStack()
         self._at_once = 1
-        self._begun = 0
-        #: The running tasks, each with the number of its file.
-        self._running: list[tuple[Any, int]] = []
-        self._failure: tuple[int, BaseException] | None = None
-        self._task: Any = None
-        self._given: tuple[Any, ...] = ()
-        self._wait_seconds, self._bytes = 0.0, 0
 
     def __enter__(self) -> Self:
         """Connect to the cluster."""
@@ -110,7 +74,19 @@ class Reading:
         usual = place.workers * (1 if address.startswith("local:") else place.cores)
         self._at_once = self._cluster["workers"] or usual
         self.share = Share(self._budget, -(-self._at_once // place.nodes) + 1, __version__)
+        #: The tasks that sort the edges once they are read.
+        self.sorters = Sorting(self.share, self._at_once)
         return self
+
+    def _read_by(self, work: Callable[..., Iterator[Any]], ahead: int, *given: Any) -> None:
+        """Let tasks read each file by `work`, at most `ahead` items before the import."""
+        self._tasks = Tasks(
+            work,
+            [(path, *given, self.share) for path in self._paths],
+            [f"reads {_shown(path)}" for path in self._paths],
+            self._at_once,
+            ahead,
+        )
 
     def __exit__(
         self,
@@ -118,82 +94,29 @@ class Reading:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """End the tasks; raise the error of a file if there was one."""
-        import ray
-
-        for task, _ in self._running:
-            ray.cancel(task, force=True)
-        self._running.clear()
+        """End the tasks; raise the error of a task if there was one."""
+        self._tasks.end()
+        self.sorters.end()
         self._connection.close()
-        if isinstance(error, BrimfulError) and self._failure is not None:
-            raise self._failure[1] from None
+        if not isinstance(error, BrimfulError):
+            return
+        if self._tasks.failure is not None:
+            raise self._tasks.failure[1] from None
+        if self.sorters.failure is not None:
+            raise self.sorters.failure from None
 
     def limits(self) -> dict[str, Any]:
         """Return the limits of the importing process, which may share its machine with tasks."""
         return budget_beside_ray(self.share.budget_bytes())
 
     def figures(self) -> dict[str, Any]:
-        """Return the figures of the reading."""
+        """Return the figures of the tasks."""
         return {
             "files_at_once": self._at_once,
-            "bytes_received": self._bytes,
-            "wait_seconds": self._wait_seconds,
+            "bytes_received": self._tasks.bytes_received,
+            "wait_seconds": self._tasks.wait_seconds,
+            "sorting": self.sorters.figures(),
         }
-
-    def _read_by(self, task: Any, ahead: int, *given: Any) -> None:
-        """Read each file by `task`, which yields its items, at most `ahead` before the import."""
-        import ray
-
-        self._task = ray.remote(task).options(
-            num_cpus=1,
-            num_returns="streaming",
-            max_retries=MAX_RESTARTS,
-            _generator_backpressure_num_objects=ahead,
-        )
-        self._given = given
-
-    def _begin(self) -> None:
-        """Begin as many tasks as may run, in the order of the files."""
-        while (
-            len(self._running) < self._at_once
-            and self._begun < len(self._paths)
-            and self._failure is None
-        ):
-            task = self._task.remote(self._paths[self._begun], *self._given, self.share)
-            self._running.append((task, self._begun))
-            self._begun += 1
-
-    def _item(self, task: Any, number: int, seconds: float | None) -> tuple[Any, ...] | None:
-        """Return a tuple with the next item of a task, empty at its end; None if no item is ready.
-
-        An error is kept, and ends the tasks of later files.
-        """
-        import ray
-
-        begin = time.perf_counter()
-        try:
-            ready, _ = ray.wait([task], num_returns=1, timeout=seconds)
-            if not ready:
-                return None
-            item = ray.get(next(task))
-        except StopIteration:
-            return ()
-        except ray.exceptions.RayError as error:
-            item = WorkerLostError(
-                f"the task that reads {_shown(self._paths[number])} was lost: {first_line(error)}"
-            )
-        finally:
-            self._wait_seconds += time.perf_counter() - begin
-        if not isinstance(item, BaseException):
-            self._bytes += item.nbytes
-            return (item,)
-        if self._failure is None or number < self._failure[0]:
-            self._failure = number, item
-        for later, at in self._running:
-            if at > number:
-                ray.cancel(later, force=True)
-        self._running = [(other, at) for other, at in self._running if at < number]
-        return ()
 
 
 class Parsing(Reading):
@@ -224,9 +147,9 @@ class Parsing(Reading):
             if isinstance(found, BaseException):
                 raise found
         except BaseException as error:
-            self.__exit__(type(error), error, None)
+            self._connection.close()
             if isinstance(error, ray.exceptions.RayError):
-                raise WorkerLostError(f"a task was lost: {first_line(error)}") from None
+                raise lost(f"the task that reads {self.paths[0]}", error) from None
             raise
         self.names = found
         self._read_by(_messages, _MESSAGES_AHEAD, self._choices, found)
@@ -240,22 +163,23 @@ class Parsing(Reading):
         """
         import ray
 
+        tasks = self._tasks
         while True:
-            self._begin()
-            if not self._running:
-                if self._failure is not None:
-                    raise self._failure[1]
+            tasks.begin()
+            if not tasks.running:
+                if tasks.failure is not None:
+                    raise tasks.failure[1]
                 return []
             begin = time.perf_counter()
-            ready, _ = ray.wait([task for task, _ in self._running], num_returns=1, timeout=seconds)
-            self._wait_seconds += time.perf_counter() - begin
+            ready, _ = ray.wait([task for task, _ in tasks.running], num_returns=1, timeout=seconds)
+            tasks.wait_seconds += time.perf_counter() - begin
             if not ready:
                 return None
-            place = next(at for at, (task, _) in enumerate(self._running) if task is ready[0])
-            task, number = self._running.pop(place)
-            for item in self._item(task, number, None) or ():
+            place = next(at for at, (task, _) in enumerate(tasks.running) if task is ready[0])
+            task, number = tasks.running.pop(place)
+            for item in tasks.item(task, number, None) or ():
                 # The task goes to the end of the list, so that others are served first.
-                self._running.append((task, number))
+                tasks.running.append((task, number))
                 return [(number, item)]
 
 
@@ -288,18 +212,12 @@ class Decoding(Reading):
         return table
 
     def _rows(self, table: EdgeTable) -> Iterator[Any]:
-        self._begin()
-        task, number = self._running[0]
         while not table.stopped.is_set():
-            found = self._item(task, number, 0.1)
-            if self._failure is not None:
-                raise self._failure[1]
-            if found is None:
-                continue
-            if not found:
-                self._running.pop(0)
+            found = self._tasks.first_item(0.1)
+            if found == ():
                 return
-            yield found[0]
+            if found is not None:
+                yield found[0]
 
 
 def _shown(path: str) -> str:
@@ -326,38 +244,24 @@ def _has_names(path: str, choices: TextChoices, share: Share) -> bool | BaseExce
 
 def _messages(path: str, choices: TextChoices, names: bool, share: Share) -> Iterator[Any]:
     """Yield the messages of a file; after a failure, the last item is the error."""
-    import numpy as np
-
     from brimful import _native
 
-    messages: queue.Queue[bytes | BaseException | None] = queue.Queue(_QUEUED)
+    def parse(send: Callable[[bytes], object]) -> None:
+        with Feed([path], None) as feed:
+            _native.parse_text(
+                feed.paths[0],
+                send,
+                format=choices.format,
+                columns=choices.columns,
+                names=names,
+                directed=choices.directed,
+                on_error=choices.on_error,
+                positions=choices.positions,
+                budget=share.budget_bytes(),
+                progress=feed.progress,
+            )
 
-    def parse() -> None:
-        end = None
-        try:
-            with Feed([path], None) as feed:
-                _native.parse_text(
-                    feed.paths[0],
-                    messages.put,
-                    format=choices.format,
-                    columns=choices.columns,
-                    names=names,
-                    directed=choices.directed,
-                    on_error=choices.on_error,
-                    positions=choices.positions,
-                    budget=share.budget_bytes(),
-                    progress=feed.progress,
-                )
-        except BaseException as error:  # noqa: BLE001 - it is raised again by the import
-            end = error
-        messages.put(end)
-
-    threading.Thread(target=parse, name="brimful-parser", daemon=True).start()
-    while isinstance(message := messages.get(), bytes):
-        # Ray lets the reader map an array without a copy.
-        yield np.frombuffer(message, dtype=np.uint8)
-    if message is not None:
-        yield message
+    yield from sent_by(parse)
 
 
 def _batches(
@@ -377,4 +281,4 @@ def _batches(
             for batch in table.reader:  # noqa: UP028 - Ray sends values, which a reader cannot take
                 yield batch
     except Exception as error:  # noqa: BLE001 - it is raised again by the import
-        yield error
+        yield task_error(error)

@@ -46,6 +46,7 @@ from brimful.wording import printable
 
 if TYPE_CHECKING:
     from brimful.cluster.importing import Decoding, Parsing
+    from brimful.cluster.sorting import Sorting
 
 #: Bytes that a process takes to load pyarrow and open a table.
 _LOADING_BYTES = 64 << 20
@@ -115,6 +116,7 @@ def import_paths(
             origin=origin,
             replace=replace,
             parsed=None if parsing is None else (parsing.names, parsing),
+            sorters=None if parsing is None else parsing.sorters,
         ) | {"duplicates_policy": options["duplicates"]}
 
     if cluster is not None:
@@ -298,7 +300,10 @@ def _import_tables(
     opened = open_table(paths[0]) if len(paths) == 1 else chain_tables(paths, open_table)
     with opened as table:
         table.stopped = stopped
-        figures = import_table(table, out, options, resources, origin=origin, replace=replace)
+        sorters = None if decoding is None else decoding.sorters
+        figures = import_table(
+            table, out, options, resources, origin=origin, replace=replace, sorters=sorters
+        )
     if decoding is not None:
         figures["cluster"] = decoding.figures()
     # The rejected row of a document is empty, so the sentence about the document takes its place.
@@ -316,11 +321,12 @@ def import_table(
     origin: str | None = None,
     replace: bool = False,
     isolated: Sequence[int] | Sequence[str] = (),
+    sorters: Sorting | None = None,
 ) -> dict[str, Any]:
     """Import an open edge table into the new graph directory `out`.
 
-    `isolated` are ids of vertices that exist whether an edge names them or not. Returns and raises
-    as `import_paths`.
+    `isolated` are ids of vertices that exist whether an edge names them or not; `sorters` are the
+    tasks of a cluster that sort the edges. Returns and raises as `import_paths`.
     """
     from brimful import _native
 
@@ -343,6 +349,7 @@ def import_table(
             reserve_bytes=table.reserve_bytes,
             origin=origin,
             replace=replace and place == out,
+            sorters=sorters,
         )
     for kind in all_left_out(figures):
         kind["input"] = redacted(kind["input"])

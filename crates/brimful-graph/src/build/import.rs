@@ -20,6 +20,7 @@ use std::time::Instant;
 use brimful_store::external::PartialFolder;
 use brimful_store::{Folder, Job, Moved, Resources, sorter};
 
+use crate::build::divided::Sorters;
 use crate::build::records::WeightedPair;
 use crate::build::shards::{Built, encoding_bytes};
 use crate::build::weights::{Hashed, Weights};
@@ -43,7 +44,7 @@ use ids::IdMap;
 pub(crate) use ids::{OrderedIds, write_ids};
 use left_out::LeftOut;
 pub use reverse::{build_reverse, build_reverse_alone};
-use sort::Indexed;
+use sort::{Indexed, MappedEdges};
 
 /// The options of an import.
 #[derive(Debug, Clone, Default)]
@@ -73,6 +74,8 @@ pub struct ImportOptions {
     pub origin: Option<String>,
     /// Replace the graph at the output path, if there is one.
     pub replace: bool,
+    /// Processes that sort the edges; `None`: this process does.
+    pub sorters: Option<Arc<dyn Sorters>>,
     /// The geometry of shards.
     pub geometry: Geometry,
 }
@@ -299,7 +302,17 @@ impl Import<'_> {
         };
         // The policy `Sum` gives weights to edges that have none.
         seen.weighted = self.options.policy.weighted(seen.weighted);
-        let indexed = self.sort_mapped(source, &map, ids.tally, seen.weighted)?;
+        let connected = ids.tally.connected();
+        // Dropped self-loops may belong to vertices without another edge.
+        let drops = self.options.policy.drops_self_loops();
+        let edges = MappedEdges {
+            source,
+            map: &map,
+            ends: if drops { ids.tally.vertices() } else { connected },
+            weighted: seen.weighted,
+            targets: &ids.targets,
+        };
+        let indexed = self.sort_mapped(&edges, ids.tally)?;
         let left_out = LeftOut {
             inputs: std::mem::take(&mut seen.inputs),
             self_loop: seen.first_self_loop,

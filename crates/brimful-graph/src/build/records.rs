@@ -2,11 +2,12 @@
 
 use brimful_store::sorter::Record;
 use bytemuck::{Pod, Zeroable};
+use serde::{Deserialize, Serialize};
 
 use crate::input_position::UNKNOWN;
 
 /// The sort key of an edge: interval of the target, source, target within the interval.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct KeyLayout {
     /// Bits of a vertex id.
     pub vertex_bits: u32,
@@ -25,6 +26,26 @@ impl KeyLayout {
     /// True if a key fits in 64 bits.
     pub fn is_narrow(self) -> bool {
         2 * self.vertex_bits <= u64::BITS
+    }
+
+    /// Does `work` with the records of edges that have these keys, with weights if `weighted`, and
+    /// with input positions if `positioned`.
+    pub(crate) fn with_records<W: RecordWork>(
+        self,
+        weighted: bool,
+        positioned: bool,
+        work: W,
+    ) -> W::Done {
+        match (self.is_narrow(), weighted, positioned) {
+            (true, false, false) => work.with::<u64>(),
+            (true, true, false) => work.with::<WeightedKey>(),
+            (false, false, false) => work.with::<Pair>(),
+            (false, true, false) => work.with::<WeightedPair>(),
+            (true, false, true) => work.with::<PositionedKey>(),
+            (true, true, true) => work.with::<PositionedWeightedKey>(),
+            (false, false, true) => work.with::<PositionedPair>(),
+            (false, true, true) => work.with::<PositionedWeightedPair>(),
+        }
     }
 
     #[inline]
@@ -62,10 +83,20 @@ impl KeyLayout {
     }
 }
 
+/// Work with records of any type.
+pub(crate) trait RecordWork {
+    /// The result.
+    type Done;
+    /// Does the work with records of type `R`.
+    fn with<R: EdgeRecord>(self) -> Self::Done;
+}
+
 /// An edge as a sortable record.
 pub trait EdgeRecord: Record {
     /// True if the record has a weight.
     const WEIGHTED: bool;
+    /// True if the record has an input position.
+    const POSITIONED: bool = false;
     /// Packs an edge.
     fn pack(layout: KeyLayout, source: u64, target: u64, weight: f64, position: u64) -> Self;
     /// Source, target and, if the record has one, weight.
@@ -176,6 +207,7 @@ macro_rules! positioned {
 
         impl EdgeRecord for $name {
             const WEIGHTED: bool = <$plain as EdgeRecord>::WEIGHTED;
+            const POSITIONED: bool = true;
 
             #[inline]
             fn pack(layout: KeyLayout, source: u64, target: u64, weight: f64, position: u64) -> Self {

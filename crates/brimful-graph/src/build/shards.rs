@@ -5,9 +5,10 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use brimful_store::sorter::{Piece, SortWriter, Sorter};
-use brimful_store::{Folder, Resources};
+use brimful_store::{Folder, Resources, Traffic};
 
 use crate::build::records::{EdgeRecord, KeyLayout};
 use crate::codec::{WeightType, pack};
@@ -54,12 +55,13 @@ impl<'j, R: EdgeRecord> ShardSorter<'j, R> {
     }
 
     /// A writer for one worker.
-    pub fn writer(&self) -> ShardSortWriter<'_, 'j, R> {
-        ShardSortWriter {
-            writer: self.sorter.writer(),
-            layout: self.layout,
-            undirected: self.undirected,
-        }
+    pub fn writer(&self) -> EdgeWriter<SortWriter<'_, 'j, R>> {
+        EdgeWriter::new(self.sorter.writer(), self.layout, self.undirected)
+    }
+
+    /// A writer for edges that are records already, in every direction that is to be stored.
+    pub(crate) fn record_writer(&self) -> SortWriter<'_, 'j, R> {
+        self.sorter.writer()
     }
 
     /// Writes the edges that `policy` keeps as the index `name`, and reports each to `degrees`.
@@ -72,20 +74,25 @@ impl<'j, R: EdgeRecord> ShardSorter<'j, R> {
         degrees: &mut DegreeCounter,
         resources: &Resources,
     ) -> Result<Built> {
-        let total = self.sorter.len();
-        resources.job.begin("write shards", total);
-        let (layout, geometry) = (self.layout, self.geometry);
+        resources.job.begin("write shards", self.sorter.len());
         let traffic = resources.job.traffic();
-        let mut shards = ShardWriter::create(folder, name, R::WEIGHTED, geometry, traffic)?;
+        let mut index = IndexWriter::create(folder, name, R::WEIGHTED, self.geometry, traffic)?;
+        let applied = self.encode(policy, degrees, resources, |encoded| index.append(&encoded))?;
+        index.finish(applied, input)
+    }
+
+    /// Encodes the edges that `policy` keeps, reports each to `degrees`, and passes the segments
+    /// on in order.
+    pub(crate) fn encode(
+        self,
+        policy: Policy,
+        degrees: &mut DegreeCounter,
+        resources: &Resources,
+        mut pass: impl FnMut(Encoded) -> Result<()> + Send,
+    ) -> Result<Applied> {
+        let (layout, geometry) = (self.layout, self.geometry);
         let merger = Merger::new(policy, self.undirected);
         let mut cutter = Cutter::new(layout, geometry, merger, degrees);
-        let mut weights = None;
-        let mut append = |encoded: Vec<Encoded>| {
-            encoded.iter().try_for_each(|(segment, range)| {
-                weights = WeightRange::union(weights, *range);
-                shards.append(segment)
-            })
-        };
         self.sorter.merge_in_stages(
             &resources.pool,
             |piece| {
@@ -94,24 +101,56 @@ impl<'j, R: EdgeRecord> ShardSorter<'j, R> {
                 Ok::<_, Error>(cutter.cut(piece))
             },
             |cuts: Vec<Cut<R>>, records| {
-                Ok(cuts.iter().map(|cut| cut.encode(layout, records)).collect())
+                Ok(cuts.iter().map(|cut| cut.encode(layout, records)).collect::<Vec<_>>())
             },
-            &mut append,
+            |encoded| encoded.into_iter().try_for_each(&mut pass),
         )?;
         let (rest, applied) = cutter.finish();
-        append(rest.iter().map(|cut| cut.encode(layout, &[])).collect())?;
-        if weights.is_some_and(WeightRange::any_infinite) {
+        rest.iter().map(|cut| cut.encode(layout, &[])).try_for_each(pass)?;
+        Ok(applied)
+    }
+}
+
+/// Writes the segments of an index.
+pub(crate) struct IndexWriter {
+    shards: ShardWriter,
+    weights: Option<WeightRange>,
+}
+
+impl IndexWriter {
+    /// Creates the files of the index `name`.
+    pub(crate) fn create(
+        folder: &dyn Folder,
+        name: &str,
+        weighted: bool,
+        geometry: Geometry,
+        traffic: &Arc<Traffic>,
+    ) -> Result<Self> {
+        let shards = ShardWriter::create(folder, name, weighted, geometry, traffic)?;
+        Ok(Self { shards, weights: None })
+    }
+
+    /// Adds the next segment.
+    pub(crate) fn append(&mut self, (segment, weights): &Encoded) -> Result<()> {
+        self.weights = WeightRange::union(self.weights, *weights);
+        self.shards.append(segment)
+    }
+
+    /// Makes the files durable; `applied` are the counts of the policy, and `input` is the name of
+    /// the edges in messages.
+    pub(crate) fn finish(self, applied: Applied, input: &Path) -> Result<Built> {
+        if self.weights.is_some_and(WeightRange::any_infinite) {
             let what = "the weights of equal edges add up to more than 64-bit floating point \
                         holds; scale them down, or choose another of --duplicates keep, drop, min";
             return Err(Error::input(input, what));
         }
-        let (arcs, bytes) = shards.finish()?;
-        Ok(Built { arcs, applied, weights, bytes })
+        let (arcs, bytes) = self.shards.finish()?;
+        Ok(Built { arcs, applied, weights: self.weights, bytes })
     }
 }
 
 /// A segment ready to be written, and the range of its weights.
-type Encoded = (PackedSegment, Option<WeightRange>);
+pub(crate) type Encoded = (PackedSegment, Option<WeightRange>);
 
 /// A segment cut from the ordered stream: the rest of earlier pieces, repeats of one record, and a
 /// range of the current piece.
@@ -356,27 +395,55 @@ impl<'d, R: EdgeRecord> Cutter<'d, R> {
     }
 }
 
-/// One worker's end of a [`ShardSorter`]. [`ShardSortWriter::finish`] must be called.
-pub struct ShardSortWriter<'s, 'j, R> {
-    writer: SortWriter<'s, 'j, R>,
+/// Takes edges as records. [`RecordWriter::finish`] must be called.
+pub trait RecordWriter {
+    /// The type of a record.
+    type Record: EdgeRecord;
+    /// Adds a record.
+    fn push(&mut self, record: Self::Record) -> Result<()>;
+    /// Hands over the remaining records.
+    fn finish(self) -> Result<()>;
+}
+
+impl<R: EdgeRecord> RecordWriter for SortWriter<'_, '_, R> {
+    type Record = R;
+
+    #[inline]
+    fn push(&mut self, record: R) -> Result<()> {
+        Ok(SortWriter::push(self, record)?)
+    }
+
+    fn finish(self) -> Result<()> {
+        Ok(SortWriter::finish(self)?)
+    }
+}
+
+/// Turns edges into the records of a writer. [`EdgeWriter::finish`] must be called.
+pub struct EdgeWriter<W> {
+    records: W,
     layout: KeyLayout,
     undirected: bool,
 }
 
-impl<R: EdgeRecord> ShardSortWriter<'_, '_, R> {
+impl<W: RecordWriter> EdgeWriter<W> {
+    /// A writer that stores each edge in both directions if `undirected`.
+    pub(crate) fn new(records: W, layout: KeyLayout, undirected: bool) -> Self {
+        Self { records, layout, undirected }
+    }
+
     /// Adds an edge and its input position, [`UNKNOWN`] if it is not needed.
     #[inline]
     pub fn push(&mut self, source: u64, target: u64, weight: f64, position: u64) -> Result<()> {
-        self.writer.push(R::pack(self.layout, source, target, weight, position))?;
+        self.records.push(W::Record::pack(self.layout, source, target, weight, position))?;
         if self.undirected && source != target {
-            self.writer.push(R::pack(self.layout, target, source, weight, position))?;
+            self.records.push(W::Record::pack(self.layout, target, source, weight, position))?;
         }
         Ok(())
     }
 
     /// Hands over the remaining edges.
     pub fn finish(self) -> Result<()> {
-        Ok(self.writer.finish()?)
+        self.records.finish()
     }
 }
 
@@ -395,8 +462,6 @@ pub fn encoding_bytes(workers: usize, weighted: bool, positioned: bool) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use brimful_store::{Budget, DiskFolder, Job};
 
     use super::*;

@@ -7,9 +7,8 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use brimful_store::Resources;
 use brimful_store::external::open_input;
-use brimful_store::{Job, Resources};
-use bytemuck::{AnyBitPattern, NoUninit};
 
 use crate::edges::{BATCH_EDGES, EdgeBatch};
 use crate::error::{Error, Result};
@@ -20,6 +19,7 @@ use crate::input::formats::parser::{Found, OnError, Output, TextParser};
 use crate::input::formats::reader::{CHUNK_BYTES, Chunk, TextReader, no_names};
 use crate::input::formats::{TextFile, TextFormat};
 use crate::input::id_choice::{self, IdChoice};
+use crate::message::{Messages, put, take};
 
 /// The purpose of the budget, in error messages.
 const PURPOSE: &str = "to parse a file of edges";
@@ -39,19 +39,6 @@ pub struct Choices {
     pub on_error: OnError,
     /// True to pass on the input positions of edges.
     pub positions: bool,
-}
-
-/// Bytes of a message.
-pub type Message = Box<dyn AsRef<[u8]> + Send>;
-
-/// The messages of several files, in any order of files.
-pub trait Messages: Send {
-    /// The next message and the number of its file; `None` after the last one.
-    ///
-    /// # Errors
-    /// The error of the first file that has one; [`brimful_store::Error::Interrupted`] after a
-    /// cancellation of `job`.
-    fn next(&mut self, job: &Job) -> Result<Option<(usize, Message)>>;
 }
 
 /// Files of one text format, which other processes parse.
@@ -222,24 +209,6 @@ fn take_batch(mut rest: &[u8], out: &mut Output) -> Option<u64> {
         take(rest, &mut names.positions)?;
     }
     (rest.is_empty() && text_bytes.len() == 1).then(|| text_bytes[0])
-}
-
-/// Appends records with their number.
-fn put<T: NoUninit>(message: &mut Vec<u8>, records: &[T]) {
-    message.extend_from_slice(&(records.len() as u64).to_le_bytes());
-    message.extend_from_slice(bytemuck::cast_slice(records));
-}
-
-/// Replaces `records` by the next ones of a message; `None` if the message ends before them.
-fn take<T: AnyBitPattern + NoUninit>(rest: &mut &[u8], records: &mut Vec<T>) -> Option<()> {
-    let (count, after) = rest.split_first_chunk()?;
-    let count = usize::try_from(u64::from_le_bytes(*count)).ok()?;
-    let (own, after) = after.split_at_checked(count.checked_mul(size_of::<T>())?)?;
-    records.clear();
-    records.resize(count, T::zeroed());
-    bytemuck::cast_slice_mut(records).copy_from_slice(own);
-    *rest = after;
-    Some(())
 }
 
 fn damaged_message(path: &Path) -> Error {

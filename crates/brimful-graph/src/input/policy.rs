@@ -5,11 +5,13 @@
 //! directions of an edge; both are treated alike and counted once. Invariant: the number of edges
 //! in is the sum of edges out, self-loops dropped and duplicates dropped.
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Error, Result};
 use crate::input_position::{PositionedEdge, UNKNOWN};
 
 /// The policy for edges from a vertex to itself.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SelfLoops {
     /// Keep them.
     #[default]
@@ -19,7 +21,7 @@ pub enum SelfLoops {
 }
 
 /// The policy for edges with the same source and target, whatever their weights.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Duplicates {
     /// Keep them all.
     #[default]
@@ -35,7 +37,7 @@ pub enum Duplicates {
 }
 
 /// The policy for self-loops and duplicates.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
     /// For edges from a vertex to itself.
     pub self_loops: SelfLoops,
@@ -103,7 +105,7 @@ impl Policy {
 }
 
 /// The edges that a policy saw and dropped; an undirected edge counts once.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Applied {
     /// Edges equal to an earlier one.
     pub duplicates: u64,
@@ -113,6 +115,17 @@ pub struct Applied {
     pub duplicates_dropped: u64,
     /// The first edge in the input that was merged into an earlier one, if positions are known.
     pub first_duplicate: Option<PositionedEdge>,
+}
+
+impl Applied {
+    /// Adds the counts of other edges, which are equal to none of these.
+    pub(crate) fn add(&mut self, others: Self) {
+        self.duplicates += others.duplicates;
+        self.self_loops_dropped += others.self_loops_dropped;
+        self.duplicates_dropped += others.duplicates_dropped;
+        self.first_duplicate =
+            PositionedEdge::earlier(self.first_duplicate, others.first_duplicate);
+    }
 }
 
 /// Source, target and, in a weighted graph, weight.

@@ -162,6 +162,24 @@ impl EdgeSample {
     }
 }
 
+/// The order that was chosen, and some of the sampled edges in it.
+#[derive(Debug, PartialEq)]
+pub(crate) struct LaidOut {
+    pub(crate) name: OrderName,
+    /// The internal ids of targets, ascending.
+    pub(crate) targets: Vec<u64>,
+}
+
+/// The maximum number of targets that remain of a sample.
+const MAX_TARGETS: usize = 1 << 13;
+
+impl LaidOut {
+    /// The order where both are the same.
+    pub(crate) fn same() -> Self {
+        Self { name: OrderName::External, targets: Vec::new() }
+    }
+}
+
 /// The finished sample.
 #[derive(Default)]
 pub(crate) struct Sampled {
@@ -178,20 +196,24 @@ impl Sampled {
         self,
         id_type: IdType,
         mut places: impl FnMut(OrderName) -> P,
-    ) -> Result<OrderName> {
-        let degree = cost(self.edges.clone(), self.level, id_type, || places(OrderName::Degree))?;
-        let external = cost(self.edges, self.level, id_type, || places(OrderName::External))?;
-        Ok(if external < degree { OrderName::External } else { OrderName::Degree })
+    ) -> Result<LaidOut> {
+        let mut cost = |name| cost(self.edges.clone(), self.level, id_type, || places(name));
+        let (degree, by_degree) = cost(OrderName::Degree)?;
+        let (external, by_external) = cost(OrderName::External)?;
+        Ok(match external < degree {
+            true => LaidOut { name: OrderName::External, targets: by_external },
+            false => LaidOut { name: OrderName::Degree, targets: by_degree },
+        })
     }
 }
 
-/// The number of bits that the edges need in an order.
+/// The number of bits that the edges need in an order, and the targets of some of them.
 fn cost<P: FnMut(u64) -> Result<u64>>(
     mut edges: Vec<[u64; 2]>,
     level: u32,
     id_type: IdType,
     mut places: impl FnMut() -> P,
-) -> Result<u64> {
+) -> Result<(u64, Vec<u64>)> {
     let tag_of = |source| hash_of_block(source) << POSITION_BITS;
     for end in [0, 1] {
         let mut place = places();
@@ -225,7 +247,10 @@ fn cost<P: FnMut(u64) -> Result<u64>>(
             total += packed_bits(&widths);
         }
     }
-    Ok(total)
+    let step = edges.len().div_ceil(MAX_TARGETS).max(1);
+    let mut targets: Vec<u64> = edges.iter().step_by(step).map(|edge| edge[1]).collect();
+    targets.sort_unstable();
+    Ok((total, targets))
 }
 
 /// Number of gaps packed at one width.
@@ -304,11 +329,11 @@ mod tests {
         let choose = |shuffled: OrderName| {
             let sampled = Sampled { level: 0, edges: near.clone() };
             let place = |order| move |id| if order == shuffled { shuffle(id) } else { Ok(id) };
-            sampled.cheaper(IdType::Int64, place).unwrap()
+            sampled.cheaper(IdType::Int64, place).unwrap().name
         };
         assert_eq!(choose(OrderName::Degree), OrderName::External);
         assert_eq!(choose(OrderName::External), OrderName::Degree);
-        let none = Sampled::default().cheaper(IdType::Int64, |_| Ok).unwrap();
+        let none = Sampled::default().cheaper(IdType::Int64, |_| Ok).unwrap().name;
         assert_eq!(none, OrderName::Degree);
     }
 }

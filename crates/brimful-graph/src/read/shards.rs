@@ -12,12 +12,14 @@ mod reader;
 mod segment;
 mod writer;
 
+use serde::{Deserialize, Serialize};
+
 pub use reader::ShardFile;
 pub use segment::{PackedSegment, Segment};
 pub use writer::ShardWriter;
 
 /// The limits at which shards are cut. Tests use small limits; graphs on disk have the default.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Geometry {
     /// Bits of a target within its interval.
     pub interval_bits: u32,

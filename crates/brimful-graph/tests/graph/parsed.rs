@@ -7,10 +7,9 @@ use brimful_graph::Result;
 use brimful_graph::build::import::{IdChoice, ImportOptions, ImportReport, Input, OnError, import};
 use brimful_graph::input::columns::ColumnChoice;
 use brimful_graph::input::formats::{TextFile, TextFormat};
-use brimful_graph::input::parsed::{
-    Choices, Message, Messages, ParsedFiles, has_names, minimum_bytes, parse_file,
-};
+use brimful_graph::input::parsed::{Choices, ParsedFiles, has_names, minimum_bytes, parse_file};
 use brimful_graph::input::policy::{Duplicates, Policy, SelfLoops};
+use brimful_graph::message::{Message, Messages};
 use brimful_store::Job;
 
 use super::{bytes_of, resources, write};

@@ -16,8 +16,7 @@ use crate::ids::external::IdType;
 use crate::input::scan::{Declared, ScanSummary};
 use crate::order::bitmap::IdBitmap;
 use crate::order::bitmap::ranks::IdRanks;
-use crate::order::choice::OrderName;
-use crate::order::choice::Sampled;
+use crate::order::choice::{LaidOut, OrderName, Sampled};
 use crate::order::classes::{InInternalOrder, Tally, changed};
 use crate::read::graph::IDS;
 
@@ -57,6 +56,8 @@ pub(crate) struct OrderedIds {
     pub(crate) tally: Tally,
     /// The bits of the first id if ids are consecutive; otherwise a file holds the ids.
     pub(crate) first: Option<u64>,
+    /// The internal ids of the targets of some edges, ascending; there may be none.
+    pub(crate) targets: Vec<u64>,
 }
 
 /// Writes the file of ids; if they are consecutive, returns the bits of the first id instead.
@@ -95,7 +96,7 @@ impl Import<'_> {
         sampled: Sampled,
     ) -> Result<(IdMap, OrderedIds)> {
         let mut ranks = bitmap.into_ranks();
-        let name = match ranks.tally().has_classes() {
+        let LaidOut { name, targets } = match ranks.tally().has_classes() {
             true => sampled.cheaper(id_type, |order| {
                 let ranks = &ranks;
                 move |id| {
@@ -106,8 +107,7 @@ impl Import<'_> {
                     position.ok_or_else(changed)
                 }
             })?,
-            // Both orders are the same.
-            false => OrderName::External,
+            false => LaidOut::same(),
         };
         if name == OrderName::External {
             ranks.flatten();
@@ -119,7 +119,7 @@ impl Import<'_> {
             None => IdMap::Ranks(ranks),
         };
         self.end_phase("order");
-        Ok((map, OrderedIds { name, tally, first }))
+        Ok((map, OrderedIds { name, tally, first, targets }))
     }
 
     /// Chooses the order of ids that exceed a bitmap, writes them and maps the edges.

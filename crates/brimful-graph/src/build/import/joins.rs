@@ -18,8 +18,7 @@ use crate::error::{Error, Result};
 use crate::ids::external::IdType;
 use crate::input::scan::{Declared, each_part};
 use crate::input_position::UNKNOWN;
-use crate::order::choice::OrderName;
-use crate::order::choice::Sampled;
+use crate::order::choice::{LaidOut, OrderName, Sampled};
 use crate::order::classes::is_counted;
 use crate::order::distinct::{DeclaredKeys, DistinctIds};
 
@@ -57,13 +56,13 @@ pub(crate) fn order_edges<R: EndsRecord>(
     let declared = declared.only(spec.all_declared);
     let ids = DistinctIds::new(ends, counted, declared, spec.id_type, spec.folder, spec.resources)?;
     drop(listed);
-    let name = choose(&ids, spec.id_type, sampled)?;
+    let LaidOut { name, targets } = choose(&ids, spec.id_type, sampled)?;
     let flat = name == OrderName::External;
     let tally = if flat { ids.tally().flattened() } else { ids.tally() };
     let first = write_ids(spec.folder, &ids.in_order(flat), spec.resources)?;
     let by_target = rank_sources(spec, edges, &ids, flat)?;
     let edges = rank_targets(spec, by_target, &ids, flat)?;
-    Ok((edges, OrderedIds { name, tally, first }))
+    Ok((edges, OrderedIds { name, tally, first, targets }))
 }
 
 /// The keys of all ends of edges, the keys of the ends of sampled edges, and the edges by source.
@@ -202,9 +201,9 @@ fn sort_listed(spec: &Spec<'_>, edges: &dyn EdgeSource) -> Result<Option<Sequenc
     Ok(Some(listed.finish()?))
 }
 
-fn choose(ids: &DistinctIds, id_type: IdType, sampled: Sampled) -> Result<OrderName> {
+fn choose(ids: &DistinctIds, id_type: IdType, sampled: Sampled) -> Result<LaidOut> {
     if !ids.tally().has_classes() {
-        return Ok(OrderName::External);
+        return Ok(LaidOut::same());
     }
     sampled.cheaper(id_type, |order| {
         let mut cursor = ids.cursor(order == OrderName::External);

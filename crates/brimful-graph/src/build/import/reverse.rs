@@ -9,6 +9,7 @@ use brimful_store::external::FolderLock;
 use brimful_store::{Error as StoreError, Folder, Resources, manifest};
 
 use super::forecast::forecast_index;
+use super::sort::MappedEdges;
 use super::{IdMap, Import, ImportOptions, minimum_bytes};
 use crate::build::sizes::Sizes;
 use crate::error::{Error, Result};
@@ -89,8 +90,9 @@ pub fn build_reverse_alone(graph: &Graph, resources: &Resources) -> Result<f64> 
         since: Instant::now(),
     };
     let (source, map) = (ShardEdges::new(latest.forward()), IdMap::Consecutive { first: 0 });
-    let (connected, mut none) = (graph.connected(), DegreeCounter::default());
-    let built = import.sort_index(Index::Reverse, &source, &map, connected, weighted, &mut none)?;
+    let (source, ends) = (&source, graph.connected());
+    let edges = MappedEdges { source, map: &map, ends, weighted, targets: &[] };
+    let built = import.sort_index(Index::Reverse, &edges, &mut DegreeCounter::default())?;
     let mut description = latest.description().clone();
     let layer = Layer { name: Index::Reverse.name().into(), arcs: built.arcs, bytes: built.bytes };
     description.reverse = Some(Shards { layers: [layer] });

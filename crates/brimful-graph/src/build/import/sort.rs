@@ -3,15 +3,13 @@
 //! Invariant: sorters use the part of the budget that ids and counters leave, and at least their
 //! minimum.
 
-use brimful_store::sorter;
+use brimful_store::{Resources, sorter};
 
 use super::{IDS_BYTES, IdMap, Import, index_bytes};
 use crate::build::degrees;
-use crate::build::records::{
-    EdgeRecord, KeyLayout, Pair, PositionedKey, PositionedPair, PositionedWeightedKey,
-    PositionedWeightedPair, WeightedKey, WeightedPair,
-};
-use crate::build::shards::{Built, ShardSortWriter, ShardSorter};
+use crate::build::divided::Parts;
+use crate::build::records::{EdgeRecord, KeyLayout, RecordWork, WeightedPair};
+use crate::build::shards::{Built, EdgeWriter, IndexWriter, RecordWriter, ShardSorter};
 use crate::edges::{EdgeBatch, EdgeSource};
 use crate::error::Result;
 use crate::input::scan::each_part;
@@ -24,6 +22,49 @@ use crate::read::shards::ShardFile;
 /// Edges whose ends are mapped together.
 const MAPPED_AT_ONCE: usize = 128;
 
+/// Edges, and the internal ids of their ends.
+pub(super) struct MappedEdges<'a> {
+    pub(super) source: &'a dyn EdgeSource,
+    pub(super) map: &'a IdMap,
+    /// All internal ids are below this number.
+    pub(super) ends: u64,
+    pub(super) weighted: bool,
+    /// The targets of some of the edges, ascending.
+    pub(super) targets: &'a [u64],
+}
+
+impl MappedEdges<'_> {
+    /// Passes all edges, in their direction in `index`, to writers that `begin` makes.
+    fn write_all<W: RecordWriter>(
+        &self,
+        index: Index,
+        resources: &Resources,
+        begin: impl Fn() -> EdgeWriter<W> + Sync,
+    ) -> Result<()> {
+        resources.job.begin("sort", self.source.parts() as u64);
+        let push_all = |writer: &mut EdgeWriter<W>, batch: &EdgeBatch| {
+            let (mut sources, mut targets) = ([0; MAPPED_AT_ONCE], [0; MAPPED_AT_ONCE]);
+            for start in (0..batch.len()).step_by(MAPPED_AT_ONCE) {
+                let range = start..batch.len().min(start + MAPPED_AT_ONCE);
+                let (sources, targets) = (&mut sources[..range.len()], &mut targets[..range.len()]);
+                sources.copy_from_slice(&batch.sources[range.clone()]);
+                targets.copy_from_slice(&batch.targets[range.clone()]);
+                if !(self.map.map(sources) && self.map.map(targets)) {
+                    // The first pass saw every id.
+                    return Err(changed());
+                }
+                for (at, (&s, &t)) in range.zip(sources.iter().zip(&*targets)) {
+                    let (s, t) = if index == Index::In { (s, t) } else { (t, s) };
+                    writer.push(s, t, batch.weight(at), batch.position(at))?;
+                }
+            }
+            resources.job.advance(1);
+            Ok(())
+        };
+        each_part(self.source, resources, || Ok(begin()), push_all, EdgeWriter::finish)
+    }
+}
+
 /// The counts of the shards and degrees that were written.
 pub(super) struct Indexed {
     pub(super) forward: Built,
@@ -33,26 +74,20 @@ pub(super) struct Indexed {
 
 impl Import<'_> {
     /// Runs the second pass.
-    pub(super) fn sort_mapped(
-        &mut self,
-        source: &dyn EdgeSource,
-        map: &IdMap,
-        tally: Tally,
-        weighted: bool,
-    ) -> Result<Indexed> {
-        let connected = tally.connected();
-        // Dropped self-loops may belong to vertices without another edge.
-        let ends =
-            if self.options.policy.drops_self_loops() { tally.vertices() } else { connected };
-        let counted = connected.min(self.spare / 4 / degrees::bytes_per_vertex(weighted));
-        let mut degrees = DegreeCounter::new(0..counted, weighted);
-        let forward = self.sort_index(Index::In, source, map, ends, weighted, &mut degrees)?;
-        let longest_lists = self.write_degrees(map, connected, weighted, degrees)?;
+    pub(super) fn sort_mapped(&mut self, edges: &MappedEdges<'_>, tally: Tally) -> Result<Indexed> {
+        let (map, connected) = (edges.map, tally.connected());
+        // Other processes do not count degrees.
+        let counted = match self.options.sorters {
+            Some(_) => 0,
+            None => connected.min(self.spare / 4 / degrees::bytes_per_vertex(edges.weighted)),
+        };
+        let mut degrees = DegreeCounter::new(0..counted, edges.weighted);
+        let forward = self.sort_index(Index::In, edges, &mut degrees)?;
+        let longest_lists = self.write_degrees(map, connected, edges.weighted, degrees)?;
         let mut reverse = None;
         if self.options.reverse && !self.undirected {
             let mut none = DegreeCounter::default();
-            reverse =
-                Some(self.sort_index(Index::Reverse, source, map, ends, weighted, &mut none)?);
+            reverse = Some(self.sort_index(Index::Reverse, edges, &mut none)?);
         }
         Ok(Indexed { forward, longest_lists, reverse })
     }
@@ -83,35 +118,14 @@ impl Import<'_> {
     pub(super) fn sort_index(
         &mut self,
         index: Index,
-        source: &dyn EdgeSource,
-        map: &IdMap,
-        ends: u64,
-        weighted: bool,
+        edges: &MappedEdges<'_>,
         degrees: &mut DegreeCounter,
     ) -> Result<Built> {
-        let layout = KeyLayout::new(ends, self.options.geometry.interval_bits);
+        let layout = KeyLayout::new(edges.ends, self.options.geometry.interval_bits);
         // Only one index needs positions.
         let positioned = self.carries_places() && index == Index::In;
-        match (layout.is_narrow(), weighted, positioned) {
-            (true, false, false) => self.sort_as::<u64>(index, source, map, layout, degrees),
-            (true, true, false) => self.sort_as::<WeightedKey>(index, source, map, layout, degrees),
-            (false, false, false) => self.sort_as::<Pair>(index, source, map, layout, degrees),
-            (false, true, false) => {
-                self.sort_as::<WeightedPair>(index, source, map, layout, degrees)
-            }
-            (true, false, true) => {
-                self.sort_as::<PositionedKey>(index, source, map, layout, degrees)
-            }
-            (true, true, true) => {
-                self.sort_as::<PositionedWeightedKey>(index, source, map, layout, degrees)
-            }
-            (false, false, true) => {
-                self.sort_as::<PositionedPair>(index, source, map, layout, degrees)
-            }
-            (false, true, true) => {
-                self.sort_as::<PositionedWeightedPair>(index, source, map, layout, degrees)
-            }
-        }
+        let sorting = IndexSorting { import: self, index, edges, layout, degrees };
+        layout.with_records(edges.weighted, positioned, sorting)
     }
 
     /// True if edges carry their input positions until equal edges are merged; only then is it
@@ -127,61 +141,56 @@ impl Import<'_> {
             2 * sorter::minimum_bytes(self.resources.workers(), size_of::<WeightedPair>());
         (minimum + self.spare).saturating_sub(ids_bytes.saturating_sub(IDS_BYTES)).max(minimum)
     }
+}
 
-    fn sort_as<R: EdgeRecord>(
-        &mut self,
-        index: Index,
-        source: &dyn EdgeSource,
-        map: &IdMap,
-        layout: KeyLayout,
-        degrees: &mut DegreeCounter,
-    ) -> Result<Built> {
-        let job = &self.resources.job;
-        job.begin("sort", source.parts() as u64);
+/// The sorting of an index.
+struct IndexSorting<'s, 'i, 'e> {
+    import: &'s mut Import<'i>,
+    index: Index,
+    edges: &'s MappedEdges<'e>,
+    layout: KeyLayout,
+    degrees: &'s mut DegreeCounter,
+}
+
+impl RecordWork for IndexSorting<'_, '_, '_> {
+    type Done = Result<Built>;
+
+    fn with<R: EdgeRecord>(self) -> Result<Built> {
+        let Self { import, index, edges, layout, degrees } = self;
         let counting = (degrees.degrees.len() + degrees.strengths.len()) as u64 * 8;
-        let workers = self.resources.workers();
-        let more = index_bytes(workers, R::WEIGHTED, self.positions);
-        let bytes = more + self.sorter_bytes(map.memory_bytes() + counting);
-        let sorter = ShardSorter::<R>::new(
-            self.folder,
-            layout,
-            self.options.geometry,
-            self.undirected,
-            bytes,
-            workers,
-            job,
-        )?;
-        let push_all = |writer: &mut ShardSortWriter<'_, '_, R>, batch: &EdgeBatch| {
-            let (mut sources, mut targets) = ([0; MAPPED_AT_ONCE], [0; MAPPED_AT_ONCE]);
-            for start in (0..batch.len()).step_by(MAPPED_AT_ONCE) {
-                let range = start..batch.len().min(start + MAPPED_AT_ONCE);
-                let (sources, targets) = (&mut sources[..range.len()], &mut targets[..range.len()]);
-                sources.copy_from_slice(&batch.sources[range.clone()]);
-                targets.copy_from_slice(&batch.targets[range.clone()]);
-                if !(map.map(sources) && map.map(targets)) {
-                    // The first pass saw every id.
-                    return Err(changed());
-                }
-                for (at, (&s, &t)) in range.zip(sources.iter().zip(&*targets)) {
-                    let (s, t) = if index == Index::In { (s, t) } else { (t, s) };
-                    writer.push(s, t, batch.weight(at), batch.position(at))?;
-                }
+        let (resources, workers) = (import.resources, import.resources.workers());
+        let more = index_bytes(workers, R::WEIGHTED, import.positions);
+        let bytes = more + import.sorter_bytes(edges.map.memory_bytes() + counting);
+        let (folder, geometry) = (import.folder, import.options.geometry);
+        let (policy, undirected) = (import.options.policy, import.undirected);
+        let built = match &import.options.sorters {
+            None => {
+                let sorter = ShardSorter::<R>::new(
+                    folder,
+                    layout,
+                    geometry,
+                    undirected,
+                    bytes,
+                    workers,
+                    &resources.job,
+                )?;
+                edges.write_all(index, resources, || sorter.writer())?;
+                import.end_phase("sort");
+                sorter.write(folder, index.name(), policy, &import.input, degrees, resources)?
             }
-            job.advance(1);
-            Ok(())
+            Some(sorters) => {
+                let (ends, targets) = (edges.ends, edges.targets);
+                let parts = Parts::<R>::new(&**sorters, layout, ends, targets, bytes, workers);
+                let writer = || EdgeWriter::new(parts.writer(), layout, undirected);
+                edges.write_all(index, resources, writer)?;
+                import.end_phase("sort");
+                let (name, traffic) = (index.name(), resources.job.traffic());
+                let mut out = IndexWriter::create(folder, name, R::WEIGHTED, geometry, traffic)?;
+                let applied = parts.sort(geometry, policy, undirected, &mut out, &resources.job)?;
+                out.finish(applied, &import.input)?
+            }
         };
-        each_part(
-            source,
-            self.resources,
-            || Ok(sorter.writer()),
-            push_all,
-            ShardSortWriter::finish,
-        )?;
-        self.end_phase("sort");
-        let (name, policy) = (index.name(), self.options.policy);
-        let built =
-            sorter.write(self.folder, name, policy, &self.input, degrees, self.resources)?;
-        self.end_phase("write shards");
+        import.end_phase("write shards");
         Ok(built)
     }
 }

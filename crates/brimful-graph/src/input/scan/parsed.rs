@@ -11,11 +11,12 @@ use crate::error::{Error, Result};
 use crate::ids::names::{InternBuffers, Interner};
 use crate::input::formats::TextFile;
 use crate::input::formats::parser::{Found, Output, Summary};
-use crate::input::parsed::{Content, Message, ParsedFiles, content};
+use crate::input::parsed::{Content, ParsedFiles, content};
 use crate::input::pump::pump;
 use crate::input::scan::text::summarized;
 use crate::input::scan::{InputScan, Reader, Reading, alone, listed_in};
 use crate::input::text::Signs;
+use crate::message::Message;
 
 /// Positions of each file: more than a file has lines, so that positions are known before the lines
 /// of earlier files are.

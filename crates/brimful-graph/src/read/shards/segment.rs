@@ -3,6 +3,7 @@
 //! Invariant: an entry has one encoding; an unknown codec or weight type is invalid.
 
 use crate::codec::{Packing, WeightType};
+use crate::message::{put, take};
 
 /// The table's entry for a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,4 +97,25 @@ pub struct PackedSegment {
     pub weights: Vec<u8>,
     /// Block starts, encoded as in the directory.
     pub directory: Vec<u8>,
+}
+
+impl PackedSegment {
+    /// Appends the segment to a message.
+    pub(crate) fn put(&self, message: &mut Vec<u8>) {
+        put(message, &self.entry.encode());
+        put(message, &self.bytes);
+        put(message, &self.weights);
+        put(message, &self.directory);
+    }
+
+    /// Takes the next segment of a message; `None` if it is damaged.
+    pub(crate) fn take(rest: &mut &[u8]) -> Option<Self> {
+        let mut parts = [const { Vec::new() }; 4];
+        for part in &mut parts {
+            take(rest, part)?;
+        }
+        let [entry, bytes, weights, directory] = parts;
+        let entry = Segment::decode(entry.as_slice().try_into().ok()?).ok()?;
+        Some(Self { entry, bytes, weights, directory })
+    }
 }

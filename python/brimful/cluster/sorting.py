@@ -1,0 +1,132 @@
+"""Edges of an import that the tasks of a Ray cluster sort into shards.
+
+The importing process puts the edges of each part into Ray's object store. A task sorts a part
+within a budget of its own, and yields its shards, which the importing process writes in the order
+of the parts.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from brimful.cluster.exchange import first_line
+from brimful.cluster.tasks import Share, Tasks, sent_by
+from brimful.errors import StoreIoError
+
+#: Parts for each task that runs at a time, so that unequal parts keep all tasks at work.
+_PARTS_OF_TASK = 4
+
+
+class Sorting:
+    """The tasks that sort edges, as the native module takes them."""
+
+    def __init__(self, share: Share, at_once: int) -> None:
+        """Sort on a cluster, in at most `at_once` tasks at a time, each with a share of memory."""
+        self._share, self._at_once = share, at_once
+        #: The most parts into which edges are divided.
+        self.parts = _PARTS_OF_TASK * at_once
+        #: References to the records of each part.
+        self._records: dict[int, list[Any]] = {}
+        self._bytes_sent = 0
+        self._indexes: list[_Sorted] = []
+        self._refusal: StoreIoError | None = None
+
+    def put(self, part: int, records: memoryview) -> None:
+        """Keep a copy of records of a part.
+
+        Raises:
+            StoreIoError: Ray's object store has no room.
+        """
+        import numpy as np
+        import ray
+
+        try:
+            kept = ray.put(np.frombuffer(records, dtype=np.uint8))
+        except (OSError, ray.exceptions.RayError) as error:
+            self._refusal = StoreIoError(
+                f"Ray's object store does not take the edges in: {first_line(error)}; give it more "
+                "memory, or more space for the objects that it spills"
+            )
+            raise self._refusal from None
+        self._records.setdefault(part, []).append(kept)
+        self._bytes_sent += len(records)
+
+    def sort(self, task: bytes, parts: int) -> _Sorted:
+        """Begin to sort the records that were put since the last call."""
+        kept, self._records = self._records, {}
+        records = [kept.get(part, []) for part in range(parts)]
+        self._indexes.append(_Sorted(records, task, self._share, self._at_once))
+        return self._indexes[-1]
+
+    def end(self) -> None:
+        """End all tasks at once, and forget the records."""
+        self._records.clear()
+        for index in self._indexes:
+            index.tasks.end()
+
+    @property
+    def failure(self) -> BaseException | None:
+        """The error that ended the sorting, if there was one."""
+        failures = (index.tasks.failure for index in self._indexes)
+        return next((failure[1] for failure in failures if failure is not None), self._refusal)
+
+    def figures(self) -> dict[str, Any]:
+        """Return the figures of the tasks."""
+        tasks = [index.tasks for index in self._indexes]
+        return {
+            "bytes_sent": self._bytes_sent,
+            "bytes_received": sum(one.bytes_received for one in tasks),
+            "wait_seconds": sum(one.wait_seconds for one in tasks),
+        }
+
+
+class _Sorted:
+    """The messages of the tasks that sort the parts of one index."""
+
+    def __init__(self, records: list[list[Any]], task: bytes, share: Share, at_once: int) -> None:
+        """Begin the first tasks."""
+        self._records = records
+        inputs = [(task, of_part, share) for of_part in records]
+        names = [f"sorts part {part} of the edges" for part in range(len(records))]
+        # Shards are so much smaller than the records that the object store has room for all.
+        self.tasks = Tasks(_segments, inputs, names, at_once, None)
+        self.tasks.begin()
+
+    def next(self, seconds: float) -> list[tuple[int, Any]] | None:
+        """Return the next message with the number of its part; None if none came, empty at the end.
+
+        Raises:
+            BrimfulError: The error of a task.
+        """
+        while self.tasks.running:
+            _, part = self.tasks.running[0]
+            found = self.tasks.first_item(seconds)
+            if found is None:
+                return None
+            if found:
+                return [(part, found[0])]
+            # Ray may free the records of a part that is written.
+            self._records[part].clear()
+            self.tasks.begin()
+        return []
+
+
+def _segments(task: bytes, records: list[Any], share: Share) -> Iterator[Any]:
+    """Yield the messages of a part; after a failure, the last item is the error."""
+    import ray
+
+    from brimful import _native
+
+    left = iter(records)
+
+    def next_records() -> Any | None:
+        reference = next(left, None)
+        return None if reference is None else ray.get(reference)
+
+    def sort(send: Callable[[bytes], object]) -> None:
+        folder, budget = tempfile.gettempdir(), share.budget_bytes()
+        _native.sort_part(task, next_records, send, folder=folder, budget=budget)
+
+    yield from sent_by(sort)
