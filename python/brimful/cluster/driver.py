@@ -13,7 +13,15 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from brimful.cluster import imported_ray
-from brimful.cluster.exchange import Answers, PeerFailedError, Tally, first_line
+from brimful.cluster.exchange import (
+    Answers,
+    PeerFailedError,
+    Tally,
+    first_line,
+    last_line,
+    lost,
+    placed,
+)
 from brimful.cluster.worker import Worker
 from brimful.errors import BrimfulError, MissingPackageError, UsageError, WorkerLostError
 from brimful.io.remote_graph import place_of
@@ -127,7 +135,7 @@ class Crew:
         except ray.exceptions.GetTimeoutError:
             raise self._no_room(f", or does not start them in {_START_SECONDS:.0f} s") from None
         except ray.exceptions.RayError as error:
-            raise WorkerLostError(f"a worker did not start: {first_line(error)}") from None
+            raise lost("a worker", error) from None
         for place in self.places:
             if place["version"] != __version__:
                 raise UsageError(
@@ -263,7 +271,7 @@ class Observer:
             if failure is not None:
                 raise self._reason(failure)
 
-    def _reason(self, error: Exception) -> Exception:
+    def _reason(self, error: Exception) -> BaseException:
         """Return the error that ended the run of a worker: an earlier one if any, else `error`."""
         import ray
 
@@ -276,23 +284,19 @@ class Observer:
                 losses.append(self._loss(index, loss))
                 continue
             except ray.exceptions.RayError as unfit:
-                return UsageError(f"a worker cannot begin the run: {_last_line(unfit)}")
+                return UsageError(f"a worker cannot begin the run: {last_line(unfit)}")
             if isinstance(failure, OSError) and not isinstance(failure, BrimfulError):
                 # The worker lost its connection to Ray: its node is about to go.
                 losses.append(self._loss(index, failure))
             elif isinstance(failure, Exception) and not isinstance(failure, PeerFailedError):
-                failure.add_note(f"on worker {index}, {self._crew.places[index]['host']}")
-                return failure
+                return placed(failure, self._name(index))
         return losses[0] if losses else self._loss(None, error)
 
-    def _loss(self, index: int | None, error: Exception) -> WorkerLostError:
-        who = "a worker" if index is None else f"worker {index}"
-        host = "" if index is None else f" on {self._crew.places[index]['host']}"
-        return WorkerLostError(f"{who}{host} was lost: {first_line(error)}")
+    def _loss(self, index: int | None, error: Exception) -> BrimfulError:
+        return lost("a worker" if index is None else self._name(index), error)
 
-
-def _last_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[-1]
+    def _name(self, index: int) -> str:
+        return f"worker {index} on {self._crew.places[index]['host']}"
 
 
 class Place(NamedTuple):
@@ -359,19 +363,28 @@ def connected(address: str) -> Iterator[None]:
     Raises:
         MissingPackageError: Ray is not installed.
         UsageError: There is no cluster at the address.
+        WorkerLostError: Ray did not start.
     """
     ray = imported_ray()
     is_own = not ray.is_initialized()
     if is_own and address.startswith("local:"):
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        ray.init(
-            address="local",
-            # Workers share the cores of this machine, whatever their number.
-            num_cpus=_MOST_LOCAL_CPUS,
-            include_dashboard=False,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-        )
+        try:
+            ray.init(
+                address="local",
+                # Workers share the cores of this machine, whatever their number.
+                num_cpus=_MOST_LOCAL_CPUS,
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+            )
+        except Exception as error:  # Ray raises this class if it does not start in time.
+            if type(error) is not Exception:
+                raise
+            raise WorkerLostError(
+                f"Ray did not start on this machine: {first_line(error)}; try again when it has "
+                "less work"
+            ) from None
     elif is_own:
         _require_client(address)
         try:
