@@ -19,16 +19,19 @@ _PROGRAMS = {
     "pagerank": ("--tolerance", "0", "--max-supersteps", "10"),
     "bfs": ("--source", "0"),
 }
+#: Files of an import.
+_FILES = 4
 #: Bytes of a part, and turns, of the exchange alone.
 _PART, _TURNS = 20_000_000, 50
 
 
 def tables(session: Session) -> Iterator[Table]:
-    """Yield a table of each program, and one of the exchange alone."""
+    """Yield a table of each program, one of imports, and one of the exchange alone."""
     scale = session.scale or session.size.medium_scale
     graph = session.rmat(scale)
     for program, options in _PROGRAMS.items():
         yield _runs(session, graph, f"RMAT-{scale}", program, options)
+    yield _imports(session, graph, f"RMAT-{scale}")
     yield _exchange(session)
 
 
@@ -85,6 +88,57 @@ def _runs(
         f"R-MAT with {EDGE_FACTOR} edges for each id; off: the forecast beyond the measured time",
     ]
     return table
+
+
+def _imports(session: Session, graph: Path, name: str) -> Table:
+    files = [session.folder / f"{name}-{number}.parquet" for number in range(_FILES)]
+    if not all(file.exists() for file in files):
+        _write(graph, files)
+    out = session.folder / "imported.brimful"
+    places: list[tuple[str, ...]] = [("--threads", str(_THREADS))]
+    places += [("--cluster", f"local:{count}") for count in (1, 2)]
+    words = [(*_BUDGET, *place) for place in places]
+    series = session.measure(
+        *(brimful("import", *files, out, *given, fresh=out) for given in words)
+    )
+    table = Table(
+        f"cluster: import of {name} from {_FILES} Parquet files, by one process and by tasks",
+        "32-bit ids; no floating point",
+        ("where", "s, median (best)", "s to sort and to write shards", "MB to tasks that sort"),
+    )
+    for place, one in zip(places, series, strict=True):
+        divided = place[0] == "--cluster"
+        sent = one.median(_sent) if divided else None
+        table.row(
+            " ".join(place),
+            figure(one, "seconds"),
+            figure(one, _sorting),
+            "-" if sent is None else _number(sent),
+        )
+    table.ran(*series)
+    table.notes.append("seconds without the start of Ray; the driver has all threads")
+    return table
+
+
+def _write(graph: Path, files: list[Path]) -> None:
+    """Divide the edges of a graph among Parquet files."""
+    import pyarrow.parquet as pq
+
+    import brimful as bf
+
+    with bf.Graph.open(graph) as opened:
+        edges = opened.to_arrow().select(["source", "target"])
+    each = -(-edges.num_rows // len(files))
+    for number, file in enumerate(files):
+        pq.write_table(edges.slice(number * each, each), file)
+
+
+def _sorting(record: Record) -> float:
+    return float(record["phases"]["sort"] + record["phases"]["write shards"])
+
+
+def _sent(record: Record) -> float:
+    return float(record["cluster"]["sorting"]["bytes_sent"] / 1e6)
 
 
 def _exchange(session: Session) -> Table:
