@@ -277,6 +277,26 @@ def test_an_exception_of_compiled_code_ends_the_run(graph: bf.Graph) -> None:
     assert raised.value.state in (0.0, math.inf)
 
 
+class Zeros(Ranks):
+    """Counts messages whose sum is 0."""
+
+    def compute(self, vertex: Any, messages: Any) -> None:
+        if vertex.superstep > 0:
+            vertex.value = float(len(messages))
+        if vertex.superstep < 3:
+            vertex.send_to_all(0)
+        vertex.vote_to_halt()
+
+
+@pytest.mark.parametrize("store", [None, "memory", "bytes"])
+def test_messages_of_zero_are_sent(graph: bf.Graph, store: str | None) -> None:
+    called = bf.run(graph, Zeros())
+    compiled = bf.run(graph, Zeros(), compile="numba", store=store)
+    assert dict(compiled) == dict(called)
+    assert compiled.stats["supersteps"] == called.stats["supersteps"] == 4
+    assert compiled.stats["reason"] == called.stats["reason"]
+
+
 def refused(graph: bf.Graph, body: str, match: str, **options: Any) -> None:
     """Check that a program with some body of `compute` is not compiled, and why."""
     lines: dict[str, Any] = {}

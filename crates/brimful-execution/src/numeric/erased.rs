@@ -376,11 +376,19 @@ impl<P: Program> Erased for Typed<'_, P> {
     }
 
     fn signal(&self, vertex: Vertex, state: &[u64], weight: f64, sum: &mut [u64]) -> bool {
-        let said = match self.program.batched() {
-            Some(_) => get(&state[Self::STATE_WORDS..]),
-            None => self.program.signal(vertex, get(state)),
+        let (said, is_silent): (SignalOf<P>, _) = match self.program.batched() {
+            Some(_) => {
+                let said = get(&state[Self::STATE_WORDS..]);
+                // A sum of floats is silent at -0.0, and 0.0 is a signal.
+                let silence = P::Combiner::SILENCE;
+                (said, bytemuck::bytes_of(&said) == bytemuck::bytes_of(&silence))
+            }
+            None => {
+                let said = self.program.signal(vertex, get(state));
+                (said, said == P::Combiner::SILENCE)
+            }
         };
-        if said == P::Combiner::SILENCE {
+        if is_silent {
             return false;
         }
         let signal = self.program.along(said, weight);
