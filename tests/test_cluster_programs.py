@@ -522,6 +522,20 @@ def test_a_budget_that_is_too_small_is_named(graph: bf.Graph) -> None:
     both(graph, Ranks(), 2, budget=2 * least, max_supersteps=3)
 
 
+@pytest.mark.parametrize("store", with_nightly(["memory"], ["bytes", "file:{}"]))
+def test_a_budget_that_is_named_for_a_compiled_program_works(
+    rmat: Path, store: str, tmp_path: Path
+) -> None:
+    def run(budget: int) -> dict[Any, Any]:
+        chosen: dict[str, Any] = {"compile": "numba", "store": store.format(tmp_path)}
+        place: dict[str, Any] = {"cluster": "auto", "workers": 2, "threads": 1, "budget": budget}
+        return dict(bf.run(bf.Graph.open(rmat), Hops(), **chosen, **place))
+
+    with pytest.raises(bf.BudgetError) as raised:
+        run(1 << 20)
+    assert run(raised.value.needed_bytes) == run(1 << 30)
+
+
 class Slow(Paths):
     """Takes some seconds."""
 

@@ -33,7 +33,7 @@ use crate::{Execution, ExecutionOptions, Loading, Partitioner, Partitioning};
 pub use crate::options::StoreOptions;
 pub use edges::EdgeData;
 pub(crate) use edges::{ALONG, Tagged, direction, plain_field};
-pub(crate) use memory::LoadingShares;
+pub(crate) use memory::{LoadingShares, memory_of_division};
 pub(crate) use shards::edge_bytes;
 
 /// The store of a partition.
@@ -154,9 +154,7 @@ where
     let partitioner = partitioner(options, part.graph, (part.vertices, more), all)?;
     let ranks = match &division {
         None => 0..part.vertices,
-        Some(_) => partitioner.vertices(own, part.vertices).ok_or_else(|| {
-            Error::Usage("several processes need the partitioner range, not hash".into())
-        })?,
+        Some(_) => partitioner.vertices(own, part.vertices).ok_or_else(needs_ranges)?,
     };
     let mut loading = Loading::divided(program, partitioner, (stores, division), resources)?;
     let folder = scratch_folder(part.graph, execution.scratch.as_deref());
@@ -309,6 +307,35 @@ pub(crate) fn scratch_folder(graph: &Graph, chosen: Option<&Path>) -> DiskFolder
         error.is_unwritable() || error.is_missing()
     });
     if has_no_place { DiskFolder::new(std::env::temp_dir()) } else { folder }
+}
+
+/// The numbers of vertices and outgoing edges of each process, of the first `vertices` of `graph`.
+///
+/// # Errors
+/// [`Error::Usage`] for vertices that a hash divides; I/O.
+pub(crate) fn vertices_of_processes(
+    stores: &StoreOptions<'_>,
+    graph: &Graph,
+    vertices: u64,
+    division: &Division,
+) -> Result<Vec<(u64, u64)>> {
+    let all = (vertices, COLLECT_SIGNALS);
+    let partitioner = partitioner(stores, graph, all, division.partitions())?;
+    let mut degrees = graph.degrees_of_first(vertices);
+    let of_process = |index| -> Result<(u64, u64)> {
+        let own = partitioner.vertices(division.of_process(index), vertices);
+        let own = own.ok_or_else(needs_ranges)?;
+        let count = own.end - own.start;
+        // The vertices of processes follow each other.
+        let edges = degrees.by_ref().take(count as usize).sum::<brimful_graph::Result<u64>>()?;
+        Ok((count, edges))
+    };
+    (0..division.share.count).map(of_process).collect()
+}
+
+/// The error of processes whose vertices are no ranges.
+fn needs_ranges() -> Error {
+    Error::Usage("several processes need the partitioner range, not hash".into())
 }
 
 /// The number of signals that take about as long as the fixed part of collecting a vertex.

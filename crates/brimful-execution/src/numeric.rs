@@ -38,10 +38,11 @@ use brimful_vertices::serializer::named;
 use brimful_vertices::{Place, Vertex};
 use bytemuck::Pod;
 
+use crate::division::Division;
 use crate::error::{Error, Result, element, of_batch};
 use crate::from_graph::{
-    EdgeData, GraphPart, StoreOf, StoreOptions, Tagged, by_external_id, load, of_one_run,
-    partitions_of, scratch_folder,
+    EdgeData, GraphPart, StoreOf, StoreOptions, Tagged, by_external_id, load, memory_of_division,
+    of_one_run, partitions_of, scratch_folder, vertices_of_processes,
 };
 use crate::numeric::attributes::Attributes;
 use crate::numeric::checkpoint::{NumericCheckpoints, PriorNumericRun};
@@ -116,7 +117,8 @@ fn run_in<P: Program>(
     }
     if let Some(share) = &options.run.share {
         check_divided(options, share)?;
-    } else if options.stores.schemes.place(options.stores.store)?.has_share() {
+    }
+    if options.stores.schemes.place(options.stores.store)?.has_share() {
         // A store on disk reserves its share of the budget from the start, so later stages cannot
         // use it.
         let bytes = minimum_bytes(program, graph, options, resources)?;
@@ -213,7 +215,22 @@ fn minimum_bytes<P: Program>(
         limit: resources.budget.limit(),
         hubs: forecast::hub_bytes(&needs, graph, &stores, (weighted, workers))?,
     };
-    Ok(forecast::forecast(&needs, &planned)?.minimum)
+    let Some(share) = &options.run.share else {
+        return Ok(forecast::forecast(&needs, &planned)?.minimum);
+    };
+    // All processes name the needs of the one that needs most.
+    let division = Division::new(share, partitions_of(&stores, workers)?);
+    let connected = graph.connected();
+    let loaded = if needs.full { graph.vertices() } else { connected };
+    let arcs = u128::from(graph.description().arcs.max(1));
+    // The observer has no vertices, but all states.
+    let mut most = connected * needs.state;
+    for (vertices, edges) in vertices_of_processes(&stores, graph, loaded, &division)? {
+        let edges = u128::from(planned.edges) * u128::from(edges) / arcs;
+        let part = Planned { vertices: (vertices, vertices), edges: edges as u64, ..planned };
+        most = most.max(forecast::forecast(&needs, &part)?.minimum);
+    }
+    Ok(most + memory_of_division(&division, workers, weighted))
 }
 
 /// A budget error names the likely needs of the whole run: not only those of the failed part, and
@@ -228,10 +245,6 @@ fn in_terms_of_the_run<P: Program>(
     let Error::Store(StoreError::Budget { budget, needed, purpose, .. }) = &error else {
         return error;
     };
-    if options.run.share.is_some() {
-        // The needs of a process with a part of the vertices are not foreseen.
-        return error;
-    }
     let own = &resources.budget;
     let mut bytes = minimum_bytes(program, graph, options, resources).unwrap_or(0);
     if *budget != own.total() {

@@ -3,7 +3,9 @@
 use brimful_store::durable::{PAGE_BYTES, minimum_bytes as min_pages};
 use brimful_store::{Error as StoreError, Resources, sorter};
 
+use crate::division::Division;
 use crate::error::{Error, Result};
+use crate::from_graph::shards::edge_bytes;
 use crate::{loading, run};
 
 /// Bytes that a run needs in addition to the contents of its stores: memory that is reserved
@@ -40,6 +42,14 @@ impl LoadingShares {
         let lists = run::minimum_bytes(workers, partitions);
         loading.max(lists) + partitions as u64 * 2 * min_pages(PAGE_BYTES)
     }
+}
+
+/// Bytes that each of several processes needs in addition: for lists of signals to the partitions
+/// of all, and for batches.
+pub(crate) fn memory_of_division(division: &Division, workers: usize, is_weighted: bool) -> u64 {
+    let least = |lists| LoadingShares::least(workers, lists, edge_bytes(is_weighted));
+    let each = division.of_process(0).len();
+    least(each + division.partitions()) - least(each) + division.minimum_bytes()
 }
 
 /// The contents of full stores: their bytes, and the numbers of loaded and of all vertices and

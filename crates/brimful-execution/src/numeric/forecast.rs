@@ -19,6 +19,7 @@ use crate::numeric::{BySize, by_size};
 use crate::{ListLocation, run};
 
 /// The description of a planned run on a store.
+#[derive(Clone, Copy)]
 pub struct Planned<'p> {
     /// The store.
     pub stores: StoreOptions<'p>,
